@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.decision import Decision
 from surepick.core.past import Past
 from surepick.core.plays import Plays
 from surepick.core.problem import Problem
@@ -234,6 +235,57 @@ class GrowingRun(Run, Protocol):
 
     def grow(self, problem: Problem) -> None:
         """Go on with this problem, whose first plans are those that there were."""
+        ...
+
+
+@runtime_checkable
+class FollowingRun(Run, Protocol):
+    """A run that follows recorded decisions: all that fixes its bets is in them and in the values before."""
+
+    @property
+    def can_follow(self) -> bool:
+        """Whether that holds for its question."""
+        ...
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a batch is being measured, whose other requests follow from its decision."""
+        ...
+
+    def propose(self) -> Decision | Stop:
+        """Return the next batch, or the answer; nothing changes."""
+        ...
+
+    def first_request(self, decision: Decision) -> Measure:
+        """Return the first request of the batch that this decision opens."""
+        ...
+
+    def recorded(self, body: Mapping[str, Any]) -> Decision:
+        """Return the decision that was recorded like this; a ValueError if it is none."""
+        ...
+
+    def objection(self, decision: Decision) -> str | None:
+        """Return why no run takes this decision here, or None."""
+        ...
+
+    def follow(self, decision: Decision) -> None:
+        """Open the batch of this decision: stake, and fix its bets."""
+        ...
+
+    def absorb(self, counts: IntArray, sums: FloatArray, removed: IntArray | None = None) -> None:
+        """Take in the answer to a request; so many uses of each probe were removed from it."""
+        ...
+
+    def numbers(self) -> tuple[float, float]:
+        """Return the mean log wealth and the least evidence, which every value moves."""
+        ...
+
+    def proves(self, plan: int) -> bool:
+        """Return whether this answer is proved, up to rounding."""
+        ...
+
+    def lower_delta(self, policy: Any, delta: float) -> None:
+        """Continue with this policy, which has a smaller delta."""
         ...
 
 

@@ -16,7 +16,7 @@ def extension(ledger: Ledger, delta: float | None, epsilon: float | None, budget
     if not changes and budget is None:
         raise ParameterError("extend needs a smaller delta, a smaller epsilon or a larger budget")
     setup = ledger.setup.extended(changes, budget)
-    if setup.policy != ledger.setup.policy:
+    if setup.policy != ledger.setup.policy and not ledger.can_lower_delta(setup):
         refuse_starting_over(ledger.arrived, "another delta or epsilon")
     if ledger.run.called is not None and setup.policy == ledger.setup.policy:
         raise ParameterError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from surepick.core.doubt import Doubt
 from surepick.core.evidence import Evidence
@@ -79,12 +79,13 @@ class Ledger:
     def _begin(self, setup: Setup, run: PolicyRun | None = None) -> None:
         """Go on with this run, or with a new one at the beginning of the tapes."""
         self.setup = self._first_setup = setup
+        self._steps: list[Callable[[PolicyRun], int | None]] = []  # all that a run is given, in order
+        self._n_taken = 0  # of these steps
         self._go_on()
         self.plan: Answer | None = None
         self.end_key = ""  # of the event that ended the session
         self.recent_probes: deque[int] = deque(maxlen=RECENT)
         self._run = run
-        self._to_follow: list[Callable[[PolicyRun], int | None]] = []  # all of it, while there is no run
         self._n_rounds_to_follow = 0
         if run is None and not setup.problem.is_listed:
             self._run = PolicyRun(setup)  # a solver may fail, which is better said where the log is read
@@ -107,9 +108,14 @@ class Ledger:
     def run(self) -> PolicyRun:
         """The run of the policy, which has seen all complete rounds."""
         if self._run is None:
-            run = PolicyRun(self._first_setup)
-            self._surprises += [n for follow in self._to_follow if (n := follow(run)) is not None]
-            self._run, self._to_follow = run, []
+            self._run = PolicyRun(self._first_setup)
+        while self._n_taken < len(self._steps):
+            follow = self._steps[self._n_taken]
+            self._n_taken += 1  # before it is tried: one that fails is not tried again
+            if (n_rounds := follow(self._run)) is not None:
+                self._surprises.append(n_rounds)
+        if self._n_taken and not self._run.follows:  # nothing is read again without starting over
+            self._steps, self._n_taken = [], 0
         return self._run
 
     @property
@@ -122,10 +128,9 @@ class Ledger:
 
         What `follow` gives is the round in which the log decided otherwise than the run.
         """
-        if self._run is None:
-            self._to_follow.append(follow)
-        elif (n_rounds := follow(self._run)) is not None:
-            self._surprises.append(n_rounds)
+        self._steps.append(follow)
+        if self._run is not None:
+            _ = self.run  # follows
 
     @property
     def surprises(self) -> list[int]:
@@ -238,18 +243,52 @@ class Ledger:
 
     def _next(self) -> Decision | None:
         """Hand the complete round to the run and let it decide."""
-        used = self.tapes.use_round()
+        used, run = self.tapes.use_round(), self.run
         if used:
-            self.run.absorb(used)
-        return self.run.decide()
+            run.absorb(used)
+        decision = run.decide()
+        if run.follows and decision is not None:
+            self._steps.append(lambda run: self._follow(run, used, decision))
+            self._n_taken += 1
+        return decision
 
     def _decided(self, decision: Decision) -> None:
-        """A decision of the log: the run decides too, to be in the same state, but the log is right."""
+        """Take in a decision of the log, which is right whatever this machine would decide."""
         if self.is_due:
             used = self.tapes.use_round()
             self._n_rounds_to_follow += bool(used)
-            self._give(lambda run: _follow_round(run, used, decision))
+            self._give(lambda run: self._follow(run, used, decision))
         self._take(decision)
+
+    def follow_strictly(self, kind: str, body: Body) -> NewEvent:
+        """Take in a decision that the policy follows; a ValueError says why no session writes it here."""
+        used, run, decision = self.tapes.use_round(), self.run, Decision(kind, body)
+        if used:
+            run.absorb(used)
+        run.follow(decision, strictly=True)
+        self._steps.append(lambda run: self._follow(run, used, decision))
+        self._n_taken += 1
+        self._take(decision)
+        return NewEvent(*decision, self.decision_key(body))
+
+    def _follow(self, run: PolicyRun, used: list[Used], decision: Decision) -> int | None:
+        """Give the run a complete round, without what was removed, and let it follow the decision."""
+        kept, removed = self.tapes.without_removed(used) if run.follows else (used, {})
+        if used:
+            run.absorb(kept, removed)
+        agrees = run.follow(decision)
+        # values that were removed since have moved the numbers of the decisions before
+        return None if agrees or (run.follows and self.n_voided) else run.n_rounds
+
+    def _follow_again(self) -> None:
+        """Follow all decisions again, without values that were removed since; then go on, or go on again."""
+        self.tapes.check_whole()
+        self._run, self._n_taken = PolicyRun(self._first_setup), 0
+        if self.is_over:
+            self.epoch += 1
+            self._go_on()
+            self.plan = None
+        _ = self.run  # has followed
 
     def _take(self, decision: Decision) -> None:
         kind, body = decision
@@ -298,7 +337,11 @@ class Ledger:
         self._doubt(probe, str(position), values)
         if not body.get("picked") and len(values) == len(reads):  # of a part nothing can be counted
             use = [value for _, value in sorted(values.items())]
-            self._give(lambda run: run.add_unasked(position, probe, use))
+            self._give(lambda run: self._add_unasked(run, position, probe, use))
+
+    def _add_unasked(self, run: PolicyRun, position: int, probe: int, use: list[float]) -> None:
+        if position not in self.unasked_voided:
+            run.add_unasked(position, probe, use)
 
     def _doubt(self, probe: int, name: str, values: Mapping[int, float]) -> None:
         """Remember a value that is not plausible, for people to look at; nothing is decided by it."""
@@ -324,25 +367,39 @@ class Ledger:
         return int(name) in self.unasked_voided
 
     def _voided(self, body: Body) -> None:
-        """Take a value back; a policy that has seen it starts over, on tapes that never had it."""
+        """Remove a value: the batch that used it is settled without it, and decisions stay.
+
+        A policy that cannot follow recorded decisions starts over, on tapes that never had the value.
+        """
         if "event" in body:
             self._voided_unasked(body["event"])
             return
         token = Token.of(body)
-        if token.index < self.tapes.of[token.probe].first_unused:
+        is_used = token.index < self.tapes.of[token.probe].first_unused
+        follows = is_used and self.run.follows
+        if follows:
+            self.tapes.check_whole()
+        elif is_used:
             refuse_starting_over(self.arrived, "taking back a value that the policy has seen")
-        if self.tapes.void(token):
+        self.tapes.void(token)
+        if follows:
+            self._follow_again()
+        elif is_used:
             self.epoch += 1
             self._start_over(self.setup)
 
     def _voided_unasked(self, position: int) -> None:
         """The same for one that nobody asked for, and that stands on no tape."""
-        was_counted = self.run.has_counted(position)
-        if was_counted:
+        was_counted, follows = self.run.has_counted(position), self.run.follows
+        if was_counted and follows:
+            self.tapes.check_whole()
+        elif was_counted:
             refuse_starting_over(self.arrived, "taking back a value that the policy has seen")
         self.unasked_voided.add(position)
         self.n_unasked -= 1
-        if was_counted:
+        if was_counted and follows:
+            self._follow_again()
+        elif was_counted:
             self.epoch += 1
             self._start_over(self.setup)
         else:
@@ -393,17 +450,27 @@ class Ledger:
         numbers = {"delta": delta_of(policy), "epsilon": epsilon_of(policy), "budget": setup.budget}
         if policy == self.setup.policy and self.run.called is not None:
             raise SessionError("after the last call a session goes on with another delta or epsilon alone")
-        if policy != self.setup.policy:
+        is_other = policy != self.setup.policy
+        starts_over = is_other and not self.can_lower_delta(setup)
+        if starts_over:
             refuse_starting_over(self.arrived, "another delta or epsilon")
         self.epoch += 1
         self.extensions.append({**numbers, "n_ahead": body["n_ahead"]})
-        if policy != self.setup.policy:
+        if starts_over:
             self._start_over(setup)
             return
         self.setup = setup
         self._give(lambda run: run.go_on_with(setup))
-        if self.status not in (Status.CONFIDENT, Status.DONE):
+        if is_other or self.status not in (Status.CONFIDENT, Status.DONE):
             self._go_on()
+            self.plan = None
+
+    def can_lower_delta(self, setup: Setup) -> bool:
+        """Whether the policy continues with this setup, at a higher threshold; not after a final batch."""
+        run, policy = self.run, self.setup.policy
+        if not run.follows or run.called is not None:
+            return False
+        return bool(setup.policy == replace(cast(Any, policy), delta=delta_of(setup.policy)))
 
     def to_json(self) -> Body | None:
         """Return all of it but the used measurements, or None when the run's state cannot be kept."""
@@ -456,10 +523,3 @@ class Ledger:
         ledger.withdrawals = Withdrawals.from_json(kept["withdrawals"])
         ledger._after_end = kept["after_end"]
         return ledger
-
-
-def _follow_round(run: PolicyRun, used: list[Used], decision: Decision) -> int | None:
-    """Give the run a complete round and let it decide, to be in the same state; the log is right."""
-    if used:
-        run.absorb(used)
-    return run.n_rounds if run.decide() not in (None, decision) else None

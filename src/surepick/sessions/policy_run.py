@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.decision import Decision as Batch
+from surepick.core.decision import is_close
 from surepick.core.evidence import Evidence
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.pilot import Begun, begin, evidence_after, hand_over, known_after, standing_after
@@ -16,6 +18,7 @@ from surepick.core.policy import Onlooker, Policy, delta_of, last_calling, n_ask
 from surepick.core.problem import Problem
 from surepick.core.run import (
     BudgetedRun,
+    FollowingRun,
     GrowingRun,
     Measure,
     ProvingRun,
@@ -27,6 +30,7 @@ from surepick.core.run import (
     standing_of,
 )
 from surepick.errors import SessionError
+from surepick.sessions import codec
 from surepick.sessions.history import Sample, Trace
 from surepick.sessions.seen import Seen
 from surepick.sessions.settings import Body, Setup
@@ -143,14 +147,27 @@ class PolicyRun:
         run = self._run
         last_calling(self.policy, self._begun(np.ones(self.problem.n_readings)).run if run is None else run)
 
-    def absorb(self, used: Sequence[Used]) -> None:
-        """Take in a complete round."""
+    @property
+    def follows(self) -> bool:
+        """Whether recorded decisions hold all that fixes the bets, so that none is decided again."""
+        run = None if self.setup.pilot is not None else self._run
+        return isinstance(run, FollowingRun) and run.can_follow
+
+    def absorb(self, used: Sequence[Used], removed: Mapping[int, int] | None = None) -> None:
+        """Take in a complete round, of which so many uses of probes were removed."""
         counts, sums = self.seen.add_round(used)
         if self._run is None:
             self._end_pilot(counts, sums)
+            return
+        known = self._known(counts, sums)
+        if removed:
+            assert isinstance(self._run, FollowingRun)
+            gone = np.zeros_like(known[0])
+            gone[list(removed)] = list(removed.values())
+            self._run.absorb(*known, gone)
         else:
-            self._run.absorb(*self._known(counts, sums))
-            self.n_rounds += 1
+            self._run.absorb(*known)
+        self.n_rounds += 1
 
     @property
     def n_unasked_counted(self) -> int:
@@ -210,15 +227,16 @@ class PolicyRun:
         self.setup, self.problem = setup, setup.problem
 
     def go_on_with(self, setup: Setup) -> None:
-        """Take another budget from here on."""
+        """Take another budget, or a smaller delta of a policy that follows, from here on."""
+        if setup.policy != self.setup.policy:
+            assert isinstance(self._run, FollowingRun)
+            self.policy = setup.policy
+            self._run.lower_delta(setup.policy, delta_of(setup.policy))
         self.setup = setup
 
     def decide(self) -> Decision | None:
         """What to measure now that a complete round was seen, or the answer; None of who can only look."""
-        self._recall()
-        if self._n_new:
-            self._grow()
-            self._recall()  # of arms that have just come
+        self._prepare()
         if self._run is None:
             assert self.setup.pilot is not None
             return Decision(
@@ -226,24 +244,135 @@ class PolicyRun:
             )
         if isinstance(self._run, Onlooker):
             return None
-        rng = round_rng(self.setup.seed, self.n_rounds) if self.policy.randomized else self._idle_rng
+        proposal, decision = None, self._next()
+        if isinstance(decision, Batch):
+            assert isinstance(self._run, FollowingRun)
+            proposal, decision = decision, self._run.first_request(decision)
+        if isinstance(decision, Stop):
+            answer, status = end_of(decision, self.standing(), self.setup.policy)
+            plan = list(answer) if isinstance(answer, tuple) else answer
+            return Decision("stopped", {"status": str(status), "plan": plan, **self._numbers()})
+        n = n_asked(self.policy, decision)
+        if self._is_beyond_budget(n):
+            return Decision("stopped", {"status": str(Status.BUDGET_SPENT), "plan": None, **self._numbers()})
+        self._note_asked(n)
+        body = {"round": self.n_rounds, **self._asked(decision)}
+        if proposal is not None:
+            assert isinstance(self._run, FollowingRun)
+            self._run.follow(proposal)
+            body["decision"] = proposal.to_json()
+        return Decision("asked", body)
+
+    def _prepare(self) -> None:
+        """Take in what has come since the last decision: extra measurements, plans, and a call."""
+        self._recall()
+        if self._n_new:
+            self._grow()
+            self._recall()  # of arms that have just come
+        if self._run is None:
+            return
         budget = self.setup.budget
         if budget is not None and isinstance(self._run, BudgetedRun):
             self._run.allow(budget - self.seen.evidence.n_measurements)
         self._call_last()
-        decision = self._run.decide(rng)
+
+    def _next(self) -> Measure | Stop | Batch:
+        """Return the next request, the next batch of a run that follows, or the answer."""
+        run = self._run
+        assert run is not None
+        rng = round_rng(self.setup.seed, self.n_rounds) if self.policy.randomized else self._idle_rng
+        if self.follows and isinstance(run, FollowingRun) and not run.is_open:
+            decision: Measure | Stop | Batch = run.propose()
+        else:
+            decision = run.decide(rng)
+        self._sample()
+        return decision
+
+    def _sample(self) -> None:
         if self.trace.wants(self.n_rounds):
             self.trace.add(Sample(self.n_rounds, self.standing(), self.seen.evidence))
-        if isinstance(decision, Stop):
-            answer, status = end_of(decision, self.standing(), self.setup.policy)
-            plan = list(answer) if isinstance(answer, tuple) else answer
-            return Decision("stopped", {"status": str(status), "plan": plan})
-        n = n_asked(self.policy, decision)
-        if budget is not None and self.seen.evidence.n_measurements + n > budget:
-            return Decision("stopped", {"status": str(Status.BUDGET_SPENT), "plan": None})
+
+    def _numbers(self) -> Body:
+        """Return the two numbers that every value moves, where the policy has them."""
+        if not self.follows:
+            return {}
+        assert isinstance(self._run, FollowingRun)
+        wealth, evidence = self._run.numbers()
+        return {"wealth": wealth, "evidence": evidence}
+
+    def _is_beyond_budget(self, n: int) -> bool:
+        budget = self.setup.budget
+        return budget is not None and self.seen.evidence.n_measurements + n > budget
+
+    def _note_asked(self, n: int) -> None:
         if self._n_last is not None:  # a call that waits: what is asked for meanwhile is of its number
             self._n_last -= n
-        return Decision("asked", {"round": self.n_rounds, **self._asked(decision)})
+
+    def follow(self, decision: Decision, *, strictly: bool = False) -> bool:
+        """Follow a decision of the log; return whether this machine agrees with it.
+
+        With `strictly` a ValueError says what no session writes. Otherwise the log is right. A policy that
+        cannot follow decides again, to be in the same state.
+        """
+        if not self.follows:
+            return self.decide() in (None, decision)
+        self._prepare()
+        run, body = self._run, decision.body
+        assert isinstance(run, FollowingRun)
+        if decision.kind == "stopped":
+            self._sample()
+            if strictly:
+                self._check_stop(body)
+            return all(map(is_close, run.numbers(), (body.get("wealth", 0.0), body.get("evidence", 0.0))))
+        agrees, counts = True, body["counts"]
+        if run.is_open:
+            if strictly:
+                rest = run.decide(self._idle_rng)
+                assert isinstance(rest, Measure)
+                _require_equal({"round": self.n_rounds, "counts": _sparse(rest.counts)}, body)
+        else:
+            batch = run.recorded(body["decision"])
+            agrees = run.objection(batch) is None
+            if strictly:
+                self._check_batch(body, batch)
+            run.follow(batch)
+        self._sample()
+        self._note_asked(sum(n for _, n in counts))
+        return agrees
+
+    def _check_batch(self, body: Body, batch: Batch) -> None:
+        """Refuse a batch that no run asks for here, or whose first request is another."""
+        assert isinstance(self._run, FollowingRun)
+        if objection := self._run.objection(batch):
+            raise ValueError(objection)
+        request = self._run.first_request(batch)
+        numbers = {"round": self.n_rounds, "counts": _sparse(request.counts)}
+        _require_equal({**numbers, "decision": batch.to_json()}, body)
+        if self._is_beyond_budget(request.n_measurements):
+            raise ValueError("it asks for more than the budget leaves")
+
+    def _has_plan(self, plan: int) -> bool:
+        assert isinstance(self.problem, Problem)
+        return 0 <= plan < self.problem.n_plans
+
+    def _check_stop(self, body: Body) -> None:
+        """Refuse an answer that is not proved, and an end that the budget or a final batch does not bring."""
+        run = self._run
+        assert isinstance(run, FollowingRun)
+        if not all(map(is_close, run.numbers(), (body["wealth"], body["evidence"]))):
+            raise ValueError("its wealth or evidence is not what the values before it give")
+        status, plan = Status.CONFIDENT, body["plan"]
+        if plan is None:
+            own = run.decide(self._idle_rng) if run.is_open else run.propose()
+            request = run.first_request(own) if isinstance(own, Batch) else own
+            ends = isinstance(request, Stop) or self._is_beyond_budget(request.n_measurements)
+            if not ends or (isinstance(request, Stop) and request.plan is not None):
+                raise ValueError("it ends without an answer, and there was more to measure or an answer")
+            status = Status.BUDGET_SPENT
+        elif type(plan) is not int or not self._has_plan(plan) or not run.proves(plan):
+            raise ValueError(f"plan {plan!r} is not proved")
+        numbers = {"wealth": float(body["wealth"]), "evidence": float(body["evidence"])}
+        _require_equal({"status": str(status), "plan": plan, **numbers}, body)
 
     def _asked(self, decision: Measure) -> Body:
         """What is asked for, by number; plays that were never asked for are described by their arms."""
@@ -356,6 +485,13 @@ def _standing_from(kept: list[Any]) -> Standing:
     *parts, remaining, good = kept
     listed = None if remaining is None else tuple(map(as_answer, remaining))
     return replace(standing_of(parts), remaining=listed, good=tuple(map(as_answer, good)))
+
+
+def _require_equal(written: Body, body: Body) -> None:
+    """Refuse a body that is not written as sessions write this one."""
+    if codec.dumps(written) != codec.dumps(body):
+        names = [n for n in sorted({*written, *body}) if written.get(n) != body.get(n)] or ["numbers"]
+        raise ValueError(f"its {', '.join(map(repr, names))} is not what a session writes there")
 
 
 def _sparse(counts: IntArray) -> list[list[int]]:

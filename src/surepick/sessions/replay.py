@@ -64,7 +64,7 @@ class Replay:
             require(event.key not in self._keys, f"the key {event.key!r} is in the log already")
             self._keys.add(event.key)
         if event.kind in DECISIONS:
-            self._decide(event)
+            self._decide(event, body)
         else:
             try:
                 self._check(event, body)
@@ -80,18 +80,21 @@ class Replay:
         require(event.time >= self._time, "it is dated before the event that it follows")
         self._time = event.time
 
-    def _decide(self, event: Event) -> None:
-        """The decision of the log has to be the one that the policy makes."""
+    def _decide(self, event: Event, body: Body) -> None:
+        """Require a decision that the policy takes here, or may take if it follows recorded ones."""
         require(not self.ledger.is_over, "the session had ended, so nothing was left to decide")
         require(
             self.ledger.is_due, "the round is not complete, and a policy decides on complete rounds alone"
         )
         try:
-            made = self.ledger.decide_once()
+            if self.ledger.run.follows:
+                made = self.ledger.follow_strictly(event.kind, body)
+            else:
+                made = self.ledger.decide_once()
         except MissingFunctionError:
             raise
         except FAILURES as error:
-            raise ForgedError(f"the policy cannot decide here: {type(error).__name__}: {error}") from None
+            raise ForgedError(f"the policy cannot decide so here: {error}") from None
         if (made.kind, codec.dumps(made.body)) != (event.kind, event.body):
             raise ForgedError(
                 f"in round {self.ledger.n_rounds} the log has another decision than the policy takes, which "

@@ -29,6 +29,7 @@ class Used(NamedTuple):
     probe: int
     reading: int
     values: list[float]
+    indices: Indices
 
 
 class Tape:
@@ -148,7 +149,7 @@ class Tape:
         if keep:
             self._keep(indices, values)
         self.asked, self.n_missing = (), 0
-        return [Used(probe, readings[0], values)]
+        return [Used(probe, readings[0], values, indices)]
 
     def _keep(self, indices: Indices, values: list[float]) -> None:
         """Put used values on the tape; what it skips cannot be read again."""

@@ -143,6 +143,37 @@ class Tapes:
         self._round = ()
         return used
 
+    def without_removed(self, used: list[Used]) -> tuple[list[Used], dict[int, int]]:
+        """Return a complete round without what was removed since, and how many uses of each probe that is.
+
+        Of the readings of a probe as many are left as of the one that lost most, the first ones.
+        """
+        if not any(one.probe in self._removed_of for one in used):
+            return used, {}
+        kept, removed = dict[int, list[Used]](), dict[int, int]()
+        for one in used:
+            gone = self._removed_of.get(one.probe, ())
+            pairs = zip(one.indices, one.values, strict=True)
+            left = [value for index, value in pairs if index not in gone]
+            kept.setdefault(one.probe, []).append(one._replace(values=left))
+            removed[one.probe] = max(removed.get(one.probe, 0), len(one.values) - len(left))
+        counts = {one.probe: len(one.values) - removed[one.probe] for one in used}
+        found = [one._replace(values=one.values[: counts[probe]]) for probe in kept for one in kept[probe]]
+        return found, {probe: n for probe, n in removed.items() if n}
+
+    @property
+    def _removed_of(self) -> dict[int, set[int]]:
+        """The removed indices of each probe."""
+        found: dict[int, set[int]] = {}
+        for probe, index in self.voided:
+            found.setdefault(probe, set()).add(index)
+        return found
+
+    def check_whole(self) -> None:
+        """Refuse where used measurements are only counted, so that they cannot be read again."""
+        if not self._is_whole:
+            raise LostTapesError
+
     def told_values(self, reading: int) -> list[float]:
         """The single values told of this reading, as far as they are at hand."""
         tapes = zip(itertools.chain(*self._readings), self._all, strict=True)
@@ -165,8 +196,7 @@ class Tapes:
 
     def rewind(self) -> None:
         """Put everything that was told back in stock, for a run that starts at the beginning."""
-        if not self._is_whole:
-            raise LostTapesError
+        self.check_whole()
         self.open_round([])
         for tape in self._all:
             tape.rewind()

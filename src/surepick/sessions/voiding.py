@@ -78,7 +78,7 @@ def refuse_void_unasked(ledger: Ledger, position: int) -> None:
 
 
 def _refuse_now(ledger: Ledger, what: str, *, is_seen: bool) -> None:
-    if is_seen:
+    if is_seen and not ledger.run.follows:
         refuse_starting_over(ledger.arrived, "taking back a value that the policy has seen")
     if ledger.run.called is not None:
         raise SessionError(

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, first_few
+from surepick.core.decision import Decision, is_close
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
@@ -30,7 +31,7 @@ from surepick.inference.noise import NoiseEstimate
 from surepick.inference.wealth import Account, Wealth
 from surepick.policies.betting import run_state
 from surepick.policies.betting.batch_design import WORKING_SET, BatchDesign, first_uses
-from surepick.policies.betting.question import BatchResult, Bet, Decision, Estimates, Question, Targets
+from surepick.policies.betting.question import BatchResult, Bet, Estimates, Question, Targets
 
 
 class BatchPolicy(Protocol):
@@ -53,6 +54,7 @@ class Batch:
 
     uses: IntArray  # (n_probes,) of one replicate
     missing: IntArray  # (n_replicates, n_probes)
+    removed: IntArray  # (n_replicates, n_probes) uses whose values were removed: no measurements
     sums: FloatArray  # (n_replicates, n_readings)
     lost: FloatArray  # (n_replicates, n_readings) by rounding, in adding up requests
     bets: list[Any]
@@ -91,14 +93,30 @@ class Batch:
         missing = self.missing[self._open_replicate()]
         return missing.copy() if max_batch is None else first_few(missing, max_batch)
 
-    def add(self, counts: IntArray, sums: FloatArray) -> None:
+    def add(self, counts: IntArray, sums: FloatArray, removed: IntArray) -> None:
         """Add the measurements of a request (compensated summation after Neumaier)."""
         k = self._open_replicate()
         before, total = self.sums[k], self.sums[k] + sums
         larger, smaller = np.where(np.abs(before) >= np.abs(sums), (before, sums), (sums, before))
         self.lost[k] += (larger - total) + smaller
         self.sums[k] = total
-        self.missing[k] -= counts
+        self.missing[k] -= counts + removed
+        self.removed[k] += removed
+
+    def without_removed(self, *, replicates: bool) -> Batch | None:
+        """Return the batch as its bets are settled; None if it counts for nothing.
+
+        A removed value was no measurement: the counts are lower. Replicates are equal, so that one with a
+        removed value is dropped, and two at least are needed.
+        """
+        if not self.removed.any():
+            return self
+        whole = ~self.removed.any(axis=1) if replicates else np.ones(1, dtype=bool)
+        if replicates and whole.sum() < 2:
+            return None
+        uses = self.uses if replicates else self.uses - self.removed[0]
+        counts, sums = (self.missing[whole], self.removed[whole]), (self.sums[whole], self.lost[whole])
+        return Batch(uses, *counts, *sums, self.bets, self.is_final)
 
     def averages(self, owner: IntArray) -> FloatArray:
         """Return the averages of readings, (n_readings, n_replicates); 0 where a probe was not used."""
@@ -201,8 +219,22 @@ class BatchRun:
             if isinstance(decision, Stop):
                 return decision
             self._asked = decision  # followed when its first measurements come
-            batch = self._opened(decision, [])
+            return self.first_request(decision)
         return Measure(batch.next_request(self._policy.max_batch))
+
+    def first_request(self, decision: Decision) -> Measure:
+        """Return the first request of the batch that this decision opens."""
+        return Measure(self._opened(decision, []).next_request(self._policy.max_batch))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a batch is being measured, in several requests."""
+        return self._batch is not None
+
+    @property
+    def can_follow(self) -> bool:
+        """Whether recorded decisions hold all that fixes the bets."""
+        return self._question.can_follow
 
     def propose(self) -> Decision | Stop:
         """Return the next batch, or the answer. Nothing changes: a proposal may be thrown away."""
@@ -222,7 +254,8 @@ class BatchRun:
         if not self._is_started:
             uses, nothing = self._first_counts(design), np.zeros(0, dtype=np.int64)
             more = question.more(None, uses, design.dual) | design.more()
-            return Decision(-1, nothing, uses, fewest, False, more, *question.numbers()), design
+            numbers = question.numbers_for(-1) if question.can_follow else question.numbers()
+            return Decision(-1, nothing, uses, fewest, False, more, *numbers), design
         rivals = question.unresolved()
         aims = question.aims(estimates, question.targets(estimates, rivals))
         uses, n_replicates = self._next_counts(design, aims)
@@ -282,20 +315,62 @@ class BatchRun:
             aims = question.aims(estimates, targets, decision)
             if self._proposal is not None and self._proposal[0] is decision:
                 self._design = self._proposal[1]
-            else:
+            elif self._is_started:
                 self._next_counts(self._design, aims)  # the next design starts from this one
             if decision.is_final:
                 bets = question.test(estimates, aims)
             else:
                 question.stake(estimates, targets)
-                bets = question.bets(estimates, targets)
+                with np.errstate(invalid="ignore"):  # where all earlier values of an arm were removed
+                    bets = question.bets(estimates, targets)
+                bets = [bet.where_estimated() if isinstance(bet, Bet) else bet for bet in bets]
         self._batch, self._asked, self._proposal = self._opened(decision, bets), None, None
+
+    def objection(self, decision: Decision) -> str | None:
+        """Return why no run takes this decision here, or None; what is free need not be as proposed."""
+        question, final = self._question, self._final
+        fewest, most = self._factor.replicates
+        if not fewest <= decision.n_replicates <= most:
+            return f"it has {decision.n_replicates} replicates"
+        if not decision.uses.any():
+            return "it measures nothing"
+        if not all(map(is_close, question.numbers_for(decision.leader), _numbers_of(decision))):
+            return "its wealth or evidence is not what the values before it give"
+        if not self._is_started:
+            is_plain = decision.leader < 0 and not len(decision.rivals) and not decision.is_final
+            return None if is_plain else "it bets before every arm was measured"
+        if decision.leader < 0:
+            return "it has no leader"
+        if final is not None and (final.is_over or decision.n_measurements > final.left):
+            return "it measures more than was called for"
+        if decision.is_final != (final is not None):
+            return "it says otherwise whether it is the final batch"
+        return question.objection(decision)
+
+    def recorded(self, body: Mapping[str, Any]) -> Decision:
+        """Return the decision that was recorded like this; a ValueError if it is none."""
+        return Decision.from_json(body, self._question.n_plans, len(self.counts))
+
+    def proves(self, plan: int) -> bool:
+        """Return whether this answer is proved, up to rounding."""
+        return self._is_started and self._question.proves(plan)
+
+    def lower_delta(self, policy: BatchPolicy, delta: float) -> None:
+        """Continue with this policy, which has a smaller delta: the same bets, at a higher threshold.
+
+        Rivals reopen where the evidence against them is below it. What is proved stays true: the wealth
+        against the truth reaches 1/delta with a probability of at most delta, for every delta at once that is
+        fixed beforehand; one that was chosen by the values is an assumption (`certify`).
+        """
+        self._policy, self._proposal = policy, None
+        self._question.set_delta(delta)
 
     def _opened(self, decision: Decision, bets: list[Any]) -> Batch:
         """Return the batch of this decision, of which nothing has been measured."""
         zeros = np.zeros((decision.n_replicates, len(self.sums)))
         missing = np.tile(decision.uses, (decision.n_replicates, 1))
-        return Batch(decision.uses, missing, zeros, zeros.copy(), bets, decision.is_final)
+        removed = np.zeros_like(missing)
+        return Batch(decision.uses, missing, removed, zeros, zeros.copy(), bets, decision.is_final)
 
     @property
     def _is_blank(self) -> bool:
@@ -317,17 +392,22 @@ class BatchRun:
 
     # absorbing
 
-    def absorb(self, counts: IntArray, sums: FloatArray) -> None:
-        """Add the complete answer to the last request; settle the bets when the batch is complete."""
+    def absorb(self, counts: IntArray, sums: FloatArray, removed: IntArray | None = None) -> None:
+        """Add the complete answer to the last request; settle the bets when the batch is complete.
+
+        With `removed`, so many uses of each probe were asked for and are not among the counts: their values
+        were no measurements.
+        """
+        removed = np.zeros_like(counts) if removed is None else removed
         if self._batch is None and self._asked is not None:
             self.follow(self._asked)
         batch = self._batch
-        if batch is None or not np.array_equal(counts, batch.next_request(self._policy.max_batch)):
+        if batch is None or not np.array_equal(counts + removed, batch.next_request(self._policy.max_batch)):
             raise ParameterError(
                 f"{self._policy.name} takes the complete answer to its last request: "
                 "its bets hold for counts that were fixed before the first measurement"
             )
-        batch.add(counts, self._without_known(counts, sums))
+        batch.add(counts, self._without_known(counts, sums), removed)
         if batch.is_complete:
             self.settle(batch)
 
@@ -339,14 +419,16 @@ class BatchRun:
 
     def settle(self, batch: Batch) -> None:
         """Multiply wealth by the factors of the bets, and let the complete batch guide the next ones."""
-        averages = batch.averages(self._readings.owner)
-        if batch.bets:
-            self._settle(batch, averages if self._noise is not None else averages[:, 0])
-        if self._noise is not None:
-            self._noise.add(batch.uses, averages)
-            self._noise.refuse_unusable()
-        self.counts = self.counts + batch.counts
-        self.sums = self.sums + (batch.sums + batch.lost).sum(axis=0)
+        counted = batch.without_removed(replicates=self._noise is not None)
+        if counted is not None:
+            averages = counted.averages(self._readings.owner)
+            if counted.bets:
+                self._settle(counted, averages if self._noise is not None else averages[:, 0])
+            if self._noise is not None:
+                self._noise.add(counted.uses, averages)
+                self._noise.refuse_unusable()
+            self.counts = self.counts + counted.counts
+            self.sums = self.sums + (counted.sums + counted.lost).sum(axis=0)
         if self._final is not None:
             self._final.left -= batch.n_measurements
             self._final.is_over = batch.is_final
@@ -455,6 +537,10 @@ def _factor_for(problem: AnyProblem) -> Factor:
     if not problem.knows_noise:
         return Student()
     return BoundedVariance() if problem.noise == BOUNDED_VARIANCE else SubGaussian()
+
+
+def _numbers_of(decision: Decision) -> tuple[float, float]:
+    return decision.mean_log_wealth, decision.least_evidence
 
 
 def _padded(values: FloatArray, n: int) -> FloatArray:

@@ -13,12 +13,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.decision import Decision
 from surepick.core.problem import PlanParts
 from surepick.inference.wealth import COMMON, EMPTY, Account, Wealth
 from surepick.policies.betting.question import (
     RESTAKE,
     Bet,
-    Decision,
     Estimates,
     Question,
     Readings,
@@ -39,6 +39,7 @@ class Best(Question):
     """Which plan is best?"""
 
     STATE: ClassVar[tuple[str, ...]] = (*Question.STATE, "led", "first_led_at")
+    can_follow = True
     grid: FloatArray = GRID
 
     def __init__(self, plans: Any, delta: float, epsilon: float = 0.0, most_accounts: int = 2) -> None:

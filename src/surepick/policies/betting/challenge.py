@@ -17,12 +17,13 @@ Cost of a batch: that of BetGapE.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.decision import TOLERANCE, Decision
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import check_delta, check_epsilon
 from surepick.core.problem import Problem
@@ -34,7 +35,7 @@ from surepick.inference.wealth import COMMON, Account, Wealth
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.best import GRID, SHRINKAGE, STAKE, Best
 from surepick.policies.betting.block_run import check_max_batch
-from surepick.policies.betting.question import RESTAKE, Bet, Decision, Estimates, Targets
+from surepick.policies.betting.question import RESTAKE, Bet, Estimates, Targets
 
 
 @dataclass(frozen=True)
@@ -160,6 +161,30 @@ class KeepOrReplace(Best):
         """Return the challenger, and whether the batch is allocated, or tests, to replace by it."""
         return {"challenger": self.challenger, "replaces": aims is not None and aims.account != COMMON}
 
+    def objection(self, decision: Decision) -> str | None:
+        """Return why no run decides so here: the incumbent leads, and no replacement is proved yet."""
+        challenger, replaces = decision.more.get("challenger", -2), decision.more.get("replaces")
+        is_named = type(challenger) is int and -1 <= challenger < self.n_plans and challenger != self.leader
+        if decision.leader != self.leader or not is_named or len(decision.more) != 2:
+            return "the incumbent leads, against one challenger or none"
+        if type(replaces) is not bool or (replaces and challenger < 0):
+            return "it tests a challenger that there is not"
+        if self._best_challenger()[1] > self.wealth.threshold * (1.0 + TOLERANCE):
+            return "a replacement was proved already"
+        return super().objection(replace(decision, more={}))
+
+    def proves(self, plan: int) -> bool:
+        """Return whether keeping, or replacing by this plan, is proved, up to rounding."""
+        if plan == self.leader:
+            return super().proves(plan)
+        best, evidence = self._best_challenger()
+        return plan == best and evidence >= self.wealth.threshold * (1.0 - TOLERANCE)
+
+    def set_delta(self, delta: float) -> None:
+        """Continue with a smaller delta, half of it for each answer."""
+        super().set_delta(delta / 2)
+        self.challengers.threshold = self.wealth.threshold
+
     def lead(self, decision: Decision, counts: IntArray) -> None:
         """Take on the challenger of this decision; the incumbent leads throughout."""
         del counts
@@ -179,13 +204,15 @@ class KeepOrReplace(Best):
             return self._challenge(estimates) if decision.more["replaces"] else keep
         if self.challenger < 0:
             return keep
-        replace = self._challenge(estimates)
+        challenge = self._challenge(estimates)
         gap, price = keep.gap + self.epsilon, estimates.unit(keep.contrasts) ** 2
         needs = keep.evidence_needed * price / (np.maximum(gap, 0.0) ** 2 + 4 * keep.gap_variance)
         to_keep = float(needs.max()) * (self.hopeless if gap.min() <= 0 else 1.0)
-        price = estimates.unit(replace.contrasts) ** 2
-        to_replace = float((replace.evidence_needed * price / (replace.gap**2 + replace.gap_variance)).max())
-        return replace if to_replace < to_keep else keep
+        price = estimates.unit(challenge.contrasts) ** 2
+        to_replace = float(
+            (challenge.evidence_needed * price / (challenge.gap**2 + challenge.gap_variance)).max()
+        )
+        return challenge if to_replace < to_keep else keep
 
     def _challenge(self, estimates: Estimates) -> Targets:
         """Return the contrast challenger - incumbent."""
@@ -222,11 +249,11 @@ class KeepOrReplace(Best):
         unit, plans = estimates.unit(keep.contrasts), (keep.ahead, keep.behind)
         bets = [Bet(COMMON, keep.behind, *plans, self.epsilon, centre, keep.gap_variance, unit, self.grid)]
         if self.challenger >= 0:
-            replace = self._challenge(estimates)
-            ahead = replace.gap - self.caution * np.sqrt(replace.gap_variance)
-            unit, plans = estimates.unit(replace.contrasts), (replace.ahead, replace.behind)
+            challenge = self._challenge(estimates)
+            ahead = challenge.gap - self.caution * np.sqrt(challenge.gap_variance)
+            unit, plans = estimates.unit(challenge.contrasts), (challenge.ahead, challenge.behind)
             bets.append(
-                Bet(self.challenger, replace.rows, *plans, 0.0, ahead, replace.gap_variance, unit, GRID)
+                Bet(self.challenger, challenge.rows, *plans, 0.0, ahead, challenge.gap_variance, unit, GRID)
             )
         return bets
 

@@ -23,6 +23,7 @@ import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.branches import Branch
+from surepick.core.decision import Decision
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plan_sets import plan_set, spanned
@@ -45,7 +46,6 @@ from surepick.policies.betting.plan_wealth import (
 )
 from surepick.policies.betting.question import (
     BatchResult,
-    Decision,
     Estimates,
     Question,
     Readings,

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.core.decision import Decision
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plays import FindPlay, Plays
 from surepick.core.run import Measure, Stop
@@ -32,7 +33,7 @@ from surepick.design.play_allocation import rounded as whole_uses
 from surepick.policies.betting.batch_design import BATCH_SHARE, NEED_SHARE, NEED_SMOOTHING, SMOOTHING
 from surepick.policies.betting.batch_run import Batch, BatchPolicy, BatchRun
 from surepick.policies.betting.oracle import OracleBest
-from surepick.policies.betting.question import Decision, Targets
+from surepick.policies.betting.question import Targets
 
 _EFFORT = PlayEffort(tolerance=0.02, steps=40, most_calls=4)
 _MOST_PLANS = 200  # that are kept from batch to batch

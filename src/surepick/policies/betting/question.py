@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.core.decision import TOLERANCE, Decision
 from surepick.core.problem import PlanParts
 from surepick.core.run import Answer, Standing
 from surepick.design.grid import VALUE_BITS, on_grid
@@ -51,6 +51,12 @@ class Bet:
     unit: FloatArray | None = None  # (n,)
     grid: FloatArray | None = None  # (k,)
 
+    def where_estimated(self) -> Bet:
+        """Return the same without mixtures over gaps of which nothing is known: fixed sizes need nothing."""
+        if self.centre is None or self.prior_variance is None or np.isfinite(self.prior_variance).all():
+            return self
+        return replace(self, centre=np.where(np.isfinite(self.prior_variance), self.centre, -1.0))
+
     def take(self, which: Any) -> Bet:
         """Return the bets of some rows."""
         parts = (self.centre, self.prior_variance, self.unit)
@@ -59,34 +65,6 @@ class Bet:
         return Bet(
             self.account, self.rows[which], *plans, self.shift, centre, prior_variance, unit, self.grid
         )
-
-
-@dataclass(frozen=True, eq=False)
-class Decision:
-    """A batch as it is recorded: all that fixes its bets, beside the batches before it.
-
-    The last two numbers are moved by every value so far: whoever follows recorded decisions with other values
-    finds other numbers.
-    """
-
-    leader: Any  # a plan by its number, or as the question names it; -1 in a first batch without a leader
-    rivals: Any  # (n,) plans that the leader bets against; those that are not ruled out
-    uses: IntArray  # (n_probes,) of each replicate
-    n_replicates: int
-    is_final: bool = False
-    more: Mapping[str, Any] = field(default_factory=dict)  # what else the question bets by, as JSON values
-    mean_log_wealth: float = 0.0  # over all rows of all accounts, before the batch
-    least_evidence: float = 0.0  # against a rival of the leader, before the batch
-
-    @property
-    def is_first(self) -> bool:
-        """Whether nothing leads yet: the batch only makes a start."""
-        return isinstance(self.leader, int) and self.leader < 0
-
-    @property
-    def n_measurements(self) -> int:
-        """How many measurements the batch takes."""
-        return int(self.uses.sum()) * self.n_replicates
 
 
 @dataclass(eq=False)
@@ -185,6 +163,7 @@ class Question(ABC):
     KINDS: ClassVar[tuple[type, ...]] = ()  # dataclasses in its state, beside those of every run
     is_listed = True  # whether plans have numbers
     bets_at_once = False  # whether it can bet in the first batch, before anything is known
+    can_follow = False  # whether recorded decisions hold all that fixes its bets
 
     def __init__(self, plans: Any, wealth: Wealth, epsilon: float) -> None:
         self.given, self.wealth, self.epsilon = plans, wealth, epsilon
@@ -353,14 +332,24 @@ class Question(ABC):
 
     def numbers(self) -> tuple[float, float]:
         """Return the mean log wealth over all rows of all accounts, and the least evidence for the leader."""
+        return self.numbers_for(self.leader)
+
+    def numbers_for(self, leader: int) -> tuple[float, float]:
+        """Return the two numbers with this plan as the leader."""
         current = [account.current for account in self.all_accounts()]
         n = sum(map(len, current))
         mean = math.fsum(x for each in current for x in each.tolist()) / n if n else 0.0
-        if self.leader < 0:
+        if leader < 0:
             return mean, 0.0
+        return mean, float(self.evidence_for(leader).min())
+
+    def evidence_for(self, leader: int) -> FloatArray:
+        """Return the evidence against each plan as a rival of this leader, whose own is infinite."""
+        kept, self.leader = self.leader, leader
         evidence = self.evidence()
-        evidence[self.leader] = np.inf
-        return mean, float(evidence.min())
+        self.leader = kept
+        evidence[leader] = np.inf
+        return evidence
 
     def all_accounts(self) -> list[Account]:
         """Return the accounts, in the order in which they were last used."""
@@ -385,6 +374,31 @@ class Question(ABC):
     @abstractmethod
     def choose(self, estimates: Estimates) -> None:
         """Choose the next leader, now that more is known; change nothing else."""
+
+    def objection(self, decision: Decision) -> str | None:
+        """Return why no run decides so here, or None: rivals are the plans that are not ruled out.
+
+        Who leads, and how much is measured, is free: whatever depends on complete batches alone is allowed.
+        """
+        is_rival = np.zeros(self.n_plans, dtype=bool)
+        is_rival[decision.rivals] = True
+        if is_rival[decision.leader] or not is_rival.any():
+            return "its rivals are none, or the leader is one of them"
+        evidence, threshold = self.evidence_for(decision.leader), self.wealth.threshold
+        wrong = np.where(is_rival, evidence - threshold, threshold - evidence) > TOLERANCE * threshold
+        if wrong.any():
+            return f"plan {int(np.argmax(wrong))} is on the wrong side of its rivals"
+        return None if not decision.more else f"it has {sorted(decision.more)[0]!r}, which no run writes"
+
+    def proves(self, plan: int) -> bool:
+        """Return whether this answer is proved, up to rounding."""
+        if plan == self.leader and self.is_answered:
+            return True
+        return bool(self.evidence_for(plan).min() >= self.wealth.threshold * (1.0 - TOLERANCE))
+
+    def set_delta(self, delta: float) -> None:
+        """Continue with a smaller delta: the same wealth, at a higher threshold."""
+        self.wealth.threshold = -math.log(delta)
 
     def lead(self, decision: Decision, counts: IntArray) -> None:
         """Take on the leader of this decision, before its bets are fixed; these counts came before it."""

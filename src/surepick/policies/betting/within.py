@@ -144,7 +144,7 @@ class WithinFew(Question):
     """
 
     STATE: ClassVar[tuple[str, ...]] = (*Question.STATE, "next_stake", "sizes")
-    bets_at_once = True
+    bets_at_once = can_follow = True
     first_stake, stake_share = 0.8, 0.3  # of the cash
     plausible = 2.0  # a stake favours plan i by exp(-this z^2 / 2), z standard errors behind the leader
     size_step, most_sizes = 1.5, 8  # ratio of bet sizes; the largest is a gap's noise after a first batch

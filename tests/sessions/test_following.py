@@ -1,0 +1,287 @@
+"""Recorded decisions are followed when a session is reopened, loses a value or gets a smaller delta."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from forged_logs import Log, lines_of, sealed
+from surepick.inference.wealth import COMMON
+from surepick.sessions.session import Session
+from surepick.sessions.verify import verify_events
+
+PLANS = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [0.0, 0.0, 1.0]])
+MEANS = np.array([0.8, 0.4, 0.0])
+MANY = np.array(list(itertools.product([0.0, 1.0], repeat=7)))[1:70]
+QUESTIONS: dict[str, tuple[sp.Policy, Any]] = {
+    "best": (sp.BetGapE(0.1), PLANS),
+    "few": (sp.BetGapE(0.1, epsilon=0.2), PLANS),
+    "many": (sp.BetGapE(0.1, epsilon=0.4, max_batch=20), MANY),
+    "challenge": (sp.Challenge(1, 0.1, epsilon=0.1), PLANS),
+}
+NOISE: dict[str, dict[str, Any]] = {
+    "known": {"noise_scale": 1.0},
+    "variance": {"noise_scale": 1.0, "noise": "bounded variance"},
+    "unknown": {"noise_scale": None},
+    "probes": {"noise_scale": 1.0, "probes": "plans"},
+}
+
+
+def begun(question: str = "best", noise: str = "known", **settings: Any) -> Session:
+    policy, plans = QUESTIONS[question]
+    problem = sp.Problem(plans, **NOISE[noise])
+    return Session.create("memory://", problem, policy, name="s", **settings)
+
+
+def value_of(session: Session, token: str) -> float:
+    """Return the value at this place of the tapes, the same in every session."""
+    probe, place = map(int, token.split("."))
+    problem = session.problem
+    rows = np.eye(problem.n_arms) if problem.probes is None else problem.probes.rows
+    means = np.append(MEANS, np.linspace(0.3, -0.5, 6))[: problem.n_arms]
+    return float(rows[probe] @ means + np.random.default_rng([probe, place]).standard_normal())
+
+
+def measured(session: Session, most: int = 3000) -> Session:
+    """Answer what is asked, this many times at most."""
+    n = 0
+    while n < most and (requests := session.ask(min(50, most - n))):
+        for request in requests:
+            session.tell(request, value_of(session, request.token))
+            n += 1
+    return session
+
+
+def verdict_on(log: Log) -> Any:
+    events = sealed(log)
+    return verify_events("s", events, events[-1].head)
+
+
+def numbers_of(session: Session) -> tuple[float, float]:
+    return session.ledger().run._run.numbers()
+
+
+@pytest.mark.parametrize(("question", "noise"), list(itertools.product(QUESTIONS, NOISE)))
+def test_a_reopened_session_has_the_same_wealth_and_every_log_verifies(question: str, noise: str) -> None:
+    session = measured(begun(question, noise), 120)
+    again = Session.load(session.store, "s")
+    assert numbers_of(again) == pytest.approx(numbers_of(session), rel=1e-9)
+    assert again.ledger().surprises == []
+    assert again.verify().holds
+    assert measured(again).outcome.plan is not None
+    assert again.verify(again.certificate().to_json()).holds
+
+
+def decisions(log: Log) -> list[int]:
+    return [k for k, line in enumerate(log) if line.kind == "asked" and "decision" in line.body]
+
+
+def of_decision(at: int, **changes: Any) -> Callable[[Log], None]:
+    def break_it(log: Log) -> None:
+        line = log[decisions(log)[at]]
+        line.body = {**line.body, "decision": {**line.body["decision"], **changes}}
+
+    return break_it
+
+
+def shifted(at: int, by: float, name: str) -> Callable[[Log], None]:
+    def break_it(log: Log) -> None:
+        decision = log[decisions(log)[at]].body["decision"]
+        of_decision(at, **{name: decision[name] + by})(log)
+
+    return break_it
+
+
+def changed_value(log: Log) -> None:
+    line = next(line for line in log[decisions(log)[-1] :] if line.kind == "measured")
+    line.body = {**line.body, "value": line.body["value"] + 1e-6}
+
+
+def changed_counts(log: Log) -> None:
+    line = log[decisions(log)[1]]
+    uses = [[probe, n + 1] for probe, n in line.body["decision"]["uses"]]
+    line.body = {**line.body, "counts": uses, "decision": {**line.body["decision"], "uses": uses}}
+
+
+def of_end(**changes: Any) -> Callable[[Log], None]:
+    def break_it(log: Log) -> None:
+        end = next(line for line in log if line.kind == "stopped")
+        end.body = {**end.body, **changes}
+
+    return break_it
+
+
+FORGERIES: dict[str, Callable[[Log], None]] = {
+    "a value of the last batch": changed_value,
+    "counts after the fact": changed_counts,
+    "counts without the batch": lambda log: log[decisions(log)[1]].body.update(counts=[[0, 1]]),
+    "a batch of millions": of_decision(1, uses=[[0, 10**7]]),
+    "a batch of nothing": of_decision(1, uses=[]),
+    "a negative count": of_decision(1, uses=[[0, -1]]),
+    "an unknown probe": of_decision(1, uses=[[99, 1]]),
+    "wealth": shifted(-1, 1e-6, "wealth"),
+    "evidence": shifted(-1, 1e-6, "evidence"),
+    "an unknown leader": of_decision(1, leader=99),
+    "no leader": of_decision(1, leader=-1),
+    "no rivals": of_decision(1, rivals=[]),
+    "fewer rivals": of_decision(1, rivals=[[0, 1]]),
+    "rivals twice": of_decision(1, rivals=[[0, 2], [1, 3]]),
+    "the leader as a rival": of_decision(1, rivals=[[0, 4]]),
+    "too many replicates": of_decision(1, replicates=99),
+    "no replicates": of_decision(1, replicates=0),
+    "a final batch that was not called": of_decision(1, final=True),
+    "final as a number": of_decision(1, final=0),
+    "a field too many": of_decision(1, mood="good"),
+    "the first leader": of_decision(0, leader=0, rivals=[[1, 4]]),
+    "another plan": of_end(plan=3),
+    "no plan": of_end(plan=None, status="budget spent"),
+    "another status": of_end(status="done"),
+    "the end's wealth": of_end(wealth=0.5),
+    "the end's evidence": of_end(evidence=99.0),
+    "an end without numbers": lambda log: next(x for x in log if x.kind == "stopped").body.pop("wealth"),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_forged_decision_is_refused(name: str) -> None:
+    log = lines_of(measured(begun()))
+    assert verdict_on(log).holds
+    forged = copy.deepcopy(log)
+    FORGERIES[name](forged)
+    assert not verdict_on(forged).holds
+
+
+@pytest.mark.parametrize("question", ["few", "challenge"])
+@pytest.mark.parametrize("noise", ["known", "unknown", "probes"])
+def test_forgeries_of_every_question_are_refused(question: str, noise: str) -> None:
+    log = lines_of(measured(begun(question, noise)))
+    assert verdict_on(log).holds
+    names = ["a value of the last batch", "wealth", "evidence", "fewer rivals", "another plan", "no plan"]
+    for break_it in [FORGERIES[name] for name in names]:
+        forged = copy.deepcopy(log)
+        break_it(forged)
+        assert not verdict_on(forged).holds
+
+
+def test_another_leader_is_a_legal_history() -> None:
+    """Who leads a batch is free; the wealth that follows is computed with the leader that was recorded."""
+    session = measured(begun(), 3)
+    log = lines_of(session)
+    decision = log[decisions(log)[1]].body["decision"]
+    leader = (decision["leader"] + 1) % 4
+    ranges = [part for part in ([0, leader], [leader + 1, 4]) if part[0] < part[1]]
+    of_decision(1, leader=leader, rivals=ranges)(log)
+    assert verdict_on(log).holds
+
+
+def test_a_smaller_delta_continues_with_the_same_wealth() -> None:
+    """It takes no more measurements than a fresh session, up to chance, and asks for none again."""
+    continued, fresh = [], []
+    problem = sp.Problem(np.eye(4), noise_scale=1.0)
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        values = np.array([0.5, 0.2, 0.1, 0.0])[:, None] + rng.standard_normal((4, 6000))
+        sessions = [
+            Session.create("memory://", problem, sp.BetGapE(delta), name="s") for delta in (0.1, 0.01)
+        ]
+        for session in sessions:
+            answer_from(session, values)
+        first = sessions[0].ledger().n_measurements
+        wealth = numbers_of(sessions[0])[0]
+        sessions[0].extend(delta=0.01)
+        assert numbers_of(sessions[0])[0] == wealth
+        assert sessions[0].ledger().n_measurements == first
+        answer_from(sessions[0], values)
+        assert sessions[0].verify(sessions[0].certificate().to_json()).holds
+        assert sessions[0].certificate().first_delta == 0.1
+        continued.append(sessions[0].ledger().n_measurements)
+        fresh.append(sessions[1].ledger().n_measurements)
+    assert np.mean(continued) <= 1.1 * np.mean(fresh)
+
+
+def answer_from(session: Session, values: np.ndarray) -> None:
+    while requests := session.ask(1):  # none ahead
+        for request in requests:
+            session.tell(request, float(values[request.probe, int(request.token.split(".")[1])]))
+
+
+def settled_by_hand(session: Session, removed: str) -> Any:
+    """Follow the recorded decisions on a fresh run, with sums and counts that never had the removed value."""
+    problem = session.ledger().setup.problem
+    run = session.ledger().setup.policy.start(problem)
+    place = np.zeros(problem.n_probes, dtype=int)
+    for event in session.events():
+        if event.kind != "asked":
+            continue
+        body = json.loads(event.body)
+        if "decision" in body:
+            run.follow(run.recorded(body["decision"]))
+        counts, sums, gone = (np.zeros(problem.n_probes, dtype=t) for t in (np.int64, float, np.int64))
+        for probe, n in body["counts"]:
+            tokens = [f"{probe}.{k}" for k in range(place[probe], place[probe] + n)]
+            kept = [value_of(session, token) for token in tokens if token != removed]
+            counts[probe], sums[probe], gone[probe] = len(kept), sum(kept), n - len(kept)
+            place[probe] += n
+        if any(place[probe] > session.ledger().tapes.of[probe].first_unused for probe, _ in body["counts"]):
+            break  # the open round
+        run.absorb(counts, sums, gone)
+    return run
+
+
+@pytest.mark.parametrize(("question", "noise"), list(itertools.product(QUESTIONS, NOISE)))
+def test_a_removed_value_settles_its_batch_again_and_decisions_stay(question: str, noise: str) -> None:
+    session = measured(begun(question, noise), 150)
+    is_over, token = session.ledger().is_over, "0.1"
+    before, numbers = [e.body for e in session.events() if e.kind == "asked"], numbers_of(session)
+    assert session.void(token, "a slip") is True
+    by_hand = settled_by_hand(session, token)
+    assert numbers_of(session) == pytest.approx(by_hand.numbers(), rel=1e-9)
+    assert question == "many" or numbers_of(session) != pytest.approx(numbers, rel=1e-6)  # not staked yet
+    after = [e.body for e in session.events() if e.kind == "asked"]
+    assert after[: len(before)] == before
+    assert is_over or session.ledger().status is None
+    again = Session.load(session.store, "s")
+    assert numbers_of(again) == pytest.approx(numbers_of(session), rel=1e-12)
+    measured(again)
+    assert again.verify(again.certificate().to_json()).holds
+
+
+def test_a_removed_value_drops_its_replicate_and_two_are_needed() -> None:
+    session = measured(begun("best", "unknown"), 12)  # four replicates of three arms
+    run = lambda: session.ledger().run._run  # noqa: E731
+    assert run().counts.tolist() == [4, 4, 4]
+    for token, left in (("0.0", 3), ("1.0", 3), ("1.1", 2), ("2.3", 0)):
+        session.void(token, "a slip")
+        assert run().counts.tolist() == [left] * 3
+
+
+def test_values_of_an_arm_may_all_be_removed() -> None:
+    """There is no estimate then, so that mixtures make no bet; fixed sizes still do."""
+    session = measured(begun(), 3)
+    measured(session, 9)
+    session.void("0.0", "a slip")
+    account = session.ledger().run._run._question.account(COMMON)
+    assert np.isfinite(account.current).all()
+    measured(session)
+    assert session.verify().holds
+    assert session.outcome.plan is not None
+
+
+def test_a_removed_answer_is_decided_anew_and_plans_that_came_stay() -> None:
+    session = measured(begun("best", "known"))
+    plan, n_rounds = session.outcome.plan, session.ledger().n_rounds
+    session.add_plan("another", [0.2, 0.1, 0.0])
+    measured(session)
+    session.void("0.2", "a slip")
+    session.extend(delta=0.05)
+    measured(session)
+    assert (session.outcome.plan, session.ledger().problem.n_plans) == (plan, 5)
+    assert session.ledger().n_rounds >= n_rounds
+    assert session.verify(session.certificate().to_json()).holds
