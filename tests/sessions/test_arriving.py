@@ -96,15 +96,16 @@ def test_whoever_loads_it_goes_on_alike_from_the_log_and_from_a_snapshot(tmp_pat
     assert restored.standing() == ledger.standing()
 
 
-def test_what_would_start_the_policy_over_is_refused_afterwards():
-    session = measured(begun(budget=400), 12)
+def test_a_smaller_epsilon_which_starts_the_policy_over_is_refused_afterwards():
+    session = measured(begun(policy=sp.BetGapE(1e-6, epsilon=1.0), budget=400), 12)
     session.add_plan("by bike", "bike + walk")
     with pytest.raises(SessionError):
-        session.extend(delta=0.01)
-    with pytest.raises(SessionError):
-        session.void("0.0", reason="a wrong unit")
+        session.extend(epsilon=0.5)
+    session.extend(delta=1e-7)
+    session.void("0.0", reason="a wrong unit")
     session.extend(budget=500)
     assert session.budget == 500
+    assert measured(session, 12).verify().holds
 
 
 @pytest.mark.parametrize(

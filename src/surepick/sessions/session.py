@@ -225,10 +225,9 @@ class Session(Looking):
         One that nobody had asked for has no token: it is known by the number of its event, which `log` and
         `Measurement.event` have.
 
-        Its arm is asked for again. A policy that has seen the value, which True says, starts over and reads
-        the other measurements as if that one had never been, so that its promise stays what it is; this
-        assumes that a value is not taken back for its size. Unasked measurements recorded before do not
-        count any more then.
+        Return whether the policy has used the value. If not, its arm is asked for again. If it has, BetGapE
+        and Challenge settle the batch again without it, and decisions stay; other policies start over
+        without it. The guarantee assumes that the value was no measurement, and not removed for its size.
         """
         text = token.token if isinstance(token, Request) else str(token)
         with self._changing():
@@ -297,8 +296,9 @@ class Session(Looking):
     ) -> None:
         """Go on with a smaller delta or epsilon, or with a larger budget.
 
-        With another delta or epsilon the policy starts over and reads the measurements from the beginning,
-        exactly as if it had been asked for them from the start; it only waits for those that are missing.
+        With a smaller delta BetGapE and Challenge continue with the same evidence, at a higher threshold.
+        Otherwise the policy starts over and reads the measurements from the beginning; it only waits for
+        those that are missing.
         """
         with self._changing() as replica:
             replica.commit(lambda: extension(self._ledger, delta, epsilon, budget), quick=False)

@@ -341,8 +341,10 @@ class BatchRun:
             return None if is_plain else "it bets before every arm was measured"
         if decision.leader < 0:
             return "it has no leader"
-        if final is not None and (final.is_over or decision.n_measurements > final.left):
-            return "it measures more than was called for"
+        if final is not None and (
+            final.is_over or int(decision.uses.sum()) != final.left // decision.n_replicates
+        ):
+            return "it does not measure what was called for"
         if decision.is_final != (final is not None):
             return "it says otherwise whether it is the final batch"
         return question.objection(decision)
