@@ -54,9 +54,9 @@ class PlanBatch(Batch):
         """Return the readings of the next plans."""
         return self.next_plans(max_batch).counts
 
-    def add(self, counts: IntArray, sums: FloatArray) -> None:
+    def add(self, counts: IntArray, sums: FloatArray, removed: IntArray) -> None:
         """Add the readings of the next plans; their number says how many plans these are."""
-        super().add(counts, sums)
+        super().add(counts, sums, removed)
         sizes = np.repeat(self.plans.plans.sum(axis=1), self.plans.uses)
         n = int(np.searchsorted(np.cumsum(sizes), counts.sum())) + 1
         self.plans = self.plans.without(self.plans.first(n))
@@ -178,5 +178,6 @@ class PlanProbeRun(BatchRun):
         for row, (arms, _) in zip(rows, named, strict=True):
             row[arms] = 1.0
         plans = Plays(rows, np.array([n for _, n in named], dtype=np.int64))
-        parts = plain.uses, plain.missing, plain.sums, plain.lost, plain.bets, plain.is_final
+        counts, sums = (plain.uses, plain.missing, plain.removed), (plain.sums, plain.lost)
+        parts = *counts, *sums, plain.bets, plain.is_final
         return PlanBatch(*parts, plans=plans, n_uses=plans.n_uses)
