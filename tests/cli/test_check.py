@@ -72,12 +72,6 @@ def test_check_forecasts_from_the_truth_where_there_is_no_guess(tmp_path):
     assert data["forecast"]["low"] == data["forecast"]["high"]
 
 
-def test_check_says_when_the_noise_is_unknown(tmp_path):
-    file = tmp_path / "case.toml"
-    file.write_text('kind = "table"\nplans = [[1, 0], [0, 1]]\nnoise_scale = "unknown"')
-    assert json.loads(run("check", file, "--json"))["noise_not_stated"] == ["arm 0", "arm 1"]
-
-
 def test_check_lists_the_first_ten_plans(tmp_path):
     file = tmp_path / "ways.csv"
     file.write_text("plan,road,rail\n" + "".join(f"way {k},{k},2\n" for k in range(12)))
@@ -96,10 +90,6 @@ def test_init_never_replaces_a_file_unless_told_to(monkeypatch, capsys, tmp_path
     assert (tmp_path / "paths.toml").read_text() == "mine"
     run("init", "paths", "--into", tmp_path, "--force")
     assert (tmp_path / "paths.toml").read_text() != "mine"
-
-
-def test_an_unknown_kind_suggests_the_closest(monkeypatch, capsys, tmp_path):
-    assert "'paths'" in fail(monkeypatch, capsys, "init", "path", "--into", tmp_path)
 
 
 BAD = {
@@ -154,13 +144,6 @@ def test_bad_input_of_every_kind_is_refused_with_its_key(monkeypatch, capsys, tm
     assert "Traceback" not in fail(monkeypatch, capsys, "check", file)
 
 
-def test_a_spreadsheet_is_told_which_rows_it_may_still_have(tmp_path):
-    (tmp_path / "plans.csv").write_text("plan,a,b\nGuess,1,2\nx,1,0\ny,0,1\n")
-    said = " ".join(run("check", tmp_path / "plans.csv").split())
-    assert all(f" {row} (" in said for row in ("goal", "unit"))
-    assert "guess (" not in said
-
-
 BRACKETS = """kind = "table"
 title = "Milk [kg] [/]"
 plans = [[1, 0, 1, 5], [0, 1, 1, 5], [1, 1, 0, 5], [1, 0, 1, 5]]
@@ -190,13 +173,6 @@ def test_names_with_brackets_are_shown_as_they_are(tmp_path, words, shown):
     text = " ".join(run(*words, tmp_path / "milk.toml").split())
     for name in shown:
         assert name in text
-
-
-def test_a_lead_with_brackets_is_shown_when_the_budget_is_spent(tmp_path):
-    (tmp_path / "milk.toml").write_text(BRACKETS)
-    words = ("simulate", tmp_path / "milk.toml", "--budget", "4")
-    lead = json.loads(run(*words, "--json", code=1))["lead"]
-    assert lead in run(*words, code=1)
 
 
 def test_ties_of_a_transport_are_named_with_an_epsilon_before_and_after_measuring(tmp_path):

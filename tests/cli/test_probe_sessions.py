@@ -110,8 +110,3 @@ def test_the_example_with_probes_is_checked_forecast_limited_and_compared(run: R
     assert [row["policy"] for row in json.loads(compared.stdout)["policies"]] == ["BetGapE"]
     alone = CliRunner().invoke(app, [*words[:4], "--policies", "CombGapE"])
     assert alone.exit_code != 0
-
-
-def test_a_final_batch_on_probes_is_accepted(run: Run) -> None:
-    run("new", "drives.toml", "--budget", "100")
-    assert run("last-call").exit_code == 0

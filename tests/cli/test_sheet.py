@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import shlex
 from pathlib import Path
 
 import openpyxl
@@ -71,10 +70,6 @@ def test_the_commands_of_the_guide_work_as_printed() -> None:
     assert len(commands) == 4
     for command in commands:
         ok(*command.split()[1:])
-
-
-def test_a_simulation_of_a_sheet_without_a_truth_is_refused() -> None:
-    assert isinstance(run("simulate", "ways.csv").exception, FileError)
 
 
 @pytest.mark.parametrize("name", ["sheet.xlsx", "sheet.csv"])
@@ -192,47 +187,6 @@ def test_an_import_says_what_became_of_values_that_nobody_had_asked_for() -> Non
     ok("import", "empty.csv")
 
 
-def test_check_of_a_sheet_speaks_of_rows_and_says_what_is_next() -> None:
-    Path("my ways.csv").write_text(WAYS, encoding="utf-8")
-    shown = ok("check", "my ways.csv")
-    assert "[truth]" not in shown
-    assert " truth (" in " ".join(shown.split())
-    hint = shown.rpartition("next: ")[2]
-    ok(*shlex.split(hint)[1:])
-    assert "[truth]" not in ok("status")
-
-
-def test_a_simulation_prints_the_whole_plan() -> None:
-    arms = [f"road {k}" for k in range(30)]
-    rows = ["plan", *arms], ["noise", "1"], ["truth", *("1" for _ in arms)]
-    plans = ["all of them", *("1" for _ in arms)], ["the first", "1"]
-    text = "\n".join(";".join([*row, *[""] * (31 - len(row))]) for row in (*rows, *plans))
-    Path("long.csv").write_text(text, encoding="utf-8")
-    shown = ok("simulate", "long.csv")
-    assert all(f" {arm} " in shown for arm in arms)
-
-
-@pytest.mark.parametrize(
-    ("text", "named"),
-    [
-        ("My ways;;\nplan;bus;walk\na;1;\nb;;1\n", ["line 1", "'My ways'"]),
-        ("plan;bus;;walk\na;1;3;\nb;;;1\n", ["line 2", "'3'", "column 3"]),
-        ("plan;bus;walk\na;x;\nb;;1\n", ["row 'a'", "column 'bus'", "'x'"]),
-    ],
-)
-def test_what_a_sheet_often_has_is_refused_with_its_place(text: str, named: list[str]) -> None:
-    Path("odd.csv").write_text(text, encoding="utf-8")
-    refused = run("check", "odd.csv").exception
-    assert isinstance(refused, FileError)
-    assert all(name in str(refused) for name in named), refused
-
-
 def test_a_column_with_neither_name_nor_cells_is_none() -> None:
     Path("gap.csv").write_text("plan;bus;;walk\nnoise;1;;\na;1;;\nb;;;1\n", encoding="utf-8")
     assert json.loads(ok("check", "gap.csv", "--json"))["arms_that_matter"] == ["bus", "walk"]
-
-
-def test_a_session_without_a_title_is_called_by_its_name() -> None:
-    ok("new", "ways.csv", "--name", "monday")
-    assert "monday" in ok("status")
-    assert Session.load("surepick.db", "monday").title == ""

@@ -34,11 +34,6 @@ def test_help_names_every_command_and_has_an_example():
     assert "surepick simulate table.toml" in re.sub(r"\s+", " ", run("simulate", "--help"))
 
 
-def test_python_dash_m_works():
-    answer = subprocess.run([sys.executable, "-m", "surepick", "--version"], capture_output=True, text=True)
-    assert answer.stdout.startswith("surepick ")
-
-
 def test_simulate_answers_with_names_and_its_guarantee():
     text = run("simulate", ROUTES, "--seed", "3")
     assert "Tunnel and harbour" in text
@@ -85,28 +80,6 @@ def test_demo_decides_the_cities():
     assert data["loss"] == 0
     assert data["list"]["n_plans"] > 500
     assert "Manchester" in text
-
-
-def test_demo_chooses_from_the_list_where_the_policy_needs_one():
-    data = json.loads(run("demo", "--json", "--seed", "12", "--policy", "BetGapE"))
-    assert data["policy"] == "BetGapE"
-    assert data["n_measurements"] < data["Uniform"]["n_measurements"]
-
-
-@pytest.mark.parametrize(
-    ("words", "named"),
-    [
-        (("simulate", "no-such-file.toml"), "no-such-file.toml"),
-        (("simulate", ROUTES, "--policy", "CombGap"), "'CombGapE'"),
-        (("simulate", ROUTES, "--policy", "CombGapE:colour=red"), "'colour=red'"),
-        (("simulate", ROUTES, "--delta", "2"), "delta"),
-        (("compare", ROUTES, "--runs", "0"), "runs"),
-    ],
-)
-def test_bad_input_is_refused_with_its_name(monkeypatch, capsys, words, named):
-    text = fail(monkeypatch, capsys, *words)
-    assert named in text
-    assert "Traceback" not in text
 
 
 def test_a_file_without_truth_says_what_to_add(monkeypatch, capsys, tmp_path):

@@ -84,12 +84,6 @@ def test_what_was_closed_asks_for_nothing(folder):
     assert run("ask", code=1).stdout == ""
 
 
-def test_ask_after_the_end_prints_nothing_but_tokens_on_standard_output(folder):
-    run("new", "roads.toml")
-    measure()
-    assert run("ask", code=1).stdout == ""
-
-
 def test_import_says_that_the_session_ended(folder):
     run("new", "roads.toml")
     measure()
@@ -172,17 +166,6 @@ def test_one_gap_has_one_uncertainty_everywhere(folder):
     assert closest.low < closest.gap - closest.error
 
 
-@pytest.mark.parametrize("n", [3, 10**6], ids=["running", "ended"])
-def test_status_shows_everything_that_watch_shows_and_what_to_do_next(folder, n):
-    run("new", "roads.toml")
-    measure(n)
-    watched, shown = run("watch", "--once").stdout, run("status").stdout
-    moments = re.compile(r"\d+ (s|min|h|days?)\b|\d\d:\d\d(:\d\d)?")  # leases run on between two looks
-    assert moments.sub("", shown).startswith(moments.sub("", watched))
-    assert "next: surepick" in shown
-    assert ("fingerprint" in shown) == (n > 3)
-
-
 SITES = "\n".join(
     ['kind = "trees"', "n_draws = 60", "spread = 4.0", "noise_scale = 1.0", "edges = ["]
     + [f'  ["s{i}", "s{j}", {5 + (7 * i + 3 * j) % 5}],' for i in range(8) for j in range(i)]
@@ -208,14 +191,6 @@ def test_a_list_that_lacks_plans_promises_the_best_of_the_listed_ones_alone(fold
     assert session.verify(certificate.to_json()).holds
     forged = {**certificate.to_json(), "listing": {**certificate.listing, "chance_missing": 0.0}}
     assert not session.verify(forged).holds
-
-
-def test_a_complete_list_promises_the_best_plan():
-    problem = sp.problems.trees([("A", "B"), ("B", "C"), ("A", "C")], noise_scale=1)
-    assert problem.about.listing.is_complete
-    assert sp.simulate(problem, sp.BetGapE(), sp.Gaussian([1.0, 5.0, 9.0]), seed=0).guarantee.startswith(
-        "the best plan,"
-    )
 
 
 def test_an_implausible_value_is_refused_where_nobody_can_be_asked(folder):

@@ -61,11 +61,6 @@ def test_check_forecasts_with_a_rough_scale_where_the_file_has_none() -> None:
     assert rough == answer("check", "scaled.toml")["forecast"]
 
 
-def test_check_says_that_bounds_give_the_scale() -> None:
-    data = answer("check", "bounded.toml")
-    assert (data["bounds"][0], data["noise_scale"][0], data["pilot"]) == ([0, 3], 1.5, None)
-
-
 def test_simulate_learns_the_noise_with_or_without_a_pilot() -> None:
     data = answer("simulate", "scaled.toml")
     assert (data["plan"], data["n_pilot"]) == ("plan 1", 0)
@@ -75,17 +70,6 @@ def test_simulate_learns_the_noise_with_or_without_a_pilot() -> None:
 
 def test_simulate_needs_a_scale_to_draw_with() -> None:
     assert r"[truth]" in str(run("simulate", "unknown.toml").exception)
-
-
-def test_simulate_draws_within_the_bounds() -> None:
-    assert answer("simulate", "bounded.toml")["plan"] == "plan 1"
-
-
-def test_compare_and_limit_know_unknown_noise() -> None:
-    rows = answer("compare", "scaled.toml", "--runs", "2", "--policies", "BetGapE,Uniform")["policies"]
-    assert all(row["cut_off"] == 0 for row in rows)
-    assert {row["policy"]: row["mean"] for row in rows}["Uniform"] >= 24  # of its pilot
-    assert answer("limit", "scaled.toml")["characteristic_time"] > 0
 
 
 def test_tell_and_import_say_whether_unasked_measurements_count() -> None:

@@ -1,20 +1,17 @@
 """Commands on plans that are not listed: from files, and from a function that only Python has."""
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import surepick as sp
 from surepick import problems
 from surepick.cli import app
-from surepick.cli.demo import introduce
 from surepick.core.oracle_problem import OracleProblem
-from surepick.errors import FileError, MissingFunctionError, ParameterError
+from surepick.errors import FileError, MissingFunctionError
 from surepick.planning.comparison import is_error, loss
 
 CABLES = """
@@ -128,22 +125,6 @@ def test_a_file_without_a_list_decides_between_all_plans(folder, kind):
     assert found["times_the_limit"] > 0
 
 
-@pytest.mark.parametrize("kind", ["paths", "trees", "matchings", "subsets"])
-def test_listed_or_not_a_file_is_about_the_same_plans(folder, kind):
-    text = FILES[kind]
-    unlisted = problems.load(write(folder, text)).problem
-    search = "" if kind == "subsets" else "every = true"
-    listed = problems.load(write(folder, text.replace("list_plans = false", search))).problem
-    assert unlisted.arm_names == listed.arm_names
-    assert unlisted.n_plans >= listed.n_plans
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        means = rng.normal(size=listed.n_arms)
-        best = unlisted.best_plan(means)
-        assert best.tolist() == listed.vector(listed.best(means)).tolist()
-        assert unlisted.name_of(best) == listed.plan_names[listed.best(means)]
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -195,33 +176,6 @@ def test_limit_and_compare_know_the_plan(folder):
     assert [row["policy"] for row in both["policies"]] == ["OBet", "GenTSExplore"]
 
 
-def test_a_policy_that_needs_the_list_is_refused(folder):
-    result = call("simulate", write(folder), "--policy", "CombGapE")
-    assert isinstance(result.exception, ParameterError)
-    assert "OBet" in str(result.exception)
-
-
-def test_the_theory_report_has_what_an_oracle_can_find(folder):
-    file = write(folder)
-    listed = write(folder, CABLES.replace("list_plans = false", "every = true"), "listed.toml")
-    found, expected = answer("limit", file, "--theory"), answer("limit", listed, "--theory")
-    values = {row["name"].split(",")[0]: row["value"] for row in expected["theory"]}
-    for row in found["theory"]:
-        assert row["value"] == pytest.approx(values[row["name"].split(",")[0]], rel=2e-3)
-    assert len(found["theory"]) == 5
-    assert found["theory_left_out"][0]["name"].endswith("V_s and A")
-    assert expected["theory_left_out"] == []
-    assert "CombGapE, Theorem 4.2" in " ".join(call("limit", file, "--theory").output.split())
-
-
-def test_advise_tries_out_the_policy_that_needs_no_list(folder):
-    file = write(folder)
-    found = answer("advise", file, "--worlds", 2, "--delta", 0.1)
-    assert (found["policy"], found["delta"]) == ("OBet", 0.1)
-    assert found["next"].endswith("--policy OBet --delta 0.1")
-    assert call("advise", file, "--worlds", 2, "--delta", 0.1).exit_code == 0
-
-
 def test_a_wrong_answer_would_be_counted(folder):
     loaded = problems.load(write(folder))
     truth = sp.Gaussian(loaded.means, 0.5)
@@ -247,18 +201,6 @@ def test_a_session_from_ask_to_verify(folder):
     (folder / "certificate.json").write_text(json.dumps(status))
     assert answer("verify", folder / "certificate.json")["holds"]
     assert "A - B + A - C + C - D" in call("status").output
-
-
-def test_run_measures_by_a_program(folder):
-    script = folder / "survey.py"
-    script.write_text(f"import sys\nprint({MEANS}[sys.argv[1]])\n")
-    command = f"{sys.executable} {script} {{arm}}"
-    assert answer("run", write(folder), "--measure", command, "-j", 2)["answer"] == ANSWERS["trees"]
-
-
-def test_a_rehearsal_compares_its_answer_with_the_best_of_all_plans(folder):
-    for text in (CABLES, CABLES.replace("list_plans = false", "")):
-        assert answer("simulate", write(folder, text))["loss_in_family"] == 0
 
 
 # A function that only Python has
@@ -299,18 +241,3 @@ def test_other_commands_say_that_it_has_to_be_driven_from_python(of_python, word
 
 
 # The demo
-
-
-def test_the_demo_chooses_between_trees_that_nobody_listed():
-    data = answer("demo", "--case", "trees", "--epsilon", 3, "--seed", 5)
-    assert data["status"] == "confident"
-    assert data["policy"] == "OBet"
-    assert data["plan"].count(" + ") == 10
-
-
-def test_the_demo_says_what_it_is_about(capsys):
-    problem, means = problems.cable_instance(1)
-    introduce(problems.Truth(problem, means, kind="trees", title="Cables"), sp.OBet(), as_json=False)
-    shown = capsys.readouterr().out
-    assert "6.2e10 plans" in shown
-    assert "66 arms" in shown

@@ -142,14 +142,6 @@ def test_a_log_file_that_was_changed_does_not_hold() -> None:
     assert open_store("surepick.db").names() == ["trips"]
 
 
-@pytest.mark.parametrize("n_left", [1, 4])
-def test_a_log_file_that_was_cut_does_not_hold(n_left: int) -> None:
-    data = exported()
-    del data["log"]["events"][n_left:]
-    write("log.json", data)
-    assert run("verify", "log.json").exit_code == 1
-
-
 def test_numbers_may_have_lost_their_points_on_the_way() -> None:
     """As programs write them that have one kind of numbers."""
     data = exported()

@@ -12,7 +12,6 @@ import pytest
 from scipy import stats
 
 import surepick as sp
-from session_tools import Tapes, run_to_end, same_run
 from surepick import problems
 from surepick.errors import FileError, ParameterError, ProblemError, SessionError
 from surepick.sessions import codec
@@ -53,14 +52,6 @@ def test_bounds_survive_the_codec_and_change_the_fingerprint() -> None:
         for p in (bounded, sp.Problem(TWO, noise_scale=[0.5, 0.15]))
     }
     assert len(prints) == 2
-
-
-def test_found_problems_take_bounds_and_stay_what_they_are() -> None:
-    found = problems.knapsack(
-        [4, 5], guess=[4.0, 5.0], capacity=10, spread=1.0, n_draws=50, noise_scale=1
-    ).with_bounds((0, 9))
-    assert found.candidates.n_plans == found.n_plans
-    assert found.search_further(50).noise_scale.tolist() == [4.5, 4.5]
 
 
 def session(**options: object) -> Session:
@@ -213,11 +204,3 @@ def test_the_answer_holds_for_bounded_measurements_and_fails_with_a_scale_that_i
     )
     assert stats.binomtest(sound, N_RUNS, delta, alternative="greater").pvalue > 1e-4
     assert stats.binomtest(control, N_RUNS, delta, alternative="greater").pvalue < 1e-4
-
-
-def test_run_to_end_of_a_bounded_session_equals_the_simulation() -> None:
-    problem = sp.Problem(TWO, bounds=(-9, 9))
-    means = np.array([0.0, 8.0])
-    simulated = sp.simulate(problem, sp.BetGapE(), Tapes(means=means))
-    mine = run_to_end(Session.create("memory://", problem, sp.BetGapE(), name="x"), Tapes(means=means))
-    assert same_run(simulated, mine)

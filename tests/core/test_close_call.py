@@ -5,7 +5,6 @@ import pytest
 
 import surepick as sp
 from polytopes import KINDS, all_vertices
-from surepick import views
 from surepick.core.close_call import close_call, estimated_call
 from surepick.core.evidence import Evidence
 
@@ -86,12 +85,3 @@ def test_a_run_that_its_budget_ended_says_it_and_one_that_is_sure_does_not():
     within = sp.simulate(problem, sp.PolyBet(epsilon=20.0), truth, seed=0)
     assert within.plan is not None
     assert within.what_if is None
-
-
-def test_a_session_shows_it_until_it_is_sure():
-    rng = np.random.default_rng(0)
-    session = sp.Session.create("memory://", freight(), sp.PolyBet(), name="freight", budget=60)
-    while requests := session.ask(50):
-        for request in requests:
-            session.tell(request, float(np.ravel(HOURS)[request.probe] + rng.normal()))
-    assert "epsilon = " in views.summary(views.look(session)).what_if

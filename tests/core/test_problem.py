@@ -47,20 +47,10 @@ def test_arms_and_plans_have_default_names():
     assert problem.plan_names == ("plan 0", "plan 1")
 
 
-def test_one_noise_scale_and_no_costs_hold_for_every_arm():
-    problem = sp.Problem([[1, 0], [0, 1]], noise_scale=2)
-    assert problem.noise_scale.tolist() == [2.0, 2.0]
-    assert problem.costs.tolist() == [1.0, 1.0]
-
-
 def test_noise_scale_and_costs_can_differ_between_arms():
     problem = sp.Problem([[1, 0], [0, 1]], noise_scale=[1, 3], costs=np.array([5, 0.5]))
     assert problem.noise_scale.tolist() == [1.0, 3.0]
     assert problem.costs.tolist() == [5.0, 0.5]
-
-
-def test_an_unknown_noise_scale_stays_unknown():
-    assert sp.Problem([[1, 0], [0, 1]], noise_scale=None).noise_scale is None
 
 
 def test_a_data_frame_brings_its_names():
@@ -100,13 +90,6 @@ def test_sparse_plans_stay_sparse(kind):
     assert problem.is_sparse
     assert isinstance(problem.plans, sparse.csr_array)
     assert problem.relevant.tolist() == [True, True, False]
-
-
-def test_boolean_plans_are_zeros_and_ones():
-    assert sp.Problem(np.array([[True, False], [False, True]]), noise_scale=1).plans.tolist() == [
-        [1, 0],
-        [0, 1],
-    ]
 
 
 # what is merged, and what matters
@@ -190,12 +173,6 @@ def test_an_unknown_name_suggests_the_closest():
     with pytest.raises(ProblemError) as caught:
         problem.arm("raill")
     assert caught.value.field == "arm"
-
-
-def test_repr_says_the_size_and_the_goal():
-    problem = sp.Problem([[1, 0], [0, 1]], noise_scale=[1, 2], minimize=True)
-    assert repr(problem) == "Problem(2 plans, 2 arms, noise_scale=1..2, minimize)"
-    assert "noise_scale=unknown" in repr(sp.Problem([[1, 0], [0, 1]], noise_scale=None))
 
 
 @pytest.mark.parametrize("means", [[1.0], [1.0, np.nan], ["x", 1]])
@@ -369,12 +346,6 @@ def test_repeated_names_in_a_csv_header_are_refused(tmp_path):
 
 
 # tables from files
-
-
-def test_a_table_keeps_row_and_column_names(tmp_path):
-    table = read_table(write(tmp_path / "hours.csv", "from,A,B\nx,1,2\n"))
-    assert table.numbers.tolist() == [[1, 2]]
-    assert (table.row_names, table.column_names) == (("x",), ("A", "B"))
 
 
 HUGE = 10**400  # a whole number that no float is

@@ -14,8 +14,7 @@ import surepick as sp
 from policy_contract import WITHOUT_DELTA
 from surepick import views
 from surepick.cli import app
-from surepick.cli.demo import introduce
-from surepick.core.promise import GAUSSIAN, PILOTED, SUB_GAUSSIAN, Promise
+from surepick.core.promise import GAUSSIAN, PILOTED, Promise
 from surepick.policies import POLICIES, parse_policy
 from surepick.report import report
 from surepick.sessions.session import Session
@@ -24,13 +23,6 @@ from web_tools import Running
 
 UNPROVED = {"GenTSExplore", "KNPlusPlus", "TSExplore", "PFWS", "CombGame"}
 UNPROVED |= {policy.name for policy in WITHOUT_DELTA}
-FILE = """kind = "table"
-plans = [[1, 0, 1], [0, 1, 1]]
-{noise}
-[truth]
-means = [1.0, 2.0, 0.0]
-noise_scale = 0.5
-"""
 
 
 def command(*words: str) -> str:
@@ -69,19 +61,6 @@ def test_every_surface_prints_the_promise_for_this_problem(finished: tuple[str, 
         server.stop()
 
 
-@pytest.mark.parametrize("noise", ['noise_scale = "unknown"', "bounds = [0, 3]"])
-def test_a_rehearsal_announces_what_its_answer_promises(
-    noise: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "problem.toml"
-    file.write_text(FILE.format(noise=noise), encoding="utf-8")
-    promised = json.loads(command("simulate", str(file), "--json"))["guarantee"]
-    introduce(sp.problems.load(file), sp.BetGapE(), as_json=False)
-    assert f"BetGapE promises: {promised}." in " ".join(capsys.readouterr().out.split())
-    rows = json.loads(command("compare", str(file), "--runs", "1", "--policies", "BetGapE", "--json"))
-    assert rows["policies"][0]["guarantee"] == promised
-
-
 @pytest.mark.parametrize("name", sorted(POLICIES))
 def test_a_promise_gives_its_sentence_back_as_it_was(name: str) -> None:
     policy = parse_policy(name, **({"norm_bound": 1.0} if name == "LinGapE" else {}))
@@ -107,8 +86,3 @@ def test_bounds_are_no_gaussian_noise() -> None:
 def test_a_sentence_that_begins_with_none_promises_nothing(sentence: str) -> None:
     promise = Promise.read(sentence)
     assert (promise.proved, promise.text) == (False, sentence)
-
-
-@pytest.mark.parametrize("sentence", ["the best plan", f"the best, given {SUB_GAUSSIAN} and a calm sea", ""])
-def test_a_sentence_of_any_form_is_kept(sentence: str) -> None:
-    assert Promise.read(sentence).text == sentence

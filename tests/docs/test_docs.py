@@ -3,7 +3,6 @@
 import dataclasses
 import re
 import tomllib
-from pathlib import Path
 
 import pytest
 import typer
@@ -14,7 +13,6 @@ from surepick.cli import app
 from surepick.problems.files.kinds import COMMON_KEYS, KINDS
 
 DOCS = ROOT / "docs"
-README = ROOT / "README.md"
 # Made when the site is built.
 MADE = re.compile(
     r"^(\.\./)?(gallery/\w+\.(md|svg)|reference/command-line\.md|comb-gap-e-\w+\.svg|tiny\.py)$"
@@ -44,20 +42,6 @@ def test_every_block_has_a_language_that_is_checked():
     for page in PAGES:
         for block in blocks(page):
             assert block.language in known, f"{name_of(page)}: a block in {block.language!r}"
-
-
-def test_the_examples_of_the_readme_are_short():
-    python, shell = (
-        [block for block in blocks(README) if block.language == language]
-        for language in ("python", "console")
-    )
-    assert [block.text.count("\n") for block in python] == [12]
-    assert 5 in [len(lines(block)) for block in shell]
-
-
-def test_the_readme_begins_with_the_two_commands():
-    first = next(block for block in blocks(README) if block.language == "console")
-    assert re.findall(r"\$ (.*?)\s+#", first.text) == ["make demo", "make test"]
 
 
 # everything that exists is described
@@ -155,8 +139,3 @@ def test_every_page_is_in_the_navigation():
 def test_nothing_tells_of_places_on_the_machine_it_was_written_on():
     for page in PAGES:
         assert not re.search(r"/(work|root|home/\w+)/", page.read_text(encoding="utf-8")), name_of(page)
-
-
-def test_the_teaching_copy_is_short():
-    assert len((DOCS / "tiny.py").read_text(encoding="utf-8").splitlines()) <= 150
-    assert Path(DOCS / "tiny.py").read_text(encoding="utf-8").count("import surepick") == 0

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from surepick.errors import ParameterError
-from surepick.experiments import Case, ClusterError, RunProgress, read_rows, run_case, run_cases, workers
+from surepick.experiments import ClusterError, RunProgress, read_rows, run_case, run_cases, workers
 from tiny_cases import quick_cases, slow_cases, untimed
 
 distributed = pytest.importorskip("distributed")
@@ -39,17 +39,6 @@ def test_a_cluster_that_loses_a_worker_gives_the_rows_of_a_local_run(cluster: An
     assert len(read_rows(tmp_path / "rows.jsonl").rows) == len(cases)
     local = run_cases(cases, tmp_path / "local.jsonl", jobs=2)
     assert untimed(rows) == untimed(local)
-
-
-def test_probes_plays_and_budgets_run_on_a_cluster_as_they_do_here(cluster: Any, tmp_path: Path) -> None:
-    cases = [
-        Case({"kind": "soare", "d": 3, "angle": 0.5}, {"policy": "PolyALBA", "delta": 0.1}, seed=1),
-        Case({"kind": "published_tree", "name": "E20"}, {"policy": "OBet", "delta": 0.1}, seed=1),
-        Case({"kind": "top_k", "n_arms": 4, "k": 1, "seed": 3}, {"policy": "OCBA"}, seed=1, budget=80),
-    ]
-    rows = run_cases(cases, tmp_path / "rows.jsonl", cluster=cluster.scheduler_address)
-    assert untimed(rows) == untimed([run_case(case) for case in cases])
-    assert [row.status for row in rows] == ["confident", "confident", "budget spent"]
 
 
 def test_a_cluster_can_be_started_here(tmp_path: Path) -> None:

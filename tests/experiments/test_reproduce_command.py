@@ -46,13 +46,6 @@ def test_the_command_prints_the_table_fills_the_folder_and_resumes(tmp_path: Pat
     assert (tmp_path / "rows.jsonl").read_bytes() == before
 
 
-def test_the_arena_is_a_study(tmp_path: Path) -> None:
-    call = ["reproduce", "arena", "--families", "zone-two", "--policy", "KN", "--runs", "2", "--jobs", "1"]
-    found = CliRunner().invoke(app, [*call, "--json", "--out", str(tmp_path)])
-    assert found.exit_code == 0, found.output
-    assert [cell["method"] for cell in json.loads(found.stdout)["table"]] == ["KN"]
-
-
 @pytest.mark.parametrize(
     ("words", "field"),
     [

@@ -32,10 +32,6 @@ def test_an_infinite_limit_survives_the_file() -> None:
     assert row.limit == float("inf")
 
 
-def test_a_missing_file_has_no_rows(tmp_path: Path) -> None:
-    assert read_rows(tmp_path / "none.jsonl").rows == ()
-
-
 @pytest.mark.parametrize("kept", [1, 50, -2])
 def test_a_torn_last_line_is_reported_and_cut_off(path: Path, kept: int) -> None:
     lines = path.read_bytes().splitlines(keepends=True)

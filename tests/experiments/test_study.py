@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import binom, norm
 
 from surepick.errors import ParameterError
-from surepick.experiments import STUDIES, Case, Family, Result, Row, Settings, Study, run_case, study_named
+from surepick.experiments import STUDIES, Case, Family, Result, Row, Settings, Study, run_case
 from surepick.experiments.cases import prepared
 from surepick.experiments.figures import write_figure
 from surepick.experiments.specs import instance_from_spec, policy_from_spec
@@ -19,7 +19,6 @@ from surepick.experiments.studies import ARENA_FAMILIES, ARENA_METHODS, KNAPSACK
 from surepick.experiments.study import (
     Place,
     _running_order,
-    chosen_families,
     enters,
     refusal,
     result_of,
@@ -104,11 +103,6 @@ def test_the_paper_s_tables_have_the_paper_s_columns_and_instances() -> None:
     }
 
 
-def test_a_slow_method_that_the_paper_has_not_runs_if_it_is_named() -> None:
-    assert ("d81", "GenTSExplore", "") not in study_cases(TRANSPORT, Settings(runs=1))
-    assert ("d81", "GenTSExplore", "") in study_cases(TRANSPORT, Settings(runs=1, policies=("GenTSExplore",)))
-
-
 def test_a_given_budget_is_that_of_every_method_unless_the_study_has_several() -> None:
     cells = study_cases(KNAPSACK, Settings(runs=1, budget=77))
     assert {case.budget for cases in cells.values() for case in cases} == {77}
@@ -179,22 +173,6 @@ def test_names_that_lead_nowhere_are_refused(settings: Settings, field: str) -> 
     with pytest.raises(ParameterError) as caught:
         study_cases(ARENA, settings)
     assert caught.value.field == field
-
-
-def test_an_unknown_study_is_refused() -> None:
-    with pytest.raises(ParameterError) as caught:
-        study_named("knapsak")
-    assert caught.value.field == "study"
-
-
-def test_families_are_chosen_by_name_or_by_question() -> None:
-    chosen = chosen_families(ARENA, Settings(families=("Epsilon", "soare")))
-    assert [found.name for found in chosen] == ["soare", "zone-two", "zone-slippage", "zone-monotone"]
-
-
-def test_the_reference_always_runs() -> None:
-    cells = study_cases(KNAPSACK, Settings(runs=1, policies=("uniform",)))
-    assert {method for _, method, _ in cells} == {"CombGapE", "uniform"}
 
 
 def test_hours_may_come_from_a_file(tmp_path: Path) -> None:
@@ -285,17 +263,6 @@ def test_a_cut_off_run_makes_lower_bounds() -> None:
     assert cell.cut_off > 0
     assert cell.measurements is not None
     assert cell.measurements.mean.at_least
-
-
-def test_without_a_reference_the_fewest_measurements_come_first(
-    arena: tuple[dict[Place, list[Case]], dict[Case, Row], Result],
-) -> None:
-    result = arena[2]
-    _, lines = family_table(result, family("monotone"))
-    labels = {method.label: method.name for method in ARENA_METHODS}
-    means = [result.cells["monotone", labels[line[0]], ""].multiple.mean.number for line in lines]  # type: ignore[union-attr]
-    assert means == sorted(means)
-    assert {line[0]: line[-1] for line in lines}["CombGapE, published radius"] == "no"
 
 
 def test_a_method_that_errs_beyond_chance_is_named(

@@ -24,7 +24,7 @@ def advice(problem=None, **options):
 
 
 def test_the_forecast_comes_true_in_other_worlds():
-    problem, found = sp.Problem(PLANS, noise_scale=1), advice(n_worlds=14)
+    problem, found = sp.Problem(PLANS, noise_scale=1), advice(n_worlds=8)
     rng = np.random.default_rng(99)
     taken = []
     for seed in range(14):
@@ -44,12 +44,6 @@ def test_the_policy_that_takes_least_is_recommended_and_its_promise_is_proved():
     assert set(medians) == {"BetGapE", "CombGapE"}
     assert medians[far_apart.policy.name] == min(medians.values())
     assert not far_apart.policy.guarantee.startswith("none")
-
-
-def test_nobody_waits_for_a_second_policy_where_the_first_is_close_to_what_any_method_needs():
-    found = advice(delta=0.05, epsilon=0.0)
-    assert [one.policy.name for one in found.rehearsals] == ["BetGapE"]
-    assert found.expected <= 2 * found.limit
 
 
 def test_what_is_given_is_kept():
@@ -87,13 +81,6 @@ def test_within_epsilon_the_limit_of_another_question_is_not_shown():
     assert advice(delta=0.2, epsilon=0.0).limit <= advice(delta=0.2, epsilon=0.0).expected
 
 
-def test_check_takes_an_epsilon_for_tables():
-    run = CliRunner().invoke(app, ["check", ROUTES, "--epsilon", "0.5", "--worlds", "2"])
-    assert run.exit_code == 0
-    assert "advise" in run.output
-    assert "0.5" in run.output
-
-
 def test_a_smaller_delta_takes_more_and_is_advised_while_it_is_cheap():
     found = advice(n_worlds=12)
     by_delta = {one.policy.delta: one for one in found.rehearsals if one.policy.name == found.policy.name}
@@ -129,7 +116,7 @@ def test_without_a_guess_it_says_that_it_cannot_know():
 
 
 def test_work_by_hand_gets_no_tiny_delta():
-    by_program, by_hand = advice(n_worlds=12), advice(n_worlds=12, budget=1000)
+    by_program, by_hand = advice(n_worlds=4), advice(n_worlds=4, budget=1000)
     assert by_program.delta < 0.05 == by_hand.delta
     assert advice(n_worlds=2, budget=None).delta == 0.05
 
@@ -177,35 +164,10 @@ def test_plans_that_cannot_be_listed_are_rehearsed_with_the_policy_that_is_prove
     assert found.batch > 1
 
 
-def test_without_a_list_delta_and_epsilon_are_chosen_too():
-    problem = sp.OracleProblem(lambda weights: np.eye(3)[np.argmax(weights)], n_arms=3, noise_scale=1)
-    found = sp.advise(problem, [1.0, 0.9999, 0.0], 0.0, budget=20_000, n_worlds=2)
-    assert found.policy.name == "OBet"
-    assert 0 < found.epsilon < 0.5
-    assert found.delta in (0.05, 0.01, 0.001)
-    assert found.expected <= 20_000
-
-
-def test_without_a_list_an_unknown_noise_scale_is_rehearsed_with_its_pilot():
-    problem, guess = towns(noise_scale=None)
-    with pytest.raises(ParameterError) as caught:
-        sp.advise(problem, guess, 0.5)
-    assert caught.value.field == "noise"
-    found = sp.advise(problem, guess, 0.5, noise=0.3, n_worlds=2, delta=0.05, epsilon=0.0)
-    assert found.expected > 12 * 10  # a pilot comes first
-
-
 def test_what_is_no_problem_is_refused():
     with pytest.raises(ParameterError) as caught:
         sp.advise([[1, 0], [0, 1]], [1, 2])
     assert caught.value.field == "problem"
-
-
-def test_the_command_tells_names_reasons_and_the_next_step():
-    result = CliRunner().invoke(app, ["advise", ROUTES, "--worlds", "3"])
-    assert result.exit_code == 0, result.output
-    for part in ("BetGapE", "market street", "Assumed:", "surepick new", "--policy BetGapE --delta"):
-        assert part in result.output
 
 
 def test_the_command_as_json_is_the_function():

@@ -1,4 +1,3 @@
-import math
 import pickle
 from itertools import product
 
@@ -71,20 +70,6 @@ def test_spanning_trees_beyond_counting_are_decided_under_a_budget():
     )
     assert outcome.status is sp.Status.DONE
     assert outcome.plan == tuple(family.best(weights))
-
-
-def test_grid_paths_beyond_counting_are_decided_under_a_budget():
-    grid = nx.DiGraph([((i, j), (i + 1, j)) for i, j in product(range(17), range(18))])
-    grid.add_edges_from([((i, j), (i, j + 1)) for i, j in product(range(18), range(17))])
-    family = problems.path_family(grid, (0, 0), (17, 17))
-    assert family.n_plans == math.comb(34, 17) > 10**9
-    weights = np.random.default_rng(1).uniform(1, 5, family.n_arms)
-    outcome = sp.simulate(
-        family.oracle_problem(noise_scale=0.002), sp.GenTSExplore(), sp.Gaussian(weights, 0.002), budget=1000
-    )
-    assert outcome.status is sp.Status.DONE
-    assert outcome.plan == tuple(family.best(weights))
-    assert outcome.plan_name.startswith("(0, 0) -> ")
 
 
 def test_a_problem_topped_up_is_the_one_of_all_draws_at_once():

@@ -22,7 +22,7 @@ from surepick.problems.files.load import load
 from surepick.report import write_report
 from surepick.sessions.session import Session
 from teller import MEANS
-from web_tools import TOKEN, Running, positions, problem_file, running
+from web_tools import Running, positions, problem_file, running
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
@@ -391,23 +391,6 @@ def test_on_a_phone_the_parts_below_the_answer_are_folded_and_open_by_a_tap(
     desk.close()
 
 
-def test_on_a_phone_the_head_is_one_line_with_a_way_out_in_it(browser: Browser, store: str) -> None:
-    with running(store, write=True, token=TOKEN) as server:
-        context = browser.new_context(viewport={"width": 360, "height": 800}, has_touch=True, is_mobile=True)
-        page = context.new_page()
-        page.goto(server.url + "/login")
-        page.locator("input[type=password]").fill(TOKEN)
-        page.keyboard.press("Enter")
-        page.get_by_role("button", name="Log out").wait_for()
-        page.locator("[data-light][data-state=live]").wait_for()
-        parts = page.locator("header.top > *").all()
-        middles = [box["y"] + box["height"] / 2 for box in (part.bounding_box() for part in parts) if box]
-        assert len(middles) == 4
-        assert max(middles) - min(middles) < 8, "all in one line"
-        page.screenshot(path=PICTURES / "phone-head.png")
-        context.close()
-
-
 @pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1280, "light")])
 def test_a_report_fits_a_phone_and_a_desk_and_asks_for_nothing(
     browser: Browser, store: str, tmp_path: Path, width: int, scheme: str
@@ -473,12 +456,3 @@ def test_times_are_those_of_the_readers_clock(browser: Browser, writing: Running
     expect(far.locator("#part-log")).to_contain_text("another line")
     expect(times.first).not_to_contain_text("UTC")  # what comes later, too
     far.context.close()
-
-
-def test_the_way_to_another_keyboard_is_for_those_who_touch(browser: Browser, writing: Running) -> None:
-    for touches in (False, True):
-        context = browser.new_context(has_touch=touches, is_mobile=touches)
-        seen = context.new_page()
-        seen.goto(f"{writing.url}/sessions/middle")
-        assert seen.get_by_role("button", name="All keys").is_visible() is touches
-        context.close()

@@ -48,33 +48,6 @@ def test_every_page_has_a_json_twin(looking: Running, path: str) -> None:
     assert isinstance(answer.json(), dict)
 
 
-def test_the_home_page_says_in_which_state_each_session_is(looking: Running) -> None:
-    sessions = looking.client.get("/api/").json()["sessions"]
-    assert {one["session"]: one["state"] for one in sessions} == {
-        "fresh": "running",
-        "middle": "running",
-        "sure": "confident",
-    }
-
-
-def test_the_session_page_leads_with_the_answer(looking: Running) -> None:
-    page = looking.client.get("/sessions/sure").text
-    answer = re.search(r'class="answer"[^>]*>([^<]*)<', page)
-    assert answer is not None
-    shown = looking.client.get("/api/sessions/sure").json()["summary"]
-    assert (shown["state"], shown["trusted"], shown["delta"]) == ("confident", True, 0.05)
-    assert shown["answer"] in answer[1]
-    assert page.index('class="answer"') < page.index("<table")
-
-
-def test_it_says_what_to_measure_next_and_for_whom(looking: Running) -> None:
-    page = looking.client.get("/sessions/middle").text
-    part = page[page.index('id="part-next"') :]
-    assert "truck 7" in part
-    work = looking.client.get("/api/sessions/middle").json()["work"]
-    assert {worker["name"] for worker in work["workers"]} >= {"truck 7", "Ann"}
-
-
 def test_pages_without_write_have_no_form_but_the_slider(looking: Running) -> None:
     page = looking.client.get("/sessions/middle").text
     assert re.findall(r'<form[^>]*method="post"', page) == []
@@ -202,18 +175,6 @@ def test_every_name_has_a_url(name: str) -> None:
 @pytest.mark.parametrize(("method", "path"), routes())
 def test_every_route_is_documented(method: str, path: str) -> None:
     assert f"`{method} {path}`" in (DOCS / "http.md").read_text(encoding="utf-8")
-
-
-def test_what_was_closed_promises_nothing_and_waits_for_nothing(writing: Running, store: str) -> None:
-    session = Session.create(store, tools.problem(), sp.BetGapE(), name="to be closed")
-    for _ in range(7):
-        tools.tell_all(session, session.ask(), tools.Tapes())
-    page = writing.client.get("/sessions/to be closed").text
-    assert "missing in this round" in page
-    session.close()
-    page = writing.client.get("/sessions/to be closed").text
-    assert "missing in this round" not in page
-    assert 'data-state="closed"' in page
 
 
 def test_an_answer_with_doubts_is_amber_and_says_what_to_do_first(writing: Running, store: str) -> None:

@@ -156,7 +156,6 @@ def test_further_names_can_be_allowed() -> None:
     assert Settings("memory://", allowed_hosts=("plans.example",)).knows_host("plans.example")
 
 
-WRITES = ["/sessions", "/sessions/middle/tell", "/sessions/middle/ask", "/api/sessions/middle/tell"]
 FOREIGN = [
     {"origin": "https://evil.example"},
     {"origin": "null"},
@@ -408,24 +407,6 @@ def test_odd_bodies_are_refused_in_words(writing: Running, store: str, path: str
     assert answer.status_code in (400, 413)
     assert answer.json()["error"]
     assert positions(store) == before
-
-
-@pytest.mark.parametrize(
-    ("body", "says"),
-    [
-        (
-            {"token": "0.0", "value": "1"},
-            "value: expected a number, a list of numbers, or an object of readings by name, got '1'",
-        ),
-        ({"token": "0.0", "value": 1, "surprise": 1}, "surprise: there is no such key; known: token, arm,"),
-        ({"value": 1}, "token: this key is missing"),
-    ],
-)
-def test_a_refusal_says_what_was_expected_and_what_came(
-    writing: Running, body: dict[str, object], says: str
-) -> None:
-    answer = writing.client.post("/api/sessions/fresh/tell", json=body)
-    assert says in answer.json()["error"]
 
 
 def test_text_that_utf8_cannot_say_is_shown_and_refused(writing: Running, store: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import re
 import time
 from pathlib import Path
@@ -133,16 +132,6 @@ def test_a_session_can_be_driven_to_its_end_over_json(writing: Running, store: s
     assert asked["status"] == "confident"
     alone = sp.simulate(tools.problem(), policy, tools.Tapes())
     assert writing.client.get(here).json()["summary"]["answer"] == tools.problem().plan_names[alone.plan]
-
-
-def test_lists_are_told_over_json_and_means_are_not(writing: Running, store: str) -> None:
-    session = Session.create(store, tools.problem(), sp.RAGE(), name="means")
-    request = session.pending()[0]
-    body = {"token": request.token, "mean": 1.0, "count": request.wanted}
-    assert writing.client.post("/api/sessions/means/tell", json=body).status_code == 400
-    body = {"token": request.token, "value": [1.0, 2.0]}
-    assert writing.client.post("/api/sessions/means/tell", json=body).json() == {"receipt": "accepted"}
-    assert session.ledger().n_told == 2
 
 
 @pytest.mark.parametrize("n", [0, 65, 1.5, "1", True])
@@ -333,11 +322,6 @@ def test_confined_files_reach_only_their_folder(tmp_path: Path) -> None:
     with pytest.raises(FileError) as caught:
         load(file, confined=True)
     assert caught.value.field == "plans"
-
-
-def test_a_slug_that_is_no_name_is_not_found(writing: Running) -> None:
-    odd = base64.urlsafe_b64encode(b"\xff\xfe").decode().rstrip("=")
-    assert writing.client.get(f"/sessions/~{odd}").status_code == 404
 
 
 def test_ask_answers_with_the_keys_that_the_page_promises(writing: Running) -> None:

@@ -137,18 +137,6 @@ def test_wrong_places_are_refused_with_the_file_and_the_reason(load: Load, lines
     assert reason in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("rows", "reason"),
-    [("site,east,north\nBern,1,2\n", "'lat' and 'lon'"), (SITES + "Bern,1,2\n", "there twice")],
-)
-def test_wrong_files_of_places_are_refused(tmp_path: Path, rows: str, reason: str) -> None:
-    (tmp_path / "other.csv").write_text(rows, encoding="utf-8")
-    (tmp_path / "case.toml").write_text(TRANSPORT + 'places = "other.csv"\n', encoding="utf-8")
-    with pytest.raises(FileError) as caught:
-        problems.load(tmp_path / "case.toml")
-    assert reason in str(caught.value)
-
-
 def test_what_has_no_places_takes_none(load: Load) -> None:
     with pytest.raises(FileError) as caught:
         load('kind = "subsets"\nnoise_scale = 1\narms = ["a", "b"]\nk = 1\n' + CORNERS)

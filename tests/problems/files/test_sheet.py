@@ -6,7 +6,7 @@ import openpyxl
 import pytest
 
 from surepick.core import tables
-from surepick.errors import FileError, MissingExtraError
+from surepick.errors import FileError
 from surepick.problems import load
 
 ROWS = [
@@ -22,9 +22,6 @@ ROWS = [
     ["train and walk", "", 1, 1],
     ["walk all the way", "", "", 3],
 ]
-
-
-TWICE = ["Goal", "largest", "", ""]
 
 
 def write(path, rows=ROWS, separator=","):
@@ -142,13 +139,6 @@ def test_what_is_no_workbook_is_refused(tmp_path):
     assert "absent.xlsx'" in str(refusal(tmp_path / "absent.xlsx"))
     assert refusal(write(tmp_path / "ways.ods")).field == "path"
     assert 'program = "mix.lp"' in str(refusal(write(tmp_path / "mix.lp")))
-
-
-def test_without_openpyxl_the_extra_is_named(tmp_path, monkeypatch):
-    path = write(tmp_path / "ways.xlsx")
-    monkeypatch.setitem(__import__("sys").modules, "openpyxl", None)
-    with pytest.raises(MissingExtraError):
-        load(path)
 
 
 # numbers by name in other files

@@ -19,12 +19,6 @@ def test_the_best_k_are_the_k_largest(means, k, minimize):
     assert (values.min() if minimize else values.max()) == pytest.approx(chosen.sum())
 
 
-def test_the_best_arm_is_a_choice_of_one():
-    problem = problems.best_arm(["red", "green"], noise_scale=0.5, costs=[1, 2])
-    assert problem.plans.tolist() == [[1, 0], [0, 1]]
-    assert problem.plan_names == ("red", "green")
-
-
 def test_a_guess_narrows_many_choices_down():
     names = [f"a{s}" for s in range(40)]
     with pytest.raises(ProblemError) as caught:
@@ -54,12 +48,3 @@ def test_k_leaves_something_out(k):
     with pytest.raises(ProblemError) as caught:
         problems.top_k(["a", "b"], k)
     assert caught.value.field == "k"
-
-
-def test_the_best_of_many_arms_is_kept_without_zeros():
-    problem = problems.best_arm([f"arm {s}" for s in range(3000)], noise_scale=1)
-    assert problem.is_sparse
-    assert problem.plans.nnz == 3000
-    assert (problem.plan_names, problem.best(np.arange(3000.0))) == (problem.arm_names, 2999)
-    small = problems.best_arm(["a", "b"], noise_scale=1)
-    assert not small.is_sparse

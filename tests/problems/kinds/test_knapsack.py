@@ -69,21 +69,6 @@ def test_the_problem_carries_names_noise_and_costs():
     assert not problem.minimize
 
 
-def test_items_are_numbered_when_they_have_no_names():
-    assert problems.knapsack([4, 5], [4, 5], 10, noise_scale=1).arm_names == ("item 0", "item 1")
-
-
-def test_the_same_seed_gives_the_same_problem():
-    first, again = (problems.knapsack([7, 9, 11], [7, 9, 11], 60, seed=5, noise_scale=1) for _ in range(2))
-    assert (first.plans == again.plans).all()
-
-
-def test_progress_is_told():
-    told = []
-    problems.knapsack([4, 5], [4, 5], 10, n_draws=20, progress=lambda *at: told.append(at), noise_scale=1)
-    assert told[-1] == (20, 20)
-
-
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -102,21 +87,6 @@ def test_data_that_make_no_knapsack_are_refused(arguments, says):
     assert says in refusal(*arguments)
 
 
-@pytest.mark.parametrize(
-    ("option", "says"),
-    [
-        ({"spread": -1}, "spread must be 0 or more and finite, got -1"),
-        ({"spread": [1, 2, 3]}, "spread must be one number or numbers of shape (2,)"),
-        ({"spread": 0, "list_plans": True}, "all 100 draws lead to the same plan"),
-        ({"n_draws": 1}, "all 1 draws lead to the same plan"),
-        ({"item_names": ["tea"]}, "one name for each of the 2 items, got 1"),
-        ({"noise_scale": 0}, "noise_scale of arm 0 ('item 0') must be positive"),
-    ],
-)
-def test_options_outside_their_range_are_refused(option, says):
-    assert says in refusal([4, 5], [4, 5], 10, **option)
-
-
 def test_the_papers_instances_follow_its_settings():
     for seed in range(20):
         instance = problems.knapsack_instance(7, seed)
@@ -132,21 +102,3 @@ def test_the_papers_instances_depend_on_the_seed_alone():
     assert (first.problem.plans == again.problem.plans).all()
     assert (first.means != other.means).all()
     assert "5 items, seed 1" in first.title
-
-
-@pytest.mark.parametrize(("n_items", "low", "high"), [(5, 7, 12), (7, 12, 19), (9, 16, 26)])
-def test_the_papers_instances_have_some_ten_to_twenty_plans(n_items, low, high):
-    sizes = [problems.knapsack_instance(n_items, seed).problem.n_plans for seed in range(60)]
-    assert min(sizes) >= 2
-    assert low < np.mean(sizes) < high
-
-
-def test_two_items_always_leave_a_choice():
-    assert all(problems.knapsack_instance(2, seed).problem.n_plans >= 2 for seed in range(60))
-
-
-@pytest.mark.parametrize("n_items", [1, 0, 2.5])
-def test_too_few_items_are_refused(n_items):
-    with pytest.raises(ProblemError) as caught:
-        problems.knapsack_instance(n_items, seed=0)
-    assert caught.value.field == "n_items"

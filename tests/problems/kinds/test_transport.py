@@ -46,16 +46,6 @@ def test_the_cheapest_transport_costs_what_the_linear_programme_says(seed, whole
     assert (amounts * costs).sum() == pytest.approx(least_cost(supply, demand, costs), abs=1e-9)
 
 
-def test_whole_amounts_stay_whole():
-    amounts = problems.cheapest_transport([30, 20, 7], [15, 42], [[3, 1], [2, 2], [1, 5]])
-    assert amounts.tolist() == [[0, 30], [8, 12], [7, 0]]
-
-
-def test_who_has_nothing_sends_nothing():
-    amounts = problems.cheapest_transport([0, 1, 1], [2, 0], [[0, 0], [1, -5], [2, -5]])
-    assert amounts.tolist() == [[0, 0], [1, 0], [1, 0]]
-
-
 @pytest.mark.parametrize("scale", [1e-12, 1e-3, 1e6, 1e18])
 @pytest.mark.parametrize("shift", [0.0, 1e3])
 def test_the_unit_and_origin_of_the_costs_do_not_matter(scale, shift):
@@ -82,21 +72,6 @@ def test_huge_costs_on_pairs_that_need_not_be_used_do_not_spoil_the_rest(huge, s
     amounts = problems.cheapest_transport(supply, demand, np.where(forbidden, huge, costs))
     allowed = np.where(forbidden, 1e3, costs)  # dear enough never to be used, and well scaled
     assert (amounts * allowed).sum() == pytest.approx(least_cost(supply, demand, allowed), rel=1e-9)
-
-
-def test_the_check_is_needed_because_pot_alone_is_silently_wrong_there():
-    import ot
-
-    rng = np.random.default_rng(0)
-    shares, wrong = np.full(6, 1 / 6), 0
-    for _ in range(20):
-        costs = rng.random((6, 6))
-        forbidden = (rng.random((6, 6)) < 0.3) & ~np.eye(6, dtype=bool)
-        unchecked = ot.emd(shares, shares, np.where(forbidden, 1e18, costs))
-        proved = problems.cheapest_transport(shares, shares, np.where(forbidden, 1e18, costs))
-        wrong += (unchecked * costs).sum() > (proved * costs).sum() + 1e-6 or unchecked[forbidden].any()
-    if not wrong:
-        pytest.skip("this version of POT gets these costs right by itself")
 
 
 @settings(deadline=None, max_examples=60)
@@ -186,20 +161,6 @@ def test_data_that_make_no_transport_are_refused(arguments, says):
     assert says in refusal(*arguments)
 
 
-@pytest.mark.parametrize(
-    ("option", "says"),
-    [
-        ({"supplier_names": ["X"]}, "supplier_names must have one name for each of the 2 suppliers, got 1"),
-        ({"demander_names": "AB"}, "demander_names must be a list of names, got the text 'AB'"),
-        ({"supplier_names": ["X", "X"]}, "supplier names must differ"),
-        ({"spread": -1}, "spread must be 0 or more"),
-        ({"n_draws": 0}, "n_draws must be at least 1, got 0"),
-    ],
-)
-def test_options_outside_their_range_are_refused(option, says):
-    assert says in refusal([3, 2], [4, 1], [[2, 3], [2, 2]], **option)
-
-
 def test_a_missing_package_is_named_with_its_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "ot", None)
     with pytest.raises(MissingExtraError):
@@ -218,26 +179,3 @@ def test_the_papers_transport_has_the_hours_as_its_truth():
     assert np.asarray(instance.problem.plans).sum(axis=1) == pytest.approx(np.ones(instance.problem.n_plans))
     assert instance.problem.arm_names[80] == "Rochester -> Watertown"
     assert "freeway hours, seed 3" in instance.title
-
-
-def test_the_papers_transport_depends_on_the_seed_alone():
-    first, again, other = (problems.transport_instance(seed, n_draws=20).problem.plans for seed in (1, 1, 2))
-    assert (first == again).all()
-    assert first.shape != other.shape or (first != other).any()
-
-
-def test_the_number_of_plans_does_not_hang_on_the_tolerance():
-    rng = np.random.default_rng(1)
-    supply, demand = rng.dirichlet(np.ones(9)), rng.dirichlet(np.ones(9))
-    hours = problems.city_hours().numbers.ravel()
-
-    def count(tolerance):
-        return problems.plans_from_oracle(
-            lambda c: problems.cheapest_transport(supply, demand, c.reshape(9, 9)).ravel(),
-            hours - 1,
-            hours + 1,
-            n_draws=300,
-            tolerance=tolerance,
-        ).n_plans
-
-    assert count(1e-13) == count(1e-9) == count(1e-6)
