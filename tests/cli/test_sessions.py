@@ -124,8 +124,8 @@ def test_exported_measurements_can_be_imported_into_a_new_session() -> None:
     assert counts["unasked"] == 1
     assert counts["not asked for yet"] == 0
     again = Session.load("surepick.db", "again")
-    assert again.outcome is not None
-    assert session.outcome is not None
+    assert again.status is not None
+    assert session.status is not None
     assert again.outcome.counts.tolist() == session.outcome.counts.tolist()
 
 

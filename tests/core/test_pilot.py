@@ -84,7 +84,7 @@ def test_a_pilot_survives_restarts(sqlite_url: str) -> None:
     while requests := (session := Session.load(sqlite_url)).ask(7):
         for request in reversed(requests):
             session.tell(request, tapes.value(request.token))
-    assert session.outcome is not None
+    assert session.status is not None
     assert session.outcome.counts.tolist() == expected.counts.tolist()
     assert session.outcome.plan == expected.plan
 

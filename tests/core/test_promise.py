@@ -45,7 +45,7 @@ def finished(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Sessi
 def test_every_surface_prints_the_promise_for_this_problem(finished: tuple[str, Session]) -> None:
     text, session = finished
     url = session.store.place
-    assert session.outcome is not None
+    assert session.status is not None
     assert session.outcome.guarantee == text
     assert session.certificate().guarantee == text
     assert views.summary(views.look(session)).guarantee == text

@@ -6,11 +6,14 @@ import asyncio
 import inspect
 import logging
 import os
+import signal
 import threading
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import surepick as sp
@@ -154,6 +157,77 @@ def test_ctrl_c_gives_back_what_is_under_way(store: str) -> None:
     assert session.ledger().n_told >= 1
     assert session.leases() == []
     assert sp.decide(problem(), measure, store=store).outcome.plan_name == "ride"
+
+
+@pytest.mark.parametrize("interrupts", [1, 2])
+def test_ctrl_c_waits_for_what_is_under_way_and_a_second_one_drops_it(store: str, interrupts: int) -> None:
+    both, go_on, n_sent = threading.Barrier(3), threading.Event(), 0
+
+    def slow(arm: str) -> float:
+        both.wait(60)
+        go_on.wait(60)
+        return HOURS[arm]
+
+    def press() -> None:
+        nonlocal n_sent
+        both.wait(60)
+        while n_sent < interrupts:
+            time.sleep(0.5)  # until it waits
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            n_sent += 1
+        time.sleep(0.5)
+        if interrupts == 1:
+            go_on.set()
+
+    person = threading.Thread(target=press)
+    person.start()
+    with pytest.raises(KeyboardInterrupt):
+        sp.decide(problem(), slow, store=store, workers=2)
+    go_on.set()
+    person.join()
+    session = sp.Session.load(store)
+    assert n_sent == interrupts
+    assert session.ledger().n_told == (2 if interrupts == 1 else 0)
+    assert session.leases() == []
+
+
+@pytest.mark.parametrize("kind", ["list", "dictionary", "frame"])
+def test_options_are_chosen_from_without_a_problem(kind: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    draw, given = np.random.default_rng(3), []
+    options = {
+        "list": [1, 5, 3],
+        "dictionary": {"one": 1, "five": 5, "three": 3},
+        "frame": pandas.DataFrame({"level": [1, 5, 3]}, index=["one", "five", "three"]),
+    }[kind]
+
+    def score(option: object) -> float:
+        given.append(option)
+        level = option["level"] if kind == "frame" else option
+        return float(level + 0.1 * draw.standard_normal())
+
+    expected = {"list": "5", "dictionary": "five", "frame": "five"}[kind]
+    session = sp.decide(options, score, goal="largest")
+    assert (session.outcome.plan_name, session.status) == (expected, sp.Status.CONFIDENT)
+    assert {"level": 3} in given if kind == "frame" else set(given) == {1, 5, 3}
+    assert sp.decide(options, score, goal="smallest").outcome.plan_name in ("1", "one")
+
+
+@pytest.mark.parametrize(
+    ("options", "goal", "field"),
+    [
+        (["a", "b"], None, "goal"),
+        (["a", "b"], "best", "goal"),
+        (["a", "a"], "largest", "problem"),
+        (["a"], "largest", "problem"),
+        ("ab", "largest", "problem"),
+        (problem(), "largest", "goal"),
+    ],
+)
+def test_options_without_a_goal_or_a_choice_are_refused(options: object, goal: str, field: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        sp.decide(options, measure, goal=goal)
+    assert caught.value.field == field
 
 
 def test_values_that_cannot_be_are_failures() -> None:

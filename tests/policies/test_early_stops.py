@@ -72,7 +72,7 @@ def told_to_the_end(session: sp.Session) -> sp.Outcome:
     while requests := session.ask(20):
         for request in requests:
             session.tell(request, rng.standard_normal())
-    assert session.outcome is not None
+    assert session.status is not None
     return session.outcome
 
 

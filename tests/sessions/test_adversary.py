@@ -39,7 +39,7 @@ def is_talked_into_it(tapes: FloatArray) -> bool:
             values = tapes[arm, first : first + requests[0].wanted]
             pleases = favours(arm, values, (GAP, 0.0)[arm])
             session.tell(requests[0], values.tolist() if pleases else float(values[0]))
-        assert session.outcome is not None
+        assert session.status is not None
         if session.outcome.plan == WISHED:
             assert session.verify(session.certificate().to_json()).holds
             return True

@@ -48,7 +48,7 @@ def check_answer(shared: Shared, seed: int, acknowledged: list[str]) -> None:
     """The session ended as a simulation on the same measurements, and holds each of them once."""
     session = Session.load(shared.url, "mine", best=shared.best)
     expected = sp.simulate(shared.problem, shared.policy, Tapes(seed), seed=3)
-    assert session.outcome is not None
+    assert session.status is not None
     assert same_run(session.outcome, expected)
     told = Counter(m.token for m in session.measurements())
     assert set(told.values()) == {1}

@@ -118,7 +118,7 @@ class SessionLife(RuleBasedStateMachine):
         while requests := self.session.ask(3, worker="last", wait=False) or self._after_expiry():
             for request in requests:
                 self.session.tell(request, self.tapes.value(request.token))
-        assert self.session.outcome is not None
+        assert self.session.status is not None
         self.check_the_end(self.session.outcome)
         self.session.store.close()
         self.folder.cleanup()

@@ -340,7 +340,7 @@ def test_decide_calls_the_function_with_the_arms_to_read() -> None:
         return {arm: means[arm] for arm in arms}
 
     session = sp.decide(trees(), tried, delta=0.1)
-    assert session.outcome is not None
+    assert session.status is not None
     assert session.outcome.plan_name == "B - C + C - A + D - A"
     assert all(isinstance(arms, tuple) and len(arms) == 3 for arms in seen)
     assert len(seen) == session.ledger().n_told

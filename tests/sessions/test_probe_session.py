@@ -248,7 +248,7 @@ def test_a_session_goes_on_from_a_snapshot_with_the_same_decisions(tmp_path) -> 
     again.tell(request.token, {second: use[second]})
     run_to_end(again)
     assert decisions(again) == decisions(whole)
-    assert again.outcome is not None
+    assert again.status is not None
     assert again.outcome.counts.shape == (3,)
 
 

@@ -37,7 +37,7 @@ def live(session: Session, *, every: int = 3, picked: bool = False, restart: boo
             n += 1
             if restart and n % 7 == 0:
                 session = Session.load(url, "mine")
-    assert session.outcome is not None
+    assert session.status is not None
     return session.outcome
 
 

@@ -101,7 +101,7 @@ def test_order_workers_and_restarts_change_nothing(policy: sp.Policy, sqlite_url
         chance.shuffle(held)
         tell_all(session, held[: (share := chance.randint(0, len(held)))], tapes)
         del held[:share]
-    assert session.outcome is not None
+    assert session.status is not None
     assert same_run(session.outcome, expected)
 
 
@@ -360,7 +360,7 @@ def test_an_ended_session_asks_for_nothing() -> None:
     session.close("enough")
     assert session.ask(5) == []
     assert session.status is sp.Status.CLOSED
-    assert session.outcome is not None
+    assert session.status is not None
     assert session.outcome.plan is None
 
 
@@ -636,3 +636,31 @@ def test_what_is_no_number_and_no_token_is_refused_in_our_words() -> None:
         with pytest.raises(SessionError) as caught:
             session.tell(token, 1.0)  # type: ignore[arg-type]
         assert caught.value.field == "token"
+
+
+def test_a_session_needs_neither_policy_nor_name_and_has_an_outcome_while_it_runs() -> None:
+    store, tapes = open_store("memory://"), Tapes(2)
+    session = Session.create(store, problem())
+    assert (session.name, session.policy.name) == ("decision", "BetGapE")
+    assert (session.outcome.status, session.outcome.plan, session.outcome.n_measurements) == (
+        "running",
+        None,
+        0,
+    )
+    while session.ledger().n_measurements == 0:
+        tell_all(session, session.ask(4), tapes)
+    running = session.outcome
+    assert (running.status, running.plan) == (sp.Status.RUNNING, None)
+    assert running.lead == session.standing().lead
+    assert running.n_measurements == running.counts.sum() > 0
+    assert Session.open(store, problem()).fingerprint == session.fingerprint
+    assert run_to_end(session, tapes).status == sp.Status.CONFIDENT
+
+
+@pytest.mark.parametrize("options", [{"noise_scale": None}, {"noise_scale": None, "bounds": (-3, 3)}])
+@pytest.mark.parametrize("policy", [sp.BetGapE(), sp.CombGapE()])
+def test_a_session_that_has_measured_nothing_has_an_outcome(
+    policy: sp.Policy, options: dict[str, float | None]
+) -> None:
+    session = Session.create("memory://", problem(**options), policy)
+    assert (session.outcome.status, session.outcome.plan, session.outcome.n_rounds) == ("running", None, 0)

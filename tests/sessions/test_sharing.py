@@ -152,6 +152,19 @@ def test_an_open_session_that_was_deleted_cannot_touch_the_new_one_of_its_name(
 # Leases
 
 
+def test_a_lease_ends_within_its_length_when_the_clock_was_put_back(url: str) -> None:
+    day, lease, now = 86400.0, 100.0, [1e9]
+    session = Session.create(url, problem(), POLICY, name="mine", lease=lease, clock=lambda: now[0])
+    now[0] += 10 * day  # a clock that is wrong
+    (held,) = session.ask(worker="left")
+    now[0] -= 10 * day
+    taken = {request.token for request in session.ask(64, worker="stays", wait=False)}
+    assert held.token not in taken
+    assert max(found.expires for found in session.leases()) <= now[0] + lease
+    now[0] += lease + 1
+    assert held.token in {request.token for request in session.ask(64, worker="stays", wait=False)}
+
+
 def test_a_lease_on_a_recorded_request_ends_with_the_next_claim(url: str) -> None:
     now = [1e9]
     mine = Session.create(url, problem(), POLICY, name="mine", lease=100.0, clock=lambda: now[0])

@@ -66,7 +66,7 @@ def test_eight_threads_on_one_session_lose_nothing(kind: str, request: pytest.Fi
             assert {lease.worker for lease in session.leases()} <= {f"thread {k}" for k in range(N_THREADS)}
 
     in_threads(work)
-    assert session.outcome is not None
+    assert session.status is not None
     assert same_run(session.outcome, sp.simulate(problem(), policy, Tapes(4), seed=3))
     told = Counter(m.token for m in session.measurements())
     assert set(told.values()) == {1}

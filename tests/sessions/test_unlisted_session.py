@@ -116,11 +116,11 @@ def test_restarts_and_snapshots_change_nothing(
             break
         session.store.close()
     assert session.store.snapshot("mine") is not None
-    assert session.outcome is not None
+    assert session.status is not None
     assert same_run(session.outcome, expected)
     monkeypatch.setattr(Replica, "_kept_ledger", lambda self: None)  # the log alone
     replayed = Session.load(url, "mine", best=least_tree)
-    assert replayed.outcome is not None
+    assert replayed.status is not None
     assert same_run(replayed.outcome, expected)
     assert replayed.certificate().to_json() == session.certificate().to_json()
     assert replayed.verify(session.certificate().to_json()).holds
@@ -142,7 +142,7 @@ def test_two_who_share_a_session_decide_as_one(url: str) -> None:
             handles["Bob"].store.close()
             handles["Bob"] = Session.load(url, "mine", problem=own_problem())
     for session in handles.values():
-        assert session.outcome is not None
+        assert session.status is not None
         assert same_run(session.outcome, expected)
         assert session.verify(session.certificate().to_json()).holds
     workers = {measurement.worker for measurement in handles["Ann"].measurements()}
@@ -276,8 +276,8 @@ def test_a_listed_session_takes_no_function() -> None:
 
 def test_without_its_function_a_session_can_be_looked_at(ended: Session) -> None:
     looked = Session.load(ended.store, "mine", read_only=True)
-    assert looked.outcome is not None
-    assert ended.outcome is not None
+    assert looked.status is not None
+    assert ended.status is not None
     assert looked.outcome.plan == ended.outcome.plan
     assert looked.outcome.counts.tolist() == ended.outcome.counts.tolist()
     assert list(looked.measurements()) == list(ended.measurements())
@@ -380,7 +380,7 @@ def test_nobody_waits_for_somebody_elses_slow_oracle(url: str) -> None:
     released.set()
     thread.join(30)
     assert same_run(run_to_end(other, values, n=9, worker="other"), expected)
-    assert session.outcome is not None
+    assert session.status is not None
     assert same_run(session.outcome, expected)
 
 

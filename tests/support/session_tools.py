@@ -59,9 +59,7 @@ def run_to_end(session: Session, tapes: Tapes, *, n: int = 1, worker: str | None
     """Ask and tell until the session has ended."""
     while requests := session.ask(n, worker=worker):
         tell_all(session, requests, tapes)
-    outcome = session.outcome
-    assert outcome is not None
-    return outcome
+    return session.outcome
 
 
 def tell_all(session: Session, requests: list[Request], tapes: Tapes) -> None:

@@ -7,15 +7,19 @@ import logging
 import sys
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any, TypedDict, Unpack
 
+import numpy as np
+
 from surepick.core.doubt import no_guarantee
-from surepick.core.oracle_problem import AnyProblem
+from surepick.core.frames import frame_cells, is_frame
+from surepick.core.oracle_problem import AnyProblem, OracleProblem
 from surepick.core.past import Past
 from surepick.core.pilot import Pilot
 from surepick.core.policy import Policy
+from surepick.core.problem import Problem
 from surepick.core.wording import how_many
 from surepick.errors import NoiseWarning, ParameterError, suggestion
 from surepick.measure.executors import Measure, crew_of
@@ -23,6 +27,7 @@ from surepick.measure.loop import measure_all
 from surepick.policies import policy_for
 from surepick.sessions.requests import Request, Use
 from surepick.sessions.session import Session
+from surepick.sessions.settings import NAME
 from surepick.store import Store
 from surepick.store.events import LEASE
 
@@ -35,6 +40,7 @@ Callback = Callable[[Session, Request, Use], None]
 class DecideOptions(TypedDict, total=False):
     """What `decide` takes beside the problem and the function, with what they are unless given.
 
+    - `goal`: "largest" or "smallest", where options are given instead of a problem
     - `workers`: how many measurements are made at the same time; 1
     - `executor`: "threads", "processes", or an executor of `concurrent.futures`; "threads"
     - `store`: an address or a store; "memory://", which ends with the program
@@ -54,6 +60,7 @@ class DecideOptions(TypedDict, total=False):
       that calls `session.close()` ends the decision
     """
 
+    goal: str | None
     workers: int
     executor: str | Executor
     store: str | Store
@@ -73,10 +80,11 @@ class DecideOptions(TypedDict, total=False):
 
 
 DEFAULTS: DecideOptions = {
+    "goal": None,
     "workers": 1,
     "executor": "threads",
     "store": "memory://",
-    "name": "decision",
+    "name": NAME,
     "policy": None,
     "delta": 0.05,
     "epsilon": 0.0,
@@ -92,7 +100,11 @@ DEFAULTS: DecideOptions = {
 }
 
 
-def decide(problem: AnyProblem, measure: Measure, **options: Unpack[DecideOptions]) -> Session:
+def decide(
+    problem: AnyProblem | Sequence[Any] | Mapping[str, Any] | Any,
+    measure: Measure,
+    **options: Unpack[DecideOptions],
+) -> Session:
     """Measure until the best plan is sure, or the budget is spent; the session that it ended as.
 
     `measure` is called with the name of an arm and returns one measurement of it; it may be an async
@@ -101,6 +113,10 @@ def decide(problem: AnyProblem, measure: Measure, **options: Unpack[DecideOption
     names of the arms to read, as a tuple, and returns their readings in the same way. Every value is in the
     store before the next is asked for. Started again with the same store, it goes on where it was: after an
     error, Ctrl-C, a kill or a power cut.
+
+    Instead of a problem you can give the options to choose from, with a `goal`: a list, whose entries
+    `measure` is called with; a dictionary, with its values; or a data frame, with its rows as dictionaries.
+    Each is an arm, and the noise is unknown.
 
     When a measurement fails (raises, or takes longer than `timeout`) more often than `retries`, the others
     under way are awaited and told, and its error is raised. `options` are `DecideOptions`.
@@ -111,8 +127,18 @@ def decide(problem: AnyProblem, measure: Measure, **options: Unpack[DecideOption
     >>> session = sp.decide(problem, {"road": 1.0, "rail": 9.0}.get, workers=2)
     >>> session.outcome.plan_name, session.status
     ('ride', <Status.CONFIDENT: 'confident'>)
+    >>> seconds = {8: 3.0, 16: 2.0}
+    >>> draw = np.random.default_rng(0).normal
+    >>> sp.decide([8, 16], lambda threads: draw(seconds[threads], 0.1), goal="smallest").outcome.plan_name
+    '16'
     """
     given = _completed(options)
+    entries: Mapping[str, Any] | None = None
+    if not isinstance(problem, Problem | OracleProblem):
+        entries = entries_of(problem)
+        problem = _problem_of(entries, given["goal"])
+    elif given["goal"] is not None:
+        raise ParameterError("the problem has its goal; leave goal out", field="goal")
     session = _opened(problem, given, frozenset(options))
     begun = "goes on" if session.ledger().n_told else "begun"
     log.info("session %r in %s: %s", session.name, session.store.place, begun)
@@ -120,7 +146,7 @@ def decide(problem: AnyProblem, measure: Measure, **options: Unpack[DecideOption
     jobs, retries = given["workers"], given["retries"]
     try:
         how = jobs, given["executor"], given["timeout"]
-        with crew_of(measure, *how, by_arms=problem.plays) as crew:
+        with crew_of(measure, *how, by_arms=problem.plays, entries=entries) as crew:
             measure_all(session, crew, jobs=jobs, watch=watch, retries=retries)
     except BaseException as error:
         kept = how_many(session.ledger().n_told, "measurement is", "measurements are")
@@ -136,6 +162,42 @@ def decide(problem: AnyProblem, measure: Measure, **options: Unpack[DecideOption
 _own = [*inspect.signature(decide).parameters.values()][:2]
 _named = [inspect.Parameter(k, inspect.Parameter.KEYWORD_ONLY, default=v) for k, v in DEFAULTS.items()]
 setattr(decide, "__signature__", inspect.Signature([*_own, *_named]))  # noqa: B010  # for `help` and editors
+
+
+def entries_of(given: Any) -> dict[str, Any]:
+    """Return what is to be chosen from by name: entries of a list, values of a dictionary, rows of a frame.
+
+    >>> entries_of(["a", 2]), entries_of({"slow": 1, "fast": 8})
+    ({'a': 'a', '2': 2}, {'slow': 1, 'fast': 8})
+    """
+    if is_frame(given):
+        columns, rows = frame_cells(given)
+        labels = map(str, getattr(given, "index", range(len(rows))))  # pandas alone has an index
+        named = list(zip(labels, [dict(zip(columns, row, strict=True)) for row in rows], strict=True))
+    elif isinstance(given, Mapping):
+        named = [(str(name), entry) for name, entry in given.items()]
+    elif isinstance(given, Sequence | np.ndarray) and not isinstance(given, str | bytes):
+        named = [(str(entry), entry) for entry in given]
+    else:
+        raise ParameterError(
+            f"decide takes a problem, a list, a dictionary or a data frame, got {type(given).__name__}",
+            field="problem",
+        )
+    entries = dict(named)
+    if len(entries) < max(2, len(named)):
+        what = "two of them have the same name" if len(entries) < len(named) else f"got {len(entries)}"
+        raise ParameterError(f"give at least two different options to choose from; {what}", field="problem")
+    return entries
+
+
+def _problem_of(entries: Mapping[str, Any], goal: str | None) -> Problem:
+    if goal not in ("largest", "smallest"):
+        raise ParameterError(
+            f'say what to look for: goal="largest" or goal="smallest", got {goal!r}', field="goal"
+        )
+    names = list(entries)
+    plans = np.eye(len(names))
+    return Problem(plans, arm_names=names, plan_names=names, minimize=goal == "smallest")
 
 
 def _completed(options: DecideOptions) -> DecideOptions:

@@ -12,7 +12,7 @@ import inspect
 import multiprocessing
 import queue
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future, InvalidStateError
 from contextlib import contextmanager
 from multiprocessing.reduction import ForkingPickler
@@ -40,10 +40,12 @@ def crew_of(
     timeout: float | None,
     *,
     by_arms: bool = False,
+    entries: Mapping[str, Any] | None = None,
 ) -> Iterator[Crew]:
-    """A crew that calls this function with the name of an arm or probe; it ends with the block.
+    """Yield a crew that calls this function with the name of an arm or probe; it ends with the block.
 
-    `by_arms`: with the names of the arms to read instead, as of plays.
+    by_arms: call it with the names of the arms to read instead, as of plays.
+    entries: call it with what these names stand for.
     """
     crew: _Threads | _Processes | _Coroutines | _Executed
     if inspect.iscoroutinefunction(measure):
@@ -59,7 +61,7 @@ def crew_of(
         raise ParameterError(
             f"executor is {kinds}, or an executor of concurrent.futures, got {executor!r}", field="executor"
         )
-    crew.by_arms = by_arms
+    crew.by_arms, crew.entries = by_arms, entries
     try:
         yield crew
     finally:
@@ -72,10 +74,13 @@ class _Futures:
     def __init__(self, timeout: float | None) -> None:
         self._timeout = timeout
         self._open: set[Future[Use]] = set()
-        self.by_arms = False  # set once, before anything is measured
+        self.by_arms = False  # set once, like the entries, before anything is measured
+        self.entries: Mapping[str, Any] | None = None
 
     def given(self, request: Request) -> Any:
-        """What the function is called with."""
+        """Return what the function is called with."""
+        if self.entries is not None:
+            return self.entries[request.probe_name]
         return request.readings if self.by_arms else request.probe_name
 
     def new(self, request: Request) -> Future[Use]:

@@ -17,6 +17,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from surepick.core.wording import how_many
 from surepick.errors import MeasureError, SessionError
 from surepick.sessions.requests import Request, Use
 from surepick.sessions.session import Session
@@ -79,15 +80,16 @@ class _Loop:
                 raise failures[0]
 
     def finish(self) -> None:
-        """Tell what still comes and give the rest back."""
-        for future, (request, _) in self.under_way.items():
+        """Wait for what is under way and record it, and release the rest; it may be called again."""
+        for future, (request, _) in list(self.under_way.items()):
             if future.cancel():
                 self._give_back(request, "stopped")
-                continue
-            try:
-                self.session.tell(request, future.result())
-            except Exception as error:
-                self._give_back(request, str(error))
+            else:
+                try:
+                    self.session.tell(request, future.result())
+                except Exception as error:
+                    self._give_back(request, str(error))
+            del self.under_way[future]
         for lease in self.session.leases():  # of a measurement that was just beginning
             if lease.worker == self.worker:
                 self._give_back(lease, "stopped")
@@ -151,8 +153,8 @@ def measure_all(session: Session, crew: Crew, *, jobs: int, watch: Watcher, retr
     """Ask, measure and tell, `jobs` at a time, until the session has ended.
 
     When a measurement fails for good its token is given back, the others under way are awaited and told, and
-    the error goes to the caller; nothing that was measured is lost. Anything else that ends this, such as
-    Ctrl-C, stops the crew first.
+    the error goes to the caller; nothing that was measured is lost. So it is after Ctrl-C; a second one drops
+    what is under way.
     """
     call = next(_calls)
     worker = f"run on {socket.gethostname()}, process {os.getpid()}" + (f", call {call}" if call else "")
@@ -160,13 +162,17 @@ def measure_all(session: Session, crew: Crew, *, jobs: int, watch: Watcher, retr
     loop = _Loop(session, crew, jobs, retries, watch, worker)
     try:
         loop.run()
-    except Exception:
-        raise
-    except BaseException:
-        crew.stop()
+    except KeyboardInterrupt:
+        n = how_many(len(loop.under_way), "measurement")
+        log.warning("session %r: waiting for %s under way; Ctrl-C again drops them", session.name, n)
         raise
     finally:
-        loop.finish()
+        try:
+            loop.finish()
+        except KeyboardInterrupt:
+            crew.stop()
+            loop.finish()
+            raise
 
 
 def give_back_for_the_dead(session: Session) -> None:

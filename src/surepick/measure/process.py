@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
@@ -10,12 +11,16 @@ from surepick.errors import MeasureError
 
 
 def serve(pipe: Connection, measure: Callable[[str], Any]) -> None:
-    """Say that it is there, and measure what comes through the pipe until its other end is closed."""
+    """Measure what comes through the pipe until its other end is closed; report first that it is ready.
+
+    Ctrl-C reaches every process of a terminal. It is the caller's: what is under way here is awaited.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     pipe.send(True)
     while True:
         try:
             probe = pipe.recv()
-        except (EOFError, KeyboardInterrupt):
+        except EOFError:
             return
         try:
             answer: tuple[Any, Exception | None] = (measure(probe), None)

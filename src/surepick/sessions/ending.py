@@ -17,7 +17,7 @@ from surepick.sessions.certify import promised
 from surepick.sessions.ledger import Ledger, NewEvent
 from surepick.sessions.replica import Change
 from surepick.sessions.settings import whole
-from surepick.simulation.outcome import Outcome
+from surepick.simulation.outcome import Outcome, Status
 
 MOST_CALLED = 10**12  # a block of more could not be divided among the arms, so the session could not go on
 
@@ -91,17 +91,15 @@ def next_name(name: str, taken: Iterable[str]) -> str:
     return next(new for n in itertools.count(first) if (new := f"{stem}-{n}") not in known)
 
 
-def outcome_of(ledger: Ledger, seconds: float) -> Outcome | None:
-    """How the session ended, this long after it began; None while it runs."""
-    if ledger.status is None:
-        return None
+def outcome_of(ledger: Ledger, seconds: float) -> Outcome:
+    """Return where the session stands, or how it ended, this long after it began."""
     problem, evidence, setup = ledger.estimated_problem, ledger.evidence, ledger.setup
     standing = ledger.standing()
     lead = standing.lead if ledger.plan is None else ledger.plan
     return Outcome(
         plan=ledger.plan,
         plan_name=problem.name_of(ledger.plan),
-        status=ledger.status,
+        status=ledger.status or Status.RUNNING,
         lead=lead,
         lead_name=problem.name_of(lead),
         n_measurements=ledger.n_measurements,

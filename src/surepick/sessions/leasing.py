@@ -20,6 +20,7 @@ from surepick.store import Claim, Lease, View
 
 AHEAD = 64  # measurements that may be made before the policy asks for them, in all,
 AHEAD_PER_WORKER = 4  # and for each worker that has something in hand
+CLOCKS_DIFFER = 1.0  # seconds between the clocks of two workers that are no reason to cut a lease
 
 Leases = dict[Token, Lease]
 
@@ -55,8 +56,9 @@ class Asked(NamedTuple):
 class Leasing:
     """Claims tokens of one session for workers; it remembers the leases as they were at its last look."""
 
-    def __init__(self, replica: Replica) -> None:
+    def __init__(self, replica: Replica, longest: float) -> None:
         self._replica = replica
+        self._longest = longest  # seconds that a lease may last from now
         self._leases: Leases = {}  # those of told tokens mean nothing
 
     def claim(self, n: int, worker: str, seconds: float) -> list[Request]:
@@ -74,7 +76,7 @@ class Leasing:
             replica.decide()  # the process that completed the round may have died before it could
         if recorded := replica.recorded(view.leases):
             replica.store.release(replica.name, recorded)
-        if any(is_dead(lease.worker) for lease in view.leases):
+        if any(is_dead(lease.worker) or self._is_too_long(lease) for lease in view.leases):
             return self._claim_in_turn(asked)
         if is_current:
             return self._requests(granted)
@@ -107,15 +109,29 @@ class Leasing:
     def _claim_in_turn(self, asked: Asked) -> list[Request]:
         """Choose and claim while no other process claims anything.
 
-        Leases on recorded requests and those of workers that have ended are deleted.
+        Leases on recorded requests and those of workers that have ended are deleted; one that ends further
+        away than a lease lasts, because a clock was put back, is cut to that length.
         """
         replica = self._replica
         with replica.my_turn(durable=False) as view:
             dead = [lease.token for lease in view.leases if is_dead(lease.worker)]
             ended = {*replica.recorded(view.leases), *dead}
             replica.store.release(replica.name, sorted(ended))
-            self._leases = leased(lease for lease in view.leases if lease.token not in ended)
+            kept = [lease for lease in view.leases if lease.token not in ended]
+            self._leases = leased(self._cut(lease) for lease in kept)
             return self._claim_here(asked)
+
+    def _is_too_long(self, lease: Lease) -> bool:
+        return lease.expires > self._replica.clock() + self._longest + CLOCKS_DIFFER
+
+    def _cut(self, lease: Lease) -> Lease:
+        """Return this lease, cut to its length from now in the store too if it is longer."""
+        if not self._is_too_long(lease):
+            return lease
+        replica, now = self._replica, self._replica.clock()
+        until = now + self._longest
+        replica.store.claim(replica.name, [lease.token], worker=lease.worker, until=until, now=now)
+        return lease._replace(expires=until)
 
     def _claim_here(self, asked: Asked) -> list[Request]:
         """Choose and claim, in the open transaction."""

@@ -138,11 +138,14 @@ class Looking(Shown):
         return self._created.time
 
     @property
-    def outcome(self) -> Outcome | None:
-        """How the session ended, or None while it runs; warns where the guarantee does not apply."""
+    def outcome(self) -> Outcome:
+        """Where the session stands, or how it ended; warns where the guarantee does not apply.
+
+        While it runs its `status` is RUNNING and its `plan` None; `lead` is the plan that looks best.
+        """
         with self.held() as ledger:
             outcome = outcome_of(ledger, self._clock() - self.created_at)
-        if outcome is not None and outcome.doubts:
+        if outcome.doubts:
             warnings.warn(f"{self.name}: {no_guarantee(outcome.doubts)}", NoiseWarning, stacklevel=2)
         return outcome
 

@@ -135,6 +135,7 @@ class Replica:
                 self._company_at = self.head.position
             except (ParameterError, SessionError, LostRaceError):
                 pass
+        self.catch_up()
         with self.my_turn() as view:
             head = self._append(make, quick, view.leases)
         self.head, self.is_stale = head, False

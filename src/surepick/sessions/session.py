@@ -24,6 +24,7 @@ from surepick.core.past import Past
 from surepick.core.pilot import Pilot, check_gaussian
 from surepick.core.policy import Policy
 from surepick.errors import NameTakenError, ParameterError, SessionError
+from surepick.policies import policy_for
 from surepick.sessions.arriving import ADDED, additions
 from surepick.sessions.ending import calling, closing, epoch_of, next_name
 from surepick.sessions.extending import extension
@@ -33,7 +34,7 @@ from surepick.sessions.ledger import Ledger, NewEvent
 from surepick.sessions.looking import Looking, in_seconds, oracle_of, title_key
 from surepick.sessions.replica import Change, Replica, drafts_of
 from surepick.sessions.requests import Receipt, Request
-from surepick.sessions.settings import NewSession, Settings, refuse_other, seconds
+from surepick.sessions.settings import NAME, NewSession, Settings, refuse_other, seconds
 from surepick.sessions.telling import Telling
 from surepick.sessions.voiding import void, void_unasked
 from surepick.sessions.workers import default_worker
@@ -70,7 +71,7 @@ class Session(Looking):
         clock: Callable[[], float] = time.time,
     ) -> None:
         super().__init__(store, name, oracle=oracle, read_only=read_only, clock=clock)
-        self._leasing = Leasing(self._replica)
+        self._leasing = Leasing(self._replica, self.lease)
         self._telling = Telling(self._replica)
         self._heartbeat = Heartbeat(self.store, name, self._clock)
 
@@ -79,9 +80,9 @@ class Session(Looking):
         cls,
         store: str | Store,
         problem: AnyProblem,
-        policy: Policy,
+        policy: Policy | None = None,
         *,
-        name: str,
+        name: str = NAME,
         seed: int = 0,
         budget: int | None = None,
         lease: float = LEASE,
@@ -89,14 +90,14 @@ class Session(Looking):
         past: Past | None = None,
         clock: Callable[[], float] = time.time,
     ) -> Session:
-        """Begin a session in this store.
+        """Begin a session in this store, with the usual policy for the problem unless one is given.
 
         A problem with `noise_scale=None` begins with a pilot (`Pilot()` unless given). `lease` is how many
         seconds a worker has before its token is handed out again. Of an `OracleProblem` around a function of
         your own all is kept but the function, so `load` needs it again. A `past`, guesses or a history, is
         what the policy begins with; it wins no bet.
         """
-        new = NewSession(problem, policy, name, seed, budget, lease, pilot, past)
+        new = NewSession(problem, policy or policy_for(problem), name, seed, budget, lease, pilot, past)
         events = [NewEvent("created", new.to_json()), *Ledger(new.setup).decide()]
         place = _as_store(store, create=True)
         place.create(name, drafts_of(events, in_seconds(clock)()))
@@ -104,7 +105,11 @@ class Session(Looking):
 
     @classmethod
     def open(
-        cls, store: str | Store, problem: AnyProblem, policy: Policy, **settings: Unpack[Settings]
+        cls,
+        store: str | Store,
+        problem: AnyProblem,
+        policy: Policy | None = None,
+        **settings: Unpack[Settings],
     ) -> Session:
         """The session of this name about this problem, or a new one where there is none.
 
@@ -112,7 +117,8 @@ class Session(Looking):
         with another policy, seed, budget or pilot than given here, is refused; so a program that is started
         again goes on where it was, and never mixes two decisions.
         """
-        place, name = _as_store(store, create=True), settings["name"]
+        place, name = _as_store(store, create=True), settings.get("name", NAME)
+        policy = policy or policy_for(problem)
         if name not in place.names():
             try:
                 return cls.create(place, problem, policy, **settings)

@@ -6,7 +6,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, Required, TypedDict, cast
+from typing import Any, TypedDict, cast
 
 from surepick._version import __version__
 from surepick.core.about import About
@@ -21,6 +21,8 @@ from surepick.sessions import codec
 from surepick.store.events import LEASE
 
 MOST_BUDGET = 10**15  # measurements; more would not be whole numbers to those who reckon with them
+
+NAME = "decision"  # of a session that was given none
 
 Body = dict[str, Any]
 
@@ -146,7 +148,7 @@ class NewSession:
 class Settings(TypedDict, total=False):
     """What `Session.create` and `Session.open` take beside store, problem and policy."""
 
-    name: Required[str]
+    name: str
     seed: int
     budget: int | None
     lease: float

@@ -29,8 +29,9 @@ log = logging.getLogger("surepick.simulation")
 
 
 class Status(enum.StrEnum):
-    """Why a run ended."""
+    """The state of a run: running, or why it ended."""
 
+    RUNNING = "running"  # a session that goes on; its outcome says where it stands
     CONFIDENT = "confident"
     DONE = "done"  # the policy has answered, and guarantees nothing
     BUDGET_SPENT = "budget spent"
@@ -39,7 +40,7 @@ class Status(enum.StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """How a run ended.
+    """How a run ended, or where it stands.
 
     `plan` is the answer, and None unless `status` is CONFIDENT or DONE; `lead` is the plan that looked best
     at the end, whatever the status. Plans are indices into the problem's list; on an `OracleProblem` they
