@@ -2,16 +2,17 @@
 
     pip install --group bench        # optuna; without it only surepick is measured
     python benchmarks/store.py [--sizes 100,10000,1000000] [--policies Uniform,BetGapE] [--seconds 5]
-    python benchmarks/store.py --sizes 100 --policies BetGapE --measuring 0.1   # measurements of 100 ms
+    python benchmarks/store.py --sizes 100 --policies BetGapE --repeats 3      # the table beside Optuna
 
 Every tell is on disk when it returns: one synchronised write each. The same disk's own rate of such writes
 (4 kB, fdatasync) is measured before each line, since no sequential user can be faster than that. One "pair"
-is one ask, the measurement, which takes `--measuring` seconds (none unless given), and one tell; the 99th
-percentile is of pairs without the measurement, counted while all processes are at work. `open` is
-how long a process needs to load the session; `calls` are the pairs of the slowest and of the fastest process,
-and `CPU` is what one pair takes of the processors, in all processes together, which says more than seconds
-where the machine has other things to do. With Uniform, as with most policies, a round is one measurement
-and every tell is followed by a decision; BetGapE asks for more and more at once.
+is one ask, the measurement, and one tell; each line is run with measurements that take no time and with such
+of 100 ms (`--measuring`), of which n processes can make 10 n a second at most. The 99th percentile is of
+pairs without the measurement, counted while all processes are at work. `open` is how long a process needs to
+load the session; `calls` are the pairs of the slowest and of the fastest process, and `CPU` is what one pair
+takes of the processors, in all processes together, which says more than seconds where the machine has other
+things to do. With Uniform, as with most policies, a round is one measurement and every tell is followed by a
+decision; BetGapE asks for more and more at once. After the rows come surepick's rates over Optuna's.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ from surepick.store import Draft, Store, open_store
 
 N_ARMS, N_PLANS = 20, 60
 HEAD = (
-    "| store | measurements before | processes | pairs/s | p99, ms | calls | CPU, ms | open, s "
-    "| disk's own writes/s |\n"
-    "|---|---|---|---|---|---|---|---|---|"
+    "| store | measurements before | a measurement, ms | processes | pairs/s | p99, ms | calls | CPU, ms "
+    "| open, s | disk's own writes/s |\n"
+    "|---|---|---|---|---|---|---|---|---|---|"
 )
 CHUNK = 1000  # measurements told at once while a session is filled
 NAME = "bench"
@@ -175,22 +176,30 @@ def measure(worker, url: str, n_processes: int, seconds: float, measuring: float
     return Measured(len(taken) / seconds, p99, opened, min(calls), max(calls), 1e3 * used / len(taken))
 
 
-def lines(what: str, size: int, folder: Path, worker, url: str, given: argparse.Namespace) -> None:
+Rates = dict[tuple[float, int], float]  # median pairs a second, by measuring time and number of processes
+
+
+def lines(what: str, size: int, folder: Path, worker, url: str, given: argparse.Namespace) -> Rates:
     """A line for each number of processes; repeats take turns: what else goes on strikes all alike."""
     found = defaultdict(list)
-    for _, n_processes in itertools.product(range(given.repeats), given.processes):
+    for _, measuring, n in itertools.product(range(given.repeats), given.measuring, given.processes):
         disk = disk_rate(folder)
-        found[n_processes].append(measure(worker, url, n_processes, given.seconds, given.measuring))
-        m = found[n_processes][-1]
+        m = measure(worker, url, n, given.seconds, measuring)
+        found[measuring, n].append(m.rate)
         print(
-            f"| {what} | {size:,} | {n_processes} | {m.rate:,.0f} | {m.p99:.1f} | {m.least} to {m.most} "
-            f"| {m.cpu:.2f} | {m.opened:.2f} | {disk:,.0f} |",
+            f"| {what} | {size:,} | {1e3 * measuring:g} | {n} | {m.rate:,.0f} | {m.p99:.1f} "
+            f"| {m.least} to {m.most} | {m.cpu:.2f} | {m.opened:.2f} | {disk:,.0f} |",
             flush=True,
         )
-    rates = {n: float(np.median([m.rate for m in measured])) for n, measured in found.items()}
-    if given.measuring:
-        shares = (f"{n} processes {rate * given.measuring / n:.0%}" for n, rate in rates.items())
-        print(f"\n{what}, of what measuring alone allows: {', '.join(shares)}\n\n{HEAD}", flush=True)
+    return {case: float(np.median(rates)) for case, rates in found.items()}
+
+
+def print_ratios(what: str, ours: Rates, theirs: Rates) -> None:
+    """How many times as fast as Optuna, and which share of the possible where measuring takes time."""
+    for (measuring, n), rate in ours.items():
+        times = f", {rate / theirs[measuring, n]:.1f} times Optuna" if theirs.get((measuring, n)) else ""
+        share = f", {rate * measuring / n:.0%} of the possible" if measuring else ""
+        print(f"- {what}, {n} processes, {1e3 * measuring:g} ms: {rate:,.0f} pairs/s{times}{share}")
 
 
 @contextlib.contextmanager
@@ -214,36 +223,43 @@ def in_schema(url: str, name: str) -> str:
     return f"{url}&options=-csearch_path%3D{name}"
 
 
-def bench_surepick(folder: Path, server: str, given: argparse.Namespace) -> None:
+def bench_surepick(folder: Path, server: str, given: argparse.Namespace) -> dict[tuple[str, str], Rates]:
+    """Rates by the store and what was run on it."""
+    found = {}
     for size, policy in itertools.product(given.sizes, given.policies):
         url = f"sqlite:///{folder}/{policy}_{size}.db"
         fill(url, size, POLICIES[policy])
-        if "SQLite" in given.stores:
-            lines(f"surepick, {policy}, SQLite", size, folder, surepick_worker, url, given)
-        if "PostgreSQL" in given.stores:
-            there = in_schema(server, f"{policy}_{size}".lower())
-            copy_log(open_store(url), open_store(there))
-            lines(f"surepick, {policy}, PostgreSQL", size, folder, surepick_worker, there, given)
+        for store in given.stores:
+            where = url
+            if store == "PostgreSQL":
+                where = in_schema(server, f"{policy}_{size}".lower())
+                copy_log(open_store(url), open_store(where))
+            what = f"surepick, {policy}, {store}"
+            found[store, f"{what}, {size:,}"] = lines(what, size, folder, surepick_worker, where, given)
+    return found
 
 
-def bench_optuna(folder: Path, server: str, given: argparse.Namespace) -> None:
+def bench_optuna(folder: Path, server: str, given: argparse.Namespace) -> dict[str, Rates]:
+    """Rates by the store; none where Optuna is not installed."""
     try:
         import optuna
     except ModuleNotFoundError:
         print("\noptuna is not installed (pip install --group bench), so it was not measured")
-        return
+        return {}
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    name = f"Optuna {optuna.__version__}"
-    for what in given.stores:
+    found = {}
+    for store in given.stores:
         url = f"sqlite:///{folder}/optuna.db"
-        if what == "PostgreSQL":
+        if store == "PostgreSQL":
             url = in_schema(server, "optuna").replace("postgresql://", "postgresql+psycopg://")
         study = optuna.create_study(study_name=NAME, storage=url, sampler=optuna.samplers.RandomSampler())
         for _ in range(100):
             trial = study.ask()
             trial.suggest_int("arm", 0, N_ARMS - 1)
             study.tell(trial, 0.0)
-        lines(f"{name}, {what}", 100, folder, optuna_worker, url, given)
+        what = f"Optuna {optuna.__version__}, {store}"
+        found[store] = lines(what, 100, folder, optuna_worker, url, given)
+    return found
 
 
 def main() -> None:
@@ -255,7 +271,7 @@ def main() -> None:
     parser.add_argument("--policies", type=names, default=list(POLICIES))
     parser.add_argument("--processes", type=numbers, default=[1, 8, 32])
     parser.add_argument("--stores", type=names, default=["SQLite", "PostgreSQL"])
-    parser.add_argument("--measuring", type=float, default=0.0, help="seconds that a measurement takes")
+    parser.add_argument("--measuring", type=seconds, default=[0.0, 0.1], help="seconds of a measurement")
     parser.add_argument("--optuna", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=Path(), help="on the disk to be measured")
@@ -265,13 +281,19 @@ def main() -> None:
         Path(name).chmod(0o755)
         folder = Path(name).resolve()
         server = stack.enter_context(postgres(folder)) if "PostgreSQL" in given.stores else ""
-        if given.optuna:
-            bench_optuna(folder, server, given)
-        bench_surepick(folder, server, given)
+        theirs = bench_optuna(folder, server, given) if given.optuna else {}
+        ours = bench_surepick(folder, server, given)
+    print()
+    for (store, what), rates in ours.items():
+        print_ratios(what, rates, theirs.get(store, {}))
 
 
 def numbers(text: str) -> list[int]:
     return [int(part) for part in text.split(",")]
+
+
+def seconds(text: str) -> list[float]:
+    return [float(part) for part in text.split(",")]
 
 
 def names(text: str) -> list[str]:

@@ -10,8 +10,7 @@ import pytest
 
 from surepick.errors import StoreError
 from surepick.store import open_store
-from surepick.store.address import parse
-from surepick.store.drivers import driver_for
+from surepick.store.address import database_at, parse
 from surepick.testing.stores import note
 
 
@@ -32,7 +31,7 @@ from surepick.testing.stores import note
     ],
 )
 def test_a_file_has_many_addresses(address: str, path: str) -> None:
-    assert driver_for(address, read_only=False).place == str(Path(path))
+    assert database_at(address, read_only=False).place == str(Path(path))
 
 
 @pytest.mark.parametrize(

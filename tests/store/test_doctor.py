@@ -15,8 +15,7 @@ import pytest
 from store_workers import change
 from surepick.errors import StoreError
 from surepick.store import open_store
-from surepick.store.backup import back_up
-from surepick.store.doctor import examine
+from surepick.store.doctor import back_up, examine
 from surepick.testing.stores import note
 
 N_EVENTS = 2000

@@ -103,7 +103,7 @@ def test_threads_behind_a_pooler_lose_nothing(pooled_url: str) -> None:
 
     def work(i: int) -> None:
         for j in range(20):
-            with store.exclusive("trips"):
+            with store.transaction("trips"):
                 store.append("trips", [note(key=f"{i}-{j}")], expected=store.head("trips"))
             store.look("trips", after=store.head("trips"), claim=Claim([f"w{i}", f"t{j}"], str(i), 10.0, 0.0))
 
@@ -123,7 +123,7 @@ def test_every_append_waits_for_the_disk_whatever_others_have_set(pooled_url: st
             store.claim("trips", ["a"], worker="w", now=0.0, until=1.0)
             store.look("trips", after=head, claim=Claim(["a", "b"], "w", 1.0, 0.0))
             head = store.append("trips", [note()], expected=head)
-            with store.exclusive("trips"):
+            with store.transaction("trips"):
                 assert query(store, "SHOW synchronous_commit") == [("on",)]
                 head = store.append("trips", [note()], expected=head)
         waits = other.execute("SELECT waits FROM commits").fetchall()
@@ -133,7 +133,7 @@ def test_every_append_waits_for_the_disk_whatever_others_have_set(pooled_url: st
 def test_a_stronger_setting_of_the_server_is_kept(postgres_url: str) -> None:
     store = open_store(postgres_url + "%20-csynchronous_commit%3Dremote_apply")
     store.create("trips", [note()])
-    with store.exclusive("trips"):
+    with store.transaction("trips"):
         assert query(store, "SHOW synchronous_commit") == [("remote_apply",)]
 
 
@@ -151,7 +151,7 @@ def test_nothing_that_a_store_sets_reaches_other_programs(pooled_url: str) -> No
         for _ in range(5):
             store.claim("trips", ["a"], worker="w", now=0.0, until=1.0)
             store.look("trips", after=head, claim=Claim(["a"], "w", 1.0, 0.0))
-            with store.exclusive("trips", durable=False):
+            with store.transaction("trips", durable=False):
                 store.claim("trips", ["b"], worker="w", now=0.0, until=1.0)
             head = store.append("trips", [note()], expected=head)
         assert settings() == before

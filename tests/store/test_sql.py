@@ -31,7 +31,7 @@ from store_workers import (
 )
 from surepick.errors import ConflictError, DamageError, StoreError
 from surepick.store import START, Draft, Snapshot, Store, open_store
-from surepick.store.events import seal
+from surepick.store.log import checked, seal
 from surepick.testing.stores import note
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -83,7 +83,7 @@ def test_waiting_ends_with_a_clear_error_and_then_works_again(sqlite_url: str, t
 def test_events_are_not_written_where_a_crash_could_lose_them(url: str) -> None:
     store = open_store(url)
     head = store.create("trips", [note()])
-    with store.exclusive("trips", durable=False), pytest.raises(StoreError):
+    with store.transaction("trips", durable=False), pytest.raises(StoreError):
         store.append("trips", [note()], expected=head)
     assert store.head("trips") == head
 
@@ -121,6 +121,19 @@ def test_a_checksum_is_that_of_the_json_text(kind: str, key: str | None, time: f
     row = [START.checksum, 1, kind, key, time, body]
     line = json.dumps(row, ensure_ascii=False, separators=(",", ":"))
     assert event.checksum == hashlib.sha256(line.encode()).hexdigest()
+
+
+@pytest.mark.parametrize("digits", [0, 1, 16, 63])
+def test_a_chain_of_short_checksums_is_no_chain(digits: int) -> None:
+    """A log that was changed and sealed again with fewer digits is refused at its first event."""
+    rows, before = [], START.checksum
+    for position in (1, 2, 3):
+        line = f'["{before}",{position},"noted",null,0.0,"{{}}"]'
+        before = hashlib.sha256(line.encode()).hexdigest()[:digits]
+        rows.append((position, "noted", None, 0.0, "{}", before))
+    with pytest.raises(DamageError):
+        next(checked(rows, START, "trips"))
+    assert len(list(checked(seal([Draft("noted", "{}", 0.0)] * 3, START), START, "trips"))) == 3
 
 
 def test_a_forked_child_uses_its_own_connection(url: str) -> None:
@@ -285,7 +298,7 @@ def test_a_file_that_is_gone_takes_nothing_more(tmp_path: Path, what: str) -> No
         lambda: store.create("other", [note("lost")]),
         lambda: store.claim("trips", ["a"], worker="w", now=0.0, until=1.0),
         lambda: store.head("trips"),
-        store.exclusive("trips").__enter__,
+        store.transaction("trips").__enter__,
     ):
         with pytest.raises(StoreError):
             attempt()
@@ -342,9 +355,9 @@ def test_every_append_is_synchronised(sqlite_url: str) -> None:
     store = open_store(sqlite_url)
     store.create("trips", [note()])
     assert query(store, "PRAGMA journal_mode") == [("wal",)]
-    with store.exclusive("trips"):
+    with store.transaction("trips"):
         assert query(store, "PRAGMA synchronous") == [(2,)]  # FULL
-    with store.exclusive("trips", durable=False):
+    with store.transaction("trips", durable=False):
         assert query(store, "PRAGMA synchronous") == [(1,)]  # leases may be lost
 
 

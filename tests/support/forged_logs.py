@@ -19,7 +19,7 @@ from surepick.core.policy import Policy
 from surepick.sessions import codec
 from surepick.sessions.session import Session
 from surepick.store import START, Draft, Event
-from surepick.store.events import seal
+from surepick.store.log import seal
 
 ANYWHERE = -1
 MOST_ROUNDS = 15

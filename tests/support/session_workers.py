@@ -71,14 +71,14 @@ class Fate:
 
     def take_over(self, store: Any) -> None:
         """See every statement that the store sends; in SQLite also those in the middle of an append."""
-        run_all = store._driver.run_all
+        run_all = store._database.run_all
 
         def counted_batch(connection: Any, batch: Any) -> list[Any]:
-            if store._driver.remote:
+            if store._database.remote:
                 return list(self.passes(run_all, connection, batch))
             return [self.passes(run_all, connection, [statement])[0] for statement in batch]
 
-        store._driver.run_all = counted_batch
+        store._database.run_all = counted_batch
 
 
 def acknowledge(journal: Path, token: str) -> None:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from scheduler import Scheduler
 from surepick.errors import StoreError
-from surepick.store import START, Claim, Event, Head, MemoryStore, Snapshot, View
+from surepick.store import START, Claim, Event, Head, MemoryStore, Snapshot, Store, View
 
 T = TypeVar("T")
 REMEMBERED = 6  # committed states that a stale reader may see
@@ -105,11 +105,7 @@ def _writing(method: str, *, durable: bool = True) -> Callable[..., Any]:
     return write
 
 
-def _nothing(self: SimulatedStore) -> None:
-    """Nothing to wait for, or to let go of."""
-
-
-class SimulatedStore:
+class SimulatedStore(Store):
     """One process's way to the database."""
 
     place = "simulation"
@@ -132,7 +128,6 @@ class SimulatedStore:
     leases = _reading("leases")
     save_snapshot = _writing("save_snapshot", durable=False)
     snapshot: Callable[..., Snapshot | None] = _reading("snapshot")
-    let_go = close = _nothing
 
     def pin(self, name: str) -> SimulatedStore:
         pinned = copy.copy(self)
@@ -185,7 +180,7 @@ class SimulatedStore:
         self._write(change)
 
     @contextmanager
-    def exclusive(
+    def transaction(
         self, name: str, *, after: Callable[[], Head] | None = None, durable: bool = True
     ) -> Iterator[View]:
         database, me = self._database, object()

@@ -40,7 +40,7 @@ def storm(i: int, url: str) -> None:
     with contextlib.suppress(NameTakenError):
         store.create("trips", [note()])
     for j in range(10):
-        with store.exclusive("trips"):
+        with store.transaction("trips"):
             store.append("trips", [note(key=f"{i}-{j}")], expected=store.head("trips"))
 
 
@@ -55,7 +55,7 @@ def take_turns(i: int, url: str, count: int, name: int = 0, line: Barrier | None
     if line is not None:
         line.wait(60)
     for j in range(count):
-        with store.exclusive("trips"):
+        with store.transaction("trips"):
             store.append("trips", [note(key=f"{i + name}-{j}")], expected=store.head("trips"))
             time.sleep(0.001)
         time.sleep(0.005)
@@ -80,7 +80,7 @@ def append_until_killed(i: int, url: str, journal: Path, attempt: int) -> None:
 def hold(i: int, url: str, ready: Path) -> None:
     """Keep the writer's lock until killed."""
     store = open_store(url)
-    with store.exclusive("trips"):
+    with store.transaction("trips"):
         ready.touch()
         time.sleep(60)
 

@@ -32,7 +32,7 @@ def backup(
     The copy is one moment of the store, complete in one file, and is checked as `doctor` does.
     `cp` of a store in use can miss the last values. Example: surepick backup monday.db
     """
-    from surepick.store.backup import back_up
+    from surepick.store.doctor import back_up
 
     diagnosis = back_up(store, file)
     logs = [{"session": log.name, "events": log.head.position} for log in diagnosis.logs]

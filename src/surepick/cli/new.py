@@ -29,7 +29,7 @@ from surepick.cli.options import (
 from surepick.cli.render import answer, remark, say
 from surepick.cli.status import print_next, state_of
 from surepick.errors import NameTakenError, SessionError
-from surepick.store.events import HAND_LEASE
+from surepick.store.log import HAND_LEASE
 
 if TYPE_CHECKING:
     from surepick.sessions.session import Session

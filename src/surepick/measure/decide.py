@@ -29,7 +29,7 @@ from surepick.sessions.requests import Request, Use
 from surepick.sessions.session import Session
 from surepick.sessions.settings import NAME
 from surepick.store import Store
-from surepick.store.events import LEASE
+from surepick.store.log import LEASE
 
 EVERY = 1.0  # seconds between two lines of progress
 log = logging.getLogger("surepick.sessions")

@@ -82,7 +82,7 @@ class Heartbeat:
                     alike[hold].append(token)
                 for hold, tokens in alike.items():
                     self._prolong(hold, tokens, now)
-                self._store.let_go()  # a connection of this thread would be in the way of a fork
+                self._store.disconnect()  # a connection of this thread would be in the way of a fork
             except Exception:
                 _LOG.warning("a heartbeat of session %r failed", self._name, exc_info=True)
             finally:

@@ -39,7 +39,7 @@ from surepick.sessions.telling import Telling
 from surepick.sessions.voiding import void, void_unasked
 from surepick.sessions.workers import default_worker
 from surepick.store import Head, Store, open_store
-from surepick.store.events import LEASE
+from surepick.store.log import LEASE
 
 FIRST_WAIT, LONGEST_WAIT = 0.002, 0.5  # seconds between two looks for a free token
 

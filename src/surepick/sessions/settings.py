@@ -18,7 +18,7 @@ from surepick.core.problem import Problem
 from surepick.core.wording import shortened
 from surepick.errors import ParameterError, SessionError, SurepickError
 from surepick.sessions import codec
-from surepick.store.events import LEASE
+from surepick.store.log import LEASE
 
 MOST_BUDGET = 10**15  # measurements; more would not be whole numbers to those who reckon with them
 

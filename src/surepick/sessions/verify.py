@@ -26,7 +26,7 @@ from surepick.sessions.rules import ForgedError
 from surepick.sessions.settings import Body, Setup
 from surepick.simulation.outcome import Status
 from surepick.store import START, Event, Head, Store
-from surepick.store.events import checked
+from surepick.store.log import checked
 
 LAST_BITS = 1e-9  # of a number: what another machine may compute otherwise
 

@@ -1,15 +1,14 @@
 """Stores: append-only logs of sessions in a SQLite file, a PostgreSQL database or memory.
 
 A store keeps events without knowing what they mean, and proves that it gives back what was written. It
-imports `errors` and nothing else of surepick; `protocol` says what it promises.
+imports `errors` and nothing else of surepick; `log` says what all stores do.
 """
 
 from __future__ import annotations
 
 from surepick.errors import StoreError
-from surepick.store.events import START, Claim, Draft, Event, Head, Lease, Snapshot, View
+from surepick.store.log import START, Claim, Draft, Event, Head, Lease, Snapshot, Store, View
 from surepick.store.memory import MemoryStore
-from surepick.store.protocol import Store
 
 __all__ = [
     "START",
@@ -39,12 +38,12 @@ def open_store(
     """
     if url.startswith("memory:"):
         return MemoryStore()
-    from surepick.store.drivers import driver_for  # database packages are slow to import
+    from surepick.store.address import database_at  # database packages are slow to import
     from surepick.store.sql import PATIENCE, SqlStore
 
-    driver = driver_for(url, read_only=read_only)
-    if not driver.exists() and (read_only or not create):
+    database = database_at(url, read_only=read_only)
+    if not database.exists() and (read_only or not create):
         raise StoreError(
-            f"there is no store at {driver.place}; check the path, or make one with `surepick new`"
+            f"there is no store at {database.place}; check the path, or make one with `surepick new`"
         )
-    return SqlStore(driver, patience=PATIENCE if patience is None else patience)
+    return SqlStore(database, patience=PATIENCE if patience is None else patience)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, unquote
 
 from surepick.errors import StoreError
+
+if TYPE_CHECKING:
+    from surepick.store.connections import Database
 
 EXAMPLES = "write sqlite:///trips.db, postgresql://user@host/database, or the path of a file"
 
@@ -74,3 +78,17 @@ def _options(query: str) -> dict[str, str]:
 def _without_password(url: str) -> str:
     hidden = re.sub(r"(://[^:/]*:)[^@]*@", r"\1***@", url, count=1)
     return re.sub(r"([?&]password=)[^&]*", r"\1***", hidden)
+
+
+def database_at(url: str, *, read_only: bool) -> Database:
+    """Return the database at this address; without :// it is the path of a SQLite file."""
+    found = parse(url)  # database packages are imported when they are needed: that is slow
+    if found.kind == "sqlite":
+        from surepick.store.sqlite import Sqlite
+
+        return Sqlite(found, read_only=read_only)
+    if found.kind in ("postgresql", "postgres"):
+        from surepick.store.postgres import Postgres
+
+        return Postgres(found, read_only=read_only)
+    raise StoreError(f"surepick has no store of kind {found.kind!r}; {EXAMPLES}")

@@ -1,4 +1,4 @@
-"""Check a store without changing it: SQLite's own check, then the chain of every log.
+"""Check a store without changing it: SQLite's own check, then the chain of every log; and back it up.
 
 Where SQLite can no longer read a file, its shell often can: `sqlite3 broken.db .recover | sqlite3 new.db`.
 The chain then says which events of the new file are exactly what was written.
@@ -6,14 +6,18 @@ The chain then says which events of the new file are exactly what was written.
 
 from __future__ import annotations
 
+import os
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from surepick.errors import DamageError, StoreError
-from surepick.store.drivers import Driver, driver_for
-from surepick.store.events import START, Event, Head, is_successor
+from surepick.store.address import database_at
+from surepick.store.connections import Database
+from surepick.store.log import START, Event, Head, is_successor
 from surepick.store.schema import VERSION
 
 RECOVER = "sqlite3 {place} .recover | sqlite3 recovered.db && surepick doctor --store recovered.db"
@@ -74,14 +78,14 @@ def examine(url: str) -> Diagnosis:
     """Check the store at this address."""
     if url.startswith("memory:"):
         raise StoreError("a store in memory has no file that could be damaged; name a file or a database")
-    driver = driver_for(url, read_only=True)
-    if not driver.exists():
-        raise StoreError(f"there is no store at {driver.place}; check the path")
+    database = database_at(url, read_only=True)
+    if not database.exists():
+        raise StoreError(f"there is no store at {database.place}; check the path")
     try:
-        connection = driver.connect()
-    except driver.errors as error:
-        return _diagnosis(driver, [str(error).strip()], [])
-    failures: tuple[type[Exception], ...] = (*driver.errors, UnicodeDecodeError, DamageError)
+        connection = database.connect()
+    except database.errors as error:
+        return _diagnosis(database, [str(error).strip()], [])
+    failures: tuple[type[Exception], ...] = (*database.errors, UnicodeDecodeError, DamageError)
 
     def query(text: str) -> Rows:
         try:
@@ -93,8 +97,8 @@ def examine(url: str) -> Diagnosis:
     with closing(connection):
         complaints, logs = list[str](), list[LogHealth]()
         try:
-            connection.execute(_BEGIN[driver.dialect])  # one moment is read, while others may write
-            complaints += _integrity(query) if driver.dialect == "sqlite" else []
+            connection.execute(_BEGIN[database.dialect])  # one moment is read, while others may write
+            complaints += _integrity(query) if database.dialect == "sqlite" else []
             complaints += _schema(query)
             ends = _ends(query)
             for number, name, position, checksum in query(_SESSIONS):
@@ -104,14 +108,43 @@ def examine(url: str) -> Diagnosis:
             complaints += [f"there are events of a session that is not listed (number {n})" for n in ends]
         except failures as error:
             complaints.append(str(error).strip())
-    return _diagnosis(driver, complaints, logs)
+    return _diagnosis(database, complaints, logs)
 
 
-def _diagnosis(driver: Driver, complaints: list[str], logs: list[LogHealth]) -> Diagnosis:
-    found = Diagnosis(driver.place, tuple(complaints), tuple(logs))
-    if found.is_well or driver.dialect != "sqlite":
+def back_up(url: str, target: Path) -> Diagnosis:
+    """Copy the SQLite store at this address into a new file, and return what a check of the copy found.
+
+    `cp` is not enough: the last values are in the write-ahead log beside the file, and a file that is written
+    to while it is copied may be torn. SQLite's backup interface copies one moment of the store.
+    """
+    database = database_at(url, read_only=True)
+    if database.dialect != "sqlite":
+        raise StoreError(f"{database.place} is backed up by its own tools; run pg_dump", field="store")
+    if not database.exists():
+        raise StoreError(f"there is no store at {database.place}; check the path", field="store")
+    try:
+        os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    except OSError as error:
+        raise StoreError(
+            f"{target} cannot be made ({error.strerror}); name a new file", field="file"
+        ) from None
+    try:
+        with closing(database.connect()) as source, closing(sqlite3.connect(target)) as copy:
+            source.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE")  # one file, complete by itself
+    except BaseException as error:
+        target.unlink(missing_ok=True)
+        if isinstance(error, database.errors):
+            raise database.explain(error) from error
+        raise
+    return examine(str(target))
+
+
+def _diagnosis(database: Database, complaints: list[str], logs: list[LogHealth]) -> Diagnosis:
+    found = Diagnosis(database.place, tuple(complaints), tuple(logs))
+    if found.is_well or database.dialect != "sqlite":
         return found
-    return Diagnosis(found.place, found.complaints, found.logs, RECOVER.format(place=driver.place))
+    return Diagnosis(found.place, found.complaints, found.logs, RECOVER.format(place=database.place))
 
 
 def _integrity(query: Query) -> list[str]:

@@ -7,11 +7,25 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from surepick.errors import ConflictError, DamageError, DeletedError, StoreError, name_taken, suggestion
-from surepick.store.events import START, Claim, Draft, Event, Head, Lease, Snapshot, View, checked, seal
+from surepick.errors import ConflictError, DamageError, StoreError, name_taken, suggestion
+from surepick.store.log import (
+    START,
+    Claim,
+    Draft,
+    Event,
+    Head,
+    Lease,
+    Snapshot,
+    Store,
+    View,
+    checked,
+    deleted,
+    moved_on,
+    seal,
+)
 
 
-class MemoryStore:
+class MemoryStore(Store):
     """Logs in lists, for the threads of one process; logs change only by appending."""
 
     place = "memory"
@@ -32,7 +46,6 @@ class MemoryStore:
         return other
 
     def create(self, name: str, drafts: Sequence[Draft]) -> Head:
-        """Begin a log with these events; refused when the name is taken."""
         with self._lock:
             if name in self._ids:
                 raise name_taken(name, self.place)
@@ -44,11 +57,9 @@ class MemoryStore:
             return head
 
     def names(self) -> list[str]:
-        """Return the names of all logs, oldest first."""
         return list(self._ids)
 
     def pin(self, name: str, number: int | None = None) -> MemoryStore:
-        """Return this store with `name` fixed to the log that has it now, or to the one of this number."""
         pinned = copy.copy(self)  # which shares everything but what the name means
         pinned._pinned = None
         pinned._pinned = (name, pinned.number(name) if number is None else number)
@@ -65,11 +76,9 @@ class MemoryStore:
         return self._ids[name]
 
     def head(self, name: str) -> Head:
-        """Return where this log ends now."""
         return self._log(name).head
 
     def read(self, name: str, *, after: Head = START, limit: int | None = None) -> Iterator[Event]:
-        """Yield the events after this head in their order, each checked against its checksum."""
         with self._lock:
             events = self._log(name).events
             if after != START and [event.head for event in events[after.position - 1 :][:1]] != [after]:
@@ -78,7 +87,6 @@ class MemoryStore:
         return checked(rows, after, name)
 
     def look(self, name: str, *, after: Head, claim: Claim | None = None) -> View:
-        """Return the events after this head and all leases."""
         with self._lock:
             held: list[str] = []
             if claim is not None:
@@ -87,13 +95,11 @@ class MemoryStore:
             return View(list(self.read(name, after=after)), self.leases(name), held)
 
     def find(self, name: str, key: str) -> Event | None:
-        """Return the event with this key, at the same cost however long the log is."""
         return self._log(name).keyed.get(key)
 
     def append(
         self, name: str, drafts: Sequence[Draft], *, expected: Head, release: Sequence[str] = ()
     ) -> Head:
-        """Write all of the drafts or none as the next events, if the log still ends at `expected`."""
         with self._lock:
             log = self._log(name)
             if log.head != expected:
@@ -103,10 +109,9 @@ class MemoryStore:
             return head
 
     @contextmanager
-    def exclusive(
+    def transaction(
         self, name: str, *, after: Callable[[], Head] | None = None, durable: bool = True
     ) -> Iterator[View]:
-        """Hold the write lock of this log; what this thread writes within is one transaction."""
         with self._lock:
             log = self._log(name)
             before = log.head
@@ -117,7 +122,6 @@ class MemoryStore:
                 raise
 
     def claim(self, name: str, tokens: Iterable[str], *, worker: str, until: float, now: float) -> list[str]:
-        """Lease these tokens and return those the worker now holds: free, expired, or its own already."""
         with self._lock:
             leases = self._log(name).leases
             held = []
@@ -129,57 +133,31 @@ class MemoryStore:
             return held
 
     def release(self, name: str, tokens: Sequence[str]) -> None:
-        """End the leases on these tokens, if there are any."""
         with self._lock:
             for token in tokens:
                 self._log(name).leases.pop(token, None)
 
     def leases(self, name: str) -> list[Lease]:
-        """Return all leases, expired ones included, ordered by token."""
         with self._lock:
             return sorted(self._log(name).leases.values())
 
     def save_snapshot(self, name: str, snapshot: Snapshot) -> None:
-        """Keep this snapshot instead of an earlier one; do nothing if it is not of this log."""
         with self._lock:
             log = self._log(name)
             if log.has(snapshot):
                 log.snapshot = snapshot
 
     def snapshot(self, name: str) -> Snapshot | None:
-        """Return the snapshot, if there is one."""
         return self._log(name).snapshot
 
     def delete(self, name: str, *, expected: Head) -> None:
-        """Delete a whole log, if it still ends at `expected`."""
         with self._lock:
             if self._log(name).head != expected:
                 raise moved_on(name, expected)
             del self._logs[self.number(name)], self._ids[name]
 
-    def let_go(self) -> None:
-        """Nothing is open."""
-
-    def close(self) -> None:
-        """Nothing is open."""
-
     def _log(self, name: str) -> _Log:
         return self._logs[self.number(name)]
-
-
-def moved_on(name: str, expected: Head) -> ConflictError:
-    """Return the error of an append at a head where the log no longer ends."""
-    return ConflictError(
-        f"session {name!r} no longer ends at event {expected.position}; read on and try again"
-    )
-
-
-def deleted(name: str, place: str) -> DeletedError:
-    """Return the error of a session that is open and was deleted."""
-    return DeletedError(
-        f"session {name!r} was deleted from {place} after it was opened here, so nothing was done; if "
-        "there is a new one of this name, load it"
-    )
 
 
 class _Log:

@@ -16,11 +16,11 @@ from typing import Any, ClassVar
 
 from surepick.errors import ConflictError, StoreError, missing_extra
 from surepick.store.address import Address
-from surepick.store.drivers import COMMIT, NO_PARAMETERS, Answer, Run, Statement, Step
-from surepick.store.statements import APPEND, DO_NOT_WAIT, WAIT_FOR_DISK
+from surepick.store.connections import NO_PARAMETERS, Answer, Database, Run, Statement, Step
+from surepick.store.schema import APPEND, DO_NOT_WAIT, WAIT_FOR_DISK
 
 
-class Postgres:
+class Postgres(Database):
     """The driver of one database."""
 
     dialect: ClassVar[str] = "postgresql"
@@ -36,26 +36,14 @@ class Postgres:
     def __init__(self, address: Address, *, read_only: bool) -> None:
         if find_spec("psycopg") is None:
             raise missing_extra("psycopg", "postgres")
+        import psycopg
+
+        self.errors = (psycopg.Error,)
         self.place = address.shown
         self.read_only = read_only
         self._login = address.login
 
-    @property
-    def errors(self) -> tuple[type[Exception], ...]:
-        """What its connections raise."""
-        import psycopg
-
-        return (psycopg.Error,)
-
-    def exists(self) -> bool:
-        """A server that cannot be reached says so when connecting."""
-        return True
-
-    def check(self) -> None:
-        """A server says itself when it is no longer there."""
-
     def connect(self) -> Any:
-        """A new connection in autocommit mode."""
         import psycopg
         from psycopg.conninfo import make_conninfo
 
@@ -72,7 +60,6 @@ class Postgres:
         return [("BEGIN ISOLATION LEVEL READ COMMITTED", NO_PARAMETERS), (settings, NO_PARAMETERS)]
 
     def run_all(self, connection: Any, batch: Sequence[Statement]) -> list[Answer]:
-        """Run these statements in one round trip."""
         import psycopg
 
         if len(batch) == 1:
@@ -88,18 +75,15 @@ class Postgres:
         """Run these statements as one transaction; APPEND and CLAIM_AND_LOOK are one by themselves."""
         if len(batch) == 1 and batch[0][0].startswith("WITH"):
             return self.run_all(connection, batch)
-        begin = self.begin(durable=durable)
-        return self.run_all(connection, [*begin, *batch, COMMIT])[len(begin) : -1]
+        return super().run_whole(connection, batch, durable=durable)
 
     def append(self, run: Run, step: Step) -> bool:
-        """Move the head and write the events and the end of the leases; False: the head was elsewhere."""
         events = json.dumps([event._asdict() for event in step.events])
         row = {**step.heads(), "events": events, "tokens": json.dumps(list(step.release))}
         (answer,) = run([(APPEND, row)])
         return bool(answer.rows[0][0])
 
     def in_transaction(self, connection: Any) -> bool:
-        """Whether a transaction is open on this connection."""
         return bool(connection.info.transaction_status)  # 0: idle
 
     def is_busy(self, error: Exception) -> bool:
@@ -107,7 +91,6 @@ class Postgres:
         return getattr(error, "sqlstate", None) in ("40001", "40P01", "55P03", "53300")
 
     def is_gone(self, error: Exception) -> bool:
-        """Whether the connection cannot be used any more."""
         import psycopg
 
         state = getattr(error, "sqlstate", None)
@@ -115,7 +98,6 @@ class Postgres:
         return lost and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
 
     def explain(self, error: Exception) -> StoreError:
-        """The same error in the user's words."""
         import psycopg
 
         if isinstance(error, psycopg.errors.UniqueViolation):

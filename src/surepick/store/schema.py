@@ -1,10 +1,9 @@
-"""The tables of a SQL store. There is one schema: a store with another one is refused."""
+"""The tables of a SQL store, and all that is said to them; parameters are written :name, for every database.
+
+There is one schema: a store with another one is refused.
+"""
 
 from __future__ import annotations
-
-from surepick.errors import StoreError
-from surepick.store.drivers import Driver
-from surepick.store.transactions import Transactions
 
 VERSION = 3  # of the tables below
 # {identity}, {real}, {bytes} and {clustered} are the few words in which SQLite and PostgreSQL differ. The id
@@ -60,28 +59,105 @@ WORDS = {
     },
 }
 
+MAKE_SESSION = (
+    "INSERT INTO surepick_sessions (name, position, checksum) VALUES (:name, :position, :checksum) "
+    "ON CONFLICT (name) DO NOTHING"
+)
+NAMES = "SELECT name FROM surepick_sessions ORDER BY id"
+SESSION = "SELECT id, position, checksum FROM surepick_sessions WHERE name = :name"
+SESSION_BY_ID = "SELECT id, position, checksum FROM surepick_sessions WHERE id = :session_id"
+# The event at `after` is read too: without it the log is deleted, or another one.
+READ = (
+    "SELECT position, kind, key, time, body, checksum FROM surepick_events "
+    "WHERE session_id = :session_id AND position >= :after ORDER BY position LIMIT :limit"
+)
+# Both in one round trip: the leases come first, as rows at position 0.
+LOOK = (
+    "SELECT 0 AS position, '' AS kind, token AS key, expires AS time, worker AS body, '' AS checksum "
+    "FROM surepick_leases WHERE session_id = :session_id "
+    f"UNION ALL SELECT * FROM ({READ}) AS news ORDER BY position, key"
+)
+_CLAIM = (
+    "INSERT INTO surepick_leases (session_id, token, worker, expires) {tokens} "
+    "ON CONFLICT (session_id, token) DO UPDATE SET worker = excluded.worker, expires = excluded.expires "
+    "WHERE surepick_leases.expires <= :now OR surepick_leases.worker = excluded.worker"
+)
+# Both take the id from the table of sessions: nothing is leased in a log that was deleted.
+CLAIM_ONE = _CLAIM.format(
+    tokens="SELECT id, :token, :worker, :expires FROM surepick_sessions WHERE id = :session_id"
+)
+_CLAIM_ALL = _CLAIM.format(
+    tokens="SELECT id, token, :worker, :expires FROM surepick_sessions, "
+    "json_array_elements_text(CAST(:tokens AS JSON)) AS token WHERE id = :session_id"
+)
+# PostgreSQL's claim and look in one: the tokens that the worker holds come as rows at position -1. A crash
+# may undo a claim, so its commit need not wait for the disk.
+CLAIM_AND_LOOK = f"""WITH claimed AS ({_CLAIM_ALL} RETURNING token)
+    SELECT -1 AS position, '' AS kind, token AS key, 0 AS time, '' AS body, '' AS checksum FROM claimed
+    WHERE set_config('synchronous_commit', 'off', true) = 'off'
+    UNION ALL {LOOK}"""
+FIND = (
+    "SELECT position, kind, key, time, body, checksum FROM surepick_events "
+    "WHERE session_id = :session_id AND key = :key"
+)
+CHECKSUM_AT = "SELECT checksum FROM surepick_events WHERE session_id = :session_id AND position = :position"
+RELEASE = "DELETE FROM surepick_leases WHERE session_id = :session_id AND token = :token"
+LEASES = "SELECT token, worker, expires FROM surepick_leases WHERE session_id = :session_id ORDER BY token"
+# A snapshot is saved and read only if events 1 and `position` of the log have the checksums it names.
+_OF_THIS_LOG = (
+    "first_event.session_id = :session_id AND first_event.position = 1 "
+    "AND last_event.session_id = :session_id AND last_event.position = {position} "
+    "AND first_event.checksum = {first} AND last_event.checksum = {checksum}"
+)
+SAVE_SNAPSHOT = (
+    "INSERT INTO surepick_snapshots (session_id, position, checksum, first, body, digest) "
+    "SELECT :session_id, :position, :checksum, :first, :body, :digest "
+    "FROM surepick_events AS first_event, surepick_events AS last_event WHERE "
+    + _OF_THIS_LOG.format(position=":position", first=":first", checksum=":checksum")
+    + " ON CONFLICT (session_id) DO UPDATE SET position = excluded.position, checksum = excluded.checksum, "
+    "first = excluded.first, body = excluded.body, digest = excluded.digest"
+)
+SNAPSHOT = (
+    "SELECT kept.position, kept.checksum, kept.first, kept.body, kept.digest "
+    "FROM surepick_snapshots AS kept, surepick_events AS first_event, surepick_events AS last_event "
+    "WHERE kept.session_id = :session_id AND "
+    + _OF_THIS_LOG.format(position="kept.position", first="kept.first", checksum="kept.checksum")
+)
+INSERT = (
+    "INSERT INTO surepick_events (session_id, position, kind, key, time, body, checksum) "
+    "VALUES (:session_id, :position, :kind, :key, :time, :body, :checksum)"
+)
+MOVE_HEAD = (
+    "UPDATE surepick_sessions SET position = :position, checksum = :checksum "
+    "WHERE id = :session_id AND position = :expected_position AND checksum = :expected_checksum"
+)
+DELETE_SESSION = (
+    "DELETE FROM surepick_sessions WHERE id = :session_id AND position = :position AND checksum = :checksum"
+)
+DELETE_REST = tuple(
+    f"DELETE FROM surepick_{table} WHERE session_id = :session_id"
+    for table in ("events", "leases", "snapshots")
+)
 
-def make_tables(transactions: Transactions, driver: Driver) -> None:
-    """Make the tables where there are none; a StoreError if there are those of another surepick."""
-    if _has_tables(transactions, driver):
-        return
-    if driver.read_only:
-        raise StoreError(f"{driver.place} is empty; make a session in it with `surepick new`")
-    with transactions.open():  # of many processes only the first does it
-        if driver.lock_schema:
-            transactions.run([(driver.lock_schema, {})])
-        if not _has_tables(transactions, driver):
-            words = WORDS[driver.dialect]
-            transactions.run([(text.format(**words), {}) for text in TABLES])
+# For PostgreSQL; a server that is set to a stronger promise than `on` keeps it.
+WAIT_FOR_DISK = (
+    "SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'"
+)
+DO_NOT_WAIT = "SET LOCAL synchronous_commit = off"
 
-
-def _has_tables(transactions: Transactions, driver: Driver) -> bool:
-    if ("surepick_schema",) not in transactions.query(driver.list_tables):
-        return False
-    version = transactions.query("SELECT max(version) FROM surepick_schema")[0][0]
-    if version != VERSION:
-        raise StoreError(
-            f"{driver.place} was written by another version of surepick (schema {version}, this one has "
-            f"{VERSION}); open it with that version, or begin a new store"
+# All of an append in one statement: one round trip, and no lock is held while the client thinks. Its parts
+# all see the tables as they were before, so each takes its session from `moved`: if the head was elsewhere,
+# `moved` is empty and nothing is written. A second append waits until the first one lets go of the session's
+# row, and then finds its head changed. It waits for the disk even where somebody has set otherwise.
+APPEND = f"""WITH moved AS ({MOVE_HEAD} RETURNING id),
+    appended AS (
+        INSERT INTO surepick_events (session_id, position, kind, key, time, body, checksum)
+        SELECT moved.id, event.* FROM moved, json_to_recordset(CAST(:events AS JSON)) AS event(
+            position BIGINT, kind TEXT, key TEXT, time DOUBLE PRECISION, body TEXT, checksum TEXT
         )
-    return True
+    ),
+    released AS (
+        DELETE FROM surepick_leases USING moved WHERE session_id = moved.id
+        AND token IN (SELECT json_array_elements_text(CAST(:tokens AS JSON)))
+    )
+    SELECT count(*), ({WAIT_FOR_DISK}) FROM moved"""

@@ -13,59 +13,86 @@ from contextlib import contextmanager
 from typing import Any
 
 from surepick.errors import DamageError, StoreError, name_taken, suggestion
-from surepick.store import schema, statements
-from surepick.store.drivers import Answer, Driver, Statement, Step
-from surepick.store.events import START, Claim, Draft, Event, Head, Lease, Snapshot, View, checked, seal
-from surepick.store.memory import deleted, moved_on
-from surepick.store.transactions import OutcomeUnknownError, Transactions
+from surepick.store import schema
+from surepick.store.connections import Answer, Database, OutcomeUnknownError, Statement, Step, Transactions
+from surepick.store.log import (
+    START,
+    Claim,
+    Draft,
+    Event,
+    Head,
+    Lease,
+    Snapshot,
+    Store,
+    View,
+    checked,
+    deleted,
+    moved_on,
+    seal,
+)
 
 PATIENCE = 60.0  # seconds to wait for other writers before an error
 PAGE = 5000  # events read at a time, so that a long read never holds back SQLite's checkpoints
 
 
-class SqlStore:
+class SqlStore(Store):
     """Logs in a SQL database; logs change only by appending."""
 
-    def __init__(self, driver: Driver, *, patience: float = PATIENCE) -> None:
-        self._driver = driver
-        self._transactions = Transactions(driver, patience)
+    def __init__(self, database: Database, *, patience: float = PATIENCE) -> None:
+        self._database, self.place = database, database.place
+        self._transactions = Transactions(database, patience)
         self._pinned: tuple[str, int] | None = None  # a name and the id of the log that it means here
         self._written = threading.local()  # `step`: what this thread last wrote in its open transaction
-        schema.make_tables(self._transactions, driver)
+        self._make_tables()
 
-    @property
-    def place(self) -> str:
-        """The file, or the address of the database without its password."""
-        return self._driver.place
+    def _make_tables(self) -> None:
+        """Make the tables where there are none; a StoreError if there are those of another surepick."""
+        database, transactions = self._database, self._transactions
+        if self._has_tables():
+            return
+        if database.read_only:
+            raise StoreError(f"{self.place} is empty; make a session in it with `surepick new`")
+        with transactions.open():  # of many processes only the first does it
+            if database.lock_schema:
+                transactions.run([(database.lock_schema, {})])
+            if not self._has_tables():
+                words = schema.WORDS[database.dialect]
+                transactions.run([(text.format(**words), {}) for text in schema.TABLES])
+
+    def _has_tables(self) -> bool:
+        if ("surepick_schema",) not in self._transactions.query(self._database.list_tables):
+            return False
+        version = self._transactions.query("SELECT max(version) FROM surepick_schema")[0][0]
+        if version != schema.VERSION:
+            raise StoreError(
+                f"{self.place} was written by another version of surepick (schema {version}, this one has "
+                f"{schema.VERSION}); open it with that version, or begin a new store"
+            )
+        return True
 
     def create(self, name: str, drafts: Sequence[Draft]) -> Head:
-        """Begin a log with these events; refused when the name is taken."""
         row = {"name": name, "position": START.position, "checksum": START.checksum}
         with self._transaction():
-            (made,) = self._transactions.run([(statements.MAKE_SESSION, row)])
+            (made,) = self._transactions.run([(schema.MAKE_SESSION, row)])
             if made.rowcount != 1:
                 raise name_taken(name, self.place)
-            number = self._transactions.query(statements.SESSION, {"name": name})[0][0]
+            number = self._transactions.query(schema.SESSION, {"name": name})[0][0]
             return self._append(name, number, drafts, START, ())
 
     def names(self) -> list[str]:
-        """Return the names of all logs, oldest first."""
-        return [row[0] for row in self._transactions.query(statements.NAMES)]
+        return [row[0] for row in self._transactions.query(schema.NAMES)]
 
     def pin(self, name: str) -> SqlStore:
-        """Return this store with `name` fixed to the log that has it now."""
         pinned = copy.copy(self)
         pinned._pinned = None
         pinned._pinned = (name, pinned._session(name)[0])
         return pinned
 
     def head(self, name: str) -> Head:
-        """Return where this log ends now."""
         _, position, checksum = self._session(name)
         return Head(position, checksum)
 
     def read(self, name: str, *, after: Head = START, limit: int | None = None) -> Iterator[Event]:
-        """Yield the events after this head in their order, each checked against its checksum."""
         return itertools.chain.from_iterable(self._pages(name, after, limit))
 
     def _pages(self, name: str, after: Head, limit: int | None) -> Iterator[Iterable[Event]]:
@@ -73,7 +100,7 @@ class SqlStore:
         while left > 0:
             size = min(left, PAGE)
             row = {"session_id": number, "after": after.position, "limit": size + (after != START)}
-            rows = self._after(name, number, after, self._transactions.query(statements.READ, row))
+            rows = self._after(name, number, after, self._transactions.query(schema.READ, row))
             yield checked(rows, after, name)
             if len(rows) < size:
                 return
@@ -89,7 +116,7 @@ class SqlStore:
             return rows
         if rows and Event(*rows[0]).head == after:
             return rows[1:]
-        if not self._transactions.query(statements.SESSION_BY_ID, {"session_id": number}):
+        if not self._transactions.query(schema.SESSION_BY_ID, {"session_id": number}):
             raise deleted(name, self.place)
         raise DamageError(
             f"session {name!r} no longer has the event {after.position} that was read before; run "
@@ -97,23 +124,21 @@ class SqlStore:
         )
 
     def look(self, name: str, *, after: Head, claim: Claim | None = None) -> View:
-        """Return the events after this head and all leases, in one round trip."""
         number = self._id(name)
         look = _look(number, after)
         if claim is None:
             return self._view(name, number, after, self._transactions.query(*look))
-        if self._driver.remote and self._transactions.inside() is None:
+        if self._database.remote and self._transactions.inside() is None:
             tokens, worker, until, now = claim
             wanted = {"tokens": json.dumps(sorted(tokens)), "worker": worker, "expires": until, "now": now}
-            statement = (statements.CLAIM_AND_LOOK, {**look[1], **wanted})
+            statement = (schema.CLAIM_AND_LOOK, {**look[1], **wanted})
             (answer,) = self._transactions.run([statement], durable=False)
             return self._view(name, number, after, answer.rows)
         *claimed, answer = self._transactions.run([*_claims(number, claim), look], durable=False)
         return self._view(name, number, after, answer.rows)._replace(held=_granted(claim, claimed))
 
     def find(self, name: str, key: str) -> Event | None:
-        """Return the event with this key, at the same cost however long the log is."""
-        rows = self._transactions.query(statements.FIND, {"session_id": self._id(name), "key": key})
+        rows = self._transactions.query(schema.FIND, {"session_id": self._id(name), "key": key})
         if not rows:
             self._session(name)  # which says so if it was deleted
         return Event(*rows[0]) if rows else None
@@ -121,7 +146,6 @@ class SqlStore:
     def append(
         self, name: str, drafts: Sequence[Draft], *, expected: Head, release: Sequence[str] = ()
     ) -> Head:
-        """Write all of the drafts or none as the next events, if the log still ends at `expected`."""
         return self._append(name, self._id(name), drafts, expected, release)
 
     def _append(
@@ -137,25 +161,24 @@ class SqlStore:
     def _write(self, step: Step) -> bool:
         transactions = self._transactions
         self._written.step = step
-        if self._driver.remote and transactions.inside() is None:
+        if self._database.remote and transactions.inside() is None:
             try:
-                return self._driver.append(transactions.run, step)
+                return self._database.append(transactions.run, step)
             except OutcomeUnknownError:
-                return self._arrived(step) or self._driver.append(transactions.run, step)
-        with transactions.open() as (link, _):
-            if not link.durable:
+                return self._arrived(step) or self._database.append(transactions.run, step)
+        with transactions.open() as (connection, _):
+            if not connection.durable:
                 raise StoreError("events cannot be written in a transaction that need not survive a crash")
-            return self._driver.append(link.run, step)
+            return self._database.append(connection.run, step)
 
     @contextmanager
-    def exclusive(
+    def transaction(
         self, name: str, *, after: Callable[[], Head] | None = None, durable: bool = True
     ) -> Iterator[View]:
-        """Hold the write lock of this log; what this thread writes within is one transaction."""
         number, seen = self._id(name), [START]
 
         def first() -> list[Statement]:
-            lock = self._driver.lock_session if durable else self._driver.lock_leases
+            lock = self._database.lock_session if durable else self._database.lock_leases
             begin: list[Statement] = [] if lock is None else [(lock, {"session_id": number})]
             if after is not None:
                 seen[0] = after()
@@ -185,14 +208,13 @@ class SqlStore:
         lock waits until the server has ended, either way, what it may still be doing for that connection.
         Then the checksum tells, since it stands for these events and all before them.
         """
-        self._transactions.drop_link()
-        lock = self._driver.lock_session
+        self._transactions.disconnect()
+        lock = self._database.lock_session
         row = {"session_id": step.session_id, "position": step.head.position}
         with self._transactions.open(lambda: [] if lock is None else [(lock, row)]):
-            return self._transactions.query(statements.CHECKSUM_AT, row) == [(step.head.checksum,)]
+            return self._transactions.query(schema.CHECKSUM_AT, row) == [(step.head.checksum,)]
 
     def claim(self, name: str, tokens: Iterable[str], *, worker: str, until: float, now: float) -> list[str]:
-        """Lease these tokens and return those the worker now holds: free, expired, or its own already."""
         claim = Claim(list(tokens), worker, until, now)
         held = _granted(claim, self._transactions.run(_claims(self._id(name), claim), durable=False))
         if not held:
@@ -200,19 +222,16 @@ class SqlStore:
         return held
 
     def release(self, name: str, tokens: Sequence[str]) -> None:
-        """End the leases on these tokens, if there are any."""
         session = {"session_id": self._id(name)}
         self._transactions.run(
-            [(statements.RELEASE, {**session, "token": token}) for token in tokens], durable=False
+            [(schema.RELEASE, {**session, "token": token}) for token in tokens], durable=False
         )
 
     def leases(self, name: str) -> list[Lease]:
-        """Return all leases, expired ones included, ordered by token."""
-        rows = self._transactions.query(statements.LEASES, {"session_id": self._id(name)})
+        rows = self._transactions.query(schema.LEASES, {"session_id": self._id(name)})
         return [Lease(*row) for row in rows]
 
     def save_snapshot(self, name: str, snapshot: Snapshot) -> None:
-        """Keep this snapshot instead of an earlier one; do nothing if it is not of this log."""
         row = {
             "session_id": self._id(name),
             **snapshot.head._asdict(),
@@ -220,33 +239,29 @@ class SqlStore:
             "body": snapshot.body,
             "digest": hashlib.sha256(snapshot.body).hexdigest(),
         }
-        self._transactions.run([(statements.SAVE_SNAPSHOT, row)], durable=False)
+        self._transactions.run([(schema.SAVE_SNAPSHOT, row)], durable=False)
 
     def snapshot(self, name: str) -> Snapshot | None:
-        """Return the snapshot, if there is one of this very log and it is as it was written."""
-        rows = self._transactions.query(statements.SNAPSHOT, {"session_id": self._id(name)})
+        rows = self._transactions.query(schema.SNAPSHOT, {"session_id": self._id(name)})
         for position, checksum, first, body, digest in rows:
             if hashlib.sha256(body).hexdigest() == digest:
                 return Snapshot(Head(position, checksum), first, body)
         return None
 
     def delete(self, name: str, *, expected: Head) -> None:
-        """Delete a whole log with its leases and its snapshot, if it still ends at `expected`."""
         session: dict[str, object] = {"session_id": self._id(name)}
         with self._transaction():
-            (gone,) = self._transactions.run([(statements.DELETE_SESSION, {**session, **expected._asdict()})])
+            (gone,) = self._transactions.run([(schema.DELETE_SESSION, {**session, **expected._asdict()})])
             if gone.rowcount != 1:
                 self._session(name)  # which says so if it was deleted
                 raise moved_on(name, expected)
-            self._transactions.run([(text, session) for text in statements.DELETE_REST])
+            self._transactions.run([(text, session) for text in schema.DELETE_REST])
 
-    def let_go(self) -> None:
-        """Close this thread's connection, unless it is in a transaction; it is opened again when needed."""
+    def disconnect(self) -> None:
         if self._transactions.inside() is None:
-            self._transactions.drop_link()
+            self._transactions.disconnect()
 
     def close(self) -> None:
-        """Close files and connections; what was acknowledged stays."""
         self._transactions.close()
 
     def _view(self, name: str, number: int, after: Head, rows: Sequence[tuple[Any, ...]]) -> View:
@@ -261,11 +276,11 @@ class SqlStore:
     def _session(self, name: str) -> tuple[int, int, str]:
         """Return the id of a log and where it ends; an error if there is none."""
         if self._pinned is not None and self._pinned[0] == name:
-            rows = self._transactions.query(statements.SESSION_BY_ID, {"session_id": self._pinned[1]})
+            rows = self._transactions.query(schema.SESSION_BY_ID, {"session_id": self._pinned[1]})
             if not rows:
                 raise deleted(name, self.place)
         else:
-            rows = self._transactions.query(statements.SESSION, {"name": name})
+            rows = self._transactions.query(schema.SESSION, {"name": name})
             if not rows:
                 known = suggestion(name, self.names())
                 raise StoreError(f"there is no session named {name!r} in {self.place}; {known}")
@@ -281,13 +296,13 @@ class SqlStore:
 
 def _look(number: int, after: Head) -> Statement:
     row = {"session_id": number, "after": after.position, "limit": PAGE + (after != START)}
-    return statements.LOOK, row
+    return schema.LOOK, row
 
 
 def _claims(number: int, claim: Claim) -> list[Statement]:
     tokens, worker, until, now = claim
     lease = {"session_id": number, "worker": worker, "expires": until, "now": now}
-    return [(statements.CLAIM_ONE, {**lease, "token": token}) for token in tokens]
+    return [(schema.CLAIM_ONE, {**lease, "token": token}) for token in tokens]
 
 
 def _granted(claim: Claim, answers: Iterable[Answer]) -> list[str]:

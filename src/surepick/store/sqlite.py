@@ -23,11 +23,16 @@ from urllib.parse import quote
 
 from surepick.errors import ConflictError, DamageError, StoreError
 from surepick.store.address import Address
-from surepick.store.drivers import COMMIT, NO_PARAMETERS, Answer, Run, Statement, Step
-from surepick.store.statements import INSERT, MOVE_HEAD, RELEASE
+from surepick.store.connections import NO_PARAMETERS, Answer, Database, Run, Statement, Step
+from surepick.store.schema import INSERT, MOVE_HEAD, RELEASE
+
+# SQLite itself waits for another writer so long, trying more and more seldom from 1 to 50 ms, which takes a
+# tenth of the processor that tries from Python take. Then it is asked again, so that Ctrl-C is noticed and
+# a writer that came late has no advantage.
+BUSY_TIMEOUT = 0.25  # seconds
 
 
-class Sqlite:
+class Sqlite(Database):
     """The driver of one file."""
 
     dialect: ClassVar[str] = "sqlite"
@@ -35,6 +40,7 @@ class Sqlite:
     lock_session: ClassVar[str | None] = None
     lock_leases: ClassVar[str | None] = None
     remote: ClassVar[bool] = False
+    errors = (sqlite3.Error,)
     list_tables: ClassVar[str] = "SELECT name FROM sqlite_master WHERE type = 'table'"
 
     def __init__(self, address: Address, *, read_only: bool) -> None:
@@ -49,13 +55,7 @@ class Sqlite:
         self._is_suspect = False  # whether an I/O error may have left a hole in the write-ahead log
         self._opened: tuple[int, int] | None = None  # device and inode of the file that was opened
 
-    @property
-    def errors(self) -> tuple[type[Exception], ...]:
-        """What its connections raise."""
-        return (sqlite3.Error,)
-
     def exists(self) -> bool:
-        """Whether the file is there."""
         return self.path.exists()
 
     def check(self) -> None:
@@ -89,7 +89,6 @@ class Sqlite:
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 
     def connect(self) -> sqlite3.Connection:
-        """A new connection in autocommit mode."""
         self.check()
         if self._opened is None and not self.read_only:
             self._make_file()
@@ -98,7 +97,7 @@ class Sqlite:
         connection = sqlite3.connect(
             f"file:{quote(str(self.path))}?mode={mode}",
             uri=True,
-            timeout=0,  # `Transactions` waits for other writers, more fairly than SQLite does
+            timeout=0,  # until the write-ahead log was moved, which waits for nothing
             isolation_level=None,
             check_same_thread=False,
             cached_statements=64,
@@ -109,6 +108,7 @@ class Sqlite:
                 if self._opened is None or self._is_suspect:
                     self._move_log(connection)
             self._opened = self._opened or self._identity()
+            connection.execute(f"PRAGMA busy_timeout = {round(1000 * BUSY_TIMEOUT)}")
         except BaseException:
             connection.close()
             raise
@@ -169,15 +169,7 @@ class Sqlite:
             raise
         return answers
 
-    def run_whole(
-        self, connection: sqlite3.Connection, batch: Sequence[Statement], *, durable: bool
-    ) -> list[Answer]:
-        """Run these statements as one transaction."""
-        begin = self.begin(durable=durable)
-        return self.run_all(connection, [*begin, *batch, COMMIT])[len(begin) : -1]
-
     def append(self, run: Run, step: Step) -> bool:
-        """Move the head and write the events and the end of the leases; False: the head was elsewhere."""
         session = {"session_id": step.session_id}
         (moved,) = run([(MOVE_HEAD, step.heads())])
         if moved.rowcount != 1:
@@ -187,19 +179,12 @@ class Sqlite:
         return True
 
     def in_transaction(self, connection: sqlite3.Connection) -> bool:
-        """Whether a transaction is open on this connection."""
         return connection.in_transaction
 
     def is_busy(self, error: Exception) -> bool:
-        """Whether another process is writing."""
         return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
 
-    def is_gone(self, error: Exception) -> bool:
-        """A file does not go away like a server."""
-        return False
-
     def explain(self, error: Exception) -> StoreError:
-        """The same error in the user's words."""
         code, place = _code(error), self.place
         if isinstance(error, sqlite3.IntegrityError):
             return ConflictError(f"an event with this key is already in the log ({error})")

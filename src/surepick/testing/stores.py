@@ -92,7 +92,7 @@ class StoreContract:
                 lambda: pinned.append("trips", [note()], expected=head),
                 lambda: pinned.claim("trips", ["0.1"], worker="Ann", until=9.0, now=1.0),
                 lambda: pinned.delete("trips", expected=head),
-                pinned.exclusive("trips", after=lambda: head).__enter__,
+                pinned.transaction("trips", after=lambda: head).__enter__,
             ):
                 with pytest.raises(DeletedError):
                     attempt()
@@ -189,20 +189,20 @@ class StoreContract:
         head = store.create("trips", [note()])
         assert store.append("trips", [], expected=head) == head
 
-    def test_what_happens_in_exclusive_is_one_transaction(self, store: Store) -> None:
+    def test_what_is_written_in_a_transaction_comes_at_once(self, store: Store) -> None:
         head = store.create("trips", [note()])
-        with store.exclusive("trips"):
+        with store.transaction("trips"):
             middle = store.append("trips", [note("a")], expected=head)
             assert store.head("trips") == middle
             assert len(list(store.read("trips"))) == 2
             end = store.append("trips", [note("b", "k")], expected=middle)
         assert store.head("trips") == end
 
-    def test_an_error_in_exclusive_leaves_no_trace(self, store: Store) -> None:
+    def test_an_error_in_a_transaction_leaves_no_trace(self, store: Store) -> None:
         head = store.create("trips", [note()])
 
         def fail() -> None:
-            with store.exclusive("trips"):
+            with store.transaction("trips"):
                 store.append("trips", [note("a", "k")], expected=head)
                 raise RuntimeError("stop")
 
@@ -220,7 +220,7 @@ class StoreContract:
         assert view.events == list(store.read("trips", after=head))
         assert view.leases == store.leases("trips") == [Lease("t1", "one", 10.0), Lease("t2", "one", 10.0)]
         assert store.look("trips", after=new).events == []
-        with store.exclusive("trips", after=lambda: head) as seen:
+        with store.transaction("trips", after=lambda: head) as seen:
             assert seen == view
         assert len(list(store.read("trips", limit=2))) == 2
 
@@ -243,7 +243,7 @@ class StoreContract:
 
     def test_leases_can_be_claimed_while_the_log_is_held(self, store: Store) -> None:
         head = store.create("trips", [note()])
-        with store.exclusive("trips", after=lambda: head, durable=False) as view:
+        with store.transaction("trips", after=lambda: head, durable=False) as view:
             assert view.leases == []
             assert store.claim("trips", ["a", "b"], worker="one", now=0.0, until=10.0) == ["a", "b"]
         assert [lease.token for lease in store.leases("trips")] == ["a", "b"]
@@ -312,14 +312,14 @@ class StoreContract:
         keys = [str(event.key) for event in store.read("trips")][1:]
         assert sorted(keys) == sorted(f"{i}-{j}" for i in range(4) for j in range(25))
 
-    def test_a_thread_may_let_go_and_go_on(self, store: Store) -> None:
+    def test_a_thread_may_disconnect_and_go_on(self, store: Store) -> None:
         head = store.create("trips", [note()])
-        store.let_go()
-        with store.exclusive("trips"):
+        store.disconnect()
+        with store.transaction("trips"):
             head = store.append("trips", [note("a")], expected=head)
-            store.let_go()
+            store.disconnect()
             head = store.append("trips", [note("b")], expected=head)
-        store.let_go()
+        store.disconnect()
         assert store.head("trips") == head
 
     def test_threads_that_hold_the_log_never_conflict(self, store: Store) -> None:
@@ -327,7 +327,7 @@ class StoreContract:
 
         def work(i: int) -> None:
             for j in range(25):
-                with store.exclusive("trips"):
+                with store.transaction("trips"):
                     store.append("trips", [note(key=f"{i}-{j}")], expected=store.head("trips"))
 
         in_threads(4, work)

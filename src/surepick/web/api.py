@@ -23,7 +23,7 @@ from surepick.policies import POLICIES, parse_policy, policy_for
 from surepick.sessions.requests import Receipt
 from surepick.sessions.requests import Request as Measurement
 from surepick.sessions.session import Session
-from surepick.store.events import LEASE
+from surepick.store.log import LEASE
 from surepick.web.context import Context
 from surepick.web.session_cache import slug_of
 from surepick.web.uploads import Upload

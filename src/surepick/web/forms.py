@@ -18,7 +18,7 @@ from surepick.core.oracle_problem import AnyProblem
 from surepick.errors import ParameterError, SurepickError
 from surepick.sessions.requests import Receipt
 from surepick.sessions.session import Session
-from surepick.store.events import HAND_LEASE
+from surepick.store.log import HAND_LEASE
 from surepick.web import pages
 from surepick.web.api import Ask, NewSession, Tell, begin, policies, read_problem
 from surepick.web.context import Context

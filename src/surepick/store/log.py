@@ -1,0 +1,262 @@
+"""What a store is: append-only logs of events, each event chained to all before it by its checksum.
+
+`Store` says what memory, SQLite and PostgreSQL do alike; `testing/stores.py` is the suite that all of them
+pass. Every event carries the SHA-256 of itself and of all events before it, so that a changed, missing or
+swapped event breaks the chain.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from json.encoder import encode_basestring as _text
+from typing import NamedTuple
+
+from surepick.errors import ConflictError, DamageError, DeletedError
+
+
+class Head(NamedTuple):
+    """The end of a log: its number of events, and the checksum of the last, which covers all of them."""
+
+    position: int
+    checksum: str
+
+
+START = Head(0, "0" * 64)
+
+
+class Draft(NamedTuple):
+    """An event that is not in a log yet; `body` is JSON text and `key` is unique within its log."""
+
+    kind: str
+    body: str
+    time: float  # seconds since 1970, UTC
+    key: str | None = None
+
+
+class Event(NamedTuple):
+    """An event as the log keeps it, never to be changed; the first one has position 1."""
+
+    position: int
+    kind: str
+    key: str | None
+    time: float
+    body: str
+    checksum: str
+
+    @property
+    def head(self) -> Head:
+        """The head of the log when this event was its last."""
+        return Head(self.position, self.checksum)
+
+
+LEASE = 3600.0  # seconds a worker has for a measurement before another worker may get it
+HAND_LEASE = 3 * 86400.0  # measuring by hand may take days, and other workers get other requests
+
+
+class Lease(NamedTuple):
+    """A token that a worker is measuring until the lease ends; losing it costs time, never a measurement."""
+
+    token: str
+    worker: str
+    expires: float  # seconds since 1970, UTC
+
+
+class Claim(NamedTuple):
+    """Tokens that a worker wants to hold; it gets those that are free, expired, or its own already."""
+
+    tokens: list[str]
+    worker: str
+    until: float
+    now: float
+
+
+class View(NamedTuple):
+    """The events of a log after some head, and all its leases, read at one moment."""
+
+    events: list[Event]
+    leases: list[Lease]
+    held: Sequence[str] = ()  # the tokens that a claim made with the look has got
+
+
+class Snapshot(NamedTuple):
+    """The state of a session at `head`, as a cache: losing it costs the time to replay the log.
+
+    `first` is the checksum of event 1. A store keeps and returns a snapshot only while both events are in the
+    log with these checksums, so the snapshot of a deleted session is never read for another one.
+    """
+
+    head: Head
+    first: str
+    body: bytes
+
+
+class Store(ABC):
+    """Append-only logs, one per session, safe to use from many threads and processes at once.
+
+    What `append` has acknowledged survives the death of the process and of the machine.
+    """
+
+    place: str  # where the store is, for people; without password
+
+    @abstractmethod
+    def create(self, name: str, drafts: Sequence[Draft]) -> Head:
+        """Begin a log with these events; refused when the name is taken."""
+
+    @abstractmethod
+    def names(self) -> list[str]:
+        """Return the names of all logs, oldest first."""
+
+    @abstractmethod
+    def pin(self, name: str) -> Store:
+        """Return this store with `name` fixed to the log that has it now.
+
+        Once that log is deleted, what is done here under this name raises DeletedError and changes nothing,
+        also when another log has the name. Other names mean what they mean.
+        """
+
+    @abstractmethod
+    def head(self, name: str) -> Head:
+        """Return where this log ends now."""
+
+    @abstractmethod
+    def read(self, name: str, *, after: Head = START, limit: int | None = None) -> Iterator[Event]:
+        """Yield the events after this head in their order, each checked against its checksum."""
+
+    @abstractmethod
+    def look(self, name: str, *, after: Head, claim: Claim | None = None) -> View:
+        """Return the events after this head and all leases, in one round trip.
+
+        With a claim its tokens are claimed first; its leases may or may not be among those of the view.
+        """
+
+    @abstractmethod
+    def find(self, name: str, key: str) -> Event | None:
+        """Return the event with this key, at the same cost however long the log is."""
+
+    @abstractmethod
+    def append(
+        self, name: str, drafts: Sequence[Draft], *, expected: Head, release: Sequence[str] = ()
+    ) -> Head:
+        """Write all of the drafts or none as the next events, if the log still ends at `expected`.
+
+        Otherwise, and when a key is already in the log, it raises ConflictError and writes nothing.
+        Leases on the tokens in `release` end in the same transaction.
+        """
+
+    @abstractmethod
+    def transaction(
+        self, name: str, *, after: Callable[[], Head] | None = None, durable: bool = True
+    ) -> AbstractContextManager[View]:
+        """Hold the write lock of this log; what this thread writes within is one transaction.
+
+        after:   returns a head; the transaction begins with a look at the events after it.
+        durable: False is for leases: it excludes others who claim, appends may go on, and the transaction
+                 need not survive a crash of the machine (default True).
+        """
+
+    @abstractmethod
+    def claim(self, name: str, tokens: Iterable[str], *, worker: str, until: float, now: float) -> list[str]:
+        """Lease these tokens and return those the worker now holds: free, expired, or its own already.
+
+        Leases are shared by all processes at once but need not survive a crash of the machine.
+        """
+
+    @abstractmethod
+    def release(self, name: str, tokens: Sequence[str]) -> None:
+        """End the leases on these tokens, if there are any."""
+
+    @abstractmethod
+    def leases(self, name: str) -> list[Lease]:
+        """Return all leases, expired ones included, ordered by token."""
+
+    @abstractmethod
+    def save_snapshot(self, name: str, snapshot: Snapshot) -> None:
+        """Keep this snapshot instead of an earlier one; do nothing if it is not of this log."""
+
+    @abstractmethod
+    def snapshot(self, name: str) -> Snapshot | None:
+        """Return the snapshot, if there is one of this very log and it is as it was written."""
+
+    @abstractmethod
+    def delete(self, name: str, *, expected: Head) -> None:
+        """Delete a whole log with its leases and its snapshot, if it still ends at `expected`.
+
+        Otherwise it raises ConflictError and deletes nothing.
+        """
+
+    def disconnect(self) -> None:  # noqa: B027  # memory has nothing open
+        """Close this thread's connection, unless it is in a transaction; it is opened again when needed."""
+
+    def close(self) -> None:  # noqa: B027
+        """Close files and connections; what was acknowledged stays."""
+
+
+def seal(drafts: Iterable[Draft], head: Head) -> list[Event]:
+    """Return the drafts as the next events of a log that ends at `head`.
+
+    >>> first, second = seal([Draft("noted", "{}", 0.0), Draft("noted", "{}", 0.0)], START)
+    >>> second.position, first.checksum != second.checksum
+    (2, True)
+    """
+    events = []
+    position, checksum = head
+    for draft in drafts:
+        position += 1
+        checksum = _checksum(checksum, position, draft)
+        events.append(Event(position, draft.kind, draft.key, draft.time, draft.body, checksum))
+    return events
+
+
+def is_successor(event: Event, head: Head) -> bool:
+    """Return whether this event is exactly what was written after this head."""
+    position, kind, key, time, body, checksum = event
+    expected = _checksum(head.checksum, head.position + 1, Draft(kind, body, time, key))
+    return position == head.position + 1 and checksum == expected
+
+
+def checked(rows: Iterable[Sequence[object]], after: Head, log: str) -> Iterator[Event]:
+    """Yield the rows as events; a DamageError if one is not what was written after the one before."""
+    head = after
+    for row in rows:
+        event = Event(*row)  # type: ignore[arg-type]
+        if not is_successor(event, head):
+            raise DamageError(_broken(log, head.position + 1, event.position))
+        head = Head(event.position, event.checksum)
+        yield event
+
+
+def _checksum(before: str, position: int, draft: Draft) -> str:
+    """Return the checksum of the JSON text [before, position, kind, key, time, body].
+
+    The text is written out here because this runs for every event that is read.
+    """
+    kind, body, time, key = draft
+    name = "null" if key is None else _text(key)
+    line = f'["{before}",{position},{_text(kind)},{name},{time!r},{_text(body)}]'
+    return hashlib.sha256(line.encode()).hexdigest()
+
+
+def _broken(log: str, expected: int, found: int) -> str:
+    if found != expected:
+        what = f"session {log!r} lacks event {expected}: its log continues with event {found}"
+    else:
+        what = f"event {expected} of session {log!r} does not match its checksum: it was changed"
+    return f"{what}; run `surepick doctor`"
+
+
+def moved_on(name: str, expected: Head) -> ConflictError:
+    """Return the error of an append at a head where the log no longer ends."""
+    return ConflictError(
+        f"session {name!r} no longer ends at event {expected.position}; read on and try again"
+    )
+
+
+def deleted(name: str, place: str) -> DeletedError:
+    """Return the error of a session that is open and was deleted."""
+    return DeletedError(
+        f"session {name!r} was deleted from {place} after it was opened here, so nothing was done; if "
+        "there is a new one of this name, load it"
+    )
