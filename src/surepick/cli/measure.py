@@ -177,13 +177,15 @@ class Commands:
 
 @contextlib.contextmanager
 def ended_as_interrupted() -> Iterator[None]:
-    """Within, being asked to end (SIGTERM: a shutdown, a scheduler) is what Ctrl-C is."""
+    """Within, being asked to end (SIGTERM: a shutdown, a scheduler) is a Ctrl-C that waits for nothing."""
+    from surepick.measure.loop import TerminatedError
+
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
+        raise TerminatedError
 
     before = signal.signal(signal.SIGTERM, interrupt)
     try:

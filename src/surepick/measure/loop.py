@@ -30,6 +30,10 @@ _calls = itertools.count()
 log = logging.getLogger("surepick.sessions")
 
 
+class TerminatedError(KeyboardInterrupt):
+    """The process was asked to end (SIGTERM): there is no time to wait for what is under way."""
+
+
 class Crew(Protocol):
     """Those who measure, several at a time."""
 
@@ -153,8 +157,8 @@ def measure_all(session: Session, crew: Crew, *, jobs: int, watch: Watcher, retr
     """Ask, measure and tell, `jobs` at a time, until the session has ended.
 
     When a measurement fails for good its token is given back, the others under way are awaited and told, and
-    the error goes to the caller; nothing that was measured is lost. So it is after Ctrl-C; a second one drops
-    what is under way.
+    the error goes to the caller; nothing that was measured is lost. So it is after Ctrl-C; a second one, and
+    a TerminatedError, drop what is under way.
     """
     call = next(_calls)
     worker = f"run on {socket.gethostname()}, process {os.getpid()}" + (f", call {call}" if call else "")
@@ -162,6 +166,9 @@ def measure_all(session: Session, crew: Crew, *, jobs: int, watch: Watcher, retr
     loop = _Loop(session, crew, jobs, retries, watch, worker)
     try:
         loop.run()
+    except TerminatedError:
+        crew.stop()
+        raise
     except KeyboardInterrupt:
         n = how_many(len(loop.under_way), "measurement")
         log.warning("session %r: waiting for %s under way; Ctrl-C again drops them", session.name, n)
