@@ -1,0 +1,181 @@
+"""The matrix of questions: question x plan set x probes x noise, with the error rate of each on a near tie.
+
+python benchmarks/matrix.py > benchmarks/results/matrix.md          # 2,000 runs a cell
+python benchmarks/matrix.py --runs 100 --only oracle
+
+The plans are all pairs of five arms, as a list, behind an oracle, or as the polytope that they span, so that
+every cell asks the same of the same truth at delta = .2: two plans differ by 1e-9, or by a little more than
+epsilon. A cell shows the wrong answers and the answers; "-" is a combination that is refused, with the reason
+below. Controls must be refuted: so many errors have a probability below 1e-6 at error rate delta.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import binom
+
+import surepick as sp
+from surepick.inference.factors import SubGaussian
+
+DELTA, EPSILON, SEED = 0.2, 0.3, 9_100_000
+PAIRS = np.array([[float(s in pair) for s in range(5)] for pair in itertools.combinations(range(5), 2)])
+TIE = np.array([0.5, 1e-9, 0.0, 0.0, -0.5])  # pairs (0, 1), (0, 2), (0, 3) tie
+JUST_MORE = np.array([0.5, EPSILON + 1e-4, 0.0, 0.0, -0.5])
+SUMS = [[1, 1, 0, 0, 0], [0, 1, -1, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 1, 1], [1, 0, 0, 0, 1]]
+MIXED = np.vstack([np.eye(5)[:2], SUMS])
+TIED_COINS = np.array([0.7, 0.5 + 1e-9, 0.5, 0.5, 0.3])
+COINS = np.array([0.7, 0.2 + EPSILON + 1e-4, 0.2, 0.2, 0.1])
+
+QUESTIONS = {"best": 0.0, "within epsilon": EPSILON, "keep or replace": 0.0}
+SETS = ("list", "oracle", "polytope")
+PROBES = ("arms", "mixed readings", "plan arms")
+NOISES = ("known", "bounded variance", "unknown", "bounded readings")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One combination; `control` replaces the factor by one that cheats."""
+
+    question: str
+    plans: str
+    probes: str
+    noise: str
+    control: bool = False
+    budget: int = 400
+
+
+class Peeking(SubGaussian):
+    """A control: the size of every bet is chosen after the batch, by what the batch shows."""
+
+    def log_factors(self, gap: Any, variance: Any, sizes: Any) -> Any:
+        return super().log_factors(gap, variance, np.maximum(gap, 0.0)[:, None] + 0.0 * sizes)
+
+    def log_mixture(self, gap: Any, variance: Any, centre: Any, prior_variance: Any) -> Any:
+        return np.maximum(gap, 0.0) ** 2 / (2 * variance)
+
+
+class PeekingBetGapE(sp.BetGapE):
+    """BetGapE with that factor."""
+
+    def start(self, problem: Any) -> Any:
+        """Return a run that cheats."""
+        run = super().start(problem)
+        run._factor = Peeking()
+        return run
+
+
+def problem_of(cell: Cell) -> Any:
+    """Return the problem of a cell, or raise why there is none."""
+    given: dict[str, Any] = {
+        "known": {"noise_scale": 1.0},
+        "bounded variance": {"noise_scale": 1.0, "noise": "bounded variance"},
+        "unknown": {"noise_scale": None},
+        "bounded readings": {"low": 0.0, "high": 1.0},
+    }[cell.noise]
+    if cell.probes == "mixed readings":
+        given["probes"] = MIXED
+    elif cell.probes == "plan arms":
+        given["probes"] = "plan arms"
+    if cell.plans == "list":
+        return sp.Problem(PAIRS, **given)
+    if cell.plans == "oracle":
+        return sp.problems.top_k_family(list("abcde"), 2).oracle_problem(**given)
+    return sp.Polytope(A_eq=np.ones((1, 5)), b_eq=[2.0], upper=np.ones(5), **given)
+
+
+def policy_of(cell: Cell) -> Any:
+    """Return the policy of a cell."""
+    if cell.question == "keep or replace":
+        return sp.Challenge(0, DELTA)
+    kind = PeekingBetGapE if cell.control else sp.BetGapE
+    return kind(DELTA, QUESTIONS[cell.question])
+
+
+def truth_of(cell: Cell) -> tuple[Any, np.ndarray]:
+    """Return the environment and the means."""
+    is_bounded, within = cell.noise == "bounded readings", cell.question == "within epsilon"
+    if cell.question == "keep or replace":
+        means = np.full(5, 0.5 if is_bounded else 0.0)
+    elif is_bounded:
+        means = COINS if within else TIED_COINS
+    else:
+        means = JUST_MORE if within else TIE
+    return sp.Bernoulli(means) if is_bounded else sp.Gaussian(means, 1.0), means
+
+
+def is_wrong(cell: Cell, problem: Any, means: np.ndarray, plan: Any) -> bool:
+    """Return whether this answer is wrong; of equal plans none may be named better than the first."""
+    if cell.question == "keep or replace":
+        return bool(plan != 0)
+    values = PAIRS @ means
+    return bool(problem.vector(plan) @ means < values.max() - QUESTIONS[cell.question] - 1e-12)
+
+
+def counts(cell: Cell, runs: int) -> tuple[int, int] | str:
+    """Return wrong answers and answers, or the reason why the combination is refused."""
+    try:
+        problem, policy = problem_of(cell), policy_of(cell)
+        environment, means = truth_of(cell)
+        wrong = answered = 0
+        for seed in range(runs):
+            outcome = sp.simulate(problem, policy, environment, seed=SEED + seed, budget=cell.budget)
+            if outcome.plan is not None:
+                answered += 1
+                wrong += is_wrong(cell, problem, means, outcome.plan)
+    except (sp.SurepickError, TypeError) as error:
+        return f"{type(error).__name__}: {error}"
+    return wrong, answered
+
+
+def cells() -> list[Cell]:
+    """Return every combination, and the controls."""
+    every = [Cell(*each) for each in itertools.product(QUESTIONS, SETS, PROBES, NOISES)]
+    controls = [Cell("best", plans, "arms", "known", control=True) for plans in SETS]
+    return every + controls
+
+
+def main() -> None:
+    """Print the table, the refusals and the controls."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--runs", type=int, default=2000)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--only", choices=SETS)
+    given = parser.parse_args()
+    wanted = [cell for cell in cells() if given.only in (None, cell.plans)]
+    with ProcessPoolExecutor(given.jobs) as pool:
+        found = dict(zip(wanted, pool.map(counts, wanted, [given.runs] * len(wanted)), strict=True))
+    refuted = 1 + int(binom.isf(1e-6, given.runs, DELTA))
+    print(f"`python benchmarks/matrix.py --runs {given.runs}`: wrong of all answers, {given.runs} runs a")
+    print(f"cell, at delta = .2; {refuted} wrong answers or more refute the guarantee.\n")
+    print(f"| question | plans | measured | {' | '.join(NOISES)} |\n|---|---|---|{'---|' * len(NOISES)}")
+    refusals: dict[str, list[str]] = {}
+    for question, plans, probes in itertools.product(QUESTIONS, SETS, PROBES):
+        line = []
+        for noise in NOISES:
+            answer = found.get(Cell(question, plans, probes, noise))
+            if isinstance(answer, str):
+                refusals.setdefault(answer, []).append(f"{question}, {plans}, {probes}, {noise}")
+            line.append("-" if answer is None or isinstance(answer, str) else f"{answer[0]} of {answer[1]}")
+        if given.only in (None, plans):
+            print(f"| {question} | {plans} | {probes} | {' | '.join(line)} |")
+    print("\nControls (bet sizes chosen after the batch):\n")
+    for cell, answer in found.items():
+        if cell.control:
+            caught = not isinstance(answer, str) and answer[0] >= refuted
+            shown = answer if isinstance(answer, str) else f"{answer[0]} of {answer[1]} wrong"
+            print(f"- {cell.plans}: {shown}, {'caught' if caught else 'NOT CAUGHT'}")
+    print("\nRefused:\n")
+    for reason, where in refusals.items():
+        print(f"- {reason} ({'; '.join(where)})")
+
+
+if __name__ == "__main__":
+    main()
