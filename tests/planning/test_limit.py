@@ -1,4 +1,3 @@
-import itertools
 import math
 
 import numpy as np
@@ -12,7 +11,6 @@ from clarabel_oracle import clarabel_allocation
 from surepick.errors import ParameterError, ProblemError
 from surepick.planning.limit import limit
 from surepick.planning.limit_value import binary_kl
-from surepick.planning.theory import theory
 
 
 def random_instance(seed, n_arms, n_plans, **arguments):
@@ -184,71 +182,6 @@ def test_a_delta_outside_the_unit_interval_is_refused(delta):
     assert caught.value.field == "delta"
 
 
-def brute_force_theory(plans, means):
-    """Delta_(s), V_s and A straight from their definitions."""
-    best = int(np.argmax(plans @ means))
-    d = plans.shape[1]
-    gaps, spreads, ratio = np.full(d, np.inf), np.zeros(d), 1.0
-    for s, plan in itertools.product(range(d), plans):
-        away = abs(plans[best, s] - plan[s])
-        if away == 0:
-            continue
-        gaps[s] = min(gaps[s], (plans[best] - plan) @ means / away)
-        for other in plans:
-            spreads[s] = max(spreads[s], abs(plan[s] - other[s]) / away**2 * np.abs(plan - other).sum())
-    for one, two in itertools.combinations(plans, 2):
-        apart = np.abs(one - two)
-        ratio = max(ratio, apart.max() / apart[apart > 0].min())
-    return gaps, spreads, ratio
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.integers(0, 2**31), st.integers(1, 6), st.integers(2, 15))
-def test_the_paper_quantities_follow_their_definitions(seed, n_arms, n_plans):
-    rng = np.random.default_rng(seed)
-    plans = np.unique(np.vstack([rng.integers(0, 5, (n_plans, n_arms)), np.full(n_arms, 9)]), axis=0)
-    means = rng.normal(size=n_arms)
-    report = theory(sp.Problem(plans, noise_scale=1), means)
-    gaps, spreads, ratio = brute_force_theory(plans.astype(float), means)
-    np.testing.assert_allclose(report.arm_gaps, gaps)
-    np.testing.assert_allclose(report.spreads, spreads)
-    assert report.largest_ratio == pytest.approx(ratio)
-
-
-def test_an_ordinary_bandit_has_the_quantities_the_paper_names():
-    report = theory(sp.Problem(np.eye(4), noise_scale=1), [1.0, 0.7, 0.5, 0.0])
-    np.testing.assert_allclose(report.arm_gaps, [0.3, 0.3, 0.5, 1.0])
-    np.testing.assert_allclose(report.spreads, 2.0)
-    assert report.largest_ratio == 1
-
-
-def test_the_bound_of_theorem_4_2_is_its_own_fixed_point():
-    problem, means = random_instance(0, 6, 30, noise_scale=1.5)
-    report = theory(problem, means, delta=0.02)
-    hardness = 1.5**2 * (report.spreads / report.arm_gaps**2).sum()
-    t = report.comb_gap_e_bound
-    right = 8 * hardness * math.log(2 * 30**2 * t**2 / 0.02) + report.largest_ratio * 6
-    assert t == pytest.approx(right)
-    assert t > 16 * hardness  # the larger of the two fixed points
-
-
-def test_solver_noise_in_the_plans_does_not_count_as_a_difference():
-    plans = np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 2.0 + 1e-15], [0.5, 0.5, 2.0]])
-    assert theory(sp.Problem(plans, noise_scale=1), [1.0, 0.2, 0.1]).largest_ratio == pytest.approx(1)
-
-
-def test_the_report_of_a_tie_is_infinite_where_it_must_be():
-    report = theory(sp.Problem(np.eye(3), noise_scale=1), [1.0, 1.0, 0.0])
-    assert report.smallest_gap == 0
-    assert report.comb_gap_e_bound == report.rage_term == report.lower_bound == math.inf
-
-
-def test_too_many_pairs_are_refused_at_once():
-    plans = sparse.eye_array(6000, format="csr")
-    with pytest.raises(ParameterError):
-        theory(sp.Problem(plans, noise_scale=1), np.arange(6000.0))
-
-
 def trees():
     return sp.problems.tree_family([(a, b) for a in "ABCDE" for b in "ABCDE" if a < b])
 
@@ -284,22 +217,3 @@ def test_ties_and_a_single_plan_behind_an_oracle_are_told():
     assert not tied.is_finite
     with pytest.raises(ProblemError):
         limit(sp.OracleProblem(lambda weights: [1.0, 0.0], n_arms=2, noise_scale=1), [1.0, 1.0])
-
-
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("kind", ["trees", "packings"])
-def test_the_theory_behind_an_oracle_is_that_of_the_list(kind, seed):
-    rng = np.random.default_rng(seed)
-    if kind == "trees":
-        asked, listed = trees().oracle_problem(noise_scale=0.7), trees().problem(every=True, noise_scale=0.7)
-    else:
-        family = sp.problems.knapsack_family([3, 5, 7, 4], 14)
-        packings = [p for p in itertools.product(range(5), repeat=4) if np.dot(p, [3, 5, 7, 4]) <= 14]
-        asked, listed = family.oracle_problem(noise_scale=0.7), sp.Problem(packings, noise_scale=0.7)
-    means = rng.uniform(0.5, 4.0, asked.n_arms)
-    found, expected = theory(asked, means, 0.02), theory(listed, means, 0.02)
-    np.testing.assert_allclose(found.arm_gaps, expected.arm_gaps)
-    assert found.smallest_gap == pytest.approx(expected.smallest_gap)
-    assert found.paper_lower_term == pytest.approx(expected.paper_lower_term)
-    assert found.lower_bound == pytest.approx(expected.lower_bound, rel=2e-3)
-    assert found.rage_term == pytest.approx(expected.rage_term, rel=2e-3)

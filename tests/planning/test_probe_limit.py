@@ -11,7 +11,6 @@ from surepick.design.information import information_of
 from surepick.design.probe_allocation import Effort, probe_allocation
 from surepick.experiments import probe_cases
 from surepick.planning.probe_limit import least_cover
-from surepick.planning.theory import probe_theory
 
 # The ends of certified brackets, found once by another program.
 KNOWN = {
@@ -156,11 +155,3 @@ def test_a_whole_cover_is_no_bound():
         np.eye(2), probes=np.array([[1, 0], [0, 1], [1, 1], [1, -1.0]]), costs=[3, 2, 4, 5], noise_scale=1
     )
     assert least_cover(mixed.probes, np.ones(2, dtype=bool), mixed.costs) == 2
-
-
-def test_the_theory_of_probes_says_what_is_left_out():
-    (problem, means), low, high = KNOWN["top 3 of 10, semi"]
-    found = probe_theory(problem, means)
-    assert found.characteristic_time == pytest.approx((low + high) / 2, rel=1e-3)
-    assert {"the limit", "smallest gap"} <= {name for name, _, _ in found.rows()}
-    assert "arm" in found.left_out[0][0]
