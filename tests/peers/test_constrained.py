@@ -97,14 +97,6 @@ def test_the_gains_of_the_game_are_the_largest_within_the_intervals():
 
 
 @pytest.mark.parametrize("policy", BOTH)
-def test_finds_the_best_mixture(policy):
-    problem = mixtures(noise_scale=0.2)
-    for seed in range(3):
-        outcome = sp.simulate(problem, policy(0.1), sp.Gaussian(MEANS, 0.2), seed=seed)
-        assert outcome.plan == pytest.approx((0.5, 0, 0, 0.5, 0))
-
-
-@pytest.mark.parametrize("policy", BOTH)
 def test_refuses_lists_and_other_radii(policy):
     with pytest.raises(ParameterError):
         policy().start(sp.Problem([[1, 0], [0, 1]], noise_scale=1))

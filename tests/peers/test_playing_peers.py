@@ -28,16 +28,6 @@ def oracle(*, minimize=False, **settings):
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("minimize", [False, True])
-def test_finds_the_best_of_clear_plans(method, minimize):
-    problem = oracle(minimize=minimize, probes="plan arms", noise_scale=0.5)
-    means = -MEANS if minimize else MEANS
-    outcome = sp.simulate(problem, method(delta=0.1), sp.Gaussian(means), seed=1, budget=2000)
-    assert outcome.plan == (1.0, 1.0, 0.0, 0.0)
-    assert outcome.counts.sum() == 2 * outcome.n_measurements  # every plan has two arms
-
-
-@pytest.mark.parametrize("method", METHODS)
 def test_a_list_is_played_as_the_oracle_is(method):
     """The same plays, and the same readings without noise, so the same decisions."""
     listed, truth = sp.Problem(PLANS, probes="plan arms", noise_scale=1), sp.Gaussian(MEANS, scale=0.0)

@@ -84,16 +84,6 @@ def test_finds_the_best_of_plans_that_cannot_be_listed():
     assert outcome.plan_name == "arm 0 + arm 1 + arm 2"
 
 
-def test_is_right_on_easy_instances():
-    wrong = 0
-    for seed in range(20):
-        outcome = sp.simulate(
-            sp.Problem(np.eye(3), noise_scale=1), sp.GenTSExplore(), sp.Gaussian([3.0, 0.0, 0.0]), seed=seed
-        )
-        wrong += outcome.plan != 0
-    assert wrong <= 1
-
-
 @pytest.mark.parametrize("q", [0.0, 0.5, float("nan")])
 def test_refuses_a_share_outside_zero_and_a_half(q):
     with pytest.raises(ParameterError) as caught:
@@ -115,14 +105,3 @@ def test_ts_explore_measures_the_least_measured_arm_of_the_symmetric_difference(
     decision = run.decide(round_rng(0, 1))
     differ = plans[0] != plans[run.standing().rival]
     assert np.flatnonzero(decision.counts).tolist() == [int(np.argmin(np.where(differ, counts, 99)))]
-
-
-def test_ts_explore_refuses_other_numbers_than_zero_and_one():
-    with pytest.raises(ProblemError):
-        sp.TSExplore().start(sp.Problem([[1.0, 0.0], [0.0, 2.0]], noise_scale=1))
-
-
-def test_ts_explore_finds_the_best_set_of_coins():
-    problem = sp.Problem([[1, 1, 0], [0, 1, 1], [1, 0, 1]], noise_scale=0.5)
-    for seed in range(5):
-        assert sp.simulate(problem, sp.TSExplore(), sp.Bernoulli([0.95, 0.6, 0.05]), seed=seed).plan == 0

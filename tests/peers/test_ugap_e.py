@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.errors import ProblemError
 from surepick.policies import UGapE
 
 MEANS = np.array([0.5, 0.45, 0.1, 0.3])
@@ -44,8 +43,3 @@ def test_errs_no_more_than_delta_and_epsilon_ends_ties():
     assert wrong <= 4
     tied = sp.simulate(problem, UGapE(0.1, epsilon=0.8), sp.Gaussian([0.3, 0.3, 0.3]), seed=1)
     assert tied.status is sp.Status.CONFIDENT
-
-
-def test_plans_that_share_arms_are_refused():
-    with pytest.raises(ProblemError):
-        UGapE().start(sp.Problem([[1, 0], [0, 1], [1, 1]], noise_scale=1))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from session_tools import MEANS, SCALE, Tapes, problem, run_to_end, tell_all
+from session_tools import SCALE, Tapes, problem, run_to_end, tell_all
 from surepick import problems, views
 from surepick.core.layout import Layout
 from surepick.core.pilot import Pilot
@@ -18,7 +18,6 @@ from surepick.core.run import parts_of
 from surepick.policies.betting.within import MOST_PLANS
 from surepick.sessions import codec
 from surepick.sessions.session import Session
-from surepick.simulation.outcome import Status
 from surepick.store import Store, open_store
 from surepick.views import State, look
 from surepick.views.progress import MOST_LEADS
@@ -69,10 +68,6 @@ def test_the_state_and_the_sentence_follow_the_session() -> None:
     run_to_end(session, Tapes())
     seen = views.summary(look(session))
     assert (seen.state, seen.answer, seen.trusted, seen.doubts) == (State.CONFIDENT, "plan 4", True, ())
-
-
-def test_the_states_are_those_of_sessions_everywhere() -> None:
-    assert set(State) == {"running", *map(str, Status)}
 
 
 def test_values_that_contradict_the_guarantee_come_before_everything_else() -> None:
@@ -499,12 +494,6 @@ def test_shipments_between_known_cities_are_drawn_on_a_map() -> None:
     )
     drawn = told(unknown, [1.0, 2.0, 3.0, 4.0])
     assert [(place.name, place.x) for place in drawn.places] == [("X", 0), ("Y", 0), ("0", 1), ("1", 1)]
-
-
-def test_a_problem_without_a_layout_is_a_table() -> None:
-    drawn = told(problem(), MEANS.tolist())
-    assert (drawn.kind, drawn.places, drawn.links) == ("table", (), ())
-    assert {entry.name for entry in drawn.entries if entry.amount} == {"copper", "zinc"}
 
 
 def test_a_layout_is_kept_with_the_session_and_is_no_part_of_the_problem(store: Store) -> None:
