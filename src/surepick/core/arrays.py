@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -276,6 +276,37 @@ def checked_means(means: Numbers, arms: Sequence[str], what: str = "means") -> F
         s = int(np.flatnonzero(~np.isfinite(array))[0])
         raise ProblemError(f"the mean of arm {s} ({arms[s]!r}) must be finite, got {array[s]}", field=what)
     return array
+
+
+def ends(
+    low: Numbers | float | None, high: Numbers | float | None, bounds: Bounds | None, arms: Sequence[str]
+) -> Bounds | None:
+    """Return the bounds of readings, given as two ends or as pairs; an end is one number, or one per arm.
+
+    >>> ends(0, {"rail": 5, "road": 4}, None, ["road", "rail"])
+    [(0.0, 4.0), (0.0, 5.0)]
+    """
+    if low is None and high is None:
+        return bounds
+    if bounds is not None:
+        raise ProblemError("low and high are the bounds; leave bounds out", field="bounds")
+    if low is None or high is None:
+        raise ProblemError(
+            "readings have a low and a high end, and one is missing; give both",
+            field="low" if low is None else "high",
+        )
+    if np.ndim(cast(Any, low)) == np.ndim(cast(Any, high)) == 0 and not isinstance(low, Mapping | str):
+        return cast(Bounds, (low, high))
+    found = []
+    for field, given in (("low", low), ("high", high)):
+        in_order = aligned(field, given, arms)
+        try:
+            found.append(np.broadcast_to(np.array(in_order, dtype=float), (len(arms),)).tolist())
+        except (TypeError, ValueError, OverflowError):
+            raise ProblemError(
+                f"{field} must be a number or one per arm, got {given!r}", field=field
+            ) from None
+    return list(zip(*found, strict=True))
 
 
 def scale_and_bounds(

@@ -175,6 +175,11 @@ class Measurable:
         return self.noise_scale is not None and not (self.probes is not None and self.probes.unknown)
 
     @property
+    def bounds_single_readings(self) -> bool:
+        """Whether every use gives one reading, between stated bounds: its variance can be learned."""
+        return self.bounds is not None and (self.probes is None or not self.probes.share_uses)
+
+    @property
     def unstated_noise(self) -> tuple[str, ...]:
         """Return the names of the readings whose noise was not stated, neither by a scale nor by bounds.
 

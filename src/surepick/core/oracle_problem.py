@@ -16,7 +16,9 @@ from surepick.core.arrays import (
     BoolArray,
     Bounds,
     FloatArray,
+    Numbers,
     PerArm,
+    ends,
     names_for,
     per_arm,
 )
@@ -104,6 +106,8 @@ class OracleProblem(Measurable):
         best_within: BestWithin | None = None,
         probes: str = ARMS,
         known: Known | None = None,
+        low: Numbers | float | None = None,
+        high: Numbers | float | None = None,
     ) -> None:
         if not callable(best):
             raise ProblemError(
@@ -123,10 +127,11 @@ class OracleProblem(Measurable):
                 field="n_plans",
             )
         plays = _are_plays(probes, noise_scale, costs)
+        arms = names_for("arm", arm_names, int(n_arms))
         self._fill(
-            names_for("arm", arm_names, int(n_arms)),
+            arms,
             noise_scale,
-            bounds,
+            ends(low, high, bounds, arms),
             best=best,
             n_arms=int(n_arms),
             costs=costs,

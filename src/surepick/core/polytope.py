@@ -10,7 +10,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import BoolArray, Bounds, FloatArray, PerArm, names_for
+from surepick.core.arrays import BoolArray, Bounds, FloatArray, Numbers, PerArm, names_for
 from surepick.core.known import Known
 from surepick.core.layout import Layout
 from surepick.core.oracle_problem import OracleProblem
@@ -41,6 +41,8 @@ class PolytopeOptions(TypedDict, total=False):
     layout: Layout | None
     name_plan: Callable[[FloatArray], str] | None
     known: Known | None
+    low: Numbers | float | None
+    high: Numbers | float | None
 
 
 MOST_ARMS = 10_000
@@ -60,6 +62,8 @@ _DEFAULTS: dict[str, Any] = {
     "layout": None,
     "name_plan": None,
     "known": None,
+    "low": None,
+    "high": None,
 }
 
 
@@ -71,8 +75,8 @@ class Polytope(OracleProblem):
 
     - `A_ub`, `b_ub`, `A_eq`, `b_eq`: a column per arm, a row per limit; arrays or SciPy sparse arrays
     - `lower`, `upper`: of each amount, one number or one per arm; 0 and none
-    - `noise_scale`, `costs`, `arm_names`, `minimize`, `bounds`, `known`, `layout`: as in `Problem`; `bounds`
-      are of one measurement, not of the amounts
+    - `noise_scale`, `costs`, `arm_names`, `minimize`, `low`, `high`, `known`, `layout`: as in `Problem`;
+      `low` and `high` are of one measurement, not of the amounts
     - `name_plan`: a function from amounts to a name; without it a plan is called by its largest amounts
 
     Rows that leave no plan, a single one, or amounts without an end are refused. Rows and bounds that follow
@@ -209,7 +213,10 @@ def _become(problem: Polytope, options: dict[str, Any], *, is_new: bool) -> None
         options["noise_scale"],
         arm_names=names,
         n_plans=form.most_vertices,
-        **{name: options[name] for name in ("costs", "minimize", "bounds", "name_plan", "layout", "known")},
+        **{
+            name: options[name]
+            for name in ("costs", "minimize", "bounds", "name_plan", "layout", "known", "low", "high")
+        },
     )
     problem.__dict__.update(rows=rows, form=form)
 

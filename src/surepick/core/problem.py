@@ -22,6 +22,7 @@ from surepick.core.arrays import (
     Numbers,
     PerArm,
     Plans,
+    ends,
     index_of,
     names_for,
 )
@@ -69,9 +70,10 @@ class Problem(Measurable):
 
     `noise_scale` is the sub-Gaussian scale of one measurement (for Gaussian noise its standard deviation,
     for measurements in an interval of width w at most w/2): one number or one per arm. Left out it is
-    unknown and is learned. `costs` is the price of one measurement of each arm. `bounds=(low, high)`, or one
-    such pair per arm, says that measurements lie between them; half the width is then the noise scale
-    (Hoeffding's lemma), which is left out, and values outside are refused. With `noise="bounded variance"`
+    unknown and is learned. `costs` is the price of one measurement of each arm. `low` and `high`, one number
+    or one per arm, say that every measurement lies between them (`bounds=(low, high)` is the same); the noise
+    scale is left out, and values outside are refused. BetGapE then learns the variance and needs no shape;
+    for other policies half the width is the noise scale (Hoeffding's lemma). With `noise="bounded variance"`
     the noise scale need not be more than a bound on the standard deviation: noise may be skewed and its
     tails long.
 
@@ -132,10 +134,13 @@ class Problem(Measurable):
         readings: str = INDEPENDENT,
         setup_cost: float = 0.0,
         known: Known | None = None,
+        low: Numbers | float | None = None,
+        high: Numbers | float | None = None,
     ) -> None:
         matrix, found_arms, found_plans = _read_plans(plans, arm_names)
         n_plans, n_arms = matrix.shape
         arms = names_for("arm", arm_names if arm_names is not None else found_arms, n_arms)
+        bounds = ends(low, high, bounds, arms)
         names = names_for("plan", plan_names if plan_names is not None else found_plans, n_plans)
         _refuse_non_finite(matrix, arms, names)
         matrix, keep, twin_of = _merge_duplicates(matrix)

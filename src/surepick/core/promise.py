@@ -16,6 +16,8 @@ SUB_GAUSSIAN = "independent sub-Gaussian noise of the given scale"
 GAUSSIAN = "independent Gaussian noise of the given scale"
 PILOTED = "independent Gaussian noise, its scale bounded from a pilot"  # in place of either
 BOUNDED = "independent measurements within the given bounds"  # in place of the first
+# the same, where the variance is learned
+BOUNDED_MEANS = "measurements within the given bounds, each with its mean given those before it"
 OF_VARIANCE = "independent noise whose standard deviation is at most the given scale"  # the same
 # in place of any of them, where noise is learned from replicates
 UNKNOWN_NOISE = "independent Gaussian noise of unknown scale, the same in every use"
@@ -99,7 +101,8 @@ class Promise:
         if problem.noise == BOUNDED_VARIANCE and promise.assumption == SUB_GAUSSIAN:
             return replace(promise, assumption=OF_VARIANCE)
         if problem.bounds is not None and promise.assumption == SUB_GAUSSIAN:
-            return replace(promise, assumption=BOUNDED)
+            learned = learns_variance(policy, problem)
+            return replace(promise, assumption=BOUNDED_MEANS if learned else BOUNDED)
         return promise
 
     def if_gaussian(self, gaussian: bool) -> Promise:
@@ -119,6 +122,19 @@ class Promise:
     def reason(self) -> str:
         """Why nothing is promised; empty where something is."""
         return "" if self.proved else self.goal[len(_NONE) :].lstrip(": ")
+
+
+def learns_variance(policy: Policy, problem: AnyProblem) -> bool:
+    """Return whether the policy needs bounds on readings alone, and learns their variance.
+
+    >>> from surepick.policies import BetGapE, CombGapE
+    >>> from surepick.core.problem import Problem
+    >>> problem = Problem([[1, 0], [0, 1]], low=0, high=1)
+    >>> learns_variance(BetGapE(), problem), learns_variance(CombGapE(), problem)
+    (True, False)
+    """
+    learns = getattr(policy, "learns_variance", None)
+    return learns is not None and bool(learns(problem))
 
 
 def _of_listed(goal: str, listed: str) -> str:

@@ -141,6 +141,26 @@ class RecallingRun(Run, Protocol):
 
 
 @runtime_checkable
+class ValueRun(Run, Protocol):
+    """A run that may need the readings of a request one by one, beside their sums."""
+
+    @property
+    def needs_values(self) -> bool:
+        """Whether it does on its problem."""
+        ...
+
+    def absorb(
+        self,
+        counts: IntArray,
+        sums: FloatArray,
+        removed: IntArray | None = None,
+        values: Mapping[int, FloatArray] | None = None,
+    ) -> None:
+        """Take in the measurements that were asked for, with the readings of each probe."""
+        ...
+
+
+@runtime_checkable
 class PoolingRun(RecallingRun, Protocol):
     """A recalling run of a policy that proves nothing, which any measurement helps and none can spoil."""
 

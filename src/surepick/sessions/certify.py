@@ -12,7 +12,7 @@ from surepick.core.gaps import behind_by, closest_first, runner_up
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.plan_words import amounts, value_of
 from surepick.core.policy import delta_of, epsilon_of
-from surepick.core.promise import Promise
+from surepick.core.promise import Promise, learns_variance
 from surepick.core.run import Answer
 from surepick.core.wording import how_many, plural
 from surepick.noise.check import could_have_seen
@@ -145,7 +145,10 @@ def assumption_of(ledger: Ledger) -> str:
     """Return what the guarantee assumes of the noise, and of what people chose."""
     unasked = _recorded_assumption(ledger) if ledger.run.n_unasked_counted else ""
     voided = _voided_assumption(ledger) if ledger.n_voided else ""
-    chosen = _called_assumption(ledger) + added_assumption(ledger.arrived) + _extended_assumption(ledger)
+    known = "; the means that were stated as known" if ledger.setup.problem.mean_bounds is not None else ""
+    chosen = (
+        known + _called_assumption(ledger) + added_assumption(ledger.arrived) + _extended_assumption(ledger)
+    )
     return _noise(ledger.setup, ledger) + _use_assumption(ledger) + unasked + voided + chosen
 
 
@@ -166,6 +169,11 @@ def _use_assumption(ledger: Ledger) -> str:
 
 
 def _noise(setup: Setup, ledger: Ledger) -> str:
+    if learns_variance(setup.policy, setup.problem):
+        return (
+            "measurements that lie within the given bounds, each with the mean of its arm given those before "
+            "it; nothing is assumed of their variance and distribution"
+        )
     if setup.problem.bounds is not None:
         return (
             "independent measurements that lie within the given bounds, and so have sub-Gaussian noise with "

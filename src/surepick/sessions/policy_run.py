@@ -25,6 +25,7 @@ from surepick.core.run import (
     Run,
     Standing,
     Stop,
+    ValueRun,
     WeighingRun,
     parts_of,
     standing_of,
@@ -160,10 +161,14 @@ class PolicyRun:
             self._end_pilot(counts, sums)
             return
         known = self._known(counts, sums)
+        gone = None
         if removed:
-            assert isinstance(self._run, FollowingRun)
             gone = np.zeros_like(known[0])
             gone[list(removed)] = list(removed.values())
+        if isinstance(self._run, ValueRun) and self._run.needs_values:
+            values = {one.probe: np.array(one.values) for one in used}
+            self._run.absorb(*known, gone, values)
+        elif isinstance(self._run, FollowingRun):
             self._run.absorb(*known, gone)
         else:
             self._run.absorb(*known)

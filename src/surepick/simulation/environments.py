@@ -187,6 +187,10 @@ class Bernoulli:
         """Uniform draws on [0, 1)."""
         return rng.random(n)
 
+    def values(self, arm: int, n: int, rng: np.random.Generator) -> FloatArray:
+        """Single measurements of an arm."""
+        return np.asarray(rng.random(n) < self.means[arm], dtype=float)
+
     @property
     def noise_scale(self) -> FloatArray:
         """The smallest sub-Gaussian scale (Kearns and Saul): 1/2 for a fair coin, less for others."""
@@ -244,6 +248,10 @@ class UniformNoise:
     def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Uniform draws on [0, 1)."""
         return rng.random(n)
+
+    def values(self, arm: int, n: int, rng: np.random.Generator) -> FloatArray:
+        """Single measurements of an arm."""
+        return np.asarray(self.means[arm] + self.half_width[arm] * (2.0 * rng.random(n) - 1.0))
 
     @property
     def noise_scale(self) -> FloatArray:
@@ -309,6 +317,10 @@ class Replay:
         """Uniform draws on [0, 1)."""
         return rng.random(n)
 
+    def values(self, arm: int, n: int, rng: np.random.Generator) -> FloatArray:
+        """Single measurements of an arm."""
+        return np.asarray(rng.choice(self.table[self.start[arm] : self.start[arm + 1]], n))
+
     @property
     def noise_scale(self) -> FloatArray:
         """The least scale of noise that would spread as much as each arm's table once in a thousand times.
@@ -337,6 +349,25 @@ class Replay:
         """The entry of the arm's table that the draw points at."""
         nothing = np.zeros(len(self.means))
         return Feed(TABLE, nothing, nothing, self.table, self.start)
+
+
+def single_values(
+    environment: Environment, counts: IntArray, rng: np.random.Generator
+) -> dict[int, FloatArray]:
+    """Return single measurements of each arm or probe of a request.
+
+    An environment that cannot draw them at once (`values`) is asked for one after another.
+    """
+    draw, found = getattr(environment, "values", None), dict[int, FloatArray]()
+    for s in np.flatnonzero(counts).tolist():
+        n, once = int(counts[s]), np.zeros_like(counts)
+        once[s] = 1
+        found[s] = (
+            np.array([environment.measure(once, rng)[s] for _ in range(n)])
+            if draw is None
+            else draw(s, n, rng)
+        )
+    return found
 
 
 def is_compiled(environment: Environment) -> TypeGuard[CompiledEnvironment]:

@@ -129,6 +129,11 @@ class UniformReadings:
         """Of all probes together."""
         return self.probes.n_readings
 
+    def values(self, reading: int, n: int, rng: np.random.Generator) -> FloatArray:
+        """Single values of a reading."""
+        mean = float((self.probes.rows[[reading]] @ self.means)[0])
+        return np.asarray(mean + self.half_width[reading] * (2.0 * rng.random(n) - 1.0))
+
     @property
     def noise_scale(self) -> FloatArray:
         """The standard deviation, which is a sub-Gaussian scale of this noise."""

@@ -19,7 +19,7 @@ from surepick.core.policy import Policy, delta_of, last_calling, n_asked, start
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
 from surepick.core.ranging import named_ranging
-from surepick.core.run import BudgetedRun, Measure, NoiseLearningRun, Run, Standing, Stop
+from surepick.core.run import BudgetedRun, Measure, NoiseLearningRun, Run, Standing, Stop, ValueRun
 from surepick.errors import ParameterError
 from surepick.simulation.environments import (
     BoundedEnvironment,
@@ -27,6 +27,7 @@ from surepick.simulation.environments import (
     Environment,
     NoisyEnvironment,
     is_compiled,
+    single_values,
 )
 from surepick.simulation.fitting import fitted, refuse_far_sums, refuse_outside_sums
 from surepick.simulation.outcome import Outcome, Progress, end_of
@@ -193,8 +194,16 @@ class _Loop:
         last_calling(self.policy, run).call_last(self._left(), gaussian=gaussian)
 
     def _step(self, run: Run, decision: Measure) -> None:
-        sums = self._measure(decision.counts)
-        run.absorb(decision.counts, sums)
+        if isinstance(run, ValueRun) and run.needs_values:
+            values = single_values(self.environment, decision.counts, self.rng)
+            sums = np.zeros(len(self.evidence.sums))
+            for s, own in values.items():
+                sums[s] = math.fsum(own.tolist())
+            self._refuse(decision.counts, sums)
+            run.absorb(decision.counts, sums, values=values)
+        else:
+            sums = self._measure(decision.counts)
+            run.absorb(decision.counts, sums)
         self.evidence = self.evidence + self.evidence.with_sums(
             decision.counts, sums, decision.n_measurements
         )
@@ -202,11 +211,15 @@ class _Loop:
 
     def _measure(self, counts: IntArray) -> FloatArray:
         sums = self.environment.measure(counts, self.rng)
+        self._refuse(counts, sums)
+        return sums
+
+    def _refuse(self, counts: IntArray, sums: FloatArray) -> None:
+        """Refuse sums that the problem's bounds or noise rule out."""
         if self.watched:
             refuse_outside_sums(self.problem, counts, sums)
         if self.doubted:
             refuse_far_sums(self.problem, counts, sums)
-        return sums
 
     def _drive(self, run: CompiledRun, environment: CompiledEnvironment, n: int) -> None:
         self.n_rounds += run.drive(environment.feed(), environment.draw(n, self.rng))

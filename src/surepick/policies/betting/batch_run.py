@@ -25,6 +25,7 @@ from surepick.core.problem import Problem
 from surepick.core.run import Measure, Standing, Stop
 from surepick.design.counts import cut
 from surepick.errors import ParameterError
+from surepick.inference.bounded import POWERS, BatchPowers, BoundedNoise, BoundedReadings, power_sums
 from surepick.inference.contrasts import arm_probes, readings_of
 from surepick.inference.factors import BoundedVariance, Factor, Student, SubGaussian
 from surepick.inference.noise import NoiseEstimate
@@ -59,6 +60,8 @@ class Batch:
     lost: FloatArray  # (n_replicates, n_readings) by rounding, in adding up requests
     bets: list[Any]
     is_final: bool = False
+    centres: FloatArray | None = None  # (n_readings,) of bounded readings
+    powers: FloatArray | None = None  # (n_readings, POWERS) sums of powers about the centres
 
     @property
     def n_replicates(self) -> int:
@@ -116,7 +119,7 @@ class Batch:
             return None
         uses = self.uses if replicates else self.uses - self.removed[0]
         counts, sums = (self.missing[whole], self.removed[whole]), (self.sums[whole], self.lost[whole])
-        return Batch(uses, *counts, *sums, self.bets, self.is_final)
+        return Batch(uses, *counts, *sums, self.bets, self.is_final, self.centres, self.powers)
 
     def averages(self, owner: IntArray) -> FloatArray:
         """Return the averages of readings, (n_readings, n_replicates); 0 where a probe was not used."""
@@ -147,6 +150,7 @@ class BatchRun:
         "_final",
         "_design",
         "_noise",
+        "_bounded",
         "_question",
     )
     KINDS: ClassVar[tuple[type, ...]] = (Account, Wealth, Batch, Bet, Decision, FinalBatch)
@@ -160,6 +164,7 @@ class BatchRun:
         self._probes = arm_probes(problem)
         self._factor = _factor_for(problem)
         self._noise = NoiseEstimate(self._probes) if isinstance(self._factor, Student) else None
+        self._bounded = BoundedNoise(self._probes, self._bounds) if self._bounds is not None else None
         self._readings = readings_of(self._probes)
         n, m = len(self._probes), self._probes.n_readings
         self.counts, self.sums = np.zeros(n, dtype=np.int64), np.zeros(m)  # of complete batches
@@ -182,15 +187,24 @@ class BatchRun:
         self._refresh()
 
     def _take_known(self, problem: AnyProblem) -> None:
-        """Keep what the problem knows of means: by arm, and what that adds to readings that mix arms."""
+        """Keep what the problem knows of means: by arm, and what that adds to readings that mix arms.
+
+        Bounds are kept where each use gives one reading; where it gives several, they are a noise scale.
+        """
         self._mean_bounds, self._known_parts = problem.mean_bounds, None
+        self._bounds = (
+            problem.bounds if isinstance(problem, Problem) and problem.bounds_single_readings else None
+        )
         if problem.probes is not None and problem.is_known.any():
             self._known_parts = np.asarray(problem.probes.rows @ problem.known_means)
+            self._bounds = None if self._bounds is None else self._bounds - self._known_parts[:, None]
 
     def _refresh(self) -> None:
         """Derive from the state what the next decision needs: noise, estimates, the largest average."""
         if self._noise is not None and self._noise.freedom.any():
             self._readings = readings_of(self._noise.probes(), self._readings.basis)
+        if self._bounded is not None:
+            self._readings = readings_of(self._bounded.probes(), self._readings.basis)
         readings, owner = self._readings, self._readings.owner
         uses, sums = self.counts + self._extra_uses, self.sums + self._extra_sums
         first = readings.matrix(self._design.first_cover.astype(float))
@@ -372,7 +386,10 @@ class BatchRun:
         zeros = np.zeros((decision.n_replicates, len(self.sums)))
         missing = np.tile(decision.uses, (decision.n_replicates, 1))
         removed = np.zeros_like(missing)
-        return Batch(decision.uses, missing, removed, zeros, zeros.copy(), bets, decision.is_final)
+        batch = Batch(decision.uses, missing, removed, zeros, zeros.copy(), bets, decision.is_final)
+        if self._bounded is not None:
+            batch.centres, batch.powers = self._bounded.centres, np.zeros((len(self.sums), POWERS))
+        return batch
 
     @property
     def _is_blank(self) -> bool:
@@ -394,11 +411,22 @@ class BatchRun:
 
     # absorbing
 
-    def absorb(self, counts: IntArray, sums: FloatArray, removed: IntArray | None = None) -> None:
+    @property
+    def needs_values(self) -> bool:
+        """Whether `absorb` needs the readings one by one, not only their sums."""
+        return self._bounded is not None
+
+    def absorb(
+        self,
+        counts: IntArray,
+        sums: FloatArray,
+        removed: IntArray | None = None,
+        values: Mapping[int, FloatArray] | None = None,
+    ) -> None:
         """Add the complete answer to the last request; settle the bets when the batch is complete.
 
         With `removed`, so many uses of each probe were asked for and are not among the counts: their values
-        were no measurements.
+        were no measurements. `values` are the readings of each probe that was used, where they are needed.
         """
         removed = np.zeros_like(counts) if removed is None else removed
         if self._batch is None and self._asked is not None:
@@ -410,6 +438,8 @@ class BatchRun:
                 "its bets hold for counts that were fixed before the first measurement"
             )
         batch.add(counts, self._without_known(counts, sums), removed)
+        if self._bounded is not None:
+            self._add_powers(batch, counts, values)
         if batch.is_complete:
             self.settle(batch)
 
@@ -418,6 +448,23 @@ class BatchRun:
         if self._known_parts is None:
             return sums
         return np.asarray(sums - counts[self._readings.owner] * self._known_parts)
+
+    def _add_powers(self, batch: Batch, counts: IntArray, values: Mapping[int, FloatArray] | None) -> None:
+        """Add the power sums of bounded readings, each of which must be there."""
+        assert self._bounded is not None
+        assert batch.centres is not None
+        assert batch.powers is not None
+        for probe in np.flatnonzero(counts).tolist():
+            own = np.asarray(values[probe] if values is not None and probe in values else [], dtype=float)
+            if len(own) != counts[probe]:
+                raise ParameterError(
+                    f"bounded readings come one by one, {counts[probe]} of probe {probe}, got {len(own)}",
+                    field="values",
+                )
+            own = own if self._known_parts is None else own - self._known_parts[probe]
+            # bounds hold up to rounding where a value was recorded, and exactly in the proof
+            own = np.clip(own, self._bounded.low[probe], self._bounded.high[probe])
+            batch.powers[probe] += power_sums(own, float(batch.centres[probe]))
 
     def settle(self, batch: Batch) -> None:
         """Multiply wealth by the factors of the bets, and let the complete batch guide the next ones."""
@@ -429,6 +476,8 @@ class BatchRun:
             if self._noise is not None:
                 self._noise.add(counted.uses, averages)
                 self._noise.refuse_unusable()
+            if self._bounded is not None and counted.centres is not None and counted.powers is not None:
+                self._bounded.add(counted.uses, counted.centres, counted.powers)
             self.counts = self.counts + counted.counts
             self.sums = self.sums + (counted.sums + counted.lost).sum(axis=0)
         if self._final is not None:
@@ -441,7 +490,10 @@ class BatchRun:
         """Let the question multiply its wealth by what this batch alone has shown."""
         gaussian = self._final is not None and self._final.gaussian
         shown = self._readings, self._factor, batch.uses, averages, self._largest
-        self._question.settle(batch.bets, BatchResult(*shown, batch.is_final, gaussian))
+        powers = None
+        if self._bounded is not None and batch.centres is not None and batch.powers is not None:
+            powers = BatchPowers(self._bounded, batch.centres, batch.powers)
+        self._question.settle(batch.bets, BatchResult(*shown, batch.is_final, gaussian, powers))
 
     def _join(self) -> None:
         """Include what has come meanwhile, and choose the next leader."""
@@ -495,6 +547,8 @@ class BatchRun:
         self._extra_sums, self._waiting_sums = _padded(self._extra_sums, m), _padded(self._waiting_sums, m)
         if self._noise is not None:
             self._noise.extend(self._probes)
+        if self._bounded is not None:
+            self._bounded.extend(self._probes, self._bounds)
         self._readings = readings_of(self._probes, self._readings.basis)
         question.grow(problem.plan_parts, self._readings, n)
         stays = question.contenders()
@@ -538,6 +592,8 @@ def _factor_for(problem: AnyProblem) -> Factor:
     """Return the factor for the noise of this problem."""
     if not problem.knows_noise:
         return Student()
+    if isinstance(problem, Problem) and problem.bounds_single_readings:
+        return BoundedReadings()
     return BoundedVariance() if problem.noise == BOUNDED_VARIANCE else SubGaussian()
 
 

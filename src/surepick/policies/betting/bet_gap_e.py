@@ -5,7 +5,7 @@ Ours. The theorem is in `surepick.inference`, the proof for each question in doc
 Assumption: measurements are independent and sub-Gaussian with the noise scale of the problem (Gaussian, or
 bounded with half the width of the range as the scale); or, with `noise="bounded variance"`, of a standard
 deviation that is at most the noise scale; or, where the noise is unknown, Gaussian and the same in every use
-of a probe.
+of a probe; or, where readings have bounds, they lie between them and each has its mean given all before it.
 
 Proof status: wrong with probability at most delta, at any time and under any stop, without a union over
 plans, arms or time. For every plan j a wealth bets against "j is best". Under that hypothesis it is a
@@ -54,6 +54,10 @@ class BetGapE(BettingPolicy):
     def learns_noise(self, problem: AnyProblem) -> bool:
         """Return whether a run learns unknown noise while it measures, without a pilot."""
         return problem.is_listed
+
+    def learns_variance(self, problem: AnyProblem) -> bool:
+        """Return whether bounds on readings are all that the guarantee needs, neither scale nor shape."""
+        return problem.is_listed and problem.bounds_single_readings
 
     def start(self, problem: AnyProblem) -> BatchRun:
         """Return a fresh run on this problem."""

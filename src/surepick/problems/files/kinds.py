@@ -351,7 +351,7 @@ def _optional_guess(document: Section) -> Any:
 
 COMMON_KEYS = (
     *("kind", "title", "unit", "truth", "noise_scale", "noise", "bounds", "costs", "list_plans", "plausible"),
-    *("setup_cost", "order", "probes", "readings", "known"),
+    *("setup_cost", "order", "probes", "readings", "known", "low", "high"),
 )
 _DRAWS = "spread n_draws seed"
 _LISTED = f"{_DRAWS} n_best every guess minimize places"

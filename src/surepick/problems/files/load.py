@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from surepick.core.about import ORDERS, Range, plausible_range
-from surepick.core.arrays import FloatArray, per_arm, read_only, scale_and_bounds
+from surepick.core.arrays import FloatArray, ends, per_arm, read_only, scale_and_bounds
 from surepick.core.measurable import BOUNDED_VARIANCE, SUB_GAUSSIAN_NOISE
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
@@ -111,7 +111,8 @@ def _past(problem: AnyProblem, guess: FloatArray | None, spread: FloatArray | No
 
 def _within_bounds(document: Section, problem: AnyProblem) -> AnyProblem:
     """The problem with the bounds that the file gives, if it does."""
-    given = _ranges(document, "bounds", problem.arm_names)
+    low, high = document.numbers("low"), document.numbers("high")
+    given = ends(low, high, _ranges(document, "bounds", problem.arm_names), problem.arm_names)
     if given is None:
         return problem
     unknown = document.values.get("noise_scale", "unknown") == "unknown"

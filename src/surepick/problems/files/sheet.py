@@ -22,6 +22,8 @@ ROWS = {
     "spread": ("spread", "how far off that may be"),
     "noise": ("noise_scale", "how much one measurement scatters"),
     "cost": ("costs", "of one measurement"),
+    "low": ("low", "the least that a measurement can be"),
+    "high": ("high", "the most that it can be: then no noise is needed"),
     "known": ("known", "means that need no measurement: 6, or 11 to 14"),
     "truth": ("truth", "means to rehearse with"),
 }
@@ -35,8 +37,8 @@ def read_sheet(path: Path) -> dict[str, Any]:
     """The keys of the problem file that this CSV or Excel file stands for.
 
     The first column names the plans, the header the arms; an empty cell of a plan is 0. Rows called goal,
-    unit, guess, spread, noise, cost, known or truth, in any order, say more. Any other row without a number
-    is refused. Without a row `noise` the noise scale is unknown and is learned.
+    unit, guess, spread, noise, cost, low, high, known or truth, in any order, say more. Any other row without
+    a number is refused. Without rows `noise`, or `low` and `high`, the noise scale is unknown and is learned.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "ways.csv"

@@ -1,0 +1,194 @@
+"""Readings between known bounds: a factor that learns the variance, and needs no noise scale and no shape.
+
+Assumed: every reading x of reading r lies between low_r and high_r, and has the mean m_r given all that came
+before it. Nothing else: neither a variance nor a distribution, nor independence beyond that.
+
+*Lemma 1.* Let counts n_r, weights w_r of one use, centres c_r between the bounds and lam >= 0 be fixed before
+the batch, with sum_r n_r w_r m_r = y.mu for every mu, and lam w_r (x - c_r) >= -CAP > -1 for all x between
+the bounds. Then
+
+    F = exp(lam (sum_r n_r w_r c_r + shift)) * product over uses of (1 + lam w_r (x - c_r))
+
+is at least 0, and E F <= exp(lam (y.mu + shift)) <= 1 if y.mu + shift <= 0. Proof: given the uses before it,
+a use has the mean 1 + lam w_r (m_r - c_r) <= exp(lam w_r (m_r - c_r)), a constant that was fixed before the
+batch. Multiply from the last use to the first. The product does not depend on the order of the uses.
+
+*Lemma 2.* For even P and z >= -CAP: log(1 + z) >= z - z^2/2 + ... + z^(P-1)/(P-1) - k z^P, where k makes both
+sides equal at -CAP. So P power sums of each reading about its centre settle all bets of a batch, whatever
+their contrasts and sizes; the smaller series keeps E F <= 1.
+
+The factor learns the variance: E log F = lam gap - lam^2/2 sum_r n_r w_r^2 [var_r + (m_r - c_r)^2] + ...
+has the true one in it, once the centre, the past mean, is near the mean. A centre in the middle gives the
+rate of Hoeffding's inequality or better: a safe start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.probes import Probes
+from surepick.inference.contrasts import Contrasts, DenseReadings, DiagonalReadings
+from surepick.inference.factors import QuantileMixture, log_sum_exp
+
+CAP = 0.75  # the most that one use may take of a bet
+YOUNG_CAP, YOUNG = 0.5, 30  # the same for mixtures, until every reading was made this often
+POWERS = 6
+_k = np.arange(1, POWERS)
+_LAST = -(np.log1p(-CAP) + (CAP**_k / _k).sum()) / CAP**POWERS
+SERIES = np.append((-1.0) ** (_k - 1) / _k, -_LAST)  # coefficients of z, z^2, ... in Lemma 2
+_CENTRE_WORTH = 8.0  # readings in the middle of the bounds that a centre leans to
+_PRIOR_FREEDOM = 2.0  # degrees of freedom of the widest variance in the common one, and of that in each
+_TEST_SIZES = np.array([1.5, 2.25, 3.0, 4.0])  # standard deviations: bets whose mean gives a p-value
+
+
+@dataclass(frozen=True, eq=False)
+class PowerSums:
+    """What a batch shows of contrasts: all that Lemma 1 needs, for every bet size. One entry per contrast."""
+
+    base: FloatArray  # (n,) sum_r n_r w_r c_r + shift
+    reach: FloatArray  # (n,) the most that w_r (x - c_r) can be in size, of any use
+    sums: FloatArray  # (n, POWERS) sums over uses of (w_r (x - c_r))^p
+    mixture_cap: float = CAP
+
+    def __add__(self, shift: FloatArray | float) -> PowerSums:
+        """Return what is shown of the gap + shift."""
+        return replace(self, base=self.base + shift)
+
+    def __getitem__(self, which: Any) -> PowerSums:
+        """Return what is shown of some contrasts."""
+        return PowerSums(self.base[which], self.reach[which], self.sums[which], self.mixture_cap)
+
+
+class BoundedReadings(QuantileMixture):
+    """Readings between bounds: the factor of Lemma 1 with the series of Lemma 2.
+
+    `gap` holds power sums here, and `variance` is the one expected of the batch: a bet on a gap of size g has
+    lam = g / variance, cut where a use could take more than the cap. A wrong variance costs measurements,
+    never correctness.
+    """
+
+    replicates: ClassVar[tuple[int, int]] = (1, 1)
+
+    def log_factors(self, gap: Any, variance: FloatArray, sizes: FloatArray) -> FloatArray:
+        """Return log F."""
+        return self._logs(gap, variance, sizes, CAP)
+
+    def log_mixture(
+        self, gap: Any, variance: FloatArray, centre: FloatArray, prior_variance: FloatArray
+    ) -> FloatArray:
+        """Return the log of the mean factor."""
+        sizes, is_bet = self.mixture_sizes(centre, prior_variance)
+        logs = np.where(is_bet, self._logs(gap, variance, sizes, gap.mixture_cap), -np.inf)
+        return np.asarray(log_sum_exp(logs) - np.log(is_bet.sum(axis=1)))
+
+    def log_p(self, gap: Any, variance: FloatArray, *, gaussian: bool) -> FloatArray:
+        """Return the log of 1 / F, for the mean F of a few sizes: P(F >= 1/p) <= p."""
+        del gaussian  # nothing is assumed of the shape
+        sizes = np.sqrt(variance)[:, None] * _TEST_SIZES
+        log_mean = log_sum_exp(self.log_factors(gap, variance, sizes)) - np.log(len(_TEST_SIZES))
+        return np.asarray(-np.maximum(log_mean, 0.0))
+
+    def _logs(self, gap: PowerSums, variance: FloatArray, sizes: FloatArray, cap: float) -> FloatArray:
+        lam: FloatArray = np.minimum(sizes / variance[:, None], cap / gap.reach[:, None])
+        logs, power = lam * gap.base[:, None], np.ones_like(lam)
+        for p in range(POWERS):
+            power = power * lam
+            logs += SERIES[p] * power * gap.sums[:, p, None]
+        return logs
+
+
+def power_sums(values: FloatArray, centre: float) -> FloatArray:
+    """Return the sums of the powers 1, ..., POWERS of values about a centre.
+
+    >>> power_sums(np.array([0.0, 1.0]), 0.5)[:3].tolist()
+    [0.0, 0.5, 0.0]
+    """
+    return np.array([((values - centre) ** p).sum() for p in range(1, POWERS + 1)])
+
+
+class BoundedNoise:
+    """Means and variances of bounded readings, as the past has them. Changed by `add`.
+
+    They are the centres of bets and guide the design. Each variance leans to the one that all readings have
+    in common, and that to the widest there can be.
+    """
+
+    STATE: ClassVar[tuple[str, ...]] = ("uses", "sums", "squares")
+
+    def __init__(self, probes: Probes, bounds: FloatArray) -> None:
+        self.uses, self.sums, self.squares = np.zeros((3, 0))  # of each reading, about the middle
+        self.extend(probes, bounds)
+
+    def extend(self, probes: Probes, bounds: FloatArray | None) -> None:
+        """Continue with these probes of one reading each, the old ones first."""
+        assert bounds is not None
+        self._probes, (self.low, self.high) = probes, bounds.T
+        new = np.zeros(len(self.low) - len(self.uses))
+        self.uses, self.sums, self.squares = (np.append(x, new) for x in (self.uses, self.sums, self.squares))
+
+    @property
+    def middle(self) -> FloatArray:
+        """The middle of the bounds of each reading."""
+        return np.asarray((self.low + self.high) / 2)
+
+    @property
+    def centres(self) -> FloatArray:
+        """The centres of the next bets."""
+        return np.asarray(self.middle + self.sums / (self.uses + _CENTRE_WORTH))
+
+    @property
+    def is_young(self) -> bool:
+        """Whether some reading that was made at all has hardly been made."""
+        return bool(self.uses[self.uses > 0].min(initial=np.inf) < YOUNG)
+
+    def add(self, uses: FloatArray | IntArray, centres: FloatArray, powers: FloatArray) -> None:
+        """Add a batch: uses, and power sums about these centres, (n_readings, POWERS)."""
+        move = centres - self.middle
+        self.uses = self.uses + uses
+        self.sums = self.sums + powers[:, 0] + uses * move
+        self.squares = self.squares + powers[:, 1] + 2 * move * powers[:, 0] + uses * move**2
+
+    def probes(self) -> Probes:
+        """Return the probes with the noise as it is estimated now."""
+        widest = (self.high - self.low) ** 2 / 4
+        around = np.maximum(self.squares - self.sums**2 / np.maximum(self.uses, 1), 0.0)
+        freedom = np.maximum(self.uses - 1, 0)
+        common = ((around / widest).sum() + _PRIOR_FREEDOM) / (freedom.sum() + _PRIOR_FREEDOM)
+        variance = (around + _PRIOR_FREEDOM * common * widest) / (freedom + _PRIOR_FREEDOM)
+        return replace(self._probes, noise_scale=np.sqrt(variance))
+
+
+@dataclass(frozen=True, eq=False)
+class BatchPowers:
+    """The readings of a complete batch, as power sums about centres that were fixed before it."""
+
+    noise: BoundedNoise  # as the past has it
+    centres: FloatArray  # (n_readings,)
+    powers: FloatArray  # (n_readings, POWERS)
+
+    def show(
+        self,
+        readings: DiagonalReadings | DenseReadings,
+        contrasts: Contrasts,
+        uses: IntArray,
+        largest: float,
+    ) -> tuple[PowerSums, FloatArray]:
+        """Return what the batch shows of each contrast, and the variance expected: infinite if nothing."""
+        weights, variance, bias = readings.use_weights(contrasts, uses, largest)
+        # either end of the interval may be the far one, whichever sign a weight has
+        far = np.maximum(self.centres - self.noise.low, self.noise.high - self.centres)
+        reach = abs(weights) * far if isinstance(weights, np.ndarray) else abs(weights).multiply(far).tocsr()
+        most = reach.max(axis=1) if isinstance(reach, np.ndarray) else reach.max(axis=1).toarray()
+        base = np.asarray(weights @ (uses * self.centres)) - bias + contrasts.constant
+        sums = [np.asarray(_power(weights, p + 1) @ self.powers[:, p]) for p in range(POWERS)]
+        cap = YOUNG_CAP if self.noise.is_young else CAP
+        shown = PowerSums(base, np.maximum(np.ravel(most), 1e-300), np.column_stack(sums), cap)
+        return shown, variance
+
+
+def _power(weights: Any, p: int) -> Any:
+    return weights**p if isinstance(weights, np.ndarray) else weights.power(p)

@@ -1,0 +1,156 @@
+"""Bounded readings: the factor is fair for every distribution between the bounds, and learns the variance."""
+
+from itertools import product
+from math import comb
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.stats import binom
+
+import surepick as sp
+from surepick.core.probes import Probe
+from surepick.core.run import Stop
+from surepick.errors import ParameterError, SessionError
+from surepick.inference.bounded import CAP, SERIES, BatchPowers, BoundedNoise, BoundedReadings, power_sums
+from surepick.inference.contrasts import Contrasts, arm_probes, readings_of
+from surepick.policies.betting.batch_run import BatchRun
+from surepick.policies.betting.best import Best
+
+TWO = sp.Problem(np.eye(2), low=0, high=1)
+FACTOR = BoundedReadings()
+
+
+def test_the_series_lies_below_the_logarithm():
+    z = np.concatenate([np.linspace(-CAP, 0, 1001), np.geomspace(1e-6, 50, 1000)])
+    powers = z[:, None] ** np.arange(1, len(SERIES) + 1)
+    assert (powers @ SERIES <= np.log1p(z) + 1e-12).all()
+    assert powers[0] @ SERIES == pytest.approx(np.log1p(-CAP))
+
+
+def shown(noise, rows, uses, centres, values):
+    readings = readings_of(noise.probes())
+    powers = np.array([power_sums(own, c) for own, c in zip(values, centres, strict=True)])
+    return BatchPowers(noise, centres, powers).show(readings, Contrasts(rows), uses, 0.0)
+
+
+def mean_factor(p, q, centres, size, *, fitted):
+    """E F for two arms of two-point readings {0, 1} with these means, 3 uses each, summed exactly."""
+    noise, total = BoundedNoise(arm_probes(TWO), TWO.bounds), 0.0
+    for a, b in product(range(4), range(4)):
+        chance = comb(3, a) * p**a * (1 - p) ** (3 - a) * comb(3, b) * q**b * (1 - q) ** (3 - b)
+        values = [np.repeat([1.0, 0.0], [k, 3 - k]) for k in (a, b)]
+        gap, variance = shown(noise, np.array([[1.0, -1.0]]), np.array([3, 3]), centres, values)
+        bet = max((a - b) / 3, 0.0) if fitted else size  # a control: the size is chosen after the batch
+        total += chance * float(np.exp(FACTOR.log_factors(gap, variance, np.array([[bet]])))[0, 0])
+    return total
+
+
+def test_the_factor_is_fair_at_every_null_and_one_fitted_to_the_batch_is_not():
+    rng, largest, largest_fitted = np.random.default_rng(4), 0.0, 0.0
+    for _ in range(300):
+        q = rng.choice([0.0, 1e-3, 0.1, 0.5, 0.9, 0.999, 1.0, rng.random()])
+        p = q if rng.random() < 0.7 else q * rng.random()
+        centres, size = rng.random(2), rng.choice([0.05, 0.2, 0.5, 2.0])
+        largest = max(largest, mean_factor(p, q, centres, size, fitted=False))
+        largest_fitted = max(largest_fitted, mean_factor(p, q, centres, size, fitted=True))
+    assert largest <= 1 + 1e-9
+    assert largest_fitted > 1.05
+
+
+@pytest.mark.parametrize("probes", ["arms", {"sum": {"arm 0": 1, "arm 1": 1}, "one": {"arm 0": 2}}])
+def test_weights_of_single_uses_show_the_contrasts(probes):
+    problem = sp.Problem(np.eye(2), probes=probes, bounds=(-1, 3))
+    noise = BoundedNoise(arm_probes(problem), problem.bounds)
+    readings = readings_of(noise.probes())
+    uses, mu, plans = np.array([3, 5]), np.array([0.4, 0.9]), readings.coordinates(np.eye(2))
+    weights, variance, bias = readings.use_weights(Contrasts(plans[[0]] - plans[[1]]), uses, 0.0)
+    means = mu if problem.probes is None else problem.probes.rows @ mu
+    assert (weights @ (uses * means)).item() == pytest.approx(-0.5)
+    assert 0 < variance[0] < np.inf
+    assert bias[0] < 1e-6
+    if problem.probes is None:
+        thin, _, _ = readings.use_weights(Contrasts(sparse.csr_array([[1.0, -1.0]])), uses, 0.0)
+        assert thin.toarray() == pytest.approx(weights)
+
+
+def measured(problem, means, n, environment=None, seed=0):
+    environment = sp.Bernoulli(means) if environment is None else environment
+    runs = [sp.simulate(problem, sp.BetGapE(), environment, seed=seed + k) for k in range(n)]
+    return np.mean([run.n_measurements for run in runs]), sum(run.plan != np.argmax(means) for run in runs)
+
+
+def test_the_variance_is_learned():
+    narrow = sp.UniformNoise([0.51, 0.50], 0.045 * np.sqrt(3))  # scores with a deviation of .045
+    learned, n_wrong = measured(TWO, [0.51, 0.50], 12, narrow)
+    stated = sp.Problem(np.eye(2), noise_scale=0.045 * np.sqrt(3))
+    runs = [sp.simulate(stated, sp.BetGapE(), narrow, seed=k).n_measurements for k in range(12)]
+    assert n_wrong <= 3
+    assert learned < 1.5 * np.mean(runs)  # Hoeffding takes over a hundred times as many
+
+
+def test_large_gaps_take_no_more_than_by_the_width():
+    learned, _ = measured(TWO, [0.1, 0.9], 60)
+    width = sp.Problem(np.eye(2), noise_scale=0.5)
+    assert learned < 1.15 * measured(width, [0.1, 0.9], 60)[0]
+
+
+class Fitted(BoundedReadings):
+    """A control: mixtures are centred on what the batch itself shows."""
+
+    def log_mixture(self, gap, variance, centre, prior_variance):
+        seen = np.maximum(gap.base + gap.sums[:, 0], 1e-12)
+        return self.log_factors(gap, variance, seen[:, None])[:, 0]
+
+    def log_factors(self, gap, variance, sizes):
+        seen = np.maximum(gap.base + gap.sums[:, 0], 1e-12)
+        return super().log_factors(gap, variance, np.broadcast_to(seen[:, None], sizes.shape))
+
+
+@pytest.mark.parametrize("control", [False, True])
+@pytest.mark.parametrize("means", [(0.5, 0.5), (0.1, 0.1), (0.001, 0.001)])
+def test_errors_at_ties(means, control):
+    rng, n_wrong, n = np.random.default_rng(7), 0, 60
+    for _ in range(n):
+        run = BatchRun(TWO, sp.BetGapE(0.2), Best(TWO.oriented, 0.2))
+        run._factor = Fitted() if control else run._factor
+        for _ in range(30):
+            decision = run.decide()
+            if isinstance(decision, Stop):
+                n_wrong += 1  # at a tie every answer is one too many for one of two truths nearby
+                break
+            values = {s: (rng.random(k) < means[s]).astype(float) for s, k in enumerate(decision.counts) if k}
+            run.absorb(decision.counts, np.array([values[s].sum() for s in range(2)]), values=values)
+    # two truths, each with errors at .2 at most, share these answers
+    caught = binom.sf(n_wrong - 1, n, 0.4) < 1e-3
+    if not control:
+        assert not caught
+    elif means[0] == 0.5:
+        assert caught
+
+
+def test_sums_alone_are_refused():
+    run = sp.BetGapE().start(TWO)
+    with pytest.raises(ParameterError) as error:
+        run.absorb(run.decide().counts, np.ones(2))
+    assert error.value.field == "values"
+
+
+def test_a_session_learns_the_variance_and_is_verified():
+    session = sp.Session.create("memory://", TWO, sp.BetGapE(0.05), name="rates", seed=1)
+    rng = np.random.default_rng(3)
+    while requests := session.ask(50):
+        for request in requests:
+            session.tell(request, float(rng.random() < (0.05, 0.6)[request.arm]))
+    assert session.outcome.plan == 1
+    certificate = session.certificate()
+    assert session.verify(certificate.to_json()).holds
+    with pytest.raises(SessionError) as error:
+        session.record("arm 0", 1.5)
+    assert error.value.field == "value"
+
+
+def test_several_readings_of_one_use_take_the_bounds_as_a_scale():
+    both = sp.Problem(np.eye(2), probes={"both": Probe(["arm 0", "arm 1"])}, low=0, high=1)
+    assert not sp.BetGapE().start(both).needs_values
+    assert sp.BetGapE().start(TWO).needs_values
