@@ -48,7 +48,7 @@ BENCHMARKS = {
     "hops": Benchmark("hops"),
     "problems": Benchmark("problems"),
     "paper_errors": Benchmark("paper_errors", "factor-4 sum counts argmax reversed best-arm plus-d"),
-    "soundness": Benchmark("soundness", "--runs 10 --only PolyBet", "--runs 100"),
+    "soundness": Benchmark("soundness", "--runs 10 --only polytopes", "--runs 100"),
     "probe_soundness": Benchmark("probe_soundness", "--runs 5", "--runs 100"),
     "answers": Benchmark("answers", "guesses --scale 0.02", "--scale 0.05"),
     "misuse": Benchmark("misuse", "--runs 5", "--runs 50"),

@@ -1,7 +1,7 @@
 """How often the betting policies are wrong on families made to catch them, with cheats that must be caught.
 
 python benchmarks/soundness.py > benchmarks/results/soundness.md     # 2,000 runs each: an hour
-python benchmarks/soundness.py --runs 200 --only PolyBet
+python benchmarks/soundness.py --runs 200 --only polytopes
 
 A family is refuted when so many errors would have a probability below 1e-6 at error rate delta. Each cheat
 chooses its bets, or its leader, after it has seen the batch that the bets are about. `probe_soundness.py` is
@@ -18,8 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 
 import surepick as sp
 from hard_families import FAMILIES, Family, Peeking, count_errors, is_refuted
-from polytopes import Peeking as PolyPeeking
-from polytopes import PeekingAverage, assignment, transport
+from polytopes import PeekingPolicy, assignment, transport
 from surepick.planning.comparison import binomial_interval
 
 SEED = 8_200_000
@@ -53,10 +52,10 @@ STUDIES = {
         ("two arms, gap .02, delta .05", FAMILIES["two arms, gap .02, delta .05"], Peeking),
     ],
     "OBet": [(name, family, sp.OBet) for name, family in FAMILIES.items()],
-    "PolyBet": [
-        *((name, family, sp.PolyBet) for name, family in polytopes()),
-        ("two arms, gap .1, delta .05", polytope(simplex(2, 0.1), 0.05, budget=1_000), PolyPeeking),
-        ("two arms, gap 6 epsilon, delta .05", polytope(simplex(2, 0.3), 0.05, 0.05, 400), PeekingAverage),
+    "polytopes": [
+        *((name, family, sp.BetGapE) for name, family in polytopes()),
+        ("two arms, gap .1, delta .05", polytope(simplex(2, 0.1), 0.05, budget=1_000), PeekingPolicy),
+        ("two arms, gap 6 epsilon, delta .05", polytope(simplex(2, 0.3), 0.05, 0.05, 400), PeekingPolicy),
     ],
 }
 
@@ -74,7 +73,7 @@ def main():
         for name, family, policy in STUDIES[study]:
             wrong, answered = count_errors(family, policy, given.runs, SEED)
             low, high = binomial_interval(wrong, given.runs)
-            label = study if policy.__name__ == study else f"{study}, cheating (control)"
+            label = study if policy in (sp.BetGapE, sp.OBet) else f"{study}, cheating (control)"
             verdict = "refuted" if is_refuted(wrong, given.runs, family.delta) else "holds"
             rate = f"{wrong / given.runs:.4f} ({low:.4f} to {high:.4f})"
             print(

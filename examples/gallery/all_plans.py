@@ -1,6 +1,6 @@
 """All plans of a transport: no list, and what would have to change
 
-Three mills supply three shops. Every way to send the goods is a plan; none is listed. PolyBet shows that no
+Three mills supply three shops. Every way to send the goods is a plan; none is listed. BetGapE shows that no
 edge at one corner improves, which proves it best of all. Beside the answer: how far the hours of each lane
 may move, alone, before another plan is best. That is about the estimates, and no part of the guarantee.
 """
@@ -23,7 +23,7 @@ def main():
         supplier_names=MILLS,
         demander_names=SHOPS,
     )
-    outcome = sp.simulate(problem, sp.PolyBet(delta=0.05), sp.Gaussian(HOURS.ravel(), 0.5), seed=0)
+    outcome = sp.simulate(problem, sp.BetGapE(delta=0.05), sp.Gaussian(HOURS.ravel(), 0.5), seed=0)
     print(f"{problem.completeness}; sure after {outcome.n_measurements} trips: {outcome.plan_name}")
 
     figure, axis = panels(1)

@@ -2,7 +2,7 @@
 
 Nine depots supply nine towns over real freeways. Roads share segments, so some plans take exactly the same
 time: no number of trips can tell them apart, and the limit says which change makes no difference. Asked for a
-plan within three minutes of the best of all, PolyBet ends after some thousands of trips. The answer is an
+plan within three minutes of the best of all, BetGapE ends after some thousands of trips. The answer is an
 average of the plans that led on the way, and a search over boxes of plans proves it.
 """
 
@@ -28,7 +28,7 @@ def main():
 
     figure, left, right = panels(1, 1)
     for epsilon, colour in ((0.1, OTHER), (THREE_MINUTES, CHOSEN)):
-        outcomes = [sp.simulate(problem, sp.PolyBet(0.05, epsilon), truth, seed=seed) for seed in range(8)]
+        outcomes = [sp.simulate(problem, sp.BetGapE(0.05, epsilon), truth, seed=seed) for seed in range(8)]
         trips = [outcome.n_measurements for outcome in outcomes]
         late = [60 * (np.array(outcome.plan) @ truth.means - least) for outcome in outcomes]
         label = f"within {60 * epsilon:g} minutes"

@@ -2,7 +2,7 @@
 
 A workshop makes chairs, tables and shelves from limited wood, hours and varnish; parts of a piece are carried
 over to the next week, so every mix within the limits is a plan. What a piece brings is found out by selling
-some. PolyBet decides between all mixes. Beside the answer stands what would have to change: the profit of a
+some. BetGapE decides between all mixes. Beside the answer stands what would have to change: the profit of a
 piece may move that far, alone, before another mix is best. A piece that is not made has one end only: so much
 more it would have to bring.
 """
@@ -21,7 +21,7 @@ WIDE = 25.0  # what is shown on either side
 
 def main():
     problem = sp.Polytope(A_ub=USE, b_ub=LIMITS, arm_names=PIECES, noise_scale=6.0)
-    outcome = sp.simulate(problem, sp.PolyBet(delta=0.05), sp.Gaussian(PROFIT, 6.0), seed=0)
+    outcome = sp.simulate(problem, sp.BetGapE(delta=0.05), sp.Gaussian(PROFIT, 6.0), seed=0)
     print(f"make {outcome.plan_name}: sure after {outcome.n_measurements:,} sales")
     print(f"the closest call: {sp.limit(problem, PROFIT).closest.sentence()}")
 

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from surepick.policies import OBet as OBet
     from surepick.policies import Peace as Peace
     from surepick.policies import Pick as Pick
-    from surepick.policies import PolyBet as PolyBet
     from surepick.policies import TSExplore as TSExplore
     from surepick.policies import Uniform as Uniform
     from surepick.sessions.session import Session as Session
@@ -69,7 +68,7 @@ _OFFERED = {
     "planning.forecast": "Forecast forecast",
     "planning.limit": "limit",
     "planning.limit_value": "Limit",
-    "policies": "BetGapE CLUCB Challenge CombGapE GenTSExplore LinGapE OBet Peace Pick PolyBet RAGE "
+    "policies": "BetGapE CLUCB Challenge CombGapE GenTSExplore LinGapE OBet Peace Pick RAGE "
     "TSExplore Uniform",
     "sessions.session": "Session",
     "simulation.environments": "Bernoulli Gaussian Replay UniformNoise",

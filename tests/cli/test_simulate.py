@@ -73,7 +73,7 @@ def test_limit_shows_the_allocation():
 def test_demo_decides_the_cities():
     text = run("demo", "--seed", "12")  # says that it compiles, where it has to
     data = json.loads(run("demo", "--json", "--seed", "12"))
-    assert (data["status"], data["policy"]) == ("confident", "PolyBet")
+    assert (data["status"], data["policy"]) == ("confident", "BetGapE")
     assert data["loss"] == 0
     assert data["list"]["n_plans"] > 500
     assert "Manchester" in text

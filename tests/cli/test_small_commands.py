@@ -98,7 +98,7 @@ noise_scale = 1.0
 @pytest.mark.parametrize(
     ("text", "options"),
     [(SUBSETS, ["--policy", "OBet"]), (MIX, ["--epsilon", "0.2"])],
-    ids=["OBet", "PolyBet"],
+    ids=["OBet", "polytope"],
 )
 def test_sessions_of_plans_that_are_not_listed_need_none_either(
     tmp_path: Path, text: str, options: list[str]

@@ -112,7 +112,7 @@ def test_rows_and_bounds_that_follow_from_others_do_no_harm():
 def test_two_bounds_that_imply_each_other_are_not_both_lost():
     problem = sp.Polytope(A_eq=[[1, -1]], b_eq=[0], upper=1, noise_scale=1)
     assert problem.best_plan([1.0, 1.0]).tolist() == [1.0, 1.0]
-    outcome = sp.simulate(problem, sp.PolyBet(), sp.Gaussian([1.0, 1.0]), seed=0)
+    outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian([1.0, 1.0]), seed=0)
     assert outcome.plan == (1.0, 1.0)
 
 
@@ -134,14 +134,14 @@ def test_arms_that_are_the_same_in_all_plans_do_not_matter():
         noise_scale=1,
     )
     assert problem.relevant.tolist() == [True, True, False, False]
-    outcome = sp.simulate(problem, sp.PolyBet(), sp.Gaussian([1.0, 0.0, 0.0, 0.0]), seed=1)
+    outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian([1.0, 0.0, 0.0, 0.0]), seed=1)
     assert outcome.counts.tolist()[2:] == [0, 0]
     assert outcome.plan == (1.0, 0.0, 0.4, 2.0)
 
 
 def test_policies_that_cannot_take_a_polytope_name_the_one_that_can():
     problem = sp.Polytope(A_ub=[[1, 1]], b_ub=[1], noise_scale=1)
-    for policy in (sp.BetGapE(), sp.OBet()):
+    for policy in (sp.CombGapE(), sp.OBet()):
         with pytest.raises(sp.SurepickError):
             sp.simulate(problem, policy, sp.Gaussian([1.0, 0.5]))
 

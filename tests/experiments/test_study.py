@@ -353,12 +353,12 @@ def test_an_interrupted_study_has_a_result_and_resumes(tmp_path: Path) -> None:
 def test_the_transports_are_decided_between_all_plans_too() -> None:
     few = dataclasses.replace(TRANSPORT.families[0], problem={**TRANSPORT.families[0].problem, "n_draws": 10})
     study = dataclasses.replace(TRANSPORT, families=(few,))
-    _, _, result = run_all(study, Settings(runs=1, policies=("PolyBet",)))
-    (row,) = result.rows["d81", "PolyBet", ""]
+    _, _, result = run_all(study, Settings(runs=1, policies=("BetGapE-all",)))
+    (row,) = result.rows["d81", "BetGapE-all", ""]
     assert row.case.problem["plans"] == "all"
     assert (row.correct, row.status) == (True, "confident")
     assert row.limit < row.n_measurements < 10 * row.limit
-    relative = result.cells["d81", "PolyBet", ""].relative
+    relative = result.cells["d81", "BetGapE-all", ""].relative
     assert relative is not None
     assert relative.n == 1
 

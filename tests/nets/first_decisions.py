@@ -80,6 +80,8 @@ def cases() -> dict[str, tuple[Any, Any]]:
         sets = sp.OracleProblem(_best_set, 5, noise_scale=0.5, probes="plan arms")
         found[f"{name}, plays"], found[f"{name}, plays of trees"] = (policy, sets), (policy, trees)
     for policy in OF_POLYTOPES:
+        if policy.name in BY_SAMPLE_SIZE:
+            continue
         rows = {"A_ub": [[1, 2, 1, 0, 1], [2, 1, 0, 3, 1]], "b_ub": [3, 4], "upper": 1.0}
         name = describe(policy) + (f" within {epsilon:g}" if (epsilon := epsilon_of(policy)) else "")
         found[name] = policy, sp.Polytope(**rows, noise_scale=0.5)

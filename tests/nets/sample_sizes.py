@@ -16,15 +16,19 @@ from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+
 import surepick as sp
+from polytopes import assignment, product_mix, transport
 from surepick.core.arrays import FloatArray
+from surepick.core.oracle_problem import AnyProblem
 from surepick.core.run import Measure
 from surepick.experiments import probe_cases
 from surepick.inference.contrasts import arm_probes
 
 KEPT = Path(__file__).with_name("sample_sizes.json")
 LENGTH = 8_000  # uses of each probe on a tape
-Family = tuple[Callable[[], tuple[sp.Problem, FloatArray]], sp.Policy, int]
+Family = tuple[Callable[[], tuple[AnyProblem, FloatArray]], sp.Policy, int]
 
 
 def arms(n: int, gap: float = 0.5, **given: object) -> Callable[[], tuple[sp.Problem, FloatArray]]:
@@ -48,6 +52,13 @@ def together() -> tuple[sp.Problem, FloatArray]:
     return sp.Problem(np.eye(5), arm_names=names, probes=probes, noise_scale=1), np.r_[0.5, np.zeros(4)]
 
 
+def costly_transport() -> tuple[sp.Polytope, FloatArray]:
+    """A transport whose arms cost from 1 to 9."""
+    problem, means = transport(301, 3, 3)
+    rows = {"A_eq": problem.rows.a_eq, "b_eq": problem.rows.b_eq}
+    return sp.Polytope(**rows, minimize=True, noise_scale=1, costs=np.arange(1.0, 10.0)), means
+
+
 BEST, UNKNOWN = sp.BetGapE(0.05), {"noise_scale": None}
 FAMILIES: dict[str, Family] = {
     "two arms": (arms(2), BEST, 40),
@@ -65,6 +76,13 @@ FAMILIES: dict[str, Family] = {
     "whole plans": (lambda: probe_cases.top_k(5, 2, 3, "full"), BEST, 6),
     "arms of plans": (lambda: probe_cases.top_k(5, 2, 3, "semi"), BEST, 10),
     "common noise": (together, BEST, 10),
+    "vertices, 3 x 3": (lambda: transport(301, 3, 3), BEST, 12),
+    "vertices, 5 x 4": (lambda: transport(302, 5, 4), BEST, 10),
+    "degenerate vertices": (lambda: assignment(3, 1), BEST, 8),
+    "vertices, unequal costs": (costly_transport, BEST, 8),
+    "polytope within epsilon, 3 x 3": (lambda: transport(303, 3, 3), sp.BetGapE(0.05, 0.1), 20),
+    "polytope within epsilon, 5 x 4": (lambda: transport(302, 5, 4), sp.BetGapE(0.05, 0.05), 10),
+    "polytope within epsilon, limits": (lambda: product_mix(302), sp.BetGapE(0.05, 0.3), 5),
     "mixed readings, unknown noise": (
         lambda: (
             sp.Problem(probe_cases.soare(4, 0.5)[0].plans, probes="plans", **UNKNOWN),
@@ -76,7 +94,7 @@ FAMILIES: dict[str, Family] = {
 }
 
 
-def cost_on_tape(problem: sp.Problem, means: FloatArray, policy: sp.Policy, seed: list[int]) -> float:
+def cost_on_tape(problem: AnyProblem, means: FloatArray, policy: sp.Policy, seed: list[int]) -> float:
     """The cost of a run whose k-th use of each probe gives the k-th values of a tape; set-ups are counted."""
     probes, rng = arm_probes(problem), np.random.default_rng(seed)
     noise = probes.colour(rng.standard_normal((probes.n_readings, LENGTH)))

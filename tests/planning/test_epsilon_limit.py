@@ -13,8 +13,8 @@ from polytopes import KINDS, all_vertices, transport
 from surepick.errors import ParameterError
 from surepick.planning.epsilon_limit import QUICK, NearBest
 from surepick.planning.limit_value import binary_kl, half_kl
-from surepick.policies.betting.good_plans import GoodPlans
-from surepick.policies.betting.rivals import Rivals
+from surepick.policies.polytopes.good_plans import GoodPlans
+from surepick.policies.polytopes.rivals import Rivals
 
 TWO = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], noise_scale=1)
 

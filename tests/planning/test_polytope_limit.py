@@ -83,5 +83,5 @@ def test_forecast_and_advice_know_polytopes():
     problem = sp.Polytope(A_ub=[[1, 2], [3, 1]], b_ub=[8, 9], noise_scale=1)
     assert sp.forecast(problem, [3.0, 4.0], 0.2).quantile(0.5) > 0
     advice = sp.advise(problem, [3.0, 4.0], 0.2, n_worlds=2, budget=5_000)
-    assert advice.policy.name == "PolyBet"
+    assert advice.policy.name == "BetGapE"
     assert "it alone needs no list" in advice.reasons["policy"]

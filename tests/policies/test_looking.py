@@ -48,7 +48,7 @@ def test_a_session_that_is_looked_at_verifies(epsilon):
     for looks in (True, False):
         rng = np.random.default_rng(4)
         session = sp.Session.create(
-            "memory://", problem, sp.PolyBet(0.1, epsilon=epsilon), name="x", budget=400
+            "memory://", problem, sp.BetGapE(0.1, epsilon=epsilon), name="x", budget=400
         )
         told = []
         while session.status is None:

@@ -32,7 +32,6 @@ FAMILIES = (
 
 def test_every_policy_is_among_the_cases() -> None:
     apart = {
-        "PolyBet",
         "CTnS",
         "CGE",
         "Challenge",

@@ -121,7 +121,7 @@ def test_verify_says_that_any_odd_first_event_does_not_hold() -> None:
 
 def test_odd_proofs_are_objections() -> None:
     box = sp.Polytope(A_ub=[[1, 1]], b_ub=[1], noise_scale=0.1)
-    session = begun(box, sp.PolyBet(delta=0.2))
+    session = begun(box, sp.BetGapE(delta=0.2))
     while requests := session.ask():
         session.tell(requests[0], [2.0, 0.0][requests[0].arm])
     true = json.loads(codec.dumps(session.certificate().to_json()))

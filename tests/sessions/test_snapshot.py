@@ -25,7 +25,7 @@ CASES = [
     (sp.GenTSExplore(delta=0.1), ORACLE),
     (sp.GenTSExplore(delta=0.1), PROBLEM),
     (sp.TSExplore(delta=0.1), ORACLE),
-    (sp.PolyBet(delta=0.1, epsilon=0.05, max_batch=4), POLYTOPE),
+    (sp.BetGapE(delta=0.1, epsilon=0.05, max_batch=4), POLYTOPE),
 ]
 
 

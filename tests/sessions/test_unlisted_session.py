@@ -29,7 +29,7 @@ ORACLE_POLICIES = [
     policy
     for policy in sp.policies.POLICIES.values()
     if getattr(policy, "takes_oracle", False)
-    and policy.name not in (*FOR_PLAYS, "PolyBet", "CTnS", "CGE")  # which need plays or a polytope's rows
+    and policy.name not in (*FOR_PLAYS, "BetGapE", "CTnS", "CGE")  # they need plays, lists or rows
 ]
 
 

@@ -79,9 +79,9 @@ OF_INCUMBENTS: list[Policy] = [
     sp.Challenge(0, delta=0.1, epsilon=0.05, max_batch=3),
 ]
 OF_POLYTOPES: list[Policy] = [
-    sp.PolyBet(delta=0.1),
-    sp.PolyBet(delta=0.1, max_batch=3),
-    sp.PolyBet(delta=0.1, epsilon=0.05),
+    sp.BetGapE(delta=0.12),  # a delta of their own tells them from those for lists
+    sp.BetGapE(delta=0.12, max_batch=3),
+    sp.BetGapE(delta=0.12, epsilon=0.05),
     sp.policies.CTnS(delta=0.1, radius="heuristic"),
     sp.policies.CGE(delta=0.1, radius="heuristic"),
 ]
@@ -135,7 +135,7 @@ class OwnContract(PolicyContract):
 
     def depends_on_the_order_of_arms(self, policy):
         """Draws go by position, as do turns, equal counts, parts of a batch, last bits of a design."""
-        if getattr(policy, "max_batch", None) or (policy.name == "PolyBet" and policy.epsilon):
+        if getattr(policy, "max_batch", None) or (policy in OF_POLYTOPES and getattr(policy, "epsilon", 0.0)):
             return True
         return (
             policy.randomized

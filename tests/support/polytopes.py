@@ -1,4 +1,4 @@
-"""Polytopes of the studies and of the tests, all their vertices, and PolyBets that cheat.
+"""Polytopes of the studies and of the tests, all their vertices, and questions that cheat.
 
 Shared by the tests and by benchmarks/soundness.py.
 """
@@ -8,11 +8,10 @@ import itertools
 import numpy as np
 
 import surepick as sp
-from surepick.core.average_proof import Question
-from surepick.policies.betting.average_run import AverageRun
-from surepick.policies.betting.edge_bets import EdgeBets, compare_edges
-from surepick.policies.betting.poly_bet import PolyBet
-from surepick.policies.betting.poly_run import PolyRun
+from surepick.core.average_proof import Inequality
+from surepick.policies.betting.batch_run import BatchRun
+from surepick.policies.betting.best_vertex import BestVertex
+from surepick.policies.betting.within_polytope import LeaderBet, WithinPolytope
 from surepick.problems.cities import city_hours
 
 
@@ -89,43 +88,40 @@ def all_vertices(problem):
     return np.unique(np.round(found, 9), axis=0)
 
 
-class PeekingRun(PolyRun):
-    """Centres its bets on the gaps of the very block they are about: what the proof forbids."""
+class Peeking(BestVertex):
+    """Centres its bets on the gaps of the very batch they are about: what the proof forbids."""
 
-    def _settle(self, bets, seen):
-        n = len(bets.centre)
-        gap, spread = np.empty(n), np.empty(n)
-        compare_edges(self._account.edges.rows, seen.means, self._variance / seen.counts, gap, spread)
-        super()._settle(EdgeBets(bets.is_open, np.maximum(gap, 0.0), spread / 10), seen)
-
-
-class Peeking(PolyBet):
-    """PolyBet with bets chosen after seeing the block: the negative control."""
-
-    def start(self, problem):
-        super().start(problem)
-        return PeekingRun(problem, self)
+    def settle(self, bets, result):
+        for bet in bets:
+            gap, variance, _ = result.show(self.contrasts_of(bet))
+            bet.centre, bet.prior_variance = np.maximum(gap, 0.0), variance / 10
+        super().settle(bets, result)
 
 
-class PeekingAverageRun(AverageRun):
-    """Takes the plan that the block itself likes best as its lead: what the proof forbids."""
+class PeekingAverage(WithinPolytope):
+    """Takes the plan that the batch itself likes best as its leader: what the proof forbids."""
 
-    def _settle(self, bets, seen):
-        means = np.where(self._relevant, self._sign * seen.sums / np.maximum(seen.counts, 1), 0.0)
-        plans = self._rivals.plans
-        super()._settle(bets._replace(lead=plans[int(np.argmax(plans @ means))]), seen)
+    def settle(self, bets, result):
+        plans = self.rivals.plans
+        best = plans[int(np.argmax(plans @ (self._scale * result.averages)))]
+        super().settle([LeaderBet(best)], result)
 
 
-class PeekingAverage(PolyBet):
-    """PolyBet within epsilon with leads chosen after seeing the block: the negative control."""
+def run_of(question, problem, delta, epsilon=0.0):
+    """A run of BetGapE that asks this question, cheating or not."""
+    given = (epsilon,) if epsilon else ()
+    return BatchRun(problem, sp.BetGapE(delta, epsilon), question(problem, delta, *given))
+
+
+class PeekingPolicy(sp.BetGapE):
+    """BetGapE with bets, or leaders, chosen after seeing the batch: the negative control."""
 
     def start(self, problem):
-        super().start(problem)
-        return PeekingAverageRun(problem, self)
+        return run_of(PeekingAverage if self.epsilon else Peeking, problem, self.delta, self.epsilon)
 
 
-def question_about(problem, seed):
-    """A question as a run might ask it, and the vertices that it is about, in the form's units."""
+def inequality_about(problem, seed):
+    """A inequality as a run might ask it, and the vertices that it is about, in the form's units."""
     rng, unit, n = np.random.default_rng(seed), problem.form.unit, problem.n_arms
     vertices = all_vertices(problem) / unit
     lead = rng.dirichlet(np.full(len(vertices), 0.1)) @ vertices
@@ -133,4 +129,4 @@ def question_about(problem, seed):
     gain = float((vertices @ means).max()) + 10 ** rng.uniform(-2, 0)  # above 0 for every plan
     rates, stakes = np.geomspace(1, 300, 9) * rng.uniform(0.2, 3), np.full(9, np.log(0.5 / 9))
     square, crosses = float(variance @ lead**2), variance * lead
-    return Question(gain, -means, square, crosses, variance, 1.0, np.log(0.5), stakes, rates), vertices
+    return Inequality(gain, -means, square, crosses, variance, 1.0, np.log(0.5), stakes, rates), vertices

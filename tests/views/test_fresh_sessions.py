@@ -22,11 +22,11 @@ LISTED = sp.Problem(
 CHOICES = problems.top_k([f"p{s}" for s in range(6)], 3, list_plans=False, noise_scale=1)
 AMOUNTS = problems.portfolio([5, 4, 3], upper=0.5, noise_scale=1)
 OF_A_BUDGET = {"CSA", "CSAR", "MinimaxCombSAR", "SuccessiveRejects"}
-OF_AMOUNTS = {"PolyBet", "CTnS", "CGE"}
+OF_AMOUNTS = {"amounts", "CTnS", "CGE"}
 # The package's own policies and one peer of each kind: phased, drawn, of a budget, of a zone, of amounts.
 SHOWN = sorted(name for name, kind in POLICIES.items() if not kind.__module__.startswith("surepick.peers"))
-SHOWN += ["RAGE", "TSExplore", "CSAR", "Rinott", "CTnS"]
-TEXTS = {"Challenge": "Challenge:incumbent=North"}
+SHOWN += ["amounts", "RAGE", "TSExplore", "CSAR", "Rinott", "CTnS"]
+TEXTS = {"Challenge": "Challenge:incumbent=North", "amounts": "BetGapE"}
 
 
 def problem_for(name):
@@ -110,7 +110,7 @@ def test_a_plan_that_is_ahead_by_the_guess_is_named(n_told):
 
 
 def test_problems_without_a_list_say_how_many_plans_there_are():
-    for name, n_plans, arms in (("OBet", 20, "6 arms"), ("PolyBet", 3, "3 arms")):
+    for name, n_plans, arms in (("OBet", 20, "6 arms"), ("amounts", 3, "3 arms")):
         session = begun(name)
         assert views.summary(views.look(session)).n_plans == n_plans
         assert arms in shown(session)[0]

@@ -351,7 +351,7 @@ def test_a_session_begun_in_the_browser_has_the_usual_policy_and_knows_what_it_i
     files = {"files": ("mix.toml", b'kind = "portfolio"\nnoise_scale = 1\nguess = [1, 2, 3]\nupper = 0.5\n')}
     begun = post_files(writing, {**form, "name": "mix"}, files)
     assert begun.status_code == 303, begun.text
-    assert Session.load(store, "mix").policy.name == "PolyBet"
+    assert Session.load(store, "mix").policy.name == "BetGapE"
 
 
 def post_files(server: Running, fields: dict[str, str], files: dict[str, tuple[str, bytes]]) -> object:

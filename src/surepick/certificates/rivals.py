@@ -74,7 +74,7 @@ def _best_apart(problem: OracleProblem, means: FloatArray, lead: FloatArray) -> 
     Of a polytope the neighbours of the lead: if none of them is better, nothing is.
     """
     if isinstance(problem, Polytope):
-        from surepick.policies.betting.edges import neighbours  # imports Numba, which takes half a second
+        from surepick.policies.polytopes.edges import neighbours  # imports Numba, which takes half a second
 
         vertex = problem.sign * lead
         yield from (tuple(plan.tolist()) for plan in neighbours(problem, vertex))

@@ -49,9 +49,9 @@ def among(problem: AnyProblem, policy: Policy, standing: Standing) -> str | None
 def _unless(problem: Polytope, policy: Policy, standing: Standing) -> str | None:
     """In what the best plan of a polytope differs from the lead, if it does; None while that may be anything.
 
-    >>> from surepick.policies import PolyBet
+    >>> from surepick.policies import BetGapE
     >>> problem = Polytope(A_ub=[[1, 1, 1]], b_ub=[1.0], arm_names=["tea", "milk", "jam"])
-    >>> _unless(problem, PolyBet(), Standing(lead=(1.0, 0.0, 0.0), unless=("milk",)))
+    >>> _unless(problem, BetGapE(), Standing(lead=(1.0, 0.0, 0.0), unless=("milk",)))
     'the lead is the best plan, or the best has another amount of milk; wrong with probability at most 0.05'
     """
     n = 0 if standing.unless is None else len(standing.unless)

@@ -38,7 +38,7 @@ _PASSES = 6  # of finding bounds that follow from rows
 _GAIN = "gain"  # the name of the variable L(x) - gain where a box is split
 
 
-class Question(NamedTuple):
+class Inequality(NamedTuple):
     """Whether W(x) >= target for every plan x; see above. Without rates: L(x) >= target sqrt(Q(x))."""
 
     gain: float
@@ -78,13 +78,13 @@ class Node(NamedTuple):
     value: float
 
 
-def system_of(form: StandardForm, question: Question) -> System:
+def system_of(form: StandardForm, inequality: Inequality) -> System:
     """The polytope with bounds that follow from its rows, and the variable for L."""
     low, high = tight_bounds(form)
     m, n = form.matrix.shape
     matrix = np.zeros((m + 1, n + 1))
-    matrix[:m, :n], matrix[m, : form.n_arms], matrix[m, n] = form.matrix, question.gains, -1.0
-    ends = question.gains * np.array([low[: form.n_arms], high[: form.n_arms]])
+    matrix[:m, :n], matrix[m, : form.n_arms], matrix[m, n] = form.matrix, inequality.gains, -1.0
+    ends = inequality.gains * np.array([low[: form.n_arms], high[: form.n_arms]])
     least, most = float(ends.min(axis=0).sum()), float(ends.max(axis=0).sum())
     room = NATS * (abs(least) + abs(most) + 1e-300)
     return System(
@@ -110,15 +110,15 @@ def tight_bounds(form: StandardForm) -> tuple[FloatArray, FloatArray]:
     return low, np.maximum(low, high)
 
 
-def log_wealth(question: Question, plans: FloatArray) -> FloatArray:
+def log_wealth(inequality: Inequality, plans: FloatArray) -> FloatArray:
     """W of each of these plans, (n_plans,)."""
-    gain = question.gain + plans @ question.gains
-    square = question.square - 2 * plans @ question.crosses + plans**2 @ question.squares
-    z = question.log_stakes + gain[:, None] * question.rates - 0.5 * square[:, None] * question.rates**2
-    return np.asarray(np.logaddexp(np.logaddexp.reduce(z, axis=1), question.log_cash))
+    gain = inequality.gain + plans @ inequality.gains
+    square = inequality.square - 2 * plans @ inequality.crosses + plans**2 @ inequality.squares
+    z = inequality.log_stakes + gain[:, None] * inequality.rates - 0.5 * square[:, None] * inequality.rates**2
+    return np.asarray(np.logaddexp(np.logaddexp.reduce(z, axis=1), inequality.log_cash))
 
 
-def is_covered(question: Question, system: System, nodes: list[Node]) -> bool:
+def is_covered(inequality: Inequality, system: System, nodes: list[Node]) -> bool:
     """Whether this tree of boxes rules out every plan."""
     boxes: list[tuple[FloatArray, FloatArray] | None] = [(system.lower, system.upper)]
     for node in nodes:
@@ -126,7 +126,7 @@ def is_covered(question: Question, system: System, nodes: list[Node]) -> bool:
             return False
         box = boxes.pop()
         for cut in node.cuts:
-            box = None if box is None else _cut(question, system, box, cut)
+            box = None if box is None else _cut(inequality, system, box, cut)
         if node.variable < 0:
             if box is not None:
                 return False
@@ -144,22 +144,22 @@ def _halves(box: tuple[FloatArray, FloatArray], variable: int, value: float) -> 
 
 
 def _cut(
-    question: Question, system: System, box: tuple[FloatArray, FloatArray], cut: Cut
+    inequality: Inequality, system: System, box: tuple[FloatArray, FloatArray], cut: Cut
 ) -> tuple[FloatArray, FloatArray] | None:
     """The part of the box where plans may be that are not ruled out; None where there is none."""
     low, high = box
     costs, const, size, need = np.zeros(len(low)), 0.0, 0.0, 0.0
     if not math.isnan(cut.at_gain):
-        slope, need = _tangent(question, cut.at_gain, cut.at_square)
-        n = len(question.gains)
+        slope, need = _tangent(inequality, cut.at_gain, cut.at_square)
+        n = len(inequality.gains)
         first, last = low[:n], high[:n]
-        costs[:n] = question.gains - slope * (question.squares * (first + last) - 2 * question.crosses)
-        products = slope * question.squares * first * last
-        const = question.gain - slope * question.square + float(products.sum())
-        parts = np.abs(question.gains) + slope * (
-            question.squares * (np.abs(first) + np.abs(last)) + 2 * np.abs(question.crosses)
+        costs[:n] = inequality.gains - slope * (inequality.squares * (first + last) - 2 * inequality.crosses)
+        products = slope * inequality.squares * first * last
+        const = inequality.gain - slope * inequality.square + float(products.sum())
+        parts = np.abs(inequality.gains) + slope * (
+            inequality.squares * (np.abs(first) + np.abs(last)) + 2 * np.abs(inequality.crosses)
         )
-        size = abs(question.gain) + slope * abs(question.square) + float(np.abs(products).sum())
+        size = abs(inequality.gain) + slope * abs(inequality.square) + float(np.abs(products).sum())
         size += float(parts @ np.maximum(np.abs(first), np.abs(last)))
     prices = cut.prices * cut.unit
     reduced = costs - system.matrix.T @ prices
@@ -180,22 +180,22 @@ def _cut(
     return (new_low, new_high) if (new_low <= new_high).all() else None
 
 
-def _tangent(question: Question, gain: float, square: float) -> tuple[float, float]:
+def _tangent(inequality: Inequality, gain: float, square: float) -> tuple[float, float]:
     """The slope r and the need of L - r Q >= need, which implies W >= target wherever it holds.
 
     W is convex in (L, Q), so that it lies above its tangent at any point.
     """
-    if not len(question.rates):  # L >= target sqrt(Q), and a root lies below its tangents
+    if not len(inequality.rates):  # L >= target sqrt(Q), and a root lies below its tangents
         root = math.sqrt(square)
-        return question.target / (2 * root), question.target * root / 2 * (1 + NATS)
-    z = question.log_stakes + question.rates * gain - 0.5 * question.rates**2 * square
-    top = max(float(z.max()), question.log_cash)
+        return inequality.target / (2 * root), inequality.target * root / 2 * (1 + NATS)
+    z = inequality.log_stakes + inequality.rates * gain - 0.5 * inequality.rates**2 * square
+    top = max(float(z.max()), inequality.log_cash)
     e = np.exp(z - top)
-    total = float(e.sum()) + math.exp(question.log_cash - top)
-    first, second = float(e @ question.rates) / total, float(e @ question.rates**2) / total
+    total = float(e.sum()) + math.exp(inequality.log_cash - top)
+    first, second = float(e @ inequality.rates) / total, float(e @ inequality.rates**2) / total
     slope = second / (2 * first)
     here = top + math.log(total) - NATS
-    return slope, gain - slope * square + (question.target - here) / first
+    return slope, gain - slope * square + (inequality.target - here) / first
 
 
 def errors_ahead(
@@ -205,7 +205,7 @@ def errors_ahead(
     epsilon: float,
     *,
     rounded: bool = False,
-) -> Question:
+) -> Inequality:
     """Whether a plan is ahead of all plans by `target` standard errors (0: to be set), epsilon included.
 
     The plan is in units of the form, `means` are so that larger is better, `spread` are their variances.
@@ -214,47 +214,51 @@ def errors_ahead(
     nothing, gain = np.zeros(0), float(plan @ means) + epsilon
     if rounded:
         gain -= ROUNDING * (float(np.abs(plan) @ np.abs(means)) + epsilon)
-    return Question(gain, -means, float(spread @ plan**2), spread * plan, spread, 0.0, 0.0, nothing, nothing)
+    return Inequality(
+        gain, -means, float(spread @ plan**2), spread * plan, spread, 0.0, 0.0, nothing, nothing
+    )
 
 
-def proof_of(problem: Polytope, average: FloatArray, question: Question, nodes: list[Node]) -> dict[str, Any]:
+def proof_of(
+    problem: Polytope, average: FloatArray, inequality: Inequality, nodes: list[Node]
+) -> dict[str, Any]:
     """The proof as JSON values."""
     return {
         "average": [float(x) for x in average],
-        "series": _numbers(question),
+        "series": _numbers(inequality),
         "boxes": _boxes(problem, nodes),
     }
 
 
 class Test(NamedTuple):
-    """What a last block shows: the plan is `question.target` standard errors ahead of every other one."""
+    """What a last block shows: the plan is `inequality.target` standard errors ahead of every other one."""
 
-    question: Question
+    inequality: Inequality
     nodes: list[Node]
     gaussian: bool  # whether the noise is Gaussian, not only sub-Gaussian
 
 
 def proof_of_test(
-    problem: Polytope, plan: FloatArray, before: tuple[float, Question | None, list[Node]], test: Test
+    problem: Polytope, plan: FloatArray, before: tuple[float, Inequality | None, list[Node]], test: Test
 ) -> dict[str, Any]:
     """The proof of a plan that was tested, as JSON values.
 
-    `before` is what the log wealth was at least, and what proves it: a question and boxes, or None where it
-    is the cash alone.
+    `before` is what the log wealth was at least, and what proves it: an inequality and boxes, or None where
+    it is the cash alone.
     """
-    log_wealth, question, nodes = before
+    log_wealth, inequality, nodes = before
     return {
         "average": [float(x) for x in plan],
         "log_wealth": log_wealth,
-        "series": None if question is None else _numbers(question),
+        "series": None if inequality is None else _numbers(inequality),
         "boxes": _boxes(problem, nodes),
-        "test": {"gaussian": test.gaussian, **_numbers(test.question)},
+        "test": {"gaussian": test.gaussian, **_numbers(test.inequality)},
         "test_boxes": _boxes(problem, test.nodes),
     }
 
 
-def _numbers(question: Question) -> dict[str, Any]:
-    return {name: x.tolist() if isinstance(x, np.ndarray) else x for name, x in question._asdict().items()}
+def _numbers(inequality: Inequality) -> dict[str, Any]:
+    return {name: x.tolist() if isinstance(x, np.ndarray) else x for name, x in inequality._asdict().items()}
 
 
 def _boxes(problem: Polytope, nodes: list[Node]) -> list[dict[str, Any]]:
@@ -299,14 +303,14 @@ def objections(
 
 def _of_series(problem: Polytope, proof: Mapping[str, Any], target: float) -> dict[str, bool]:
     """What may be wrong with boxes that prove the wealth of a series to be at least this."""
-    question = _question(proof["series"])
-    is_positive = len(question.rates) and (question.rates > 0).all() and (question.squares >= 0).all()
-    staked = np.logaddexp.reduce(np.append(question.log_stakes, question.log_cash))
+    inequality = _inequality(proof["series"])
+    is_positive = len(inequality.rates) and (inequality.rates > 0).all() and (inequality.squares >= 0).all()
+    staked = np.logaddexp.reduce(np.append(inequality.log_stakes, inequality.log_cash))
     return {
-        "the evidence asked for is not enough": not question.target >= target,
+        "the evidence asked for is not enough": not inequality.target >= target,
         "stakes or squares are not positive": not is_positive,
         "more was staked than there was": not staked <= NATS,
-        "the boxes do not rule out all plans": not _is_shown(problem, question, proof["boxes"]),
+        "the boxes do not rule out all plans": not _is_shown(problem, inequality, proof["boxes"]),
     }
 
 
@@ -315,30 +319,30 @@ def _of_test(
 ) -> dict[str, bool]:
     """What may be wrong with a test of this plan by the means of a last block."""
     given = dict(proof["test"])
-    gaussian, question = bool(given.pop("gaussian")), _question(given)
-    x, z, known = problem.vector(plan) / problem.form.unit, question.target, float(proof["log_wealth"])
+    gaussian, inequality = bool(given.pop("gaussian")), _inequality(given)
+    x, z, known = problem.vector(plan) / problem.form.unit, inequality.target, float(proof["log_wealth"])
     log_p = math.log(max(normal_below(-z), 1e-300)) if gaussian else -0.5 * z * z
-    spread, means = question.squares, -question.gains
+    spread, means = inequality.squares, -inequality.gains
     ahead = errors_ahead(x, means, spread, epsilon)
     room = _MET * (float(np.abs(x) @ np.abs(means)) + epsilon)
     is_about_it = (
-        not len(question.rates)
+        not len(inequality.rates)
         and (spread >= 0).all()
-        and question.gain <= ahead.gain + room
-        and (np.abs(question.crosses - ahead.crosses) <= _MET * spread).all()
-        and abs(question.square - ahead.square) <= _MET * float(spread.sum())
+        and inequality.gain <= ahead.gain + room
+        and (np.abs(inequality.crosses - ahead.crosses) <= _MET * spread).all()
+        and abs(inequality.square - ahead.square) <= _MET * float(spread.sum())
     )
     return {
         "the test is not about the answer": not is_about_it,
         "the evidence of the test is not enough": not (z > 0 and known - log_p >= target - NATS),
         "more cash is stated than there was": proof["series"] is None and not known <= NATS,
         "the boxes of the test do not rule out all plans": not _is_shown(
-            problem, question, proof["test_boxes"]
+            problem, inequality, proof["test_boxes"]
         ),
     }
 
 
-def _is_shown(problem: Polytope, question: Question, boxes: Any) -> bool:
+def _is_shown(problem: Polytope, inequality: Inequality, boxes: Any) -> bool:
     """Whether these boxes, as JSON values, rule out every plan."""
     names = {name: j for j, name in enumerate([*variable_names(problem), _GAIN])}
     nodes = [
@@ -349,14 +353,14 @@ def _is_shown(problem: Polytope, question: Question, boxes: Any) -> bool:
         )
         for box in boxes
     ]
-    return is_covered(question, system_of(problem.form, question), nodes)
+    return is_covered(inequality, system_of(problem.form, inequality), nodes)
 
 
-def _question(numbers: Mapping[str, Any]) -> Question:
-    question = Question(**{k: _number(x) for k, x in numbers.items()})
-    if not all(np.isfinite(x).all() for x in question):
+def _inequality(numbers: Mapping[str, Any]) -> Inequality:
+    inequality = Inequality(**{k: _number(x) for k, x in numbers.items()})
+    if not all(np.isfinite(x).all() for x in inequality):
         raise ValueError("a number is not finite")
-    return question
+    return inequality
 
 
 def _number(value: Any) -> Any:

@@ -68,6 +68,7 @@ class Measurable:
     layout: Layout | None
     about: About
     noise: str = SUB_GAUSSIAN_NOISE  # or BOUNDED_VARIANCE: of what the noise scale is a bound
+    has_batches: ClassVar[bool] = True  # whether methods plan batches, so that these may have a price
     is_listed: ClassVar[bool]  # whether plans are in a list; said by each kind
     mean_bounds: FloatArray | None = None  # (n_arms, 2) lowest and highest mean; equal: known exactly
     probes: Probes | None = None  # None: each arm is measured by itself, or plans are played
@@ -289,10 +290,10 @@ class Measurable:
         50.0
         """
         price = checked_setup_cost(setup_cost)
-        if price and not self.is_listed:
+        if price and not self.has_batches:
             raise ProblemError(
-                "setup_cost is for plans in a list: methods for plans that cannot be listed do not heed it; "
-                "leave it out, or list the plans",
+                "setup_cost is for a list of plans or a Polytope, and methods for an oracle ignore it; leave "
+                "it out, or list the plans",
                 field="setup_cost",
             )
         return self._with(setup_cost=price)

@@ -88,6 +88,7 @@ class OracleProblem(Measurable):
     losses: Losses | None = None  # families of the library have it; it saves calls, and decides nothing
 
     is_listed: ClassVar[Literal[False]] = False
+    has_batches: ClassVar[bool] = False
     duplicates: ClassVar[tuple[tuple[str, str], ...]] = ()  # known of listed plans only
 
     def __init__(

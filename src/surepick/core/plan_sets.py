@@ -95,7 +95,7 @@ def plan_set(problem: AnyProblem) -> PlanSet:
         return ListedPlans(problem)
     if isinstance(problem, Polytope):
         raise ProblemError(
-            "the plans of a Polytope are amounts, which cannot be asked for branch by branch; PolyBet "
+            "the plans of a Polytope are amounts, which cannot be asked for branch by branch; BetGapE "
             "decides between all of them"
         )
     return AskedPlans(problem) if problem.best_within is None else WholePlans(problem)
@@ -254,7 +254,7 @@ def _advice(entry: float) -> str:
         return "a solver that leaves rounding errors needs np.rint around its plan"
     return (
         "whole numbers need best_within, an oracle that respects bounds; amounts within linear limits become "
-        "an sp.Polytope, for PolyBet, and other numbers need a list of the plans: between them no bound can "
+        "an sp.Polytope, for BetGapE, and other numbers need a list of the plans: between them no bound can "
         "tell plans apart"
     )
 

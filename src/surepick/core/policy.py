@@ -47,7 +47,7 @@ def last_calling(policy: Policy, run: Run | None) -> LastCallRun:
     """The run, if it can end with a last call; a clear error if not."""
     if not isinstance(run, LastCallRun):
         raise ParameterError(
-            f"{policy.name} has no final batch here; use BetGapE or Challenge on a list of plans, or PolyBet "
+            f"{policy.name} has no final batch here; use BetGapE or Challenge on a list of plans, or BetGapE "
             "on a Polytope",
             field="last_call",
         )
@@ -174,7 +174,7 @@ def start(policy: Policy, problem: AnyProblem, past: Past | None = None) -> Run:
     else:
         raise ParameterError(
             f"{policy.name} needs a list of plans and the problem has none; use a policy that needs no list "
-            "(OBet for plans behind an oracle, PolyBet for a Polytope), or list the plans in a Problem; "
+            "(OBet for plans behind an oracle, BetGapE for a Polytope), or list the plans in a Problem; "
             "builders and files list candidates with list_plans=True",
             field="policy",
         )
@@ -183,7 +183,7 @@ def start(policy: Policy, problem: AnyProblem, past: Past | None = None) -> Run:
         if not takes_past(policy) or not isinstance(run, RememberingRun):
             raise ParameterError(
                 f"{policy.name} cannot begin with a past; leave it out, or use BetGapE, OBet, "
-                "PolyBet, Challenge or Pick",
+                "Challenge or Pick",
                 field="past",
             )
         run.remember(past)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any, TypedDict, Unpack
+from typing import Any, ClassVar, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -71,7 +71,7 @@ class Polytope(OracleProblem):
     """A choice between all amounts x that keep rows and bounds: A_ub x <= b_ub, A_eq x = b_eq.
 
     The value of a plan is the sum over arms of amount times mean, as in `Problem`. Some vertex is best, and
-    `PolyBet` finds which, of all of them. Rows are as in `scipy.optimize.linprog`:
+    `BetGapE` finds which, of all of them. Rows are as in `scipy.optimize.linprog`:
 
     - `A_ub`, `b_ub`, `A_eq`, `b_eq`: a column per arm, a row per limit; arrays or SciPy sparse arrays
     - `lower`, `upper`: of each amount, one number or one per arm; 0 and none
@@ -89,6 +89,7 @@ class Polytope(OracleProblem):
 
     rows: Rows
     form: StandardForm
+    has_batches: ClassVar[bool] = True
 
     def __init__(self, **given: Unpack[PolytopeOptions]) -> None:
         for name in given:

@@ -17,7 +17,7 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.polytope import Polytope
 from surepick.core.run import Answer
-from surepick.core.standard_form import AT_LOWER, BASIC, StandardForm
+from surepick.core.standard_form import AT_LOWER, BASIC, ROUNDING, StandardForm
 
 _MET = 1e-8  # how far an equation or a bound may be missed; amounts are near 1
 
@@ -70,7 +70,11 @@ def objections(problem: Polytope, plan: Answer, proof: Mapping[str, Any], delta:
     is_low = np.array([edge["bound"] == "lower" for edge in edges])
     ends = np.where(is_low, form.lower[leaving], form.upper[leaving])
     unit_steps = np.diag(np.where(is_low, 1.0, -1.0))
-    weak = [e["leaves"] for e in edges if e["moves"] and not (e["log_evidence"] or 0.0) >= -math.log(delta)]
+    weak = [
+        edge["leaves"]
+        for edge, step in zip(edges, steps[:, :n_arms], strict=True)
+        if edge["moves"] and not _is_shown(problem, step, edge["log_evidence"], delta)
+    ]
     found = {
         "the plan does not keep the rows": np.abs(form.matrix @ values - form.right),
         "the plan does not keep the bounds": np.maximum(form.lower - values, values - form.upper),
@@ -80,6 +84,14 @@ def objections(problem: Polytope, plan: Answer, proof: Mapping[str, Any], delta:
     }
     wrong = [words for words, missed in found.items() if not missed.max(initial=0.0) <= _MET]
     return [*wrong, *(f"the evidence on the edge of {name!r} is not enough" for name in weak[:1])]
+
+
+def _is_shown(problem: Polytope, step: FloatArray, log_evidence: float | None, delta: float) -> bool:
+    """Return whether an edge does not improve: by known means alone, or by the evidence."""
+    if not (step[~problem.is_known]).any():
+        gains = problem.sign * step * problem.known_means
+        return float(gains.sum()) <= ROUNDING * float(np.abs(gains).sum())
+    return (log_evidence or 0.0) >= -math.log(delta)
 
 
 def _spans(form: StandardForm, steps: FloatArray, leaving: list[int]) -> bool:

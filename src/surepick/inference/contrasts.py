@@ -35,17 +35,20 @@ class Contrasts:
     The gap is y.mu + constant: what the plans differ by in arms whose means are known.
     """
 
-    def __init__(self, rows: Any, squares: Any = None, constant: FloatArray | float = 0.0) -> None:
+    def __init__(
+        self, rows: Any, squares: Any = None, constant: FloatArray | float = 0.0, rounding: float = 0.0
+    ) -> None:
         self.rows = rows  # (n, d)
         self.squares = rows * rows if squares is None else squares
         self.constant = np.broadcast_to(np.asarray(constant, dtype=float), (int(rows.shape[0]),))
+        self.rounding = rounding  # relative error of the rows; a bet is lowered by what it may amount to
 
     def __len__(self) -> int:
         return int(self.rows.shape[0])
 
     def take(self, which: Any) -> Contrasts:
         """Return some of the contrasts."""
-        return Contrasts(self.rows[which], self.squares[which], self.constant[which])
+        return Contrasts(self.rows[which], self.squares[which], self.constant[which], self.rounding)
 
     def dense(self) -> FloatArray:
         """Return the rows as an array."""
@@ -146,7 +149,11 @@ class DiagonalReadings:
             variance = np.where(variance < np.inf, together, np.inf)
         vector = self.vector((n * averages.T).T)
         means = np.divide(vector.T, matrix, out=np.zeros(vector.T.shape), where=matrix > 0)
-        return np.asarray(((contrasts.rows @ means.T).T + contrasts.constant).T), variance
+        gap = np.asarray(((contrasts.rows @ means.T).T + contrasts.constant).T)
+        if contrasts.rounding:  # replicates are lowered alike: their factor then does not rise
+            size = np.abs(contrasts.rows) @ np.abs(means.T)
+            gap -= contrasts.rounding * (size if gap.ndim == 1 else size.max(axis=1, keepdims=True))
+        return gap, variance
 
     def use_weights(
         self, contrasts: Contrasts, uses: IntArray, largest: float

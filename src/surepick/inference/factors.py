@@ -79,6 +79,19 @@ class SubGaussian:
         above_zero = log_ndtr(mode / np.sqrt(posterior)) - log_ndtr(centre / np.sqrt(prior_variance))
         return np.asarray(0.5 * np.log(posterior / prior_variance) + exponent + above_zero)
 
+    @staticmethod
+    def errors_for(nats: float, *, gaussian: bool) -> float:
+        """Return how many standard errors an estimated gap must be above 0 for p = exp(-nats).
+
+        >>> round(SubGaussian.errors_for(3.0, gaussian=False), 3)
+        2.449
+        >>> round(SubGaussian.errors_for(3.0, gaussian=True), 3)
+        1.647
+        """
+        from scipy.special import ndtri_exp
+
+        return max(float(-ndtri_exp(-nats)), 1e-9) if gaussian else math.sqrt(2.0 * nats)
+
     def log_p(self, gap: FloatArray, variance: FloatArray, *, gaussian: bool) -> FloatArray:
         """Return the log of the normal tail, or of Chernoff's bound exp(-z^2/2).
 

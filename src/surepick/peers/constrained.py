@@ -1,7 +1,7 @@
 """CTnS and CGE: track-and-stop and a game of learners where plans are all amounts within linear limits.
 
 Paper: Carlsson, Basu, Johansson & Dubhashi (2024), Pure Exploration in Bandits with Linear Constraints
-(AISTATS, arXiv 2306.12774), the closest published work to PolyBet. The best plan is a vertex of the polytope;
+(AISTATS, arXiv 2306.12774), the closest published work to BetGapE on polytopes. The best plan is a vertex;
 it stays best until one of its edges improves. With n_s of t measurements at arm s, the vertex that is best
 for the means, its edges e (larger is better) and D_e(w) = (e.means)^2 / (2 sum_s e_s^2 R_s^2 / w_s), which is
 how far the closest world is in which e improves:

@@ -119,8 +119,8 @@ def advise(
     `seed`: of the worlds and their measurements; 0 unless given.
     `progress`: called with the rehearsals done and their number.
 
-    Where plans are not listed the settings of OBet are tried out, of a polytope those of PolyBet: no other
-    policy with a proof needs no list.
+    Where plans are behind an oracle the settings of OBet are tried out: no other policy with a proof needs no
+    list.
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 1, 0], [0, 1, 1]], noise_scale=2.0)

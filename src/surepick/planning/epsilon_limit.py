@@ -35,13 +35,13 @@ from typing import NamedTuple
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray
-from surepick.core.average_proof import NATS, Question, errors_ahead, system_of
+from surepick.core.average_proof import NATS, Inequality, errors_ahead, system_of
 from surepick.core.polytope import Polytope
 from surepick.design.allocation import optimal_allocation
-from surepick.policies.betting.box_cuts import ALIVE, COVERED
-from surepick.policies.betting.covering import Effort, cover
-from surepick.policies.betting.good_plans import GoodPlans
-from surepick.policies.betting.rivals import Rivals
+from surepick.policies.polytopes.box_cuts import ALIVE, COVERED
+from surepick.policies.polytopes.covering import Effort, cover
+from surepick.policies.polytopes.good_plans import GoodPlans
+from surepick.policies.polytopes.rivals import Rivals
 
 _DRAWS = 8  # plans of draws around the means, of each width
 _WIDTHS = (0.03, 0.1, 0.3, 1.0)  # of draws, in units of the range of the means
@@ -143,8 +143,8 @@ class NearBest:
                 status, alive = self._prove(plan, variance, moved.shares, ratio)
                 if status == COVERED:
                     return 2.0 / ratio**2, plan, moved.shares
-                question = self._question(plan, variance, moved.shares, ratio)
-                if status != ALIVE or not self._rivals.add_near(question, alive):
+                inequality = self._ahead(plan, variance, moved.shares, ratio)
+                if status != ALIVE or not self._rivals.add_near(inequality, alive):
                     break
                 moved = self._shares(plan, variance, moved)
                 ratio = shrink / math.sqrt(moved.value)
@@ -168,7 +168,7 @@ class NearBest:
         need = squares @ (1.0 / np.where(moves, shares, 1.0))
         return _Shares(shares, float(need.max()), found.dual, need)
 
-    def _question(self, plan: FloatArray, variance: FloatArray, shares: FloatArray, ratio: float) -> Question:
+    def _ahead(self, plan: FloatArray, variance: FloatArray, shares: FloatArray, ratio: float) -> Inequality:
         """Whether (plan - x).mu + epsilon is at least `ratio` errors for all plans x."""
         spread = variance / np.maximum(shares, _LEAST)
         ahead = errors_ahead(plan, self._means, spread, self._epsilon, rounded=True)
@@ -176,8 +176,8 @@ class NearBest:
 
     def _look_around(self, plan: FloatArray, variance: FloatArray, found: _Shares) -> None:
         """Add plans that are harder to tell from this one than those that are known."""
-        question = self._question(plan, variance, found.shares, 0.999 / math.sqrt(found.value))
-        self._rivals.find(question, np.argsort(-found.need, kind="stable")[:_LOCAL])
+        inequality = self._ahead(plan, variance, found.shares, 0.999 / math.sqrt(found.value))
+        self._rivals.find(inequality, np.argsort(-found.need, kind="stable")[:_LOCAL])
 
     def _moved(self, plan: FloatArray, variance: FloatArray, found: _Shares) -> tuple[FloatArray, _Shares]:
         """Some steps towards known plans along which the need falls."""
@@ -203,9 +203,9 @@ class NearBest:
         self, plan: FloatArray, variance: FloatArray, shares: FloatArray, ratio: float
     ) -> tuple[int, FloatArray]:
         """Look for boxes that prove the ratio for all plans: COVERED, or ALIVE with a plan that misses it."""
-        question = self._question(plan, variance, shares, ratio)
+        inequality = self._ahead(plan, variance, shares, ratio)
         effort = Effort(self._rivals.first, (2 * self._epsilon / ratio) ** 2, self._search.programs)
-        found = cover(question, system_of(self._problem.form, question), effort)
+        found = cover(inequality, system_of(self._problem.form, inequality), effort)
         return found.status, found.alive
 
     def _lower(self, variance: FloatArray, shares: FloatArray) -> float:

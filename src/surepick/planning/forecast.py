@@ -67,7 +67,7 @@ class Forecast:
                 f"a plan within {self.epsilon:g} of the best takes at least "
                 f"{how_many(middle, 'measurement')} with any method at delta {self.delta:g}{pilot}, and at "
                 f"most {most:,.0f} with the best possible one as delta falls (medians of "
-                "worlds like the guess); PolyBet takes some five to ten times the latter"
+                "worlds like the guess); BetGapE takes some five to ten times the latter"
             )
         return (
             f"the best possible method needs about {how_many(middle, 'measurement')} at delta {self.delta:g}"

@@ -13,7 +13,7 @@ import numpy as np
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.polytope import Polytope
 from surepick.core.standard_form import AT_LOWER, AT_UPPER, BASIC
-from surepick.policies.betting.edges import Edges, Vertices
+from surepick.policies.polytopes.edges import Edges, Vertices
 
 MOST_BASES = 300  # of one vertex that are looked at
 _AT_BOUND = 1e-9  # amounts are near 1
@@ -31,7 +31,7 @@ class VertexEdges:
         self.best: tuple[float, ...] = tuple(self._form.plan(first.values).tolist())
         self.is_complete = True  # whether all edges are known
         found: dict[bytes, tuple[FloatArray, FloatArray]] = {}
-        todo, seen = [self._basis.at], {self._basis.key}
+        todo, seen = [self._basis.at], {self._basis.at.tobytes()}
         while todo:
             edges = self._vertices.edges(todo.pop())
             for k in np.flatnonzero(edges.is_edge & self._has_length(edges)).tolist():

@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from surepick.policies.betting.bet_gap_e import BetGapE as BetGapE
     from surepick.policies.betting.challenge import Challenge as Challenge
     from surepick.policies.betting.obet import OBet as OBet
-    from surepick.policies.betting.poly_bet import PolyBet as PolyBet
     from surepick.policies.gap.clucb import CLUCB as CLUCB
     from surepick.policies.gap.comb_gap_e import CombGapE as CombGapE
     from surepick.policies.gap.gen_lucb import GenLUCB as GenLUCB
@@ -92,7 +91,6 @@ _HOMES = {
     "Peace": "peers.peace",
     "Pick": "policies.picking.pick",
     "PolyALBA": "peers.poly_alba",
-    "PolyBet": "policies.betting.poly_bet",
     "RAGE": "peers.rage",
     "Rinott": "peers.rinott",
     "SuccessiveRejects": "peers.successive_rejects",
@@ -121,8 +119,7 @@ class _Policies(Mapping[str, type[Policy]]):
 
 
 POLICIES: Mapping[str, type[Policy]] = _Policies()
-# the policy to use unless one is named; where plans are not listed; where they are all of a polytope
-USUAL, UNLISTED, WHOLE_POLYTOPE = "BetGapE", "OBet", "PolyBet"
+USUAL, UNLISTED = "BetGapE", "OBet"  # the policy to use unless one is named, and for plans behind an oracle
 
 
 def policy_named(name: str) -> type[Policy]:
@@ -196,15 +193,12 @@ def policy_for(problem: AnyProblem, text: str | None = None, **defaults: Any) ->
 
 
 def usual_name(problem: AnyProblem) -> str:
-    """BetGapE for a list of plans, PolyBet for a polytope, OBet where plans are behind an oracle.
+    """Return BetGapE for a list of plans and for a polytope, OBet where plans are behind an oracle.
 
-    >>> from surepick.core.polytope import Polytope
     >>> usual_name(Polytope(A_ub=[[1, 1]], b_ub=[1]))
-    'PolyBet'
+    'BetGapE'
     """
-    if problem.is_listed:
-        return USUAL
-    return WHOLE_POLYTOPE if isinstance(problem, Polytope) else UNLISTED
+    return USUAL if problem.is_listed or isinstance(problem, Polytope) else UNLISTED
 
 
 def describe(policy: Policy) -> str:

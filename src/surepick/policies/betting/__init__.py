@@ -4,16 +4,12 @@ against it win.
     bet_gap_e    BetGapE, plans in a list; `challenge` is Challenge, against the plan of today
       batch_run    a run of batches: decide, absorb, standing, state, final batch, arriving plans, prior data
       batch_design which probes a batch uses, how often, and how long it is
-      question     what a run asks: `best` (the best plan), `within` (one within epsilon), `challenge`
+      question     what a run asks: `best` (the best plan), `within` (one within epsilon), `challenge`,
+                   `best_vertex` and `within_polytope` (the same of all plans of a polytope)
       run_state    the state of a run as plain values
     obet         OBet, plans behind an oracle: wealth, ruling_out, [row_sums]
       play_run     where plans are played: prior_bets
-    poly_bet     PolyBet, all plans of a polytope
-      poly_run     the best one: edges, [edge_bets]
-      average_run  one within epsilon: average_blocks, average_test (last call), rivals, series, prover,
-                     [covering], [tightening], [box_cuts], [boundary]
 
-The theorem and its factors are in `surepick.inference`. OBet and PolyBet, whose files in brackets are
-compiled, share `block_run`, `last_call`, [`bets`] and [`division`]. `good_plans` is for the limit within
-epsilon (`planning`).
+The theorem and its factors are in `surepick.inference`, what polytopes need in `surepick.policies.polytopes`.
+OBet, whose files in brackets are compiled, has `block_run`, `last_call`, [`bets`] and [`division`].
 """

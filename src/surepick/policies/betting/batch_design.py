@@ -18,12 +18,11 @@ from surepick.design.grid import PRIORITY_BITS, SHARE_BITS, on_grid, rounded
 from surepick.design.information import Dense
 from surepick.design.minimax import minimax
 from surepick.inference.contrasts import Contrasts
-from surepick.policies.betting.question import Readings, Targets
+from surepick.policies.betting.question import Pace, Readings, Targets
 
 WORKING_SET = 256  # targets that a design looks at
-SMOOTHING, SMOOTHING_WITH_COSTS = 32.0, 4.0  # squared errors added to squared gaps in priorities
-NEED_SMOOTHING = 4.0  # the same in the cost that still seems to be needed
-BATCH_SHARE, NEED_SHARE = 0.1, 0.1  # a batch's cost, of what was spent and of what seems to be needed
+SMOOTHING_WITH_COSTS = 4.0  # the most where costs differ (see `Pace`)
+NEED_SMOOTHING = 4.0  # squared errors added to squared gaps in the cost that still seems to be needed
 SIDE_SHARE = 0.02  # of a batch for probes that no rival needs now
 _LEAST_SHARE = 1e-3  # over the number of probes: the floor of shares in the price of a contrast
 _BINDING = 1e-3  # of the largest dual: targets that rounding looks at
@@ -57,10 +56,10 @@ class BatchDesign:
 
     STATE: ClassVar[tuple[str, ...]] = ("shares", "dual", "first_cover")
 
-    def __init__(self, readings: Readings, setup_cost: float, *, uniform: bool = False) -> None:
+    def __init__(self, readings: Readings, setup_cost: float, pace: Pace, *, uniform: bool = False) -> None:
         """With `uniform` all probes are used equally often, for comparison."""
         n = len(readings.costs)
-        self._setup_cost, self._uniform = setup_cost, uniform
+        self._setup_cost, self._pace, self._uniform = setup_cost, pace, uniform
         self.shares = np.full(n, 1.0 / n) if not uniform else readings.costs / readings.costs.sum()
         self.dual = np.zeros(0)  # (n_plans,)
         self.first_cover = np.ones(n, dtype=bool)  # the probes of the first batch
@@ -117,7 +116,7 @@ class BatchDesign:
         """Return the uses of each probe in one replicate of the next batch, and the number of replicates."""
         gap2 = np.maximum(targets.gap + targets.shift, 0.0) ** 2
         priced = np.ptp(readings.costs[self.first_cover]) > 0
-        smoothing = SMOOTHING_WITH_COSTS if priced else SMOOTHING
+        smoothing = min(self._pace.smoothing, SMOOTHING_WITH_COSTS if priced else np.inf)
         priority = rounded(targets.evidence_needed / (gap2 + smoothing * targets.gap_variance), PRIORITY_BITS)
         weighted, dual = self._improve(readings, targets, priority, n_plans)
         need = self._need(readings, targets, gap2)
@@ -141,12 +140,15 @@ class BatchDesign:
         uniform = np.full(len(plans), 1.0 / len(plans))
         if self._uniform:
             return weighted, uniform
-        dual = self.dual[plans] if len(self.dual) == n_plans else np.zeros(len(plans))
+        is_first = not len(self.dual)
+        dual = np.append(self.dual, np.zeros(max(n_plans - len(self.dual), 0)))[plans]
         start = dual / dual.sum() if dual.sum() > 0 else uniform
         steps = _STEPS
         if isinstance(readings.information, Dense):  # from the shares of the last batch a few are enough
             steps = min(_MIXED_STEPS, max(_FEWEST_STEPS, _FLAT_STEPS // weighted.shape[1]))
-        self.shares, dual = self._minimax(readings, weighted, self.shares, start, steps=steps)
+        shares, dual = self._minimax(readings, weighted, self.shares, start, steps=steps)
+        new = 1.0 if is_first else self._pace.renewal
+        self.shares = shares if new == 1.0 else (1.0 - new) * self.shares + new * shares
         self.dual = np.zeros(n_plans)
         self.dual[plans] = dual
         return weighted, dual
@@ -170,9 +172,11 @@ class BatchDesign:
         """Return the cost of one replicate, the number of replicates, and the probes that each must use."""
         fewest, most = replicates
         most = fewest if self._setup_cost else most  # every replicate is a request, and pays a set-up
-        wished = min(BATCH_SHARE * spent, NEED_SHARE * need)
+        wished = min(self._pace.batch_share * spent, self._pace.need_share * need)
         wished = float(rounded(batch_cost(wished, need, fewest * self._setup_cost), PRIORITY_BITS))
-        span = self._cover(readings, self.shares, targets.contrasts)
+        span = self.first_cover
+        if not self._pace.uses_all:
+            span = self._cover(readings, self.shares, targets.contrasts)
         # least squares on as many readings as unknowns interpolates: batches of mixed readings are longer
         covers = 2.0 if isinstance(readings.information, Dense) and replicates[1] == 1 else 1.0
         budget = max(covers * float(readings.costs[span].sum()), wished / most)
@@ -208,7 +212,9 @@ class BatchDesign:
 
         Largest remainders; fewer than the cover where n does not suffice, those of the largest shares.
         """
-        span = self._cover(readings, self.shares, targets.contrasts)
+        span = self.first_cover
+        if not self._pace.uses_all:
+            span = self._cover(readings, self.shares, targets.contrasts)
         ideal = np.where(span, np.maximum(self.shares, 1e-9) / readings.costs, 0.0)
         n_span = int(span.sum())
         counts = np.zeros(len(ideal), dtype=np.int64)

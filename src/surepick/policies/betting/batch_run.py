@@ -32,7 +32,7 @@ from surepick.inference.noise import NoiseEstimate
 from surepick.inference.wealth import Account, Wealth
 from surepick.policies.betting import run_state
 from surepick.policies.betting.batch_design import WORKING_SET, BatchDesign, first_uses
-from surepick.policies.betting.question import BatchResult, Bet, Estimates, Question, Targets
+from surepick.policies.betting.question import NO_LEADER, BatchResult, Bet, Estimates, Question, Targets
 
 
 class BatchPolicy(Protocol):
@@ -173,7 +173,7 @@ class BatchRun:
         self._waiting_uses, self._waiting_sums = np.zeros(n), np.zeros(m)  # came while a batch was open
         if isinstance(problem, Problem):
             question.bind(self._readings, problem.plan_parts)
-        self._design = BatchDesign(self._readings, self._setup_cost, uniform=uniform)
+        self._design = BatchDesign(self._readings, self._setup_cost, question.pace, uniform=uniform)
         targets, contrasts = question.first_contrasts(WORKING_SET)
         if len(contrasts):
             self._design.begin(self._readings, targets, contrasts)
@@ -268,8 +268,8 @@ class BatchRun:
         if not self._is_started:
             uses, nothing = self._first_counts(design), np.zeros(0, dtype=np.int64)
             more = question.more(None, uses, design.dual) | design.more()
-            numbers = question.numbers_for(-1) if question.can_follow else question.numbers()
-            return Decision(-1, nothing, uses, fewest, False, more, *numbers), design
+            numbers = question.numbers_for(NO_LEADER) if question.can_follow else question.numbers()
+            return Decision(NO_LEADER, nothing, uses, fewest, False, more, *numbers), design
         rivals = question.unresolved()
         aims = question.aims(estimates, question.targets(estimates, rivals))
         uses, n_replicates = self._next_counts(design, aims)
@@ -561,7 +561,7 @@ class BatchRun:
 
     def standing(self) -> Standing:
         """Return the leader, its closest rival, and the risk of declaring the leader now."""
-        if not self._is_started or not self._question.has_leader:
+        if not (self._is_started and self._question.has_leader):
             return Standing()
         return self._question.standing(self._estimates)
 
@@ -570,8 +570,12 @@ class BatchRun:
         return self._question.numbers()
 
     def log_evidence(self) -> FloatArray | None:
-        """Return the largest log wealth so far against each plan of a list, as a rival of the leader."""
+        """Return the largest log wealth so far against each plan, as a rival of the leader, in a list."""
         return self._question.evidence() if self._question.is_listed else None
+
+    def proof(self) -> Mapping[str, Any] | None:
+        """Return what proves the answer without the run, as JSON values; None where nothing does."""
+        return self._question.proof()
 
     def noise_estimate(self) -> FloatArray:
         """Return the standard deviation of each reading, as stated or as it is estimated now."""

@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from surepick.core.oracle_problem import AnyProblem
+from surepick.core.policy import known_noise_scale
+from surepick.core.polytope import Polytope
 from surepick.core.problem import Problem
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.best import Best
@@ -53,7 +55,7 @@ class BetGapE(BettingPolicy):
 
     def learns_noise(self, problem: AnyProblem) -> bool:
         """Return whether a run learns unknown noise while it measures, without a pilot."""
-        return problem.is_listed
+        return problem.is_listed or (isinstance(problem, Polytope) and self.epsilon == 0)
 
     def learns_variance(self, problem: AnyProblem) -> bool:
         """Return whether bounds on readings are all that the guarantee needs, neither scale nor shape."""
@@ -61,7 +63,7 @@ class BetGapE(BettingPolicy):
 
     def start(self, problem: AnyProblem) -> BatchRun:
         """Return a fresh run on this problem."""
-        if isinstance(problem, Problem):
+        if isinstance(problem, Problem | Polytope):
             return BatchRun(problem, self, question_for(problem, self.delta, self.epsilon))
         from surepick.policies.betting.oracle import OracleBest
         from surepick.policies.betting.plan_probes import PlanProbeRun
@@ -70,11 +72,25 @@ class BetGapE(BettingPolicy):
         return run(problem, self, OracleBest(problem, self.delta, self.epsilon))
 
 
-def question_for(problem: Problem, delta: float, epsilon: float) -> Question:
+def question_for(problem: Problem | Polytope, delta: float, epsilon: float) -> Question:
     """Return the question of the best plan, or of one within epsilon of the best."""
+    if isinstance(problem, Polytope):
+        return _question_of_polytope(problem, delta, epsilon)
     if epsilon == 0:
         return Best(problem.oriented, delta)
     few = problem.n_plans <= MOST_PLANS
     return (
         WithinFew(problem.oriented, delta, epsilon) if few else WithinMany(problem.oriented, delta, epsilon)
     )
+
+
+def _question_of_polytope(problem: Polytope, delta: float, epsilon: float) -> Question:
+    """Return the question of the best vertex, or of a plan within epsilon, which needs known noise."""
+    if epsilon == 0 or not problem.relevant.any():
+        from surepick.policies.betting.best_vertex import BestVertex  # imports compiled linear programs
+
+        return BestVertex(problem, delta)
+    from surepick.policies.betting.within_polytope import WithinPolytope
+
+    known_noise_scale(problem)
+    return WithinPolytope(problem, delta, epsilon)

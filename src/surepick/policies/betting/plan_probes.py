@@ -30,13 +30,16 @@ from surepick.design.play_allocation import (
     play_allocation,
 )
 from surepick.design.play_allocation import rounded as whole_uses
-from surepick.policies.betting.batch_design import BATCH_SHARE, NEED_SHARE, NEED_SMOOTHING, SMOOTHING
+from surepick.policies.betting.batch_design import NEED_SMOOTHING
 from surepick.policies.betting.batch_run import Batch, BatchPolicy, BatchRun
 from surepick.policies.betting.oracle import OracleBest
-from surepick.policies.betting.question import Targets
+from surepick.policies.betting.question import Pace, Targets
 
 _EFFORT = PlayEffort(tolerance=0.02, steps=40, most_calls=4)
 _MOST_PLANS = 200  # that are kept from batch to batch
+
+
+_PACE = Pace()  # of batches
 
 
 @dataclass(eq=False)
@@ -108,14 +111,16 @@ class PlanDesign:
         """Choose the plans of the next batch, which read all arms of `must`, after so many readings."""
         gap2 = np.maximum(targets.gap + targets.shift, 0.0) ** 2
         squares, needed = targets.contrasts.squares * self._variance, targets.evidence_needed
-        priority = rounded(needed / (gap2 + SMOOTHING * targets.gap_variance), PRIORITY_BITS)
+        priority = rounded(needed / (gap2 + _PACE.smoothing * targets.gap_variance), PRIORITY_BITS)
         start = PlayAllocation(self.plans, self.shares, np.zeros(0), np.inf, 0.0)
         found = play_allocation(squares * priority[:, None], self._find, _EFFORT, start)
         kept = found.kept(_MOST_PLANS)
         self.plans, self.shares, self.dual = kept.plays, kept.shares, found.dual
         each = np.maximum(self.shares @ self.plans, 1e-12)  # readings of each arm by one use
         to_go = needed / (gap2 + NEED_SMOOTHING * targets.gap_variance) * (squares @ (1 / each))
-        wished = min(BATCH_SHARE * n_read / float(each.sum()), NEED_SHARE * 2 * float(to_go.max()))
+        wished = min(
+            _PACE.batch_share * n_read / float(each.sum()), _PACE.need_share * 2 * float(to_go.max())
+        )
         return self.take(self._in_shares(max(1, round(wished)), must))
 
     def final_counts(self, must: BoolArray, n: int) -> IntArray | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -28,10 +29,22 @@ from surepick.inference.wealth import Account, Wealth
 
 LEAST_EVIDENCE_NEEDED = 0.1  # nats: a rival that is nearly ruled out still counts a little
 CERTAIN = 700.0  # log evidence against a plan that is out without a measurement; its exp is still a number
+NO_LEADER = -1  # before anything is known
 RESTAKE = 1.4  # cash is staked again whenever the measurements have grown by this factor
 
 Readings = DiagonalReadings | DenseReadings
 _ROUNDING = 1e-12  # of a gap: replicates that differ by less are equal
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How batches are allocated and how long they are. None of it bears on a guarantee."""
+
+    smoothing: float = 32.0  # squared errors added to squared gaps in priorities; costs that differ need less
+    batch_share: float = 0.1  # the cost of a batch is at most this share of what was spent,
+    need_share: float = 0.1  # and about this share of what still seems to be needed
+    renewal: float = 1.0  # of the new shares in those that are used
+    uses_all: bool = False  # whether every probe of the first batch is used in every batch
 
 
 @dataclass(eq=False)
@@ -153,6 +166,11 @@ class Estimates:
         """Return the variances by what was measured since these counts."""
         return self.readings.gap_variance(self.readings.matrix(self.counts - counts), contrasts)
 
+    def arm_variance(self) -> FloatArray:
+        """Return the variance of each arm's mean, where arms are measured one by one; infinite before."""
+        nothing = np.full(len(self.matrix), np.inf)
+        return np.divide(1.0, self.matrix, out=nothing, where=self.matrix > 0)
+
     def unit(self, contrasts: Contrasts) -> FloatArray:
         """Return the standard deviation of each gap after a first batch: the unit of bet sizes."""
         return np.sqrt(np.maximum(self.readings.gap_variance(self.first, contrasts), 1e-300))
@@ -165,14 +183,15 @@ class Question(ABC):
     """
 
     STATE: ClassVar[tuple[str, ...]] = ("leader", "wealth")
-    KINDS: ClassVar[tuple[type, ...]] = ()  # dataclasses in its state, beside those of every run
     is_listed = True  # whether plans have numbers
+    KINDS: ClassVar[tuple[type, ...]] = ()  # dataclasses in its state, beside those of every run
+    pace = Pace()  # of its batches
     bets_at_once = False  # whether it can bet in the first batch, before anything is known
     can_follow = False  # whether recorded decisions hold all that fixes its bets
 
     def __init__(self, plans: Any, wealth: Wealth, epsilon: float) -> None:
         self.given, self.wealth, self.epsilon = plans, wealth, epsilon
-        self.leader = -1  # none yet
+        self.leader: Any = NO_LEADER
         self.plans: Any = plans
         self.constants = np.zeros(self.n_plans)  # of values, by arms whose means are known
         self.is_out = np.zeros(self.n_plans, dtype=bool)  # another plan is surely at least as good
@@ -220,12 +239,16 @@ class Question(ABC):
     @property
     def has_leader(self) -> bool:
         """Whether a plan has been chosen to lead."""
-        return bool(self.leader >= 0)
+        return bool(self.leader != NO_LEADER)
 
     @property
     def named_leader(self) -> Any:
         """The leader as a decision names it."""
         return self.leader
+
+    def contrasts_of(self, bet: Bet) -> Contrasts:
+        """Return the contrasts of the rows of a bet."""
+        return self.contrasts(bet.ahead, bet.behind)
 
     def first_contrasts(self, most: int) -> tuple[FloatArray, Contrasts]:
         """Return what the first batch is designed for, and the contrasts that it must show.
@@ -271,7 +294,7 @@ class Question(ABC):
     @property
     def is_answered(self) -> bool:
         """Whether an answer is proved."""
-        return self.leader >= 0 and not len(self.unresolved())
+        return self.has_leader and not len(self.unresolved())
 
     def answer(self) -> Answer:
         """Return the plan to answer with, once it is proved."""
@@ -290,7 +313,7 @@ class Question(ABC):
         """Multiply components by the factors of their bets: functions of what this batch alone has shown."""
         factor = result.factor
         for bet in bets:
-            gap, variance, shown = result.show(self.contrasts(bet.ahead, bet.behind))
+            gap, variance, shown = result.show(self.contrasts_of(bet))
             gap = gap + bet.shift
             if not shown.all():
                 bet, gap, variance = bet.take(shown), gap[shown], variance[shown]
@@ -318,6 +341,10 @@ class Question(ABC):
         account = self.account(key)
         account.peak[rows] = np.maximum(account.peak[rows], account.current[rows] - log_p)
 
+    def proof(self) -> Mapping[str, Any] | None:
+        """Return what proves the answer without the run, as JSON values; None where nothing does."""
+        return None
+
     def standing(self, estimates: Estimates) -> Standing:
         """Return leader, closest rival, their gap and its uncertainty, the risk, and what remains."""
         evidence, threshold = self.evidence(), self.wealth.threshold
@@ -344,7 +371,7 @@ class Question(ABC):
         current = [account.current for account in self.all_accounts()]
         n = sum(map(len, current))
         mean = math.fsum(x for each in current for x in each.tolist()) / n if n else 0.0
-        if leader < 0:
+        if isinstance(leader, int) and leader < 0:
             return mean, 0.0
         return mean, float(self.evidence_for(leader).min())
 

@@ -46,7 +46,7 @@ class WithinMany(Best):
 
     def _keeps_lead(self, best: int, estimates: Estimates) -> bool:
         """Keep a leader that is little behind, the more so the nearer it is to be proved within epsilon."""
-        if self.leader < 0:
+        if not self.has_leader:
             return False
         contrast = self._contrasts(np.array([best]), np.array([self.leader]))
         behind, variance = float(estimates.gap(contrast)[0]), float(estimates.gap_variance(contrast)[0])
@@ -132,7 +132,7 @@ class WithinMany(Best):
         for key, account in self.wealth.accounts.items():
             if key != COMMON:
                 account.append(self.n_plans - len(account.peak), EMPTY)
-        if self.leader >= 0:
+        if self.has_leader:
             self.wealth.count(np.arange(self.n_plans), self._common, self._own)
 
 

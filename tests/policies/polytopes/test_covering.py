@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from polytopes import question_about, transport
+from polytopes import inequality_about, transport
 from surepick.core.average_proof import is_covered, log_wealth, system_of
-from surepick.policies.betting import covering
-from surepick.policies.betting.box_cuts import ALIVE, COVERED, UNKNOWN
-from surepick.policies.betting.covering import Effort, cover
-from surepick.policies.betting.edges import Vertices
+from surepick.policies.polytopes import covering
+from surepick.policies.polytopes.box_cuts import ALIVE, COVERED, UNKNOWN
+from surepick.policies.polytopes.covering import Effort, cover
+from surepick.policies.polytopes.edges import Vertices
 
 
 def random_polytope(seed):
@@ -19,20 +19,20 @@ def random_polytope(seed):
     return sp.Polytope(A_ub=rng.uniform(0.1, 1, (2, 4)), b_ub=[0.8, 0.9], upper=1.0, noise_scale=1)
 
 
-def searched(problem, question, **settings):
+def searched(problem, inequality, **settings):
     effort = Effort(Vertices(problem).first, 1e-3, settings.pop("most", 30_000))
-    return cover(question, system_of(problem.form, question), effort, **settings)
+    return cover(inequality, system_of(problem.form, inequality), effort, **settings)
 
 
 @pytest.mark.parametrize("seed", range(60))  # a search may give up, which is sound: on these it does not
 def test_finds_a_proof_if_and_only_if_there_is_none_against_it(seed):
     problem = random_polytope(seed)
-    question, vertices = question_about(problem, seed)
+    inequality, vertices = inequality_about(problem, seed)
     mixed = np.random.default_rng(seed).dirichlet(np.full(len(vertices), 0.2), size=300) @ vertices
-    least = float(min(log_wealth(question, vertices).min(), log_wealth(question, mixed).min()))
+    least = float(min(log_wealth(inequality, vertices).min(), log_wealth(inequality, mixed).min()))
     if least < 0.1:
         return
-    below, above = question._replace(target=0.999 * least), question._replace(target=1.001 * least)
+    below, above = inequality._replace(target=0.999 * least), inequality._replace(target=1.001 * least)
     found = searched(problem, below, keep=True)
     assert found.status in (COVERED, ALIVE)  # a plan in between may be worse than those looked at
     if found.status == COVERED:
@@ -49,43 +49,45 @@ def test_finds_a_proof_if_and_only_if_there_is_none_against_it(seed):
 
 def test_gives_up_where_it_may_not_go_on():
     problem = random_polytope(1)
-    asked = (question_about(problem, seed) for seed in range(100))
-    least, question = next(
-        (least, question)
-        for question, vertices in asked
-        if (least := float(log_wealth(question, vertices).min())) > 2.0
+    asked = (inequality_about(problem, seed) for seed in range(100))
+    least, inequality = next(
+        (least, inequality)
+        for inequality, vertices in asked
+        if (least := float(log_wealth(inequality, vertices).min())) > 2.0
     )
-    question = question._replace(target=0.99 * least)
-    found = searched(problem, question)
+    inequality = inequality._replace(target=0.99 * least)
+    found = searched(problem, inequality)
     assert found.status == COVERED
     assert found.n_programs > 1
-    assert searched(problem, question, most=-1).status == UNKNOWN
+    assert searched(problem, inequality, most=-1).status == UNKNOWN
 
 
 def test_a_proof_is_kept_whole_however_long_it_is(monkeypatch):
     problem = random_polytope(1)
-    question, vertices = question_about(problem, 3)
-    question = question._replace(target=0.9 * float(log_wealth(question, vertices).min()))
-    whole = searched(problem, question, keep=True)
+    inequality, vertices = inequality_about(problem, 3)
+    inequality = inequality._replace(target=0.9 * float(log_wealth(inequality, vertices).min()))
+    whole = searched(problem, inequality, keep=True)
     n_cuts = sum(len(node.cuts) for node in whole.nodes)
     assert whole.status == COVERED
     monkeypatch.setattr(covering, "_ROOM", -29_999)  # there is room for one
-    again = searched(problem, question, keep=True)
+    again = searched(problem, inequality, keep=True)
     assert n_cuts > 1
     assert sum(len(node.cuts) for node in again.nodes) == n_cuts
-    assert is_covered(question, system_of(problem.form, question), again.nodes)
+    assert is_covered(inequality, system_of(problem.form, inequality), again.nodes)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_root_of_q_is_a_boundary_too(seed):
     """Without rates: L >= level sqrt(Q), as the limit needs it."""
     problem = random_polytope(seed)
-    question, vertices = question_about(problem, seed)
-    question = question._replace(rates=np.zeros(0), log_stakes=np.zeros(0))
-    gain = question.gain + vertices @ question.gains
-    square = question.square - 2 * vertices @ question.crosses + vertices**2 @ question.squares
+    inequality, vertices = inequality_about(problem, seed)
+    inequality = inequality._replace(rates=np.zeros(0), log_stakes=np.zeros(0))
+    gain = inequality.gain + vertices @ inequality.gains
+    square = inequality.square - 2 * vertices @ inequality.crosses + vertices**2 @ inequality.squares
     level = float((gain / np.sqrt(square)).min())
-    found = searched(problem, question._replace(target=0.99 * level), keep=True)
+    found = searched(problem, inequality._replace(target=0.99 * level), keep=True)
     assert found.status == COVERED
-    assert is_covered(question._replace(target=0.99 * level), system_of(problem.form, question), found.nodes)
-    assert searched(problem, question._replace(target=1.01 * level)).status == ALIVE
+    assert is_covered(
+        inequality._replace(target=0.99 * level), system_of(problem.form, inequality), found.nodes
+    )
+    assert searched(problem, inequality._replace(target=1.01 * level)).status == ALIVE

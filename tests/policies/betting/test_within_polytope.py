@@ -1,4 +1,4 @@
-"""PolyBet within epsilon: the average of the leads, its proof, its promise, and the cheat that is caught."""
+"""Within epsilon on a polytope: the average of the leaders, its proof, and the cheat that is caught."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 
 import surepick as sp
 from hard_families import is_refuted
-from polytopes import KINDS, PeekingAverage, transport
+from polytopes import KINDS, PeekingPolicy, transport
 from surepick.core.average_proof import log_wealth, objections
 from surepick.core.run import Measure, Stop
 from surepick.planning.comparison import is_error
@@ -25,7 +25,7 @@ def finished(problem, policy, means, seed=0):
 @pytest.mark.parametrize(("kind", "epsilon"), [("3x3", 0.05), ("5x4", 0.02), ("9x9", 0.05), ("mix", 0.1)])
 def test_the_answer_is_a_plan_within_epsilon_and_its_proof_is_checked_without_a_solver(kind, epsilon):
     problem, means = KINDS[kind](302)
-    run, plan = finished(problem, sp.PolyBet(0.05, epsilon), means)
+    run, plan = finished(problem, sp.BetGapE(0.05, epsilon), means)
     truth = problem.sign * (np.array(plan) - problem.best_plan(means)) @ means
     assert -epsilon <= truth <= 1e-9
     assert run.standing().lead == plan
@@ -48,7 +48,7 @@ def test_ties_end_and_take_few_measurements():
     """By freeway many transports tie, and the exact question never ends."""
     problem, _ = KINDS["9x9"](7)
     means = sp.problems.cities.city_hours("freeway").numbers.ravel()
-    outcome = sp.simulate(problem, sp.PolyBet(epsilon=0.1), sp.Gaussian(means), seed=0, budget=20_000)
+    outcome = sp.simulate(problem, sp.BetGapE(epsilon=0.1), sp.Gaussian(means), seed=0, budget=20_000)
     assert outcome.status is sp.Status.CONFIDENT
     assert not is_error(problem, sp.Gaussian(means), outcome)
     assert "within 0.1 of the best" in outcome.guarantee
@@ -64,7 +64,7 @@ def test_costs_scales_and_fixed_arms():
     shares = []
     for problem in (cheap, dear):
         outcome = sp.simulate(
-            problem, sp.PolyBet(epsilon=0.05), sp.Gaussian(means, noise), seed=1, budget=10**6
+            problem, sp.BetGapE(epsilon=0.05), sp.Gaussian(means, noise), seed=1, budget=10**6
         )
         assert outcome.plan[3] == 2.0
         assert outcome.counts[3] == 0
@@ -74,7 +74,7 @@ def test_costs_scales_and_fixed_arms():
 
 def test_the_risk_falls_and_is_proved_by_boxes_of_its_own():
     problem, means = transport(301, 3, 3)
-    run, rng, risks = sp.PolyBet(0.01, 0.1).start(problem), np.random.default_rng(3), []
+    run, rng, risks = sp.BetGapE(0.01, 0.1).start(problem), np.random.default_rng(3), []
     while isinstance(decision := run.decide(), Measure):
         counts = decision.counts
         run.absorb(counts, counts * means + np.sqrt(counts) * rng.normal(size=len(means)))
@@ -90,7 +90,7 @@ def test_the_risk_falls_and_is_proved_by_boxes_of_its_own():
 RUNS = 30
 
 
-@pytest.mark.parametrize("policy", [sp.PolyBet, PeekingAverage])
+@pytest.mark.parametrize("policy", [sp.BetGapE, PeekingPolicy])
 def test_keeps_its_promise_and_a_lead_chosen_after_the_block_is_caught(policy):
     """Leads of small blocks are often the wrong arm, and then so is the average."""
     problem, truth = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], noise_scale=1), sp.Gaussian([0.3, 0.0])
@@ -98,7 +98,7 @@ def test_keeps_its_promise_and_a_lead_chosen_after_the_block_is_caught(policy):
         sp.simulate(problem, policy(delta=0.05, epsilon=0.05), truth, seed=r, budget=400) for r in range(RUNS)
     ]
     wrong = sum(is_error(problem, truth, outcome) for outcome in outcomes)
-    assert is_refuted(wrong, RUNS, 0.05) == (policy is PeekingAverage)
+    assert is_refuted(wrong, RUNS, 0.05) == (policy is PeekingPolicy)
 
 
 def test_the_wealth_against_a_best_plan_does_not_grow_on_average():
@@ -106,16 +106,16 @@ def test_the_wealth_against_a_best_plan_does_not_grow_on_average():
     problem, values = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise_scale=1), []
     best = np.array([[0.0, 1.0, 0.0]])
     for seed in range(200):
-        rng, run = np.random.default_rng(seed), sp.PolyBet(delta=1e-9, epsilon=1.0).start(problem)
+        rng, run = np.random.default_rng(seed), sp.BetGapE(delta=1e-9, epsilon=1.0).start(problem)
         for _ in range(6):
             counts = run.decide().counts
             run.absorb(counts, np.sqrt(counts) * rng.normal(size=3))
-        state = run.state()
-        total = np.exp(state["log_cash"])
-        for series in run._series:
+        question = run._question
+        total = np.exp(question.wealth.log_cash)
+        for series in question.series:
             if series.weight:
-                question = series.question(0.0, 1.0, -np.inf)
-                total += float(np.exp(log_wealth(question, best))[0])
+                inequality = series.inequality(0.0, 1.0, -np.inf)
+                total += float(np.exp(log_wealth(inequality, best))[0])
             else:
                 total += float(np.exp(series.log_stakes).sum())
         values.append(min(total, 50.0))

@@ -19,12 +19,12 @@ from typing import NamedTuple
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.average_proof import Cut, Node, Question, System
+from surepick.core.average_proof import Cut, Inequality, Node, System
 from surepick.kernels.compiled import compiled, compiled_inner
 from surepick.kernels.records import make_record
 from surepick.kernels.simplex import BASIC, EMPTY, SOLVED, Tableau, empty_tableau, find_prices, restore
-from surepick.policies.betting.boundary import boundary, measure
-from surepick.policies.betting.box_cuts import (
+from surepick.policies.polytopes.boundary import boundary, measure
+from surepick.policies.polytopes.box_cuts import (
     ALIVE,
     COVERED,
     UNKNOWN,
@@ -38,7 +38,7 @@ from surepick.policies.betting.box_cuts import (
     show_empty,
     solve_fresh,
 )
-from surepick.policies.betting.tightening import Wide, tighten
+from surepick.policies.polytopes.tightening import Wide, tighten
 
 _STACK = 400  # boxes that wait at once: the depth of the tree
 _ROOM = 800  # nodes and cuts that are kept beyond the most programs, at first
@@ -59,7 +59,7 @@ class Search(NamedTuple):
 
 
 @compiled_inner
-def _try_tangents(question: Question, box: Box, start: float, found: Found) -> int:
+def _try_tangents(inequality: Inequality, box: Box, start: float, found: Found) -> int:
     """Look for a tangent that rules out the box; COVERED, ALIVE, or UNKNOWN with what the best one has shown.
 
     Its value is concave in the slope, and the Q of the points that come back says on which side the best is.
@@ -71,16 +71,16 @@ def _try_tangents(question: Question, box: Box, start: float, found: Found) -> i
     while tries < _TANGENTS:
         tries += 1
         at_square = math.exp(log_square)
-        at_gain, slope = boundary(question, at_square)
-        fill_secants(question, slope, box)
+        at_gain, slope = boundary(inequality, at_square)
+        fill_secants(inequality, slope, box)
         status = solve_fresh(box.tableau, box.costs, found)
         find_prices(box.tableau, box.prices)
         if status == EMPTY:
-            return show_empty(question, box, found)
-        missing, change = cut_box(question, box, at_gain, at_square, found)
+            return show_empty(inequality, box, found)
+        missing, change = cut_box(inequality, box, at_gain, at_square, found)
         if missing < 0.0:
             return COVERED
-        beyond, gain, square = measure(question, box.tableau.values)
+        beyond, gain, square = measure(inequality, box.tableau.values)
         if beyond < 0.0 and status == SOLVED:
             copy_into(box.tableau.values, found.alive)
             return ALIVE
@@ -92,7 +92,7 @@ def _try_tangents(question: Question, box: Box, start: float, found: Found) -> i
             shrunk, tries, below, above = shrunk + 1, tries - 1, -np.inf, np.inf
             _forget(shown)
             continue
-        step = math.log(max(_above_secants(question, box, square), 1e-300)) - log_square
+        step = math.log(max(_above_secants(inequality, box, square), 1e-300)) - log_square
         if step > 0.0:
             below = max(below, log_square)
         else:
@@ -115,25 +115,25 @@ def _forget(shown: Shown) -> None:
 
 
 @compiled_inner
-def _above_secants(question: Question, box: Box, square: float) -> float:
+def _above_secants(inequality: Inequality, box: Box, square: float) -> float:
     """The Q that the secants of the box take this point to have, which has this one."""
-    for s in range(len(question.gains)):
+    for s in range(len(inequality.gains)):
         x = box.tableau.values[s]
         if box.low[s] < x < box.high[s]:
-            square += question.squares[s] * (x - box.low[s]) * (box.high[s] - x)
+            square += inequality.squares[s] * (x - box.low[s]) * (box.high[s] - x)
     return square
 
 
 @compiled_inner
-def _split(question: Question, box: Box) -> tuple[int, float]:
+def _split(inequality: Inequality, box: Box) -> tuple[int, float]:
     """The variable to split the box on, and where; -1 where nothing is wide enough."""
-    low, high, best, shown, n_arms = box.low, box.high, box.best, box.shown, len(question.gains)
+    low, high, best, shown, n_arms = box.low, box.high, box.best, box.shown, len(inequality.gains)
     most, total, arm = 0.0, 0.0, -1
     is_known = np.isfinite(shown.missing)
     for s in range(n_arms):
         below, above = best[s] - low[s], high[s] - best[s]
         if is_known and below > 0.0 and above > 0.0:
-            excess = question.squares[s] * below * above
+            excess = inequality.squares[s] * below * above
             total += excess
             if excess > most:
                 most, arm = excess, s
@@ -143,14 +143,14 @@ def _split(question: Question, box: Box) -> tuple[int, float]:
         and shown.most_gain - shown.least_gain > 1e-3 * abs(shown.most_gain)
     ):
         j = len(low) - 1
-        least, greatest = shown.least_gain - question.gain, shown.most_gain - question.gain
+        least, greatest = shown.least_gain - inequality.gain, shown.most_gain - inequality.gain
         value = 0.5 * (max(least, low[j]) + min(greatest, high[j]))
         return j, value if low[j] < value < high[j] else 0.5 * (low[j] + high[j])
     if arm >= 0:
         width = high[arm] - low[arm]
         return arm, min(max(best[arm], low[arm] + 0.2 * width), high[arm] - 0.2 * width)
     for s in range(n_arms):  # nothing was learned: halve the widest
-        spread = question.squares[s] * (high[s] - low[s]) ** 2
+        spread = inequality.squares[s] * (high[s] - low[s]) ** 2
         if spread > most:
             most, arm = spread, s
     if arm < 0 or high[arm] - low[arm] < 1e-9:
@@ -159,7 +159,7 @@ def _split(question: Question, box: Box) -> tuple[int, float]:
 
 
 @compiled
-def _cover(question: Question, search: Search, effort: tuple[float, int, int], found: Found) -> int:
+def _cover(inequality: Inequality, search: Search, effort: tuple[float, int, int], found: Found) -> int:
     """COVERED if every plan of the box is ruled out, ALIVE if one is not.
 
     `effort`: a first log Q, the most programs, and the rounds of tightening at the root.
@@ -178,14 +178,14 @@ def _cover(question: Question, search: Search, effort: tuple[float, int, int], f
         found.number.nodes += 1
         if found.number.programs > most or waiting + 2 >= _STACK:
             return UNKNOWN
-        status = _try_tangents(question, box, squares[waiting], found)
+        status = _try_tangents(inequality, box, squares[waiting], found)
         if status == ALIVE:
             return ALIVE
         if status == UNKNOWN and np.isfinite(box.shown.missing):
-            tightening = (rounds, len(question.gains)) if depth == 0 else (1, _NODE_ARMS)
-            if tighten(question, box, wide, tightening, found):
+            tightening = (rounds, len(inequality.gains)) if depth == 0 else (1, _NODE_ARMS)
+            if tighten(inequality, box, wide, tightening, found):
                 status = COVERED
-        variable, value = (-1, 0.0) if status == COVERED else _split(question, box)
+        variable, value = (-1, 0.0) if status == COVERED else _split(inequality, box)
         if status != COVERED and variable < 0:
             return UNKNOWN
         if node < len(found.node_split):
@@ -221,18 +221,20 @@ class Effort(NamedTuple):
     rounds: int = ROOT_ROUNDS  # of tightening all arms there
 
 
-def cover(question: Question, system: System, effort: Effort, *, keep: bool = False) -> Cover:
+def cover(inequality: Inequality, system: System, effort: Effort, *, keep: bool = False) -> Cover:
     """Whether every plan is ruled out; `keep` asks for the proof."""
     n_kept = effort.most + _ROOM if keep else 1
-    status, found = _search(question, system, effort, n_kept)
+    status, found = _search(inequality, system, effort, n_kept)
     n_found = int(max(found.number.nodes, found.number.cuts))
     if keep and n_found > n_kept:
-        status, found = _search(question, system, effort, n_found)  # the same again, with room for all of it
+        status, found = _search(
+            inequality, system, effort, n_found
+        )  # the same again, with room for all of it
     nodes = _nodes(found) if keep and status == COVERED else []
     return Cover(status, found.alive, nodes, int(found.number.programs))
 
 
-def _search(question: Question, system: System, effort: Effort, n_kept: int) -> tuple[int, Found]:
+def _search(inequality: Inequality, system: System, effort: Effort, n_kept: int) -> tuple[int, Found]:
     """The status of a search and what it found, of which so many nodes and cuts are kept."""
     m, n = system.matrix.shape
     tableau = empty_tableau(
@@ -246,11 +248,11 @@ def _search(question: Question, system: System, effort: Effort, n_kept: int) -> 
         empty_tableau(wide_matrix, np.append(system.right, 0.0), bounds, priced=True),
         np.zeros(n + 1),
         np.zeros(m + 1),
-        np.zeros(len(question.gains)),
+        np.zeros(len(inequality.gains)),
     )
     found = Found(
         make_record(Number),
-        np.zeros(len(question.gains)),
+        np.zeros(len(inequality.gains)),
         np.zeros(n_kept, dtype=np.int64),
         np.full(n_kept, -1, dtype=np.int64),
         np.zeros(n_kept),
@@ -262,7 +264,7 @@ def _search(question: Question, system: System, effort: Effort, n_kept: int) -> 
         begin = math.log(max(effort.square, 1e-300))
         lows, highs, depths = np.empty((_STACK, n)), np.empty((_STACK, n)), np.zeros(_STACK, np.int64)
         search = Search(_box_of(tableau), wide, lows, highs, np.empty(_STACK), depths)
-        status = _cover(question, search, (begin, effort.most, effort.rounds), found)
+        status = _cover(inequality, search, (begin, effort.most, effort.rounds), found)
     return status, found
 
 

@@ -6,25 +6,24 @@ Every linear program starts from a basis that is a function of the past, never f
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.average_proof import Question
+from surepick.core.average_proof import Inequality
 from surepick.core.polytope import Polytope
-from surepick.kernels.simplex import SOLVED, restore, solve
-from surepick.policies.betting.boundary import descend
-from surepick.policies.betting.edges import Vertices, unsolved
+from surepick.kernels.simplex import SOLVED, Tableau, restore, solve
+from surepick.policies.polytopes.boundary import descend
+from surepick.policies.polytopes.edges import Vertices, unsolved
 
 _MOST = 250  # rivals that are kept
 _FIRST = 12  # plans in arbitrary directions, to begin with
-_DIGITS = 9  # plans that agree so far are the same
-_NEW = 0.02  # dual weight of a new rival
+_SAME = 1e-9  # plans that differ by less in every amount are the same
 
 
 class Rivals:
-    """Distinct vertices, the last lead's basis, and how much each binds; changed by the run that owns it."""
+    """Distinct vertices, and the leader's basis; changed by the question that owns it."""
+
+    STATE = ("at", "lead", "plans")
 
     def __init__(self, problem: Polytope) -> None:
         self._vertices = Vertices(problem)
@@ -33,8 +32,6 @@ class Rivals:
         self.at = self.first  # the basis of the lead
         self.lead: FloatArray = np.zeros(self._n_arms)
         self.plans: FloatArray = np.zeros((0, self._n_arms))
-        self.dual: FloatArray = np.zeros(0)
-        self._keys: set[bytes] = set()
         for weights in self._noise(0, _FIRST // 2):
             self.add(self.best(weights))
             self.add(self.best(-weights))
@@ -50,44 +47,31 @@ class Rivals:
         for noise in self._noise(1 + block, n):
             self.add(self.best(means + noise * error))
 
-    def find(self, question: Question, starts: IntArray) -> int:
+    def find(self, inequality: Inequality, starts: IntArray) -> int:
         """Look from some rivals and the lead for plans that are not ruled out; how many were new."""
         plans = [*self.plans[starts], self.lead]
-        return sum(self.add_near(question, plan) for plan in plans)
+        return sum(self.add_near(inequality, plan) for plan in plans)
 
-    def add_near(self, question: Question, plan: FloatArray) -> bool:
+    def add_near(self, inequality: Inequality, plan: FloatArray) -> bool:
         """Add the plan that a search from this one ends at, if it is not ruled out and new."""
-        tableau, point = self._go_back(), np.array(plan)
-        return descend(question, tableau, np.zeros(len(tableau.lower)), point) < 0.0 and self.add(point)
+        tableau, point = self._go_to(self.at), np.array(plan)
+        return descend(inequality, tableau, np.zeros(len(tableau.lower)), point) < 0.0 and self.add(point)
 
     def add(self, plan: FloatArray) -> bool:
-        """Add a plan; whether it is new."""
-        key = np.round(plan, _DIGITS).tobytes()
-        if key in self._keys:
+        """Add a plan; return whether it is new."""
+        if len(self.plans) and np.abs(self.plans - plan).max(axis=1).min() < _SAME:
             return False
-        self._keys.add(key)
         self.plans = np.vstack([self.plans, plan])
-        self.dual = np.append(self.dual, _NEW)
-        self.dual = self.dual / self.dual.sum()
         return True
 
-    def forget(self) -> None:
-        """Keep those that bind most, and the last to come, where there are too many."""
-        if len(self.plans) <= _MOST:
-            return
-        order = np.argsort(-self.dual, kind="stable")
-        kept = np.sort(order[:_MOST])
-        self.plans, self.dual = self.plans[kept], self.dual[kept] / self.dual[kept].sum()
-        self._keys = {np.round(plan, _DIGITS).tobytes() for plan in self.plans}
+    def forget(self, order: IntArray) -> None:
+        """Keep the first of these where there are too many."""
+        if len(self.plans) > _MOST:
+            self.plans = self.plans[np.sort(order[:_MOST])]
 
-    def state(self) -> list[Any]:
-        """Everything, in order."""
-        return [self.at, self.lead, self.plans, self.dual]
-
-    def restore(self, state: list[Any]) -> None:
-        """Become the rivals whose state this is."""
-        self.at, self.lead, self.plans, self.dual = state
-        self._keys = {np.round(plan, _DIGITS).tobytes() for plan in self.plans}
+    def plan_at(self, at: IntArray) -> FloatArray:
+        """Return the vertex of a basis."""
+        return self._go_to(at).values[: self._n_arms].copy()
 
     def _noise(self, stream: int, n: int) -> FloatArray:
         """Numbers like noise, turned with the means: to minimise is to maximise the negative."""
@@ -95,17 +79,17 @@ class Rivals:
 
     def best(self, weights: FloatArray) -> FloatArray:
         """The vertex with the largest weights.x."""
-        tableau = self._go_back()
+        tableau = self._go_to(self.at)
         costs = np.zeros(len(tableau.lower))
         costs[: self._n_arms] = -weights
         if solve(tableau, costs) != SOLVED or not restore(tableau):
             raise unsolved()
         return tableau.values[: self._n_arms].copy()
 
-    def _go_back(self) -> Any:
-        """The tableau at the lead's basis."""
+    def _go_to(self, at: IntArray) -> Tableau:
+        """Return the tableau at this basis."""
         tableau = self._vertices.tableau
-        tableau.at[:] = self.at
+        tableau.at[:] = at
         if not restore(tableau):
             raise unsolved()
         return tableau

@@ -1,5 +1,6 @@
-"""PolyBet from a past, which wins no bet, to the end of a budget or a last call, as rare as they say."""
+"""Polytopes from prior data, which win no bet, to the end of a budget or a final batch."""
 
+import dataclasses
 import json
 import math
 
@@ -8,11 +9,12 @@ import pytest
 from scipy.stats import binom
 
 import surepick as sp
-from polytopes import KINDS, transport
+from polytopes import KINDS, run_of, transport
 from surepick.core.average_proof import objections
 from surepick.core.run import Measure, Stop
-from surepick.policies.betting.average_run import AverageRun, Claim
-from surepick.policies.betting.poly_run import PolyRun
+from surepick.policies.betting.best_vertex import BestVertex, basis_text
+from surepick.policies.betting.question import Bet
+from surepick.policies.betting.within_polytope import PlanTest, WithinPolytope
 
 LEVELS = (0.5, 0.2, 0.05)
 RUNS = 120
@@ -22,21 +24,30 @@ NOTHING_OR_ONE = sp.Polytope(
 )  # nothing, or one of five, or mixtures
 
 
-class AfterwardsRun(PolyRun):
-    """Chooses the vertex to test after the block."""
+class Afterwards(BestVertex):
+    """Chooses the vertex to test after the batch."""
 
-    def _settle(self, bets, seen):
-        if self._last is not None and self._last.is_open:
-            self._account = self._account_of(self._vertices.best(seen.means, self._vertices.first))
-        super()._settle(bets, seen)
+    def settle(self, bets, result):
+        if result.is_final:
+            best = self._vertices.best(result.arm_means, self._vertices.first)
+            decision = dataclasses.replace(self._last, leader=basis_text(best.at))
+            self.lead(decision, self._counts)
+            rows = np.arange(len(best.leaves))
+            bets = [Bet(self.leader, rows, best.leaves, best.leaves)]
+        super().settle(bets, result)
+
+    def lead(self, decision, counts):
+        self._last, self._counts = decision, counts
+        super().lead(decision, counts)
 
 
-class AfterwardsAverageRun(AverageRun):
-    """Chooses the plan to test after the block."""
+class AfterwardsWithin(WithinPolytope):
+    """Chooses the plan to test after the batch."""
 
-    def _test(self, last, seen, means):
-        self._tested = Claim(self._rivals.best(means), self._tested.log_wealth)
-        return super()._test(last, seen, means)
+    def settle(self, bets, result):
+        if result.is_final:
+            bets = [PlanTest(self.rivals.best(self._scale * result.averages), bets[0].log_wealth, -1)]
+        super().settle(bets, result)
 
 
 def risk_of_a_wrong_lead(kind, epsilon, seed):
@@ -44,7 +55,7 @@ def risk_of_a_wrong_lead(kind, epsilon, seed):
 
     To do nothing is best; each of five things to do is worse, by a hair's breadth more than epsilon.
     """
-    run, rng = kind(NOTHING_OR_ONE, sp.PolyBet(0.001, epsilon)), np.random.default_rng(seed)
+    run, rng = run_of(kind, NOTHING_OR_ONE, 0.001, epsilon), np.random.default_rng(seed)
     means = np.full(5, -epsilon - 1e-9)
     for n_round in range(9):
         if n_round == 2:
@@ -64,12 +75,12 @@ def refuted(kind, epsilon):
     return [a for a in LEVELS if binom.sf(int((found <= a * (1 + 1e-9)).sum()) - 1, RUNS, a) < 1e-6]
 
 
-@pytest.mark.parametrize(("kind", "epsilon"), [(PolyRun, 0.0), (AverageRun, 0.05)])
+@pytest.mark.parametrize(("kind", "epsilon"), [(BestVertex, 0.0), (WithinPolytope, 0.05)])
 def test_the_evidence_of_a_last_call_for_a_wrong_plan_is_as_rare_as_it_says(kind, epsilon):
     assert refuted(kind, epsilon) == []
 
 
-@pytest.mark.parametrize(("kind", "epsilon"), [(AfterwardsRun, 0.0), (AfterwardsAverageRun, 0.05)])
+@pytest.mark.parametrize(("kind", "epsilon"), [(Afterwards, 0.0), (AfterwardsWithin, 0.05)])
 def test_a_plan_chosen_after_the_last_block_is_caught(kind, epsilon):
     assert refuted(kind, epsilon) != []
 
@@ -82,7 +93,7 @@ def test_a_last_call_proves_more_than_bets_with_the_same_budget(epsilon):
         outcomes = [
             sp.simulate(
                 problem,
-                sp.PolyBet(0.05, epsilon),
+                sp.BetGapE(0.05, epsilon),
                 sp.Gaussian(means),
                 seed=seed,
                 budget=160,
@@ -101,7 +112,7 @@ def test_a_last_call_proves_more_than_bets_with_the_same_budget(epsilon):
 @pytest.mark.parametrize("epsilon", [0.0, 0.1])
 def test_a_run_is_kept_before_within_and_after_its_last_block(epsilon):
     problem, means = transport(2005, 3, 3)
-    policy = sp.PolyBet(0.05, epsilon, max_batch=20)
+    policy = sp.BetGapE(0.05, epsilon, max_batch=20)
     run, rng = policy.start(problem), np.random.default_rng(0)
     run.remember(sp.Past.from_guess(problem, means + 0.5, 1.0))
     for n_round in range(40):
@@ -124,7 +135,7 @@ def test_a_run_is_kept_before_within_and_after_its_last_block(epsilon):
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1])
 def test_a_last_call_too_small_for_all_arms_proves_nothing_and_ends(epsilon):
-    run = sp.PolyBet(0.05, epsilon).start(NOTHING_OR_ONE)
+    run = sp.BetGapE(0.05, epsilon).start(NOTHING_OR_ONE)
     run.absorb(run.decide().counts, np.zeros(5))
     run.call_last(2, gaussian=True)
     decision = run.decide()
@@ -137,7 +148,7 @@ def test_a_last_call_too_small_for_all_arms_proves_nothing_and_ends(epsilon):
 def test_within_epsilon_the_test_of_a_last_call_is_checked_by_arithmetic_alone(gaussian):
     """Boxes for the wealth before it, and for the test; whatever is spoilt is noticed."""
     problem, means = KINDS["3x3"](301)
-    run, rng = sp.PolyBet(0.05, 0.1).start(problem), np.random.default_rng(2)
+    run, rng = sp.BetGapE(0.05, 0.1).start(problem), np.random.default_rng(2)
     for n_round in range(40):
         if n_round == 12:
             run.call_last(400, gaussian=gaussian)
@@ -150,7 +161,7 @@ def test_within_epsilon_the_test_of_a_last_call_is_checked_by_arithmetic_alone(g
     assert plan is not None
     assert proof["series"] is not None
     assert objections(problem, plan, proof, 0.05, 0.1) == []
-    again = sp.PolyBet(0.05, 0.1).start(problem)
+    again = sp.BetGapE(0.05, 0.1).start(problem)
     again.restore(run.state())
     assert json.loads(json.dumps(again.proof())) == proof
     assert objections(problem, plan, proof, 0.04, 0.1) == ["the evidence of the test is not enough"]
@@ -193,7 +204,7 @@ def budget_spent(run, rng, means, budget, peek=False):
 def test_the_last_block_is_cut_to_the_budget_and_only_that(epsilon):
     problem, means = KINDS["3x3"](301)
     for budget in (9, 12, 29, 30, 57):
-        whole, cut = (sp.PolyBet(1e-9, epsilon).start(problem) for _ in range(2))
+        whole, cut = (sp.BetGapE(1e-9, epsilon).start(problem) for _ in range(2))
         used, counts = budget_spent(cut, np.random.default_rng(3), means, budget)
         assert used == budget  # none is lost
         rng, n_same = np.random.default_rng(3), 0
@@ -206,7 +217,7 @@ def test_the_last_block_is_cut_to_the_budget_and_only_that(epsilon):
         assert last.sum() <= asked.sum()
         assert (last <= asked).all()
         standing = cut.standing()
-        again = sp.PolyBet(1e-9, epsilon).start(problem)
+        again = sp.BetGapE(1e-9, epsilon).start(problem)
         again.restore(cut.state())
         assert again.standing() == standing
 
@@ -215,7 +226,7 @@ def test_the_last_block_is_cut_to_the_budget_and_only_that(epsilon):
 def test_a_block_that_has_begun_is_not_cut(epsilon):
     """Whoever cuts it then has seen some of its values: the bets would be on what is known."""
     problem, means = KINDS["3x3"](301)
-    run = sp.PolyBet(0.05, epsilon, max_batch=4).start(problem)
+    run = sp.BetGapE(0.05, epsilon, max_batch=4).start(problem)
     for _ in range(3):  # the first block, of nine
         counts = run.decide().counts
         run.absorb(counts, counts * means)
@@ -229,14 +240,14 @@ def test_a_block_that_has_begun_is_not_cut(epsilon):
 
 def risk_at_the_end(kind, epsilon, seed, peek):
     """The risk of a wrong lead after a few blocks, the last of them cut; of two plans one is hardly worse."""
-    run, rng = kind(TWO, sp.PolyBet(0.001, epsilon)), np.random.default_rng(seed)
+    run, rng = run_of(kind, TWO, 0.001, epsilon), np.random.default_rng(seed)
     budget_spent(run, rng, np.array([0.0, -epsilon - 1e-9]), 61, peek)
     standing = run.standing()
     return standing.risk if standing.lead[1] > 1 - 1e-9 else 1.0
 
 
 @pytest.mark.parametrize("peek", [False, True])
-@pytest.mark.parametrize(("kind", "epsilon"), [(PolyRun, 0.0), (AverageRun, 0.3)])
+@pytest.mark.parametrize(("kind", "epsilon"), [(BestVertex, 0.0), (WithinPolytope, 0.3)])
 def test_cut_blocks_keep_the_promise_and_one_that_is_chosen_afterwards_is_caught(kind, epsilon, peek):
     found = np.array([risk_at_the_end(kind, epsilon, seed, peek) for seed in range(60)])
     refuted = [a for a in LEVELS if binom.sf(int((found <= a * (1 + 1e-9)).sum()) - 1, 60, a) < 1e-4]
@@ -246,25 +257,31 @@ def test_cut_blocks_keep_the_promise_and_one_that_is_chosen_afterwards_is_caught
 WRONG = sp.Past(np.array([20.0, 20.0]), np.array([0.0, 3.0]))  # says loudly that the worse arm is better
 
 
-class BettingOnIt(PolyRun):
-    """Lets the past win bets: its measurements stand among those of every block."""
+def with_the_past(result):
+    counts = result.uses + 20
+    averages = (result.uses * result.averages + 20 * WRONG.means) / counts
+    return dataclasses.replace(result, uses=counts, averages=averages)
 
-    def _settle(self, bets, seen):
-        super()._settle(bets, type(seen)(seen.counts + 20, seen.sums + 20 * WRONG.means))
+
+class BettingOnIt(BestVertex):
+    """Lets prior data win bets: its measurements stand among those of every batch."""
+
+    def settle(self, bets, result):
+        super().settle(bets, with_the_past(result))
 
 
-class AveragingIt(AverageRun):
+class AveragingIt(WithinPolytope):
     """The same within epsilon."""
 
-    def _settle(self, bets, seen):
-        super()._settle(bets, type(seen)(seen.counts + 20, seen.sums + 20 * WRONG.means))
+    def settle(self, bets, result):
+        super().settle(bets, with_the_past(result))
 
 
 def is_refuted(kind, epsilon, n_runs=30):
     """Whether a wrong past makes answers wrong more often than delta = .2."""
     wrong = 0
     for seed in range(n_runs):
-        run, rng = kind(TWO, sp.PolyBet(0.2, epsilon)), np.random.default_rng(seed)
+        run, rng = run_of(kind, TWO, 0.2, epsilon), np.random.default_rng(seed)
         run.remember(WRONG)
         for _ in range(80):
             decision = run.decide()
@@ -276,7 +293,7 @@ def is_refuted(kind, epsilon, n_runs=30):
     return binom.sf(wrong - 1, n_runs, 0.2) < 1e-6
 
 
-@pytest.mark.parametrize(("kind", "epsilon"), [(PolyRun, 0.0), (AverageRun, 0.1)])
+@pytest.mark.parametrize(("kind", "epsilon"), [(BestVertex, 0.0), (WithinPolytope, 0.1)])
 def test_a_wrong_past_makes_no_answer_wrong(kind, epsilon):
     assert not is_refuted(kind, epsilon)
 
@@ -289,11 +306,11 @@ def test_a_past_that_wins_bets_is_caught(kind, epsilon):
 @pytest.mark.parametrize("epsilon", [0.0, 0.1])
 def test_the_first_block_measures_what_nothing_was_thought_of(epsilon):
     problem, means = transport(2005, 3, 3)
-    run = sp.PolyBet(0.05, epsilon).start(problem)
+    run = sp.BetGapE(0.05, epsilon).start(problem)
     spread = np.where(np.arange(9) < 4, 1.0, math.inf)
     run.remember(sp.Past.from_guess(problem, means, spread))
     assert run.decide().counts.tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 1]
-    known = sp.PolyBet(0.05, epsilon).start(problem)
+    known = sp.BetGapE(0.05, epsilon).start(problem)
     known.remember(sp.Past.from_guess(problem, means, 0.3))
     assert known.standing().lead == pytest.approx(problem.best_plan(means), abs=1e-9)
 
@@ -301,7 +318,7 @@ def test_the_first_block_measures_what_nothing_was_thought_of(epsilon):
 @pytest.mark.parametrize("epsilon", [0.0, 0.1])
 def test_a_past_worth_nothing_changes_nothing(epsilon):
     problem, means = transport(2005, 3, 3)
-    one, other = (sp.PolyBet(0.05, epsilon).start(problem) for _ in range(2))
+    one, other = (sp.BetGapE(0.05, epsilon).start(problem) for _ in range(2))
     other.remember(sp.Past(np.zeros(9), np.full(9, 7.0)))
     rng = np.random.default_rng(1)
     for _ in range(6):
@@ -317,7 +334,7 @@ def test_a_past_worth_nothing_changes_nothing(epsilon):
 
 def test_the_lead_is_best_unless_the_best_plan_differs_in_one_of_those_named():
     problem = sp.Polytope(A_ub=[[1, 1, 1]], b_ub=[1.0], arm_names=["tea", "milk", "jam"], noise_scale=1)
-    run, rng = sp.PolyBet(0.05).start(problem), np.random.default_rng(0)
+    run, rng = sp.BetGapE(0.05).start(problem), np.random.default_rng(0)
     means, named = np.array([1.0, 0.9, 0.2]), []
     while isinstance(decision := run.decide(), Measure):
         counts = decision.counts

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.average_proof import Question
+from surepick.core.average_proof import Inequality
 from surepick.kernels.compiled import compiled_inner
 from surepick.kernels.simplex import GAVE_UP, Tableau, lower_costs, make_rows, place
-from surepick.policies.betting.boundary import tangent
+from surepick.policies.polytopes.boundary import tangent
 
 COVERED, ALIVE, UNKNOWN = 1, 0, -1
 
@@ -71,13 +71,13 @@ class Box(NamedTuple):
 
 
 @compiled_inner
-def fill_secants(question: Question, slope: float, box: Box) -> tuple[float, float]:
+def fill_secants(inequality: Inequality, slope: float, box: Box) -> tuple[float, float]:
     """Fill costs so that const + costs.x <= L(x) - slope Q(x) on the box; const, and the sizes added up."""
     low, high, costs = box.low, box.high, box.costs
-    const = question.gain - slope * question.square
-    size = abs(question.gain) + slope * abs(question.square)
-    for s in range(len(question.gains)):
-        square, cross, gain = question.squares[s], question.crosses[s], question.gains[s]
+    const = inequality.gain - slope * inequality.square
+    size = abs(inequality.gain) + slope * abs(inequality.square)
+    for s in range(len(inequality.gains)):
+        square, cross, gain = inequality.squares[s], inequality.crosses[s], inequality.gains[s]
         product = slope * square * low[s] * high[s]
         const += product
         costs[s] = gain - slope * (square * (low[s] + high[s]) - 2.0 * cross)
@@ -106,7 +106,9 @@ def _bound(box: Box) -> float:
 
 
 @compiled_inner
-def cut_box(question: Question, box: Box, gain: float, square: float, found: Found) -> tuple[float, float]:
+def cut_box(
+    inequality: Inequality, box: Box, gain: float, square: float, found: Found
+) -> tuple[float, float]:
     """Bound the box by its prices and a tangent at (gain, square), or by prices alone if gain is nan.
 
     What is missing to rule it out (below 0: it is), and how much the spread of squares has shrunk. Bounds
@@ -115,8 +117,8 @@ def cut_box(question: Question, box: Box, gain: float, square: float, found: Fou
     unit = _round_prices(box.prices)
     slope, need, const, size = 0.0, 0.0, 0.0, 0.0
     if not math.isnan(gain):
-        slope, need = tangent(question, gain, square)
-        const, size = fill_secants(question, slope, box)
+        slope, need = tangent(inequality, gain, square)
+        const, size = fill_secants(inequality, slope, box)
     else:
         for j in range(len(box.costs)):
             box.costs[j] = 0.0
@@ -124,14 +126,14 @@ def cut_box(question: Question, box: Box, gain: float, square: float, found: Fou
     if missing < 0.0:
         _write(found, box.prices, gain, square, unit)
         return missing, 0.0
-    moved, change = _tighten(question, box, missing)
+    moved, change = _tighten(inequality, box, missing)
     if moved:
         _write(found, box.prices, gain, square, unit)
     return (-1.0, 0.0) if change < 0.0 else (missing, slope * change)
 
 
 @compiled_inner
-def _tighten(question: Question, box: Box, missing: float) -> tuple[bool, float]:
+def _tighten(inequality: Inequality, box: Box, missing: float) -> tuple[bool, float]:
     """Move bounds to where reduced costs allow plans that are not ruled out.
 
     Whether any moved, and the change of the squares; -1 where no plan is left.
@@ -141,7 +143,7 @@ def _tighten(question: Question, box: Box, missing: float) -> tuple[bool, float]
         width, reduced = high[j] - low[j], box.reduced[j]
         if width <= 0.0 or missing >= (1.0 - _WORTH) * width * abs(reduced):
             continue
-        square = question.squares[j] if j < len(question.squares) else 0.0
+        square = inequality.squares[j] if j < len(inequality.squares) else 0.0
         reach = missing / abs(reduced)
         if reduced > 0.0:
             end = low[j] + reach + _OUTWARDS * (abs(low[j]) + width)
@@ -204,10 +206,10 @@ def solve_fresh(tableau: Tableau, costs: FloatArray, found: Found) -> int:
 
 
 @compiled_inner
-def show_empty(question: Question, box: Box, found: Found) -> int:
+def show_empty(inequality: Inequality, box: Box, found: Found) -> int:
     """Whether the prices, or their opposite, show that the box holds no plan."""
     for _ in range(2):
-        if cut_box(question, box, np.nan, np.nan, found)[0] < 0.0:
+        if cut_box(inequality, box, np.nan, np.nan, found)[0] < 0.0:
             return COVERED
         for i in range(len(box.prices)):
             box.prices[i] = -box.prices[i]

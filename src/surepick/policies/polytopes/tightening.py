@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from surepick.core.arrays import FloatArray
-from surepick.core.average_proof import Question
+from surepick.core.average_proof import Inequality
 from surepick.kernels.compiled import compiled_inner
 from surepick.kernels.simplex import BASIC, EMPTY, SOLVED, Tableau, find_prices, make_rows
-from surepick.policies.betting.boundary import boundary, tangent
-from surepick.policies.betting.box_cuts import Box, Found, cut_box, fill_secants, solve_fresh
+from surepick.policies.polytopes.boundary import boundary, tangent
+from surepick.policies.polytopes.box_cuts import Box, Found, cut_box, fill_secants, solve_fresh
 
 
 class Wide(NamedTuple):
@@ -29,11 +29,11 @@ class Wide(NamedTuple):
 
 
 @compiled_inner
-def tighten(question: Question, box: Box, wide: Wide, effort: tuple[int, int], found: Found) -> bool:
+def tighten(inequality: Inequality, box: Box, wide: Wide, effort: tuple[int, int], found: Found) -> bool:
     """Tighten so many arms, in so many rounds, while that helps; whether the box is ruled out by it."""
     rounds, n_arms = effort
     for _ in range(rounds):
-        is_out, left = _tighten_arms(question, box, wide, n_arms, found)
+        is_out, left = _tighten_arms(inequality, box, wide, n_arms, found)
         if is_out:
             return True
         if left > 0.9:
@@ -42,23 +42,25 @@ def tighten(question: Question, box: Box, wide: Wide, effort: tuple[int, int], f
 
 
 @compiled_inner
-def _tighten_arms(question: Question, box: Box, wide: Wide, n_arms: int, found: Found) -> tuple[bool, float]:
+def _tighten_arms(
+    inequality: Inequality, box: Box, wide: Wide, n_arms: int, found: Found
+) -> tuple[bool, float]:
     """Bound single arms over the plans of the box that the best tangent does not rule out.
 
     Whether the box is ruled out, and the share of the spread of squares that is left.
     """
     n = len(box.low)
     at_square = math.exp(box.shown.log_square)
-    at_gain, _ = boundary(question, at_square)
-    slope, need = tangent(question, at_gain, at_square)
-    const, _ = fill_secants(question, slope, box)
+    at_gain, _ = boundary(inequality, at_square)
+    slope, need = tangent(inequality, at_gain, at_square)
+    const, _ = fill_secants(inequality, slope, box)
     tableau, objective, prices, width = wide
     _widen(box, tableau, need - const)
     if not make_rows(tableau):
         return False, 1.0
     before = 0.0
     for s in range(len(width)):
-        width[s] = question.squares[s] * (box.high[s] - box.low[s]) ** 2
+        width[s] = inequality.squares[s] * (box.high[s] - box.low[s]) ** 2
         before += width[s]
     for _ in range(min(n_arms, len(width))):
         s = _widest(width)
@@ -70,20 +72,20 @@ def _tighten_arms(question: Question, box: Box, wide: Wide, n_arms: int, found: 
             status = solve_fresh(tableau, objective, found)
             find_prices(tableau, prices)
             objective[s] = 0.0
-            missing = _cut_by(question, box, (at_gain, at_square), (status, prices), found)
+            missing = _cut_by(inequality, box, (at_gain, at_square), (status, prices), found)
             if missing < 0.0:
                 return True, 0.0
             for j in range(n):
                 tableau.lower[j], tableau.upper[j] = box.low[j], box.high[j]
     after = 0.0
     for s in range(len(width)):
-        after += question.squares[s] * (box.high[s] - box.low[s]) ** 2
+        after += inequality.squares[s] * (box.high[s] - box.low[s]) ** 2
     return False, after / before if before > 0.0 else 1.0
 
 
 @compiled_inner
 def _cut_by(
-    question: Question,
+    inequality: Inequality,
     box: Box,
     at: tuple[float, float],
     solved: tuple[int, FloatArray],
@@ -92,7 +94,7 @@ def _cut_by(
     """Cut the box by the prices of a wide program with this status; what is missing to rule it out."""
     status, prices = solved
     if status == EMPTY:
-        return _show_nothing_left(question, box, at, prices, found)
+        return _show_nothing_left(inequality, box, at, prices, found)
     if status != SOLVED:
         return 1.0
     m = len(box.prices)
@@ -100,7 +102,7 @@ def _cut_by(
     is_plain = weight <= 1e-12
     for i in range(m):
         box.prices[i] = prices[i] if is_plain else prices[i] / weight
-    missing, _ = cut_box(question, box, np.nan if is_plain else at[0], at[1], found)
+    missing, _ = cut_box(inequality, box, np.nan if is_plain else at[0], at[1], found)
     return missing
 
 
@@ -129,7 +131,7 @@ def _widen(box: Box, wide: Tableau, most: float) -> None:
 
 @compiled_inner
 def _show_nothing_left(
-    question: Question, box: Box, at: tuple[float, float], prices: FloatArray, found: Found
+    inequality: Inequality, box: Box, at: tuple[float, float], prices: FloatArray, found: Found
 ) -> float:
     """Whether prices of an empty wide program show that the tangent at `at` leaves no plan."""
     m = len(box.prices)
@@ -138,7 +140,7 @@ def _show_nothing_left(
         if weight > 1e-12:
             for i in range(m):
                 box.prices[i] = sign * prices[i] / weight
-            missing, _ = cut_box(question, box, at[0], at[1], found)
+            missing, _ = cut_box(inequality, box, at[0], at[1], found)
             if missing < 0.0:
                 return missing
     return 1.0

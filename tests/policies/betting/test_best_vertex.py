@@ -1,4 +1,4 @@
-"""PolyBet: the best of all vertices, its evidence and its promise, and the cheat that tests must catch."""
+"""The best of all vertices: its evidence and its guarantee, and the cheat that tests must catch."""
 
 import math
 
@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 
 import surepick as sp
 from hard_families import is_refuted
-from polytopes import KINDS, Peeking, all_vertices, assignment, transport
+from polytopes import KINDS, PeekingPolicy, all_vertices, assignment, transport
+from surepick.core import average_proof, vertex_proof
 from surepick.core.run import Measure
+from surepick.inference.wealth import EMPTY
 from surepick.planning.comparison import is_error
-from surepick.policies.betting.edges import Vertices
+from surepick.policies.polytopes.edges import Vertices
 
 
 @settings(max_examples=25, deadline=None)
@@ -30,14 +32,14 @@ def test_without_noise_the_best_of_all_vertices_wins(seed, kind):
     first, second = np.sort(values)[::-1][:2]
     if first - second < 1e-3:
         return
-    outcome = sp.simulate(problem, sp.PolyBet(), sp.Gaussian(means, 0.0), seed=seed, budget=10**10)
+    outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means, 0.0), seed=seed, budget=10**10)
     assert problem.sign * (np.array(outcome.plan) @ means) == pytest.approx(first, abs=1e-6)
     assert outcome.risk <= 0.05
 
 
 def test_degenerate_vertices_are_decided_too():
     problem, means = assignment(4, 2)
-    outcome = sp.simulate(problem, sp.PolyBet(), sp.Gaussian(means), seed=0, budget=10**7)
+    outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means), seed=0, budget=10**7)
     assert outcome.plan is not None
     assert not is_error(problem, sp.Gaussian(means), outcome)
     assert set(outcome.plan) == {0.0, 1.0}
@@ -61,7 +63,7 @@ def test_no_more_than_a_few_times_the_limit(kind):
     for seed in (301, 302):
         problem, means = KINDS[kind](seed)
         least = sp.limit(problem, means).lower_bound
-        outcome = sp.simulate(problem, sp.PolyBet(), sp.Gaussian(means), seed=seed, budget=10**12)
+        outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means), seed=seed, budget=10**12)
         assert not is_error(problem, sp.Gaussian(means), outcome)
         multiples.append(outcome.n_measurements / least)
     assert max(multiples) < 5
@@ -70,11 +72,11 @@ def test_no_more_than_a_few_times_the_limit(kind):
 def test_costs_and_scales_enter_what_is_measured():
     problem, means = transport(3, 3, 3)
     truth, rows = sp.Gaussian(means, 0.5), {"A_eq": problem.rows.a_eq, "b_eq": problem.rows.b_eq}
-    plain = sp.simulate(problem.with_noise(np.full(9, 0.5)), sp.PolyBet(), truth, seed=2, budget=10**7)
+    plain = sp.simulate(problem.with_noise(np.full(9, 0.5)), sp.BetGapE(), truth, seed=2, budget=10**7)
     busiest = int(plain.counts.argmax())
     costs = np.where(np.arange(9) == busiest, 9.0, 1.0)
     costly = sp.Polytope(**rows, minimize=True, costs=costs, noise_scale=0.5)
-    dear = sp.simulate(costly, sp.PolyBet(), truth, seed=2, budget=10**7)
+    dear = sp.simulate(costly, sp.BetGapE(), truth, seed=2, budget=10**7)
     assert plain.plan == dear.plan
     assert dear.counts[busiest] / dear.n_measurements < 0.7 * plain.counts[busiest] / plain.n_measurements
 
@@ -82,7 +84,7 @@ def test_costs_and_scales_enter_what_is_measured():
 def test_epsilon_ends_ties_and_the_answer_is_that_good():
     problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise_scale=1)
     truth = sp.Gaussian([1.0, 1.0, 0.2])
-    outcome = sp.simulate(problem, sp.PolyBet(epsilon=0.1), truth, seed=0, budget=10**5)
+    outcome = sp.simulate(problem, sp.BetGapE(epsilon=0.1), truth, seed=0, budget=10**5)
     assert outcome.status is sp.Status.CONFIDENT
     assert not is_error(problem, truth, outcome)
     assert "within 0.1 of the best" in outcome.guarantee
@@ -90,7 +92,7 @@ def test_epsilon_ends_ties_and_the_answer_is_that_good():
 
 def test_standing_names_the_neighbour_that_is_the_closest_call():
     problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], arm_names=["a", "b", "c"], noise_scale=1)
-    run = sp.PolyBet().start(problem)
+    run = sp.BetGapE().start(problem)
     for _ in range(3):
         decision = run.decide()
         assert isinstance(decision, Measure)
@@ -102,11 +104,32 @@ def test_standing_names_the_neighbour_that_is_the_closest_call():
     assert 0 < standing.risk <= 1
 
 
-def test_an_unknown_noise_scale_is_learned_by_a_pilot():
+def test_unknown_noise_is_learned_by_replicates_and_within_epsilon_by_a_pilot():
     problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise_scale=None)
-    outcome = sp.simulate(problem, sp.PolyBet(), sp.Gaussian([2.0, 0.0, 0.0], 0.5), seed=0)
+    truth = sp.Gaussian([2.0, 0.0, 0.0], 0.5)
+    for epsilon, n_pilot in ((0.0, 0), (0.1, 36)):
+        outcome = sp.simulate(problem, sp.BetGapE(0.05, epsilon), truth, seed=0)
+        assert outcome.plan == pytest.approx((1.0, 0.0, 0.0), abs=0.05)
+        assert outcome.n_pilot == n_pilot
+
+
+def test_noise_of_bounded_variance_is_decided_exactly_and_refused_within_epsilon():
+    problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise_scale=1).with_bounded_variance()
+    outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian([2.0, 0.0, 0.0]), seed=0)
     assert outcome.plan == (1.0, 0.0, 0.0)
-    assert outcome.n_pilot == 36
+    with pytest.raises(sp.SurepickError) as caught:
+        sp.BetGapE(0.05, 0.1).start(problem)
+    assert caught.value.field == "policy"
+
+
+def test_a_price_of_batches_makes_them_fewer():
+    problem, means = transport(2005, 3, 3)
+    plain, priced = (
+        sp.simulate(given, sp.BetGapE(), sp.Gaussian(means), seed=1, budget=10**6)
+        for given in (problem, problem.with_setup_cost(200.0))
+    )
+    assert plain.plan == priced.plan
+    assert priced.n_rounds < plain.n_rounds / 2
 
 
 RUNS = 150
@@ -118,31 +141,60 @@ def errors_of(policy, problem, means, budget, runs=RUNS):
     return sum(is_error(problem, truth, outcome) for outcome in outcomes)
 
 
-@pytest.mark.parametrize("policy", [sp.PolyBet, Peeking])
+@pytest.mark.parametrize("policy", [sp.BetGapE, PeekingPolicy])
 def test_keeps_its_promise_and_bets_chosen_after_the_block_are_caught(policy):
     problem = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], noise_scale=1)
     wrong = errors_of(policy(delta=0.05), problem, [0.05, 0.0], 1_000)
-    assert is_refuted(wrong, RUNS, 0.05) == (policy is Peeking)
+    assert is_refuted(wrong, RUNS, 0.05) == (policy is PeekingPolicy)
 
 
 def test_keeps_its_promise_where_leads_change():
     for problem, means in (transport(2005, 3, 3), assignment(3, 1)):
-        wrong = errors_of(sp.PolyBet(delta=0.2), problem, np.asarray(means) * 0.1, 400, runs=40)
+        wrong = errors_of(sp.BetGapE(delta=0.2), problem, np.asarray(means) * 0.1, 400, runs=40)
         assert not is_refuted(wrong, 40, 0.2)
 
 
-def test_no_purse_grows_on_average_where_its_edge_improves():
-    """The mean of cash and a fixed improving edge's purse stays at 1: the supermartingale of the proof."""
+def test_no_account_grows_on_average_where_its_edge_improves():
+    """The mean of cash and the account of the wrong basis stays at 1: the supermartingale of the proof."""
     problem, values = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], noise_scale=1), []
     for seed in range(400):
-        rng, run = np.random.default_rng(seed), sp.PolyBet(delta=1e-9).start(problem)
+        rng, run = np.random.default_rng(seed), sp.BetGapE(delta=1e-9).start(problem)
         for _ in range(8):
             counts = run.decide().counts
             run.absorb(counts, counts * np.array([0.001, 0.0]) + np.sqrt(counts) * rng.normal(size=2))
-        state, total = run.state(), 0.0
-        for at, _, purse, _, next_stake, _ in state["accounts"]:
-            right = run._vertices.edges(at).values[0] > 0
-            staked = 1 - math.exp(state["log_cash"]) if next_stake else 0.0
-            total += staked if right else float(np.exp(np.maximum(purse, -700)).max())
-        values.append(min(total + math.exp(state["log_cash"]), 50.0))
+        wealth, question = run._question.wealth, run._question
+        total = math.exp(wealth.log_cash)
+        for basis, account in wealth.accounts.items():
+            is_right = question.edges(basis).values[0] > 0
+            staked = account.components[0, 0] > EMPTY / 2
+            stake = 1 - math.exp(wealth.log_cash) if is_right and staked else 0.0
+            total += stake if is_right else float(np.exp(np.maximum(account.components, -700)).max())
+        values.append(min(total, 50.0))
     assert np.mean(values) < 1 + 4 * np.std(values) / math.sqrt(len(values))
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1])
+def test_arms_of_known_mean_are_not_measured_and_the_proof_counts_them(epsilon):
+    rows = {"A_eq": [[1, 1, 1, 1]], "b_eq": [1.0], "noise_scale": 1}
+    means = np.array([2.0, 0.5, 1.2, -1.0])
+    problem = sp.Polytope(**rows, arm_names=list("abcd"), known={"c": 1.2, "d": -1.0})
+    run, rng = sp.BetGapE(0.05, epsilon).start(problem), np.random.default_rng(1)
+    while isinstance(decision := run.decide(), Measure):
+        counts = decision.counts
+        assert not counts[2:].any()
+        run.absorb(counts, counts * means + np.sqrt(counts) * rng.normal(size=4))
+    assert decision.plan[0] == pytest.approx(1.0, abs=0.2)
+    if epsilon:
+        assert average_proof.objections(problem, decision.plan, run.proof(), 0.05, epsilon) == []
+    else:
+        assert vertex_proof.objections(problem, decision.plan, run.proof(), 0.05) == []
+        other = sp.Polytope(**rows, arm_names=list("abcd"), known={"c": 2.5, "d": -1.0})
+        assert vertex_proof.objections(other, decision.plan, run.proof(), 0.05) == []  # a - c is measured
+        moved = sp.Polytope(**rows, arm_names=list("abcd"), known={"a": 2.0, "c": 2.5, "d": -1.0})
+        assert vertex_proof.objections(moved, decision.plan, run.proof(), 0.05) != []
+
+
+def test_with_all_means_known_nothing_is_measured():
+    problem = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], arm_names=["a", "b"], known={"a": 0.0, "b": 1.0})
+    for epsilon in (0.0, 0.1):
+        assert sp.BetGapE(0.05, epsilon).start(problem).decide().plan == (0.0, 1.0)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray
-from surepick.core.average_proof import Question
+from surepick.core.average_proof import Inequality
 from surepick.core.standard_form import ROUNDING
 
 
@@ -54,10 +53,10 @@ class Series:
         self.crosses = self.crosses + squared * lead
         self.squares = self.squares + squared
 
-    def question(self, epsilon: float, target: float, log_cash: float) -> Question:
-        """Whether every plan is ruled out, with sums divided by the weight; L is rounded down."""
+    def inequality(self, epsilon: float, target: float, log_cash: float) -> Inequality:
+        """Return what is to be shown of every plan, with sums divided by the weight; L is rounded down."""
         h = self.weight
-        return Question(
+        return Inequality(
             (self.gain - ROUNDING * self.size) / h + epsilon,
             -self.means / h,
             self.square / h**2,
@@ -68,7 +67,3 @@ class Series:
             self.log_stakes,
             self.rates * h,
         )
-
-    def state(self) -> list[Any]:
-        """Everything, in order."""
-        return [getattr(self, field.name) for field in fields(self)]

@@ -17,7 +17,6 @@ from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.polytope import Polytope
 from surepick.core.standard_form import AT_LOWER, AT_UPPER, BASIC
 from surepick.errors import ProblemError
-from surepick.kernels.plan_rows import NonZeros
 from surepick.kernels.simplex import SOLVED, Tableau, begin, restore, solve, tableau_of
 
 _AT_BOUND = 1e-9  # a basic variable this near to its bound makes the vertex degenerate
@@ -35,11 +34,6 @@ class Edges:
     gains: FloatArray  # (n_edges, n_arms) a step along edge k adds gains[k] to the plan, in the sign of value
     full: FloatArray  # (n_edges, n_variables) the same of all variables, in the sign of the plan
 
-    @property
-    def key(self) -> bytes:
-        """What tells one basis from another."""
-        return self.at.tobytes()
-
     @cached_property
     def is_edge(self) -> BoolArray:
         """(n_edges,) whether a step changes any arm."""
@@ -51,12 +45,9 @@ class Edges:
         return np.asarray(self.gains**2)
 
     @cached_property
-    def rows(self) -> NonZeros:
-        """The gains as their non-zeros."""
-        line, where = np.nonzero(self.gains)
-        start = np.zeros(len(self.gains) + 1, dtype=np.int64)
-        np.cumsum(np.bincount(line, minlength=len(self.gains)), out=start[1:])
-        return NonZeros(start, where.astype(np.int64), self.gains[line, where])
+    def leaves(self) -> IntArray:
+        """Return, for each step that changes an arm, the variable that leaves its bound; in order."""
+        return np.flatnonzero(self.at != BASIC)[self.is_edge]
 
 
 class Vertices:

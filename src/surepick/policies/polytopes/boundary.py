@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from surepick.core.arrays import FloatArray
-from surepick.core.average_proof import Question
+from surepick.core.average_proof import Inequality
 from surepick.kernels.compiled import compiled, compiled_inner
 from surepick.kernels.simplex import SOLVED, Tableau, lower_costs
 
@@ -20,14 +20,14 @@ _DESCENTS = 30  # linear programs of one local search
 
 
 @compiled_inner
-def _wealth(question: Question, gain: float, square: float) -> tuple[float, float, float]:
+def _wealth(inequality: Inequality, gain: float, square: float) -> tuple[float, float, float]:
     """Log wealth at (L, Q), and the means of the rates and of their squares under its terms."""
-    rates, top = question.rates, question.log_cash
+    rates, top = inequality.rates, inequality.log_cash
     for j in range(len(rates)):
-        top = max(top, question.log_stakes[j] + rates[j] * (gain - 0.5 * rates[j] * square))
-    total, first, second = math.exp(question.log_cash - top), 0.0, 0.0
+        top = max(top, inequality.log_stakes[j] + rates[j] * (gain - 0.5 * rates[j] * square))
+    total, first, second = math.exp(inequality.log_cash - top), 0.0, 0.0
     for j in range(len(rates)):
-        e = math.exp(question.log_stakes[j] + rates[j] * (gain - 0.5 * rates[j] * square) - top)
+        e = math.exp(inequality.log_stakes[j] + rates[j] * (gain - 0.5 * rates[j] * square) - top)
         total += e
         first += e * rates[j]
         second += e * rates[j] * rates[j]
@@ -35,65 +35,65 @@ def _wealth(question: Question, gain: float, square: float) -> tuple[float, floa
 
 
 @compiled_inner
-def boundary(question: Question, square: float) -> tuple[float, float]:
+def boundary(inequality: Inequality, square: float) -> tuple[float, float]:
     """The least L with which a plan of this Q is ruled out, and its slope in Q: a concave function."""
-    if len(question.rates) == 0:
-        return question.target * math.sqrt(square), question.target / (2.0 * math.sqrt(square))
+    if len(inequality.rates) == 0:
+        return inequality.target * math.sqrt(square), inequality.target / (2.0 * math.sqrt(square))
     gain = np.inf
-    for j in range(len(question.rates)):
-        rate = question.rates[j]
-        gain = min(gain, (question.target - question.log_stakes[j]) / rate + 0.5 * rate * square)
-    value, first, second = _wealth(question, gain, square)
+    for j in range(len(inequality.rates)):
+        rate = inequality.rates[j]
+        gain = min(gain, (inequality.target - inequality.log_stakes[j]) / rate + 0.5 * rate * square)
+    value, first, second = _wealth(inequality, gain, square)
     for _ in range(60):  # Newton from the right, where a convex function is met monotonically
-        step = (value - question.target) / first
+        step = (value - inequality.target) / first
         gain -= step
-        value, first, second = _wealth(question, gain, square)
+        value, first, second = _wealth(inequality, gain, square)
         if abs(step) < 1e-13 * (1.0 + abs(gain)):
             break
-    gain += max(0.0, question.target - value) / first
+    gain += max(0.0, inequality.target - value) / first
     return gain, 0.5 * second / first
 
 
 @compiled_inner
-def tangent(question: Question, gain: float, square: float) -> tuple[float, float]:
+def tangent(inequality: Inequality, gain: float, square: float) -> tuple[float, float]:
     """The slope r and the need of L - r Q >= need, a little more than the check will ask for."""
-    if len(question.rates) == 0:
+    if len(inequality.rates) == 0:
         root = math.sqrt(square)
-        return question.target / (2.0 * root), 0.5 * question.target * root * (1.0 + _NATS)
-    value, first, second = _wealth(question, gain, square)
+        return inequality.target / (2.0 * root), 0.5 * inequality.target * root * (1.0 + _NATS)
+    value, first, second = _wealth(inequality, gain, square)
     slope = second / (2.0 * first)
-    return slope, gain - slope * square + (question.target - value + _NATS) / first
+    return slope, gain - slope * square + (inequality.target - value + _NATS) / first
 
 
 @compiled_inner
-def measure(question: Question, point: FloatArray) -> tuple[float, float, float]:
+def measure(inequality: Inequality, point: FloatArray) -> tuple[float, float, float]:
     """How far a point is beyond the boundary (below 0: not ruled out), its L and its Q."""
-    gain, square = question.gain, question.square
-    for s in range(len(question.gains)):
-        gain += question.gains[s] * point[s]
-        square += point[s] * (question.squares[s] * point[s] - 2.0 * question.crosses[s])
+    gain, square = inequality.gain, inequality.square
+    for s in range(len(inequality.gains)):
+        gain += inequality.gains[s] * point[s]
+        square += point[s] * (inequality.squares[s] * point[s] - 2.0 * inequality.crosses[s])
     square = max(square, 1e-300)
-    return gain - boundary(question, square)[0], gain, square
+    return gain - boundary(inequality, square)[0], gain, square
 
 
 @compiled
-def descend(question: Question, tableau: Tableau, costs: FloatArray, point: FloatArray) -> float:
+def descend(inequality: Inequality, tableau: Tableau, costs: FloatArray, point: FloatArray) -> float:
     """Go from a plan to a vertex where L - boundary(Q) is least locally; return that, below 0: not ruled out.
 
     Q is replaced by its tangent, which is above it: every linear program gives a better vertex. `costs` is
     scratch of all variables; `point` is changed.
     """
-    n_arms = len(question.gains)
-    least, _, square = measure(question, point)
+    n_arms = len(inequality.gains)
+    least, _, square = measure(inequality, point)
     for _ in range(_DESCENTS):
-        _, slope = boundary(question, square)
+        _, slope = boundary(inequality, square)
         for s in range(n_arms):
-            costs[s] = question.gains[s] - 2.0 * slope * (
-                question.squares[s] * point[s] - question.crosses[s]
+            costs[s] = inequality.gains[s] - 2.0 * slope * (
+                inequality.squares[s] * point[s] - inequality.crosses[s]
             )
         if lower_costs(tableau, costs) != SOLVED:
             break
-        value, _, square = measure(question, tableau.values)
+        value, _, square = measure(inequality, tableau.values)
         if value >= least - 1e-12 * abs(least):
             break
         least = value

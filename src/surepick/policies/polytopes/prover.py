@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from surepick.core.arrays import IntArray
-from surepick.core.average_proof import Question, system_of
+from surepick.core.average_proof import Inequality, system_of
 from surepick.core.standard_form import StandardForm
-from surepick.policies.betting.box_cuts import COVERED
-from surepick.policies.betting.covering import ROOT_ROUNDS, Cover, Effort, cover
+from surepick.policies.polytopes.box_cuts import COVERED
+from surepick.policies.polytopes.covering import ROOT_ROUNDS, Cover, Effort, cover
 
 PROGRAMS = 30_000  # of one proof, for a transport of nine and nine places
 BELOW = (0.05, 0.5, 1.5)  # nats below what known rivals allow, at which a proof is tried
 _WORK = 17 * 81  # entries of the tableau that `PROGRAMS` is for
-_LEAST, _FEW, _FEWEST = 500, 500, 20  # programs: of a proof at least, of a glance, of a glance at least
+_LEAST, _FEW, _FEWEST = 500, 500, 20  # programs: of a proof at least, of a quick search, and of one at least
 
 
 class Prover:
@@ -26,26 +26,28 @@ class Prover:
         self._few = max(_FEWEST, min(_FEW, _FEW * _WORK // size))
         self._few_rounds = ROOT_ROUNDS if size <= _WORK else 1
 
-    def prove(self, question: Question, *, keep: bool = False, glance: bool = False) -> Cover:
-        """Look for a proof, and keep it if asked to.
-
-        A glance takes a moment, whatever the size, and may miss a proof.
-        """
-        effort = Effort(self._first, self._square(question), self._most)
-        if glance:
+    def prove(self, inequality: Inequality, *, keep: bool = False, quick: bool = False) -> Cover:
+        """Look for a proof, and keep it if asked to; a quick search takes a moment and may miss one."""
+        effort = Effort(self._first, self._square(inequality), self._most)
+        if quick:
             effort = effort._replace(most=self._few, rounds=self._few_rounds)
-        return cover(question, system_of(self._form, question), effort, keep=keep)
+        return cover(inequality, system_of(self._form, inequality), effort, keep=keep)
 
     def first_level(
-        self, levels: Iterable[float], least: float, ask: Callable[[float], Question], *, glance: bool = False
+        self,
+        levels: Iterable[float],
+        least: float,
+        ask: Callable[[float], Inequality],
+        *,
+        quick: bool = False,
     ) -> float:
-        """The first of these levels, above the least one, whose question is proved; else the least one."""
+        """The first of these levels, above the least one, whose inequality is proved; else the least one."""
         for level in levels:
             if level <= least:
                 break
-            if self.prove(ask(level), glance=glance).status == COVERED:
+            if self.prove(ask(level), quick=quick).status == COVERED:
                 return level
         return least
 
-    def _square(self, question: Question) -> float:
-        return self._epsilon**2 / (8 * max(question.target, 0.1))
+    def _square(self, inequality: Inequality) -> float:
+        return self._epsilon**2 / (8 * max(inequality.target, 0.1))

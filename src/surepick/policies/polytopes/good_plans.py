@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.average_proof import Question, system_of
+from surepick.core.average_proof import Inequality, system_of
 from surepick.core.polytope import Polytope
 from surepick.core.standard_form import BASIC, ROUNDING, safe_bound
 from surepick.kernels.simplex import SOLVED, empty_tableau, restore, solve
@@ -19,7 +19,7 @@ class GoodPlans:
     """The plans within epsilon of the best under some means, in units of the form; it has scratch."""
 
     def __init__(self, problem: Polytope, means: FloatArray, best: FloatArray, epsilon: float) -> None:
-        nothing = Question(0.0, means, 0.0, means, means, 0.0, 0.0, _NOTHING, _NOTHING)
+        nothing = Inequality(0.0, means, 0.0, means, means, 0.0, 0.0, _NOTHING, _NOTHING)
         self._system, self._n_arms = system_of(problem.form, nothing), len(means)
         top = float(best @ means)
         low = top - epsilon - ROUNDING * (float(np.abs(best) @ np.abs(means)) + epsilon)

@@ -1,0 +1,243 @@
+"""The best vertex of a polytope: an account for each basis that has led, with a row for each of its edges.
+
+At a basis every plan is vertex + sum_k lambda_k e_k with lambda_k >= 0, so that a vertex that is not best has
+an edge that improves. Row k of a basis's account bets against "edge k improves". In the words of the theorem
+(`surepick.inference`) Bad(theta) are the bases whose vertex is not best, and the selector names for each of
+them one edge that improves. Every stake goes to all rows of an account alike, so that whichever edge the
+selector names the sum of what it holds is at most the stake. The answer is a vertex all of whose edges are
+ruled out, on one basis. `core/vertex_proof.py` checks it by arithmetic alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.decision import Decision
+from surepick.core.polytope import Polytope
+from surepick.core.run import Standing
+from surepick.core.standard_form import ROUNDING
+from surepick.core.vertex_proof import proof_of, variable_names
+from surepick.errors import ParameterError
+from surepick.inference.contrasts import Contrasts
+from surepick.inference.wealth import Account, Wealth
+from surepick.policies.betting.best import SELECTION_BIAS, SHRINKAGE
+from surepick.policies.betting.question import (
+    CERTAIN,
+    NO_LEADER,
+    RESTAKE,
+    Bet,
+    Estimates,
+    Pace,
+    Question,
+    Targets,
+)
+from surepick.policies.polytopes.edges import Edges, Vertices
+
+_MOST_BASES = 24  # accounts that are kept; forgetting one only loses wealth
+
+
+class BestVertex(Question):
+    """Which vertex is best? The leader is a basis, by its text; rivals are the variables that leave it."""
+
+    STATE: ClassVar[tuple[str, ...]] = (*Question.STATE, "led", "first_led_at")
+    is_listed = False
+    pace = Pace(smoothing=8.0)
+    stake_share = 0.5  # of the cash
+    ready = 1.0  # standard errors that every edge must be away from a tie before a basis is staked
+
+    def __init__(self, problem: Polytope, delta: float) -> None:
+        self._problem, self._form = problem, problem.form
+        super().__init__(None, Wealth(-math.log(delta), _MOST_BASES), 0.0)
+        self._vertices = Vertices(problem)
+        self._edges: dict[str, Edges] = {}  # of the last bases; derived, and so no state
+        self.led: Any = NO_LEADER  # the basis of the last batch
+        self.first_led_at: dict[str, IntArray] = {}  # counts when each basis with an account first led
+        if not problem.relevant.any():  # nothing has to be measured
+            self.leader = basis_text(self._vertices.best(problem.known_means, self._vertices.first).at)
+
+    @property
+    def n_plans(self) -> int:
+        """The number of variables: each may be the one that leaves its bound along an edge."""
+        return len(self._form.lower)
+
+    def edges(self, basis: str) -> Edges:
+        """Return the edges of a basis; those of the last few are kept."""
+        if basis not in self._edges:
+            if len(self._edges) >= _MOST_BASES:
+                del self._edges[next(iter(self._edges))]
+            self._edges[basis] = self._vertices.edges(basis_of(basis))
+        return self._edges[basis]
+
+    @property
+    def _led_edges(self) -> Edges:
+        return self.edges(self.leader)
+
+    def first_contrasts(self, most: int) -> tuple[FloatArray, Contrasts]:
+        """Return the edges of a first basis, and every arm that differs between plans."""
+        edges = self._losses(self._vertices.edges(self._vertices.first)).dense()
+        return edges[edges.any(axis=1)][:most], Contrasts(np.eye(self._form.n_arms)[self._problem.relevant])
+
+    def _losses(self, edges: Edges) -> Contrasts:
+        """Return the losses along the edges; known means enter as constants."""
+        losses, is_known = -edges.gains[edges.is_edge], self._problem.is_known
+        constant = losses @ self._problem.known_means  # 0 for arms whose mean is not known
+        return Contrasts(np.where(is_known, 0.0, losses), constant=constant, rounding=ROUNDING)
+
+    def contrasts_of(self, bet: Bet) -> Contrasts:
+        """Return the losses along the edges of these rows."""
+        return self._losses(self.edges(str(bet.account))).take(bet.rows)
+
+    def choose(self, estimates: Estimates) -> None:
+        """Let the vertex lead that looks best; where several bases stand for it, the clearest of them."""
+        if self.has_leader and self.is_answered:
+            return
+        means, variance, edges = estimates.means, estimates.arm_variance(), None
+        start = self._vertices.first if not self.has_leader else self._led_edges.at
+        if self.has_leader and (estimates.gap(self._losses(self._led_edges)) >= 0).all():
+            edges = self._led_edges
+        if edges is None:
+            edges = self._vertices.best(means, start)
+        edges = self._vertices.clearest(edges, means, np.where(np.isfinite(variance), variance, 0.0))
+        self.leader = basis_text(edges.at)
+
+    def lead(self, decision: Decision, counts: IntArray) -> None:
+        """Take on the basis of this decision, whose account is the most recently used one now."""
+        self.leader = decision.leader
+        if self.leader == self.led:
+            return
+        self.led = self.leader
+        rows = np.arange(len(self._led_edges.leaves))
+        account = self.wealth.account(self.leader, len(rows), 1)
+        self.wealth.count(rows, account)  # other bases may have taken cash since it led
+        self.first_led_at = {
+            basis: first for basis, first in self.first_led_at.items() if basis in self.wealth.accounts
+        }
+        self.first_led_at.setdefault(self.leader, counts)
+
+    @property
+    def _account(self) -> Account | None:
+        return self.wealth.accounts.get(self.leader)
+
+    def evidence(self) -> FloatArray:
+        """Return the largest log wealth so far against each edge of the leader."""
+        account, losses = self._account, self._losses(self._led_edges)
+        evidence = np.zeros(len(losses)) if account is None else account.peak.copy()
+        is_certain = ~losses.rows.any(axis=1) & (losses.constant >= 0)  # no arm of unknown mean moves
+        return np.where(is_certain, CERTAIN, evidence)
+
+    def log_wealth(self) -> FloatArray:
+        """Return the log wealth against each edge of the leader, now."""
+        account, n = self._account, len(self._led_edges.leaves)
+        if account is None:
+            return np.full(n, self.wealth.log_cash)
+        return self.wealth.total(np.arange(n), account)
+
+    def evidence_for(self, leader: Any) -> FloatArray:
+        """Return the evidence against each edge of this basis."""
+        kept, self.leader = self.leader, leader
+        evidence = self.evidence()
+        self.leader = kept
+        return evidence
+
+    def unresolved(self) -> IntArray:
+        """Return the variables whose edges are not ruled out."""
+        return self._led_edges.leaves[self.evidence() < self.wealth.threshold]
+
+    def tested_account(self) -> str | int:
+        """Return the leader's own account."""
+        return str(self.leader)
+
+    def targets(self, estimates: Estimates, rivals: IntArray) -> Targets:
+        """Return the losses along the edges of these variables."""
+        edges = self._led_edges
+        rows = np.searchsorted(edges.leaves, rivals)
+        contrasts, log_wealth = self._losses(edges).take(rows), self.log_wealth()[rows]
+        return Targets(
+            account=self.tested_account(),
+            rows=rows,
+            ahead=rivals,
+            behind=rivals,
+            contrasts=contrasts,
+            gap=estimates.gap(contrasts),
+            gap_variance=estimates.gap_variance(contrasts),
+            log_wealth=log_wealth,
+            evidence_needed=self.evidence_needed(log_wealth),
+        )
+
+    def grow(self, plans: Any, readings: Any, n_probes: int) -> None:
+        """Refuse: all plans of a polytope are there from the start."""
+        raise ParameterError("a Polytope has all its plans; begin a new session for other rows")
+
+    def stake(self, estimates: Estimates, targets: Targets | None) -> None:
+        """Stake on all edges of the leader alike, once each unresolved one is clear of a tie."""
+        account = self._account
+        if targets is None or account is None or estimates.n_measured < account.next_stake:
+            return
+        if (targets.gap >= self.ready * np.sqrt(targets.gap_variance)).all():
+            account.stake(self.wealth.withdraw(self.stake_share))
+            account.next_stake = RESTAKE * estimates.n_measured
+
+    def bets(self, estimates: Estimates, targets: Targets | None) -> list[Bet]:
+        """Bet against every unresolved edge of the leader; none before there is one.
+
+        Estimated gaps of a leader are biased by its selection, all of it before it first led. The centres are
+        lowered in proportion to the older part of the estimate.
+        """
+        if targets is None:
+            return []
+        fresh = estimates.variance_since(self.first_led_at[self.leader], targets.contrasts)
+        old_part = 1.0 - np.minimum(targets.gap_variance / fresh, 1.0)
+        bias = SELECTION_BIAS * math.log(max(len(self._led_edges.leaves), 1))
+        correction = bias * np.sqrt(old_part) + SHRINKAGE
+        centre = targets.gap - correction * np.sqrt(targets.gap_variance)
+        edges = targets.rows, targets.ahead, targets.behind
+        return [Bet(targets.account, *edges, 0.0, centre, targets.gap_variance)]
+
+    def count(self, bets: list[Bet]) -> None:
+        """Update the account of the leader."""
+        for bet in bets:
+            self.wealth.count(bet.rows, self.account(bet.account))
+
+    def answer(self) -> tuple[float, ...]:
+        """Return the leader's plan, once it is proved."""
+        return tuple(self._form.plan(self._led_edges.values).tolist())
+
+    def proof(self) -> Mapping[str, Any] | None:
+        """Return the edges of the answer's basis with the evidence against each, as JSON values."""
+        if not (self.has_leader and self.is_answered):
+            return None
+        edges = self._led_edges
+        evidence = np.zeros(len(edges.full))
+        evidence[edges.is_edge] = self.evidence()
+        return proof_of(self._problem, edges.at, edges.full, evidence)
+
+    def standing(self, estimates: Estimates) -> Standing:
+        """Return the leader, its neighbour along the edge with the least evidence, and the risk."""
+        edges, evidence, threshold = self._led_edges, self.evidence(), self.wealth.threshold
+        k = int(np.argmin(evidence))
+        edge, row = self._losses(edges).take([k]), int(np.flatnonzero(edges.is_edge)[k])
+        step = self._vertices.length(edges, row) * self._form.unit
+        names = variable_names(self._problem)
+        return Standing(
+            self.answer(),
+            tuple(self._vertices.neighbour(edges, row).tolist()),
+            step * float(estimates.gap(edge)[0]),
+            step * math.sqrt(2.0 * float(estimates.gap_variance(edge)[0]) * threshold),
+            min(1.0, math.exp(-float(evidence[k]))),
+            unless=tuple(names[j] for j in edges.leaves[evidence < threshold].tolist()),
+        )
+
+
+def basis_text(at: IntArray) -> str:
+    """Return a basis as a digit for each variable: at its lower bound 0, at its upper one 1, basic 2."""
+    return "".join(map(str, at.tolist()))
+
+
+def basis_of(basis: str) -> IntArray:
+    """Return where each variable is, from the text of a basis."""
+    return np.frombuffer(basis.encode("ascii"), dtype=np.uint8).astype(np.int64) - ord("0")

@@ -1,0 +1,406 @@
+"""A plan of a polytope within epsilon of the best: the average of the leaders of a series of batches.
+
+Before a batch a leader x and a weight h are fixed, the cost of the batch. With the batch's own means m and
+their variances v, the bets of a series against any plan b have brought
+
+    sum_j stake_j exp(g_j L(b) - g_j^2 Q(b) / 2),  L = sum h ((x - b).m + epsilon),  Q = sum h^2 v.(x - b)^2.
+
+If b is a best plan and the average of the leaders, weighted by h, is not within epsilon of it, this is at
+most a supermartingale that starts at the stake (docs/theory.md): Bad(theta) are the series whose average is
+wrong, the rows are the plans, and the selector is a best plan. The answer is the average of a series whose
+wealth, with the cash, has reached 1/delta against every plan of the polytope at one time. A search over boxes
+of plans finds that, and `core/average_proof.py` checks it by arithmetic alone.
+
+Measurements are sub-Gaussian with known scales: the search needs Q, a sum over arms of known numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.average_proof import Inequality, Test, errors_ahead, log_wealth, proof_of, proof_of_test
+from surepick.core.decision import Decision
+from surepick.core.polytope import Polytope
+from surepick.core.run import Standing
+from surepick.errors import ParameterError
+from surepick.inference.contrasts import Contrasts, arm_probes, readings_of
+from surepick.inference.factors import SubGaussian
+from surepick.inference.wealth import Wealth
+from surepick.policies.betting.best_vertex import basis_of, basis_text
+from surepick.policies.betting.question import (
+    BatchResult,
+    Estimates,
+    Pace,
+    Question,
+    Targets,
+)
+from surepick.policies.polytopes.box_cuts import ALIVE, COVERED
+from surepick.policies.polytopes.prover import BELOW, Prover
+from surepick.policies.polytopes.rivals import Rivals
+from surepick.policies.polytopes.series import Series
+
+_ROUNDS, _DRAWS = 4, 6  # of looking for rivals, and plans of draws around the means, before a batch
+_LOCAL = 5  # rivals from which others are looked for
+_LEAST_LEVEL = 0.5  # standard errors that a rival may be behind, at least, to be looked for
+_NEAR = 1.0  # nats below the threshold at which a proof is tried
+_BINDING = 0.01  # of the dual: rivals that bet sizes are chosen for
+_LOWEST, _HIGHEST, _RATIO = 0.25, 2.0, 1.5  # of bet sizes, around those that suit these rivals
+_ROOM = 1e-9  # nats above the threshold that a proof asks for
+
+
+@dataclass(eq=False)
+class LeaderBet:
+    """The leader of a batch, which every series adds to its average."""
+
+    leader: FloatArray  # (n_arms,) in units of the form
+
+
+@dataclass(eq=False)
+class PlanTest:
+    """A final batch: the plan and the least wealth against all plans, fixed before, and what it shows."""
+
+    plan: FloatArray  # (n_arms,) in units of the form
+    log_wealth: float
+    series: int  # whose wealth it is; -1: of the cash alone
+    means: FloatArray | None = None
+    variance: FloatArray | None = None
+    gaussian: bool = False
+    evidence: float = 0.0  # log
+
+
+class WithinPolytope(Question):
+    """Which plan is within epsilon of the best of all? The leader is a basis, by its text."""
+
+    STATE: ClassVar[tuple[str, ...]] = (
+        *Question.STATE,
+        "series",
+        "next_stake",
+        "n_measured",
+        "n_choices",
+        "proved",
+        "tested",
+        "rivals",
+    )
+    KINDS: ClassVar[tuple[type, ...]] = (LeaderBet, PlanTest, Series)
+    is_listed = False
+    pace = Pace(smoothing=8.0, batch_share=0.15, need_share=1.0, renewal=0.15, uses_all=True)
+    first_stake, stake_share, restake = 0.5, 0.4, 1.5  # of the cash; growth of measurements between stakes
+    ready = 1.8  # standard errors that the leader is ahead of all rivals, with epsilon, before a stake
+
+    def __init__(self, problem: Polytope, delta: float, epsilon: float) -> None:
+        self._delta, self.rivals = delta, Rivals(problem)
+        super().__init__(None, Wealth(-math.log(delta)), epsilon)
+        self._readings = readings_of(arm_probes(problem))
+        self._problem, self._form, self._relevant = problem, problem.form, problem.relevant
+        self._scale = problem.sign * self._form.unit * self._form.moves  # of a mean, where amounts are near 1
+        self._prover = Prover(self._form, self.rivals.first, epsilon)
+        self.series: list[Series] = []
+        self.next_stake = 0.0
+        self.n_measured = 0.0  # when the leader was chosen
+        self.n_choices = 0  # of leaders: rivals are drawn by it
+        self.proved: int | None = None  # the series whose average is proved
+        self.tested: PlanTest | None = None
+        self._risk: float | None = None  # as it was last asked for, while nothing has changed
+
+    # what is compared
+
+    @property
+    def n_plans(self) -> int:
+        """How many rivals are known; the bets are against all plans."""
+        return len(self.rivals.plans)
+
+    def first_contrasts(self, most: int) -> tuple[FloatArray, Contrasts]:
+        """Return some vertices less their mean, and every arm that differs between plans."""
+        plans = self.rivals.plans[:most]
+        dense = np.where(self._relevant, (plans - plans.mean(axis=0)) * self._scale, 0.0)
+        return dense[np.abs(dense).max(axis=1) > 0], Contrasts(np.eye(self._form.n_arms)[self._relevant])
+
+    def _turned(self, means: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return means and variances of arms in units of the form, larger is better; 0 where none differ."""
+        means = np.where(self._relevant, means, self._problem.known_means)
+        return self._scale * means, np.asarray(self._scale**2 * np.where(self._relevant, variance, 0.0))
+
+    def choose(self, estimates: Estimates) -> None:
+        """Let the vertex lead that looks best, and look for its rivals; they only guide what is measured."""
+        if self.is_answered or (self.tested is not None and self.tested.means is not None):
+            return
+        self._risk, self.n_measured = None, estimates.n_measured
+        means, variance = self._turned(estimates.means, estimates.arm_variance())
+        self.rivals.choose_lead(means)
+        self.leader = basis_text(self.rivals.at)
+        self.rivals.draw(means, np.sqrt(variance), self.n_choices, _DRAWS)
+        self.n_choices += 1
+        ahead = errors_ahead(self.rivals.lead, means, variance, self.epsilon)
+        for _ in range(_ROUNDS):
+            behind, clear = self._closest(means, variance)
+            level = max(float(clear.min()), _LEAST_LEVEL)
+            if not self.rivals.find(ahead._replace(target=level), behind[:_LOCAL]):
+                break
+        self.rivals.forget(self._closest(means, variance)[0])
+
+    def _closest(self, means: FloatArray, variance: FloatArray) -> tuple[IntArray, FloatArray]:
+        """Return the rivals, the closest first, and by how many standard errors each is behind."""
+        away = self.rivals.lead - self.rivals.plans
+        error = np.sqrt(np.maximum(away**2 @ variance, 1e-300))
+        clear = (away @ means + self.epsilon) / error
+        return np.argsort(clear, kind="stable"), clear
+
+    def unresolved(self) -> IntArray:
+        """Return nothing: bets are against all plans at once."""
+        return np.zeros(0, dtype=np.int64)
+
+    def targets(self, estimates: Estimates, rivals: IntArray) -> Targets:
+        """Return the contrasts of the leader with the known rivals that differ from it."""
+        del rivals
+        away = (self._plan(self.leader) - self.rivals.plans) * self._scale
+        known = np.flatnonzero(np.abs(away[:, self._relevant]).max(axis=1) > 0)
+        constant = away[known] @ self._problem.known_means
+        contrasts = Contrasts(np.where(self._relevant, away[known], 0.0), constant=constant)
+        furthest = self._furthest()
+        wealth = np.full(len(known), self.wealth.log_cash)
+        if furthest is not None:
+            wealth = log_wealth(self._inequality(furthest), self.rivals.plans[known])
+        return Targets(
+            account=self.tested_account(),
+            rows=known,
+            ahead=known,
+            behind=known,
+            contrasts=contrasts,
+            gap=estimates.gap(contrasts),
+            gap_variance=estimates.gap_variance(contrasts),
+            log_wealth=wealth,
+            evidence_needed=self.evidence_needed(wealth),
+            shift=self.epsilon,
+        )
+
+    # bets
+
+    def more(self, aims: Targets | None, counts: IntArray, dual: FloatArray) -> dict[str, Any]:
+        """Return the bet sizes of a series that begins with the next batch; none if there is none."""
+        rates = np.zeros(0)
+        is_whole = bool((counts[self._relevant] > 0).all())  # a batch that is cut too short is no bet
+        if aims is not None and is_whole and self.n_measured >= self.next_stake:
+            gap = aims.gap + self.epsilon
+            if (gap >= self.ready * np.sqrt(aims.gap_variance)).all():
+                binding = dual[aims.behind] > _BINDING
+                variance = self._readings.gap_variance(self._readings.matrix(counts), aims.contrasts)
+                per_cost = variance[binding] * float(counts @ self._readings.costs)
+                rates = self._rates(np.maximum(gap[binding], 0.5 * self.epsilon) / per_cost)
+        return {"rates": rates.tolist()}
+
+    def _rates(self, best: FloatArray) -> FloatArray:
+        """Return bet sizes from below the least of the best ones to above the largest."""
+        low, high = float(best.min()) * _LOWEST, float(best.max()) * _HIGHEST
+        return np.geomspace(low, high, max(2, math.ceil(math.log(high / low) / math.log(_RATIO)) + 1))
+
+    def lead(self, decision: Decision, counts: IntArray) -> None:
+        """Take on the leader of this decision, and the series that begins with its batch."""
+        del counts
+        self.leader, self._new_rates = decision.leader, np.array(decision.more["rates"], dtype=float)
+
+    def stake(self, estimates: Estimates, targets: Targets | None) -> None:
+        """Begin the series that the decision names with some of the cash."""
+        if targets is None or not len(self._new_rates):
+            return
+        amount = self.wealth.withdraw(self.stake_share if self.series else self.first_stake)
+        n = len(self._new_rates)
+        self.series.append(Series.begin(np.full(n, amount - math.log(n)), self._new_rates, self._form.n_arms))
+        self.next_stake = self.restake * estimates.n_measured
+
+    def bets(self, estimates: Estimates, targets: Targets | None) -> list[Any]:
+        """Bet that the leader is within epsilon of every plan."""
+        del estimates
+        return [] if targets is None else [LeaderBet(self._plan(self.leader))]
+
+    def test(self, estimates: Estimates, aims: Targets) -> list[Any]:
+        """Test the average that is closest to a proof, or the leader, with what is proved of it so far."""
+        del estimates, aims
+        k, cash = self._furthest(), self.wealth.log_cash
+        if k is None:
+            return [PlanTest(self._plan(self.leader), cash, -1)]
+        level = self._level(k, cash)
+        return [PlanTest(self.series[k].average, level, k if level > cash else -1)]
+
+    def settle(self, bets: list[Any], result: BatchResult) -> None:
+        """Add the batch to every series, by its own means; then look whether one of them is proved."""
+        self._risk = None
+        uses, (bet,) = result.uses, bets
+        if isinstance(bet, PlanTest):
+            self.tested = bet
+        if not (uses[self._relevant] > 0).all():
+            return  # a batch cut so short, which its counts say beforehand, is no bet
+        information = np.where(self._relevant, result.arm_information, 1.0)
+        means, variance = self._turned(result.arm_means, 1.0 / information)
+        if isinstance(bet, PlanTest):
+            bet.means, bet.variance, bet.gaussian = means, variance, result.gaussian
+            bet.evidence = self._evidence_of(bet)
+            return
+        for series in self.series:
+            series.add(bet.leader, float(uses @ self._readings.costs), means, variance)
+        self.proved = next((k for k in range(len(self.series)) if self._is_proved(k)), None)
+
+    def count(self, bets: list[Any]) -> None:
+        """Nothing is to be done: wealth is a function of the sums of a series."""
+
+    # what is proved
+
+    def _inequality(self, k: int) -> Inequality:
+        """Return what is to be shown of every plan for the average of this series to be the answer."""
+        target = self.wealth.threshold + _ROOM
+        return self.series[k].inequality(self.epsilon, target, self.wealth.log_cash)
+
+    def _furthest(self) -> int | None:
+        """Return the series whose least wealth against a known rival is largest; None before any batch."""
+        if self.proved is not None:
+            return self.proved
+        least = {
+            k: float(log_wealth(self._inequality(k), self.rivals.plans).min())
+            for k, series in enumerate(self.series)
+            if series.weight
+        }
+        return max(least, key=lambda k: least[k]) if least else None
+
+    def _is_proved(self, k: int) -> bool:
+        """Return whether this series rules out every plan; one that it does not becomes a rival."""
+        inequality = self._inequality(k)
+        wealth = log_wealth(inequality, self.rivals.plans)
+        if wealth.min() < self.wealth.threshold - _NEAR:
+            return False
+        if self.rivals.find(inequality, np.argsort(wealth, kind="stable")[: _LOCAL + 1]):
+            return False
+        found = self._prover.prove(inequality)
+        if found.status == ALIVE:
+            self.rivals.add_near(inequality, found.alive)
+        return found.status == COVERED
+
+    def _level(self, k: int, least: float) -> float:
+        """Return the log wealth of a series that a quick search proves against all plans, or the least."""
+        inequality = self._inequality(k)
+        most = float(log_wealth(inequality, self.rivals.plans).min())
+        levels = (most - below for below in BELOW)
+        return self._prover.first_level(levels, least, lambda x: inequality._replace(target=x), quick=True)
+
+    def _test(self, test: PlanTest) -> Inequality:
+        """Return what the final batch says of the tested plan against every other; without a target yet."""
+        assert test.means is not None
+        assert test.variance is not None
+        return errors_ahead(test.plan, test.means, test.variance, self.epsilon, rounded=True)
+
+    def _evidence_of(self, test: PlanTest) -> float:
+        """Return the log evidence of a test against all plans, with the wealth before it.
+
+        What the known rivals allow is tried first, then a little less.
+        """
+        inequality, before, threshold = self._test(test), test.log_wealth, self.wealth.threshold
+        gap = inequality.gain + self.rivals.plans @ inequality.gains
+        variance = (test.plan - self.rivals.plans) ** 2 @ inequality.squares
+        differs = variance > 0
+        log_p = SubGaussian().log_p(gap[differs], variance[differs], gaussian=test.gaussian)
+        most = before - float(log_p.max(initial=-np.inf))
+        levels = [threshold] * (most >= threshold) + [most - below for below in BELOW]
+
+        def asked(level: float) -> Inequality:
+            errors = SubGaussian.errors_for(level - before, gaussian=test.gaussian)
+            return inequality._replace(target=errors)
+
+        return self._prover.first_level(levels, before, asked)
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the average of a series, or the tested plan, is proved to be within epsilon."""
+        return self.proved is not None or self._passed() is not None
+
+    def _passed(self) -> PlanTest | None:
+        """Return the test of the final batch, if it has shown enough."""
+        tested = self.tested
+        return tested if tested is not None and tested.evidence >= self.wealth.threshold else None
+
+    def answer(self) -> tuple[float, ...]:
+        """Return the plan that is proved."""
+        tested = self._passed()
+        return self._amounts(self.series[self.proved].average if self.proved is not None else tested.plan)  # type: ignore[union-attr]
+
+    def _amounts(self, values: FloatArray) -> tuple[float, ...]:
+        form = self._form
+        inside = np.clip(values, form.lower[: form.n_arms], form.upper[: form.n_arms])
+        return tuple(form.plan(inside).tolist())
+
+    def _plan(self, basis: str) -> FloatArray:
+        return self.rivals.plan_at(basis_of(basis))
+
+    def proof(self) -> Mapping[str, Any] | None:
+        """Return boxes that together hold all plans, each ruled out, as JSON values."""
+        tested, unit = self._passed(), self._form.unit
+        if self.proved is not None:
+            inequality = self._inequality(self.proved)
+            found = self._prover.prove(inequality, keep=True)
+            return proof_of(self._problem, self.series[self.proved].average * unit, inequality, found.nodes)
+        if tested is None:
+            return None
+        before, boxes = None, []
+        if tested.series >= 0:
+            before = self._inequality(tested.series)._replace(target=tested.log_wealth)
+            boxes = self._prover.prove(before, keep=True, quick=True).nodes
+        errors = SubGaussian.errors_for(self.wealth.threshold - tested.log_wealth, gaussian=tested.gaussian)
+        inequality = self._test(tested)._replace(target=errors)
+        test = Test(inequality, self._prover.prove(inequality, keep=True).nodes, tested.gaussian)
+        return proof_of_test(self._problem, tested.plan * unit, (tested.log_wealth, before, boxes), test)
+
+    def standing(self, estimates: Estimates) -> Standing:
+        """Return the average closest to a proof, its rival with the least evidence, and the risk."""
+        k, tested, plans = self._furthest(), self.tested, self.rivals.plans
+        means, variance = self._turned(estimates.means, estimates.arm_variance())
+        if tested is not None or k is None:
+            plan = self._plan(self.leader) if tested is None else tested.plan
+            differs = (plan - plans) ** 2 @ variance > 0
+            rival = plans[int(np.argmin(np.where(differs, (plan - plans) @ means, np.inf)))]
+        else:
+            plan = self.series[k].average
+            rival = plans[int(np.argmin(log_wealth(self._inequality(k), plans)))]
+        away = plan - rival
+        radius = math.sqrt(2.0 * float(away**2 @ variance) * self.wealth.threshold)
+        if self._risk is None:
+            evidence = self.least_evidence()
+            self._risk = self._delta if evidence >= self.wealth.threshold else min(1.0, math.exp(-evidence))
+        return Standing(self._amounts(plan), self._amounts(rival), float(away @ means), radius, self._risk)
+
+    def least_evidence(self) -> float:
+        """Return the log evidence that is proved against all plans at once, at most the threshold."""
+        k, threshold = self._furthest(), self.wealth.threshold
+        if self.tested is not None:
+            return min(self.tested.evidence, threshold)
+        if k is None:
+            return 0.0
+        return threshold if self.proved == k else min(self._level(k, 0.0), threshold)
+
+    def numbers(self) -> tuple[float, float]:
+        """Return the mean log wealth of all series against the leader, and the least against known rivals."""
+        if not self.has_leader:
+            return 0.0, 0.0
+        plans = np.vstack([self._plan(self.leader), self.rivals.plans])
+        wealth = [log_wealth(self._inequality(k), plans) for k, s in enumerate(self.series) if s.weight]
+        if not wealth:
+            return self.wealth.log_cash, 0.0
+        return math.fsum(float(each[0]) for each in wealth) / len(wealth), float(wealth[-1].min())
+
+    def evidence(self) -> FloatArray:
+        """Return the evidence that is proved against all plans at once."""
+        return np.array([self.least_evidence()])
+
+    def log_wealth(self) -> FloatArray:
+        """Return the cash: the wealth of a series is a function of the plan."""
+        return np.array([self.wealth.log_cash])
+
+    def tested_account(self) -> str | int:
+        """Return a name: there are no accounts but the series."""
+        return "series"
+
+    def grow(self, plans: Any, readings: Any, n_probes: int) -> None:
+        """Refuse: all plans of a polytope are there from the start."""
+        raise ParameterError("a Polytope has all its plans; begin a new session for other rows")
