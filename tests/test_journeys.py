@@ -203,13 +203,12 @@ def installed(place: Path) -> Path:
     return python
 
 
-KINDS = (
-    *("table", "knapsack", "transport", "paths", "trees", "matchings", "subsets", "production", "portfolio"),
-)
+# One of each way to hold plans: a list, a search, amounts, an oracle, a program. test_check.py has all kinds.
+KINDS = ("table", "knapsack", "transport", "trees", "production")
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_analyst_gets_the_best_plan_of_every_kind_of_problem_and_can_prove_it(
+def test_the_analyst_gets_the_best_plan_and_can_prove_it(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -55,12 +55,9 @@ def test_the_control_a_policy_with_compiled_rounds_is_seen_to_load_them(tmp_path
     ("words", "says"),
     [
         (["--help"], "the fewest measurements"),
-        (["status"], "tunnel"),
         (["status", "--json"], '"risk"'),
-        (["list"], "running"),
         (["log"], "measured"),
         (["ask"], "\t"),
-        (["export"], "ring road"),
         (["sheet"], "measuring-sheet"),
         (["tell", "ferry", "41", "--unasked", "--key", "note 1"], "kept"),
     ],

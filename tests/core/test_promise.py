@@ -31,11 +31,11 @@ def command(*words: str) -> str:
     return " ".join(result.stdout.split())
 
 
-@pytest.fixture(params=["unknown", "bounded"])
-def finished(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Session]:
+@pytest.fixture
+def finished(tmp_path: Path) -> tuple[str, Session]:
     """A finished session whose promise is not the policy's own sentence, and that promise."""
-    noise = {"noise_scale": None} if request.param == "unknown" else {"noise_scale": None, "bounds": (-3, 3)}
-    session = Session.create(f"sqlite:///{tmp_path}/s.db", tools.problem(**noise), sp.BetGapE(), name="trips")
+    problem = tools.problem(noise_scale=None, bounds=(-3, 3))
+    session = Session.create(f"sqlite:///{tmp_path}/s.db", problem, sp.BetGapE(), name="trips")
     tools.run_to_end(session, tools.Tapes(scale=0.1))
     text = Promise.of(session.policy, session.given_problem).text
     assert text != session.policy.guarantee

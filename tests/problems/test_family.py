@@ -72,37 +72,6 @@ def test_spanning_trees_beyond_counting_are_decided_under_a_budget():
     assert outcome.plan == tuple(family.best(weights))
 
 
-def test_a_problem_topped_up_is_the_one_of_all_draws_at_once():
-    once = problems.knapsack([7, 9, 11], [7, 9, 11], 60, n_draws=80, seed=5, noise_scale=1)
-    twice = problems.knapsack([7, 9, 11], [7, 9, 11], 60, n_draws=30, seed=5, noise_scale=1).search_further(
-        50
-    )
-    assert (once.plans == twice.plans).all()
-    assert once.plan_names == twice.plan_names
-    assert (once.candidates.counts == twice.candidates.counts).all()
-    assert once.candidates.draws_since_new == twice.candidates.draws_since_new
-
-
-@settings(deadline=None, max_examples=30)
-@given(st.integers(1, 30), st.integers(1, 30), st.integers(0, 99))
-def test_candidates_of_any_solver_can_be_topped_up(first, more, seed):
-    def oracle(weights):
-        return np.eye(3)[np.argmax(weights)]
-
-    box = [0, 0, 0], [1, 1, 1]
-    start = problems.plans_from_oracle(oracle, *box, n_draws=first, seed=seed)
-    topped = problems.plans_from_oracle(oracle, *box, n_draws=more, seed=seed, known=start)
-    once = problems.plans_from_oracle(oracle, *box, n_draws=first + more, seed=seed)
-    assert topped.plans.tolist() == once.plans.tolist()
-    assert topped.counts.tolist() == once.counts.tolist()
-    assert (topped.n_draws, topped.draws_since_new) == (once.n_draws, once.draws_since_new)
-
-
-def test_only_candidates_from_draws_can_be_topped_up():
-    with pytest.raises(ProblemError):
-        problems.trees([("A", "B"), ("B", "C"), ("A", "C")], noise_scale=1).search_further(10)
-
-
 def test_the_bound_on_missing_plans_holds_for_most_seeds():
     def oracle(weights):
         return np.eye(40)[int(40 * weights[0] ** 2)]

@@ -319,7 +319,7 @@ def remaining_at(session: Session, tapes: Tapes, *, after: int) -> tuple[views.F
 @pytest.mark.parametrize("policy", [sp.BetGapE(delta=0.01), sp.CombGapE(delta=0.01)], ids=repr)
 def test_forecasts_hold_in_most_sessions(policy: Policy) -> None:
     inside, ratios = 0, []
-    for seed in range(12):
+    for seed in range(7):
         scale = 0.6
         session = new(policy, problem=problem(noise_scale=scale))
         forecast, left = remaining_at(session, Tapes(seed, scale=scale), after=24)

@@ -67,13 +67,10 @@ def test_a_token_of_another_arm_than_the_one_that_was_measured_is_refused(
     assert writing.client.post("/sessions/mismatch/tell", data={**form, "token": right}).status_code == 303
 
 
-@pytest.mark.parametrize("policy", [sp.BetGapE(), sp.CombGapE(), sp.TSExplore()], ids=lambda p: p.name)
-def test_large_finite_values_leave_the_dashboard_up_and_nothing_logged(
-    writing: Running, store: str, policy: sp.Policy
-) -> None:
+def test_large_finite_values_leave_the_dashboard_up_and_nothing_logged(writing: Running, store: str) -> None:
     """Two of them, 1e308 and -1e308, once took the server down; 1e155 broke the session for good."""
-    name = f"large {policy.name}"
-    session = Session.create(store, sp.Problem([[1, 0], [0, 1]], noise_scale=1), policy, name=name)
+    name = "large"
+    session = Session.create(store, sp.Problem([[1, 0], [0, 1]], noise_scale=1), sp.BetGapE(), name=name)
     (request,) = session.ask()
     before = session.fingerprint
     for value in (1e308, -1e308, 1e155, -1e155, 1.0000001e10):
@@ -119,7 +116,7 @@ def test_taking_the_next_one_leases_it(writing: Running, store: str) -> None:
 
 
 def test_a_session_can_be_driven_to_its_end_over_json(writing: Running, store: str) -> None:
-    policy = sp.CombGapE(delta=0.4)
+    policy = sp.BetGapE(delta=0.4)
     Session.create(store, tools.problem(), policy, name="over json")
     here, tapes = "/api/sessions/over json", tools.Tapes()
     while True:

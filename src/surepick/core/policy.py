@@ -140,20 +140,6 @@ class Onlooker:
         return Standing()
 
 
-@runtime_checkable
-class ProbingPolicy(Policy, Protocol):
-    """A policy that also works where what is measured are probes; `takes_probes` says so."""
-
-    takes_probes: ClassVar[bool]
-
-
-@runtime_checkable
-class PlayingPolicy(Policy, Protocol):
-    """A policy that can ask for plays of plans that no list has; `takes_plays` says so."""
-
-    takes_plays: ClassVar[bool]
-
-
 def start(policy: Policy, problem: AnyProblem, past: Past | None = None) -> Run:
     """A fresh run, or a clear error when the policy needs the list of plans and there is none.
 

@@ -118,33 +118,25 @@ class Box:
         oracle: Oracle,
         n_entries: int,
         n_draws: int,
-        known: Candidates | None,
         progress: Progress | None,
         tolerance: float = SAME_PLAN,
     ) -> Candidates:
-        """The distinct answers of the oracle, of `n_entries` numbers, to draws; `known` were found before.
+        """Return the distinct answers of the oracle, of `n_entries` numbers, to draws.
 
         >>> box = Box(np.ones(1), np.full(1, 3.0), seed=0)
-        >>> box.best_plans(lambda weights: [1, weights[0] < 2, 0], 3, 9, None, None).n_plans
+        >>> box.best_plans(lambda weights: [1, weights[0] < 2, 0], 3, 9, None).n_plans
         2
         """
-        instead = "begin with fewer; search_further adds draws to those that were made"
-        n_draws, n_arms = as_count("n_draws", n_draws, most=MOST_DRAWS, instead=instead), self.lower.size
-        rng, found, done = (
-            seeded(self.seed),
-            _DistinctPlans(tolerance, known),
-            0 if known is None else known.n_draws,
-        )
-        rng.bit_generator.advance(done * n_arms)  # type: ignore[attr-defined]  # one step a number
-        newest = -1 if known is None else done - 1 - known.draws_since_new
-        for draw in range(done, done + n_draws):
-            weights = self.lower + (self.upper - self.lower) * rng.random(n_arms)
+        n_draws = as_count("n_draws", n_draws, most=MOST_DRAWS, instead="make fewer")
+        rng, found, newest = seeded(self.seed), _DistinctPlans(tolerance), -1
+        for draw in range(n_draws):
+            weights = self.lower + (self.upper - self.lower) * rng.random(self.lower.size)
             if found.add(_as_plan(oracle(weights), n_entries, draw)):
                 newest = draw
             if progress is not None:
-                progress(draw + 1 - done, n_draws)
+                progress(draw + 1, n_draws)
         plans, counts = read_only(np.array(found.plans)), read_only(np.array(found.counts, dtype=np.int64))
-        return Candidates(plans, counts, done + n_draws, done + n_draws - 1 - newest)
+        return Candidates(plans, counts, n_draws, n_draws - 1 - newest)
 
 
 def plans_from_oracle(
@@ -155,7 +147,6 @@ def plans_from_oracle(
     n_draws: int,
     seed: int = 0,
     tolerance: float = SAME_PLAN,
-    known: Candidates | None = None,
     progress: Progress | None = None,
 ) -> Candidates:
     """The distinct plans that are best somewhere in the box between `lower` and `upper`.
@@ -167,15 +158,12 @@ def plans_from_oracle(
     - `n_draws`: how many times
     - `seed`: the seed of the draws; 0
     - `tolerance`: plans differ when an entry does by more than this share of the largest entry; 1e-9
-    - `known`: what a run with the same box and seed has found, to be topped up by `n_draws` more; None
     - `progress`: a function of (done, total) that is called after each draw; None
 
     >>> cheapest = lambda hours: [1, 0] if hours[0] < hours[1] else [0, 1]
     >>> found = plans_from_oracle(cheapest, [1, 2], [4, 3], n_draws=50)
     >>> sorted(found.plans.tolist()), found.n_draws
     ([[0.0, 1.0], [1.0, 0.0]], 50)
-    >>> plans_from_oracle(cheapest, [1, 2], [4, 3], n_draws=30, known=found).n_draws
-    80
     """
     low, high = as_numbers("lower", lower), as_numbers("upper", upper)
     if low.shape != high.shape:
@@ -188,7 +176,7 @@ def plans_from_oracle(
         raise ProblemError(
             f"lower must not exceed upper, got {low[s]} and {high[s]} for arm {s}", field="lower"
         )
-    return Box(low, high, seed).best_plans(oracle, low.size, n_draws, known, progress, tolerance)
+    return Box(low, high, seed).best_plans(oracle, low.size, n_draws, progress, tolerance)
 
 
 class _DistinctPlans:
@@ -198,7 +186,7 @@ class _DistinctPlans:
     narrow window of the sorted projections are compared entry by entry.
     """
 
-    def __init__(self, tolerance: float, known: Candidates | None = None) -> None:
+    def __init__(self, tolerance: float) -> None:
         if not 0 <= tolerance < 0.5:
             raise ProblemError(
                 f"tolerance is a small share of a plan's largest entry, got {tolerance!r}", field="tolerance"
@@ -207,10 +195,6 @@ class _DistinctPlans:
         self.counts: list[int] = []
         self._tolerance = tolerance
         self._by_projection: list[tuple[float, int]] = []
-        if known is not None:
-            for plan, count in zip(known.plans, known.counts.tolist(), strict=True):
-                self.add(plan)
-                self.counts[-1] = count
 
     def add(self, plan: FloatArray) -> bool:
         """Count this plan; True when it was new."""

@@ -162,13 +162,13 @@ class Family:
         """
         options = {"noise_scale": noise_scale, "costs": costs, "bounds": bounds}
         if every or guess is None:
-            return FoundProblem(self, all_plans(self, progress), None, options)
+            return FoundProblem(self, all_plans(self, progress), options)
         centre = self.as_guess(guess)
         if n_best is not None:
-            return FoundProblem(self, best_plans(self, centre, n_best, progress), None, options)
+            return FoundProblem(self, best_plans(self, centre, n_best, progress), options)
         width = half_widths(aligned("spread", spread, self.arm_names), centre.shape)
         box = Box(read_only(centre - width), read_only(centre + width), seed)
-        return FoundProblem(self, drawn(self, box, n_draws, None, progress), box, options)
+        return FoundProblem(self, drawn(self, box, n_draws, progress), options)
 
     def all_plans(
         self, *, noise_scale: PerArm | None = None, costs: PerArm | None = None, bounds: Bounds | None = None

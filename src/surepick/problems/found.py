@@ -23,25 +23,19 @@ class OneCandidateError(ProblemError):
 
 
 class FoundProblem(Problem):
-    """A problem whose plans were searched for: knows how sure it is that none is missing, and can look on.
+    """A problem whose plans were searched for: knows how sure it is that none is missing.
 
     >>> from surepick.problems import knapsack
     >>> problem = knapsack([4, 5], guess=[4.0, 5.0], capacity=10, spread=1.0, n_draws=100)
     >>> print(problem.candidates.explanation)
     2 plans from 100 draws, the last 94 without a new one; if the truth is like one more draw, its best plan
     is missing with a chance of about 0 (at most 0.46, at 95%)
-    >>> problem.search_further(9900).candidates.chance_of_new_at_most() < 0.05
-    True
     """
 
     candidates: Candidates  # in numbers per piece
     family: Family
-    box: Box | None  # what the candidates were drawn from
-    _options: Mapping[str, Any]  # noise scale, costs and bounds as they were given
 
-    def __init__(
-        self, family: Family, candidates: Candidates, box: Box | None, options: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, family: Family, candidates: Candidates, options: Mapping[str, Any]) -> None:
         if candidates.n_plans < 2:
             raise OneCandidateError(_one_candidate(family, candidates))
         super().__init__(
@@ -52,8 +46,7 @@ class FoundProblem(Problem):
             layout=family.layout,
             **options,
         )
-        about = About(listing=candidates.listing)
-        values = {"family": family, "candidates": candidates, "box": box, "_options": options, "about": about}
+        values = {"family": family, "candidates": candidates, "about": About(listing=candidates.listing)}
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -62,25 +55,6 @@ class FoundProblem(Problem):
         """How the plans were found, and how likely one is missing."""
         return self.candidates.explanation
 
-    def search_further(self, n_draws: int, *, progress: Progress | None = None) -> FoundProblem:
-        """The problem after more draws, the same as if all had been made at once."""
-        if self.box is None:
-            raise ProblemError(
-                f"these candidates did not come from draws ({self.candidates.explanation}); there is nothing "
-                "to top up"
-            )
-        found = drawn(self.family, self.box, n_draws, self.candidates, progress)
-        larger = FoundProblem(self.family, found, self.box, self._options)
-        if self.bounds is not None:
-            larger = larger.with_bounds(self.bounds)
-        if self.mean_bounds is not None:
-            larger = larger._with(mean_bounds=self.mean_bounds)._with_relevant()
-        larger = larger.with_about(
-            title=self.about.title, unit=self.about.unit, plausible=self.about.plausible
-        )
-        # places may have been given to it since
-        return larger if self.layout is None else larger.with_layout(self.layout)
-
     def __reduce__(self) -> tuple[type[Problem], tuple[()], dict[str, object]]:
         # families hold functions, which cannot be pickled; other processes get the problem itself
         kept = {*Problem.__dataclass_fields__, *Measurable.__annotations__}
@@ -88,14 +62,10 @@ class FoundProblem(Problem):
         return _blank, (), state  # type: ignore[return-value]
 
 
-def drawn(
-    family: Family, box: Box, n_draws: int, known: Candidates | None, progress: Progress | None
-) -> Candidates:
-    """The best plans of draws from the box, in numbers per piece; `known` are those found before."""
+def drawn(family: Family, box: Box, n_draws: int, progress: Progress | None) -> Candidates:
+    """Return the best plans of draws from the box, in numbers per piece."""
     n_entries = len(family.piece_names)
-    return box.best_plans(
-        lambda means: family.solve(family.weights(means)), n_entries, n_draws, known, progress
-    )
+    return box.best_plans(lambda means: family.solve(family.weights(means)), n_entries, n_draws, progress)
 
 
 def _plan_names(family: Family, plans: FloatArray) -> list[str]:

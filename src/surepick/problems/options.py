@@ -123,7 +123,7 @@ def family_problem(
     measured = {name: options[name] for name in ("noise_scale", "costs", "bounds") if name in options}
     if list_plans is None and not asked:
         if few := _few(family):
-            return FoundProblem(family, few, None, measured)
+            return FoundProblem(family, few, measured)
         list_plans = family.is_slow or family.coefficients is not None
     if list_plans or asked:
         return family.problem(guess, **options)

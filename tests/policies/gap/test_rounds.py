@@ -75,8 +75,7 @@ class FromScratch:
 RADII = ["published", "normal-mixture", "normal-mixture-joint", "kaufmann-koolen"]
 
 
-@pytest.mark.parametrize("storage", ["dense", "sparse"])
-@pytest.mark.parametrize("arm_rule", ["gap", "naive"])
+@pytest.mark.parametrize(("arm_rule", "storage"), [("gap", "dense"), ("naive", "sparse")])
 @pytest.mark.parametrize("radius", RADII)
 @given(seed=st.integers(0, 10**6), integer=st.booleans(), epsilon=st.sampled_from([0.0, 0.3]))
 @settings(max_examples=4, deadline=None)

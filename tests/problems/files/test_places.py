@@ -110,13 +110,6 @@ def test_a_map_is_drawn_as_it_lies_in_the_report_and_the_dashboard(load: Load) -
     assert "Genève" in report(session)
 
 
-def test_a_search_that_goes_on_keeps_the_places(load: Load) -> None:
-    problem = load(TRANSPORT + 'places = "sites.csv"\n')
-    assert isinstance(problem, problems.FoundProblem)
-    assert problem.search_further(50).layout == problem.layout
-    assert problem.with_bounds((0, 5)).layout == problem.layout
-
-
 @pytest.mark.parametrize(
     ("lines", "reason"),
     [
