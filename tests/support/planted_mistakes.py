@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from simulated_store import SimulatedStore
+from simulated_store import Database
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.sessions import codec, leasing, telling
 from surepick.sessions.arriving import ADDED, additions
@@ -113,7 +113,7 @@ def void_without_starting_over(patch: pytest.MonkeyPatch) -> None:
         if "event" in body:
             right(self, body)
         else:
-            self.tapes.void(Token(body["arm"], body["index"]))
+            self.tapes.void(Token.of(body))
 
     patch.setattr(Ledger, "_voided", voided)
 
@@ -133,18 +133,17 @@ def read_a_snapshot_of_another_log(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(MemoryStore, "save_snapshot", save)
 
 
-def keep_what_was_written_when_the_transaction_failed(patch: pytest.MonkeyPatch) -> None:
-    """A failed commit leaves its events in the state that the next one builds on."""
-    commit = SimulatedStore._commit
+def acknowledge_what_is_not_on_disk(patch: pytest.MonkeyPatch) -> None:
+    """A commit returns before its events are on disk, as after a failed fsync: a power cut loses them."""
+    commit = Database.commit
 
-    def hasty(self: SimulatedStore, changes: Iterable[Callable[..., Any]], durable: bool) -> list[Any]:
-        state = self._database.now  # not a copy
-        for change in changes:
-            change(self._meant(state))
-            self._strike("was half written")
-        return commit(self, [], durable)
+    def hasty(self: Database, state: MemoryStore, *, durable: bool) -> None:
+        before = self.now
+        commit(self, state, durable=False)
+        if durable:
+            self.on_disk = before
 
-    patch.setattr(SimulatedStore, "_commit", hasty)
+    patch.setattr(Database, "commit", hasty)
 
 
 def claim_without_looking_first(patch: pytest.MonkeyPatch) -> None:
@@ -209,7 +208,7 @@ MISTAKES = [
     hand_out_what_somebody_holds,
     void_without_starting_over,
     read_a_snapshot_of_another_log,
-    keep_what_was_written_when_the_transaction_failed,
+    acknowledge_what_is_not_on_disk,
     claim_without_looking_first,
     leave_leases_on_recorded_requests,
     record_a_late_use_with_what_counts_already,
