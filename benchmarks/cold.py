@@ -2,7 +2,7 @@
 
 python benchmarks/cold.py                      # the tables, about six minutes
 python benchmarks/cold.py --only commands      # the small commands alone
-python benchmarks/cold.py --only policies --policies BetGapE OBet
+python benchmarks/cold.py --only policies --policies BetGapE CombGapE
 python benchmarks/cold.py --only kinds         # the problem of each `surepick init`, and `advise`
 
 CPU seconds of a process and its children, so that a busy machine changes little; the least of `--repeats`
@@ -24,19 +24,19 @@ ALONE = {**os.environ, "OMP_NUM_THREADS": "1"}
 ALONE.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode
 LISTED = [
     *("BetGapE", "CombGapE", "CLUCB", "LinGapE", "Uniform", "RAGE", "Peace", "GenTSExplore", "TSExplore"),
-    *("OBet", "Pick", "Challenge:incumbent=0"),
+    *("Pick", "Challenge:incumbent=0"),
 ]
 KINDS = {  # of `surepick init`, with options
     "table": (),
     "table, within epsilon": ("--epsilon", "2"),
     "drives": (),
-    "trees": ("--policy", "OBet"),
+    "trees": (),
     "knapsack": (),
     "transport": (),
     "transport, within epsilon": ("--epsilon", "0.3"),
     "portfolio": (),
 }
-HAND = {"table": (), "trees": ("--policy", "OBet"), "transport": (), "drives": ()}
+HAND = {"table": (), "trees": (), "transport": (), "drives": ()}
 
 
 def cpu_seconds(words, folder, **environment):

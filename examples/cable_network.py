@@ -5,7 +5,7 @@
 The cities and their coordinates are those of the paper (`src/surepick/problems/data/cities.csv`: public
 facts). A link may join each city to its seven nearest; its length in the ground is what surveys measure, with
 noise. The least spanning tree connects all cities. There are more than 10^9 spanning trees: they are not
-listed, OBet rules them out together. As the true lengths we take a quarter more than the straight line.
+listed, BetGapE rules them out together. As the true lengths we take a quarter more than the straight line.
 
 The noise scale is an assumption here. Were it stated at half its true size, the run would end after about a
 quarter of the surveys, with a chance of error that nobody could name; stated at twice its size, it costs four
@@ -59,7 +59,7 @@ def main(arguments=None):
     print(f"{len(pairs)} possible links, {family.n_plans:.3g} spanning trees.")
     problem = family.oracle_problem(noise_scale=options.noise)
     surveys = sp.Gaussian(lengths, options.noise)
-    outcome = sp.simulate(problem, sp.OBet(), surveys, seed=options.seed, budget=options.budget)
+    outcome = sp.simulate(problem, sp.BetGapE(), surveys, seed=options.seed, budget=options.budget)
     print(f"{outcome.status}: {outcome.n_measurements:,} surveys in {outcome.seconds:.1f} s.")
     if outcome.plan is not None:
         best = family.best(lengths)

@@ -1,7 +1,7 @@
 """A team of 20 out of 40: too many to list
 
 There are 1.4e11 teams. None is listed: the policy asks a solver for the best team under given weights, which
-for teams is a sort, and for other problems any exact solver of yours. OBet's promise is proved without a
+for teams is a sort, and for other problems any exact solver of yours. BetGapE's guarantee is proved without a
 union over teams.
 """
 
@@ -16,7 +16,7 @@ SCALE = 1.0
 def main():
     problem = sp.problems.top_k([f"player {s}" for s in range(40)], 20, noise_scale=SCALE)
     means = np.random.default_rng(0).permutation(np.linspace(0, 10, 40))
-    outcome = sp.simulate(problem, sp.OBet(delta=0.05), sp.Gaussian(means, SCALE), seed=0, budget=50_000)
+    outcome = sp.simulate(problem, sp.BetGapE(delta=0.05), sp.Gaussian(means, SCALE), seed=0, budget=50_000)
     team = np.array(outcome.plan) > 0
     print(f"{problem.n_plans:.2g} teams; {outcome.status} after {outcome.n_measurements} trials")
     print(f"the right team: {set(np.flatnonzero(team)) == set(np.argsort(means)[20:])}")

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from surepick.policies import CombGapE as CombGapE
     from surepick.policies import GenTSExplore as GenTSExplore
     from surepick.policies import LinGapE as LinGapE
-    from surepick.policies import OBet as OBet
     from surepick.policies import Peace as Peace
     from surepick.policies import Pick as Pick
     from surepick.policies import TSExplore as TSExplore
@@ -68,8 +67,7 @@ _OFFERED = {
     "planning.forecast": "Forecast forecast",
     "planning.limit": "limit",
     "planning.limit_value": "Limit",
-    "policies": "BetGapE CLUCB Challenge CombGapE GenTSExplore LinGapE OBet Peace Pick RAGE "
-    "TSExplore Uniform",
+    "policies": "BetGapE CLUCB Challenge CombGapE GenTSExplore LinGapE Peace Pick RAGE TSExplore Uniform",
     "sessions.session": "Session",
     "simulation.environments": "Bernoulli Gaussian Replay UniformNoise",
     "simulation.outcome": "Outcome Status",

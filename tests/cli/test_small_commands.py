@@ -94,8 +94,8 @@ noise_scale = 1.0
 
 @pytest.mark.parametrize(
     ("text", "options"),
-    [(SUBSETS, ["--policy", "OBet"]), (MIX, ["--epsilon", "0.2"])],
-    ids=["OBet", "polytope"],
+    [(SUBSETS, ["--policy", "BetGapE"]), (MIX, ["--epsilon", "0.2"])],
+    ids=["oracle", "polytope"],
 )
 def test_sessions_of_plans_that_are_not_listed_need_none_either(
     tmp_path: Path, text: str, options: list[str]

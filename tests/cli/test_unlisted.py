@@ -121,7 +121,7 @@ def test_a_file_without_a_list_decides_between_all_plans(folder, kind):
     assert isinstance(loaded.problem, OracleProblem)
     assert loaded.guess is not None
     found = answer("simulate", file)
-    assert (found["plan"], found["policy"]) == (ANSWERS[kind], "OBet")
+    assert (found["plan"], found["policy"]) == (ANSWERS[kind], "BetGapE")
     assert found["times_the_limit"] > 0
 
 
@@ -171,15 +171,15 @@ def test_limit_and_compare_know_the_plan(folder):
     assert found["best_plan"] == expected["best_plan"] == ANSWERS["trees"]
     assert found["characteristic_time"] == pytest.approx(expected["characteristic_time"], rel=2e-3)
     (row,) = answer("compare", file, "--runs", 5)["policies"]
-    assert (row["policy"], row["errors"], row["cut_off"]) == ("OBet", 0, 0)
-    both = answer("compare", file, "--runs", 1, "--policies", "OBet,GenTSExplore", "--budget", 50)
-    assert [row["policy"] for row in both["policies"]] == ["OBet", "GenTSExplore"]
+    assert (row["policy"], row["errors"], row["cut_off"]) == ("BetGapE", 0, 0)
+    both = answer("compare", file, "--runs", 1, "--policies", "BetGapE,GenTSExplore", "--budget", 50)
+    assert [row["policy"] for row in both["policies"]] == ["BetGapE", "GenTSExplore"]
 
 
 def test_a_wrong_answer_would_be_counted(folder):
     loaded = problems.load(write(folder))
     truth = sp.Gaussian(loaded.means, 0.5)
-    outcome = sp.simulate(loaded.problem, sp.OBet(), truth)
+    outcome = sp.simulate(loaded.problem, sp.BetGapE(), truth)
     assert not is_error(loaded.problem, truth, outcome)
     worse = replace(outcome, plan=(0.0, 1.0, 1.0, 1.0, 0.0, 0.0))
     assert is_error(loaded.problem, truth, worse)
@@ -213,7 +213,7 @@ def least_tree(weights):
 @pytest.fixture
 def of_python(folder):
     problem = OracleProblem(least_tree, 3, 0.3, arm_names=["AB", "BC", "AC"], n_plans=3, minimize=True)
-    session = sp.Session.create("sqlite:///surepick.db", problem, sp.OBet(), name="mine")
+    session = sp.Session.create("sqlite:///surepick.db", problem, sp.BetGapE(), name="mine")
     for request in session.ask(3):
         session.tell(request, float(request.arm))
     session.store.close()

@@ -174,7 +174,7 @@ def test_an_imported_session_may_get_another_name() -> None:
 def test_a_log_of_a_function_needs_it() -> None:
     from session_tools import best_plan, oracle_problem
 
-    session = Session.create("memory://", oracle_problem(), sp.OBet(delta=0.1), name="mine")
+    session = Session.create("memory://", oracle_problem(), sp.BetGapE(delta=0.1), name="mine")
     log, other = log_of(session.store, "mine"), MemoryStore()
     with pytest.raises(sp.SurepickError):
         put_log(other, log)

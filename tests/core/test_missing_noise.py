@@ -86,7 +86,7 @@ def test_check_says_which_noise_was_stated(tmp_path, name, text, unstated):
     ("policy", "door"),
     [
         *(("CombGapE", "Problem"), ("RAGE", "Problem"), ("LUCB", "best_arm")),
-        *(("BetGapE:epsilon=0.1", "Polytope"), ("OBet", "OracleProblem")),
+        *(("BetGapE:epsilon=0.1", "Polytope"), ("BetGapE", "OracleProblem")),
     ],
 )
 def test_a_policy_that_cannot_do_without_the_noise_scale_names_the_field(policy, door):

@@ -141,7 +141,7 @@ def test_arms_that_are_the_same_in_all_plans_do_not_matter():
 
 def test_policies_that_cannot_take_a_polytope_name_the_one_that_can():
     problem = sp.Polytope(A_ub=[[1, 1]], b_ub=[1], noise_scale=1)
-    for policy in (sp.CombGapE(), sp.OBet()):
+    for policy in (sp.CombGapE(), sp.RAGE()):
         with pytest.raises(sp.SurepickError):
             sp.simulate(problem, policy, sp.Gaussian([1.0, 0.5]))
 
@@ -151,5 +151,5 @@ def test_amounts_behind_an_oracle_are_refused_with_the_way_out():
         lambda w: np.array([0.3, 0.7]) if w[0] > w[1] else np.array([0.7, 0.3]), 2, noise_scale=1
     )
     with pytest.raises(sp.SurepickError) as caught:
-        sp.simulate(problem, sp.OBet(), sp.Gaussian([1.0, 0.5]))
+        sp.simulate(problem, sp.BetGapE(), sp.Gaussian([1.0, 0.5]))
     assert caught.value.field == "best"

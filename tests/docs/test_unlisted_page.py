@@ -33,7 +33,7 @@ def test_the_file_is_decided(tmp_path):
     (text,) = blocks("toml")
     (tmp_path / "cables.toml").write_text(text)
     loaded = problems.load(tmp_path / "cables.toml")
-    outcome = sp.simulate(loaded.problem, sp.OBet(), sp.Gaussian(loaded.means, 0.5), seed=1)
+    outcome = sp.simulate(loaded.problem, sp.BetGapE(), sp.Gaussian(loaded.means, 0.5), seed=1)
     assert outcome.plan_name == "A - B + A - C + C - D"
 
 

@@ -210,7 +210,7 @@ def test_methods_enter_the_families_whose_plans_they_take() -> None:
         "soare"
     )
     assert not {"CombGapE", "RAGE", "KN", "GenLUCB"} & entering("soare")
-    assert entering("trees") == {"OBet", "PFWS", "PFWS-authors", "CombGame", "CombGame-authors"}
+    assert entering("trees") == {"BetGapE", "PFWS", "PFWS-authors", "CombGame", "CombGame-authors"}
     assert entering("three-played") == {"BetGapE", "Uniform", "PFWS", "CombGame"}
     assert "ExactExpGap" in entering("three-of-ten")
     assert "TSExplore" not in entering("three-of-ten")

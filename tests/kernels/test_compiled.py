@@ -17,7 +17,7 @@ print(outcome.plan, outcome.counts.tolist())
 """
 
 
-@pytest.mark.parametrize("policy", ["BetGapE", "CombGapE", "OBet"])
+@pytest.mark.parametrize("policy", ["BetGapE", "CombGapE"])
 def test_without_numba_runs_are_the_same(policy):
     found = [
         subprocess.run(

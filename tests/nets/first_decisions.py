@@ -28,7 +28,6 @@ from policy_contract import (
     OF_POLYTOPES,
     OF_SETS,
     OF_SINGLE_ARMS,
-    PLAYING_TOO,
     WITHOUT_DELTA,
     two_of,
 )
@@ -74,11 +73,6 @@ def cases() -> dict[str, tuple[Any, Any]]:
             found[f"{describe(policy)}, trees"] = policy, trees
     for policy in [*OF_PLAYS, sp.policies.PFWS(0.1, "authors"), sp.policies.CombGame(0.1, "authors")]:
         found[describe(policy)] = policy, sp.OracleProblem(_best_set, 5, noise_scale=0.5, probes="plan arms")
-    for policy in PLAYING_TOO:
-        trees = tree_family(TRIANGLES).oracle_problem(noise_scale=0.5, probes="plan arms")
-        name = describe(policy) + (f" within {policy.epsilon:g}" if policy.epsilon else "")
-        sets = sp.OracleProblem(_best_set, 5, noise_scale=0.5, probes="plan arms")
-        found[f"{name}, plays"], found[f"{name}, plays of trees"] = (policy, sets), (policy, trees)
     for policy in OF_POLYTOPES:
         if policy.name in BY_SAMPLE_SIZE:
             continue

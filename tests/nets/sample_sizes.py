@@ -22,6 +22,7 @@ import surepick as sp
 from polytopes import assignment, product_mix, transport
 from surepick.core.arrays import FloatArray
 from surepick.core.oracle_problem import AnyProblem
+from surepick.core.plan_sets import plan_set, spanned
 from surepick.core.run import Measure
 from surepick.experiments import probe_cases
 from surepick.inference.contrasts import arm_probes
@@ -59,6 +60,25 @@ def costly_transport() -> tuple[sp.Polytope, FloatArray]:
     return sp.Polytope(**rows, minimize=True, noise_scale=1, costs=np.arange(1.0, 10.0)), means
 
 
+def clear(family: sp.problems.Family, seed: int, **given: object) -> tuple[sp.OracleProblem, FloatArray]:
+    """Plans behind an oracle; the best is ahead by .5 or more."""
+    problem = family.oracle_problem(noise_scale=1, **given)
+    means = 1 + np.random.default_rng([5, seed]).normal(size=family.n_arms)
+    plans = plan_set(problem)
+    box, _ = spanned(plans)
+    best = plans.best(means, box)
+    others = [plan for part in box.without(best, plans.step) if (plan := plans.best(means, part)) is not None]
+    return problem, means * max(1.0, 0.5 / min(float((best - plan) @ means) for plan in others))
+
+
+def numbered(n: int) -> list[str]:
+    return [str(s) for s in range(n)]
+
+
+GRID = [(f"{i}{j}", f"{i + a}{j + 1 - a}") for i in range(4) for j in range(4) for a in (0, 1)]
+TEAMS, PAIRS = sp.problems.top_k_family(numbered(10), 3), sp.problems.matching_family(*[numbered(4)] * 2)
+PATHS = sp.problems.path_family([e for e in GRID if "4" not in "".join(e)], "00", "33", directed=True)
+LARGE = sp.problems.top_k_family(numbered(40), 20)
 BEST, UNKNOWN = sp.BetGapE(0.05), {"noise_scale": None}
 FAMILIES: dict[str, Family] = {
     "two arms": (arms(2), BEST, 40),
@@ -66,6 +86,13 @@ FAMILIES: dict[str, Family] = {
     "unequal costs": (arms(5, costs=[1.0, 4.0, 1.0, 9.0, 1.0]), BEST, 12),
     "set-up cost": (arms(2, setup_cost=30.0), BEST, 30),
     "bounded variance": (arms(3, noise="bounded variance"), BEST, 16),
+    "oracle: top 3 of 10": (lambda: clear(TEAMS, 0), BEST, 12),
+    "oracle: top 20 of 40": (lambda: clear(LARGE, 2), BEST, 2),
+    "oracle: paths": (lambda: clear(PATHS, 1), BEST, 4),
+    "oracle: assignments": (lambda: clear(PAIRS, 2), BEST, 8),
+    "oracle: whole numbers": (lambda: clear(sp.problems.knapsack_family([3, 5, 7, 4], 20), 3), BEST, 12),
+    "oracle: within epsilon": (lambda: clear(TEAMS, 1), sp.BetGapE(0.05, 0.5), 12),
+    "oracle: whole plans read": (lambda: clear(TEAMS, 3, probes="plan arms"), BEST, 8),
     "two arms, unknown noise": (arms(2, **UNKNOWN), BEST, 24),
     "five arms, unknown noise": (arms(5, **UNKNOWN), BEST, 8),
     "sets of arms": (lambda: top(3, 6, 11), BEST, 16),
@@ -100,12 +127,14 @@ def cost_on_tape(problem: AnyProblem, means: FloatArray, policy: sp.Policy, seed
     noise = probes.colour(rng.standard_normal((probes.n_readings, LENGTH)))
     before = np.concatenate([np.zeros((probes.n_readings, 1)), np.cumsum(noise, axis=1)], axis=1)
     truth, owner, each = probes.rows @ means, probes.owner, np.arange(probes.n_readings)
-    run, used, n_requests = policy.start(problem), np.zeros(len(probes), dtype=np.int64), 0
+    run, used, n_requests, cost = policy.start(problem), np.zeros(len(probes), dtype=np.int64), 0, 0.0
     while isinstance(decision := run.decide(rng), Measure):
         start, stop = used[owner], (used + decision.counts)[owner]
         run.absorb(decision.counts, (stop - start) * truth + before[each, stop] - before[each, start])
         used, n_requests = used + decision.counts, n_requests + 1
-    return float(used @ problem.costs) + problem.setup_cost * n_requests
+        plays = decision.plays
+        cost += float(decision.counts @ problem.costs) if plays is None else plays.n_uses * problem.costs[0]
+    return cost + problem.setup_cost * n_requests
 
 
 def sample_size(name: str) -> dict[str, float]:

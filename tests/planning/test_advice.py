@@ -154,7 +154,7 @@ def towns(**settings):
 def test_plans_that_cannot_be_listed_are_rehearsed_with_the_policy_that_is_proved_there():
     problem, guess = towns()
     found = sp.advise(problem, guess, 0.5, n_worlds=4, delta=0.05, epsilon=0.0)
-    assert [one.policy for one in found.rehearsals] == [sp.OBet(0.05)]
+    assert [one.policy for one in found.rehearsals] == [sp.BetGapE(0.05)]
     outcomes = [
         sp.simulate(problem, found.policy, sp.Gaussian(guess + shift, 0.3), seed=s)
         for s, shift in enumerate(np.random.default_rng(5).uniform(-0.5, 0.5, (4, 10)))

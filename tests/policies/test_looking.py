@@ -24,10 +24,10 @@ KINDS = {
     "plays": sp.OracleProblem(best_pair, 4, noise_scale=1.0, probes="plan arms"),
 }
 BETS = [sp.BetGapE(0.01), sp.BetGapE(0.01, epsilon=0.1, max_batch=3)]
-BY_ORACLE = [sp.OBet(0.01), sp.OBet(0.01, epsilon=0.1, max_batch=3)]
+BY_ORACLE = [sp.BetGapE(0.01), sp.BetGapE(0.01, epsilon=0.1, max_batch=3)]
 CHALLENGES = [sp.Challenge(1, delta=0.01), sp.Challenge(1, delta=0.01, epsilon=0.1)]
 CASES = {
-    "single arms": [*BETS, *BY_ORACLE, *CHALLENGES, sp.Pick()],
+    "single arms": [*BETS, *CHALLENGES, sp.Pick()],
     "bounded variance": [*BETS, *CHALLENGES],
     "probes": BETS,
     "replicates": BETS,

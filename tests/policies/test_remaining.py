@@ -17,7 +17,6 @@ POLICIES = [
     sp.CLUCB(delta=DELTA),
     sp.LinGapE(delta=DELTA, norm_bound=2.0),
     sp.RAGE(delta=DELTA, variant="authors"),
-    sp.OBet(delta=DELTA),
 ]
 
 
@@ -65,7 +64,7 @@ def test_an_answer_is_what_remains(policy):
     assert outcome.remaining == outcome.good == (0,)
 
 
-@pytest.mark.parametrize("policy", [p for p in POLICIES if p.name != "OBet"], ids=str)
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
 def test_a_budget_ends_with_the_plans_that_are_left(policy):
     means = [1.0, 0.999, -5.0, 0.0]
     outcome = sp.simulate(

@@ -133,7 +133,7 @@ def test_a_network_with_cycles_and_many_paths_keeps_its_list_and_says_what_may_b
 def test_edges_of_several_arms_keep_their_list():
     family = problems.tree_family(complete_graph(7)).through(np.ones((21, 2)), ["km", "bridges"])
     with pytest.raises(ProblemError):
-        sp.OBet().start(family.oracle_problem(noise_scale=1))
+        sp.BetGapE().start(family.oracle_problem(noise_scale=1))
 
 
 def test_a_guess_that_does_not_fit_is_refused_with_and_without_a_list():
@@ -191,9 +191,9 @@ def listed_session(store, problem, policy=None):
 @pytest.mark.parametrize(
     ("change", "policy"),
     [
-        (("spread = 2.0", "spread = 2.0\ncosts = 2.0"), sp.OBet()),
-        (('"s1", "s0", 7', '"s1", "s9", 7'), sp.OBet()),
-        (("", ""), sp.OBet(delta=0.01)),
+        (("spread = 2.0", "spread = 2.0\ncosts = 2.0"), sp.BetGapE()),
+        (('"s1", "s0", 7', '"s1", "s9", 7'), sp.BetGapE()),
+        (("", ""), sp.BetGapE(delta=0.01)),
         (("", ""), sp.GenTSExplore()),
     ],
 )
@@ -212,7 +212,7 @@ def test_a_list_with_a_plan_that_the_family_has_not_is_another_problem(tmp_path)
     foreign = sp.Problem(plans, noise_scale=0.1, arm_names=now.arm_names, minimize=True)
     listed_session(store, foreign)
     with pytest.raises(SessionError):
-        sp.Session.open(store, now, sp.OBet(), name="sites")
+        sp.Session.open(store, now, sp.BetGapE(), name="sites")
 
 
 # Values that nobody would doubt

@@ -15,11 +15,11 @@ from policy_contract import CASES, FOR_SETS, OF_INCUMBENTS, OF_POLYTOPES
 from surepick.core.arrays import LARGEST, MOST_SCALES, SMALLEST
 from surepick.errors import ParameterError, ProblemError, SessionError
 from surepick.policies import POLICIES
-from surepick.policies.betting.block_run import Block
+from surepick.policies.betting.batch_run import Batch
 
 WORKER = Path(__file__).parents[1] / "support" / "boundary_values.py"
 FAMILIES = (
-    ("BetGapE", "OBet", "CombGapE", "CombGapE:radius=published", "Uniform", "CLUCB", "LinGapE:norm_bound=3"),
+    ("BetGapE", "CombGapE", "CombGapE:radius=published", "Uniform", "CLUCB", "LinGapE:norm_bound=3"),
     (
         *("RAGE", "Peace", "GenTSExplore", "TSExplore", "LinearOCBA", "MinimaxCombSAR:budget=300"),
         *("CSA:budget=300", "OCBA", "CSAR:budget=300", "SuccessiveRejects:budget=300", "UGapE", "LUCB"),
@@ -190,16 +190,17 @@ def test_without_its_margin_the_same_tie_is_settled_by_rounding() -> None:
         assert run.evidence.n_measurements < 10**6
 
 
-def test_parts_of_a_block_are_added_up_without_loss() -> None:
+def test_parts_of_a_batch_are_added_up_without_loss() -> None:
     value, n = 0.99 * MOST_SCALES + 0.3, 100_000
-    block: Block[None] = Block(np.array([n]), None)
+    zeros, none = np.zeros((1, 1)), np.zeros((1, 1), dtype=np.int64)
+    batch = Batch(np.array([n]), np.array([[n]]), none, zeros, zeros.copy(), [])
     plain = 0.0
     for _ in range(n):
-        block.add(np.array([1]), np.array([value]))
+        batch.add(np.array([1]), np.array([value]), np.array([0]))
         plain += value
     assert abs(plain / n - value) > 1e-3
-    assert abs(block.total[0] / n - value) < 1e-5
-    assert not block.left.any()
+    assert abs(batch.averages(np.array([0]))[0, 0] - value) < 1e-5
+    assert batch.is_complete
 
 
 @pytest.mark.parametrize("policy", [sp.CombGapE(), sp.Uniform(), sp.CLUCB()], ids=str)
@@ -221,7 +222,7 @@ def test_an_offset_changes_no_answer(policy: sp.Policy) -> None:
     means = np.array([0.6, 0.0])
     near, far = (sp.simulate(two_arms(), policy, sp.Gaussian(means + offset)) for offset in (0.0, 1e9))
     assert near.plan == far.plan
-    if policy.name != "OBet":  # which lowers its gaps by more than rounding
+    if policy.name != "BetGapE":  # which lowers its gaps by more than rounding
         assert near.n_measurements == far.n_measurements
 
 

@@ -37,7 +37,7 @@ def shared(request: pytest.FixtureRequest) -> Shared:
     url = str(request.getfixturevalue(f"{kind}_url"))
     here = Shared(url, problem(), sp.CombGapE(delta=0.01))
     if plans == "function":
-        here = Shared(url, oracle_problem(), sp.OBet(delta=0.1), best_plan)
+        here = Shared(url, oracle_problem(), sp.BetGapE(delta=0.1), best_plan)
     warm = Session.create("memory://", here.problem, here.policy, name="warm")
     run_to_end(warm, Tapes(), n=9)  # compiled before the fork
     Session.create(url, here.problem, here.policy, name="mine", seed=3, lease=0.5)

@@ -78,7 +78,7 @@ def test_a_covariance_of_no_probe_is_refused() -> None:
 
 
 def test_the_number_of_plans_of_a_family_is_computed_again() -> None:
-    session = begun(tree_family(EDGES).oracle_problem(noise_scale=0.5), sp.OBet(delta=0.1))
+    session = begun(tree_family(EDGES).oracle_problem(noise_scale=0.5), sp.BetGapE(delta=0.1))
     body = first(session)
     right = body["problem"]["n_plans"]
     for n in (right + 1, 2, 0, -right, 1e308, None, "3"):
@@ -87,7 +87,7 @@ def test_the_number_of_plans_of_a_family_is_computed_again() -> None:
 
 
 def test_a_scale_beside_the_bounds_of_a_family_is_half_their_width() -> None:
-    session = begun(tree_family(EDGES).oracle_problem(noise_scale=0.5), sp.OBet(delta=0.1))
+    session = begun(tree_family(EDGES).oracle_problem(noise_scale=0.5), sp.BetGapE(delta=0.1))
     body = first(session)
     body["problem"]["bounds"] = [[0.0, 1.0]] * len(EDGES)
     body["problem"]["noise_scale"] = [0.001] * len(EDGES)
@@ -138,7 +138,7 @@ def test_an_epsilon_that_no_session_can_go_on_with_is_refused(epsilon: float) ->
 
 
 def test_nothing_can_be_taken_out_of_a_certificate_of_plans_known_by_a_function() -> None:
-    session = begun(oracle_problem(), sp.OBet(delta=0.1))
+    session = begun(oracle_problem(), sp.BetGapE(delta=0.1))
     slip = session.ask()[0]
     session.tell(slip, 0.0)
     session.void(slip, "a slip")

@@ -142,7 +142,7 @@ def test_a_snapshot_opens_to_the_same_session(store: Store, monkeypatch: pytest.
 EVERY_POLICY = [
     sp.BetGapE(delta=0.1),
     sp.BetGapE(delta=0.1, epsilon=0.05, max_batch=3),
-    sp.OBet(delta=0.1),
+    sp.BetGapE(delta=0.1),
     sp.CLUCB(delta=0.1),
     sp.LinGapE(delta=0.1, norm_bound=5.0),
     sp.GenTSExplore(delta=0.1),

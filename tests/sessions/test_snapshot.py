@@ -19,9 +19,8 @@ MEANS = np.array([0.3, 0.1, 0.2, 0.0, 0.25])
 CASES = [
     (sp.BetGapE(delta=0.1, epsilon=0.05), PROBLEM),
     (sp.BetGapE(delta=0.1, epsilon=0.05, max_batch=1), PROBLEM),
-    (sp.OBet(delta=0.1, epsilon=0.05), PROBLEM),
-    (sp.OBet(delta=0.1), ORACLE),
-    (sp.OBet(delta=0.1, epsilon=0.1, max_batch=1), ORACLE),
+    (sp.BetGapE(delta=0.1), ORACLE),
+    (sp.BetGapE(delta=0.1, epsilon=0.1, max_batch=1), ORACLE),
     (sp.GenTSExplore(delta=0.1), ORACLE),
     (sp.GenTSExplore(delta=0.1), PROBLEM),
     (sp.TSExplore(delta=0.1), ORACLE),
@@ -48,7 +47,7 @@ def test_a_restored_run_decides_as_the_kept_one_would_have(policy, problem, n_ro
     assert run_to_json(again) == run_to_json(run)
 
 
-@pytest.mark.parametrize("policy", [sp.BetGapE(max_batch=1), sp.OBet(max_batch=1), sp.CombGapE()], ids=repr)
+@pytest.mark.parametrize("policy", [sp.BetGapE(max_batch=1), sp.CombGapE()], ids=repr)
 def test_what_came_unasked_while_a_round_was_open_is_kept(policy):
     run, tape = policy.start(PROBLEM), Tape(MEANS[:3], range(3))
     continued(run, tape, range(8))

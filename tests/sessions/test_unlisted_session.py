@@ -98,7 +98,7 @@ def test_a_session_decides_as_a_simulation(kind: type[sp.Policy], problem: Oracl
     assert outcome.plan_name == expected.plan_name
 
 
-@pytest.mark.parametrize("policy", [sp.GenTSExplore(delta=0.1), sp.OBet(delta=0.1)], ids=lambda p: p.name)
+@pytest.mark.parametrize("policy", [sp.GenTSExplore(delta=0.1), sp.BetGapE(delta=0.1)], ids=lambda p: p.name)
 def test_restarts_and_snapshots_change_nothing(
     policy: sp.Policy, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,7 +128,7 @@ def test_restarts_and_snapshots_change_nothing(
 
 def test_two_who_share_a_session_decide_as_one(url: str) -> None:
     """Each has a part of every block and a handle of its own; both close theirs now and then."""
-    policy = sp.OBet(delta=0.1, max_batch=7)
+    policy = sp.BetGapE(delta=0.1, max_batch=7)
     expected = sp.simulate(own_problem(), policy, tapes(), seed=3)
     new(url, policy=policy)
     values, order = tapes(), np.random.default_rng(0)
@@ -150,7 +150,7 @@ def test_two_who_share_a_session_decide_as_one(url: str) -> None:
 
 
 def test_a_family_needs_nothing_again(url: str) -> None:
-    new(url, family_problem(), sp.OBet(delta=0.1))
+    new(url, family_problem(), sp.BetGapE(delta=0.1))
     outcome = run_to_end(Session.load(url, "mine"), tapes(), n=9)
     assert outcome.plan_name == "A - B + A - C + A - D"
     assert Session.load(url, "mine").verify().holds
@@ -254,7 +254,7 @@ def test_without_its_function_a_session_is_not_opened(url: str) -> None:
     ids=["of another problem", "of another length", "not finite"],
 )
 def test_another_function_is_refused(
-    ended: Session, best: Callable[[FloatArray], FloatArray], error: type[Exception], message: str
+    ended: Session, best: Callable[[FloatArray], FloatArray], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
         Session.load(ended.store, "mine", best=best)
@@ -362,7 +362,7 @@ def test_nobody_waits_for_somebody_elses_slow_oracle(url: str) -> None:
             assert released.wait(30)
         return least_tree(weights)
 
-    policy = sp.OBet(delta=0.1)
+    policy = sp.BetGapE(delta=0.1)
     expected = sp.simulate(own_problem(), policy, tapes(), seed=3)
     session, values = new(url, own_problem(slow), policy), tapes()
     other = Session.load(url, "mine", best=least_tree)
@@ -388,7 +388,7 @@ def test_nobody_waits_for_somebody_elses_slow_oracle(url: str) -> None:
 
 
 def test_somebody_who_looks_counts_unasked_measurements_as_the_policy_does() -> None:
-    session = Session.create("memory://", own_problem(), sp.OBet(delta=0.1), name="mine", seed=3)
+    session = Session.create("memory://", own_problem(), sp.BetGapE(delta=0.1), name="mine", seed=3)
     session.record("AB", 1.1)
     run_to_end(session, tapes())
     looked = Session.load(session.store, "mine", read_only=True)

@@ -268,7 +268,7 @@ def test_an_unasked_value_that_was_not_counted_is_left_out_and_nothing_else_chan
     assert session.verify(certificate.to_json()).holds
 
 
-@pytest.mark.parametrize("policy", [sp.CombGapE, sp.OBet])
+@pytest.mark.parametrize("policy", [sp.CombGapE, sp.BetGapE])
 def test_after_a_counted_unasked_value_is_voided_the_policy_decides_as_if_it_had_never_been(policy):
     session, values, used, event = record_then_go_on(policy())
     while session.ledger().run.n_unasked_counted == 0:

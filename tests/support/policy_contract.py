@@ -15,8 +15,6 @@ CASES: list[Policy] = [
     sp.BetGapE(delta=0.1),
     sp.BetGapE(delta=0.1, max_batch=3),
     sp.BetGapE(delta=0.1, epsilon=0.05),
-    sp.OBet(delta=0.1),
-    sp.OBet(delta=0.1, max_batch=3),
     sp.CombGapE(delta=0.1),
     sp.CombGapE(delta=0.1, radius="normal-mixture-joint"),
     sp.CombGapE(delta=0.1, radius="kaufmann-koolen"),
@@ -61,7 +59,7 @@ OF_SINGLE_ARMS: list[Policy] = [
 # For plans that are played; each of their arms is read.
 OF_PLAYS: list[Policy] = [sp.policies.PFWS(delta=0.1), sp.policies.CombGame(delta=0.1)]
 # Which measures single arms too.
-PLAYING_TOO: list[Policy] = [sp.OBet(delta=0.1), sp.OBet(delta=0.1, epsilon=0.05, max_batch=3)]
+PLAYING_TOO: list[Policy] = [sp.BetGapE(delta=0.1), sp.BetGapE(delta=0.1, epsilon=0.05, max_batch=3)]
 # Only a budget ends their runs, the session's or their own.
 WITHOUT_DELTA: list[Policy] = [
     sp.Pick(),

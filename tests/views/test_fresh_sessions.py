@@ -25,12 +25,12 @@ OF_A_BUDGET = {"CSA", "CSAR", "MinimaxCombSAR", "SuccessiveRejects"}
 OF_AMOUNTS = {"amounts", "CTnS", "CGE"}
 # The package's own policies and one peer of each kind: phased, drawn, of a budget, of a zone, of amounts.
 SHOWN = sorted(name for name, kind in POLICIES.items() if not kind.__module__.startswith("surepick.peers"))
-SHOWN += ["amounts", "RAGE", "TSExplore", "CSAR", "Rinott", "CTnS"]
-TEXTS = {"Challenge": "Challenge:incumbent=North", "amounts": "BetGapE"}
+SHOWN += ["amounts", "choices", "RAGE", "TSExplore", "CSAR", "Rinott", "CTnS"]
+TEXTS = {"Challenge": "Challenge:incumbent=North", "amounts": "BetGapE", "choices": "BetGapE"}
 
 
 def problem_for(name):
-    return CHOICES if name == "OBet" else AMOUNTS if name in OF_AMOUNTS else LISTED
+    return CHOICES if name == "choices" else AMOUNTS if name in OF_AMOUNTS else LISTED
 
 
 def begun(name):
@@ -110,18 +110,18 @@ def test_a_plan_that_is_ahead_by_the_guess_is_named(n_told):
 
 
 def test_problems_without_a_list_say_how_many_plans_there_are():
-    for name, n_plans, arms in (("OBet", 20, "6 arms"), ("amounts", 3, "3 arms")):
+    for name, n_plans, arms in (("choices", 20, "6 arms"), ("amounts", 3, "3 arms")):
         session = begun(name)
         assert views.summary(views.look(session)).n_plans == n_plans
         assert arms in shown(session)[0]
-    assert "20 choices" in shown(begun("OBet"))[0]
+    assert "20 choices" in shown(begun("choices"))[0]
 
 
 def test_long_names_of_plans_and_large_numbers_do_not_flood_the_page():
     problem = problems.trees(
         [(f"village {i}", f"village {j}") for i in range(12) for j in range(i)], noise_scale=1
     )
-    session = sp.Session.create("memory://", problem, sp.OBet(), name="trees")
+    session = sp.Session.create("memory://", problem, sp.BetGapE(), name="trees")
     while session.ledger().n_rounds == 0:
         for request in session.pending():
             session.tell(request, float(request.arm % 7))

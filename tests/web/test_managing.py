@@ -344,7 +344,7 @@ def test_a_session_begun_in_the_browser_has_the_usual_policy_and_knows_what_it_i
     answer = writing.client.post("/api/sessions", json={"name": "cables", "problem": problem})
     assert answer.status_code == 201
     session = Session.load(store, "cables")
-    assert session.policy.name == "OBet"
+    assert session.policy.name == "BetGapE"
     assert (session.title, session.given_problem.about.unit) == ("Cables", "km")
     assert session.given_problem.about.plausible is not None
     form = {**dict.fromkeys(("policy", "budget"), ""), "delta": "0.05", "epsilon": "0", "seed": "0"}

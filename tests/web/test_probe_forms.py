@@ -59,7 +59,7 @@ def test_a_play_has_a_field_for_each_of_its_arms_also_one_that_was_asked_for_lat
 ) -> None:
     roads = [("A", "B"), ("B", "C"), ("C", "A")]
     problem = sp.problems.tree_family(roads).oracle_problem(probes="plan arms", noise_scale=1)
-    session = Session.create(store, problem, sp.OBet(), name="plays")
+    session = Session.create(store, problem, sp.BetGapE(), name="plays")
     for _ in range(6):
         first = session.pending(1)[0]
         shown = writing.client.get("/sessions/plays").text

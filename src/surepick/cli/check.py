@@ -53,14 +53,12 @@ def check(
     Try: surepick init table, then surepick check table.toml
     """
     from surepick.core.pilot import pilot_for
-    from surepick.policies import parse_policy, usual_name
+    from surepick.policies import USUAL, parse_policy
     from surepick.problems import load
 
     with bar("finding candidate plans", quiet=as_json) as progress:
         loaded = load(file, progress=progress)
-    first = pilot_for(
-        loaded.problem, parse_policy(usual_name(loaded.problem)), pilot_of(loaded, pilot, one_scale), None
-    )
+    first = pilot_for(loaded.problem, parse_policy(USUAL), pilot_of(loaded, pilot, one_scale), None)
     with bar("forecasting", quiet=as_json) as progress:
         found = _forecast(loaded, (delta, epsilon), worlds, seed, noise, first, progress)
         call = _closest(loaded, delta, noise) if found is not None and not epsilon else None

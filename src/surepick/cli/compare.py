@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from surepick.problems.truth import Truth
 
 COMPARED = "BetGapE,CombGapE,CombGapE:radius=published,Uniform"
-COMPARED_UNLISTED = "OBet"  # the other policies that need no list take minutes a run
+COMPARED_UNLISTED = "BetGapE"  # the other policies that need no list take minutes a run
 
 
 def compare(

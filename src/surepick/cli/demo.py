@@ -86,7 +86,7 @@ def demo(
     from surepick.policies import policy_for
 
     loaded = _demo_trees(seed) if case == "trees" else _demo_case(seed, distances, policy, as_json)
-    chosen = policy_for(loaded.problem, policy, delta=delta, epsilon=epsilon)
+    chosen = policy_for(policy, delta=delta, epsilon=epsilon)
     introduce(loaded, chosen, as_json)
     outcome = rehearse(loaded, chosen, as_json, seed=seed, budget=budget)
     others = _beside(loaded, outcome, min(budget, DEMO_BUDGET), as_json) if loaded.problem.is_listed else []

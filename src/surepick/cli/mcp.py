@@ -104,7 +104,7 @@ class Tools:
         from surepick.sessions.session import Session
 
         loaded = load(Path(file))
-        policy = policy_for(loaded.problem, None, delta=delta, epsilon=epsilon)
+        policy = policy_for(None, delta=delta, epsilon=epsilon)
         past = loaded.past if takes_past(policy) else None
         settings: Any = {"name": name, "budget": budget, "past": past}
         begun = Session.create(self._store, loaded.problem, policy, **settings)

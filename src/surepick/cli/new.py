@@ -99,7 +99,7 @@ def _create(file: Path, name: str | None, wishes: Wishes) -> Session:
     from surepick.sessions.session import Session
 
     loaded = load(file)
-    chosen = policy_for(loaded.problem, wishes.policy, delta=wishes.delta, epsilon=wishes.epsilon)
+    chosen = policy_for(wishes.policy, delta=wishes.delta, epsilon=wishes.epsilon)
     return Session.create(
         wishes.store,
         loaded.problem,
@@ -138,7 +138,7 @@ def refuse_other_settings(session: Session, policy: str | None, given: Mapping[s
     from surepick.policies import describe, policy_for
 
     mine, delta, epsilon = session.policy, given["delta"], given["epsilon"]
-    wanted = policy_for(session.problem, policy, delta=delta, epsilon=epsilon)
+    wanted = policy_for(policy, delta=delta, epsilon=epsilon)
     other = {
         "--policy": policy is not None and describe(wanted) != describe(mine),
         "--delta": delta not in (DEFAULT_DELTA, mine.delta),

@@ -27,7 +27,7 @@ PolicyText = Annotated[
     typer.Option(
         "--policy",
         help="Policy to use, with settings as in CombGapE:radius=published.",
-        show_default="BetGapE; OBet where plans are behind an oracle",
+        show_default="BetGapE",
     ),
 ]
 PilotSize = Annotated[

@@ -85,7 +85,7 @@ def simulate(
     from surepick.policies import policy_for
 
     loaded = load_file(file, as_json)
-    chosen = policy_for(loaded.problem, policy, delta=delta, epsilon=epsilon)
+    chosen = policy_for(policy, delta=delta, epsilon=epsilon)
     ending = {"last_call": last_call, "gaussian": gaussian}
     learning = pilot_of(loaded, pilot, one_scale)
     past = loaded.past if guess and takes_past(chosen) else None

@@ -65,7 +65,7 @@ class OracleProblem(Measurable):
     of one play, and `best` finds the plays too.
 
     `best_within(weights, lower, upper)` returns the best of the plans whose entries lie within bounds, or
-    None when there is none. OBet needs it where plans are of whole numbers other than 0 and 1.
+    None when there is none. BetGapE needs it where plans are of whole numbers other than 0 and 1.
 
     >>> import numpy as np
     >>> problem = OracleProblem(lambda weights: np.eye(3)[np.argmax(weights)], n_arms=3, n_plans=3)

@@ -89,7 +89,7 @@ class AskedPlays:
                 continue
             if not arms:
                 raise ProblemError(
-                    "a plan without arms is to be played, and nothing can be read of it; use OBet, which "
+                    "a plan without arms is to be played, and nothing can be read of it; use BetGapE, which "
                     "plays plans for their readings",
                     field="policy",
                 )

@@ -160,7 +160,7 @@ def start(policy: Policy, problem: AnyProblem, past: Past | None = None) -> Run:
     else:
         raise ParameterError(
             f"{policy.name} needs a list of plans and the problem has none; use a policy that needs no list "
-            "(OBet for plans behind an oracle, BetGapE for a Polytope), or list the plans in a Problem; "
+            "such as BetGapE, or list the plans in a Problem; "
             "builders and files list candidates with list_plans=True",
             field="policy",
         )
@@ -168,8 +168,7 @@ def start(policy: Policy, problem: AnyProblem, past: Past | None = None) -> Run:
         refuse_probes(problem, "a run with a past", field="past")
         if not takes_past(policy) or not isinstance(run, RememberingRun):
             raise ParameterError(
-                f"{policy.name} cannot begin with a past; leave it out, or use BetGapE, OBet, "
-                "Challenge or Pick",
+                f"{policy.name} cannot begin with a past; leave it out, or use BetGapE, Challenge or Pick",
                 field="past",
             )
         run.remember(past)

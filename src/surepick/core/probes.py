@@ -233,7 +233,7 @@ def refuse_probes(problem: Any, who: str, *, field: str = "policy") -> None:
     if problem.plays:
         raise ProblemError(
             f"{who} measures single arms, and of this problem whole plans are played, found by its oracle; "
-            "use OBet, or leave probes out so that each arm is measured by itself",
+            "use BetGapE, or leave probes out so that each arm is measured by itself",
             field=field,
         )
     if problem.probes is not None:

@@ -343,7 +343,7 @@ _AUTHORS: dict[str, Any] = {"variant": "authors", "slow_on": ("three-played",), 
 _VECTORS: dict[str, Any] = {"takes": ("vectors",), "questions": ("vectors",)}
 _HEURISTIC: dict[str, Any] = {"radius": "heuristic"}
 ARENA_METHODS = (
-    _enter("BetGapE", pace="phases", **_ANYWHERE),
+    _enter("BetGapE", pace="phases", takes=(*_ANYWHERE["takes"], "oracle plays"), questions=_QUESTIONS),
     _enter("CombGapE", questions=_BOTH),
     _enter("CombGapE-published", "CombGapE, published radius", radius="published", questions=_BOTH),
     _enter("CombGapE-heuristic", "CombGapE, heuristic", **_HEURISTIC),
@@ -380,7 +380,6 @@ ARENA_METHODS = (
     ),
     _enter("FWS", slow_on=("totals",), seconds=0.3, **_VECTORS),
     _enter("FWS-heuristic", "FWS, heuristic", slow_on=("totals",), seconds=0.3, **_HEURISTIC, **_VECTORS),
-    _enter("OBet", takes=("oracle plays",), questions=("plays",)),
     _enter("PFWS", "P-FWS, heuristic", seconds=0.5, **_PLAYS),
     _enter(
         "PFWS-authors",
@@ -453,10 +452,7 @@ ORACLE = Study(
         _network("trees", 10, "the 10^8 spanning trees of K10", listed=False),
         _network("matchings", 8, "8 x 8 matchings", listed=False),
     ),
-    methods=(
-        Method("OBet", "OBet", {"policy": "OBet"}, "phases", ("oracle",)),
-        Method("BetGapE", "BetGapE", {"policy": "BetGapE"}, "phases", ("any",)),
-    ),
+    methods=(Method("BetGapE", "BetGapE", {"policy": "BetGapE"}, "phases", ("any", "oracle")),),
     columns=_LIMIT_COLUMNS,
     budgets={"": _times_limit(_CUT_OFF)},
     notes=("The instances of a listed family and of the same family behind an oracle are the same.",),

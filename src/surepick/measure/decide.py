@@ -45,7 +45,7 @@ class DecideOptions(TypedDict, total=False):
     - `executor`: "threads", "processes", or an executor of `concurrent.futures`; "threads"
     - `store`: an address or a store; "memory://", which ends with the program
     - `name`: the session's name in its store; "decision"
-    - `policy`: a policy, or its text as in "CombGapE:radius=published"; BetGapE, or OBet without a list
+    - `policy`: a policy, or its text as in "CombGapE:radius=published"; BetGapE unless told
     - `delta`, `epsilon`: of the policy, where none is given as an object; 0.05 and 0
     - `budget`: measurements after which it gives up; None
     - `seed`: of the policy's own randomness; 0
@@ -219,7 +219,7 @@ def _opened(problem: AnyProblem, given: DecideOptions, said: frozenset[str]) -> 
     """The session to go on with, or a new one."""
     policy = given["policy"]
     if policy is None or isinstance(policy, str):
-        policy = policy_for(problem, policy, delta=given["delta"], epsilon=given["epsilon"])
+        policy = policy_for(policy, delta=given["delta"], epsilon=given["epsilon"])
     elif {"delta", "epsilon"} & said:
         raise ParameterError("delta and epsilon belong to the policy that is given; leave them out here")
     kept = ("seed", "budget", "lease", "pilot", "past")

@@ -21,7 +21,7 @@ from surepick.core.wording import how_many, plural
 from surepick.core.worlds import EIGHT_OF_TEN
 from surepick.errors import ParameterError
 from surepick.planning.rehearsal import Progress, Rehearsal, Stage
-from surepick.policies import BetGapE, CombGapE, describe, policy_named, usual_name
+from surepick.policies import BetGapE, CombGapE, describe
 
 DELTAS = (0.1, 0.05, 0.01, 0.001)
 USUAL_DELTA = 0.05
@@ -119,7 +119,7 @@ def advise(
     `seed`: of the worlds and their measurements; 0 unless given.
     `progress`: called with the rehearsals done and their number.
 
-    Where plans are behind an oracle the settings of OBet are tried out: no other policy with a proof needs no
+    Where plans are not listed the settings of BetGapE are tried out: no other policy with a proof needs no
     list.
 
     >>> import surepick as sp
@@ -144,7 +144,7 @@ def advise(
     _check(delta, epsilon, budget=budget, workers=workers, n_worlds=n_worlds)
     stage = Stage(problem, guess, spread, budget, noise, n_worlds, seed, progress)
     start, fixed = delta or USUAL_DELTA, epsilon or 0.0
-    first = [stage.rehearse(policy_named(usual_name(problem))(delta=start, epsilon=fixed))]  # type: ignore[call-arg]
+    first = [stage.rehearse(BetGapE(delta=start, epsilon=fixed))]
     if _may_be_beaten(first[0], stage):
         first.append(stage.rehearse(CombGapE(delta=start, epsilon=fixed)))
     chosen = min(first, key=lambda one: one.price)  # of equals the first
@@ -187,14 +187,15 @@ def _may_be_beaten(usual: Rehearsal, stage: Stage) -> bool:
     Where BetGapE answers the exact question with at most NEAR_LIMIT times the limit, CombGapE took more in
     every family of the arena (benchmarks/results/arena.md).
     """
-    if not isinstance(usual.policy, BetGapE) or stage.problem.probes is not None:
+    listed = stage.problem.is_listed and stage.problem.probes is None
+    if not listed or not isinstance(usual.policy, BetGapE):
         return False
     least = stage.limit(usual.policy.delta, epsilon_of(usual.policy))
     return least is None or usual.quantile(0.5) > NEAR_LIMIT * least
 
 
 def _why_policy(chosen: Rehearsal, tried: Sequence[Rehearsal], stage: Stage) -> str:
-    is_listed, usual = stage.problem.is_listed, usual_name(stage.problem)
+    is_listed = stage.problem.is_listed
     priced = bool(np.ptp(stage.problem.costs) > 0)
     told = " and ".join(
         f"{describe(one.policy)} took {count(one.price, stage.budget)} "
@@ -204,11 +205,7 @@ def _why_policy(chosen: Rehearsal, tried: Sequence[Rehearsal], stage: Stage) -> 
     if not math.isfinite(chosen.price):
         return (
             f"no proved policy ended in half of the worlds within {how_many(stage.budget, 'measurement')}; "
-            + (
-                "as a rule BetGapE needs the fewest"
-                if is_listed
-                else f"without a list {usual} is the only one"
-            )
+            + ("as a rule BetGapE needs the fewest" if is_listed else "without a list it is the only one")
         )
     if not is_listed:
         return (
@@ -226,11 +223,10 @@ def _choose_epsilon(stage: Stage, exact: Rehearsal, given: float | None) -> tupl
     if share >= ENOUGH:
         return exact, f"the exact question {within} in {share:.0%} of the worlds"
     stake, meaning = stage.stake()
-    kind = policy_named(usual_name(stage.problem))
     why = f"the exact question {within} in only {share:.0%} of the worlds, for near-ties"
     for step in EPSILON_STEPS if stake > 0 else ():
         epsilon = _round_up(step * stake)
-        one = stage.rehearse(kind(delta=exact.policy.delta, epsilon=epsilon))  # type: ignore[call-arg]
+        one = stage.rehearse(BetGapE(delta=exact.policy.delta, epsilon=epsilon))
         share = _share(one, stage.budget)
         if share >= ENOUGH:
             worth = f"{epsilon / stake:.0%} of the {stake:.3g} {meaning}"

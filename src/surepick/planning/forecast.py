@@ -20,7 +20,7 @@ from surepick.core.wording import how_many
 from surepick.core.worlds import EIGHT_OF_TEN, quantile
 from surepick.errors import ParameterError
 from surepick.planning.limit import limit
-from surepick.policies import parse_policy, usual_name
+from surepick.policies import USUAL, parse_policy
 from surepick.problems.candidates import Progress
 from surepick.problems.numbers import half_widths
 
@@ -136,7 +136,7 @@ def _with_noise(
     """The problem and the delta that a policy runs with, and the measurements that were made before."""
     if pilot is None and problem.noise_scale is not None:
         return problem, delta, 0
-    first = pilot_for(problem, parse_policy(usual_name(problem)), pilot, None)
+    first = pilot_for(problem, parse_policy(USUAL), pilot, None)
     if noise is None:
         raise ParameterError(
             "the problem does not know its noise scale, so a forecast needs a rough one: pass noise=... (on "

@@ -14,9 +14,7 @@ from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any, cast
 
 from surepick import plugins
-from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Policy
-from surepick.core.polytope import Polytope
 from surepick.errors import ParameterError, suggestion
 
 if TYPE_CHECKING:
@@ -52,7 +50,6 @@ if TYPE_CHECKING:
     from surepick.peers.xy_adaptive import XYAdaptive as XYAdaptive
     from surepick.policies.betting.bet_gap_e import BetGapE as BetGapE
     from surepick.policies.betting.challenge import Challenge as Challenge
-    from surepick.policies.betting.obet import OBet as OBet
     from surepick.policies.gap.clucb import CLUCB as CLUCB
     from surepick.policies.gap.comb_gap_e import CombGapE as CombGapE
     from surepick.policies.gap.gen_lucb import GenLUCB as GenLUCB
@@ -85,7 +82,6 @@ _HOMES = {
     "LinearOCBA": "peers.ocba",
     "MinimaxCombSAR": "peers.minimax_comb_sar",
     "NaiveGapElim": "peers.naive_gap_elim",
-    "OBet": "policies.betting.obet",
     "OCBA": "peers.ocba",
     "PFWS": "peers.p_fws",
     "Peace": "peers.peace",
@@ -119,7 +115,7 @@ class _Policies(Mapping[str, type[Policy]]):
 
 
 POLICIES: Mapping[str, type[Policy]] = _Policies()
-USUAL, UNLISTED = "BetGapE", "OBet"  # the policy to use unless one is named, and for plans behind an oracle
+USUAL = "BetGapE"  # the policy to use unless one is named
 
 
 def policy_named(name: str) -> type[Policy]:
@@ -182,23 +178,13 @@ def parse_policy(text: str, **defaults: Any) -> Policy:
     return policy(**values)
 
 
-def policy_for(problem: AnyProblem, text: str | None = None, **defaults: Any) -> Policy:
-    """The policy that the text stands for; without one, the usual one for this kind of problem.
+def policy_for(text: str | None = None, **defaults: Any) -> Policy:
+    """Return the policy that the text stands for; without one, BetGapE.
 
-    >>> from surepick.problems import top_k_family
-    >>> policy_for(top_k_family(["a", "b", "c"], 1).oracle_problem(), delta=0.1).name
-    'OBet'
-    """
-    return parse_policy(usual_name(problem) if text is None else text, **defaults)
-
-
-def usual_name(problem: AnyProblem) -> str:
-    """Return BetGapE for a list of plans and for a polytope, OBet where plans are behind an oracle.
-
-    >>> usual_name(Polytope(A_ub=[[1, 1]], b_ub=[1]))
+    >>> policy_for(delta=0.1).name
     'BetGapE'
     """
-    return USUAL if problem.is_listed or isinstance(problem, Polytope) else UNLISTED
+    return parse_policy(USUAL if text is None else text, **defaults)
 
 
 def describe(policy: Policy) -> str:

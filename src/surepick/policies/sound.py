@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from surepick.core.policy import check_delta, check_epsilon
 from surepick.core.promise import SUB_GAUSSIAN, promise
+from surepick.errors import ParameterError
 from surepick.policies.gap import radius as radii
 
 
@@ -44,6 +45,18 @@ class WithinPolicy(SoundPolicy):
     def guarantee(self) -> str:
         """The promise and its assumption."""
         return promise(self.delta, self.epsilon, self._assumption)
+
+
+def check_max_batch(max_batch: int | None) -> None:
+    """Refuse a batch of no measurement.
+
+    >>> check_max_batch(None)
+    """
+    if max_batch is not None and not max_batch >= 1:
+        raise ParameterError(
+            f"max_batch is the most measurements to ask for at once, 1 or more, got {max_batch!r}",
+            field="max_batch",
+        )
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,7 @@ class Session(Looking):
         your own all is kept but the function, so `load` needs it again. A `past`, guesses or a history, is
         what the policy begins with; it wins no bet.
         """
-        new = NewSession(problem, policy or policy_for(problem), name, seed, budget, lease, pilot, past)
+        new = NewSession(problem, policy or policy_for(), name, seed, budget, lease, pilot, past)
         events = [NewEvent("created", new.to_json()), *Ledger(new.setup).decide()]
         place = _as_store(store, create=True)
         place.create(name, drafts_of(events, in_seconds(clock)()))
@@ -118,7 +118,7 @@ class Session(Looking):
         again goes on where it was, and never mixes two decisions.
         """
         place, name = _as_store(store, create=True), settings.get("name", NAME)
-        policy = policy or policy_for(problem)
+        policy = policy or policy_for()
         if name not in place.names():
             try:
                 return cls.create(place, problem, policy, **settings)

@@ -223,7 +223,7 @@ async def begin(context: Context, wanted: NewSession, uploads: list[Upload]) -> 
         named = shortened(wanted.policy, 40)
         raise ParameterError(f"there is no policy {named!r} to begin with here", field="policy")
     problem, past = await read_problem(context, uploads)
-    policy = policy_for(problem, wanted.policy or None, delta=wanted.delta, epsilon=wanted.epsilon)
+    policy = policy_for(wanted.policy or None, delta=wanted.delta, epsilon=wanted.epsilon)
 
     def create() -> str:
         settings: Any = wanted.model_dump(include={"name", "seed", "budget", "lease"})

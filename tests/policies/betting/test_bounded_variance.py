@@ -66,7 +66,7 @@ def test_the_promise_says_what_it_assumes():
     assert "sub-Gaussian" not in outcome.guarantee
 
 
-@pytest.mark.parametrize("policy", [sp.CombGapE(), sp.RAGE(), sp.OBet()], ids=str)
+@pytest.mark.parametrize("policy", [sp.CombGapE(), sp.RAGE()], ids=str)
 def test_a_policy_that_needs_more_is_refused(policy):
     with pytest.raises(ProblemError):
         sp.simulate(SKEWED, policy, sp.Gaussian([1.0, 0.0]))

@@ -12,7 +12,6 @@ from surepick.inference.wealth import COMMON
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.best import Best
 from surepick.policies.betting.bet_gap_e import BetGapE
-from surepick.policies.betting.last_call import last_counts
 
 LEVELS = (0.5, 0.2, 0.05)
 RUNS = 400
@@ -210,19 +209,10 @@ def test_what_was_not_measured_in_it_is_not_tested():
     assert (evidence[1:] > 0).tolist() == (counts[1:] > 0).tolist()
 
 
-def test_last_counts_spend_everything_and_leave_no_arm_out():
-    share, costs = np.array([0.7, 0.2, 0.1, 0.0]), np.array([1.0, 1.0, 1.0, 1.0])
-    counts = last_counts(share, costs, np.array([0, 1, 3]), 50)
-    assert counts.sum() == 50
-    assert counts[2] == 0
-    assert counts[3] >= 1
-    assert last_counts(share, costs, np.array([0, 1, 3]), 2).tolist() == [1, 1, 0, 0]
-
-
 def test_a_block_is_cut_to_what_is_left():
     assert cut(np.array([5, 5, 0]), 20).tolist() == [5, 5, 0]
     problem, truth = sp.Problem(np.eye(6), noise_scale=1), sp.Gaussian(np.zeros(6))
-    for policy in (BetGapE(), BetGapE(max_batch=4), sp.OBet()):
+    for policy in (BetGapE(), BetGapE(max_batch=4)):
         spent = [sp.simulate(problem, policy, truth, budget=b).n_measurements for b in (30, 31, 32, 33, 47)]
         least = 30 if policy.name == "BetGapE" else 24
         assert all(least <= n <= b for n, b in zip(spent, (30, 31, 32, 33, 47), strict=True))

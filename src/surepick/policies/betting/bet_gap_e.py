@@ -27,13 +27,13 @@ from surepick.core.polytope import Polytope
 from surepick.core.problem import Problem
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.best import Best
-from surepick.policies.betting.block_run import BettingPolicy
 from surepick.policies.betting.question import Question
 from surepick.policies.betting.within import MOST_PLANS, WithinFew, WithinMany
+from surepick.policies.sound import WithinPolicy, check_max_batch
 
 
 @dataclass(frozen=True)
-class BetGapE(BettingPolicy):
+class BetGapE(WithinPolicy):
     """The best plan with few measurements, and wrong with probability at most `delta`.
 
     With `epsilon` above 0 the answer may be up to that much worse than the best plan, and ties end.
@@ -45,6 +45,8 @@ class BetGapE(BettingPolicy):
     0
     """
 
+    max_batch: int | None = None
+
     name: ClassVar[str] = "BetGapE"
     version: ClassVar[int] = 5
     takes_oracle: ClassVar[bool] = True
@@ -52,6 +54,10 @@ class BetGapE(BettingPolicy):
     takes_past: ClassVar[bool] = True
     takes_probes: ClassVar[bool] = True
     takes_known: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_max_batch(self.max_batch)
 
     def learns_noise(self, problem: AnyProblem) -> bool:
         """Return whether a run learns unknown noise while it measures, without a pilot."""

@@ -34,8 +34,8 @@ from surepick.errors import ParameterError, suggestion
 from surepick.inference.wealth import COMMON, Account, Wealth
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.best import GRID, SHRINKAGE, STAKE, Best
-from surepick.policies.betting.block_run import check_max_batch
 from surepick.policies.betting.question import RESTAKE, Bet, Estimates, Targets
+from surepick.policies.sound import check_max_batch
 
 
 @dataclass(frozen=True)

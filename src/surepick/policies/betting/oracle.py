@@ -47,6 +47,7 @@ from surepick.policies.betting.plan_wealth import (
 from surepick.policies.betting.question import (
     BatchResult,
     Estimates,
+    Pace,
     Question,
     Readings,
     Targets,
@@ -71,6 +72,7 @@ class OracleBest(Question):
     STATE: ClassVar[tuple[str, ...]] = (*Question.STATE, "books", "first_led_at", "next_stake", "sizes")
     KINDS: ClassVar[tuple[type, ...]] = (FinalTest, OracleBet, PlanAccount)
     is_listed = False
+    pace = Pace(batch_share=0.12, need_share=0.2)  # searches between batches take longer than on a list
     common_share, first_share = (
         0.35,
         0.48,
@@ -93,7 +95,6 @@ class OracleBest(Question):
         self._one_size = self._size(ones) == self._size(-ones)
         known = np.where(self._is_known, self._known_means, np.nan)
         self._ledger = PlanWealth(self._variance, known, self._everything, epsilon, self.plan_bets())
-        self._means = self._known_means
         self.leader: Any = -1  # none yet; then a plan, (n_arms,)
         self.books: dict[str, PlanAccount] = {}
         self.first_led_at: dict[str, IntArray] = {}  # counts when each plan led for the first time
@@ -184,9 +185,9 @@ class OracleBest(Question):
 
     def choose(self, estimates: Estimates) -> None:
         """Let the plan lead that looks best, rule out plans, and find rivals."""
-        self._means = np.where(self._is_known, self._known_means, on_grid(estimates.means, VALUE_BITS))
+        means = self._means(estimates)
         is_exact = not self.epsilon and self.has_leader
-        best = self._set.best(self._means, self._book.branch if is_exact else self._everything)
+        best = self._set.best(means, self._book.branch if is_exact else self._everything)
         assert best is not None
         if not self._keeps_lead(best, estimates):
             self.leader = best
@@ -195,10 +196,14 @@ class OracleBest(Question):
         search.fix_arms()
         for arm in account.branch.free.tolist():  # the best-looking plan that differs from the leader there
             for part in account.branch.apart(arm, float(self.leader[arm]), self._set.step):
-                if (plan := self._set.best(self._means, part)) is not None:
+                if (plan := self._set.best(means, part)) is not None:
                     search.rules_out(plan)
         if len(account.rivals) > _MOST_RIVALS:
             self._forget_rivals(estimates)
+
+    def _means(self, estimates: Estimates) -> FloatArray:
+        """Return the means of the arms, estimated or known, rounded to what may decide."""
+        return np.where(self._is_known, self._known_means, on_grid(estimates.means, VALUE_BITS))
 
     def _keeps_lead(self, best: FloatArray, estimates: Estimates) -> bool:
         """Return whether, with epsilon, the leader is too close to the best to be worth changing."""
@@ -206,7 +211,7 @@ class OracleBest(Question):
             return False
         y = best - self.leader
         error = math.sqrt(float(y**2 @ _inverse(estimates.matrix)))
-        return bool(y @ self._means <= max(_KEEP_ERRORS * error, _KEEP_EPSILON * self.epsilon))
+        return bool(y @ estimates.means <= max(_KEEP_ERRORS * error, _KEEP_EPSILON * self.epsilon))
 
     def _forget_rivals(self, estimates: Estimates) -> None:
         """Keep the rivals that need most, and one for every arm on which there is one."""
@@ -308,7 +313,7 @@ class OracleBest(Question):
                 leader=plan,
                 free=~self._is_known & (account.free | (plan < account.lower) | (plan > account.upper)),
                 sizes=np.where(account.kinds > 0, account.kinds * by_gap, -account.kinds * fixed),
-                means=self._means,
+                means=self._means(estimates),
                 variance=_inverse(estimates.matrix),
                 fresh=_inverse(estimates.readings.matrix(since)),
                 is_fresh=bool(since.any()),
@@ -373,7 +378,7 @@ class OracleBest(Question):
 
         What is outside the branch was ruled out at delta; the rest is bounded part by part.
         """
-        least = self._search(account).least_evidence()
+        least = math.inf if self.is_answered else self._search(account).least_evidence()
         is_smaller = account.free.sum() < self._everything.free.size
         return min(least, self.wealth.threshold) if is_smaller else least
 

@@ -37,8 +37,8 @@ from surepick.core.past import Past
 from surepick.core.policy import check_epsilon
 from surepick.core.problem import Problem
 from surepick.core.run import Measure, Standing, Stop
-from surepick.policies.betting.block_run import check_max_batch
 from surepick.policies.picking.pooled import PickingPolicy, PooledRun
+from surepick.policies.sound import check_max_batch
 
 BLOCK_SHARE = 0.01  # of the measurements so far
 _FAR = 40.0  # nats: plans whose weight is smaller than exp of minus this count as none

@@ -1,4 +1,4 @@
-"""OBet where plans are played: what it asks for, certificates by enumeration, error rates with a control."""
+"""Plans behind an oracle, measured as a whole: requests, certificates by enumeration, error rates."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,8 @@ import surepick as sp
 from surepick.core.run import Measure, Stop
 from surepick.errors import ParameterError, ProblemError
 from surepick.experiments.play_cases import published_tree
-from surepick.policies.betting.play_run import PlayRun
+from surepick.policies.betting.oracle import OracleBest
+from surepick.policies.betting.plan_probes import PlanProbeRun
 
 
 def oracle(plans, *, minimize=False, **settings):
@@ -33,13 +34,13 @@ def some_plans(seed, n_arms=5):
 
 def played(problem, seed, n_blocks, *, epsilon=0.0):
     """A run after some blocks of noise, and its decisions."""
-    run, rng = sp.OBet(delta=0.2, epsilon=epsilon).start(problem), np.random.default_rng(seed)
+    run, rng = sp.BetGapE(delta=0.2, epsilon=epsilon).start(problem), np.random.default_rng(seed)
     means, asked = rng.normal(size=problem.n_arms), []
     for _ in range(n_blocks):
         decision = run.decide()
         if isinstance(decision, Stop):
             break
-        asked.append((decision, run._account.branch))
+        asked.append((decision, run._question._book.branch if run._question.has_leader else None))
         sums = decision.counts * means + np.sqrt(decision.counts) * rng.normal(size=problem.n_arms)
         run.absorb(decision.counts, sums)
     return run, asked
@@ -48,7 +49,7 @@ def played(problem, seed, n_blocks, *, epsilon=0.0):
 @pytest.mark.parametrize("name", ["E20", "E25"])
 def test_finds_the_published_trees_without_a_list(name):
     problem, means = published_tree(name)
-    outcome = sp.simulate(problem, sp.OBet(delta=0.1), sp.Gaussian(means), seed=3)
+    outcome = sp.simulate(problem, sp.BetGapE(delta=0.1), sp.Gaussian(means), seed=3)
     assert outcome.plan == tuple(problem.best_plan(means))
     assert outcome.n_measurements < 10_000
     assert outcome.cost == outcome.n_measurements
@@ -76,7 +77,7 @@ def test_finds_the_best_plan_of_families(family, minimize):
     chosen = family(minimize)
     means = np.random.default_rng(5).uniform(0, 3, chosen.n_arms)
     problem = chosen.oracle_problem(probes="plan arms", costs=2.5, noise_scale=1)
-    outcome = sp.simulate(problem, sp.OBet(), sp.Gaussian(means), seed=1)
+    outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means), seed=1)
     assert outcome.plan == tuple(chosen.best(means))
     assert outcome.cost == 2.5 * outcome.n_measurements
 
@@ -93,13 +94,17 @@ def test_blocks_are_plays_that_read_every_arm_in_question(seed, n_blocks, minimi
         assert all(play.tobytes() in known for play in plays.plans)
         assert decision.counts.tolist() == (plays.uses @ plays.plans).tolist()
         assert decision.n_measurements == plays.uses.sum() > 0
-        assert (decision.counts[branch.free] > 0).all()  # bets are about all of these
+        if branch is not None:
+            assert (decision.counts[branch.free] > 0).all()  # bets are about all of these
     inside = (-plans if minimize else plans) + 0.0
-    account = run._account
+    if not run._question.has_leader or not len((question := run._question)._book.kinds):
+        return
+    account, ledger = question._book, question._ledger
     left = inside[account.branch.holds(inside)]
-    wealth = account.log_wealth(left, np.array([account.wealth.purses(plan) for plan in left]))
+    components = np.array([ledger.components(account, plan) for plan in left])
+    wealth = ledger.log_wealth(account, ledger.common(account, question.wealth.log_cash), left, components)
     if (risk := run.standing().risk) is not None and len(left) > 1:
-        others = (left != run._lead).any(axis=1)
+        others = (left != question.leader).any(axis=1)
         assert risk >= min(1.0, np.exp(-wealth[others].min())) * (1 - 1e-9)
 
 
@@ -109,7 +114,7 @@ def test_agrees_with_the_list_where_gaps_are_clear(seed):
     plans = some_plans(seed)
     rng = np.random.default_rng(seed)
     means = 3.0 * rng.permutation(2.0 ** np.arange(5)) * rng.choice([-1.0, 1.0], 5)  # every gap is at least 3
-    outcome = sp.simulate(oracle(plans), sp.OBet(), sp.Gaussian(means), seed=seed)
+    outcome = sp.simulate(oracle(plans), sp.BetGapE(), sp.Gaussian(means), seed=seed)
     assert outcome.plan == tuple(plans[np.argmax(plans @ means)])
     keep = plans.any(axis=1)
     if keep.all():
@@ -124,19 +129,20 @@ def test_takes_about_as_many_plays_as_betgape_with_the_list():
     asked, listed = oracle(plans), sp.Problem(plans, probes="plan arms", noise_scale=1)
     taken = [
         [sp.simulate(problem, policy, sp.Gaussian(means), seed=s).n_measurements for s in range(6)]
-        for problem, policy in ((asked, sp.OBet()), (listed, sp.BetGapE()))
+        for problem, policy in ((asked, sp.BetGapE()), (listed, sp.BetGapE()))
     ]
     ratio = np.mean(taken[0]) / np.mean(taken[1])
     assert 0.4 < ratio < 2.0
 
 
-class AfterTheBlock(PlayRun):
-    """A control that cheats: it chooses what the block is about when its numbers are known."""
+class AfterTheBatch(PlanProbeRun):
+    """A control: the leader and the bet sizes are chosen when the readings of the batch are known."""
 
-    def _settle(self, bets, seen):
-        means = np.divide(seen.sums, seen.counts, out=np.zeros(len(seen.sums)), where=seen.counts > 0)
-        lead = self._plans.best(means, self._account.branch)
-        super()._settle(type(bets)(lead, bets.eta, means, bets.spread, bets.fresh, bets.is_fresh), seen)
+    def _settle(self, batch, averages):
+        for bet in batch.bets:
+            bet.leader = self._question._set.best(averages, self._question._book.branch)
+            bet.sizes, bet.means = 3 * bet.sizes + 1, averages
+        super()._settle(batch, averages)
 
 
 def errors(run_of, n):
@@ -158,16 +164,16 @@ def errors(run_of, n):
 
 def test_error_rates_keep_delta_and_the_control_is_caught():
     n, delta = 30, 0.2
-    policy = sp.OBet(delta=delta)
+    policy = sp.BetGapE(delta=delta)
     honest = errors(policy.start, n)
     assert binom.sf(honest - 1, n, delta) > 0.001
-    cheated = errors(lambda problem: AfterTheBlock(problem, policy), n)
+    cheated = errors(lambda problem: AfterTheBatch(problem, policy, OracleBest(problem, delta)), n)
     assert binom.sf(cheated - 1, n, delta) < 0.001
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.3])
 def test_a_run_goes_on_from_its_state(epsilon):
-    problem, policy = oracle(some_plans(11)), sp.OBet(epsilon=epsilon, max_batch=3)
+    problem, policy = oracle(some_plans(11)), sp.BetGapE(epsilon=epsilon, max_batch=3)
     rng, first, other = np.random.default_rng(1), policy.start(problem), None
     for step in range(30):
         decision = first.decide()
@@ -187,12 +193,12 @@ def test_a_run_goes_on_from_its_state(epsilon):
         if step == 7:
             other = policy.start(problem)
             other.restore(first.state())
-            assert other.evidence.n_measurements == first.evidence.n_measurements
+            assert other.counts.tolist() == first.counts.tolist()
 
 
 def test_budgets_end_a_run():
     problem, means = published_tree("E20")
-    outcome = sp.simulate(problem, sp.OBet(delta=0.1), sp.Gaussian(means), seed=1, budget=50)
+    outcome = sp.simulate(problem, sp.BetGapE(delta=0.1), sp.Gaussian(means), seed=1, budget=50)
     assert outcome.status is sp.Status.BUDGET_SPENT
     assert outcome.n_measurements <= 50
 
@@ -215,7 +221,7 @@ class TestRefusals:
     def test_plans_that_use_an_arm_twice(self):
         family = sp.problems.knapsack_family([3, 5], 20)
         with pytest.raises(ProblemError) as caught:
-            sp.OBet().start(family.oracle_problem(probes="plan arms", noise_scale=1))
+            sp.BetGapE().start(family.oracle_problem(probes="plan arms", noise_scale=1))
         assert caught.value.field == "probes"
 
     @pytest.mark.parametrize("policy", [sp.GenTSExplore(), sp.CombGapE()])
@@ -223,3 +229,18 @@ class TestRefusals:
         with pytest.raises((ProblemError, ParameterError)) as caught:
             sp.simulate(oracle(np.eye(3)), policy, sp.Gaussian([1.0, 0.0, 0.0]))
         assert caught.value.field == "policy"
+
+
+def test_a_final_batch_of_plans_can_decide():
+    problem, means = published_tree("E20")
+    run, rng, n = sp.BetGapE(delta=0.1).start(problem), np.random.default_rng(1), 0
+    run_means = 3 * means
+    while isinstance(decision := run.decide(), Measure):
+        n += decision.n_measurements
+        noise = np.sqrt(decision.counts) * rng.normal(size=problem.n_arms)
+        run.absorb(decision.counts, decision.counts * run_means + noise)
+        if n > 60 and run._final is None:
+            run.call_last(400, gaussian=True)
+            called = n
+    assert decision.plan == tuple(problem.best_plan(run_means))
+    assert n - called <= 400
