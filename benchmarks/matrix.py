@@ -25,11 +25,11 @@ from surepick.inference.factors import SubGaussian
 
 DELTA, EPSILON, SEED = 0.2, 0.3, 9_100_000
 PAIRS = np.array([[float(s in pair) for s in range(5)] for pair in itertools.combinations(range(5), 2)])
-TIE = np.array([0.5, 1e-9, 0.0, 0.0, -0.5])  # pairs (0, 1), (0, 2), (0, 3) tie
+TIE = np.array([0.5, 1e-9, 0.0, -0.5, -0.5])  # pairs (0, 1) and (0, 2) tie
 JUST_MORE = np.array([0.5, EPSILON + 1e-4, 0.0, 0.0, -0.5])
 SUMS = [[1, 1, 0, 0, 0], [0, 1, -1, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 1, 1], [1, 0, 0, 0, 1]]
 MIXED = np.vstack([np.eye(5)[:2], SUMS])
-TIED_COINS = np.array([0.7, 0.5 + 1e-9, 0.5, 0.5, 0.3])
+TIED_COINS = np.array([0.7, 0.5 + 1e-9, 0.5, 0.3, 0.3])
 COINS = np.array([0.7, 0.2 + EPSILON + 1e-4, 0.2, 0.2, 0.1])
 
 QUESTIONS = {"best": 0.0, "within epsilon": EPSILON, "keep or replace": 0.0}
