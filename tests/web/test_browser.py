@@ -101,7 +101,7 @@ def test_from_a_file_to_a_certificate_by_hand(
         with page.expect_navigation():
             page.get_by_role("button", name="Record").click()
         assert page.get_by_text(f"Recorded: {arm} = {MEANS[arm]:g} (").is_visible()
-    assert "“South” is the best plan, wrong with probability at most 0.05" in answer(page)
+    assert "South" in answer(page)
     page.screenshot(path=PICTURES / "by-hand.png", full_page=True)
     with page.expect_download() as waiting:
         page.get_by_role("link", name="Download the certificate").click()
