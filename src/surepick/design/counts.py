@@ -65,18 +65,51 @@ def _arm_cover(information: Diagonal, shares: FloatArray, costs: FloatArray, mis
 def _spanning_cover(
     information: Dense, shares: FloatArray, costs: FloatArray, contrasts: FloatArray
 ) -> BoolArray:
-    """Return the probes of a pivoted Gram-Schmidt basis, without those that no contrast needs."""
+    """Return probes whose readings span the contrasts, those with large shares first; none is idle."""
     owner, chosen = information.owner, np.zeros(information.n_probes, dtype=bool)
+    has_one_reading = len(owner) == information.n_probes
     for least in (_LEAST_SHARE * shares.max(), -1.0):  # all probes, where those with shares do not span
         chosen[:] = False
         some = np.flatnonzero((shares > least)[owner])
         preference = np.sqrt((shares + 1e-12) / costs)[owner[some], None]
-        if _span(information.rows[some] * preference, owner[some], contrasts, chosen):
+        rows = information.rows[some] * preference
+        if has_one_reading:
+            found = _pivots(rows, contrasts)
+            if found is not None:
+                chosen[owner[some[found]]] = True
+                return chosen
+        elif _span(rows, owner[some], contrasts, chosen):
             break
-    used = chosen[owner]
+    used = chosen[owner] if chosen.any() else np.ones(len(owner), dtype=bool)
     weights = np.abs(np.linalg.lstsq(information.rows[used].T, contrasts.T, rcond=None)[0]).max(axis=1)
     needed = np.bincount(owner[used], weights > _NEEDED * weights.max(), minlength=len(chosen)) > 0
-    return np.asarray(chosen & needed)
+    return np.asarray(needed)
+
+
+def _pivots(rows: FloatArray, contrasts: FloatArray) -> IntArray | None:
+    """Return rows that span the contrasts, by QR with column pivoting; None if all of them do not.
+
+    With rows[pivots] = R'Q' the contrasts are spanned by the first k pivots if Q'y is 0 from entry k on, and
+    R^-1 Q'y are their weights. A row without weight is not needed.
+    """
+    from scipy.linalg.lapack import dgeqp3, dorgqr, dtrtrs  # the wrappers take longer than the solution
+
+    factor, pivots, reflectors, _, _ = dgeqp3(rows.T)
+    rank = min(rows.shape)
+    basis = dorgqr(factor[:, :rank], reflectors[:rank])[0]
+    scaled = contrasts / max(float(np.abs(contrasts).max()), 1e-300)
+    parts = basis.T @ scaled.T  # (rank, n)
+    outside = (scaled * scaled).sum(axis=1) - (parts * parts).sum(axis=0)
+    later = np.vstack([np.cumsum((parts * parts)[::-1], axis=0)[::-1], np.zeros(len(scaled))])
+    left = (later + np.maximum(outside, 0.0)).max(axis=1)  # of any contrast, after the first k pivots
+    diagonal = np.abs(np.diag(factor)[:rank])
+    n_usable = int((diagonal > _SPANNED * diagonal[0]).sum())
+    spanned = np.flatnonzero(left[: n_usable + 1] <= _SPANNED**2)
+    if not len(spanned):
+        return None
+    k = int(spanned[0])
+    weights = np.abs(dtrtrs(factor[:k, :k], parts[:k])[0]).max(axis=1)
+    return np.asarray(pivots[:k][weights > _NEEDED * weights.max()] - 1)
 
 
 def _span(rows: FloatArray, owner: IntArray, contrasts: FloatArray, chosen: BoolArray) -> bool:
