@@ -17,6 +17,7 @@ from surepick.design.counts import cover, mixed_counts
 from surepick.design.grid import PRIORITY_BITS, SHARE_BITS, on_grid, rounded
 from surepick.design.information import Dense
 from surepick.design.minimax import minimax
+from surepick.design.own_arms import own_arm_shares, own_arms
 from surepick.inference.contrasts import Contrasts
 from surepick.policies.betting.question import Pace, Readings, Targets
 
@@ -132,7 +133,10 @@ class BatchDesign:
     ) -> tuple[FloatArray, FloatArray]:
         """Improve the shares for the targets that are worst off; return these, weighted, and their dual."""
         contrasts, plans = targets.contrasts, targets.behind
-        if len(contrasts) > WORKING_SET:
+        is_long = len(contrasts) > WORKING_SET
+        if is_long and not self._uniform and self._share_by_own_arms(readings, contrasts, priority):
+            return np.zeros((0, 0)), np.zeros(0)
+        if is_long:
             needs = rounded(priority * self._price(readings, contrasts), PRIORITY_BITS)
             worst = np.sort(np.argsort(-needs, kind="stable")[:WORKING_SET])
             contrasts, plans, priority = contrasts.take(worst), plans[worst], priority[worst]
@@ -152,6 +156,26 @@ class BatchDesign:
         self.dual = np.zeros(n_plans)
         self.dual[plans] = dual
         return weighted, dual
+
+    def _share_by_own_arms(self, readings: Readings, contrasts: Contrasts, priority: FloatArray) -> bool:
+        """Allocate over all targets, if each rival has an arm of its own; return whether that is so."""
+        if isinstance(readings.information, Dense) or not readings.is_single:
+            return False
+        found = own_arms(contrasts.squares)
+        if found is None:
+            return False
+        leader, own = found.leader, found.own
+        # the variance of one measurement times its price, by arm
+        price = np.zeros(contrasts.rows.shape[1])
+        price[readings.information.arm] = readings.costs / readings.information.precision
+        lead, each = own_arm_shares(
+            priority * found.of_leader * price[leader], priority * found.of_own * price[own]
+        )
+        by_arm = np.zeros(len(price))
+        by_arm[leader], by_arm[own] = lead, each
+        self.shares = on_grid(by_arm[readings.information.arm], SHARE_BITS)
+        self.dual = np.zeros(0)
+        return True
 
     def _price(self, readings: Readings, contrasts: Contrasts) -> FloatArray:
         """Return the variance of each contrast after a batch of cost 1 with these shares."""
