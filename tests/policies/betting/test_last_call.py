@@ -234,3 +234,21 @@ def test_what_makes_no_sense_is_refused(how):
     problem, policy = given.pop("problem"), given.pop("policy")
     with pytest.raises(ParameterError):
         sp.simulate(problem, policy, sp.Gaussian([0.5, 0.4], scale=0.01), budget=100, **given)
+
+
+def test_cash_that_other_accounts_took_since_is_not_in_the_wealth_of_a_test():
+    problem, evidence = sp.Problem(np.eye(70), noise_scale=1), []
+    for taken in (None, 0.9):
+        run, rng = sp.BetGapE(0.2, epsilon=0.3).start(problem), np.random.default_rng(1)
+        means = np.append(3.0, np.zeros(69))
+        for _ in range(3):
+            counts = run.decide().counts
+            run.absorb(counts, counts * means + np.sqrt(counts) * rng.standard_normal(70))
+        run.call_last(200, gaussian=False)
+        counts = run.decide().counts
+        if taken is not None:
+            run._question.wealth.withdraw(taken)  # as a stake of another leader does
+        run.absorb(counts, 0.0 * counts)
+        evidence.append(run._question.account(run._question.tested_account()).current)
+    assert (evidence[1] <= evidence[0]).all()
+    assert (evidence[1] < evidence[0]).any()  # of the rivals that were left

@@ -319,6 +319,7 @@ class Question(ABC):
                 bet, gap, variance = bet.take(shown), gap[shown], variance[shown]
             if result.is_final:
                 log_p = factor.log_p(gap, variance, gaussian=result.gaussian)
+                self.count([bet])  # other accounts may have taken cash since this one bet last
                 self.record_test(bet.account, bet.rows, log_p)
                 continue
             components, rows = self.account(bet.account).components, bet.rows
