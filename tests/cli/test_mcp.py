@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import surepick as sp
+from surepick.core.promise import Promise
 from surepick.sessions.session import Session
 
 mcp = pytest.importorskip("mcp")
@@ -101,7 +102,7 @@ def test_new_states_the_assumption_that_the_file_makes_about_the_noise(tmp_path:
     file = tmp_path / "trips.toml"
     file.write_text(PROBLEM.replace("noise_scale = 0.5", "bounds = [0.0, 9.0]"))
     begun = Tools(f"sqlite:///{tmp_path}/x.db").new(str(file), "x")
-    assert begun["guarantee"].endswith("given independent measurements within the given bounds")
+    assert begun["guarantee"] == Promise.of(sp.BetGapE(), sp.problems.load(file).problem).text
 
 
 GARBAGE = (

@@ -295,7 +295,7 @@ def ends(
             "readings have a low and a high end, and one is missing; give both",
             field="low" if low is None else "high",
         )
-    if np.ndim(cast(Any, low)) == np.ndim(cast(Any, high)) == 0 and not isinstance(low, Mapping | str):
+    if not any(isinstance(end, Mapping | str) or np.ndim(cast(Any, end)) for end in (low, high)):
         return cast(Bounds, (low, high))
     found = []
     for field, given in (("low", low), ("high", high)):

@@ -43,10 +43,15 @@ class Peak(BatchRun):
     """A control: tests with the largest wealth so far instead of the wealth now."""
 
     def _settle(self, batch, averages):
-        if batch.is_final:
-            account = self._question.account(COMMON)
-            account.current = account.peak
+        question, record = self._question, self._question.record_test
+
+        def with_the_peak(key, rows, log_p):
+            question.account(key).current = question.account(key).peak.copy()
+            record(key, rows, log_p)
+
+        question.record_test = with_the_peak
         super()._settle(batch, averages)
+        del question.record_test
 
 
 def started(kind, problem, delta):
