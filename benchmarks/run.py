@@ -49,6 +49,7 @@ BENCHMARKS = {
     "problems": Benchmark("problems"),
     "paper_errors": Benchmark("paper_errors", "factor-4 sum counts argmax reversed best-arm plus-d"),
     "soundness": Benchmark("soundness", "--runs 10 --only polytopes", "--runs 100"),
+    "matrix": Benchmark("matrix", "--runs 2 --only list", "--runs 50"),
     "probe_soundness": Benchmark("probe_soundness", "--runs 5", "--runs 100"),
     "answers": Benchmark("answers", "guesses --scale 0.02", "--scale 0.05"),
     "misuse": Benchmark("misuse", "--runs 5", "--runs 50"),

@@ -189,9 +189,11 @@ def test_a_session_of_such_a_policy_says_so_and_keeps_what_was_told(stubborn, sq
     assert again.verify().holds
 
 
-def test_a_session_whose_policy_asks_for_nothing_at_first_is_not_begun(stubborn, sqlite_url, monkeypatch):
-    policy, said = stubborn
-    bad = BAD_DECISIONS[said]
+@pytest.mark.parametrize("bad", BAD_DECISIONS.values(), ids=BAD_DECISIONS)
+def test_a_session_whose_policy_asks_for_nothing_at_first_is_not_begun(
+    bad, installed, sqlite_url, monkeypatch
+):
+    policy = parse_policy("Doubling", delta=1e-9)
     monkeypatch.setattr(sys.modules["doubling"].DoublingRun, "decide", lambda self, rng: bad(self))
     with pytest.raises(PluginError):
         sp.Session.create(sqlite_url, sp.Problem([[1, 0], [0, 1]], noise_scale=1), policy, name="trips")

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surepick as sp
-from polytopes import all_vertices, question_about, transport
+from polytopes import all_vertices, inequality_about, transport
 from surepick.core.average_proof import Cut, Node, is_covered, log_wealth, system_of, tight_bounds
 
 SMALL = sp.Polytope(
@@ -33,9 +33,9 @@ def test_bounds_that_follow_from_rows_hold_for_all_vertices_and_leave_no_more_th
 def test_no_prices_rule_out_a_plan_that_is_not(seed):
     """Arbitrary tangents, prices and splits: the box of a plan that is not ruled out never goes."""
     rng = np.random.default_rng(seed)
-    question, vertices = question_about(SMALL, seed)
-    question = question._replace(target=float(log_wealth(question, vertices).min()) + 1e-6)
-    system = system_of(SMALL.form, question)
+    inequality, vertices = inequality_about(SMALL, seed)
+    inequality = inequality._replace(target=float(log_wealth(inequality, vertices).min()) + 1e-6)
+    system = system_of(SMALL.form, inequality)
     m, n = system.matrix.shape
     nodes = []
     for _ in range(15):  # a chain of splits; seven or eight boxes are left to be ruled out
@@ -46,22 +46,22 @@ def test_no_prices_rule_out_a_plan_that_is_not(seed):
         variable = int(rng.integers(0, n)) if len(nodes) < 7 else -1
         value = rng.uniform(system.lower[variable], system.upper[variable])
         nodes.append(Node(tuple(cuts), variable, value))
-    assert not is_covered(question, system, nodes)
+    assert not is_covered(inequality, system, nodes)
 
 
 def test_nothing_is_shown_by_no_cut_or_by_a_cut_without_prices_and_tangent():
-    question, vertices = question_about(SMALL, 1)
-    question = question._replace(target=float(log_wealth(question, vertices).min()) + 0.1)
-    system = system_of(SMALL.form, question)
+    inequality, vertices = inequality_about(SMALL, 1)
+    inequality = inequality._replace(target=float(log_wealth(inequality, vertices).min()) + 0.1)
+    system = system_of(SMALL.form, inequality)
     nothing = Cut(math.nan, math.nan, 1.0, np.zeros(len(system.right)))
     for nodes in ([], [Node((), -1, 0.0)], [Node((nothing,), -1, 0.0)]):
-        assert not is_covered(question, system, nodes)
+        assert not is_covered(inequality, system, nodes)
 
 
 def test_nothing_is_shown_by_prices_and_tangents_beyond_what_numbers_can_hold():
-    question, vertices = question_about(SMALL, 1)
-    question = question._replace(target=float(log_wealth(question, vertices).min()) + 0.1)
-    system = system_of(SMALL.form, question)
+    inequality, vertices = inequality_about(SMALL, 1)
+    inequality = inequality._replace(target=float(log_wealth(inequality, vertices).min()) + 0.1)
+    system = system_of(SMALL.form, inequality)
     ones = np.ones(len(system.right))
     with np.errstate(all="ignore"):
         for cut in (
@@ -70,4 +70,4 @@ def test_nothing_is_shown_by_prices_and_tangents_beyond_what_numbers_can_hold():
             Cut(1e308, 1e-3, 1e-3, ones),
             Cut(1.0, 1.0, 1e300, 1e300 * ones),
         ):
-            assert not is_covered(question, system, [Node((cut,), -1, 0.0)])
+            assert not is_covered(inequality, system, [Node((cut,), -1, 0.0)])

@@ -226,8 +226,8 @@ def test_a_snapshot_that_does_not_fit_is_no_snapshot(
     assert snapshot is not None
     if body == b"changed":
         kept = json.loads(snapshot.body)
-        kept["ledger"]["run"]["value"]["shape"] = [1]
-        kept["ledger"]["run"]["value"]["bytes"] = "AAAAAAAA8D8="
+        kept["ledger"]["run"]["plan_value"]["shape"] = [1]
+        kept["ledger"]["run"]["plan_value"]["bytes"] = "AAAAAAAA8D8="
         body = json.dumps(kept).encode()
     session.store.save_snapshot("mine", snapshot._replace(body=body))
     again = Session.load(sqlite_url, "mine")

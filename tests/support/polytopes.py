@@ -121,7 +121,7 @@ class PeekingPolicy(sp.BetGapE):
 
 
 def inequality_about(problem, seed):
-    """A inequality as a run might ask it, and the vertices that it is about, in the form's units."""
+    """An inequality as a run might ask it, and the vertices that it is about, in the form's units."""
     rng, unit, n = np.random.default_rng(seed), problem.form.unit, problem.n_arms
     vertices = all_vertices(problem) / unit
     lead = rng.dirichlet(np.full(len(vertices), 0.1)) @ vertices

@@ -3,6 +3,7 @@ import sys
 import numpy as np
 import pytest
 
+import surepick as sp
 from surepick import problems
 from surepick.errors import FileError, MissingExtraError, ProblemError
 from surepick.problems.program import solve_program
@@ -204,3 +205,13 @@ def test_without_highspy_the_extra_is_named(tmp_path, monkeypatch):
     (tmp_path / "joiner.mps").write_text(MPS)
     with pytest.raises(MissingExtraError):
         problems.read_program(tmp_path / "joiner.mps")
+
+
+def test_variables_that_the_objective_does_not_have_are_known_and_never_measured(tmp_path):
+    file = tmp_path / "mix.lp"
+    file.write_text("Maximize\n p: 3 x + 2 y\nSubject To\n a: x + y + s <= 4\n b: x + 3 y - s <= 6\nEnd\n")
+    problem = sp.problems.production(file, noise_scale=1)
+    assert problem.is_known.tolist() == [False, False, True]
+    outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian([3.0, 2.0, 0.0]), seed=1)
+    assert outcome.counts[2] == 0
+    assert outcome.plan == (4.0, 0.0, 0.0)

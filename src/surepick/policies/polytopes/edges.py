@@ -107,7 +107,7 @@ class Vertices:
         moving = np.flatnonzero(at != BASIC)[mask]
         gains, full = edges.gains[mask], edges.full[mask]
         gap, norm = -gains @ means, edges.squares[mask] @ variance
-        level, found = float((gap / np.sqrt(norm)).min()), None
+        level, found = float((gap / np.sqrt(np.maximum(norm, 1e-300))).min()), None
         for row in rows.tolist():
             rate = full[:, basis[row]] * (1.0 if low[row] else -1.0)  # off the bound where it is positive
             ok = np.flatnonzero(rate > _AT_BOUND)

@@ -10,6 +10,7 @@ import numpy as np
 
 from surepick.core.arrays import Numbers
 from surepick.core.oracle_problem import OracleProblem
+from surepick.core.polytope import Polytope
 from surepick.errors import ProblemError
 from surepick.problems.files.mps_lp import read_program
 from surepick.problems.found import FoundProblem
@@ -40,7 +41,8 @@ def production(
     - `use`: what each product (column) takes of each resource (row); or a `Program`, or an MPS or LP file,
       which say all of the following up to `options`, so that these but `guess` are refused
     - `limits`: one number per resource
-    - `guess`: what one unit of each product brings; with a program, its objective unless given
+    - `guess`: what one unit of each product brings; with a program, its objective unless given. Variables
+      that a program's objective does not have are known to bring 0 and are never measured
     - `senses`: how use compares to limits, "<=", ">=" or "=", one or one per resource; "<="
     - `lower`, `upper`: the limits of each product, one number or one per product; 0 and none
     - `whole`: whether a product comes in whole numbers, one or one per product; False
@@ -73,4 +75,8 @@ def production(
             variable_names=variable_names,
         )
     centre = program.objective if guess is None else guess
-    return builder_problem(production, program_family(program), centre, options)
+    problem = builder_problem(production, program_family(program), centre, options)
+    if guess is not None or not isinstance(problem, Polytope):
+        return problem
+    names = zip(program.variable_names, program.objective.tolist(), strict=True)
+    return problem.with_known({name: 0.0 for name, cost in names if cost == 0.0})
