@@ -45,10 +45,12 @@ class Past:
 
         It counts as at most `most`, however sure it is. A spread of infinity says that nothing is known.
         """
+        if not problem.arms_alone:
+            fitting(problem, cls(np.zeros(problem.n_arms), np.zeros(problem.n_arms)))  # says why not
         if problem.noise_scale is None:
             raise ParameterError(
                 "how much a guess is worth depends on the noise scale, and this problem has none; "
-                "give a scale, or no guess: the pilot takes its place",
+                "give a scale, or no guess",
                 field="past",
             )
         width = _per_arm(problem, "spread", spread)

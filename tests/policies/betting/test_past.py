@@ -175,3 +175,10 @@ def test_what_is_no_past_is_refused_in_words(make):
     with pytest.raises(ParameterError) as caught:
         make(TWO)
     assert caught.value.field == "past"
+
+
+def test_a_guess_of_arms_that_probes_measure_is_refused():
+    problem = sp.Problem([[1, 1, 0], [0, 1, 1]], probes="plan arms", noise_scale=1)
+    with pytest.raises(ParameterError) as caught:
+        sp.Past.from_guess(problem, [1.0, 2.0, 3.0], 1.0)
+    assert caught.value.field == "past"
