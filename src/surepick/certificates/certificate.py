@@ -92,7 +92,7 @@ class Certificate:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What somebody should know before believing it."""
+        """Return what a reader should know before believing it."""
         listing = None if self.listing is None else Listing(**self.listing).warning(self.delta)
         return (*map(str, self.doubts), *([] if listing is None else [listing]))
 

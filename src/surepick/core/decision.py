@@ -22,7 +22,7 @@ TOLERANCE = 1e-9  # relative: what another machine may compute otherwise
 class Decision:
     """A batch: all that fixes its bets, beside the batches before it.
 
-    The last two numbers are moved by every value so far: whoever follows recorded decisions with other values
+    Every value so far moves the last two numbers: a run that follows recorded decisions with other values
     finds other numbers.
     """
 

@@ -87,7 +87,7 @@ def contenders(plans: Any, constants: FloatArray, means: FloatArray) -> BoolArra
     n = int(plans.shape[0])
     stays = np.zeros(n, dtype=bool)
     best_of: dict[bytes, int] = {}
-    for k, key in enumerate(_row_keys(plans)):
+    for k, key in enumerate(row_keys(plans)):
         first = best_of.setdefault(key, k)
         if constants[k] > constants[first]:
             best_of[key] = k
@@ -112,9 +112,10 @@ def contenders(plans: Any, constants: FloatArray, means: FloatArray) -> BoolArra
     return stays
 
 
-def _row_keys(plans: Any) -> list[bytes]:
+def row_keys(plans: Any) -> list[bytes]:
+    """Return bytes that are equal for equal rows, of dense or sparse plans."""
     if isinstance(plans, np.ndarray):
-        return [row.tobytes() for row in plans + 0.0]
+        return [(row + 0.0).tobytes() for row in plans]  # -0.0 is 0.0
     plans.sort_indices()
     ends = zip(plans.indptr[:-1], plans.indptr[1:], strict=True)
     return [plans.indices[a:b].tobytes() + b"|" + plans.data[a:b].tobytes() for a, b in ends]

@@ -6,7 +6,7 @@ names, probes, bounds and tables are read stands elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
@@ -30,7 +30,7 @@ from surepick.core.cards import MOST_ROWS, listing
 from surepick.core.expressions import are_expressions, read_expressions
 from surepick.core.frames import frame_table, is_frame
 from surepick.core.given_probes import ARMS, GivenProbes, Listed, read_probes
-from surepick.core.known import Known, contenders, without_columns
+from surepick.core.known import Known, contenders, row_keys, without_columns
 from surepick.core.layout import Layout
 from surepick.core.measurable import (
     BOUNDED_VARIANCE,
@@ -474,21 +474,13 @@ def _merge_duplicates(matrix: Any) -> tuple[Any, list[int], list[tuple[int, int]
     first_of: dict[bytes, int] = {}
     keep: list[int] = []
     twins: list[tuple[int, int]] = []
-    for k, key in enumerate(_row_keys(matrix)):
+    for k, key in enumerate(row_keys(matrix)):
         if key in first_of:
             twins.append((k, first_of[key]))
         else:
             first_of[key] = k
             keep.append(k)
     return (matrix[keep] if twins else matrix), keep, twins
-
-
-def _row_keys(matrix: Any) -> Iterable[bytes]:
-    if isinstance(matrix, np.ndarray):
-        return (row.tobytes() for row in matrix)
-    matrix.sort_indices()
-    bounds = zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)
-    return (matrix.indices[a:b].tobytes() + b"|" + matrix.data[a:b].tobytes() for a, b in bounds)
 
 
 def _relevant_arms(matrix: Any) -> BoolArray:

@@ -12,20 +12,7 @@ from typing import Any, TypeVar
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-# Sums may be reordered and multiply-adds fused; NaN, infinities and signed zeros do not occur.
-_FAST = {"nnan", "ninf", "nsz", "reassoc", "contract", "arcp"}
-
 _INNER = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # Python never calls it
-
-
-def _decorator(**options: Any) -> Callable[[_F], _F]:
-    """Return what compiles a function with these options, or leaves it as it is where there is no Numba."""
-    try:
-        import numba
-    except ImportError:
-        return lambda function: function
-    found: Callable[[_F], _F] = numba.njit(**options)
-    return found
 
 
 def is_compiling() -> bool:
@@ -35,6 +22,16 @@ def is_compiling() -> bool:
     except ImportError:
         return False
     return bool(numba)
+
+
+def _decorator(**options: Any) -> Callable[[_F], _F]:
+    """Return what compiles a function with these options, or leaves it as it is where there is no Numba."""
+    if not is_compiling():
+        return lambda function: function
+    import numba
+
+    found: Callable[[_F], _F] = numba.njit(**options)
+    return found
 
 
 def as_python(function: _F) -> _F:
@@ -52,19 +49,6 @@ def compiled_allocating(function: _F) -> _F:
     return _decorator(cache=True)(function)
 
 
-def compiled_fast(function: _F) -> _F:
-    """Compile a pass over long arrays; see `_FAST` for what that assumes."""
-    return _decorator(cache=True, _nrt=False, fastmath=_FAST)(function)
-
-
 def compiled_inner(function: _F) -> _F:
     """Compile for other compiled functions alone."""
     return _decorator(**_INNER)(function)
-
-
-def compiled_inner_fast(function: _F) -> _F:
-    """Compile a pass over long arrays for other compiled functions alone."""
-    return _decorator(**_INNER, fastmath=_FAST)(function)
-
-
-compiled_in_place = compiled_inner

@@ -152,7 +152,7 @@ class PolicyRun:
     def follows(self) -> bool:
         """Whether recorded decisions hold all that fixes the bets, so that none is decided again."""
         run = None if self.setup.pilot is not None else self._run
-        return isinstance(run, FollowingRun) and run.can_follow
+        return bool(getattr(run, "can_follow", False))  # a runtime protocol is slow, and this is asked often
 
     def absorb(self, used: Sequence[Used], removed: Mapping[int, int] | None = None) -> None:
         """Take in a complete round, of which so many uses of probes were removed."""
