@@ -181,7 +181,7 @@ class SimulatedStore(Store):
 
     @contextmanager
     def transaction(
-        self, name: str, *, after: Callable[[], Head] | None = None, durable: bool = True
+        self, name: str, *, after: Head | None = None, durable: bool = True
     ) -> Iterator[View]:
         database, me = self._database, object()
         lock = "writer" if durable or database.one_lock else "claimer"
@@ -193,7 +193,7 @@ class SimulatedStore(Store):
             if lock == "writer":
                 self._open, self._changes = database.now.copy(), []
                 self._process.seen = database.number
-            yield self.look(name, after=START if after is None else after())
+            yield self.look(name, after=START if after is None else after)
             self._begin_statement()  # the commit
             if self._open is not None:
                 self._commit(self._changes, durable)

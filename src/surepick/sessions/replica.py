@@ -143,7 +143,7 @@ class Replica:
     @contextmanager
     def my_turn(self, *, durable: bool = True) -> Iterator[View]:
         """Hold the write lock of the log, with the ledger at its end."""
-        with self.store.transaction(self.name, after=lambda: self.head, durable=durable) as view:
+        with self.store.transaction(self.name, after=self.head, durable=durable) as view:
             self.take_in(view.events)
             yield view
 
@@ -242,7 +242,7 @@ class Replica:
 
     def _decide_behind(self, drafts: list[Draft]) -> None:
         """Somebody appended while the policy was deciding; measurements alone do not matter to it."""
-        with self.store.transaction(self.name, after=lambda: self.head) as view:
+        with self.store.transaction(self.name, after=self.head) as view:
             missed = view.events
             if missed and all(self._is_beside(event.kind) for event in missed):
                 self._fold(self.ledger, missed, self.head)

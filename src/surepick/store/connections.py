@@ -196,19 +196,19 @@ class Transactions:
 
     @contextmanager
     def open(
-        self, first: Callable[[], Sequence[Statement]] = tuple, *, durable: bool = True
+        self, first: Sequence[Statement] = (), *, durable: bool = True
     ) -> Iterator[tuple[Connection, list[Answer]]]:
         """Open a writing transaction, or join the open one; yield its connection and the answers to `first`.
 
-        first:   called for each try; its statements are sent together with the beginning.
+        first:   statements that are sent together with the beginning.
         durable: whether it must survive a crash of the machine (default yes).
         """
         inside = self.inside()
         if inside is not None:
-            yield inside, inside.run(first())
+            yield inside, inside.run(first)
             return
         begin = self._database.begin(durable=durable)
-        connection, answers = self._attempt(lambda found: (found, found.run([*begin, *first()])))
+        connection, answers = self._attempt(lambda found: (found, found.run([*begin, *first])))
         connection.inside, connection.durable = True, durable
         try:
             yield connection, answers[len(begin) :]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from json.encoder import encode_basestring as _text
 from typing import NamedTuple
@@ -148,11 +148,11 @@ class Store(ABC):
 
     @abstractmethod
     def transaction(
-        self, name: str, *, after: Callable[[], Head] | None = None, durable: bool = True
+        self, name: str, *, after: Head | None = None, durable: bool = True
     ) -> AbstractContextManager[View]:
         """Hold the write lock of this log; what this thread writes within is one transaction.
 
-        after:   returns a head; the transaction begins with a look at the events after it.
+        after:   the transaction begins with a look at the events after this head.
         durable: False is for leases: it excludes others who claim, appends may go on, and the transaction
                  need not survive a crash of the machine (default True).
         """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from surepick.errors import ConflictError, DamageError, StoreError, name_taken, suggestion
@@ -109,14 +109,12 @@ class MemoryStore(Store):
             return head
 
     @contextmanager
-    def transaction(
-        self, name: str, *, after: Callable[[], Head] | None = None, durable: bool = True
-    ) -> Iterator[View]:
+    def transaction(self, name: str, *, after: Head | None = None, durable: bool = True) -> Iterator[View]:
         with self._lock:
             log = self._log(name)
             before = log.head
             try:
-                yield self.look(name, after=before if after is None else after())
+                yield self.look(name, after=before if after is None else after)
             except BaseException:
                 log.cut(before)
                 raise

@@ -8,7 +8,7 @@ import itertools
 import json
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -172,25 +172,18 @@ class SqlStore(Store):
             return self._database.append(connection.run, step)
 
     @contextmanager
-    def transaction(
-        self, name: str, *, after: Callable[[], Head] | None = None, durable: bool = True
-    ) -> Iterator[View]:
-        number, seen = self._id(name), [START]
-
-        def first() -> list[Statement]:
-            lock = self._database.lock_session if durable else self._database.lock_leases
-            begin: list[Statement] = [] if lock is None else [(lock, {"session_id": number})]
-            if after is not None:
-                seen[0] = after()
-                begin.append(_look(number, seen[0]))
-            return begin
-
+    def transaction(self, name: str, *, after: Head | None = None, durable: bool = True) -> Iterator[View]:
+        number = self._id(name)
+        lock = self._database.lock_session if durable else self._database.lock_leases
+        first: list[Statement] = [] if lock is None else [(lock, {"session_id": number})]
+        if after is not None:
+            first.append(_look(number, after))
         with self._transaction(first, durable=durable) as answers:
-            yield View([], []) if after is None else self._view(name, number, seen[0], answers[-1].rows)
+            yield View([], []) if after is None else self._view(name, number, after, answers[-1].rows)
 
     @contextmanager
     def _transaction(
-        self, first: Callable[[], Sequence[Statement]] = tuple, *, durable: bool = True
+        self, first: Sequence[Statement] = (), *, durable: bool = True
     ) -> Iterator[list[Answer]]:
         """Open a transaction; if the connection breaks at its end, look whether the server committed it."""
         self._written.step = None
@@ -211,7 +204,7 @@ class SqlStore(Store):
         self._transactions.disconnect()
         lock = self._database.lock_session
         row = {"session_id": step.session_id, "position": step.head.position}
-        with self._transactions.open(lambda: [] if lock is None else [(lock, row)]):
+        with self._transactions.open([] if lock is None else [(lock, row)]):
             return self._transactions.query(schema.CHECKSUM_AT, row) == [(step.head.checksum,)]
 
     def claim(self, name: str, tokens: Iterable[str], *, worker: str, until: float, now: float) -> list[str]:

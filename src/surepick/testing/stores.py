@@ -92,7 +92,7 @@ class StoreContract:
                 lambda: pinned.append("trips", [note()], expected=head),
                 lambda: pinned.claim("trips", ["0.1"], worker="Ann", until=9.0, now=1.0),
                 lambda: pinned.delete("trips", expected=head),
-                pinned.transaction("trips", after=lambda: head).__enter__,
+                pinned.transaction("trips", after=head).__enter__,
             ):
                 with pytest.raises(DeletedError):
                     attempt()
@@ -220,7 +220,7 @@ class StoreContract:
         assert view.events == list(store.read("trips", after=head))
         assert view.leases == store.leases("trips") == [Lease("t1", "one", 10.0), Lease("t2", "one", 10.0)]
         assert store.look("trips", after=new).events == []
-        with store.transaction("trips", after=lambda: head) as seen:
+        with store.transaction("trips", after=head) as seen:
             assert seen == view
         assert len(list(store.read("trips", limit=2))) == 2
 
@@ -243,7 +243,7 @@ class StoreContract:
 
     def test_leases_can_be_claimed_while_the_log_is_held(self, store: Store) -> None:
         head = store.create("trips", [note()])
-        with store.transaction("trips", after=lambda: head, durable=False) as view:
+        with store.transaction("trips", after=head, durable=False) as view:
             assert view.leases == []
             assert store.claim("trips", ["a", "b"], worker="one", now=0.0, until=10.0) == ["a", "b"]
         assert [lease.token for lease in store.leases("trips")] == ["a", "b"]
