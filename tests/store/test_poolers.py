@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 import surepick as sp
 from pooler import Pooler
@@ -22,7 +23,6 @@ from store_workers import query
 from surepick.sessions.session import Session
 from surepick.sessions.verify import verify
 from surepick.store import Claim, open_store
-from surepick.store.address import parse
 from surepick.testing.stores import in_threads, note
 
 POLICY = sp.CombGapE(delta=1e-3)
@@ -40,7 +40,7 @@ WATCH_COMMITS = """
 @pytest.fixture(params=["simulated", "pgbouncer"])
 def pooled_url(request: pytest.FixtureRequest, postgres_url: str, memory_disk: Path) -> Iterator[str]:
     """The address of a fresh schema through a pooler with three connections."""
-    login = parse(postgres_url).login
+    login = {name: str(part) for name, part in conninfo_to_dict(postgres_url).items()}
     folder = memory_disk / f"pooler-{os.getpid()}"
     folder.mkdir()
     try:

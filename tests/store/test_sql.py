@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import os
@@ -10,7 +11,8 @@ import resource
 import signal
 import time
 from collections import Counter
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import pytest
@@ -30,7 +32,7 @@ from store_workers import (
     wait_for,
 )
 from surepick.errors import ConflictError, DamageError, StoreError
-from surepick.store import START, Draft, Snapshot, Store, open_store
+from surepick.store import START, Draft, Head, Snapshot, Store, open_store
 from surepick.store.log import checked, seal
 from surepick.testing.stores import note
 
@@ -406,3 +408,42 @@ def test_a_refused_first_event_leaves_the_name_free(url: str) -> None:
     assert open_store(url).create("mines", [note()]).position == 1
     assert store.create("trips", [note()]) == store.head("trips")
     assert [event.position for event in store.read("trips", after=START)] == [1]
+
+
+@pytest.mark.parametrize("how", ["a dropped store", "another thread", "an open transaction"])
+def test_no_fork_loses_what_its_child_writes(sqlite_url: str, how: str) -> None:
+    """A child with a connection of its parent would write to a log that the parent's last close deletes."""
+    store, others = open_store(sqlite_url), ThreadPoolExecutor(1)
+    head = store.create("trips", [note()])
+    others.submit(store.head, "trips").result()
+    if how == "a dropped store":
+        del store
+
+    with store.transaction("trips") if how == "an open transaction" else nullcontext():
+        ready, go, child = os.pipe(), os.pipe(), os.fork()
+        if child == 0:
+            os._exit(append_when_told(sqlite_url, head, ready[1], go[0]))
+        os.read(ready[0], 1)
+    others.shutdown()
+    if how != "a dropped store":
+        store.close()
+    gc.collect()  # now the parent has no connection any more
+    os.write(go[1], b".")
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert code == (how == "an open transaction")  # then it is refused
+    assert open_store(sqlite_url).head("trips").position == 2 - code
+
+
+def append_when_told(url: str, head: Head, ready: int, go: int) -> int:
+    """Open a store, wait for a word, and append; 1 if the store refuses."""
+    try:
+        store = open_store(url, patience=1)
+        store.head("trips")
+        os.write(ready, b".")
+        os.read(go, 1)
+        store.append("trips", [note("child")], expected=head)
+        store.close()
+        return 0
+    except StoreError:
+        os.write(ready, b".")
+        return 1

@@ -1,6 +1,6 @@
-"""Connections and transactions: one connection per thread, waiting for other writers, and failures.
+"""Connections and transactions: one connection per thread, waiting for other writers, failures, forks.
 
-`Database` is what SQLite and PostgreSQL have to say about themselves; all else is written here once.
+`Database` is what differs between SQLite and PostgreSQL; all else is written here once.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from surepick.errors import StoreError
@@ -24,6 +24,7 @@ Statement = tuple[str, Parameters]  # parameters are written :name, for every da
 NO_PARAMETERS: Parameters = {}
 COMMIT: Statement = ("COMMIT", NO_PARAMETERS)
 PAUSE = 0.005  # seconds between two tries, times a random number about 1, where the database does not wait
+FORK_WAIT = 5.0  # seconds that a fork waits for the transactions of other threads
 
 
 class Answer(NamedTuple):
@@ -36,8 +37,8 @@ class Answer(NamedTuple):
 Run = Callable[[Sequence[Statement]], list[Answer]]  # runs statements of a transaction, in one round trip
 
 
-class Step(NamedTuple):
-    """An append: from which head to which, with these events, and these tokens no longer leased."""
+class Append(NamedTuple):
+    """Events to write: from which head to which, and the tokens whose leases end with them."""
 
     session_id: int
     expected: Head
@@ -64,12 +65,13 @@ class Database(ABC):
     """One kind of database: connections, locks, and errors in the user's words."""
 
     dialect: ClassVar[str]
-    lock_schema: ClassVar[str | None]  # within a transaction: no other process makes tables
-    lock_session: ClassVar[str | None]  # within a transaction: no other process appends to this session
-    lock_leases: ClassVar[str | None]  # within a transaction: no other process claims its leases
-    list_tables: ClassVar[str]
     remote: ClassVar[bool]  # a statement is a round trip: few long ones, and an append is a single one
+    list_tables: ClassVar[str]
+    lock_schema: ClassVar[str | None] = None  # within a transaction: no other process makes tables
+    lock_session: ClassVar[str | None] = None  # no other process appends to this session
+    lock_leases: ClassVar[str | None] = None  # no other process claims its leases
     place: str  # for people; without password
+    where: str  # the same for two drivers of one database
     read_only: bool
     errors: tuple[type[Exception], ...]  # that its connections raise
 
@@ -90,15 +92,14 @@ class Database(ABC):
 
     @abstractmethod
     def run_all(self, connection: Any, batch: Sequence[Statement]) -> list[Answer]:
-        """Run these statements, in one round trip if the database is elsewhere."""
+        """Run these statements, in one round trip if the database is remote."""
 
-    def run_whole(self, connection: Any, batch: Sequence[Statement], *, durable: bool) -> list[Answer]:
-        """Run these statements as one transaction, in one round trip if the database is elsewhere."""
-        begin = self.begin(durable=durable)
-        return self.run_all(connection, [*begin, *batch, COMMIT])[len(begin) : -1]
+    def is_whole(self, batch: Sequence[Statement]) -> bool:
+        """Return whether this batch is a transaction by itself."""
+        return False
 
     @abstractmethod
-    def append(self, run: Run, step: Step) -> bool:
+    def append(self, run: Run, step: Append) -> bool:
         """Move the head, write the events and end the leases; False if the head was elsewhere."""
 
     @abstractmethod
@@ -110,7 +111,7 @@ class Database(ABC):
         """Return whether this error means: another process is in the way, try again."""
 
     def is_gone(self, error: Exception) -> bool:
-        """Return whether this error means that the connection cannot be used any more; a file stays."""
+        """Return whether this error means that the connection is lost; a file stays."""
         return False
 
     @abstractmethod
@@ -119,44 +120,53 @@ class Database(ABC):
 
 
 class Connection:
-    """A connection of one thread of one process; `inside` tells whether a transaction of ours is open."""
+    """A connection of one thread of one process; `inside` says whether a transaction of ours is open."""
 
     def __init__(self, database: Database) -> None:
+        self.is_open = False  # until it is; `__del__` also sees an object that could not connect
         self.inside = False
         self.durable = True  # of the open transaction
-        self.is_open = True
         self.process = os.getpid()  # a forked child must leave it alone
-        self._database = database
+        self.thread = threading.get_ident()
+        self.lock = threading.Lock()  # held for each batch of statements, so that a fork cuts none in two
+        self.database = database
         self._raw = database.connect()
+        self.is_open = True
 
-    def run(self, batch: Sequence[Statement]) -> list[Answer]:
+    def __del__(self) -> None:
+        # sqlite3's connections are parts of reference cycles: left to the garbage collector, one would stay
+        # open after its store is gone, and a forked child would inherit it.
+        self.close()
+
+    def run(self, batch: Sequence[Statement], *, opens: bool = False) -> list[Answer]:
         """Run statements in one round trip; if one fails, no transaction that they began stays open.
 
         Inside a transaction no other process can be in the way, and nothing is repeated, since what came
         before in it would be missing: an error is the user's.
         """
-        try:
-            return self._database.run_all(self._raw, batch) if batch else []
-        except BaseException as error:
-            if not self.inside:
-                self.roll_back()
-            elif isinstance(error, self._database.errors):
-                raise self._database.explain(error) from error
-            raise
-
-    def run_whole(self, batch: Sequence[Statement], *, durable: bool) -> list[Answer]:
-        """Run statements as one transaction; if one fails, nothing is left of it."""
-        try:
-            return self._database.run_whole(self._raw, batch, durable=durable)
-        except BaseException:
-            self.roll_back()
-            raise
+        if not batch:
+            return []
+        with self.lock:
+            try:
+                answers = self.database.run_all(self._raw, batch)
+                self.inside = self.inside or opens
+                return answers
+            except BaseException as error:
+                if not self.inside:
+                    self._roll_back()
+                elif isinstance(error, self.database.errors):
+                    raise self.database.explain(error) from error
+                raise
 
     def roll_back(self) -> None:
         """End the open transaction without a trace; a connection that cannot do so is not used again."""
+        with self.lock:
+            self._roll_back()
+
+    def _roll_back(self) -> None:
         try:
-            if self._database.in_transaction(self._raw):
-                self._database.run_all(self._raw, [("ROLLBACK", NO_PARAMETERS)])
+            if self.database.in_transaction(self._raw):
+                self.database.run_all(self._raw, [("ROLLBACK", NO_PARAMETERS)])
         except Exception:
             self.close()
 
@@ -174,8 +184,6 @@ class Transactions:
         self._database = database
         self._patience = patience  # seconds to wait for other writers before an error
         self._local = threading.local()
-        self._all: weakref.WeakSet[Connection] = weakref.WeakSet()
-        _OPEN.add(self)
 
     def query(self, text: str, parameters: Parameters = NO_PARAMETERS) -> list[tuple[Any, ...]]:
         """Return all rows of a reading statement; inside a transaction it sees what was written there."""
@@ -192,7 +200,11 @@ class Transactions:
         inside = self.inside()
         if inside is not None or not batch:
             return [] if inside is None else inside.run(batch)
-        return self._attempt(lambda connection: connection.run_whole(batch, durable=durable), commits=durable)
+        if self._database.is_whole(batch):
+            return self._attempt(lambda connection: connection.run(batch), commits=durable)
+        begin = self._database.begin(durable=durable)
+        whole = [*begin, *batch, COMMIT]
+        return self._attempt(lambda connection: connection.run(whole)[len(begin) : -1], commits=durable)
 
     @contextmanager
     def open(
@@ -208,8 +220,9 @@ class Transactions:
             yield inside, inside.run(first)
             return
         begin = self._database.begin(durable=durable)
-        connection, answers = self._attempt(lambda found: (found, found.run([*begin, *first])))
-        connection.inside, connection.durable = True, durable
+        batch = [*begin, *first]
+        connection, answers = self._attempt(lambda found: (found, found.run(batch, opens=True)))
+        connection.durable = durable
         try:
             yield connection, answers[len(begin) :]
             self._commit(connection)
@@ -225,18 +238,10 @@ class Transactions:
         return connection if connection is not None and connection.inside else None
 
     def close(self) -> None:
-        """Close all connections; they are opened again when needed."""
-        for connection in list(self._all):
-            connection.close()
-
-    def disconnect_before_fork(self) -> None:
-        """Close this thread's connection, to be opened again when needed, unless it is in a transaction.
-
-        SQLite knows the locks of a process by what it remembers. A forked child would remember those of its
-        parent, which it does not have, and write to files that others take for abandoned.
-        """
-        if not self._database.remote and self.inside() is None:
-            self.disconnect()
+        """Close all connections of this store; they are opened again when needed."""
+        for connection in _open_connections():
+            if connection.database is self._database:
+                connection.close()
 
     def disconnect(self) -> None:
         """Close this thread's connection, whatever state it is in."""
@@ -264,9 +269,7 @@ class Transactions:
         """
         database, began, reconnected = self._database, time.monotonic(), False
         if writes and database.read_only:
-            raise StoreError(
-                f"{database.place} was opened for reading only; open it for writing to change it"
-            )
+            raise StoreError(f"{database.place} was opened for reading only; open it for writing")
         database.check()
         while True:
             try:
@@ -294,10 +297,17 @@ class Transactions:
 
     def _connection(self) -> Connection:
         """Return this thread's connection, opened if it has none."""
-        connection = self._usable()
-        if connection is None:
-            self._local.connection = connection = Connection(self._database)
-            self._all.add(connection)
+        connection, database = self._usable(), self._database
+        if connection is not None:
+            return connection
+        if not database.remote and any(old.database.where == database.where for old in _INHERITED):
+            raise StoreError(
+                f"this process was forked while a transaction on {database.place} was open, and cannot open "
+                "the file safely; start processes with multiprocessing's 'spawn' method"
+            )
+        with nullcontext() if database.remote else _FORKING:  # no fork while a file is being opened
+            self._local.connection = connection = Connection(database)
+            _add(connection)
         return connection
 
     def _usable(self) -> Connection | None:
@@ -305,20 +315,56 @@ class Transactions:
         connection: Connection | None = getattr(self._local, "connection", None)
         if connection is None or (connection.is_open and connection.process == os.getpid()):
             return connection
-        if connection.process != os.getpid():
-            _INHERITED.append(connection)  # never closed here, which would end the parent's connection
         self._local.connection = None
         return None
 
 
-_OPEN: weakref.WeakSet[Transactions] = weakref.WeakSet()
+# SQLite knows the locks of a process by what it remembers. A forked child would remember those of its parent,
+# which it does not have: the parent's last close would then delete the write-ahead log in which the child's
+# values are. So no connection to a file is open during a fork; a child that inherits one does not open that
+# file. Connections to a server must not be closed by a child either, which would end them for its parent.
+_FORKING = threading.RLock()
+_OPEN: weakref.WeakSet[Connection] = weakref.WeakSet()
 _INHERITED: list[Connection] = []
 
 
 def _before_fork() -> None:
-    for transactions in list(_OPEN):
-        transactions.disconnect_before_fork()
+    _FORKING.acquire()
+    deadline = time.monotonic() + FORK_WAIT
+    _INHERITED.extend(
+        connection
+        for connection in _open_connections()
+        if connection.database.remote or not _closed_for_fork(connection, deadline)
+    )
+
+
+def _add(connection: Connection) -> None:
+    with _FORKING:
+        _OPEN.add(connection)
+
+
+def _open_connections() -> list[Connection]:
+    with _FORKING:
+        return [connection for connection in _OPEN if connection.is_open]
+
+
+def _closed_for_fork(connection: Connection, deadline: float) -> bool:
+    """Close a connection between two transactions of its thread; False if it is in one until the deadline."""
+    is_own = connection.thread == threading.get_ident()
+    while True:
+        with connection.lock:
+            if not connection.inside:
+                connection.close()
+                return True
+        if is_own or time.monotonic() > deadline:
+            return False
+        time.sleep(0.001)
+
+
+def _in_parent() -> None:
+    _INHERITED[:] = [connection for connection in _INHERITED if connection.process != os.getpid()]
+    _FORKING.release()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork)
+    os.register_at_fork(before=_before_fork, after_in_parent=_in_parent, after_in_child=_FORKING.release)

@@ -2,7 +2,7 @@
 
 Between client and server may stand a pooler, which gives each transaction whatever connection is free. What
 is set for a connection would then be lost, or reach other programs. So every setting that matters is made
-inside the transaction that needs it, and statements are prepared only where nobody stands between.
+inside the transaction that needs it, and statements are prepared only where there is no pooler.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from importlib.util import find_spec
 from typing import Any, ClassVar
 
 from surepick.errors import ConflictError, StoreError, missing_extra
-from surepick.store.address import Address
-from surepick.store.connections import NO_PARAMETERS, Answer, Database, Run, Statement, Step
+from surepick.store.connections import NO_PARAMETERS, Answer, Append, Database, Run, Statement
 from surepick.store.schema import APPEND, DO_NOT_WAIT, WAIT_FOR_DISK
 
 
@@ -33,21 +32,31 @@ class Postgres(Database):
         "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
     )
 
-    def __init__(self, address: Address, *, read_only: bool) -> None:
+    def __init__(self, url: str, shown: str, *, read_only: bool) -> None:
         if find_spec("psycopg") is None:
             raise missing_extra("psycopg", "postgres")
         import psycopg
+        from psycopg.conninfo import conninfo_to_dict
 
         self.errors = (psycopg.Error,)
-        self.place = address.shown
+        self.place = self.where = shown
         self.read_only = read_only
-        self._login = address.login
+        self._url = url
+        try:
+            port = conninfo_to_dict(url).get("port", "")
+        except psycopg.ProgrammingError:  # whose words may contain the password
+            port = "?"
+        if not str(port or "").replace(",", "0").isdecimal() and port:
+            raise StoreError(
+                f"the store address {shown!r} cannot be read; in user names and passwords write @ as %40, "
+                "/ as %2F and : as %3A",
+                field="store",
+            )
 
     def connect(self) -> Any:
         import psycopg
-        from psycopg.conninfo import make_conninfo
 
-        connection = psycopg.connect(make_conninfo(**self._login), autocommit=True, prepare_threshold=None)
+        connection = psycopg.connect(self._url, autocommit=True, prepare_threshold=None)
         row = connection.execute("SELECT pg_backend_pid()").fetchone()
         if row == (connection.info.backend_pid,):  # no pooler: it would have answered for itself
             connection.prepare_threshold = 2  # the same dozen statements for hours,
@@ -71,13 +80,10 @@ class Postgres(Database):
             answers.append(_answer(cursor))
         return answers
 
-    def run_whole(self, connection: Any, batch: Sequence[Statement], *, durable: bool) -> list[Answer]:
-        """Run these statements as one transaction; APPEND and CLAIM_AND_LOOK are one by themselves."""
-        if len(batch) == 1 and batch[0][0].startswith("WITH"):
-            return self.run_all(connection, batch)
-        return super().run_whole(connection, batch, durable=durable)
+    def is_whole(self, batch: Sequence[Statement]) -> bool:
+        return len(batch) == 1 and batch[0][0] is APPEND
 
-    def append(self, run: Run, step: Step) -> bool:
+    def append(self, run: Run, step: Append) -> bool:
         events = json.dumps([event._asdict() for event in step.events])
         row = {**step.heads(), "events": events, "tokens": json.dumps(list(step.release))}
         (answer,) = run([(APPEND, row)])

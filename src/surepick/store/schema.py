@@ -77,31 +77,29 @@ LOOK = (
     "FROM surepick_leases WHERE session_id = :session_id "
     f"UNION ALL SELECT * FROM ({READ}) AS news ORDER BY position, key"
 )
-_CLAIM = (
-    "INSERT INTO surepick_leases (session_id, token, worker, expires) {tokens} "
+# A list of tokens is given as JSON text, since SQLite has no parameters that are lists.
+_TOKENS = {
+    "sqlite": "(SELECT value AS token FROM json_each(:tokens))",
+    "postgresql": "(SELECT json_array_elements_text(CAST(:tokens AS JSON)) AS token)",
+}
+# It takes the id from the table of sessions: nothing is leased in a log that was deleted.
+CLAIM = {
+    dialect: "INSERT INTO surepick_leases (session_id, token, worker, expires) "
+    f"SELECT id, token, :worker, :expires FROM surepick_sessions, {tokens} AS wanted WHERE id = :session_id "
     "ON CONFLICT (session_id, token) DO UPDATE SET worker = excluded.worker, expires = excluded.expires "
-    "WHERE surepick_leases.expires <= :now OR surepick_leases.worker = excluded.worker"
-)
-# Both take the id from the table of sessions: nothing is leased in a log that was deleted.
-CLAIM_ONE = _CLAIM.format(
-    tokens="SELECT id, :token, :worker, :expires FROM surepick_sessions WHERE id = :session_id"
-)
-_CLAIM_ALL = _CLAIM.format(
-    tokens="SELECT id, token, :worker, :expires FROM surepick_sessions, "
-    "json_array_elements_text(CAST(:tokens AS JSON)) AS token WHERE id = :session_id"
-)
-# PostgreSQL's claim and look in one: the tokens that the worker holds come as rows at position -1. A crash
-# may undo a claim, so its commit need not wait for the disk.
-CLAIM_AND_LOOK = f"""WITH claimed AS ({_CLAIM_ALL} RETURNING token)
-    SELECT -1 AS position, '' AS kind, token AS key, 0 AS time, '' AS body, '' AS checksum FROM claimed
-    WHERE set_config('synchronous_commit', 'off', true) = 'off'
-    UNION ALL {LOOK}"""
+    "WHERE surepick_leases.expires <= :now OR surepick_leases.worker = excluded.worker RETURNING token"
+    for dialect, tokens in _TOKENS.items()
+}
+RELEASE = {
+    dialect: "DELETE FROM surepick_leases WHERE session_id = :session_id "
+    f"AND token IN (SELECT token FROM {tokens} AS ended)"
+    for dialect, tokens in _TOKENS.items()
+}
 FIND = (
     "SELECT position, kind, key, time, body, checksum FROM surepick_events "
     "WHERE session_id = :session_id AND key = :key"
 )
 CHECKSUM_AT = "SELECT checksum FROM surepick_events WHERE session_id = :session_id AND position = :position"
-RELEASE = "DELETE FROM surepick_leases WHERE session_id = :session_id AND token = :token"
 LEASES = "SELECT token, worker, expires FROM surepick_leases WHERE session_id = :session_id ORDER BY token"
 # A snapshot is saved and read only if events 1 and `position` of the log have the checksums it names.
 _OF_THIS_LOG = (
@@ -148,7 +146,7 @@ DO_NOT_WAIT = "SET LOCAL synchronous_commit = off"
 # All of an append in one statement: one round trip, and no lock is held while the client thinks. Its parts
 # all see the tables as they were before, so each takes its session from `moved`: if the head was elsewhere,
 # `moved` is empty and nothing is written. A second append waits until the first one lets go of the session's
-# row, and then finds its head changed. It waits for the disk even where somebody has set otherwise.
+# row, and then finds its head changed. It waits for the disk even where the server is set not to.
 APPEND = f"""WITH moved AS ({MOVE_HEAD} RETURNING id),
     appended AS (
         INSERT INTO surepick_events (session_id, position, kind, key, time, body, checksum)

@@ -14,7 +14,7 @@ from typing import Any
 
 from surepick.errors import DamageError, StoreError, name_taken, suggestion
 from surepick.store import schema
-from surepick.store.connections import Answer, Database, OutcomeUnknownError, Statement, Step, Transactions
+from surepick.store.connections import Answer, Append, Database, OutcomeUnknownError, Statement, Transactions
 from surepick.store.log import (
     START,
     Claim,
@@ -128,14 +128,8 @@ class SqlStore(Store):
         look = _look(number, after)
         if claim is None:
             return self._view(name, number, after, self._transactions.query(*look))
-        if self._database.remote and self._transactions.inside() is None:
-            tokens, worker, until, now = claim
-            wanted = {"tokens": json.dumps(sorted(tokens)), "worker": worker, "expires": until, "now": now}
-            statement = (schema.CLAIM_AND_LOOK, {**look[1], **wanted})
-            (answer,) = self._transactions.run([statement], durable=False)
-            return self._view(name, number, after, answer.rows)
-        *claimed, answer = self._transactions.run([*_claims(number, claim), look], durable=False)
-        return self._view(name, number, after, answer.rows)._replace(held=_granted(claim, claimed))
+        claimed, seen = self._transactions.run([self._claim(number, claim), look], durable=False)
+        return self._view(name, number, after, seen.rows)._replace(held=_granted(claim, claimed))
 
     def find(self, name: str, key: str) -> Event | None:
         rows = self._transactions.query(schema.FIND, {"session_id": self._id(name), "key": key})
@@ -153,12 +147,12 @@ class SqlStore(Store):
     ) -> Head:
         events = seal(drafts, expected)
         head = events[-1].head if events else expected
-        if not self._write(Step(number, expected, head, events, release)):
+        if not self._write(Append(number, expected, head, events, release)):
             self._session(name)  # which says so if it was deleted
             raise moved_on(name, expected)
         return head
 
-    def _write(self, step: Step) -> bool:
+    def _write(self, step: Append) -> bool:
         transactions = self._transactions
         self._written.step = step
         if self._database.remote and transactions.inside() is None:
@@ -194,7 +188,7 @@ class SqlStore(Store):
             if self._written.step is None or not self._arrived(self._written.step):
                 raise
 
-    def _arrived(self, step: Step) -> bool:
+    def _arrived(self, step: Append) -> bool:
         """Return whether these very events are in the log, after the connection that sent them was lost.
 
         A connection can break after the server was told to commit and before it could say that it did. The
@@ -209,16 +203,20 @@ class SqlStore(Store):
 
     def claim(self, name: str, tokens: Iterable[str], *, worker: str, until: float, now: float) -> list[str]:
         claim = Claim(list(tokens), worker, until, now)
-        held = _granted(claim, self._transactions.run(_claims(self._id(name), claim), durable=False))
-        if not held:
+        (claimed,) = self._transactions.run([self._claim(self._id(name), claim)], durable=False)
+        if not claimed.rows:
             self._session(name)  # which says so if it was deleted
-        return held
+        return _granted(claim, claimed)
+
+    def _claim(self, number: int, claim: Claim) -> Statement:
+        tokens = json.dumps(sorted(set(claim.tokens)))  # in one order, or two who claim could wait in a ring
+        row = {"session_id": number, "worker": claim.worker, "expires": claim.until, "now": claim.now}
+        return schema.CLAIM[self._database.dialect], {**row, "tokens": tokens}
 
     def release(self, name: str, tokens: Sequence[str]) -> None:
-        session = {"session_id": self._id(name)}
-        self._transactions.run(
-            [(schema.RELEASE, {**session, "token": token}) for token in tokens], durable=False
-        )
+        row = {"session_id": self._id(name), "tokens": json.dumps(list(tokens))}
+        if tokens:
+            self._transactions.run([(schema.RELEASE[self._database.dialect], row)], durable=False)
 
     def leases(self, name: str) -> list[Lease]:
         rows = self._transactions.query(schema.LEASES, {"session_id": self._id(name)})
@@ -258,13 +256,12 @@ class SqlStore(Store):
         self._transactions.close()
 
     def _view(self, name: str, number: int, after: Head, rows: Sequence[tuple[Any, ...]]) -> View:
-        held = [token for at, _, token, *_ in rows if at == -1]
         leases = [Lease(token, worker, expires) for at, _, token, expires, worker, _ in rows if at == 0]
-        news = self._after(name, number, after, rows[len(held) + len(leases) :])
+        news = self._after(name, number, after, rows[len(leases) :])
         events = list(checked(news, after, name))
         if len(events) == PAGE:
             events += self.read(name, after=events[-1].head)
-        return View(events, leases, held)
+        return View(events, leases)
 
     def _session(self, name: str) -> tuple[int, int, str]:
         """Return the id of a log and where it ends; an error if there is none."""
@@ -292,12 +289,7 @@ def _look(number: int, after: Head) -> Statement:
     return schema.LOOK, row
 
 
-def _claims(number: int, claim: Claim) -> list[Statement]:
-    tokens, worker, until, now = claim
-    lease = {"session_id": number, "worker": worker, "expires": until, "now": now}
-    return [(schema.CLAIM_ONE, {**lease, "token": token}) for token in tokens]
-
-
-def _granted(claim: Claim, answers: Iterable[Answer]) -> list[str]:
-    """Return the tokens of a claim whose statements had an effect."""
-    return [token for token, answer in zip(claim.tokens, answers, strict=True) if answer.rowcount == 1]
+def _granted(claim: Claim, claimed: Answer) -> list[str]:
+    """Return the tokens of a claim that the worker holds now, in the order of the claim."""
+    held = {token for (token,) in claimed.rows}
+    return [token for token in claim.tokens if token in held]

@@ -13,6 +13,7 @@ process that had the file open. One that opens it later begins with the same che
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 from collections.abc import Sequence
@@ -22,8 +23,7 @@ from typing import ClassVar
 from urllib.parse import quote
 
 from surepick.errors import ConflictError, DamageError, StoreError
-from surepick.store.address import Address
-from surepick.store.connections import NO_PARAMETERS, Answer, Database, Run, Statement, Step
+from surepick.store.connections import NO_PARAMETERS, Answer, Append, Database, Run, Statement
 from surepick.store.schema import INSERT, MOVE_HEAD, RELEASE
 
 # SQLite itself waits for another writer so long, trying more and more seldom from 1 to 50 ms, which takes a
@@ -36,21 +36,14 @@ class Sqlite(Database):
     """The driver of one file."""
 
     dialect: ClassVar[str] = "sqlite"
-    lock_schema: ClassVar[str | None] = None  # BEGIN IMMEDIATE holds the only writer's lock already
-    lock_session: ClassVar[str | None] = None
-    lock_leases: ClassVar[str | None] = None
-    remote: ClassVar[bool] = False
-    errors = (sqlite3.Error,)
+    remote: ClassVar[bool] = False  # and BEGIN IMMEDIATE holds the only write lock: no other is needed
     list_tables: ClassVar[str] = "SELECT name FROM sqlite_master WHERE type = 'table'"
+    errors = (sqlite3.Error,)
 
-    def __init__(self, address: Address, *, read_only: bool) -> None:
-        if not address.database or address.database == ":memory:" or address.host:
-            raise StoreError(
-                f"a SQLite store needs a file, got {address.shown!r}; write sqlite:///name.db with three "
-                "slashes, or memory:// for a store that is gone when the program ends"
-            )
-        self.place = str(Path(address.database))
-        self.path = Path(address.database).absolute()  # the program may change its folder
+    def __init__(self, path: str, *, read_only: bool) -> None:
+        self.place = str(Path(path))
+        self.path = Path(path).absolute()  # the program may change its folder
+        self.where = str(self.path.resolve())
         self.read_only = read_only
         self._is_suspect = False  # whether an I/O error may have left a hole in the write-ahead log
         self._opened: tuple[int, int] | None = None  # device and inode of the file that was opened
@@ -149,12 +142,6 @@ class Sqlite(Database):
             ("BEGIN IMMEDIATE", NO_PARAMETERS),
         ]
 
-    def _unwritten(self, error: Exception) -> StoreError:
-        return StoreError(
-            f"{self.place} could not be written ({error}): the disk is full or failing; what was "
-            "acknowledged before is safe, make room and repeat this step"
-        )
-
     def run_all(self, connection: sqlite3.Connection, batch: Sequence[Statement]) -> list[Answer]:
         """Run these statements one after the other; after an I/O error the connection is closed."""
         answers = []
@@ -169,13 +156,15 @@ class Sqlite(Database):
             raise
         return answers
 
-    def append(self, run: Run, step: Step) -> bool:
+    def append(self, run: Run, step: Append) -> bool:
         session = {"session_id": step.session_id}
         (moved,) = run([(MOVE_HEAD, step.heads())])
         if moved.rowcount != 1:
             return False
-        rest = [(INSERT, {**session, **event._asdict()}) for event in step.events]
-        run(rest + [(RELEASE, {**session, "token": token}) for token in step.release])
+        batch: list[Statement] = [(INSERT, {**session, **event._asdict()}) for event in step.events]
+        if step.release:
+            batch.append((RELEASE["sqlite"], {**session, "tokens": json.dumps(list(step.release))}))
+        run(batch)
         return True
 
     def in_transaction(self, connection: sqlite3.Connection) -> bool:
@@ -194,7 +183,10 @@ class Sqlite(Database):
                 "run `surepick doctor` to see what can be read"
             )
         if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
-            return self._unwritten(error)
+            return StoreError(
+                f"{place} could not be written ({error}): the disk is full or failing. What was acknowledged "
+                "is safe; make room and repeat this step"
+            )
         if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
             return StoreError(
                 f"{place} cannot be opened for this ({error}); check that its folder exists and that you may "
