@@ -128,11 +128,11 @@ def test_without_narwhals_the_extra_is_named(monkeypatch):
 def test_a_session_gives_its_measurements_as_a_data_frame(backend):
     problem = sp.Problem(FRAMES[0], noise_scale=0.5)
     session = sp.decide(problem, {"road": 1.0, "rail": 9.0}.get)
-    frame = session.to_frame(backend)
+    frame = session.to_frame(backend=backend)
     assert type(frame).__module__.split(".")[0] == (backend or "pandas")
     columns = frame.to_pydict() if backend == "pyarrow" else {c: list(frame[c]) for c in frame.columns}
     assert columns["value"] == [m.value for m in session.measurements()]
     assert list(columns) == ["token", "arm_name", "value", "worker", "time", "picked"]
     with pytest.raises(ParameterError) as caught:
-        session.to_frame("excel")
+        session.to_frame(backend="excel")
     assert caught.value.field == "backend"

@@ -258,7 +258,7 @@ def test_it_says_what_happens_to_the_log_and_to_standard_error(
     assert texts[0].startswith("session 'trips' in")
     assert "session 'trips': 'road' is 4.0" in texts
     assert texts[-1].startswith("session 'trips': confident after")
-    assert "trips: confident, 'ride' after" in capsys.readouterr().err
+    assert "trips: confident, 'ride' is the best" in capsys.readouterr().err
 
 
 def test_nothing_is_printed_unless_asked_for(capfd: pytest.CaptureFixture[str]) -> None:

@@ -30,11 +30,10 @@ def session(*, n: int = 30, evil: bool = False, delta: float = 0.1) -> Session:
 
 
 def test_every_figure_shows_the_numbers_of_its_view() -> None:
-    seen = views.look(session())
-    page = views.page(seen)
-    left, right = plots.rivals(page.rivals).axes
-    assert [label.get_text() for label in left.get_yticklabels()] == [row.label for row in page.rivals.rows]
-    assert [bar.get_width() for bar in right.patches] == [row.toward for row in page.rivals.rows]
+    made = session()
+    page = views.page(views.look(made))
+    (axes,) = made.plot().axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == [row.name for row in made.view().plans]
     (bars,) = plots.arms(page.arms).axes
     assert [bar.get_width() for bar in bars.patches] == [row.count for row in page.arms.rows]
     (curve,) = plots.progress(page.progress).axes
@@ -46,10 +45,10 @@ def test_every_figure_shows_the_numbers_of_its_view() -> None:
 
 
 def test_names_of_any_letters_are_drawn_and_every_figure_is_listed() -> None:
-    seen = views.look(session(evil=True))
-    assert sorted(dir(plots)) == ["arms", "picture", "progress", "rivals"]
+    made = session(evil=True)
+    assert sorted(dir(plots)) == ["arms", "picture", "plans", "progress"]
     for name in dir(plots):
-        assert getattr(plots, name)(seen).axes
+        assert made.plot(name).axes
 
 
 @pytest.mark.parametrize("kind", ["knapsack", "path", "tree", "matching", "transport"])

@@ -55,11 +55,10 @@ def test_in_a_fresh_session_nothing_is_measured_and_nothing_leads(name):
     assert (summary.lead, summary.rival, summary.confidence, summary.toward) == (None, None, None, None)
     assert (summary.n_told, summary.n_measurements) == (0, 0)
     assert f'data-answer="{summary.state} "' in report(session)
-    terminal, page, line = shown(session)
+    terminal, page, _ = shown(session)
     for text in (terminal, page):
         assert summary.no_confidence in text
         assert not re.search(r"Rivals left [–-]? ?of \d", text)
-    assert line.endswith(" 0 measurements")
 
 
 @pytest.mark.parametrize("name", SHOWN)
@@ -67,10 +66,9 @@ def test_a_round_that_is_not_complete_counts_what_was_told(name):
     session = begun(name)
     request = session.ask()[0]
     session.tell(request, 1.0)
-    terminal, page, line = shown(session)
+    terminal, page, _ = shown(session)
     missing = len(session.pending())
     if missing and session.ledger().n_rounds == 0:
-        assert line.endswith(" 1 measurement")
         assert "measured 1" in terminal
         assert re.search(r"Measurements 1 ", page)
     assert views.summary(views.look(session)).n_told == 1

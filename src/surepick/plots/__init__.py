@@ -1,9 +1,9 @@
 """Figures of a session, drawn by matplotlib from the views.
 
-    figure = plots.rivals(session)
-    figure.savefig("rivals.pdf")
+    figure = plots.plans(session)
+    figure.savefig("plans.pdf")
 
-There is a function for each view: `progress`, `rivals`, `arms`, `picture`. Each takes a session, a look at
+There is a function for each view: `plans`, `progress`, `arms`, `picture`. Each takes a session, a look at
 one (`views.look`), or the view itself. This package may import `views` and the packages below it.
 """
 
@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from surepick.plots.paper import arms as arms
     from surepick.plots.paper import picture as picture
+    from surepick.plots.paper import plans as plans
     from surepick.plots.paper import progress as progress
-    from surepick.plots.paper import rivals as rivals
 
-__all__ = ["arms", "picture", "progress", "rivals"]
+__all__ = ["arms", "picture", "plans", "progress"]
 
 
 def __getattr__(name: str) -> Any:

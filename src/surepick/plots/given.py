@@ -7,7 +7,7 @@ from typing import TypeAlias
 from surepick import views
 from surepick.errors import SessionError
 from surepick.sessions.session import Session
-from surepick.views import Arms, Look, Picture, Progress, Rivals
+from surepick.views import Arms, Look, Picture, Progress
 
 Given: TypeAlias = Session | Look
 MOST_ARMS = 24  # in a figure
@@ -20,11 +20,6 @@ def _seen(given: Given) -> Look:
 def as_progress(given: Given | Progress) -> Progress:
     """The view of its progress."""
     return given if isinstance(given, Progress) else views.progress(_seen(given))
-
-
-def as_rivals(given: Given | Rivals) -> Rivals:
-    """The view of its rivals: the ten closest."""
-    return given if isinstance(given, Rivals) else views.rivals(_seen(given))
 
 
 def as_arms(given: Given | Arms) -> Arms:

@@ -9,12 +9,14 @@ import numpy as np
 
 from surepick.plots import style
 from surepick.plots.curves import forecast_reach, lead_stretches
-from surepick.plots.given import Given, as_arms, as_picture, as_progress, as_rivals
+from surepick.plots.given import Given, as_arms, as_picture, as_progress
 from surepick.plots.style import BLUE, FAINT, GREEN, GREY, INK, ORANGE, PALETTE, PAPER, SKY
-from surepick.views import Arms, Link, Picture, Place, Progress, Rivals
+from surepick.sessions.session import Session
+from surepick.views import Arms, Link, Picture, Place, Progress
 from surepick.views.pictures import LONGEST_NAME, MOST_NAMED
 from surepick.views.progress import confidence_ticks
-from surepick.views.text import plain, short_number, times
+from surepick.views.text import plain, short_number
+from surepick.views.view import View
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 WIDTH = 6.4  # inches
 _ROW = 0.26  # inches, of a line of bars
+MOST_PLANS = 24
 _DASHED = (0, (5, 3))
 _MOST_COPIES = 30  # of an item that are drawn one by one
 
@@ -83,29 +86,23 @@ def _draw_forecast(axes: Axes, view: Progress) -> None:
     _note(axes, reach.text, "data", (at, 1), "right" if at > 0.8 * right else "center")
 
 
-def rivals(given: Given | Rivals) -> Figure:
-    """The lead against its rivals: to the left gap and interval, to the right evidence and what is needed."""
-    view = as_rivals(given)
-    rows = view.rows
+def plans(given: Session | View) -> Figure:
+    """All plans by how far behind the leader they are: dot and two standard errors; grey is ruled out."""
+    view = given.view() if isinstance(given, Session) else given
+    rows = [row for row in view.plans if row.behind is not None][:MOST_PLANS]
     with style.styled():
-        height = 0.95 + _ROW * max(len(rows), 1)
-        figure, (left, right) = _subplots(height, columns=2, sharey=True, width_ratios=(3, 2))
-        left.axvline(0, color=INK, linewidth=1)
+        figure, (axes,) = _subplots(0.95 + _ROW * max(len(rows), 1))
+        axes.axvline(0, color=INK, linewidth=1)
+        if view.epsilon:
+            axes.axvline(-view.epsilon, color=INK, linewidth=1, linestyle=":")
+        colours = {"leader": GREEN, "ruled out": GREY}
         for y, row in enumerate(rows):
-            colour, mark = (BLUE, "o") if row.ruled_out else (ORANGE, "D")
-            left.plot([row.low, row.high], [y, y], color=colour, linewidth=2.2, solid_capstyle="round")
-            face = colour if row.ruled_out else PAPER
-            left.plot([row.gap], [y], mark, color=colour, markersize=5.5, markerfacecolor=face)
-            right.barh(y, row.toward, height=0.55, color=colour)
-            away = {"xytext": (3, 0), "textcoords": "offset points", "va": "center"}
-            right.annotate(times(row.times), (row.toward, y), fontsize=8, **away)
-        _name_rows(left, [row.label for row in rows])
-        left.set_xlabel("behind the lead by")
-        left.grid(axis="x")
-        right.axvline(1, color=GREEN, linewidth=1, linestyle=_DASHED)
-        right.set(xlim=(0, 1.3), xlabel="evidence" + ("" if view.proved else " (a rough measure)"))
-        right.set_xticks([0, 1], ["1×", times(view.needed)])
-        right.tick_params(axis="y", length=0)
+            at, colour = row.behind or 0.0, colours.get(row.status, BLUE)
+            face = PAPER if row.status == "open" else colour
+            axes.errorbar(at, y, xerr=2 * (row.behind_se or 0.0), fmt="o", color=colour, markerfacecolor=face)
+        _name_rows(axes, [row.name for row in rows])
+        axes.set_xlabel(f"{view.unit} behind {plain(view.leader or 'the leader')}".strip())
+        axes.grid(axis="x")
         return figure
 
 

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import fields
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
-from surepick.core.cards import alarm, card, listing
-from surepick.core.doubt import no_guarantee
 from surepick.core.frames import make_frame
-from surepick.core.policy import delta_of
-from surepick.core.wording import how_many, shortened
+from surepick.errors import ParameterError
 from surepick.sessions.ledger import Ledger
 from surepick.sessions.requests import Measurement
-from surepick.simulation.outcome import described
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from surepick.sessions.session import Session
+    from surepick.views.view import View
 
 COLUMNS = ("token", "arm_name", "value", "worker")
 PROBE_COLUMNS = ("token", "probe_name", "reading", "value", "worker")
-LONGEST_NAME = 60  # letters of a plan in one line
 
 
 class Shown:
@@ -30,57 +32,52 @@ class Shown:
     held: Callable[[], AbstractContextManager[Ledger]]
     measurements: Callable[[], Iterator[Measurement]]
 
+    def view(self) -> View:
+        """Return where the session stands: answer, proof, estimates, plans, arms, what to measure."""
+        from surepick.views.build import build
+
+        return build(cast("Session", self))
+
     def __repr__(self) -> str:
         return f"Session({self.line()})"
 
     def line(self) -> str:
-        """Where the session stands, in one line.
+        """Return where the session stands, in one line.
 
         >>> import surepick as sp
         >>> names = {"arm_names": ["road", "rail"], "plan_names": ["drive", "ride"]}
         >>> problem = sp.Problem([[1, 0], [0, 1]], noise_scale=1, **names)
         >>> sp.decide(problem, {"road": 1.0, "rail": 9.0}.get, name="trips").line()
-        "trips: confident, 'ride' after 4 measurements, risk at most 6.59e-07"
+        "trips: confident, 'ride' is the best, wrong at most 1 in 20, 4 measured"
         """
-        with self.held() as ledger:
-            state, lead, risk = _standing(ledger)
-            doubts = ledger.doubts()
-            n = how_many(ledger.n_told if lead is None else ledger.n_measurements, "measurement")
-        named = "nothing leads yet" if lead is None else repr(shortened(lead, LONGEST_NAME))
-        if doubts:
-            return f"{self.name}: DOUBTFUL, {named} after {n}; {no_guarantee(doubts)}"
-        return f"{self.name}: {state}, {named} after {n}" + (
-            "" if risk is None else f", risk at most {risk:.3g}"
-        )
+        return self.view().line()
 
     def _repr_html_(self) -> str:
-        with self.held() as ledger:
-            state, lead, risk = _standing(ledger)
-            problem, evidence, doubts = ledger.problem, ledger.evidence, ledger.doubts()
-            proved = ledger.plan is not None and not doubts
-            rows: list[tuple[str, object]] = [
-                ("state", state),
-                ("answer" if proved else "leader", "none yet" if lead is None else lead),
-                ("measurements", f"{ledger.n_measurements:,} in {how_many(ledger.n_rounds, 'round')}"),
-                ("policy", described(ledger.setup.policy)),
-            ]
-            if risk is not None and not doubts:
-                rows.insert(2, ("risk", f"{risk:.3g}, an answer needs {delta_of(ledger.setup.policy):g}"))
-            counts, means = evidence.each.tolist(), evidence.means.tolist()
-        names, order = problem.reading_names, sorted(range(problem.n_readings), key=lambda r: -counts[r])
-        read = [[names[r], f"{counts[r]:,}", f"{means[r]:.4g}" if counts[r] else "-"] for r in order]
-        what = "arm" if problem.probes is None else "probe"
-        first = alarm(no_guarantee(doubts)) if doubts else ""
-        return card(self.name, rows, listing([what, "measurements", "mean"], read), first=first)
+        return self.view()._repr_html_()
 
-    def to_frame(self, backend: str | None = None) -> Any:
-        """Everything that was told or recorded, as a data frame with a row per number.
+    def plot(self, what: str = "plans") -> Figure:
+        """Return a matplotlib figure: "plans", "progress", "arms" or "picture" (the leader's plan)."""
+        from surepick import plots
+
+        if what not in plots.__all__:
+            raise ParameterError(f"a session plots {', '.join(plots.__all__)}, got {what!r}", field="what")
+        figure: Figure = getattr(plots, what)(self)
+        return figure
+
+    def to_frame(self, what: str = "values", *, backend: str | None = None) -> Any:
+        """Return "values" (a row per recorded number), "plans" or "arms" as a data frame.
 
         `backend` is "pandas", "polars" or "pyarrow"; unless given, the first of them that is installed.
         """
+        if what in ("plans", "arms"):
+            rows: Sequence[Any] = getattr(self.view(), what)
+            names = [one.name for one in fields(rows[0])] if rows else []
+            return make_frame({name: [getattr(row, name) for row in rows] for name in names}, backend)
+        if what != "values":
+            raise ParameterError(f"a frame has values, plans or arms, got {what!r}", field="what")
         told = list(self.measurements())
         with self.held() as ledger:
-            names = COLUMNS if ledger.problem.arms_alone else PROBE_COLUMNS
+            names = list(COLUMNS if ledger.problem.arms_alone else PROBE_COLUMNS)
         columns: dict[str, list[Any]] = {name: [getattr(m, name) for m in told] for name in names}
         times = [datetime.fromtimestamp(m.time, UTC) for m in told]
         return make_frame({**columns, "time": times, "picked": [m.picked for m in told]}, backend)
@@ -103,13 +100,6 @@ class Shown:
             pass
         finally:
             done()
-
-
-def _standing(ledger: Ledger) -> tuple[str, str | None, float | None]:
-    """The state, the name of the answer or the lead, and the risk."""
-    standing = ledger.standing()
-    lead = ledger.problem.name_of(ledger.plan if ledger.plan is not None else standing.lead)
-    return ("running" if ledger.status is None else str(ledger.status)), lead, standing.risk
 
 
 def _display(session: Shown) -> tuple[Callable[[], None], Callable[[], None]]:

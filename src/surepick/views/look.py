@@ -6,6 +6,7 @@ import itertools
 import json
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from surepick.core.gaps import (
     arm_means,
     behind,
     behind_by,
+    between,
     closest_first,
     mean_variance,
     noise_variance,
@@ -34,13 +36,14 @@ from surepick.core.wording import shortened
 from surepick.sessions.certify import promised
 from surepick.sessions.history import Sample
 from surepick.sessions.ledger import Ledger
-from surepick.sessions.requests import Token
+from surepick.sessions.requests import Token, measurements_in
 from surepick.sessions.session import Session
 from surepick.sessions.turns import in_turn
 from surepick.simulation.outcome import Status
 from surepick.store import Head, Lease
 from surepick.views.gaps import MOST_ALLOCATED, SHARES, Gaps, Weight, best_shares, weigh
 
+RECENT = 64  # events at the end of a log in which the last value is looked for
 LONGEST_LABEL = 60  # letters of the name of a plan that has none of its own
 
 
@@ -87,6 +90,9 @@ class Look:
     samples: tuple[Sample, ...]
     surprises: tuple[int, ...]
     doubts: tuple[Doubt, ...]
+    given: Problem | OracleProblem  # with its noise as it was stated
+    guess: FloatArray | None  # (n_arms,) of the means, NaN where there is none
+    ended: tuple[float, str] | None  # when the session ended, and the reason that was given
 
     @cached_property
     def n_used(self) -> int:
@@ -122,6 +128,49 @@ class Look:
     def variance(self) -> FloatArray:
         """Of these estimates, under the noise scale; infinite where nothing was measured."""
         return mean_variance(self.problem, self.evidence)
+
+    @property
+    def unit(self) -> str:
+        """The unit of values."""
+        return self.problem.about.unit
+
+    @cached_property
+    def incumbent(self) -> str | None:
+        """The plan in use, where the question is whether another is better."""
+        given = getattr(self.policy, "incumbent", None)
+        if given is None or not self.problem.is_listed:
+            return None
+        return given if isinstance(given, str) else self.name_of(int(given))
+
+    @cached_property
+    def filled_means(self) -> FloatArray:
+        """The estimates; where nothing was measured the guess, or NaN without one."""
+        guess = np.full(self.problem.n_arms, np.nan) if self.guess is None else self.guess
+        if len(guess) < self.problem.n_arms:  # arms that came with a plan
+            guess = np.append(guess, np.full(self.problem.n_arms - len(guess), np.nan))
+        return np.where(np.isfinite(self.variance), self.means, guess)
+
+    def uses(self, arms: BoolArray) -> BoolArray:
+        """Whether each listed plan uses one of these arms."""
+        return np.asarray(abs(self._listed.oriented) @ arms.astype(float) > 0)
+
+    @cached_property
+    def roles(self) -> list[str]:
+        """What each arm is to the decision: measured, known, same in all plans, in no plan."""
+        problem = self.problem
+        used = np.ones(problem.n_arms, dtype=bool)
+        if problem.is_listed:
+            sizes: Any = abs(problem.oriented)
+            used = np.asarray(sizes.T @ np.ones(problem.n_plans) > 0)
+        return [
+            "known" if known else "measured" if matters else "same in all plans" if in_use else "in no plan"
+            for known, matters, in_use in zip(problem.is_known, self.matters, used, strict=True)
+        ]
+
+    def between(self, plan: Answer) -> tuple[float, float]:
+        """How far this plan is behind the lead, and the standard error of that."""
+        assert self.lead is not None
+        return between(self.problem, self.lead, plan, self.evidence)
 
     @cached_property
     def gaps(self) -> Gaps | None:
@@ -337,7 +386,30 @@ def _now(session: Session, ledger: Ledger, leases: tuple[Lease, ...], n_tokens: 
         samples=ledger.run.trace.samples,
         surprises=tuple(ledger.surprises),
         doubts=ledger.doubts(),
+        given=session.given_problem,
+        guess=_guess(ledger),
+        ended=_ended(session, ledger),
     )
+
+
+def _guess(ledger: Ledger) -> FloatArray | None:
+    past = ledger.setup.past
+    return None if past is None else np.where(past.worth > 0, past.means, np.nan)
+
+
+def _ended(session: Session, ledger: Ledger) -> tuple[float, str] | None:
+    event = session.store.find(session.name, ledger.end_key) if ledger.is_over else None
+    return None if event is None else (event.time, str(json.loads(event.body).get("reason") or ""))
+
+
+def last_value(session: Session) -> tuple[int, str, float, str, float] | None:
+    """Return the last recorded value: its number, arm, value, worker and time."""
+    with session.held() as ledger:
+        found, number = None, ledger.n_told + ledger.n_unasked
+        for event in session.events(after=max(0, session.fingerprint.position - RECENT)) if number else ():
+            for one in measurements_in(event, ledger.setup.problem):
+                found = one
+    return None if found is None else (number, found.probe_name, found.value, found.worker, found.time)
 
 
 def _still_to_come(ledger: Ledger, token: Token) -> tuple[str, ...]:

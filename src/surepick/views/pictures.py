@@ -1,17 +1,22 @@
-"""A plan as a picture: shipments on a map, a path or a tree on its graph, items in a knapsack; or a table."""
+"""Pictures as data and SVG: the chart of all plans; a plan on a map or graph, as items, or as a table."""
 
 from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from html import escape
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray
 from surepick.core.layout import Layout
 from surepick.core.run import Answer
+from surepick.core.wording import shortened
 from surepick.views.look import Look
+from surepick.views.numbers import value
+from surepick.views.view import PlanRow, View
 
 MOST_PLACES = 300  # beyond which a picture shows nothing
 MOST_UNUSED = 2000  # links that the plan does not use; beyond it they are left out
@@ -318,3 +323,95 @@ def _turned(points: FloatArray, start: int, end: int) -> FloatArray:
         return points
     turn = np.array([[dx, -dy], [dy, dx]]) / length
     return np.asarray(points @ turn)
+
+
+MOST_ROWS = 12  # plans in the chart
+WIDTH, ROW, NAMES, TOTALS, TOP = 720, 30, 210, 110, 34  # of the chart, in pixels
+
+
+def plans_chart(view: View, *, most: int = MOST_ROWS) -> str:
+    """Return all plans as SVG: how far behind the leader each is, worse to the right; empty without a leader.
+
+    A dot is an estimate, a whisker two standard errors to each side. Grey plans are ruled out, hollow dots
+    are open. The dotted line is epsilon better than the leader: nothing ruled out lies beyond it.
+    """
+    rows = [row for row in view.plans if row.behind is not None][:most]
+    if len(rows) < 2 or view.leader is None:
+        return ""
+    low, high = _span(rows, view.epsilon)
+    left, right, bottom = NAMES, WIDTH - TOTALS, TOP + ROW * len(rows)
+
+    def x(behind: float) -> float:
+        return left + (right - left) * (min(max(behind, low), high) - low) / (high - low)
+
+    unit = f"{view.unit} behind" if view.unit else "behind"
+    parts = [
+        f'<text x="{left}" y="12" class="axis">{escape(f"{unit} {shortened(view.leader, 40)}")}</text>',
+        f'<line x1="{x(0):.1f}" x2="{x(0):.1f}" y1="{TOP - 6}" y2="{bottom}" class="zero"/>',
+    ]
+    parts += [
+        f'<text x="{x(tick):.1f}" y="{TOP - 10}" text-anchor="middle" class="tick">{tick:g}</text>'
+        for tick in _ticks(0.0, high)
+    ]
+    if view.epsilon:
+        at = x(-view.epsilon)
+        note = f"{value(view.epsilon, view.unit)} better"
+        parts.append(f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{TOP - 6}" y2="{bottom}" class="epsilon"/>')
+        parts.append(f'<text x="{at:.1f}" y="{bottom + 14}" text-anchor="middle" class="tick">{note}</text>')
+    parts += [_chart_row(row, TOP + ROW * (k + 0.5), x, view.unit) for k, row in enumerate(rows)]
+    caption = "dot: estimate; line: ± 2 standard errors; grey: ruled out" + (
+        "; *: partly by a guess" if any(row.uses_guess for row in rows) else ""
+    )
+    parts.append(f'<text x="{WIDTH}" y="{bottom + 30}" text-anchor="end" class="tick">{caption}</text>')
+    label = escape(f"{len(rows)} plans, {unit} {view.leader}")
+    return (
+        f'<svg class="plans" role="img" aria-label="{label}" viewBox="0 0 {WIDTH} {bottom + 36}" '
+        f'style="max-width:{WIDTH}px;width:100%;height:auto">{CHART_STYLE}{"".join(parts)}</svg>'
+    )
+
+
+CHART_STYLE = (
+    "<style>.plans text{font:14px system-ui,sans-serif;fill:currentColor}"
+    ".plans .tick,.plans .axis{font-size:12px;opacity:.75}"
+    ".plans line{stroke:currentColor;stroke-width:2}.plans .zero{stroke-width:1;opacity:.5}"
+    ".plans .epsilon{stroke-width:1;stroke-dasharray:2 4;opacity:.8}"
+    ".plans .out{opacity:.45}.plans circle{fill:currentColor;stroke:currentColor;stroke-width:2}"
+    ".plans .open circle{fill:Canvas}.plans .leader circle{fill:#16803c;stroke:#16803c}"
+    ".plans .leader text{font-weight:bold}</style>"
+)
+
+
+def _chart_row(row: PlanRow, y: float, x: Callable[[float], float], unit: str) -> str:
+    status = {"leader": "leader", "ruled out": "out"}.get(row.status, "open")
+    at, se = row.behind or 0.0, row.behind_se or 0.0
+    total = value(row.value, unit, row.se) + ("*" if row.uses_guess else "")
+    whisker = (
+        f'<line x1="{x(at - 2 * se):.1f}" x2="{x(at + 2 * se):.1f}" y1="{y:.1f}" y2="{y:.1f}"/>' if se else ""
+    )
+    name = escape(shortened(row.name, 28))
+    return (
+        f'<g class="{status}" data-plan="{escape(row.name)}"><title>{escape(row.name)}: {row.status}</title>'
+        f'<text x="{NAMES - 10}" y="{y + 5:.1f}" text-anchor="end">{name}</text>{whisker}'
+        f'<circle cx="{x(at):.1f}" cy="{y:.1f}" r="5"/>'
+        f'<text x="{WIDTH}" y="{y + 5:.1f}" text-anchor="end">{escape(total)}</text></g>'
+    )
+
+
+def _span(rows: Sequence[PlanRow], epsilon: float) -> tuple[float, float]:
+    """Return the ends of the axis: all dots and whiskers, but no whisker makes it thrice as wide."""
+    dots = [row.behind or 0.0 for row in rows]
+    ends = [(row.behind or 0.0, 2 * (row.behind_se or 0.0)) for row in rows]
+    wide = 2 * max(max(dots) - min(dots), epsilon) or 1.0
+    low = max(min(at - se for at, se in ends), min(dots) - wide)
+    high = min(max(at + se for at, se in ends), max(dots) + wide)
+    low, high = min(low, 0.0, -1.1 * epsilon), max(high, 0.0)
+    margin = 0.03 * (high - low) or 1.0
+    return low - margin, high + margin
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Return up to six round numbers between these."""
+    step = 10 ** math.floor(math.log10(max(high - low, 1e-300)))
+    step = next(step * k for k in (0.1, 0.2, 0.5, 1, 2) if (high - low) / (step * k) <= 6)
+    first = math.ceil(low / step)
+    return [k * step for k in range(first, math.floor(high / step) + 1)]

@@ -1,0 +1,446 @@
+"""Build the View of a session from one look at it: the only place that words states, claims and bets."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from surepick.core import promise as assumptions
+from surepick.core.arrays import FloatArray
+from surepick.core.close_call import estimated_call
+from surepick.core.estimates import estimate
+from surepick.core.oracle_problem import AnyProblem
+from surepick.core.plan_words import amounts, value_of
+from surepick.core.polytope import Polytope
+from surepick.core.promise import Promise
+from surepick.core.ranging import named_ranging
+from surepick.core.run import Answer
+from surepick.core.wording import how_many, in_short, plural, shortened
+from surepick.sessions import requests
+from surepick.sessions.session import Session
+from surepick.views.look import Look, last_value, look
+from surepick.views.numbers import chance, count, day, duration, iso, odds, value
+from surepick.views.progress import forecast
+from surepick.views.view import (
+    BUDGET_SPENT,
+    CLOSED,
+    CONFIDENT,
+    LEADER,
+    MOST_LISTED,
+    OPEN,
+    RULED_OUT,
+    RUNNING,
+    ArmRow,
+    Assigned,
+    Bet,
+    Forecast,
+    HeadOfLog,
+    Last,
+    Next,
+    Open,
+    PlanRow,
+    Proved,
+    Remark,
+    View,
+)
+
+LONGEST_NAME = 80  # letters of a plan in a sentence
+MOST_NAMED = 8  # plans or arms in a sentence
+NEAR_TIE = 0.05  # of the difference between the best plan and the worst
+LARGEST_LOG = 700.0  # of a wealth that is a number
+LITTLE_LEFT = 0.9  # of the budget
+
+
+def build(session: Session, *, n_used: int | None = None) -> View:
+    """Return the View of the session now, or after so many measurements."""
+    found = last_value(session)
+    last = None if found is None else Last(*found[:4], iso(found[4]))
+    return view_of(look(session, n_used=n_used), last)
+
+
+def view_of(look: Look, last: Last | None = None) -> View:
+    """Return the View of this look."""
+    state, leader = state_of(look), look.name_of(look.lead)
+    proved = _proved(look, state)
+    coming = forecast(look, look.weigh()) if state == RUNNING else None
+    rows = _plans(look, state)
+    held = _held(look)
+    return View(
+        session=look.session,
+        title=look.title,
+        state=state,
+        trusted=not look.doubts,
+        doubts=look.doubts,
+        goal="smallest" if look.problem.sign < 0 else "largest",
+        unit=look.unit,
+        delta=look.delta,
+        epsilon=look.epsilon,
+        budget=look.budget,
+        policy=look.policy.name,
+        incumbent=look.incumbent,
+        headline=_headline(look, state, proved),
+        plan=leader if state == CONFIDENT else None,
+        leader=leader,
+        runner_up=_runner_up(look, rows),
+        amounts={} if look.lead is None else amounts(look.problem, look.lead),
+        proved=proved,
+        bet=_bet(look, state, proved),
+        n_measured=look.n_told,
+        n_open=look.n_missing,
+        n_assigned=sum(min(n, len(held[arm])) for arm, n in look.missing),
+        n_extra=look.n_unasked,
+        n_removed=look.n_voided,
+        cost=look.cost,
+        n_plans=look.problem.n_plans,
+        n_arms=look.problem.n_arms,
+        forecast=None if coming is None else Forecast(coming.middle, coming.low, coming.high),
+        plans=rows,
+        arms=_arms(look),
+        open=_open(look, held),
+        last=last,
+        remarks=tuple(_remarks(look, state)),
+        next=tuple(_next(look, state)),
+        created=iso(look.created_at),
+        head=HeadOfLog(look.head.position, look.head.checksum),
+    )
+
+
+def state_of(look: Look) -> str:
+    """Return running, confident, budget spent or closed.
+
+    A policy without a guarantee is never confident: when it ends, its budget is spent, or it has closed.
+    """
+    status = RUNNING if look.status is None else str(look.status)
+    if status == "done" or (status == CONFIDENT and not look.promise.proved):
+        return CLOSED if look.budget is None else BUDGET_SPENT
+    return status
+
+
+def _headline(look: Look, state: str, proved: Proved) -> str:
+    leader = quoted(look.called(look.lead))
+    if look.doubts and look.lead is not None:
+        return f"{leader} leads, but do not rely on it: {look.doubts[0].text}"
+    if state == CONFIDENT:
+        return f"{'Keep' if proved.claim == 'incumbent_stays' else 'Take'} {leader}"
+    if state == CLOSED and look.ended is not None and str(look.status) == CLOSED:
+        when, reason = look.ended
+        return f"Closed on {day(when)}" + (f": {reason}" if reason else "")
+    if look.lead is None or look.n_used == 0:
+        return "Nothing measured yet" if not look.n_told else "The first batch is not complete"
+    if state == BUDGET_SPENT:
+        return f"{leader} leads; the budget is spent"
+    if state == CLOSED:
+        return f"{leader} leads; {look.policy.name} has ended"
+    return f"{leader} leads"
+
+
+def _proved(look: Look, state: str) -> Proved:
+    """What the wealth proves now; with doubts, what it would prove."""
+    if not look.promise.proved:
+        return Proved("none", (), None, "", f"Nothing: {look.policy.name} has no guarantee")
+    claim, plans, text = _claim(look, state)
+    nothing = claim == "one_of" and len(plans) == look.problem.n_plans
+    wrong = "" if nothing else f" Wrong at most {odds(look.delta)}."
+    if look.doubts:
+        text = f"Would be proved if the assumption held: {text[0].lower()}{text[1:]}"
+    assumes = assumption(look.promise, look.given, look.unit)
+    return Proved(claim, plans, look.delta, assumes, f"{text}{wrong}")
+
+
+def _claim(look: Look, state: str) -> tuple[str, tuple[str, ...], str]:
+    """Return the claim, the plans that it is about, and its sentence."""
+    leader, epsilon = look.name_of(look.lead) or "", value(look.epsilon, look.unit)
+    others = f"other of {_all_plans(look)}"
+    if state == CONFIDENT and look.incumbent is not None:
+        if leader != look.incumbent:
+            return "better_than_incumbent", (leader,), f"It is better than {quoted(look.incumbent)}."
+        more = f" by more than {epsilon}" if look.epsilon else ""
+        return "incumbent_stays", (leader,), f"No {others} is better{more}."
+    if state == CONFIDENT and look.epsilon:
+        also = [look.name_of(plan) or "" for plan in look.standing.good if plan != look.lead]
+        text = f"No {others} is more than {epsilon} better."
+        return "within_epsilon", (leader, *also[: MOST_LISTED - 1]), text
+    if state == CONFIDENT:
+        return "best", (leader,), f"It is the best of {_all_plans(look)}."
+    return "one_of", *_one_of(look)
+
+
+def _one_of(look: Look) -> tuple[tuple[str, ...], str]:
+    """Return the plans that may be best, as far as that is proved, and the sentence about them."""
+    everything, standing = _all_plans(look), look.standing
+    if standing.unless:  # a polytope: the leader is best, or differs from the best in one of these
+        listed = _listed(standing.unless)
+        return (), f"The leader is the best plan, or the best has another amount of {listed}."
+    nothing = f"The best is one of {everything}; nothing is ruled out yet."
+    if not look.problem.is_listed:
+        return (), nothing
+    remaining = range(look.problem.n_plans) if standing.remaining is None else standing.remaining
+    first = sorted(remaining, key=lambda plan: plan != look.lead)[:MOST_LISTED]
+    names = tuple(look.name_of(plan) or "" for plan in first)
+    if len(remaining) == look.problem.n_plans:
+        return names, nothing
+    listed = _listed(names, len(remaining))
+    if look.epsilon:
+        near = f"within {value(look.epsilon, look.unit)} of the best"
+        return names, f"One of {len(remaining):,} of {everything} is {near}: {listed}."
+    if len(remaining) == 1:
+        return names, f"The best of {everything} is {listed}."
+    return names, f"The best is one of {len(remaining):,} of {everything}: {listed}."
+
+
+def _all_plans(look: Look) -> str:
+    """Return what the answer is compared with: "6 plans", "the 1,000 listed plans", "all plans"."""
+    listing, n = look.problem.about.listing, look.problem.n_plans
+    if listing is not None and not listing.is_complete:
+        return listing.words
+    return "all plans" if n is None else f"{in_short(n)} {plural(n, 'plan')}"
+
+
+def assumption(promise: Promise, problem: AnyProblem, unit: str) -> str:
+    """Return what a guarantee assumes about the values, with the numbers of the problem."""
+    noise, bounds = problem.noise_scale, problem.bounds
+    scale = "" if noise is None else _range(noise, unit)
+    inside = "" if bounds is None else f"{value(bounds.min())} and {value(bounds.max(), unit)}"
+    words = {
+        assumptions.SUB_GAUSSIAN: "independent values, noise no heavier than normal with standard deviation "
+        f"{scale} (stated)",
+        assumptions.GAUSSIAN: f"independent values, normal noise of standard deviation {scale} (stated)",
+        assumptions.OF_VARIANCE: f"independent values, standard deviation at most {scale} (stated)",
+        assumptions.UNKNOWN_NOISE: "independent values, normal noise of unknown size that stays the same",
+        assumptions.PILOTED: "independent values, normal noise, its size learned from the first values",
+        assumptions.BOUNDED: f"independent values between {inside} (stated)",
+        assumptions.BOUNDED_MEANS: f"values between {inside} (stated), each with the same mean",
+    }
+    return words.get(promise.assumption, promise.assumption) + promise.besides
+
+
+def _range(numbers: FloatArray, unit: str) -> str:
+    low, high = float(numbers.min()), float(numbers.max())
+    return value(high, unit) if low == high else f"{value(low)} to {value(high, unit)}"
+
+
+def _bet(look: Look, state: str, proved: Proved) -> Bet | None:
+    """Return the estimate of the leader; None with doubts, and where the proof says as much."""
+    leader = look.name_of(look.lead)
+    if leader is None or look.doubts or proved.claim == "best":
+        return None
+    found = estimate(look.problem, look.evidence, look.lead) if look.n_used else None
+    if found is None:
+        text = f"Your guess: {leader}." if look.guess is not None and not look.n_used else ""
+        return Bet(leader, None, None, text) if text else None
+    if proved.claim == "within_epsilon":
+        return Bet(leader, found.chance, found.expected_loss, f"The very best, {chance(found.chance)}.")
+    text = f"It is best, {chance(found.chance)}"
+    if found.expected_loss > 0 and found.chance < 1:
+        loss = value(float(f"{found.expected_loss / (1 - found.chance):.2g}"), look.unit)
+        text += f"; if not, it loses {loss} on average"
+    return Bet(leader, found.chance, found.expected_loss, f"{text}.")
+
+
+def _plans(look: Look, state: str) -> tuple[PlanRow, ...]:
+    """Return the plans by their estimates, the leader first."""
+    if not look.problem.is_listed:
+        return tuple(_unlisted_rows(look))
+    means, lead, sign = look.filled_means, look.lead, look.problem.sign
+    totals = sign * look.values(np.nan_to_num(means)[None])[0]  # (n_plans,)
+    unknown = look.uses(np.isnan(means))
+    guessed = look.uses(np.isinf(look.variance) & ~np.isnan(means))
+    behind, error = np.full(len(totals), np.nan), np.full(len(totals), np.nan)
+    if isinstance(lead, int):
+        behind = np.where(unknown | unknown[lead], np.nan, sign * (totals[lead] - totals)) + 0.0
+    if look.gaps is not None and look.n_used:  # an arm that both have need not be known
+        error = np.where(np.isfinite(look.gaps.error), look.gaps.error, np.nan)
+        behind = np.where(np.isnan(error), behind, look.gaps.gap)
+    order = np.argsort(behind if isinstance(lead, int) else -sign * totals, kind="stable")  # NaN is last
+    if isinstance(lead, int):
+        order = np.concatenate([[lead], order[order != lead]])
+    return tuple(
+        PlanRow(
+            name=look.name_of(k) or "",
+            value=None if unknown[k] else float(totals[k]),
+            se=None if unknown[k] else _se(look, k),
+            behind=_number(behind[k]),
+            behind_se=_number(error[k]),
+            status=_status(look, k, state),
+            uses_guess=bool(guessed[k]),
+            wealth=_wealth(look, k),
+        )
+        for k in order[:MOST_LISTED].tolist()
+    )
+
+
+def _number(found: float) -> float | None:
+    return None if np.isnan(found) else float(found)
+
+
+def _wealth(look: Look, plan: int) -> float | None:
+    if look.log_evidence is None or plan == look.lead:
+        return None
+    return float(np.exp(min(look.log_evidence[plan], LARGEST_LOG)))
+
+
+def _se(look: Look, plan: int) -> float | None:
+    """Return the standard error of a plan's total; what is taken at its guess has none."""
+    if look.problem.probes is not None:
+        known = value_of(look.problem, plan, look.evidence)
+        return None if known is None else known[1]
+    vector = look.vector(plan)
+    used = (vector != 0) & np.isfinite(look.variance)
+    return float(np.sqrt(vector[used] ** 2 @ look.variance[used])) if used.any() and look.n_used else None
+
+
+def _status(look: Look, plan: int, state: str) -> str:
+    if plan == look.lead:
+        return LEADER
+    if not look.promise.proved:
+        return OPEN
+    if look.log_evidence is not None:
+        return RULED_OUT if look.log_evidence[plan] >= -np.log(look.delta) else OPEN
+    remaining = look.standing.remaining
+    out = state == CONFIDENT and look.incumbent is None if remaining is None else plan not in remaining
+    return RULED_OUT if out else OPEN
+
+
+def _unlisted_rows(look: Look) -> Iterator[PlanRow]:
+    """Return the leader and its closest rival, where plans are not listed."""
+    if look.lead is None:
+        return
+    total, se = value_of(look.problem, look.lead, look.evidence) or (None, None)
+    yield PlanRow(look.name_of(look.lead) or "", total, se, 0.0, 0.0, LEADER, False)
+    if isinstance(look.problem, Polytope):
+        call = estimated_call(look.problem, look.lead, look.evidence)
+        if call is not None:
+            yield PlanRow(call.change, None, None, call.loss, call.error, OPEN, False)
+    elif look.rival is not None:
+        rival: Answer = look.rival
+        total, se = value_of(look.problem, rival, look.evidence) or (None, None)
+        gap, error = look.between(rival)
+        behind, behind_se = (gap, error) if np.isfinite(error) else (None, None)
+        yield PlanRow(look.name_of(rival) or "", total, se, behind, behind_se, OPEN, False)
+
+
+def _runner_up(look: Look, rows: Sequence[PlanRow]) -> str | None:
+    if not look.n_used:
+        return None
+    return next((row.name for row in rows if row.status != LEADER and row.behind is not None), None)
+
+
+def _arms(look: Look) -> tuple[ArmRow, ...]:
+    """Return the arms (with probes: their readings) in the order of the problem."""
+    problem, counts = look.problem, look.evidence.each
+    names, safe = problem.reading_names, named_ranging(problem, look.lead, look.evidence)
+    if problem.probes is None:
+        means, variance, known = look.means, look.variance, problem.is_known
+    else:
+        means, known = look.evidence.means, np.zeros(len(names), dtype=bool)
+        variance = np.where(counts > 0, problem.probes.noise_scale**2 / np.maximum(counts, 1), np.inf)
+    roles = look.roles if problem.probes is None else ["measured"] * len(names)
+    seen = np.isfinite(variance)
+    return tuple(
+        ArmRow(
+            name=names[s],
+            mean=float(means[s]) if seen[s] else None,
+            se=0.0 if known[s] else float(np.sqrt(variance[s])) if seen[s] else None,
+            n=int(counts[s]),
+            role=roles[s],
+            safe=None if safe is None else safe[names[s]],
+        )
+        for s in range(min(len(names), MOST_LISTED))
+    )
+
+
+def _held(look: Look) -> dict[int, list[Assigned]]:
+    """Return who has taken which measurements, by arm or probe."""
+    held: dict[int, list[Assigned]] = defaultdict(list)
+    for lease in look.leases:
+        if lease.expires > look.now:
+            held[requests.Token.parse(lease.token).probe].append(Assigned(lease.worker, iso(lease.expires)))
+    return held
+
+
+def _open(look: Look, held: dict[int, list[Assigned]]) -> tuple[Open, ...]:
+    """Return what to measure now, in balanced order as far as that is known."""
+    turn = [requests.Token.parse(token).probe for token in look.first_tokens]
+    place = {probe: turn.index(probe) for probe in set(turn)}
+    missing = sorted(look.missing, key=lambda one: place.get(one[0], len(turn)))
+    names, alone = look.problem.probe_names, look.problem.arms_alone
+    return tuple(
+        Open(names[probe], n, tuple(held[probe]), () if alone else tuple(look.problem.reads(probe)))
+        for probe, n in missing[:MOST_LISTED]
+    )
+
+
+def _remarks(look: Look, state: str) -> Iterator[Remark]:
+    """What to know before relying on the answer, the gravest first."""
+    yield from (Remark("doubt", f"{doubt.text}; {doubt.advice}") for doubt in look.doubts)
+    yield from _about_values(look)
+    listing = look.problem.about.listing
+    missing = None if listing is None else listing.warning(look.delta)
+    if missing is not None:
+        yield Remark("listing", f"{missing[0].upper()}{missing[1:]}.")
+    if not look.promise.proved:
+        yield Remark("no_guarantee", f"{look.policy.name} has no guarantee: {look.promise.reason}.")
+    if look.surprises:
+        yield Remark("machine", f"This computer would have decided otherwise in batch {look.surprises[0]}.")
+    if state == RUNNING:
+        yield from _while_running(look)
+
+
+def _about_values(look: Look) -> Iterator[Remark]:
+    names = look.problem.arm_names
+    odd = [f"{names[arm]} = {value(number, look.unit)}" for arm, _, number in look.doubtful]
+    if odd:
+        yield Remark("implausible", f"Not plausible: {_listed(odd)}. Remove what was a mistake.")
+    if look.n_voided:
+        were = how_many(look.n_voided, "value was", "values were")
+        wrong = "it was a mistake" if look.n_voided == 1 else "they were mistakes"
+        yield Remark("removed", f"{were} removed. The guarantee assumes that {wrong}.")
+
+
+def _while_running(look: Look) -> Iterator[Remark]:
+    if look.gaps is not None and look.n_used:
+        k, gap, error = int(look.rival_order[0]), look.gaps.gap, look.gaps.error
+        most, whole = abs(float(gap[k])) + 2 * float(error[k]), float(gap.max())
+        if abs(gap[k]) <= 2 * error[k] and look.epsilon < most < NEAR_TIE * whole:
+            names = f"{quoted(look.name_of(look.lead))} and {quoted(look.name_of(k))}"
+            apart = value(float(f"{most:.2g}"), look.unit)
+            yield Remark(
+                "tie", f"{names} differ by at most about {apart}; epsilon = {most:.2g} would end it."
+            )
+    if look.budget is not None and look.n_used >= LITTLE_LEFT * look.budget:
+        yield Remark("budget", f"{count(look.budget - look.n_used)} of {count(look.budget)} are left.")
+    late = Counter(lease.worker for lease in look.leases if lease.expires <= look.now)
+    for worker in sorted(late):
+        ago = duration(look.now - max(x.expires for x in look.leases if x.worker == worker))
+        yield Remark("worker", f"{worker or 'A worker'} did not come back; its time ended {ago} ago.")
+
+
+def _next(look: Look, state: str) -> Iterator[Next]:
+    """Commands to type next; the command line adds its own --store and -s."""
+    if not look.problem.can_decide:
+        return  # the plans are known to a Python program alone
+    if look.doubts:
+        again = f"surepick new --prior {shlex.quote(look.session)}"
+        yield Next(again, "begin again with these values as prior data; first delete the noise row")
+    elif state == RUNNING:
+        yield Next("surepick ask", "show what to measure next")
+    elif state == CONFIDENT:
+        yield Next("surepick export -o report.html", "write a report to keep or send")
+    elif state == BUDGET_SPENT:
+        yield Next(f"surepick session extend --budget {2 * (look.budget or 0)}", "measure more")
+    else:
+        yield Next(f"surepick session extend --delta {look.delta:g}", "continue")
+
+
+def quoted(name: str | None) -> str:
+    """Return a plan's name within a sentence."""
+    return "nothing" if name is None else f'"{shortened(name, LONGEST_NAME)}"'
+
+
+def _listed(names: Sequence[str], total: int | None = None) -> str:
+    n = len(names) if total is None else total
+    shown = [shortened(name, LONGEST_NAME) for name in names[:MOST_NAMED]]
+    return ", ".join(shown) + (f" and {n - len(shown):,} more" if n > len(shown) else "")

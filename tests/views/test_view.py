@@ -1,0 +1,174 @@
+"""The View: what is proved and what is estimated stay apart, in every state, and its JSON has one shape."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from surepick.views.numbers import value
+from surepick.views.pictures import plans_chart
+from surepick.views.view import STATES, View
+
+ARMS = ["depot", "tunnel", "bridge", "station"]
+PLANS = {"by tunnel": [1, 1, 0, 1], "by bridge": [1, 0, 1, 1], "on foot": [1, 0, 2, 0]}
+MINUTES = {"depot": 6.0, "tunnel": 10.0, "bridge": 13.0, "station": 5.0}
+ROADS = [("A", "B", 1), ("B", "C", 1), ("A", "C", 3)]
+FIELDS = {
+    *("view", "session", "title", "state", "trusted", "doubts", "goal", "unit", "delta", "epsilon", "budget"),
+    *("policy", "incumbent", "headline", "plan", "leader", "runner_up", "amounts", "proved", "bet"),
+    *("n_measured", "n_open", "n_assigned", "n_extra", "n_removed", "cost", "n_plans", "n_arms"),
+    *("forecast", "plans", "arms", "open", "last", "remarks", "next", "created", "head"),
+}
+
+
+def begin(
+    policy: object = None, *, noise: float = 1.0, guess: bool = False, **settings: object
+) -> sp.Session:
+    problem = sp.Problem(
+        list(PLANS.values()), arm_names=ARMS, plan_names=list(PLANS), minimize=True, noise_scale=noise
+    ).with_about(unit="min")
+    past = sp.Past.from_guess(problem, [6, 12, 14, 5], spread=3.0) if guess else None
+    chosen = policy or sp.BetGapE(epsilon=0.5)
+    return sp.Session.create("memory://", problem, chosen, name="trips", past=past, **settings)
+
+
+def measure(session: sp.Session, n: int = 10_000, *, noise: float = 1.0) -> View:
+    rng = np.random.default_rng(1)
+    while n and (requests := session.ask(1, wait=False)):
+        (request,), n = requests, n - 1
+        session.tell(request, MINUTES[request.arm_name] + noise * rng.standard_normal())
+    return session.view()
+
+
+def test_every_state_has_its_claim_and_the_json_one_shape() -> None:
+    new = begin(guess=True).view()
+    running = measure(begin(), 5)
+    near = measure(begin())
+    best = measure(begin(sp.BetGapE()))
+    spent = measure(begin(sp.BetGapE(), budget=4))
+    kept = measure(begin(sp.Challenge("by tunnel", epsilon=1.0)))
+    better = measure(begin(sp.Challenge("on foot")))
+    unproved = measure(begin(sp.policies.Pick(), budget=12))
+    closing = begin()
+    closing.close("road works")
+    closed = closing.view()
+    views = [new, running, near, best, spent, kept, better, unproved, closed]
+    claims = "one_of one_of within_epsilon best one_of incumbent_stays better_than_incumbent none one_of"
+    assert [view.proved.claim for view in views] == claims.split()
+    for view in views:
+        data = json.loads(json.dumps(view.to_json(), allow_nan=False))
+        assert set(data) == FIELDS
+        assert view.state in STATES
+        assert (view.plan is None) == (view.state != "confident")
+        assert [row.status for row in view.plans].count("leader") == (view.leader is not None)
+    assert near.plan == best.plan == kept.plan == "by tunnel"
+    assert better.plan != "on foot"
+    assert set(spent.proved.plans) <= set(PLANS)
+    assert "road works" in closed.headline
+    assert new.leader == "by tunnel"  # by the guess
+    assert new.bet is not None
+    assert new.bet.chance is None
+    assert best.bet is None, "the proof says as much"
+    assert near.bet is not None
+    assert running.forecast is not None
+    assert near.forecast is None
+
+
+def test_an_arm_of_all_plans_is_taken_at_its_guess_and_marked() -> None:
+    view = measure(begin(guess=True))
+    depot = view.arms[0]
+    assert (depot.role, depot.n, depot.mean) == ("same in all plans", 0, None)
+    assert all(row.uses_guess for row in view.plans)
+    best = view.best
+    assert best is not None
+    assert best.value == pytest.approx(6 + view.arms[1].mean + view.arms[3].mean)  # type: ignore[operator]
+    without = measure(begin())
+    assert [row.value for row in without.plans] == [None] * 3
+    assert all(row.behind is not None for row in without.plans)
+
+
+def test_doubts_replace_the_headline_and_the_bet() -> None:
+    session = begin(sp.BetGapE(delta=1e-9), noise=0.2)
+    view = measure(session, 300, noise=3.0)
+    assert not view.trusted
+    assert view.bet is None
+    assert view.doubts[0].code == "noise_larger"
+    assert view.doubts[0].text in view.headline
+    assert "DOUBTFUL" in repr(view)
+    assert 'data-trusted="false"' in view._repr_html_()
+    assert "--prior" in view.next[0].command
+
+
+def test_what_is_open_says_who_has_it_and_the_last_value_its_number() -> None:
+    session = begin()
+    (request,) = session.ask(1, worker="Pat")
+    view = session.view()
+    assert view.n_assigned == 1
+    assert view.n_open == sum(one.n for one in view.open)
+    (assigned,) = next(one for one in view.open if one.arm == request.arm_name).assigned
+    assert assigned.worker == "Pat"
+    session.tell(request, 9.5)
+    last = session.view().last
+    assert last is not None
+    assert (last.number, last.arm, last.value, last.worker) == (1, request.arm_name, 9.5, "Pat")
+
+
+def test_the_chart_has_a_row_for_each_plan_and_no_markup_of_names() -> None:
+    view = measure(begin())
+    drawn = plans_chart(view)
+    assert re.findall(r'<g class="(\w+)"', drawn) == ["leader", "out", "out"]
+    assert drawn.count("epsilon") >= 1
+    problem = sp.Problem([[1, 0], [0, 1]], plan_names=["<b>a", "b"], noise_scale=1)
+    evil = sp.Session.create("memory://", problem, sp.BetGapE(), name="x")
+    for value_ in (1.0, 2.0):
+        evil.tell(evil.ask()[0], value_)
+    assert "<b>" not in evil.view()._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("kind", "problem"),
+    [
+        (
+            "paths",
+            lambda: sp.problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C", noise_scale=1),
+        ),
+        ("polytope", lambda: sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise_scale=1)),
+        ("probes", lambda: sp.Problem([[1, 0], [0, 1]], probes={"both": ["arm 0", "arm 1"]}, noise_scale=1)),
+    ],
+)
+def test_every_kind_of_problem_has_a_view(kind: str, problem: object) -> None:
+    session = sp.Session.create("memory://", problem(), name=kind)  # type: ignore[operator]
+    for k in range(40):
+        requests = session.ask(1, wait=False)
+        if not requests:
+            break
+        readings = {name: float(k % 3 + i) for i, name in enumerate(requests[0].readings)}
+        session.tell(requests[0], readings if len(readings) > 1 else next(iter(readings.values())))
+        json.dumps(session.view().to_json(), allow_nan=False)
+    assert session.view().leader is not None
+
+
+def test_frames_and_figures_name_what_they_have() -> None:
+    session = begin()
+    measure(session, 5)
+    assert list(session.to_frame("plans")["name"]) == [row.name for row in session.view().plans]
+    assert len(session.to_frame("arms")) == 4
+    assert len(session.to_frame()) == 5
+    for call in (session.to_frame, session.plot):
+        with pytest.raises(sp.SurepickError) as caught:
+            call("rows")
+        assert caught.value.field == "what"  # type: ignore[attr-defined]
+
+
+def test_a_number_never_loses_the_digits_that_its_error_leaves() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        number, se = rng.normal() * 10 ** rng.uniform(-3, 5), 10 ** rng.uniform(-4, 3)
+        shown, error = (float(part) for part in value(number, se=se).split(" ± "))
+        assert math.isclose(error, se, rel_tol=0.51)
+        assert abs(shown - number) <= 0.51 * se
