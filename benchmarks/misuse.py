@@ -48,9 +48,9 @@ def wandering(rng: np.random.Generator, step: float = 0.05) -> Iterator[float]:
         level += step * s
 
 
-def later_louder(rng: np.random.Generator, pilot: int = 12, times: float = 4.0) -> Iterator[float]:
-    """Noise that is louder after the pilot."""
-    yield from itertools.islice(white(rng), pilot)
+def later_louder(rng: np.random.Generator, first: int = 12, times: float = 4.0) -> Iterator[float]:
+    """Noise that is louder after the first values."""
+    yield from itertools.islice(white(rng), first)
     yield from white(rng, times)
 
 
@@ -97,18 +97,18 @@ class Misuse:
 
     name: str
     worker: Callable[[int], Worker]
-    pilot: bool = False
+    unknown: bool = False
 
 
 MISUSES = (
     Misuse("none: honest", lambda seed: Worker(seed, white)),
-    Misuse("none: honest, after a pilot", lambda seed: Worker(seed, white), pilot=True),
+    Misuse("none: honest, unknown noise", lambda seed: Worker(seed, white), unknown=True),
     Misuse("noise x 1.5", lambda seed: Worker(seed, lambda rng: white(rng, 1.5))),
     Misuse("noise x 2", lambda seed: Worker(seed, lambda rng: white(rng, 2.0))),
     Misuse("AR(1), rho .5", lambda seed: Worker(seed, lambda rng: autoregressive(rng, 0.5))),
     Misuse("AR(1), rho .9", lambda seed: Worker(seed, lambda rng: autoregressive(rng, 0.9))),
     Misuse("levels that wander", lambda seed: Worker(seed, wandering)),
-    Misuse("a pilot, then noise x 4", lambda seed: Worker(seed, later_louder), pilot=True),
+    Misuse("unknown noise, x 4 after 12", lambda seed: Worker(seed, later_louder), unknown=True),
     Misuse("lows of the worse arm withdrawn", lambda seed: Withholder(seed, white)),
 )
 
@@ -124,7 +124,7 @@ class Ended:
 
 def run(misuse: Misuse, seed: int) -> Ended:
     """One session to its end."""
-    problem = sp.Problem(np.eye(2), noise_scale=None if misuse.pilot else 1.0)
+    problem = sp.Problem(np.eye(2), noise_scale=None if misuse.unknown else 1.0)
     session = Session.create("memory://", problem, sp.BetGapE(delta=DELTA), name="s", budget=BUDGET)
     worker = misuse.worker(seed)
     while requests := session.ask():

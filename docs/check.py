@@ -187,7 +187,7 @@ class Log:  # the events of a log as far as they are read: values by arm and pla
     def __init__(self, created):
         problem, policy = created["problem"], created["policy"]
         odd = [name for name in ("probes", "oracle", "polytope", "known", "bounds") if name in problem]
-        odd += [name for name in ("pilot", "past") if created[name]]
+        odd += ["past"] if created["past"] else []
         odd += ["a sparse list"] if problem.get("plans", {}).get("kind") != "dense" else []
         is_best = policy["name"] == "BetGapE" and policy["parameters"]["epsilon"] == 0
         need((is_best or policy["name"] == "Challenge") and not odd, f"{policy['name']} {odd}", "NOT COVERED")

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from surepick.core.new_arms import NewArm as NewArm
     from surepick.core.oracle_problem import OracleProblem as OracleProblem
     from surepick.core.past import Past as Past
-    from surepick.core.pilot import Pilot as Pilot
     from surepick.core.policy import Policy as Policy
     from surepick.core.polytope import Polytope as Polytope
     from surepick.core.probes import Probe as Probe
@@ -55,7 +54,6 @@ _OFFERED = {
     "core.new_arms": "NewArm",
     "core.oracle_problem": "OracleProblem",
     "core.past": "Past",
-    "core.pilot": "Pilot",
     "core.policy": "Policy",
     "core.run": "Measure Run Standing Stop",
     "core.polytope": "Polytope",

@@ -43,17 +43,6 @@ def answer(*words: str) -> Any:
     return json.loads(result.stdout)
 
 
-def test_check_needs_no_pilot_and_says_what_one_takes_that_is_asked_for() -> None:
-    data = answer("check", "scaled.toml")
-    assert (data["pilot"], data["forecast"]["pilot"], data["noise_stated"]) == (None, 0, False)
-    asked = answer("check", "scaled.toml", "--pilot", "12")
-    assert asked["pilot"]["delta_left"] == pytest.approx(0.04)
-    assert asked["forecast"]["median"] > 2 * data["forecast"]["median"]
-    pooled = answer("check", "scaled.toml", "--one-scale", "--pilot", "6")
-    assert pooled["pilot"]["measurements"] == pooled["forecast"]["pilot"] == 12
-    assert pooled["pilot"]["cost_factor"] == pooled["pilot"]["cost_factor_with_one_scale"]
-
-
 def test_check_forecasts_with_a_rough_scale_where_the_file_has_none() -> None:
     assert answer("check", "unknown.toml")["forecast"] is None
     assert "--noise" in run("check", "unknown.toml").stdout
@@ -61,11 +50,11 @@ def test_check_forecasts_with_a_rough_scale_where_the_file_has_none() -> None:
     assert rough == answer("check", "scaled.toml")["forecast"]
 
 
-def test_simulate_learns_the_noise_with_or_without_a_pilot() -> None:
+def test_simulate_learns_the_noise_or_gives_the_true_one_to_a_policy_that_cannot() -> None:
     data = answer("simulate", "scaled.toml")
-    assert (data["plan"], data["n_pilot"]) == ("plan 1", 0)
+    assert data["plan"] == "plan 1"
     assert data["guarantee"].endswith(UNKNOWN_NOISE)
-    assert answer("simulate", "scaled.toml", "--pilot", "5", "--one-scale")["n_pilot"] == 10
+    assert answer("simulate", "scaled.toml", "--policy", "CombGapE")["noise_scale"] == [0.5, 0.5, 0.5]
 
 
 def test_simulate_needs_a_scale_to_draw_with() -> None:

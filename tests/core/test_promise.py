@@ -14,7 +14,7 @@ import surepick as sp
 from policy_contract import WITHOUT_DELTA
 from surepick import views
 from surepick.cli import app
-from surepick.core.promise import GAUSSIAN, PILOTED, Promise
+from surepick.core.promise import GAUSSIAN, UNKNOWN_NOISE, Promise
 from surepick.policies import POLICIES, parse_policy
 from surepick.report import report
 from surepick.sessions.session import Session
@@ -73,7 +73,7 @@ def test_a_promise_gives_its_sentence_back_as_it_was(name: str) -> None:
 def test_what_else_is_assumed_stays_when_the_noise_is_unknown() -> None:
     policy = sp.Peace()
     unknown = Promise.of(policy, sp.Problem([[1, 0], [0, 1]], noise_scale=None))
-    assert unknown.text == policy.guarantee.replace(GAUSSIAN, PILOTED)
+    assert unknown.text == policy.guarantee.replace(GAUSSIAN, UNKNOWN_NOISE)
     assert unknown.text.endswith(", up to the Monte-Carlo error of the widths")
 
 

@@ -136,14 +136,6 @@ def test_two_values_show_no_change_of_the_mean() -> None:
         assert "drift" not in {doubt.code for doubt in check_noise(TWO, record)}
 
 
-def test_who_has_left_the_noise_to_be_learned_is_not_told_to_do_so() -> None:
-    loud = record_of(loudly, 0)
-    (given, *_), (learned, *_) = check_noise(TWO, loud), check_noise(TWO, loud, stated=False)
-    assert given.code == learned.code == "noise_larger"
-    assert (given.stated, learned.stated) == (1.0, None)
-    assert given.advice != learned.advice
-
-
 def test_the_evidence_of_a_change_is_one_on_average_where_there_is_none() -> None:
     values = []
     for seed in range(1500):
@@ -212,19 +204,6 @@ def test_tokens_given_back_on_one_arm_alone_are_found() -> None:
     for i in range(30):
         stopped.add(1, f"1.{i}", "stopped" if i % 2 else "the run on lab, process 7, is gone")
     assert not check_noise(TWO, record, stopped)
-
-
-def test_noise_that_grows_after_a_pilot_is_found() -> None:
-    policy = sp.CombGapE(delta=1e-6)
-    session = Session.create("memory://", problem(noise_scale=None), policy, name="mine", budget=600)
-    tapes, louder = Tapes(), Tapes(seed=1, scale=12 * SCALE)
-    while requests := session.ask():
-        token = requests[0].token
-        session.tell(token, (tapes if session.ledger().run.is_piloting else louder).value(token))
-    assert session.certificate().doubts
-    honest = Session.create("memory://", problem(noise_scale=None), policy, name="mine", budget=600)
-    run_to_end(honest, Tapes())
-    assert not honest.certificate().doubts
 
 
 def test_a_certificate_says_what_the_check_could_have_seen() -> None:

@@ -102,15 +102,6 @@ def test_the_same_stop_counts_when_its_risk_is_at_most_delta(risk: float | None)
     assert session.verify().holds
 
 
-def test_what_a_pilot_may_cost_is_counted() -> None:
-    unknown = sp.Problem([[1, 0], [0, 1]], noise_scale=None)
-    for risk, status in ((0.045, sp.Status.BUDGET_SPENT), (0.039, sp.Status.CONFIDENT)):
-        policy = Hasty(risk=risk)  # and .2 of delta for the pilot
-        assert sp.simulate(unknown, policy, sp.Gaussian([0.0, 0.0], 1.0)).status is status
-        session = sp.Session.create("memory://", unknown, policy, name="s")
-        assert told_to_the_end(session).status is status
-
-
 def test_a_log_that_calls_an_early_stop_confident_does_not_verify() -> None:
     """Written by a surepick that did not look at the risk."""
     with pytest.MonkeyPatch.context() as patch:

@@ -86,7 +86,7 @@ class TestPoliciesOfPlays(OwnContract):
         return policy in OF_PLAYS
 
     def test_an_unknown_noise_scale_is_a_clear_error(self, policy):
-        """The problem says it: a pilot measures single arms, which cannot be done here."""
+        """The problem says it: noise is learned from single arms, which cannot be measured here."""
         with pytest.raises(sp.SurepickError):
             policy.start(self.problem([[1.0, 0.0], [0.0, 1.0]], noise_scale=None))
 

@@ -85,7 +85,7 @@ def test_a_problem_with_numbers_that_would_overflow_is_refused() -> None:
     assert two_arms(noise_scale=SMALLEST).noise_scale is not None
 
 
-def test_a_pilot_whose_values_lie_too_far_from_zero_says_so() -> None:
+def test_unknown_noise_whose_values_lie_too_far_from_zero_says_so() -> None:
     session = sp.Session.create("memory://", two_arms(noise_scale=None), sp.BetGapE(), name="s")
     rng = np.random.default_rng(0)
 

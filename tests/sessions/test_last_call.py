@@ -152,17 +152,6 @@ def test_there_is_one_and_nothing_comes_after_it() -> None:
     assert session.verify(session.certificate().to_json()).holds
 
 
-def test_a_pilot_makes_it_gaussian() -> None:
-    unknown = problem(noise_scale=None)
-    session = Session.create("memory://", unknown, sp.BetGapE(delta=0.05), name="mine", pilot=sp.Pilot())
-    tapes = Tapes(scale=1.0)
-    session.last_call(90)
-    outcome = run_to_end(session, tapes)
-    assert outcome.n_measurements == 90 if outcome.plan is None else outcome.n_measurements <= 90
-    assert "Gaussian noise of unknown scale" in session.certificate().noise
-    assert session.verify(session.certificate().to_json()).holds
-
-
 def test_nothing_is_taken_back_after_it() -> None:
     session, tapes = begun(), Tapes(scale=0.6)
     after_some_rounds(session, tapes)

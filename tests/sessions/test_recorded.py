@@ -9,7 +9,6 @@ from scipy import stats
 import surepick as sp
 from policy_contract import CASES, is_peer
 from session_tools import MEANS, Tapes, problem, run_to_end, same_run
-from surepick.core.pilot import Pilot
 from surepick.core.policy import Policy
 from surepick.policies import describe
 from surepick.sessions.ledger import Ledger
@@ -107,18 +106,6 @@ def test_one_of_an_arm_on_which_all_plans_agree_is_only_kept() -> None:
     assert (session.ledger().n_unasked, session.ledger().run.n_unasked_counted) == (1, 0)
 
 
-def test_during_a_pilot_they_do_not_enter_the_bound_and_count_afterwards() -> None:
-    def scale(with_record: bool) -> tuple[list[float], int]:
-        session = new(sp.CombGapE(delta=0.1), noise_scale=None)
-        if with_record:
-            session.record("tin", 50.0)
-        outcome = run_to_end(session, Tapes(scale=0.1))
-        assert outcome.noise_scale is not None
-        return outcome.noise_scale.tolist(), session.ledger().run.n_unasked_counted
-
-    assert scale(True) == (scale(False)[0], 1)
-
-
 def test_after_an_extension_only_later_ones_are_counted() -> None:
     """The run starts over, and those before were recorded in view of measurements that it reads again."""
     session = new(sp.CombGapE(delta=0.1))
@@ -201,12 +188,3 @@ def test_the_promise_holds_when_they_are_recorded_whatever_they_show_and_breaks_
 
 def test_to_bet_gap_e_they_are_past_so_that_even_picked_ones_do_not_break_its_promise() -> None:
     assert p_value(sp.BetGapE(delta=DELTA), look=True) > 1e-4
-
-
-def test_a_pilot_and_unasked_measurements_together() -> None:
-    session = Session.create(
-        "memory://", problem(noise_scale=None), sp.BetGapE(delta=0.1), name="mine", pilot=Pilot(size=5)
-    )
-    live(session)
-    assert session.ledger().run.n_unasked_counted > 0
-    assert session.verify(session.certificate().to_json()).holds

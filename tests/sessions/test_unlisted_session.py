@@ -163,15 +163,6 @@ def test_a_budget_leaves_a_lead_without_a_promise() -> None:
     assert outcome.lead_name is not None
 
 
-def test_an_unknown_noise_scale_is_learned_first() -> None:
-    session = new(problem=own_problem(noise_scale=None), pilot=sp.Pilot(size=6))
-    outcome = run_to_end(session, Tapes(1, means=MEANS, scale=0.02), n=30)
-    assert outcome.status is sp.Status.DONE
-    assert session.problem.noise_scale is not None
-    assert (session.problem.noise_scale > 0.02).all()
-    assert session.verify(session.certificate().to_json()).holds
-
-
 def test_a_policy_that_needs_the_list_is_refused_before_anything_is_written() -> None:
     store = open_store("memory://")
     with pytest.raises(ParameterError) as caught:

@@ -109,18 +109,6 @@ def test_other_processes_and_later_ones_see_the_same(tmp_path: Path):
     assert "voided" in {warning.kind for warning in summary(look(other)).warnings}
 
 
-def test_a_voided_pilot_is_made_again():
-    session = sp.Session.create("memory://", problem(noise_scale=None), sp.CombGapE(), name="s")
-    values, used = tapes(4), [0, 0, 0]
-    slip = session.ask()[0]
-    session.tell(slip, SLIP)
-    go_on(session, values, used, most=40)
-    assert session.problem.noise_scale.max() > 50
-    session.void(slip, "a slip")
-    go_on(session, values, used, most=1)
-    assert session.problem.noise_scale.max() < 5
-
-
 def test_what_cannot_be_voided_is_refused_and_changes_nothing():
     session = sp.Session.create("memory://", problem(), sp.RAGE(), name="s")
     values, used = tapes(5), [0, 0, 0]

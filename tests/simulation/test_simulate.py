@@ -159,7 +159,7 @@ def test_gaussian_noise_without_a_scale_is_that_of_the_problem() -> None:
         with pytest.raises(ParameterError) as caught:
             sp.simulate(without, sp.BetGapE(), sp.Gaussian([3.0, 0.0]), seed=5)
         assert caught.value.field == "scale"
-    learned = sp.simulate(unknown, sp.CombGapE(), sp.Gaussian([3.0, 0.0], 1.0), seed=5).noise_scale
+    learned = sp.simulate(unknown, sp.BetGapE(), sp.Gaussian([3.0, 0.0], 1.0), seed=5).noise_scale
     assert learned is not None
     assert learned.min() > 0.5
 

@@ -267,7 +267,7 @@ settings("a_budget_that_is_a_fraction", budget=50_000.0)
 settings("a_lease_of_nothing", lease=0.0)
 settings("a_lease_that_is_whole", lease=3600)
 settings("a_setting_that_nobody_knows", mood="good")
-settings("a_setting_that_is_missing", pilot=...)
+settings("a_setting_that_is_missing", budget=...)
 settings("a_lease_that_is_missing", lease=...)
 settings("a_past_that_is_missing", past=...)
 settings("a_past_that_is_none", past={})
@@ -280,7 +280,6 @@ settings("a_version_that_is_missing", surepick=...)
 settings("a_layout_that_is_none", layout={})
 settings("a_problem_that_is_none", problem={})
 settings("a_policy_that_is_text", policy="BetGapE")
-settings("a_pilot_that_is_not_needed_or_odd", pilot={"size": 1, "share": 0.2, "pooled": False})
 
 
 def of_problem(name: str, **fields: Any) -> None:

@@ -12,7 +12,6 @@ import surepick as sp
 from session_tools import SCALE, Tapes, problem, run_to_end, tell_all
 from surepick import problems, views
 from surepick.core.layout import Layout
-from surepick.core.pilot import Pilot
 from surepick.core.policy import Policy
 from surepick.core.run import parts_of
 from surepick.policies.betting.within import MOST_PLANS
@@ -97,18 +96,6 @@ def test_with_epsilon_a_rival_is_only_shown_to_be_at_most_epsilon_better() -> No
     assert any(row.low < 0 for row in views.rivals(look(near)).rows if row.ruled_out)
 
 
-def test_after_a_pilot_the_whole_risk_is_compared_with_the_whole_delta() -> None:
-    session = new(sp.BetGapE(delta=0.1), problem=problem(noise_scale=None), pilot=Pilot())
-    run_to_end(session, Tapes())
-    seen, now = views.summary(look(session)), views.progress(look(session))
-    assert seen.state == State.CONFIDENT
-    assert now.delta == seen.delta == 0.1
-    assert seen.risk is not None
-    assert session.ledger().run.policy.delta < 0.1
-    assert seen.risk <= seen.delta
-    assert seen.toward == 1.0
-
-
 def test_an_end_without_certainty_promises_nothing() -> None:
     spent = new(budget=6)
     run_to_end(spent, Tapes())
@@ -147,12 +134,6 @@ def test_a_policy_without_a_promise_is_not_said_to_be_sure_of_anything() -> None
     seen = views.summary(look(session))
     assert not seen.is_proved
     assert [warning.kind for warning in seen.warnings] == ["promise"]
-
-
-def test_a_pilot_is_called_one() -> None:
-    session = new(problem=problem(noise_scale=None), pilot=sp.Pilot())
-    assert look(session).is_piloting
-    assert views.progress(look(session)).forecast is None
 
 
 # Evidence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,14 +12,13 @@ import typer
 from rich.markup import escape
 
 from surepick.cli.against_truth import listing_warning
-from surepick.cli.options import Delta, Epsilon, File, Json, PilotSize, Pooled, Seed, pilot_of
+from surepick.cli.options import Delta, Epsilon, File, Json, Seed
 from surepick.cli.render import bar, console, make_table, print_json
 from surepick.core.wording import how_many, plural, shortened
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from surepick.core.pilot import Pilot
     from surepick.planning.forecast import Forecast
     from surepick.planning.limit_value import Limit
     from surepick.planning.rehearsal import PickRehearsal
@@ -38,8 +37,6 @@ def check(
     noise: Annotated[
         float | None, typer.Option(help="A rough noise scale for the forecast, where the file has none.")
     ] = None,
-    pilot: PilotSize = None,
-    one_scale: Pooled = False,
     epsilon: Epsilon = 0.0,
     budget: Annotated[
         int | None, typer.Option(help="Say what the best guess after so many measurements is worth.")
@@ -52,23 +49,19 @@ def check(
 
     Try: surepick init table, then surepick check table.toml
     """
-    from surepick.core.pilot import pilot_for
-    from surepick.policies import USUAL, parse_policy
     from surepick.problems import load
 
     with bar("finding candidate plans", quiet=as_json) as progress:
         loaded = load(file, progress=progress)
-    first = pilot_for(loaded.problem, parse_policy(USUAL), pilot_of(loaded, pilot, one_scale), None)
     with bar("forecasting", quiet=as_json) as progress:
-        found = _forecast(loaded, (delta, epsilon), worlds, seed, noise, first, progress)
+        found = _forecast(loaded, (delta, epsilon), worlds, seed, noise, progress)
         call = _closest(loaded, delta, noise) if found is not None and not epsilon else None
-    costs = None if first is None else _pilot_costs(loaded, first, delta)
     picked = None if budget is None else _picked(loaded, budget, worlds, seed, noise)
     if as_json:
         picks = {} if picked is None else {"pick": asdict(picked)}
-        print_json({**_data(loaded, found), "closest_call": _call_data(call), "pilot": costs, **picks})
+        print_json({**_data(loaded, found), "closest_call": _call_data(call), **picks})
         return
-    _print(loaded, found, costs, delta)
+    _print(loaded, found, delta)
     _print_closest(loaded, call)
     if epsilon and found is not None and not found.epsilon:
         rehearse = f"surepick advise {shlex.quote(str(file))} --epsilon {epsilon:g}"
@@ -84,7 +77,7 @@ def describe_file(file: Path, delta: float) -> dict[str, Any]:
     from surepick.problems import load
 
     loaded = load(file)
-    return _data(loaded, _forecast(loaded, (delta, 0.0), 20, 0, None, None, None))
+    return _data(loaded, _forecast(loaded, (delta, 0.0), 20, 0, None, None))
 
 
 def _forecast(
@@ -93,7 +86,6 @@ def _forecast(
     worlds: int,
     seed: int,
     noise: float | None,
-    pilot: Pilot | None,
     progress: Progress | None,
 ) -> Forecast | None:
     from surepick.core.polytope import Polytope
@@ -111,7 +103,6 @@ def _forecast(
         n_worlds=worlds,
         seed=seed,
         noise=rough,
-        pilot=pilot,
         progress=progress,
         epsilon=asked[1] if isinstance(loaded.problem, Polytope) else 0.0,
     )
@@ -177,33 +168,8 @@ def _print_closest(loaded: Truth, found: tuple[Limit, Limit | None] | None) -> N
     console.print(escape(words))
 
 
-def _pilot_costs(loaded: Truth, pilot: Pilot, delta: float) -> dict[str, Any]:
-    """What learning the noise scale takes and costs; measurements grow as the square of the scale."""
-    factor = pilot.factor(loaded.problem, delta)
-    shared = replace(pilot, pooled=True).factor(loaded.problem, delta)
-    return {
-        "size": pilot.size,
-        "one_scale": pilot.pooled,
-        "measurements": int(pilot.counts(loaded.problem).sum()),
-        "share_of_delta": pilot.share,
-        "delta_left": (1 - pilot.share) * delta,
-        "bound_factor": factor,
-        "cost_factor": factor**2,
-        "cost_factor_with_one_scale": shared**2,
-    }
-
-
-def _noise(loaded: Truth, pilot: dict[str, Any] | None) -> str:
+def _noise(loaded: Truth) -> str:
     noise = loaded.problem.noise_scale
-    if noise is None and pilot is not None:
-        shared = f", or {pilot['cost_factor_with_one_scale']:.2g} if all arms have one scale (--one-scale)"
-        return (
-            f"not stated, so it is learned. A pilot of {how_many(pilot['measurements'], 'measurement')} "
-            f"comes first, {pilot['size']} of each arm that matters; its bounds on the scale take "
-            f"{pilot['share_of_delta']:g} of delta and are {pilot['bound_factor']:.3g} times the spread "
-            f"that it sees, which makes the rest about {pilot['cost_factor']:.2g} times as long as with a "
-            "known scale" + ("" if pilot["one_scale"] else shared)
-        )
     if noise is None or not loaded.problem.knows_noise:
         missing = loaded.problem.unstated_noise
         which = f"not stated for {_some(missing)}" if missing else "unknown; the stated scales are guesses"
@@ -256,14 +222,13 @@ def _data(loaded: Truth, forecast: Forecast | None) -> dict[str, Any]:
             "low": forecast.quantile(0.1),
             "median": forecast.quantile(0.5),
             "high": forecast.quantile(0.9),
-            "pilot": forecast.n_pilot,
             "epsilon": forecast.epsilon,
             "upper_median": forecast.upper_median,
         }
     return data
 
 
-def _print(loaded: Truth, forecast: Forecast | None, pilot: dict[str, Any] | None, delta: float) -> None:
+def _print(loaded: Truth, forecast: Forecast | None, delta: float) -> None:
     problem, say = loaded.problem, console.print
     goal = "smallest" if problem.minimize else "largest"
     say(f"[bold]{escape(loaded.title)}[/] ({loaded.kind}; the {goal} is best)")
@@ -286,7 +251,7 @@ def _print(loaded: Truth, forecast: Forecast | None, pilot: dict[str, Any] | Non
         say(f"probes: {problem.probes.summary}; all {n_plans} can be told apart.")
     if problem.plays:
         say("probes: plays of whole plans, found as they are needed; each reads every arm of its plan.")
-    say(escape(f"noise: {_noise(loaded, pilot)}."))
+    say(escape(f"noise: {_noise(loaded)}."))
     if problem.setup_cost:
         say(f"set-up: starting a batch costs {problem.setup_cost:g}, so BetGapE asks for fewer, larger ones.")
     if merged := problem.duplicates:

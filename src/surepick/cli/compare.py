@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from surepick.cli.options import Budget, Delta, Epsilon, File, Json, PilotSize, Pooled, Seed, pilot_of
+from surepick.cli.options import Budget, Delta, Epsilon, File, Json, Seed
 from surepick.cli.render import bar, console, load_file, make_table, print_json
 from surepick.cli.simulate import truth_of
 from surepick.core.wording import how_many
@@ -36,8 +36,6 @@ def compare(
     delta: Delta = 0.05,
     epsilon: Epsilon = 0.0,
     budget: Budget = 10**6,
-    pilot: PilotSize = None,
-    one_scale: Pooled = False,
     as_json: Json = False,
 ) -> None:
     """Compare policies on the same problem: measurements, spread, errors with their exact interval.
@@ -66,7 +64,6 @@ def compare(
             runs=runs,
             seed=seed,
             budget=budget,
-            pilot=pilot_of(loaded, pilot, one_scale),
             progress=progress,
         )
     _print_comparison(loaded, rows, delta, as_json)

@@ -17,14 +17,11 @@ from surepick.cli.options import (
     File,
     Json,
     Lease,
-    PilotSize,
     PolicySeed,
     PolicyText,
-    Pooled,
     SessionBudget,
     StoreUrl,
     UseGuess,
-    pilot_of,
 )
 from surepick.cli.render import answer, remark, say
 from surepick.cli.status import print_next, state_of
@@ -44,8 +41,6 @@ class Wishes(NamedTuple):
     budget: int | None
     seed: int
     lease: float
-    pilot: int | None
-    one_scale: bool
     guess: bool
     store: str
 
@@ -59,8 +54,6 @@ def new(
     budget: SessionBudget = None,
     seed: PolicySeed = 0,
     lease: Lease = HAND_LEASE,
-    pilot: PilotSize = None,
-    one_scale: Pooled = False,
     guess: UseGuess = True,
     announce: Annotated[
         bool, typer.Option("--announce", help="Print the fingerprint of the question, to publish it now.")
@@ -72,7 +65,7 @@ def new(
 
     Try: surepick init table, then surepick new table.toml, then surepick ask
     """
-    wishes = Wishes(policy, delta, epsilon, budget, seed, lease, pilot, one_scale, guess, store)
+    wishes = Wishes(policy, delta, epsilon, budget, seed, lease, guess, store)
     session = _create(file, name, wishes)
     question = {"question": session.question} if announce else {}
     data = {"session": session.name, "store": session.store.place, **question, **state_of(session)}
@@ -108,7 +101,6 @@ def _create(file: Path, name: str | None, wishes: Wishes) -> Session:
         seed=wishes.seed,
         budget=wishes.budget,
         lease=wishes.lease,
-        pilot=pilot_of(loaded, wishes.pilot, wishes.one_scale),
         past=loaded.past if wishes.guess and takes_past(chosen) else None,
     )
 

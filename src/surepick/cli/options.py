@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from surepick.core.pilot import Pilot
-    from surepick.problems.truth import Truth
+    pass
 
 File = Annotated[
     Path,
@@ -30,17 +29,12 @@ PolicyText = Annotated[
         show_default="BetGapE",
     ),
 ]
-PilotSize = Annotated[
-    int | None,
-    typer.Option(help="Measure every arm so often first, to bound unknown noise.", show_default=False),
-]
 UseGuess = Annotated[
     bool,
     typer.Option(
         "--guess/--no-guess", help="Begin with the file's guess, if it states a spread; it wins no bet."
     ),
 ]
-Pooled = Annotated[bool, typer.Option("--one-scale", help="All arms have the same unknown noise scale.")]
 DEFAULT_STORE = "sqlite:///surepick.db"
 # exit codes; 0 is done and 2 is bad input
 NOT_SURE = ENDED = 1  # no: not confident, does not hold; `ask`: nothing to measure, the session has ended
@@ -70,12 +64,3 @@ First = Annotated[
     typer.Argument(show_default=False, help="Which session; may be left out when there is one."),
 ]
 Named = Annotated[str | None, typer.Option("--session", "-s", help="The same, as other commands take it.")]
-
-
-def pilot_of(loaded: Truth, size: int | None, one_scale: bool) -> Pilot | None:
-    """Return the pilot that these options ask for; None leaves it to the policy."""
-    from surepick.core.pilot import Pilot
-
-    if loaded.problem.noise_scale is not None or (size is None and not one_scale):
-        return None
-    return Pilot(size=size or Pilot().size, pooled=one_scale)

@@ -24,10 +24,8 @@ from surepick.cli.options import (
     Delta,
     Epsilon,
     Json,
-    PilotSize,
     PolicySeed,
     PolicyText,
-    Pooled,
     Retries,
     SessionBudget,
     StoreUrl,
@@ -36,7 +34,7 @@ from surepick.cli.options import (
 )
 from surepick.cli.render import answer
 from surepick.cli.status import print_status, state_of
-from surepick.core.pilot import check_gaussian
+from surepick.core.policy import check_gaussian
 from surepick.core.wording import how_many
 from surepick.errors import ParameterError
 
@@ -75,8 +73,6 @@ def run(
     ] = None,
     gaussian: Annotated[bool, typer.Option("--gaussian", help="Let that test use Gaussian noise.")] = False,
     notify: Notify = None,
-    pilot: PilotSize = None,
-    one_scale: Pooled = False,
     guess: UseGuess = True,
     store: StoreUrl = DEFAULT_STORE,
     as_json: Json = False,
@@ -96,7 +92,7 @@ def run(
     command = Command(measure, timeout, retries)
     longest = RUN_LEASE if timeout is None else 2 * timeout * (retries + 1)
     lasting = lease or longest
-    wishes = Wishes(policy, delta, epsilon, budget, seed, lasting, pilot, one_scale, guess, store)
+    wishes = Wishes(policy, delta, epsilon, budget, seed, lasting, guess, store)
     session = begin_or_go_on(file, name, wishes)
     given = {"delta": delta, "epsilon": epsilon, "budget": budget, "seed": seed}
     refuse_other_settings(session, policy, given)
@@ -149,7 +145,7 @@ class LastCall:
             raise ParameterError(said, field="last_call")
         if session.budget is None:
             raise ParameterError("--last-call is a share of the budget; give --budget", field="last_call")
-        check_gaussian(session.given_problem, self.gaussian)
+        check_gaussian(session.given_problem, gaussian=self.gaussian)
         session.ledger().run.check_last_call()
 
     def make_if_due(self, session: Session) -> None:

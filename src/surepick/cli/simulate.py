@@ -22,12 +22,9 @@ from surepick.cli.options import (
     Epsilon,
     File,
     Json,
-    PilotSize,
     PolicyText,
-    Pooled,
     Seed,
     UseGuess,
-    pilot_of,
 )
 from surepick.cli.render import (
     console,
@@ -39,7 +36,6 @@ from surepick.cli.render import (
     short,
 )
 from surepick.core.among import among
-from surepick.core.wording import how_many
 
 if TYPE_CHECKING:
     from surepick.core.arrays import FloatArray
@@ -69,15 +65,13 @@ def simulate(
         float | None, typer.Option(help="Share of the budget for a last block, settled as a test.")
     ] = None,
     gaussian: Annotated[bool, typer.Option("--gaussian", help="Let that test use Gaussian noise.")] = False,
-    pilot: PilotSize = None,
-    one_scale: Pooled = False,
     guess: UseGuess = True,
     as_json: Json = False,
 ) -> None:
     """Rehearse a decision: measurements are drawn around the file's true means, with its noise scale.
 
-    The file needs a [truth] section. A noise scale that it leaves unknown is learned from a pilot, and a
-    guess with a spread is what the policy begins with, as in a session.
+    The file needs a [truth] section. A policy that cannot learn unknown noise gets that of the truth. A guess
+    with a spread is what the policy begins with, as in a session.
 
     Try: surepick init table, then surepick simulate table.toml
     """
@@ -87,9 +81,8 @@ def simulate(
     loaded = load_file(file, as_json)
     chosen = policy_for(policy, delta=delta, epsilon=epsilon)
     ending = {"last_call": last_call, "gaussian": gaussian}
-    learning = pilot_of(loaded, pilot, one_scale)
     past = loaded.past if guess and takes_past(chosen) else None
-    outcome = rehearse(loaded, chosen, as_json, seed=seed, budget=budget, pilot=learning, past=past, **ending)
+    outcome = rehearse(loaded, chosen, as_json, seed=seed, budget=budget, past=past, **ending)
     _print_outcome(loaded, outcome, past, as_json)
     raise typer.Exit(exit_code(outcome))
 
@@ -119,13 +112,14 @@ def truth_of(loaded: Truth) -> Gaussian | UniformNoise:
 def rehearse(loaded: Truth, policy: Policy, quiet: bool, **how: Any) -> Outcome:
     """Run the policy in the file's truth, with its standing on the screen where there is one.
 
-    `how` are the settings of `simulate`: seed, budget, pilot, last call.
+    `how` are the settings of `simulate`: seed, budget, last call.
     """
+    from surepick.planning.comparison import knowing_noise
     from surepick.simulation.simulate import simulate as run
 
     truth = truth_of(loaded)
     with live(loaded.problem, policy, quiet=quiet) as progress:
-        return run(loaded.problem, policy, truth, progress=progress, **how)
+        return run(knowing_noise(loaded.problem, policy, truth), policy, truth, progress=progress, **how)
 
 
 @contextmanager
@@ -166,11 +160,6 @@ def _print_outcome(loaded: Truth, result: Outcome, past: Past | None, as_json: b
         print_json({**outcome_data(loaded, result, found), "past": worth})
         return
     print_answer(loaded, result)
-    if result.n_pilot and result.noise_scale is not None:
-        low, high = float(result.noise_scale.min()), float(result.noise_scale.max())
-        bound = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
-        pilot = how_many(result.n_pilot, "measurement")
-        console.print(f"The noise scale was not known: a pilot of {pilot} bounded it by {bound}.")
     if past is not None:
         low, high = float(past.worth.min()), float(past.worth.max())
         known = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
@@ -317,7 +306,6 @@ def outcome_data(loaded: Truth, result: Outcome, found: Limit | None) -> dict[st
         "policy": result.policy.name,
         "parameters": dataclasses.asdict(result.policy),  # type: ignore[call-overload]
         "n_measurements": result.n_measurements,
-        "n_pilot": result.n_pilot,
         "noise_scale": None if result.noise_scale is None else result.noise_scale.tolist(),
         "n_rounds": result.n_rounds,
         "cost": result.cost,

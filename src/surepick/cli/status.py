@@ -83,7 +83,6 @@ def state_of(session: Session) -> dict[str, Any]:
         "n_remaining": None if standing.remaining is None else len(standing.remaining),
         "remaining": None if standing.remaining is None else named(ledger.problem, standing, MOST_RIVALS),
         "among": among(ledger.problem, session.policy, standing),
-        "learning_noise": ledger.run.is_piloting,
         "n_told": ledger.n_told,
         "n_used": ledger.n_measurements,
         "n_unasked": ledger.n_unasked,

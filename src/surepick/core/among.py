@@ -16,8 +16,6 @@ LONGEST_NAME = 60  # letters
 def among(problem: AnyProblem, policy: Policy, standing: Standing) -> str | None:
     """Which plans the best one is among, in one sentence; None while none is ruled out, or nothing proved.
 
-    Give the policy as it was chosen: after a pilot the set holds at its whole delta.
-
     >>> from surepick.core.problem import Problem
     >>> from surepick.policies import BetGapE
     >>> problem = Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], plan_names=["road", "rail", "ship"])

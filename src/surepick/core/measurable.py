@@ -172,7 +172,7 @@ class Measurable:
 
     @property
     def knows_noise(self) -> bool:
-        """Whether the noise scale is a bound on the noise: neither to be learned by a pilot, nor a guess."""
+        """Whether the noise scale is a bound on the noise: neither to be learned, nor a guess."""
         return self.noise_scale is not None and not (self.probes is not None and self.probes.unknown)
 
     @property
@@ -274,8 +274,7 @@ class Measurable:
             had = had if self.probes is None else "probes"
             raise ProblemError(
                 f"noise of bounded variance needs a noise scale, at least the standard deviation of one "
-                f"measurement, and this problem has {had}; no pilot can bound it without knowing more of "
-                "the noise, and bounds say more than a variance does",
+                f"measurement, and this problem has {had}; bounds say more than a variance does",
                 field="noise_scale",
             )
         return self._with(noise=BOUNDED_VARIANCE)

@@ -322,8 +322,7 @@ def _are_plays(probes: object, noise_scale: PerArm | None, costs: PerArm | None)
         )
     if noise_scale is None:
         raise ProblemError(
-            f"probes={PLAN_ARMS!r} needs the noise scale of a reading: a pilot that would find it measures "
-            "single arms; pass noise_scale",
+            f"probes={PLAN_ARMS!r} needs the noise scale of a reading; pass noise_scale",
             field="noise_scale",
         )
     if not (costs is None or isinstance(costs, int | float | np.number)):

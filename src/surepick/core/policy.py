@@ -82,20 +82,25 @@ class Policy(Protocol):
         ...
 
 
-def needs_pilot(policy: Policy, problem: AnyProblem) -> bool:
-    """Return whether the noise has to be learned by a pilot before this policy can start.
-
-    A policy says by `learns_noise(problem)` that its runs learn the noise while they measure.
+def can_start(policy: Policy, problem: AnyProblem) -> bool:
+    """Return whether the noise is stated, or the policy learns it, which `learns_noise(problem)` says.
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0], [0, 1]], noise_scale=None)
-    >>> needs_pilot(sp.BetGapE(), problem), needs_pilot(sp.Uniform(), problem)
-    (False, True)
+    >>> can_start(sp.BetGapE(), problem), can_start(sp.Uniform(), problem)
+    (True, False)
     """
     if problem.noise_scale is not None:
-        return False
+        return True
     learns = getattr(policy, "learns_noise", None)
-    return learns is None or not learns(problem)
+    return learns is not None and bool(learns(problem))
+
+
+def check_gaussian(problem: AnyProblem, *, gaussian: bool) -> None:
+    """Refuse to take bounded readings, or noise of bounded variance, for Gaussian noise."""
+    if gaussian and (problem.noise == BOUNDED_VARIANCE or problem.bounds is not None):
+        stated = "bounds of readings" if problem.bounds is not None else "no more than a variance"
+        raise ParameterError(f"the problem states {stated}; leave out gaussian, or that", field="gaussian")
 
 
 @runtime_checkable
@@ -153,6 +158,12 @@ def start(policy: Policy, problem: AnyProblem, past: Past | None = None) -> Run:
             f"{policy.name} cannot use known means; use BetGapE, or leave known out to measure them too",
             field="policy",
         )
+    if not can_start(policy, problem):
+        raise ProblemError(
+            f"{policy.name} needs the noise of one measurement, and it is not stated; state noise=, or use "
+            "BetGapE, which learns it",
+            field="noise_scale",
+        )
     if problem.is_listed:
         run = policy.start(problem)
     elif isinstance(policy, OraclePolicy):
@@ -185,7 +196,7 @@ def recalling(policy: Policy, run: Run | None, *, unasked: bool) -> RecallingRun
 
     A run that has nothing to prove may say that it takes all (`PoolingRun`).
 
-    With `unasked` these are measurements recorded by hand, otherwise the measurements of a pilot.
+    With `unasked` these are measurements recorded by hand, otherwise their counts were fixed in advance.
     """
     if isinstance(run, PoolingRun) and run.pools_all:
         return run

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 # Assumptions about the noise under which promises are made.
 SUB_GAUSSIAN = "independent sub-Gaussian noise of the given scale"
 GAUSSIAN = "independent Gaussian noise of the given scale"
-PILOTED = "independent Gaussian noise, its scale bounded from a pilot"  # in place of either
 BOUNDED = "independent measurements within the given bounds"  # in place of the first
 # the same, where the variance is learned
 BOUNDED_MEANS = "measurements within the given bounds, each with its mean given those before it"
@@ -80,10 +79,7 @@ class Promise:
 
     @classmethod
     def of(cls, policy: Policy, problem: AnyProblem) -> Promise:
-        """What this policy promises on this problem, whose noise may be unknown or bounded.
-
-        Give the problem as the user gave it: a pilot fills in a noise scale that the promise must not claim.
-        """
+        """What this policy promises on this problem, whose noise may be unknown or bounded."""
         promise = cls.read(policy.guarantee)
         listing = problem.about.listing
         if promise.proved and listing is not None and not listing.is_complete:
@@ -95,9 +91,7 @@ class Promise:
             shared = DEPENDENT_USE if probes is not None and probes.dependent else SHARED_USE
             promise = replace(promise, besides=promise.besides + shared)
         if problem.noise_scale is None and promise.assumption in (SUB_GAUSSIAN, GAUSSIAN):
-            learns = getattr(policy, "learns_noise", None)
-            learned = learns is not None and learns(problem)
-            return replace(promise, assumption=UNKNOWN_NOISE if learned else PILOTED)
+            return replace(promise, assumption=UNKNOWN_NOISE)
         if problem.noise == BOUNDED_VARIANCE and promise.assumption == SUB_GAUSSIAN:
             return replace(promise, assumption=OF_VARIANCE)
         if problem.bounds is not None and promise.assumption == SUB_GAUSSIAN:

@@ -127,12 +127,12 @@ class Run(Protocol):
 class RecallingRun(Run, Protocol):
     """A run whose proof allows measurements that it did not ask for, between two rounds.
 
-    Every such run may take in a pilot, whose counts were fixed in advance, before its first round.
+    Every such run may take in measurements before its first round whose counts were fixed in advance.
     """
 
     @property
     def recalls_unasked(self) -> bool:
-        """Whether the proof allows any number of them, at any time, and not the pilot's alone."""
+        """Whether the proof allows any number of them, at any time, not only before the first round."""
         ...
 
     def recall(self, counts: IntArray, sums: FloatArray) -> None:

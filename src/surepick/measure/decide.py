@@ -17,7 +17,6 @@ from surepick.core.doubt import no_guarantee
 from surepick.core.frames import frame_cells, is_frame
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
 from surepick.core.past import Past
-from surepick.core.pilot import Pilot
 from surepick.core.policy import Policy
 from surepick.core.problem import Problem
 from surepick.core.wording import how_many
@@ -50,7 +49,6 @@ class DecideOptions(TypedDict, total=False):
     - `budget`: measurements after which it gives up; None
     - `seed`: of the policy's own randomness; 0
     - `lease`: seconds that a measurement is kept for a worker who does not answer; 3600
-    - `pilot`: how an unknown noise scale is learned; `Pilot()` where it is unknown
     - `past`: guesses or a history to begin with, which win no bet; None
     - `timeout`: seconds that a measurement may take; None. What takes longer counts as failed: if slow
       measurements tend to be high ones, leaving them out biases the rest, so be generous
@@ -71,7 +69,6 @@ class DecideOptions(TypedDict, total=False):
     budget: int | None
     seed: int
     lease: float
-    pilot: Pilot | None
     past: Past | None
     timeout: float | None
     retries: int
@@ -91,7 +88,6 @@ DEFAULTS: DecideOptions = {
     "budget": None,
     "seed": 0,
     "lease": LEASE,
-    "pilot": None,
     "past": None,
     "timeout": None,
     "retries": 0,
@@ -222,7 +218,7 @@ def _opened(problem: AnyProblem, given: DecideOptions, said: frozenset[str]) -> 
         policy = policy_for(policy, delta=given["delta"], epsilon=given["epsilon"])
     elif {"delta", "epsilon"} & said:
         raise ParameterError("delta and epsilon belong to the policy that is given; leave them out here")
-    kept = ("seed", "budget", "lease", "pilot", "past")
+    kept = ("seed", "budget", "lease", "past")
     settings: Any = {name: value for name, value in given.items() if name in kept and name in said}
     return Session.open(given["store"], problem, policy, name=given["name"], **settings)
 

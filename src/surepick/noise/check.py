@@ -50,7 +50,6 @@ _ADVICE = {
     "drift": "find what has changed and begin again",
     "released": "record every value that was measured",
 }
-_AFTER_A_PILOT = "the noise has grown since the pilot: find what has changed and begin again"
 
 
 def check_noise(
@@ -62,7 +61,7 @@ def check_noise(
 ) -> tuple[Doubt, ...]:
     """Return what the measurements have that the guarantee does not allow.
 
-    `stated` says whether the scale was given: after a pilot it is a bound that rests on Gaussian noise.
+    `stated` says whether the scale was given.
     """
     found: list[Doubt] = []
     # noise of bounded variance may have any shape; its mean and variance are not bounded by these looks
@@ -115,7 +114,7 @@ class _Looked:
     @property
     def source(self) -> str:
         """Where the scale comes from, to end a sentence with."""
-        return "was stated" if self.stated else "was the bound from the pilot"
+        return "was stated"
 
     def doubt(self, code: str, text: str) -> Doubt:
         """Return a doubt about this arm."""
@@ -124,8 +123,6 @@ class _Looked:
 
 def _doubt(code: str, text: str, looked: list[_Looked], seen: float, arm: str | None = None) -> Doubt:
     advice = _ADVICE[code]
-    if code == "noise_larger" and not all(one.stated for one in looked):
-        advice = _AFTER_A_PILOT
     scale = max(one.scale for one in looked) if all(one.stated for one in looked) else None
     return Doubt(code, arm, sum(one.record.count for one in looked), scale, seen, text, advice)
 

@@ -1,6 +1,6 @@
 """What the noise check needs to know of the measurements, kept as they come: a few numbers for each arm.
 
-Everything is in the order of the arm's tape, and the mean of a pilot's `count` measurements weighs as many.
+Everything is in the order in which values of an arm are used.
 Four things are kept:
 
 *Levels.* The spread of single values, of the means of pairs of them, of pairs of pairs, and so on. If the
@@ -178,7 +178,7 @@ class ArmRecord:
 
 
 class NoiseRecord:
-    """What is kept of all arms; after a pilot its shapes and means, and all that came later."""
+    """What is kept of all arms."""
 
     def __init__(self, n_arms: int) -> None:
         self.arms = [ArmRecord() for _ in range(n_arms)]

@@ -19,7 +19,7 @@ are closer, though one of those is then a good answer. The paper's theorem is fo
 Gaussian; every arm is read by one probe throughout, so that dropping others changes no difference.
 
 Deviations: rounds need single values, so that the first n0 rounds are asked for one by one; costs are not
-used. A problem whose noise scale is None has its pilot first, which this procedure would not need.
+used.
 
 KN++ is Kim & Nelson (2006), On the Asymptotic Validity of Fully Sequential Selection Procedures for
 Steady-State Simulation, for independent measurements, so that a batch is one of them: as KN, but after r
@@ -43,6 +43,7 @@ from typing import ClassVar
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import check_delta
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
@@ -64,6 +65,11 @@ class ZonePolicy:
     name: ClassVar[str]
     version: ClassVar[int] = 1
     randomized: ClassVar[bool] = False
+
+    def learns_noise(self, problem: AnyProblem) -> bool:
+        """Return True: variances come from the measurements alone."""
+        del problem
+        return True
 
     def __post_init__(self) -> None:
         check_delta(self.delta)

@@ -48,7 +48,9 @@ class PhasedRun(Kept, ABC):
         self._readings = readings
         self._active: IntArray = np.lexsort(readings.plans.T[::-1])
         self._number, self._standing = 1, Standing()
-        self._recalled_counts: IntArray = np.zeros(readings.n_places, dtype=np.int64)  # of a pilot
+        self._recalled_counts: IntArray = np.zeros(
+            readings.n_places, dtype=np.int64
+        )  # before the first phase
         self._recalled_sums: FloatArray = np.zeros(1)
 
     @abstractmethod
@@ -113,7 +115,7 @@ class PhasedRun(Kept, ABC):
         return False
 
     def recall(self, counts: IntArray, sums: FloatArray) -> None:
-        """Count a pilot as part of the first phase, which may have more than its design asks for."""
+        """Count measurements before the run as part of its first phase."""
         self._recalled_counts, self._recalled_sums = (
             self._recalled_counts + counts,
             self._recalled_sums + sums,

@@ -10,11 +10,10 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.pilot import Pilot
-from surepick.core.policy import Policy, epsilon_of, start
+from surepick.core.policy import Policy, can_start, epsilon_of, start
 from surepick.core.run import Answer
 from surepick.errors import ParameterError, SurepickError
-from surepick.simulation.environments import Environment
+from surepick.simulation.environments import Environment, NoisyEnvironment
 from surepick.simulation.outcome import Outcome
 from surepick.simulation.simulate import simulate
 
@@ -82,12 +81,11 @@ def compare(
     runs: int = 20,
     seed: int = 0,
     budget: int = 10**7,
-    pilot: Pilot | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Comparison]:
     """Run every policy `runs` times against the same environment; run r of each uses the seed `seed + r`.
 
-    With `noise_scale=None` every run begins with a pilot, the same one for all policies.
+    A policy that cannot learn unknown noise gets the noise of the environment.
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0], [0, 1]], noise_scale=1)
@@ -99,13 +97,20 @@ def compare(
         raise ParameterError(f"runs must be 1 or more, got {runs!r}", field="runs")
     total, results = len(policies) * runs, []
     for p, policy in enumerate(policies):
-        outcomes = []
+        outcomes, told = [], knowing_noise(problem, policy, environment)
         for r in range(runs):
-            outcomes.append(simulate(problem, policy, environment, seed=seed + r, budget=budget, pilot=pilot))
+            outcomes.append(simulate(told, policy, environment, seed=seed + r, budget=budget))
             if progress is not None:
                 progress(p * runs + r + 1, total)
         results.append(summary(problem, environment, policy, outcomes))
     return results
+
+
+def knowing_noise(problem: AnyProblem, policy: Policy, environment: Environment) -> AnyProblem:
+    """Return the problem, with the environment's noise where it is unknown and the policy cannot learn it."""
+    if can_start(policy, problem) or not isinstance(environment, NoisyEnvironment):
+        return problem
+    return problem.with_noise(np.broadcast_to(environment.noise_scale, (problem.n_arms,)))
 
 
 def summary(

@@ -1,8 +1,7 @@
 """Forecasts: how many measurements a decision may take, before any is made.
 
 The means are not known, but where they are thought to lie is. For worlds drawn from there, the limit of any
-method is computed; its quantiles over the worlds are the forecast. Where unknown noise is learned by a
-pilot, "any method" is any one that runs after the same pilot, with its bounds and the delta that it leaves.
+method is computed; its quantiles over the worlds are the forecast.
 Within epsilon, of a polytope, the limit is a bracket, and so is the forecast.
 """
 
@@ -14,13 +13,11 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, Numbers, PerArm, aligned, per_arm
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.pilot import Pilot, pilot_for
 from surepick.core.policy import check_delta
 from surepick.core.wording import how_many
 from surepick.core.worlds import EIGHT_OF_TEN, quantile
 from surepick.errors import ParameterError
 from surepick.planning.limit import limit
-from surepick.policies import USUAL, parse_policy
 from surepick.problems.candidates import Progress
 from surepick.problems.numbers import half_widths
 
@@ -34,8 +31,7 @@ class Forecast:
 
     delta: float
     measurements: FloatArray  # (n_worlds,) sorted; infinite where plans tie
-    arm_shares: FloatArray  # (n_arms,) the mean share of the measurements that an arm gets, after any pilot
-    n_pilot: int = 0  # of the measurements, those that an unknown noise scale costs at first
+    arm_shares: FloatArray  # (n_arms,) the mean share of the measurements that an arm gets
     epsilon: float = 0.0  # how much worse than the best the answer may be
     upper: FloatArray | None = None  # (n_worlds,) with epsilon: sorted upper ends; `measurements` are lower
 
@@ -60,18 +56,17 @@ class Forecast:
     def explanation(self) -> str:
         """One sentence for people."""
         low, middle, high = map(self.quantile, EIGHT_OF_TEN)
-        pilot = f", {self.n_pilot:,} of them for the pilot" if self.n_pilot else ""
         most = self.upper_median
         if most is not None:
             return (
                 f"a plan within {self.epsilon:g} of the best takes at least "
-                f"{how_many(middle, 'measurement')} with any method at delta {self.delta:g}{pilot}, and at "
+                f"{how_many(middle, 'measurement')} with any method at delta {self.delta:g}, and at "
                 f"most {most:,.0f} with the best possible one as delta falls (medians of "
                 "worlds like the guess); BetGapE takes some five to ten times the latter"
             )
         return (
             f"the best possible method needs about {how_many(middle, 'measurement')} at delta {self.delta:g}"
-            f"{pilot}, between {low:,.0f} and {high:,.0f} in eight of ten worlds like the guess; methods "
+            f", between {low:,.0f} and {high:,.0f} in eight of ten worlds like the guess; methods "
             "that exist take a few times as many"
         )
 
@@ -85,7 +80,6 @@ def forecast(
     n_worlds: int = 20,
     seed: int = 0,
     noise: PerArm | None = None,
-    pilot: Pilot | None = None,
     progress: Progress | None = None,
     epsilon: float = 0.0,
 ) -> Forecast:
@@ -93,8 +87,7 @@ def forecast(
 
     With `epsilon`, which is for a `Polytope`, to find a plan within epsilon of the best.
 
-    A problem with `noise_scale=None` needs `noise`, a rough standard deviation of one measurement. Where the
-    usual policy needs a pilot, or one is given, the forecast has it and what its bounds cost.
+    A problem with `noise_scale=None` needs `noise`, a rough standard deviation of one measurement.
 
     >>> from surepick.core.problem import Problem
     >>> problem = Problem([[1, 0], [0, 1]], noise_scale=1)
@@ -105,7 +98,7 @@ def forecast(
     check_delta(delta)
     if n_worlds < 1:
         raise ParameterError(f"n_worlds must be 1 or more, got {n_worlds!r}", field="n_worlds")
-    told, level, n_pilot = _with_noise(problem, delta, noise, pilot)
+    told = _with_noise(problem, noise)
     centre = problem.as_means(guess)
     width = half_widths(aligned("spread", spread, problem.arm_names), centre.shape)
     worlds = 1 if not width.any() else n_worlds
@@ -114,8 +107,8 @@ def forecast(
     needed, upper, shares = np.empty(worlds), np.empty(worlds), np.zeros(len(problem.counted_names))
     for w in range(worlds):
         means = centre + width * rng.uniform(-1.0, 1.0, centre.size)
-        found = limit(told, means, delta=level, tolerance=tolerance, epsilon=epsilon)
-        needed[w], upper[w] = n_pilot + found.measurements(), n_pilot + found.upper_bound
+        found = limit(told, means, delta=delta, tolerance=tolerance, epsilon=epsilon)
+        needed[w], upper[w] = found.measurements(), found.upper_bound
         if found.is_finite:
             shares += found.allocation
         if progress is not None:
@@ -124,27 +117,19 @@ def forecast(
         delta,
         np.sort(needed),
         shares / max(shares.sum(), 1e-300),
-        n_pilot,
         epsilon,
         np.sort(upper) if epsilon else None,
     )
 
 
-def _with_noise(
-    problem: AnyProblem, delta: float, noise: PerArm | None, pilot: Pilot | None
-) -> tuple[AnyProblem, float, int]:
-    """The problem and the delta that a policy runs with, and the measurements that were made before."""
-    if pilot is None and problem.noise_scale is not None:
-        return problem, delta, 0
-    first = pilot_for(problem, parse_policy(USUAL), pilot, None)
+def _with_noise(problem: AnyProblem, noise: PerArm | None) -> AnyProblem:
+    """Return the problem, with a rough noise where its own is unknown."""
+    if problem.noise_scale is not None:
+        return problem
     if noise is None:
         raise ParameterError(
-            "the problem does not know its noise scale, so a forecast needs a rough one: pass noise=... (on "
-            "the command line --noise)",
+            "the noise of the problem is unknown, so a forecast needs a rough one: pass noise=... (on the "
+            "command line --noise)",
             field="noise",
         )
-    rough = per_arm("noise", noise, problem.arm_names)
-    if first is None:
-        return problem.with_noise(rough), delta, 0
-    bound = first.factor(problem, delta) * rough
-    return problem.with_noise(bound), (1 - first.share) * delta, int(first.counts(problem).sum())
+    return problem.with_noise(per_arm("noise", noise, problem.arm_names))

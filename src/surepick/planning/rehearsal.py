@@ -11,7 +11,6 @@ import numpy as np
 from surepick.core.arrays import FloatArray, Numbers, aligned
 from surepick.core.estimates import SAME
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.pilot import Pilot
 from surepick.core.policy import Policy, epsilon_of
 from surepick.core.polytope import Polytope
 from surepick.core.wording import how_many
@@ -86,16 +85,16 @@ class PickRehearsal:
 def rehearse_pick(stage: Stage) -> PickRehearsal:
     """What `Pick` names at the end of the stage's budget, and how much that loses."""
     problem, losses = stage.problem, []
-    least = problem.relevant.sum() * (1 if problem.noise_scale is not None else Pilot().size)
+    least = problem.relevant.sum()
     if not problem.is_listed or problem.probes is not None or stage.budget < least:
         raise ParameterError(
             f"what a budget buys is rehearsed on listed plans without probes, with at least {least} "
-            f"measurements here, one of each arm that matters or a pilot; got {stage.budget}",
+            f"measurements here, one of each arm that matters; got {stage.budget}",
             field="budget",
         )
     for w, means in enumerate(stage.worlds):
         truth = Gaussian(means, stage.scale)
-        told = problem.with_noise(problem.noise_scale)
+        told = problem.with_noise(problem.noise_scale if problem.noise_scale is not None else truth.scale)
         lead = simulate(told, Pick(), truth, seed=stage.seed + w, budget=stage.budget).lead
         values = problem.sign * problem.values(means)
         assert isinstance(lead, int)
@@ -146,7 +145,7 @@ class Stage:
         measured = np.array([outcome.n_measurements for outcome in outcomes], dtype=float)
         costs = np.array([outcome.cost for outcome in outcomes])
         counts = sum((outcome.counts for outcome in outcomes), np.zeros(len(self.problem.counted_names)))
-        blocks = [(one.n_measurements - one.n_pilot) / max(one.n_rounds, 1) for one in outcomes]
+        blocks = [one.n_measurements / max(one.n_rounds, 1) for one in outcomes]
         return Rehearsal(
             policy,
             np.where(sure, measured, np.inf),

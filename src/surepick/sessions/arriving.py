@@ -63,19 +63,8 @@ def _refuse_unknown(name: str, plan: Numbers | str, problem: Problem) -> None:
 
 
 def lengthened(before: Setup, body: Body) -> Setup:
-    """What a session goes on with after this event; refused where a pilot has not looked at an arm."""
-    setup = with_added(before, body)
-    assert isinstance(before.problem, Problem)
-    new = setup.problem.relevant.copy()
-    new[: before.problem.n_arms] &= ~before.problem.relevant
-    if setup.pilot is not None and new.any():
-        arm = setup.problem.arm_names[int(np.argmax(new))]
-        raise SessionError(
-            f"the plan {body['name']!r} makes {arm!r} matter, whose noise the pilot has not learned; begin a "
-            "new session with it",
-            field="plan",
-        )
-    return setup
+    """What a session goes on with after this event."""
+    return with_added(before, body)
 
 
 def with_added(setup: Setup, body: Body) -> Setup:
@@ -104,13 +93,9 @@ def growing(ledger: Ledger) -> Problem:
         )
     if not ledger.run.can_grow:
         raise ParameterError(
-            f"{ledger.setup.policy.name} cannot take in plans here; BetGapE can, where noise is stated or "
-            "bounded by a pilot. Begin a new session with all plans",
+            f"{ledger.setup.policy.name} cannot add plans here; BetGapE can. Begin a new session with all "
+            "plans",
             field="plan",
-        )
-    if ledger.run.is_piloting:
-        raise SessionError(
-            "the noise scale is being learned; add the plan when the pilot is over", field="plan"
         )
     if ledger.run.called is not None:
         raise SessionError("after the last call no plan can be added; begin a new session", field="plan")

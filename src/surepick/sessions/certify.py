@@ -186,18 +186,11 @@ def _noise(setup: Setup, ledger: Ledger) -> str:
         )
     if setup.problem.noise == BOUNDED_VARIANCE:
         return "independent measurements with noise whose standard deviation is at most the given scale"
-    if setup.pilot is None and setup.problem.noise_scale is None:
+    if setup.problem.noise_scale is None:
         return "independent measurements with Gaussian noise of unknown scale, the same in every measurement"
-    if setup.pilot is None:
-        called = ledger.run.called
-        kind = "Gaussian" if called is not None and called["gaussian"] else "sub-Gaussian"
-        return f"independent measurements with {kind} noise of the given scale"
-    pooled = ", one scale for all arms" if setup.pilot.pooled else ""
-    return (
-        f"independent measurements with Gaussian noise of unknown scale{pooled}; bounded from a pilot of "
-        f"{setup.pilot.size} measurements per arm at {setup.pilot.share:g} of delta, the policy ran with "
-        f"delta = {ledger.run.policy.delta:.4g}"
-    )
+    called = ledger.run.called
+    kind = "Gaussian" if called is not None and called["gaussian"] else "sub-Gaussian"
+    return f"independent measurements with {kind} noise of the given scale"
 
 
 def _voided_assumption(ledger: Ledger) -> str:

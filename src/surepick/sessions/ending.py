@@ -75,7 +75,7 @@ def epoch_of(ledger: Ledger) -> Any:
     past = None
     if takes_past(setup.policy) and setup.problem.arms_alone and evidence.counts.any():
         past = Past.from_history(setup.problem, evidence.counts, np.nan_to_num(evidence.means))
-    return {"seed": setup.seed, "budget": left, "pilot": setup.pilot, "past": past}
+    return {"seed": setup.seed, "budget": left, "past": past}
 
 
 def next_name(name: str, taken: Iterable[str]) -> str:
@@ -104,7 +104,7 @@ def outcome_of(ledger: Ledger, seconds: float) -> Outcome:
         lead_name=problem.name_of(lead),
         n_measurements=ledger.n_measurements,
         n_rounds=ledger.n_rounds,
-        cost=problem.spent(evidence.cost(problem.costs), ledger.n_rounds + (setup.pilot is not None)),
+        cost=problem.spent(evidence.cost(problem.costs), ledger.n_rounds),
         counts=evidence.counts,
         means=evidence.means,
         standing=standing,
@@ -113,7 +113,6 @@ def outcome_of(ledger: Ledger, seconds: float) -> Outcome:
         seed=setup.seed,
         seconds=seconds,
         noise_scale=problem.noise_scale,
-        n_pilot=0 if setup.pilot is None else int(setup.pilot.counts(problem).sum()),
         problem=problem,
         ranging=named_ranging(problem, ledger.plan, evidence),
         doubts=ledger.doubts(),

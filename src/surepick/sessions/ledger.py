@@ -150,8 +150,8 @@ class Ledger:
 
     @property
     def problem(self) -> AnyProblem:
-        """The problem, with the noise scale once it is known."""
-        return self.setup.problem if self.setup.pilot is None else self.run.problem
+        """The problem."""
+        return self.setup.problem
 
     @property
     def estimated_problem(self) -> AnyProblem:
@@ -174,10 +174,10 @@ class Ledger:
 
     @property
     def n_rounds(self) -> int:
-        """How many complete rounds the policy has seen; a pilot is none."""
+        """How many complete rounds the policy has seen."""
         if self._run is not None:
             return self._run.n_rounds
-        return max(self._n_rounds_to_follow - (self.setup.pilot is not None), 0)
+        return self._n_rounds_to_follow
 
     @property
     def n_told(self) -> int:
@@ -189,9 +189,7 @@ class Ledger:
         return self.run.standing()
 
     def doubts(self) -> tuple[Doubt, ...]:
-        """Return what the values show that the guarantee does not allow; nothing during a pilot."""
-        if self.run.is_piloting:
-            return ()
+        """Return what the values show that the guarantee does not allow."""
         stated = self.setup.problem.knows_noise
         return check_noise(self.problem, self.run.seen.noise, self.withdrawals, stated=stated)
 
@@ -239,7 +237,8 @@ class Ledger:
 
     def decision_key(self, body: Body) -> str:
         """The key of the event with this decision, which was made after the rounds that are complete now."""
-        return f"{self.epoch}:pilot" if body.get("pilot") else self.round_key(self.n_rounds)
+        del body
+        return self.round_key(self.n_rounds)
 
     def _next(self) -> Decision | None:
         """Hand the complete round to the run and let it decide."""

@@ -22,7 +22,6 @@ from surepick.core.doubt import Doubt, no_guarantee
 from surepick.core.layout import Layout
 from surepick.core.numerals import count_in
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem, absent
-from surepick.core.pilot import Pilot
 from surepick.core.policy import Policy
 from surepick.core.run import Standing
 from surepick.errors import DamageError, NoiseWarning, ParameterError, SessionError
@@ -75,7 +74,7 @@ class Looking(Shown):
 
     @property
     def problem(self) -> AnyProblem:
-        """The problem; its noise scale is the bound from the pilot, once there was one."""
+        """The problem."""
         return self._ledger.problem
 
     @property
@@ -111,11 +110,6 @@ class Looking(Shown):
     def budget(self) -> int | None:
         """How many measurements the policy may use, if there is a limit."""
         return self._ledger.setup.budget
-
-    @property
-    def pilot(self) -> Pilot | None:
-        """How the noise scale is learned, or None when it was given."""
-        return self._ledger.setup.pilot
 
     @property
     def status(self) -> Status | None:

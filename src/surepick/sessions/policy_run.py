@@ -1,4 +1,4 @@
-"""A run of the policy inside a session: its pilot, complete rounds, unasked measurements and history."""
+"""A run of the policy inside a session: complete rounds, unasked measurements and history."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.decision import Decision as Batch
 from surepick.core.decision import is_close
-from surepick.core.evidence import Evidence
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.pilot import Begun, begin, evidence_after, hand_over, known_after, standing_after
 from surepick.core.policy import Onlooker, Policy, delta_of, last_calling, n_asked, recalling, start
 from surepick.core.problem import Problem
 from surepick.core.run import (
@@ -67,8 +65,8 @@ class PolicyRun:
 
     def __init__(self, setup: Setup, *, is_kept: bool = False) -> None:
         self.setup = setup
-        self.problem: AnyProblem = setup.problem  # with the noise scale, once it is known
-        self.policy: Policy = setup.policy  # with the delta that is left after a pilot
+        self.problem: AnyProblem = setup.problem
+        self.policy: Policy = setup.policy
         self.n_rounds = 0
         self.seen = Seen(setup.problem)
         self.trace = Trace(self.seen.none())
@@ -83,16 +81,17 @@ class PolicyRun:
         self._idle_rng = round_rng(setup.seed, 0)  # for policies that draw nothing
         self._asleep: Asleep | None = None
         self._own: Run | None = None
-        if setup.pilot is None and not is_kept:
+        if not is_kept:
             self._own = start(self.policy, self.problem, setup.past)
 
     @property
-    def _run(self) -> Run | None:
-        """The policy's own run, awake; None in a pilot."""
+    def _run(self) -> Run:
+        """The policy's own run, awake."""
         if self._asleep is not None:
             self._own = start(self.policy, self.problem, self.setup.past)
             restore_run(self._own, self._asleep.state)
             self._asleep = None
+        assert self._own is not None
         return self._own
 
     @property
@@ -101,27 +100,17 @@ class PolicyRun:
         return self._own is not None
 
     @property
-    def is_piloting(self) -> bool:
-        """Whether the noise scale is still being learned."""
-        return self._own is None and self._asleep is None
-
-    @property
     def counts_unasked(self) -> bool:
         """Whether the policy's proof allows measurements that nobody asked for, so that they are counted."""
         if self._asleep is not None:
             return self._asleep.counts_unasked
-        run = self._run
-        if run is None:  # any scale will do to see what kind of run it will be
-            run = self._begun(np.ones(self.problem.n_readings)).run
-        return recalling(self.policy, run, unasked=True) is not None
+        return recalling(self.policy, self._run, unasked=True) is not None
 
     def standing(self) -> Standing:
         """Where the run stands."""
         if self._asleep is not None:
             return self._asleep.standing
-        if self._run is None:
-            return Standing()
-        standing = standing_after(self.setup.pilot, delta_of(self.setup.policy), self._run.standing())
+        standing = self._run.standing()
         return _with_new(standing, self.problem, self._n_new) if self._n_new else standing
 
     def log_evidence(self) -> FloatArray | None:
@@ -129,7 +118,6 @@ class PolicyRun:
         if self._asleep is not None:
             return None if self._asleep.log_evidence is None else self._asleep.log_evidence.copy()
         known = self._run.log_evidence() if isinstance(self._run, WeighingRun) else None
-        known = evidence_after(self.setup.pilot, delta_of(self.setup.policy), known)
         return known if known is None or not self._n_new else np.append(known, np.zeros(self._n_new))
 
     def proof(self) -> Mapping[str, Any] | None:
@@ -145,21 +133,16 @@ class PolicyRun:
 
     def check_last_call(self) -> None:
         """Refuse a last call where the policy has none."""
-        run = self._run
-        last_calling(self.policy, self._begun(np.ones(self.problem.n_readings)).run if run is None else run)
+        last_calling(self.policy, self._run)
 
     @property
     def follows(self) -> bool:
         """Whether recorded decisions hold all that fixes the bets, so that none is decided again."""
-        run = None if self.setup.pilot is not None else self._run
-        return bool(getattr(run, "can_follow", False))  # a runtime protocol is slow, and this is asked often
+        return bool(getattr(self._run, "can_follow", False))
 
     def absorb(self, used: Sequence[Used], removed: Mapping[int, int] | None = None) -> None:
         """Take in a complete round, of which so many uses of probes were removed."""
         counts, sums = self.seen.add_round(used)
-        if self._run is None:
-            self._end_pilot(counts, sums)
-            return
         known = self._known(counts, sums)
         gone = None
         if removed:
@@ -198,17 +181,13 @@ class PolicyRun:
     @property
     def can_grow(self) -> bool:
         """Whether plans may be added."""
-        run = self._run if self._run is not None else self._begun(np.ones(self.problem.n_readings)).run
-        return isinstance(run, GrowingRun)
+        return isinstance(self._run, GrowingRun)
 
     def grow(self, setup: Setup) -> None:
         """Take in a plan from the next decision on, or the end of a block that is measured in parts."""
         assert isinstance(setup.problem, Problem)
         _ = self._run  # awake, with the plans that its state is about
-        self.setup, scale = setup, self.problem.noise_scale
-        self.problem = setup.problem
-        if setup.pilot is not None and scale is not None:  # which no arm can have joined since
-            self.problem = setup.problem.with_noise(scale, setup.problem.bounds)
+        self.setup, self.problem = setup, setup.problem
         self.seen.lengthen(self.problem.n_arms)
         self.trace.lengthen(self.problem.n_arms)
         self._n_new += 1
@@ -223,8 +202,7 @@ class PolicyRun:
     def _call_last(self) -> None:
         """Pass the last call on, when the plans that have come before it are known to the policy."""
         if self.called is not None and self._n_last is not None and not self._n_new:
-            gaussian = self.called["gaussian"] or self.setup.pilot is not None
-            last_calling(self.policy, self._run).call_last(self._n_last, gaussian=gaussian)
+            last_calling(self.policy, self._run).call_last(self._n_last, gaussian=self.called["gaussian"])
             self._n_last = None
 
     def know_plays(self, setup: Setup) -> None:
@@ -242,11 +220,6 @@ class PolicyRun:
     def decide(self) -> Decision | None:
         """What to measure now that a complete round was seen, or the answer; None of who can only look."""
         self._prepare()
-        if self._run is None:
-            assert self.setup.pilot is not None
-            return Decision(
-                "asked", {"pilot": True, "counts": _sparse(self.setup.pilot.counts(self.problem))}
-            )
         if isinstance(self._run, Onlooker):
             return None
         proposal, decision = None, self._next()
@@ -274,8 +247,6 @@ class PolicyRun:
         if self._n_new:
             self._grow()
             self._recall()  # of arms that have just come
-        if self._run is None:
-            return
         budget = self.setup.budget
         if budget is not None and isinstance(self._run, BudgetedRun):
             self._run.allow(budget - self.seen.evidence.n_measurements)
@@ -284,7 +255,6 @@ class PolicyRun:
     def _next(self) -> Measure | Stop | Batch:
         """Return the next request, the next batch of a run that follows, or the answer."""
         run = self._run
-        assert run is not None
         rng = round_rng(self.setup.seed, self.n_rounds) if self.policy.randomized else self._idle_rng
         if self.follows and isinstance(run, FollowingRun) and not run.is_open:
             decision: Measure | Stop | Batch = run.propose()
@@ -411,27 +381,11 @@ class PolicyRun:
             return counts, sums
         return counts[: self._n_arms], sums[: self._n_arms]
 
-    def _end_pilot(self, counts: IntArray, sums: FloatArray) -> None:
-        """Start the policy with the noise scale that the pilot bounds."""
-        assert self.setup.pilot is not None
-        scale = self.setup.pilot.scale_bound(
-            self.seen.moments.variances(), self.problem, delta_of(self.setup.policy)
-        )
-        begun = self._begun(scale)
-        self.problem, self.policy, self._own = begun
-        self.seen.check_from(counts, sums)
-        hand_over(begun, Evidence(counts, sums))
-
-    def _begun(self, scale: FloatArray) -> Begun:
-        assert self.setup.pilot is not None
-        return begin(self.setup.problem, self.setup.policy, self.setup.pilot, scale, self.setup.past)
-
     def to_json(self) -> Body | None:
         """As JSON values, or None when the policy's run does not say what its state is."""
         state = self._asleep.state if self._asleep else None if self._own is None else run_to_json(self._own)
         if self._own is not None and (state is None or self._n_new or not self._can_be_restored()):
             return None
-        scale = None if self.setup.pilot is None or self.is_piloting else self.problem.noise_scale
         standing = self.standing()
         return {
             "n_rounds": self.n_rounds,
@@ -439,12 +393,11 @@ class PolicyRun:
             "trace": self.trace.to_json(),
             "counted": self._counted,
             "unasked": self._unasked,
-            "scale": None if scale is None else scale.tolist(),
             "run": state,
             "standing": to_json([*parts_of(standing), standing.remaining, standing.good]),
             "unless": to_json(standing.unless),
             "log_evidence": to_json(self.log_evidence()),
-            "counts_unasked": None if self.is_piloting else self.counts_unasked,
+            "counts_unasked": self.counts_unasked,
             "called": self.called,
             "n_last": self._n_last,
         }
@@ -465,14 +418,9 @@ class PolicyRun:
         run.trace = Trace.from_json(run.seen.none(), kept["trace"])
         run.called, run._n_last = kept["called"], kept["n_last"]
         run._unasked = [(at, probe, use) for at, probe, use in kept["unasked"]]
-        if kept["scale"] is not None:
-            assert setup.pilot is not None
-            scale = np.array(kept["scale"])
-            run.problem, run.policy = known_after(setup.problem, setup.policy, setup.pilot, scale)
-        if kept["run"] is not None:
-            standing = replace(_standing_from(kept["standing"]), unless=from_json(kept["unless"]))
-            log_evidence = from_json(kept["log_evidence"])
-            run._asleep = Asleep(kept["run"], standing, log_evidence, kept["counts_unasked"])
+        standing = replace(_standing_from(kept["standing"]), unless=from_json(kept["unless"]))
+        log_evidence = from_json(kept["log_evidence"])
+        run._asleep = Asleep(kept["run"], standing, log_evidence, kept["counts_unasked"])
         return run
 
 

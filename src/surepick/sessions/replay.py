@@ -167,7 +167,6 @@ def checked_setup(body: Body, oracle: Best | OracleProblem | None) -> Setup:
             setup.seed,
             setup.budget,
             body["lease"],
-            setup.pilot,
             setup.past,
         ).to_json()
         layout = Layout.from_json(body.get("layout"))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from surepick.core.new_arms import NewArm, settled
-from surepick.core.pilot import check_gaussian
+from surepick.core.policy import check_gaussian
 from surepick.core.problem import Problem
 from surepick.sessions import codec
 from surepick.sessions.arriving import ADDED, growing
@@ -241,7 +241,7 @@ def _called(ledger: Ledger, body: Body, key: str | None) -> None:
     require(key == ledger.calling_key(), f"its key is {key!r} and should be {ledger.calling_key()!r}")
     require(not ledger.is_over, "the session had ended, so there was no last call")
     require(body["n_ahead"] == ledger.tapes.n_ahead, "it has another number of values told ahead")
-    check_gaussian(ledger.setup.problem, body["gaussian"])
+    check_gaussian(ledger.setup.problem, gaussian=body["gaussian"])
     check_last_call(ledger, body["n"])
 
 

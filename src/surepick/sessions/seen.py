@@ -21,8 +21,7 @@ _Told = tuple[int, list[float]]  # a reading and its values
 class Seen:
     """Evidence, and the spread of the values behind it.
 
-    It changes by what `PolicyRun` calls, and nobody else. `noise` holds the values since the scale is known:
-    a pilot would be checked against itself.
+    It changes by what `PolicyRun` calls, and nothing else.
     """
 
     def __init__(self, problem: AnyProblem) -> None:
@@ -74,14 +73,6 @@ class Seen:
                 self.noise.add(reading, value)
         self.evidence = self.evidence + self._none.with_sums(counts, sums, len(uses))
         return counts, sums
-
-    def check_from(self, counts: IntArray, sums: FloatArray) -> None:
-        """Check the noise from here on; of a pilot, which gave the scale, the means and shapes are kept."""
-        before, self.noise = self.noise, NoiseRecord(len(sums))
-        for new, pilot in zip(self.noise.arms, before.arms, strict=True):
-            new.shape = pilot.shape
-        for arm in np.flatnonzero(counts).tolist():
-            self.noise.add(arm, float(sums[arm] / counts[arm]), int(counts[arm]))
 
     def lengthen(self, n_arms: int) -> None:
         """Make room for arms after those that there are."""

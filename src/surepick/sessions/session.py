@@ -21,8 +21,7 @@ from surepick.core.new_arms import GivenArms, plans_by_name
 from surepick.core.numerals import count_in
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
 from surepick.core.past import Past
-from surepick.core.pilot import Pilot, check_gaussian
-from surepick.core.policy import Policy
+from surepick.core.policy import Policy, check_gaussian
 from surepick.errors import NameTakenError, ParameterError, SessionError
 from surepick.policies import policy_for
 from surepick.sessions.arriving import ADDED, additions
@@ -86,18 +85,16 @@ class Session(Looking):
         seed: int = 0,
         budget: int | None = None,
         lease: float = LEASE,
-        pilot: Pilot | None = None,
         past: Past | None = None,
         clock: Callable[[], float] = time.time,
     ) -> Session:
         """Begin a session in this store, with the usual policy for the problem unless one is given.
 
-        A problem with `noise_scale=None` begins with a pilot (`Pilot()` unless given). `lease` is how many
-        seconds a worker has before its token is handed out again. Of an `OracleProblem` around a function of
-        your own all is kept but the function, so `load` needs it again. A `past`, guesses or a history, is
-        what the policy begins with; it wins no bet.
+        `lease` is how many seconds a worker has before its token is handed out again. Of an `OracleProblem`
+        around a function of your own all is kept but the function, so `load` needs it again. A `past`,
+        guesses or a history, is what the policy begins with; it wins no bet.
         """
-        new = NewSession(problem, policy or policy_for(), name, seed, budget, lease, pilot, past)
+        new = NewSession(problem, policy or policy_for(), name, seed, budget, lease, past)
         events = [NewEvent("created", new.to_json()), *Ledger(new.setup).decide()]
         place = _as_store(store, create=True)
         place.create(name, drafts_of(events, in_seconds(clock)()))
@@ -114,7 +111,7 @@ class Session(Looking):
         """The session of this name about this problem, or a new one where there is none.
 
         The settings are those of `create`. A session of this name that is about another problem, or was begun
-        with another policy, seed, budget or pilot than given here, is refused; so a program that is started
+        with another policy, seed or budget than given here, is refused; so a program that is started
         again goes on where it was, and never mixes two decisions.
         """
         place, name = _as_store(store, create=True), settings.get("name", NAME)
@@ -363,7 +360,7 @@ class Session(Looking):
         `gaussian` says that their noise is Gaussian, under which the test proves more. When you call may
         depend on everything that the policy has seen; not on values that were told ahead of its rounds.
         """
-        check_gaussian(self.given_problem, gaussian)
+        check_gaussian(self.given_problem, gaussian=gaussian)
         with self._changing() as replica:
             replica.commit(lambda: calling(self._ledger, n, gaussian=gaussian), quick=False)
 

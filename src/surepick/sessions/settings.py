@@ -12,7 +12,6 @@ from surepick._version import __version__
 from surepick.core.about import About
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
 from surepick.core.past import Past, fitting
-from surepick.core.pilot import Pilot, pilot_for
 from surepick.core.policy import Policy
 from surepick.core.problem import Problem
 from surepick.core.wording import shortened
@@ -35,7 +34,6 @@ class Setup:
     policy: Policy
     seed: int
     budget: int | None
-    pilot: Pilot | None  # None: the noise scale is known
     past: Past | None = None  # what was thought of the arms before
 
     def to_json(self) -> Body:
@@ -45,7 +43,6 @@ class Setup:
             "policy": codec.policy_to_json(self.policy),
             "seed": self.seed,
             "budget": self.budget,
-            "pilot": None if self.pilot is None else self.pilot.to_json(),
             "past": None if self.past is None else self.past.to_json(),
         }
 
@@ -60,7 +57,7 @@ class Setup:
     @classmethod
     def from_json(cls, body: Mapping[str, Any], oracle: Best | OracleProblem | None = None) -> Setup:
         """The setup in the first event of a log; a function that it does not hold comes as `oracle`."""
-        policy, pilot, past = _policy_of(body["policy"]), body["pilot"], body["past"]
+        policy, past = _policy_of(body["policy"]), body["past"]
         return cls(
             codec.problem_from_json(body["problem"], oracle).with_about(
                 **vars(About.from_json(body.get("about")))
@@ -68,7 +65,6 @@ class Setup:
             policy,
             body["seed"],
             body["budget"],
-            None if pilot is None else Pilot.from_json(pilot),
             None if past is None else Past.from_json(past),
         )
 
@@ -100,7 +96,6 @@ class NewSession:
     | seed | fixes the policy's own randomness; a whole number, 0 or more | 0 |
     | budget | measurements after which it gives up | no limit |
     | lease | seconds until a token that was not told is handed out again | 3600 |
-    | pilot | measures unknown noise first, for policies that cannot learn it | `Pilot()` where needed |
     | past | guesses or a history to begin with; it wins no bet | none |
     """
 
@@ -110,7 +105,6 @@ class NewSession:
     seed: int = 0
     budget: int | None = None
     lease: float = LEASE
-    pilot: Pilot | None = None
     past: Past | None = None
 
     def __post_init__(self) -> None:
@@ -127,7 +121,6 @@ class NewSession:
             what = "a number of measurements"
             checked["budget"] = whole("budget", what, self.budget, least=1, most=MOST_BUDGET)
         checked["lease"] = seconds("lease", self.lease)
-        checked["pilot"] = pilot_for(self.problem, self.policy, self.pilot, self.budget)
         checked["past"] = fitting(self.problem, self.past)
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -135,7 +128,7 @@ class NewSession:
     @property
     def setup(self) -> Setup:
         """What decides: all but the name and the lease."""
-        return Setup(self.problem, self.policy, self.seed, self.budget, self.pilot, self.past)
+        return Setup(self.problem, self.policy, self.seed, self.budget, self.past)
 
     def to_json(self) -> Body:
         """The body of the first event of the log."""
@@ -152,7 +145,6 @@ class Settings(TypedDict, total=False):
     seed: int
     budget: int | None
     lease: float
-    pilot: Pilot | None
     past: Past | None
     clock: Callable[[], float]
 
@@ -166,7 +158,7 @@ def refuse_other(name: str, begun: Setup, problem: AnyProblem, policy: Policy, s
         raise SessionError(
             f"session {name!r} runs with {begun.policy!r}, got {policy!r}; give the same policy, or {hint}"
         )
-    for key in ("seed", "budget", "pilot", "past"):
+    for key in ("seed", "budget", "past"):
         if key in settings and settings[key] != getattr(begun, key):
             raise SessionError(
                 f"session {name!r} was begun with {key} = {getattr(begun, key)!r}, got {settings[key]!r}; "

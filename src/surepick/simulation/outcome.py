@@ -65,7 +65,6 @@ class Outcome:
     seed: int
     seconds: float
     noise_scale: FloatArray | None = field(default=None, repr=False)  # given, bounded or estimated
-    n_pilot: int = 0  # of the measurements, those of a pilot for an unknown noise scale
     problem: AnyProblem | None = field(default=None, repr=False)  # with the noise scale that it ran with
     ranging: Mapping[str, tuple[float, float]] | None = field(default=None, repr=False)
     doubts: tuple[Doubt, ...] = ()  # what contradicts the assumption of the guarantee

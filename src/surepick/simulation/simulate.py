@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.evidence import Evidence, Moments
+from surepick.core.evidence import Evidence
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.past import Past, fitting
-from surepick.core.pilot import Pilot, begin, check_gaussian, hand_over, pilot_for, standing_after
-from surepick.core.policy import Policy, delta_of, last_calling, n_asked, start
+from surepick.core.policy import Policy, check_gaussian, last_calling, n_asked, start
 from surepick.core.problem import Problem
 from surepick.core.promise import Promise
 from surepick.core.ranging import named_ranging
-from surepick.core.run import BudgetedRun, Measure, NoiseLearningRun, Run, Standing, Stop, ValueRun
+from surepick.core.run import BudgetedRun, Measure, NoiseLearningRun, Run, Stop, ValueRun
 from surepick.errors import ParameterError
 from surepick.simulation.environments import (
     BoundedEnvironment,
@@ -61,7 +60,6 @@ def simulate(
     *,
     seed: int = 0,
     budget: int = 10**7,
-    pilot: Pilot | None = None,
     allow_noisier: bool = False,
     progress: Callable[[Progress], None] | None = None,
     last_call: float | None = None,
@@ -76,10 +74,9 @@ def simulate(
     With a `past`, guesses or a history, the run begins with it; it wins no bet, so that nothing is promised
     on its account.
 
-    The same seed gives the same outcome. A problem with `noise_scale=None` begins with a pilot (`Pilot()`
-    unless given), as a session does. An environment that is noisier than the problem says is refused, since
-    no promise holds there; `allow_noisier=True` is for experiments that want to see it. `progress` is called
-    about ten times a second.
+    The same seed gives the same outcome. An environment that is noisier than the problem says is refused,
+    since no guarantee holds there; `allow_noisier=True` is for experiments. `progress` is called about ten
+    times a second.
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 1, 0], [0, 1, 1]], arm_names=["road", "depot", "rail"], noise_scale=1)
@@ -93,11 +90,11 @@ def simulate(
         raise ParameterError(
             f"last_call is a share of the budget, between 0 and 1, got {last_call!r}", field="last_call"
         )
-    check_gaussian(problem, gaussian)
+    check_gaussian(problem, gaussian=gaussian)
     environment = fitted(problem, environment, allow_noisier=allow_noisier)
     past = fitting(problem, past)
-    loop = _Loop(problem, policy, environment, seed, budget, progress, last_call, gaussian, past)
-    run = loop.start(pilot_for(problem, policy, pilot, budget))
+    loop = _Loop(problem, policy, environment, seed, budget, progress, last_call, gaussian)
+    run = start(policy, problem, past)
     return loop.outcome(run, loop.run_to_end(run))
 
 
@@ -113,16 +110,12 @@ class _Loop:
     progress: Callable[[Progress], None] | None
     last_call: float | None
     gaussian: bool
-    past: Past | None = None
 
     def __post_init__(self) -> None:
         self.rng = environment_rng(self.seed)
         self.idle_rng = round_rng(self.seed, 0)  # for policies that draw nothing
         self.evidence = Evidence.none_of(self.problem)
-        self.apart = Evidence.none_of(self.problem)  # a pilot that the run may not take in
-        self.pilot: Pilot | None = None
-        self.noise_scale = self.problem.noise_scale
-        self.n_pilot = self.n_rounds = 0
+        self.n_rounds = 0
         self.called = False  # whether the last call was made
         # bounded measurements of an environment that does not say where its own lie
         self.watched = (
@@ -133,28 +126,6 @@ class _Loop:
         # values of an environment that does not say how noisy it is
         self.doubted = self.problem.probes is None and not isinstance(self.environment, NoisyEnvironment)
         self.began = self.shown = time.perf_counter()
-
-    def start(self, pilot: Pilot | None) -> Run:
-        """A fresh run; after a pilot when the noise scale is unknown."""
-        if pilot is None:
-            return start(self.policy, self.problem, self.past)
-        moments, seen = self._measure_pilot(pilot)
-        self.noise_scale = pilot.scale_bound(moments.variances(), self.problem, delta_of(self.policy))
-        begun = begin(self.problem, self.policy, pilot, self.noise_scale, self.past)
-        if not hand_over(begun, seen):
-            self.apart = seen
-        self.pilot, self.evidence, self.n_pilot = pilot, seen, seen.n_measurements
-        return begun.run
-
-    def _measure_pilot(self, pilot: Pilot) -> tuple[Moments, Evidence]:
-        """The spread and the sums of the pilot's single measurements, read arm by arm as a session does."""
-        counts, moments = pilot.counts(self.problem), Moments(self.problem.n_arms)
-        once = np.minimum(counts, 1)
-        values = np.array([self._measure(once) for _ in range(pilot.size)])  # (size, n_arms)
-        for arm in map(int, np.flatnonzero(once)):
-            for value in values[:, arm].tolist():
-                moments.add(arm, value)
-        return moments, Evidence(counts, np.array([math.fsum(column) for column in values.T.tolist()]))
 
     def run_to_end(self, run: Run) -> Stop | None:
         """Decide, measure, absorb; the policy's stop, or None when the budget is spent."""
@@ -188,10 +159,9 @@ class _Loop:
         return math.floor((1.0 - share) * self.budget) - self.evidence.n_measurements
 
     def _call_last(self, run: Run) -> None:
-        """What is left of the budget is one block, and a test; after a pilot the noise is Gaussian anyway."""
+        """Make what is left of the budget one final batch, which is a test."""
         self.called = True
-        gaussian = self.gaussian or self.pilot is not None
-        last_calling(self.policy, run).call_last(self._left(), gaussian=gaussian)
+        last_calling(self.policy, run).call_last(self._left(), gaussian=self.gaussian)
 
     def _step(self, run: Run, decision: Measure) -> None:
         if isinstance(run, ValueRun) and run.needs_values:
@@ -223,7 +193,7 @@ class _Loop:
 
     def _drive(self, run: CompiledRun, environment: CompiledEnvironment, n: int) -> None:
         self.n_rounds += run.drive(environment.feed(), environment.draw(n, self.rng))
-        self.evidence = self.apart + run.evidence
+        self.evidence = run.evidence
 
     def _show(self, run: Run) -> None:
         now = time.perf_counter()
@@ -231,16 +201,13 @@ class _Loop:
             return
         self.shown = now
         n = self.evidence.n_measurements
-        self.progress(Progress(n, self.n_rounds, self.budget, self._standing(run), now - self.began))
-
-    def _standing(self, run: Run) -> Standing:
-        return standing_after(self.pilot, delta_of(self.policy), run.standing())
+        self.progress(Progress(n, self.n_rounds, self.budget, run.standing(), now - self.began))
 
     def outcome(self, run: Run, stop: Stop | None) -> Outcome:
         """What to tell the caller."""
-        standing = self._standing(run)
-        if self.noise_scale is None and isinstance(run, NoiseLearningRun):
-            self.noise_scale = run.noise_estimate()
+        standing, scale = run.standing(), self.problem.noise_scale
+        if scale is None and isinstance(run, NoiseLearningRun):
+            scale = run.noise_estimate()
         plan, status = end_of(stop, standing, self.policy)
         lead = standing.lead if plan is None else plan
         return Outcome(
@@ -251,9 +218,7 @@ class _Loop:
             lead_name=self.problem.name_of(lead),
             n_measurements=self.evidence.n_measurements,
             n_rounds=self.n_rounds,
-            cost=self.problem.spent(
-                self.evidence.cost(self.problem.costs), self.n_rounds + (self.pilot is not None)
-            ),
+            cost=self.problem.spent(self.evidence.cost(self.problem.costs), self.n_rounds),
             counts=self.evidence.counts,
             means=self.evidence.means,
             standing=standing,
@@ -261,10 +226,7 @@ class _Loop:
             guarantee=Promise.of(self.policy, self.problem).if_gaussian(self.called and self.gaussian).text,
             seed=self.seed,
             seconds=time.perf_counter() - self.began,
-            noise_scale=self.noise_scale,
-            n_pilot=self.n_pilot,
-            problem=self.problem
-            if self.noise_scale is self.problem.noise_scale
-            else self.problem.with_noise(self.noise_scale),
+            noise_scale=scale,
+            problem=self.problem if scale is self.problem.noise_scale else self.problem.with_noise(scale),
             ranging=named_ranging(self.problem, plan, self.evidence),
         )

@@ -14,7 +14,7 @@ import pytest
 
 import surepick as sp
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.policy import Policy, is_proved, needs_pilot, recalling, start
+from surepick.core.policy import Policy, can_start, is_proved, recalling, start
 from surepick.core.run import KeptRun, Measure, ProvingRun, RecallingRun, Run, Stop, WeighingRun
 from surepick.policies import parse_policy, policy_named
 from surepick.sessions.snapshot import restore_run, run_to_json
@@ -398,10 +398,10 @@ class PolicyContract:
 
     def test_an_unknown_noise_scale_is_a_clear_error(self, policy: Policy) -> None:
         problem = self.problem([[1.0, 0.0], [0.0, 1.0]], noise_scale=None)
-        if not needs_pilot(policy, problem):
+        if can_start(policy, problem):
             pytest.skip("this policy learns the noise while it measures")
         with pytest.raises(sp.SurepickError) as caught:
-            policy.start(problem)
+            start(policy, problem)
         assert caught.value.field == "noise_scale"
 
     def test_measurements_it_did_not_ask_for_are_taken_in_between_rounds(self, policy: Policy) -> None:
@@ -427,10 +427,10 @@ class PolicyContract:
 
 
 def _with_unasked(policy: Policy, problem: sp.Problem, means: FloatArray) -> list[Decision]:
-    """The decisions of a run that recalls a pilot, then a measurement every third round if it may."""
+    """The decisions of a run that recalls two of each arm, then a measurement every third round if it may."""
     run, taken, arms = policy.start(problem), list[Decision](), np.flatnonzero(problem.relevant)
-    pilot = 2 * problem.relevant.astype(np.int64)
-    cast(RecallingRun, run).recall(pilot, pilot * means)
+    first = 2 * problem.relevant.astype(np.int64)
+    cast(RecallingRun, run).recall(first, first * means)
     for n_round in range(MOST_ROUNDS):
         decision, same = (run.decide(round_rng(0, n_round)) for _ in range(2))
         if isinstance(decision, Stop):

@@ -42,7 +42,7 @@ def _words(kind: str, body: dict[str, Any], problem: AnyProblem) -> Iterator[str
             yield f"{plans}, {ways}, {body['policy']['name']}, seed {body['seed']}"
         case "asked":
             counts = body["counts"]
-            yield "pilot:" if body.get("pilot") else f"round {body['round']}:"
+            yield f"round {body['round']}:"
             yield ", ".join(f"{names[probe]} {count} ×" for probe, count in counts[:MOST_LISTED])
             yield _and_more(len(counts))
         case "measured" | "recorded":

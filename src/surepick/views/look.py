@@ -78,7 +78,6 @@ class Look:
     n_voided: int  # told and taken back
     doubtful: tuple[tuple[int, str, float], ...]  # implausible: arm, what `void` calls it, value
     n_rounds: int
-    is_piloting: bool
     is_past: bool
     missing: tuple[tuple[int, int], ...]  # of the open round: arm, measurements that are not told yet
     first_tokens: tuple[str, ...]  # of the open round
@@ -311,7 +310,6 @@ class Look:
             evidence=sample.evidence,
             log_evidence=None,
             n_rounds=sample.n_rounds,
-            is_piloting=False,
             missing=(),
             first_tokens=(),
             first_readings=(),
@@ -374,7 +372,6 @@ def _now(session: Session, ledger: Ledger, leases: tuple[Lease, ...], n_tokens: 
         n_voided=ledger.n_voided,
         doubtful=tuple(found for found in ledger.doubtful if not ledger.is_voided(found[1])),
         n_rounds=ledger.n_rounds,
-        is_piloting=ledger.run.is_piloting,
         is_past=False,
         missing=ledger.tapes.missing() if waits else (),
         first_tokens=tuple(map(str, first)),

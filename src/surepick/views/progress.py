@@ -144,7 +144,7 @@ def forecast(look: Look, weight: Weight | None) -> Forecast | None:
     For each of many worlds drawn from the estimates and their errors: the evidence against every rival of
     that world's best plan grows by gap^2 / (2 spread) with each measurement; the last rival decides.
     """
-    if look.status is not None or look.gaps is None or weight is None or look.is_piloting:
+    if look.status is not None or look.gaps is None or weight is None:
         return None
     if not np.isfinite(look.gaps.error).all():
         return None

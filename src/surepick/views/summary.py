@@ -205,9 +205,6 @@ def sentence(look: Look) -> str:
         return f"Not confident: the budget was spent after {after}. {_best_guess(look)}"
     if look.status is Status.CLOSED:
         return f"Closed by hand after {after}. {_best_guess(look)}"
-    if look.is_piloting:
-        missing = how_many(look.n_missing, "of the first ones is", "of the first ones are")
-        return f"Learning how noisy the measurements are: {missing} missing."
     if lead is None or look.n_used == 0:
         return _nothing_yet(look)
     return f"“{shortened(lead, LONGEST_NAME)}” leads after {after}; {_doubt(look)}."

@@ -1,10 +1,10 @@
-"""Single arms of unknown noise: learned from replicates, without a pilot."""
+"""Single arms of unknown noise: learned from replicates."""
 
 import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.core.policy import needs_pilot
+from surepick.core.policy import can_start
 from surepick.core.run import Stop
 from surepick.testing import Tape
 
@@ -50,18 +50,16 @@ def test_answers_are_right_whatever_the_scale_is(scale):
     assert wrong <= 6  # 3 are expected at most; 7 or more have probability 0.02
 
 
-def test_it_takes_no_pilot_and_estimates_the_noise():
+def test_it_estimates_the_noise():
     problem = sp.Problem([[1, 0, 1], [0, 1, 1]], noise_scale=None)
     outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian([30.0, 0.0, 0.0], 20.0))
-    assert (outcome.plan, outcome.n_pilot, outcome.counts[2]) == (0, 0, 0)
+    assert (outcome.plan, outcome.counts[2]) == (0, 0)
     assert outcome.noise_scale[:2] == pytest.approx(20.0, rel=0.4)
-    assert not needs_pilot(sp.BetGapE(), problem)
 
 
-def test_large_lists_need_no_pilot_and_other_policies_do():
-    assert not needs_pilot(sp.BetGapE(), sp.Problem(np.eye(1500), noise_scale=None))
-    assert not needs_pilot(sp.Challenge(0), sp.Problem(np.eye(2), noise_scale=None))
-    assert needs_pilot(sp.CombGapE(), sp.Problem(np.eye(2), noise_scale=None))
+def test_large_lists_and_incumbents_need_no_stated_noise():
+    assert can_start(sp.BetGapE(), sp.Problem(np.eye(1500), noise_scale=None))
+    assert can_start(sp.Challenge(0), sp.Problem(np.eye(2), noise_scale=None))
 
 
 def test_readings_that_never_differ_are_refused():
@@ -95,7 +93,7 @@ def test_a_session_learns_the_noise_and_verifies(sqlite_url):
     tell_all(session, rng, 30)
     session = sp.Session.load(sqlite_url, "learned")
     tell_all(session, rng)
-    assert (session.outcome.plan, session.pilot) == (1, None)
+    assert session.outcome.plan == 1
     assert session.outcome.noise_scale == pytest.approx(2.0, rel=0.5)
     session.extend(delta=1e-4)
     tell_all(session, rng)

@@ -78,15 +78,6 @@ def test_it_spends_its_budget_and_promises_nothing():
     )
 
 
-def test_an_unknown_noise_scale_is_learned_and_the_pilot_is_not_lost():
-    problem = sp.Problem(np.eye(3), noise_scale=None)
-    truth = sp.Gaussian([1.0, 0.5, 0.0], scale=[0.1, 1.0, 3.0])
-    outcome = sp.simulate(problem, sp.Pick(), truth, seed=2, budget=120, pilot=sp.Pilot(size=4))
-    assert outcome.n_measurements == 120
-    assert outcome.counts[0] < outcome.counts[1] < outcome.counts[2]
-    assert outcome.counts.min() >= 4
-
-
 def test_unasked_measurements_are_pooled():
     session = sp.Session.create(
         "memory://", sp.Problem(np.eye(2), noise_scale=1), sp.Pick(), name="mine", budget=9

@@ -18,7 +18,7 @@ many workers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from surepick.core.oracle_problem import AnyProblem
@@ -28,6 +28,7 @@ from surepick.core.problem import Problem
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.best import Best
 from surepick.policies.betting.question import Question
+from surepick.policies.betting.scale_bound import SHARE, ScaleBoundRun
 from surepick.policies.betting.within import MOST_PLANS, WithinFew, WithinMany
 from surepick.policies.sound import WithinPolicy, check_max_batch
 
@@ -60,15 +61,23 @@ class BetGapE(WithinPolicy):
         check_max_batch(self.max_batch)
 
     def learns_noise(self, problem: AnyProblem) -> bool:
-        """Return whether a run learns unknown noise while it measures, without a pilot."""
-        return problem.is_listed or (isinstance(problem, Polytope) and self.epsilon == 0)
+        """Return whether a run learns unknown noise: from replicates, wherever single arms are measured."""
+        return problem.is_listed or not problem.plays
 
     def learns_variance(self, problem: AnyProblem) -> bool:
         """Return whether bounds on readings are all that the guarantee needs, neither scale nor shape."""
         return problem.is_listed and problem.bounds_single_readings
 
-    def start(self, problem: AnyProblem) -> BatchRun:
+    def start(self, problem: AnyProblem) -> BatchRun | ScaleBoundRun:
         """Return a fresh run on this problem."""
+        needs_scale = not isinstance(problem, Problem) and not (
+            isinstance(problem, Polytope) and (self.epsilon == 0 or not problem.relevant.any())
+        )
+        if problem.noise_scale is None and needs_scale and not problem.plays:
+            return ScaleBoundRun(problem, self.delta, replace(self, delta=(1 - SHARE) * self.delta)._start)
+        return self._start(problem)
+
+    def _start(self, problem: AnyProblem) -> BatchRun:
         if isinstance(problem, Problem | Polytope):
             return BatchRun(problem, self, question_for(problem, self.delta, self.epsilon))
         from surepick.policies.betting.oracle import OracleBest

@@ -82,7 +82,7 @@ class Challenge:
         return Promise(True, goal, SUB_GAUSSIAN).text
 
     def learns_noise(self, problem: AnyProblem) -> bool:
-        """Return whether a run learns unknown noise while it measures, without a pilot."""
+        """Return whether a run learns unknown noise while it measures."""
         return problem.is_listed
 
     def start(self, problem: Problem) -> BatchRun:

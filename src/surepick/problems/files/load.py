@@ -100,7 +100,7 @@ def _order(document: Section) -> str:
 def _past(problem: AnyProblem, guess: FloatArray | None, spread: FloatArray | None) -> Past | None:
     """What a session begins with: the guess, where the file says how far off it may be.
 
-    A spread of 0 says nothing of the kind, and a scale that is to be learned has a pilot instead.
+    A spread of 0 says nothing of the kind, and how many measurements it is worth needs a stated noise.
     """
     if guess is None or spread is None or not spread.any():
         return None

@@ -1,0 +1,168 @@
+"""Unknown noise where bets need a known scale: bound it by replicates first, then bet with the bound.
+
+Serves plans behind an oracle and polytopes within epsilon: the Student factor of replicates is not affine in
+a plan, so that no oracle call or linear program could bound it over all plans at once.
+
+The first `REPLICATES` batches measure every arm on which plans differ once. With Gaussian noise of scale
+sigma, (n - 1) s^2 / sigma^2 of an arm is chi-square with n - 1 degrees of freedom, so that
+s sqrt((n - 1) / q), with q its quantile at `SHARE` * delta / (number of arms), is below sigma with at most
+that probability. A union over the arms costs `SHARE` * delta; the bets run with the rest of delta.
+
+Theory: the bound is a function of the spreads s, which are independent of the means of the replicates. The
+bets are chosen after the replicates and settled by later batches, given the bound; the replicates guide them
+as prior data do.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from surepick.core.arrays import MOST_SCALES, SMALLEST, FloatArray, IntArray, furthest_value
+from surepick.core.oracle_problem import AnyProblem
+from surepick.core.past import Past
+from surepick.core.run import Measure, Standing, Stop
+from surepick.errors import ParameterError, ProblemError
+from surepick.policies.betting.batch_run import BatchRun
+
+REPLICATES = 12  # measurements of each arm that bound its noise
+SHARE = 0.2  # of delta, for the bounds
+
+
+class ScaleBoundRun:
+    """A run that bounds the noise of every arm by replicates, then hands over to a run of bets."""
+
+    can_follow = False
+    recalls_unasked = True
+
+    def __init__(self, problem: AnyProblem, delta: float, begin: Callable[[AnyProblem], BatchRun]) -> None:
+        """`begin` starts the bets on the problem with its noise bounded, with the rest of delta."""
+        self._problem, self._delta, self._begin = problem, delta, begin
+        self._once = problem.relevant.astype(np.int64)
+        self._values = np.zeros((0, problem.n_arms))  # (n_replicates so far, n_arms)
+        self._bets: BatchRun | None = None
+        self._prior: Past | None = None
+        self._extra = np.zeros(problem.n_arms, dtype=np.int64), np.zeros(problem.n_arms)
+
+    def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
+        """Return the next replicate, or what the bets decide."""
+        return Measure(self._once.copy()) if self._bets is None else self._bets.decide(rng)
+
+    def absorb(self, counts: IntArray, sums: FloatArray) -> None:
+        """Add a replicate, or an answer to the bets; after the last replicate the bets begin."""
+        if self._bets is not None:
+            self._bets.absorb(counts, sums)
+            return
+        if not np.array_equal(counts, self._once):
+            raise ParameterError("a replicate measures every arm that matters once", field="counts")
+        self._values = np.vstack([self._values, sums])
+        if len(self._values) == REPLICATES:
+            self._start_bets()
+
+    def _start_bets(self) -> None:
+        scale = scale_bound(self._values.var(axis=0, ddof=1), self._problem, self._delta)
+        _refuse_far(self._problem, scale, self._values.mean(axis=0))
+        self._bets = self._begin(self._problem.with_noise(scale))
+        if self._prior is not None:
+            self._bets.remember(self._prior)
+        counts, sums = self._extra
+        self._bets.recall(REPLICATES * self._once + counts, self._values.sum(axis=0) + sums)
+
+    def recall(self, counts: IntArray, sums: FloatArray) -> None:
+        """Use measurements that were not asked for: they guide, and settle no bet."""
+        if self._bets is not None:
+            self._bets.recall(counts, sums)
+        else:
+            self._extra = self._extra[0] + counts, self._extra[1] + sums
+
+    def remember(self, past: Past) -> None:
+        """Begin the bets with prior data."""
+        self._prior = past
+
+    def allow(self, left: int) -> None:
+        """Cut the next batch to this many measurements; replicates are never cut."""
+        if self._bets is not None:
+            self._bets.allow(left)
+
+    def call_last(self, n: int, *, gaussian: bool) -> None:
+        """Make these n measurements a final batch, of noise that is Gaussian by assumption."""
+        del gaussian
+        if self._bets is None:
+            raise ParameterError(
+                f"the noise is still being learned; call the final batch after {REPLICATES} measurements of "
+                "each arm",
+                field="last_call",
+            )
+        self._bets.call_last(n, gaussian=True)
+
+    def standing(self) -> Standing:
+        """Return where the bets stand, with the risk that a bound is too small added to theirs."""
+        if self._bets is None:
+            return Standing()
+        standing = self._bets.standing()
+        if standing.risk is None:
+            return standing
+        return dataclasses.replace(standing, risk=min(1.0, standing.risk + SHARE * self._delta))
+
+    def proof(self) -> Mapping[str, Any] | None:
+        """Return what proves the answer given the bounds, as JSON values."""
+        return None if self._bets is None else self._bets.proof()
+
+    def noise_estimate(self) -> FloatArray:
+        """Return the bounds on the noise; before they are known, the spread of the replicates so far."""
+        if self._bets is not None:
+            return self._bets.noise_estimate()
+        n = len(self._values)
+        return self._values.std(axis=0, ddof=1) if n > 1 else np.full(self._problem.n_arms, np.nan)
+
+    def state(self) -> dict[str, Any]:
+        """Return all that a fresh run needs to become this one."""
+        return {
+            "values": self._values,
+            "extra": list(self._extra),
+            "bets": None if self._bets is None else self._bets.state(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Become the run whose state this is."""
+        self._values, self._extra = state["values"], tuple(state["extra"])
+        if state["bets"] is not None:
+            self._start_bets()
+            assert self._bets is not None
+            self._bets.restore(state["bets"])
+
+
+def scale_bound(variances: FloatArray, problem: AnyProblem, delta: float) -> FloatArray:
+    """Return a bound on the noise of each arm, too small anywhere with probability at most SHARE * delta.
+
+    `variances` are sample variances of `REPLICATES` measurements. Arms that are not measured get the largest.
+    """
+    from scipy.special import gammaincinv  # the chi-square quantile; scipy.stats is slow to import
+
+    relevant, freedom = problem.relevant, REPLICATES - 1
+    constant = np.flatnonzero(relevant & ~(variances >= SMALLEST**2))
+    if len(constant):
+        name = problem.arm_names[int(constant[0])]
+        raise ProblemError(
+            f"all measurements of {name!r} are equal, so that its noise cannot be learned; state noise=",
+            field="noise_scale",
+        )
+    level = SHARE * delta / int(relevant.sum())
+    factor = math.sqrt(freedom / (2.0 * float(gammaincinv(freedom / 2, level))))
+    bound = factor * np.sqrt(variances)
+    return np.where(relevant, bound, bound[relevant].max())
+
+
+def _refuse_far(problem: AnyProblem, scale: FloatArray, means: FloatArray) -> None:
+    """Refuse values so far from zero that rounding outweighs their noise."""
+    for arm in np.flatnonzero(problem.relevant).tolist():
+        if abs(float(means[arm])) > furthest_value(scale, arm):
+            raise ProblemError(
+                f"measurements of {problem.arm_names[arm]!r} lie around {means[arm]:g} with noise of at most "
+                f"{scale[arm]:.3g}, a ratio above {MOST_SCALES:g}; begin again with a constant subtracted",
+                field="values",
+            )

@@ -1,0 +1,77 @@
+"""Unknown noise behind oracles and within epsilon on polytopes: bounded by replicates, then bet on."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import surepick as sp
+from session_tools import Tapes, run_to_end, same_run
+from surepick.core.policy import can_start
+from surepick.policies.betting.scale_bound import REPLICATES, SHARE, scale_bound
+
+MEANS = [2.0, 0.5, 0.0]
+ORACLE = sp.OracleProblem(lambda w: np.eye(3)[np.argmax(w)], 3, None, n_plans=3)
+POLYTOPE = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise_scale=None)
+CASES = {"oracle": (ORACLE, 0.0), "oracle within": (ORACLE, 0.3), "polytope within": (POLYTOPE, 0.3)}
+
+
+@pytest.mark.parametrize(("shrink", "holds"), [(1.0, True), (0.8, False)])
+def test_the_bounds_cover_the_noise_as_often_as_they_should(shrink, holds):
+    """The control: bounds that are too small by a fifth are refuted."""
+    rng, scales, runs, delta = np.random.default_rng(0), np.array([0.5, 1.0, 2.0]), 4000, 0.25
+    draws = scales * rng.standard_normal((runs, REPLICATES, 3))
+    bounds = [scale_bound(own.var(axis=0, ddof=1), ORACLE, delta) for own in draws]
+    missed = int((shrink * np.array(bounds) < scales).any(axis=1).sum())
+    p = stats.binomtest(missed, runs, SHARE * delta, alternative="greater").pvalue
+    assert bool(p > 1e-4) is holds
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_session_decides_as_the_simulation_and_verifies(name):
+    problem, epsilon = CASES[name]
+    policy = sp.BetGapE(0.1, epsilon)
+    simulated = sp.simulate(problem, policy, Tapes(means=MEANS, scale=0.2), seed=4)
+    session = sp.Session.create("memory://", problem, policy, name="mine", seed=4)
+    lived = run_to_end(session, Tapes(means=MEANS, scale=0.2), n=500)
+    assert same_run(lived, simulated)
+    assert lived.plan == pytest.approx((1.0, 0.0, 0.0), abs=0.2)
+    assert simulated.counts.min() >= REPLICATES
+    assert (simulated.noise_scale > 0.2).all()
+    assert SHARE * 0.1 <= simulated.risk <= 0.1 * (1 + 1e-9)
+    assert session.verify(session.certificate().to_json()).holds
+
+
+def test_a_session_is_kept_while_the_noise_is_learned_and_after_it(sqlite_url):
+    tapes = Tapes(means=MEANS, scale=0.4)
+    expected = sp.simulate(POLYTOPE, sp.BetGapE(0.1, 0.3), tapes, seed=0)
+    sp.Session.create(sqlite_url, POLYTOPE, sp.BetGapE(0.1, 0.3), name="mine")
+    while requests := (session := sp.Session.load(sqlite_url)).ask(11):
+        for request in requests:
+            session.tell(request, tapes.value(request.token))
+        session.keep_snapshot()
+    assert session.outcome.counts.tolist() == expected.counts.tolist()
+
+
+def test_values_that_never_differ_and_a_final_batch_too_early_are_refused():
+    run = sp.BetGapE().start(ORACLE)
+    with pytest.raises(sp.SurepickError) as caught:
+        run.call_last(10, gaussian=False)
+    assert caught.value.field == "last_call"
+    for _ in range(REPLICATES - 1):
+        run.absorb(run.decide().counts, np.array(MEANS))
+    with pytest.raises(sp.SurepickError) as caught:
+        run.absorb(run.decide().counts, np.array(MEANS))
+    assert caught.value.field == "noise_scale"
+
+
+@pytest.mark.parametrize("policy", [sp.CombGapE(), sp.Pick(), sp.Uniform(), sp.GenTSExplore()], ids=str)
+def test_other_policies_need_the_noise_to_be_stated(policy):
+    problem = sp.Problem(np.eye(3), noise_scale=None)
+    assert not can_start(policy, problem)
+    for begin in (
+        lambda: sp.simulate(problem, policy, sp.Gaussian(MEANS, 1.0)),
+        lambda: sp.Session.create("memory://", problem, policy, name="mine"),
+    ):
+        with pytest.raises(sp.SurepickError) as caught:
+            begin()
+        assert caught.value.field == "noise_scale"
