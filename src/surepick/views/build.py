@@ -210,7 +210,6 @@ def assumption(promise: Promise, problem: AnyProblem, unit: str) -> str:
         assumptions.GAUSSIAN: f"independent values, normal noise of standard deviation {scale} (stated)",
         assumptions.OF_VARIANCE: f"independent values, standard deviation at most {scale} (stated)",
         assumptions.UNKNOWN_NOISE: "independent values, normal noise of unknown size that stays the same",
-        assumptions.PILOTED: "independent values, normal noise, its size learned from the first values",
         assumptions.BOUNDED: f"independent values between {inside} (stated)",
         assumptions.BOUNDED_MEANS: f"values between {inside} (stated), each with the same mean",
     }
