@@ -190,8 +190,7 @@ class Ledger:
 
     def doubts(self) -> tuple[Doubt, ...]:
         """Return what the values show that the guarantee does not allow."""
-        stated = self.setup.problem.knows_noise
-        return check_noise(self.problem, self.run.seen.noise, self.withdrawals, stated=stated)
+        return check_noise(self.problem, self.run.seen.noise, self.withdrawals)
 
     def round_key(self, n_rounds: int) -> str:
         """The key of the event that holds the decision after so many complete rounds."""
