@@ -46,6 +46,21 @@ def own_arms(squares: Any) -> OwnArms | None:
     return OwnArms(leader, own, rows.data[of_leader], rows.data[~of_leader])
 
 
+def arm_of_each(plans: Any) -> IntArray | None:
+    """Return the arm of each plan, if every plan has one arm, of its own; else None.
+
+    >>> arm_of_each(np.array([[0.0, 2.0], [1.0, 0.0]])).tolist()
+    [1, 0]
+    """
+    from scipy import sparse
+
+    rows = sparse.csr_array(plans, copy=True)
+    rows.eliminate_zeros()
+    if bool((np.diff(rows.indptr) != 1).any()) or len(np.unique(rows.indices)) != rows.shape[0]:
+        return None
+    return rows.indices.astype(np.int64)
+
+
 def own_arm_shares(leader_part: FloatArray, own_part: FloatArray) -> tuple[float, FloatArray]:
     """Return the shares x of the leader's arm and x_j of the own arms that minimise max_j a_j/x + b_j/x_j.
 

@@ -62,7 +62,7 @@ class Wealth:
         if found is None:
             found = Account.empty(n_rows, n_components)
             if len(self.accounts) >= self.most_accounts:
-                del self.accounts[next(name for name in self.accounts if name != COMMON)]
+                del self.accounts[next(name for name in self.accounts if name not in KEPT)]
         self.accounts[key] = found
         return found
 
@@ -87,3 +87,5 @@ class Wealth:
 
 
 COMMON = "common"  # the account that answers with any leader may use
+WAITING = "waiting"  # cash of each row that waits to be staked on a leader
+KEPT = (COMMON, WAITING)  # never forgotten

@@ -22,6 +22,7 @@ from surepick.inference.contrasts import Contrasts
 from surepick.policies.betting.question import Pace, Readings, Targets
 
 WORKING_SET = 256  # targets that a design looks at
+FEW_RIVALS = 64  # with more that have an arm each the allocation is found in closed form
 SMOOTHING_WITH_COSTS = 4.0  # the most where costs differ (see `Pace`)
 NEED_SMOOTHING = 4.0  # squared errors added to squared gaps in the cost that still seems to be needed
 SIDE_SHARE = 0.02  # of a batch for probes that no rival needs now
@@ -134,7 +135,8 @@ class BatchDesign:
         """Improve the shares for the targets that are worst off; return these, weighted, and their dual."""
         contrasts, plans = targets.contrasts, targets.behind
         is_long = len(contrasts) > WORKING_SET
-        if is_long and not self._uniform and self._share_by_own_arms(readings, contrasts, priority):
+        may_have_own_arms = len(contrasts) > FEW_RIVALS and not self._uniform
+        if may_have_own_arms and self._share_by_own_arms(readings, contrasts, priority):
             return np.zeros((0, 0)), np.zeros(0)
         if is_long:
             needs = rounded(priority * self._price(readings, contrasts), PRIORITY_BITS)

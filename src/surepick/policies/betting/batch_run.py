@@ -271,7 +271,12 @@ class BatchRun:
             numbers = question.numbers_for(NO_LEADER) if question.can_follow else question.numbers()
             return Decision(NO_LEADER, nothing, uses, fewest, False, more, *numbers), design
         rivals = question.unresolved()
-        aims = question.aims(estimates, question.targets(estimates, rivals))
+        targets = question.targets(estimates, rivals)
+        planning = self._planning_uses(targets)
+        if planning is not None:
+            numbers = question.numbers_for(NO_LEADER)
+            return Decision(NO_LEADER, rivals[:0], planning, fewest, False, {}, *numbers), design
+        aims = question.aims(estimates, targets)
         uses, n_replicates = self._next_counts(design, aims)
         if final is not None:
             found = self._final_counts(design, aims, final.left)
@@ -289,6 +294,17 @@ class BatchRun:
         known = self.counts + self._extra_uses > 0
         once = np.where(known, 0, design.first_cover).astype(np.int64)
         return first_uses(float(once @ self._readings.costs), self._setup_cost) * once
+
+    def _planning_uses(self, targets: Targets) -> IntArray | None:
+        """Return the uses, of one replicate, of a batch without bets, if one is due and can be afforded."""
+        if self._final is not None or self._setup_cost:
+            return None
+        uses = self._question.search(self._estimates, targets)
+        if uses is None:
+            return None
+        fewest, _ = self._factor.replicates
+        uses = -(-uses // fewest)
+        return uses if self._budget is None or int(uses.sum()) * fewest <= self._budget else None
 
     def _cut(self, design: BatchDesign, uses: IntArray, n_replicates: int, left: int) -> tuple[IntArray, int]:
         """Return uses and replicates of a batch that is cut to what a budget leaves."""
@@ -323,6 +339,8 @@ class BatchRun:
             if question.bets_at_once and self._noise is None and self._is_blank:
                 question.stake(estimates, None)
                 bets = question.bets(estimates, None)
+            elif self._is_started:
+                question.planned += decision.n_measurements
         else:
             question.lead(decision, self.counts)
             targets = question.targets(estimates, decision.rivals)
@@ -350,9 +368,9 @@ class BatchRun:
             return "it measures nothing"
         if not all(map(is_close, question.numbers_for(decision.leader), _numbers_of(decision))):
             return "its wealth or evidence is not what the values before it give"
-        if not self._is_started:
-            is_plain = decision.leader < 0 and not len(decision.rivals) and not decision.is_final
-            return None if is_plain else "it bets before every arm was measured"
+        if not self._is_started or (decision.is_first and final is None):
+            is_plain = decision.is_first and not len(decision.rivals) and not decision.is_final
+            return None if is_plain else "it bets without a leader, or before every arm was measured"
         if decision.leader < 0:
             return "it has no leader"
         if final is not None and (

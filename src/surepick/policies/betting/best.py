@@ -15,8 +15,11 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.decision import Decision
 from surepick.core.problem import PlanParts
+from surepick.design.own_arms import arm_of_each
+from surepick.inference.contrasts import DiagonalReadings
 from surepick.inference.wealth import COMMON, EMPTY, Account, Wealth
 from surepick.policies.betting.question import (
+    NO_LEADER,
     RESTAKE,
     Bet,
     Estimates,
@@ -32,20 +35,28 @@ GRID = 2.0 * 0.5 ** (
 )  # fixed bet sizes, in standard deviations of a gap after a first batch
 GRID_SHARE, GRID_SHARE_PER_LOG, LEAST_GRID_SHARE = 0.7, 0.06, 0.2  # of the first stake; less with many plans
 SELECTION_BIAS, SHRINKAGE = 0.3, 0.15  # standard errors below the estimate that mixtures are centred
+FEW = 64  # with more plans of one arm each, who leads is found out by planning rounds
+_CLOSE = 1.0  # standard errors behind the leader: rivals that a planning round looks at
+_UNCLEAR, _ROUND = 0.1, 0.5  # of the unresolved rivals: uses that make a round worth its while, and the most
 _MOST_LEADERS = 64  # whose first lead is remembered; a forgotten one counts as new
 
 
 class Best(Question):
     """Which plan is best?"""
 
-    STATE: ClassVar[tuple[str, ...]] = (*Question.STATE, "led", "first_led_at")
+    STATE: ClassVar[tuple[str, ...]] = (*Question.STATE, "led", "first_led_at", "planned")
     can_follow = True
+    searches = True  # whether planning rounds find out who leads many arms
     grid: FloatArray = GRID
 
     def __init__(self, plans: Any, delta: float, epsilon: float = 0.0, most_accounts: int = 2) -> None:
         super().__init__(plans, Wealth(-math.log(delta), most_accounts), epsilon)
         self.led = -1  # the leader of the last batch
-        self.first_led_at: dict[int, IntArray] = {}  # counts when each plan led for the first time
+        # counts when each plan led for the first time; of its own arm alone where plans have one
+        self.first_led_at: dict[int, IntArray] = {}
+        self.ignored_gap = 0.0  # by which a leader may be behind and stay
+        self.planned = 0  # measurements of planning rounds since the last bets
+        self._probe_of: IntArray | None = None  # by plan, where many plans have one arm each, of their own
         self.wealth.account(COMMON, self.n_plans, len(self.grid) + 1)
 
     @property
@@ -61,18 +72,41 @@ class Best(Question):
     def _common(self) -> Account:
         return self.wealth.accounts[COMMON]
 
+    def bind(self, readings: Readings, parts: PlanParts) -> None:
+        """Take these plans; many with an arm each have planning rounds."""
+        super().bind(readings, parts)
+        had_own_arms, self._probe_of = self._probe_of is not None, None
+        may_search = self.searches and self.n_plans > FEW
+        if may_search and isinstance(readings, DiagonalReadings) and readings.is_single:
+            arms, probe_of_arm = arm_of_each(self.plans), np.zeros(self.plans.shape[1], dtype=np.int64)
+            probe_of_arm[readings.information.arm] = np.arange(len(readings.costs))
+            self._probe_of = None if arms is None else probe_of_arm[arms]
+        if had_own_arms != (self._probe_of is not None):
+            self.led, self.first_led_at = NO_LEADER, {}  # kept in another form from now on
+
+    def _own_error(self, estimates: Estimates, plans: Any = slice(None)) -> FloatArray:
+        """Return the standard error of the value of each of these plans, which have one arm each."""
+        assert self._probe_of is not None
+        assert isinstance(estimates.readings, DiagonalReadings)
+        arm = estimates.readings.information.arm[self._probe_of[plans]]
+        amounts = np.asarray(abs(self.plans[plans]).sum(axis=1)).ravel()
+        return np.asarray(amounts * np.sqrt(estimates.arm_variance()[arm]))
+
     def choose(self, estimates: Estimates) -> None:
         """Let the plan lead that looks best, ruled out or not.
 
-        The best plan may be ruled out by bad luck; unless it can lead, such a run would never end.
+        The best plan may be ruled out by bad luck; unless it can lead, such a run would never end. Of many
+        arms that were measured once the one that looks best mostly is not: there a plan must look good by a
+        standard error.
         """
-        best = int(np.argmax(self.values(estimates)))
+        values = self.values(estimates)
+        best = int(np.argmax(values if self._probe_of is None else values - self._own_error(estimates)))
         if best != self.leader and not self._keeps_lead(best, estimates):
             self.leader = best
 
     def lead(self, decision: Decision, counts: IntArray) -> None:
         """Take on the leader of this decision, and remember when it first led."""
-        self.leader = decision.leader
+        self.leader, self.planned = decision.leader, 0
         if self.leader != self.led:
             self.led = self.leader
             self._remember_lead(self.leader, counts)
@@ -86,7 +120,32 @@ class Best(Question):
     def _has_changed(self) -> None:
         """Do what a new leader of a batch needs."""
 
+    def search(self, estimates: Estimates, targets: Targets) -> IntArray | None:
+        """Return the uses of a planning round, which tells who should lead many arms; None if none is due.
+
+        It measures the leader and the rivals within a standard error of it again, each at most as often as
+        before. No bets depend on these measurements; they are past data for the next ones.
+        """
+        probe, n_open = self._probe_of, len(targets.behind)
+        if probe is None or n_open <= FEW or self.planned >= n_open:
+            return None
+        enough = math.ceil(math.sqrt(n_open))
+        errors = np.sqrt(targets.gap_variance)
+        close = np.flatnonzero(targets.gap + self.ignored_gap < _CLOSE * errors)
+        rivals = targets.behind[close]
+        more = np.minimum(np.ceil(estimates.uses[probe[rivals]]), enough)
+        if more.sum() <= _UNCLEAR * n_open and estimates.uses[probe[self.leader]] >= enough:
+            return None
+        promising = np.argsort(targets.gap[close] - self._own_error(estimates, rivals), kind="stable")
+        promising = promising[np.cumsum(more[promising]) <= _ROUND * n_open]
+        uses = np.zeros(len(estimates.uses), dtype=np.int64)
+        uses[probe[rivals[promising]]] = more[promising]
+        uses[probe[self.leader]] = enough
+        return uses
+
     def _remember_lead(self, leader: int, counts: IntArray) -> None:
+        if self._probe_of is not None:
+            counts = counts[self._probe_of[leader]][None]
         first = self.first_led_at.pop(leader, counts)
         if len(self.first_led_at) >= _MOST_LEADERS:
             del self.first_led_at[next(iter(self.first_led_at))]
@@ -127,8 +186,17 @@ class Best(Question):
         """Return the centres of the mixtures: estimated gaps, less a correction for selection bias.
 
         A leader was chosen because it looked good. That biases what was measured before it first led, and
-        nothing after; the correction is in proportion to the older part of the estimate.
+        nothing after; the correction is in proportion to the older part of the estimate. Where every rival
+        has an arm of its own, the leader's alone was selected.
         """
+        if self._probe_of is not None:
+            own = self._probe_of[self.leader]
+            since = float(estimates.counts[own] - self.first_led_at[self.leader][0])
+            old = 1.0 - min(since / float(estimates.uses[own]), 1.0)
+            # a leader looks good by a standard error already
+            errors = max(SELECTION_BIAS * math.log(self.n_plans) - 1.0, 0.0) * math.sqrt(old)
+            of_leader = errors * self._own_error(estimates, [self.leader])
+            return np.asarray(targets.gap - of_leader - SHRINKAGE * np.sqrt(targets.gap_variance))
         fresh = estimates.variance_since(self.first_led_at[self.leader], targets.contrasts)
         old_part = 1.0 - np.minimum(targets.gap_variance / fresh, 1.0)
         correction = SELECTION_BIAS * math.log(self.n_plans) * np.sqrt(old_part) + SHRINKAGE
@@ -164,7 +232,10 @@ class Best(Question):
         least = account.least_staked()
         account.append(len(new), least if least > EMPTY / 2 else EMPTY)
         self.wealth.count(new, account)
-        self.first_led_at = {plan: _padded(counts, n_probes) for plan, counts in self.first_led_at.items()}
+        if self._probe_of is None:
+            self.first_led_at = {
+                plan: _padded(counts, n_probes) for plan, counts in self.first_led_at.items()
+            }
 
 
 def _padded(counts: IntArray, n: int) -> IntArray:

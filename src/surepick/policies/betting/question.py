@@ -149,7 +149,7 @@ class Estimates:
         uses: FloatArray,  # counts, with prior data and extra measurements
         sums: FloatArray,
     ) -> None:
-        self.readings, self.first, self.counts = readings, first, counts
+        self.readings, self.first, self.counts, self.uses = readings, first, counts, uses
         self.matrix = readings.matrix(uses)
         self.means = readings.means(self.matrix, readings.vector(sums))
         self.n_measured = float(uses.sum())
@@ -183,6 +183,7 @@ class Question(ABC):
     """
 
     STATE: ClassVar[tuple[str, ...]] = ("leader", "wealth")
+    planned = 0  # measurements of batches without bets since the last bets
     is_listed = True  # whether plans have numbers
     KINDS: ClassVar[tuple[type, ...]] = ()  # dataclasses in its state, beside those of every run
     pace = Pace()  # of its batches
@@ -387,6 +388,11 @@ class Question(ABC):
     def all_accounts(self) -> list[Account]:
         """Return the accounts, in the order in which they were last used."""
         return list(self.wealth.accounts.values())
+
+    def search(self, estimates: Estimates, targets: Targets) -> IntArray | None:
+        """Return the uses of a batch without bets, which finds out who leads; None if none is due."""
+        del estimates, targets
+        return None
 
     def aims(self, estimates: Estimates, targets: Targets, decision: Decision | None = None) -> Targets:
         """Return the targets for which a batch is allocated, and that a final batch tests.

@@ -5,90 +5,95 @@ account: that j is not better than i by more than epsilon. The cash against j is
 (i, j) of the other plans, so that the parts of all i that are more than epsilon worse than a best plan j sum
 to at most the stake.
 
-Many plans (`WithinMany`): beside the common account of `Best` every leader has a component of its own, which
-bets on gap + epsilon while it leads; it is staked when the leader is clearly ahead of all rivals.
+Many plans (`WithinMany`): a fifth of the cash asks for the best plan, as `Best` does, on the common account.
+The rest waits plan by plan, and the part that waits for plan j goes to the account of the leader when the
+leader is clearly not worse than j by more than epsilon; while it leads, that account bets on gap + epsilon.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.problem import PlanParts
-from surepick.inference.wealth import COMMON, EMPTY, Account, Wealth
+from surepick.inference.wealth import COMMON, EMPTY, WAITING, Account, Wealth
 from surepick.policies.betting.best import Best
 from surepick.policies.betting.question import RESTAKE, Bet, Estimates, Question, Readings, Targets
 
 MOST_PLANS = 64  # for which all pairs bet; with more the parts of a stake would be too small
-_MOST_LEADERS = 9  # accounts that are kept, the common one among them
+_MOST_LEADERS = 26  # accounts that are kept, the common one and the waiting cash among them
 
 
 class WithinMany(Best):
-    """Which plan is within epsilon of the best? One component per leader."""
+    """Which plan is within epsilon of the best? An account for every leader beside the common one."""
 
     STATE: ClassVar[tuple[str, ...]] = (*Best.STATE, "next_stake")
-    grid = np.zeros(0)
-    stake_share, own_share = 0.35, 0.9  # of the cash; of a stake, on the leader's own account
-    ready = 1.8  # standard errors that a leader is ahead of every rival before it is staked
-    keep_errors = 0.5  # standard errors that a leader may fall behind before it is replaced
-    new_leader_nats = 10.0  # beyond the threshold: what a change of leader seems to cost
+    exact_share = 0.2  # of the cash, to ask for the best plan
+    stake_share = 0.35  # of what waits for a plan
+    ready = 1.0  # standard errors that gap + epsilon is above 0 before it is staked
+    keep_share = 0.5  # of epsilon that a leader may be behind and stay
 
     def __init__(self, plans: Any, delta: float, epsilon: float) -> None:
         super().__init__(plans, delta, epsilon, _MOST_LEADERS)
-        self.next_stake = 0.0
+        self.wealth.log_cash = math.log(self.exact_share)
+        self.wealth.account(WAITING, self.n_plans, 1).stake(math.log1p(-self.exact_share))
+        self.next_stake = np.zeros(self.n_plans)  # measurements at which more is staked against each plan
+        self.ignored_gap = self.keep_share * epsilon
+
+    @property
+    def _waiting(self) -> Account:
+        return self.wealth.accounts[WAITING]
 
     @property
     def _own(self) -> Account:
         return self.wealth.account(self.leader, self.n_plans, 1)
 
     def _keeps_lead(self, best: int, estimates: Estimates) -> bool:
-        """Keep a leader that is little behind, the more so the nearer it is to be proved within epsilon."""
+        """Keep a leader that is little behind: a new one begins without wealth."""
         if not self.has_leader:
             return False
         contrast = self._contrasts(np.array([best]), np.array([self.leader]))
-        behind, variance = float(estimates.gap(contrast)[0]), float(estimates.gap_variance(contrast)[0])
-        room, threshold = 1.0 - behind / self.epsilon, self.wealth.threshold
-        needed = max(threshold - float(self.log_wealth()[best]), 0.0) / (threshold + self.new_leader_nats)
-        return behind <= self.keep_errors * math.sqrt(variance) or (room > 0 and room * room >= needed)
+        return float(estimates.gap(contrast)[0]) <= self.ignored_gap
 
     def _has_changed(self) -> None:
-        self.next_stake = 0.0  # its account may be empty: stake as soon as it is ready
-        self.wealth.count(np.arange(self.n_plans), self._common, self._own)
+        if self.leader not in self.wealth.accounts:
+            self.next_stake = np.zeros(self.n_plans)  # stake as soon as it is ready
+        self._count_for_leader(np.arange(self.n_plans))
+
+    def _count_for_leader(self, rows: IntArray) -> None:
+        self.wealth.count(rows, self._waiting, self._common, self._own)
 
     def stake(self, estimates: Estimates, targets: Targets | None) -> None:
-        """Stake on the leader, once it is clearly ahead of every rival."""
-        if targets is None or estimates.n_measured < self.next_stake:
+        """Stake on the best plan, and on the leader against every rival for which it is ready."""
+        super().stake(estimates, targets)
+        if targets is None:
             return
-        if not (targets.gap + self.epsilon >= self.ready * np.sqrt(targets.gap_variance)).all():
-            return
-        amount = self.wealth.withdraw(self.stake_share)
-        self._own.stake(amount + math.log(self.own_share))
-        self._common.stake(amount + math.log1p(-self.own_share))
-        self.next_stake = RESTAKE * estimates.n_measured
+        is_ready = targets.gap + self.epsilon > self.ready * np.sqrt(targets.gap_variance)
+        rows = targets.behind[is_ready & (estimates.n_measured >= self.next_stake[targets.behind])]
+        own, waiting = self._own.components, self._waiting.components
+        own[rows] = np.logaddexp(own[rows], waiting[rows] + math.log(self.stake_share))
+        waiting[rows] += math.log1p(-self.stake_share)
+        self.next_stake[rows] = RESTAKE * estimates.n_measured
 
     def bets(self, estimates: Estimates, targets: Targets | None) -> list[Bet]:
         """Bet that the leader is better, and on its own account that it is not worse by more than epsilon."""
-        if targets is None:
-            return []
-        centre, variance, rows = self._centre(estimates, targets), targets.gap_variance, targets.behind
-        plans, epsilon = (targets.ahead, targets.behind), self.epsilon
-        bets = [
-            Bet(COMMON, rows, *plans, 0.0, centre, variance),
-            Bet(self.leader, rows, *plans, epsilon, centre + epsilon, variance),
-        ]
-        if len(rows) == 1:
-            unit = estimates.unit(targets.contrasts)
-            bets.append(self._opposite_bet(targets, unit))
+        bets = super().bets(estimates, targets)
+        if targets is not None:
+            exact, epsilon = bets[0], self.epsilon
+            assert exact.centre is not None
+            within = replace(exact, account=self.leader, shift=epsilon, centre=exact.centre + epsilon)
+            bets.append(replace(within, unit=None, grid=None))
         return bets
 
     def count(self, bets: list[Bet]) -> None:
         """Update the common account, and the leader's own one together with it."""
         for bet in bets:
-            self.wealth.count(bet.rows, self._common)
-            self.wealth.count(bet.rows, self._common, self._own)
+            self.wealth.count(bet.rows, self._waiting, self._common)
+            self._count_for_leader(bet.rows)
 
     def evidence(self) -> FloatArray:
         """Return the largest log wealth so far against each plan, as a rival of the leader."""
@@ -103,7 +108,7 @@ class WithinMany(Best):
         return evidence if leader == self.led else np.maximum(evidence, self._now_for(own))
 
     def _now_for(self, own: Account) -> FloatArray:
-        return self.wealth.total(np.arange(self.n_plans), self._common, own)
+        return self.wealth.total(np.arange(self.n_plans), self._waiting, self._common, own)
 
     def log_wealth(self) -> FloatArray:
         """Return the log wealth against each plan, as a rival of the leader."""
@@ -127,13 +132,16 @@ class WithinMany(Best):
         return found
 
     def grow(self, parts: PlanParts, readings: Readings, n_probes: int) -> None:
-        """Let new plans begin with the least common wealth, and with nothing in the leaders' own accounts."""
+        """Let new plans begin with the least common and waiting wealth, and none in the leaders' accounts."""
+        n_new, least = int(parts.free.shape[0]) - self.n_plans, self._waiting.least_staked()
         super().grow(parts, readings, n_probes)
         for key, account in self.wealth.accounts.items():
             if key != COMMON:
-                account.append(self.n_plans - len(account.peak), EMPTY)
+                account.append(n_new, least if key == WAITING else EMPTY)
+        self.next_stake = np.append(self.next_stake, np.zeros(n_new))
+        self.wealth.count(np.arange(self.n_plans - n_new, self.n_plans), self._waiting, self._common)
         if self.has_leader:
-            self.wealth.count(np.arange(self.n_plans), self._common, self._own)
+            self._count_for_leader(np.arange(self.n_plans))
 
 
 class WithinFew(Question):

@@ -1,0 +1,153 @@
+"""Many arms: planning rounds make no bets, leaders have accounts of their own, and both are sound."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.stats import beta
+
+import surepick as sp
+from surepick.core.decision import Decision
+from surepick.core.run import Stop
+from surepick.inference.wealth import COMMON, WAITING
+from surepick.policies.betting.batch_run import BatchRun
+from surepick.policies.betting.best import FEW, Best
+from surepick.policies.betting.question import NO_LEADER
+from surepick.policies.betting.within import WithinMany
+
+DELTA, N = 0.2, FEW + 6
+PROBLEM = sp.Problem(sparse.eye_array(N, format="csr"), noise_scale=1)
+
+
+class OneAccount(WithinMany):
+    """A control: all leaders share one account, so that good ones rule out the best plan for bad ones."""
+
+    def _has_changed(self):
+        super()._has_changed()
+        accounts = self.wealth.accounts
+        first = next(account for key, account in accounts.items() if isinstance(key, int))
+        accounts.update({key: first for key in accounts if isinstance(key, int)})
+
+
+class Pooled(BatchRun):
+    """A control: bets are settled by all measurements so far, planning rounds among them."""
+
+    def _settle(self, batch, averages):
+        sums = self.sums + self._extra_sums + (batch.sums + batch.lost)[0]
+        uses = (batch.uses + self.counts).astype(np.int64)
+        super()._settle(replace(batch, uses=uses), sums / np.maximum(uses, 1))
+
+
+def played(run, means, seed, most):
+    """Play a run to its end or to so many measurements; yield it after every batch."""
+    rng, spent = np.random.default_rng([31, seed]), 0
+    while spent < most:
+        decision = run.propose()
+        if isinstance(decision, Stop):
+            break
+        run.follow(decision)
+        counts = decision.uses
+        run.absorb(counts, counts * means + np.sqrt(counts) * rng.standard_normal(len(counts)))
+        spent += int(counts.sum())
+        yield decision
+
+
+def run_of(question, run=BatchRun, epsilon=0.0):
+    arguments = (epsilon,) if epsilon else ()
+    return run(PROBLEM, sp.BetGapE(DELTA, epsilon=epsilon), question(PROBLEM.oriented, DELTA, *arguments))
+
+
+def bounds(n_bad, n):
+    """Return the exact lower and upper 97.5% bounds of a rate."""
+    return beta.ppf(0.025, n_bad, n - n_bad + 1) if n_bad else 0.0, beta.ppf(0.975, n_bad + 1, n - n_bad)
+
+
+def ruled_out(run_class, n):
+    """In how many runs the best of tied arms is ever ruled out."""
+    means, found = np.zeros(N), 0
+    for seed in range(n):
+        run = run_of(Best, run_class)
+        for _ in played(run, means, seed, 3000):
+            pass
+        found += run._question.evidence()[0] >= run._question.wealth.threshold
+    return found
+
+
+def test_tied_arms_are_ruled_out_with_probability_delta_at_most():
+    assert bounds(ruled_out(BatchRun, 100), 100)[0] <= DELTA
+
+
+def test_planning_rounds_that_counted_would_be_caught():
+    assert bounds(ruled_out(Pooled, 40), 40)[0] > DELTA
+
+
+def wrongly_good(question, n):
+    """In how many runs plan 3, just more than epsilon worse, is ever said to be within epsilon.
+
+    Two good plans and plan 3 lead in turn: who leads is free as long as it was fixed before the batch.
+    """
+    means, found = np.array([0.5, 0.4, 0.4, -1e-9]), 0
+    problem, uses = sp.Problem(np.eye(4), noise_scale=1), np.full(4, 8)
+    for seed in range(n):
+        rng, asked = np.random.default_rng([32, seed]), question(np.eye(4), DELTA, 0.5)
+        run, wrong = BatchRun(problem, sp.BetGapE(DELTA, epsilon=0.5), asked), False
+        for k in range(60):
+            leader = [1, 2, 3][k % 3] if k else NO_LEADER
+            rivals = np.delete(np.arange(4), leader) if k else np.zeros(0, dtype=int)
+            run.follow(Decision(leader, rivals, uses, 1))
+            run.absorb(uses, uses * means + np.sqrt(uses) * rng.standard_normal(4))
+            wrong |= 3 in asked.within_epsilon()
+        found += wrong
+    return found
+
+
+def test_plans_said_to_be_within_epsilon_are_so():
+    assert bounds(wrongly_good(WithinMany, 60), 60)[0] <= DELTA
+
+
+def test_one_account_for_all_leaders_is_caught():
+    assert bounds(wrongly_good(OneAccount, 30), 30)[0] > DELTA
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.2])
+def test_planning_rounds_make_no_bets(epsilon):
+    run = run_of(WithinMany if epsilon else Best, epsilon=epsilon)
+    means, n_rounds, before = np.linspace(1.0, 0.0, N), 0, None
+    for decision in played(run, means, 1, 5000):
+        now = [account.components.copy() for account in run._question.all_accounts()]
+        if decision.is_first and before is not None:
+            n_rounds += 1
+            assert all(map(np.array_equal, now, before))
+        before = now
+    assert n_rounds > 0
+
+
+def test_wealth_against_a_plan_starts_at_one_and_a_stake_moves_it():
+    run = run_of(WithinMany, epsilon=0.2)
+    question, rows = run._question, np.arange(N)
+    for _ in played(run, np.linspace(1.0, 0.0, N), 2, 2000):
+        wealth, decision = question.wealth, run.propose()
+        if isinstance(decision, Stop) or decision.is_first:
+            continue
+        before = wealth.total(rows, *wealth.accounts.values())
+        question.lead(decision, run.counts)
+        targets = question.targets(run._estimates, decision.rivals)
+        question.stake(run._estimates, targets)
+        assert np.allclose(wealth.total(rows, *wealth.accounts.values()), before, rtol=0, atol=1e-12)
+        run._proposal = None
+    fresh = run_of(WithinMany, epsilon=0.2)._question.wealth
+    assert np.allclose(fresh.total(rows, fresh.accounts[WAITING], fresh.accounts[COMMON]), 0.0)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3])
+@pytest.mark.parametrize("noise_scale", [1.0, None])
+def test_sessions_with_planning_rounds_verify(epsilon, noise_scale):
+    problem = sp.Problem(np.eye(N), noise_scale=noise_scale)
+    session = sp.Session.create("memory://", problem, sp.BetGapE(0.1, epsilon=epsilon), name="many")
+    rng = np.random.default_rng(5)
+    while requests := session.ask(5000):
+        for request in requests:
+            session.tell(request, 2.0 * (request.arm == 7) + rng.standard_normal())
+    assert session.outcome.plan == 7
+    assert session.verify().holds
