@@ -49,7 +49,7 @@ def value_of(session: Session, token: str) -> float:
     return float(rows[probe] @ means + np.random.default_rng([probe, place]).standard_normal())
 
 
-def measured(session: Session, most: int = 3000) -> Session:
+def measured(session: Session, most: int = 5000) -> Session:
     """Answer what is asked, this many times at most."""
     n = 0
     while n < most and (requests := session.ask(min(50, most - n))):

@@ -54,7 +54,7 @@ class Best(Question):
         self.led = -1  # the leader of the last batch
         # counts when each plan led for the first time; of its own arm alone where plans have one
         self.first_led_at: dict[int, IntArray] = {}
-        self.ignored_gap = 0.0  # by which a leader may be behind and stay
+        self.ignored_gap = 0.0  # by which a rival must look better before planning rounds look at it
         self.planned = 0  # measurements of planning rounds since the last bets
         self._probe_of: IntArray | None = None  # by plan, where many plans have one arm each, of their own
         self.wealth.account(COMMON, self.n_plans, len(self.grid) + 1)

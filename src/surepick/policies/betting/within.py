@@ -7,7 +7,7 @@ to at most the stake.
 
 Many plans (`WithinMany`): a fifth of the cash asks for the best plan, as `Best` does, on the common account.
 The rest waits plan by plan, and the part that waits for plan j goes to the account of the leader when the
-leader is clearly not worse than j by more than epsilon; while it leads, that account bets on gap + epsilon.
+leader seems to be clearly within epsilon of j; while it leads, that account bets on gap + epsilon.
 """
 
 from __future__ import annotations
@@ -34,15 +34,17 @@ class WithinMany(Best):
     STATE: ClassVar[tuple[str, ...]] = (*Best.STATE, "next_stake")
     exact_share = 0.2  # of the cash, to ask for the best plan
     stake_share = 0.35  # of what waits for a plan
-    ready = 1.0  # standard errors that gap + epsilon is above 0 before it is staked
-    keep_share = 0.5  # of epsilon that a leader may be behind and stay
+    ready = 1.0  # standard errors that gap + epsilon is above 0 before it is staked,
+    ready_for_all = 1.8  # and for every rival where plans share arms
+    keep_errors = 0.5  # standard errors that a leader may fall behind before it is replaced
+    new_leader_nats = 10.0  # beyond the threshold: what a change of leader seems to cost
 
     def __init__(self, plans: Any, delta: float, epsilon: float) -> None:
         super().__init__(plans, delta, epsilon, _MOST_LEADERS)
         self.wealth.log_cash = math.log(self.exact_share)
         self.wealth.account(WAITING, self.n_plans, 1).stake(math.log1p(-self.exact_share))
         self.next_stake = np.zeros(self.n_plans)  # measurements at which more is staked against each plan
-        self.ignored_gap = self.keep_share * epsilon
+        self.ignored_gap = 0.5 * epsilon
 
     @property
     def _waiting(self) -> Account:
@@ -53,11 +55,14 @@ class WithinMany(Best):
         return self.wealth.account(self.leader, self.n_plans, 1)
 
     def _keeps_lead(self, best: int, estimates: Estimates) -> bool:
-        """Keep a leader that is little behind: a new one begins without wealth."""
+        """Keep a leader that is little behind, the more so the nearer it is to be proved within epsilon."""
         if not self.has_leader:
             return False
         contrast = self._contrasts(np.array([best]), np.array([self.leader]))
-        return float(estimates.gap(contrast)[0]) <= self.ignored_gap
+        behind, variance = float(estimates.gap(contrast)[0]), float(estimates.gap_variance(contrast)[0])
+        room, threshold = 1.0 - behind / self.epsilon, self.wealth.threshold
+        needed = max(threshold - float(self.log_wealth()[best]), 0.0) / (threshold + self.new_leader_nats)
+        return behind <= self.keep_errors * math.sqrt(variance) or (room > 0 and room * room >= needed)
 
     def _has_changed(self) -> None:
         if self.leader not in self.wealth.accounts:
@@ -72,7 +77,10 @@ class WithinMany(Best):
         super().stake(estimates, targets)
         if targets is None:
             return
-        is_ready = targets.gap + self.epsilon > self.ready * np.sqrt(targets.gap_variance)
+        errors_ahead = (targets.gap + self.epsilon) / np.sqrt(targets.gap_variance)
+        is_ready = errors_ahead > self.ready
+        if self._probe_of is None:  # arms that are shared make many plans alike, and leaders change often
+            is_ready = np.full(len(is_ready), errors_ahead.min() > self.ready_for_all)
         rows = targets.behind[is_ready & (estimates.n_measured >= self.next_stake[targets.behind])]
         own, waiting = self._own.components, self._waiting.components
         own[rows] = np.logaddexp(own[rows], waiting[rows] + math.log(self.stake_share))
