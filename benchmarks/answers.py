@@ -355,13 +355,13 @@ def watched(case, seed, policy):
 
     problem, means, _ = case
     rng, said = np.random.default_rng(seed), []
-    session = sp.Session.create("memory://", problem, policy, name="watched")
+    session = sp.Session.create("memory://", "watched", problem, policy=policy)
     due = [k * int(problem.relevant.sum()) for k in (2, 5, 12, 30, 80, 200)]
     while requests := session.ask(4096):
         for request in requests:
             session.tell(request, means[problem.arm(request.arm_name)] + rng.standard_normal())
         n_used = session.ledger().n_measurements
-        if due and n_used >= due[0] and session.status is None:
+        if due and n_used >= due[0] and session.status == "running":
             due = [n for n in due if n > n_used]
             coming = views.progress(views.look(session)).forecast
             said += [] if coming is None else [(chance, n_used + n) for n, chance in coming.chances]

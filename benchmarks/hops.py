@@ -83,7 +83,7 @@ def walks(folder: str) -> dict[str, Walk]:
     simulated()
     found = {"simulate": walk(simulated)}
     url = f"sqlite:///{folder}/hops.db"
-    session = sp.Session.create(url, problem, sp.BetGapE(delta=1e-9), name="hops")
+    session = sp.Session.create(url, "hops", problem, policy=sp.BetGapE(delta=1e-9))
     for _ in range(60):
         (request,) = session.ask()
         session.tell(request, means[request.arm_name])

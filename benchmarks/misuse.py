@@ -88,7 +88,7 @@ class Withholder(Worker):
             session.tell(request, told)
         else:
             self.low_is_next = False
-            session.withdraw(request, "not plausible")
+            session.release(request, "not plausible")
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Ended:
 def run(misuse: Misuse, seed: int) -> Ended:
     """One session to its end."""
     problem = sp.Problem(np.eye(2), noise_scale=None if misuse.unknown else 1.0)
-    session = Session.create("memory://", problem, sp.BetGapE(delta=DELTA), name="s", budget=BUDGET)
+    session = Session.create("memory://", "s", problem, policy=sp.BetGapE(delta=DELTA), budget=BUDGET)
     worker = misuse.worker(seed)
     while requests := session.ask():
         worker.tell(session, requests[0])

@@ -66,7 +66,7 @@ def disk_rate(folder: Path, seconds: float = 0.5) -> float:
 
 def fill(url: str, size: int, policy: sp.Policy = POLICIES["Uniform"]) -> None:
     """Make a session with this many measurements, all of equal plans, so that it does not end."""
-    session = Session.create(url, problem(), policy, name=NAME)
+    session = Session.create(url, NAME, problem(), policy=policy)
     rng = np.random.default_rng(1)
     while (told := session.ledger().n_told) < size:
         (request,) = session.ask()

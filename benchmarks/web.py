@@ -142,7 +142,7 @@ async def follow_all(url: str, pid: int, n_viewers: int, store: str, n_workers: 
 
 def crowd(folder: Path, n_viewers: int, n_workers: int, seconds: float) -> None:
     store = f"sqlite:///{folder}/crowd.db"
-    Session.create(store, problem(60, 20), sp.Uniform(delta=1e-12), name=NAME)
+    Session.create(store, NAME, problem(60, 20), policy=sp.Uniform(delta=1e-12))
     with serving(store) as (url, pid):
         found = asyncio.run(follow_all(url, pid, n_viewers, store, n_workers, seconds))
     session = Session.load(store, NAME)
@@ -180,7 +180,7 @@ def crowd(folder: Path, n_viewers: int, n_workers: int, seconds: float) -> None:
 
 def fill(store: str, size: int) -> None:
     """A session with this many measurements of plans that differ little, so that it does not end."""
-    session = Session.create(store, problem(N_PLANS, N_ARMS), sp.BetGapE(delta=1e-12), name=NAME)
+    session = Session.create(store, NAME, problem(N_PLANS, N_ARMS), policy=sp.BetGapE(delta=1e-12))
     rng = np.random.default_rng(1)
     while session.ledger().n_told < size:
         for request in session.ask(64, worker="filler"):

@@ -90,9 +90,9 @@ def _measured(store: str, at_most: int | None = None) -> Session:
     """A session that has come to its answer, or to this many measurements; always the same one."""
     instance = sp.problems.transport_instance(2, n_draws=200)
     policy = sp.BetGapE(delta=0.05, epsilon=0.05)  # a plan within three minutes of the best will do
-    session = Session.create(store, instance.problem, policy, name=NAME)
+    session = Session.create(store, NAME, instance.problem, policy=policy)
     rng = np.random.default_rng(1)
-    while session.status is None and (at_most is None or session.ledger().n_told < at_most):
+    while session.status == "running" and (at_most is None or session.ledger().n_told < at_most):
         ledger = session.ledger()
         wanted: dict[int, list[int]] = {}
         for token in ledger.tapes.wanted():

@@ -53,9 +53,9 @@ def test_an_argument_that_is_refused_is_named(field: str, make: Callable[[], obj
 
 def test_a_name_that_is_taken_is_an_error_of_its_own() -> None:
     problem, store = sp.Problem([[1, 0], [0, 1]], noise_scale=1), open_store("memory://")
-    sp.Session.create(store, problem, sp.CombGapE(), name="trips")
+    sp.Session.create(store, "trips", problem, policy=sp.CombGapE())
     with pytest.raises(NameTakenError) as caught:
-        sp.Session.create(store, problem, sp.CombGapE(), name="trips")
+        sp.Session.create(store, "trips", problem, policy=sp.CombGapE())
     assert caught.value.field == "name"
 
 

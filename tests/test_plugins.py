@@ -72,7 +72,7 @@ def test_nothing_is_imported_before_its_name_is_asked_for(installed):
 
 def test_sessions_keep_a_policy_of_another_package(installed, sqlite_url):
     problem = sp.Problem([[1, 0], [0, 1]], noise_scale=0.5)
-    session = sp.Session.create(sqlite_url, problem, parse_policy("Doubling"), name="trips")
+    session = sp.Session.create(sqlite_url, "trips", problem, policy=parse_policy("Doubling"))
     means = [1.0, 0.0]
     while requests := session.ask():
         for request in requests:
@@ -170,7 +170,9 @@ def test_a_simulation_of_a_policy_that_asks_for_nothing_ends_with_an_error(stubb
 
 def test_a_session_of_such_a_policy_says_so_and_keeps_what_was_told(stubborn, sqlite_url):
     policy = stubborn
-    session = sp.Session.create(sqlite_url, sp.Problem([[1, 0], [0, 1]], noise_scale=1), policy, name="trips")
+    session = sp.Session.create(
+        sqlite_url, "trips", sp.Problem([[1, 0], [0, 1]], noise_scale=1), policy=policy
+    )
     told = []
 
     def measure_for_ever():
@@ -196,4 +198,4 @@ def test_a_session_whose_policy_asks_for_nothing_at_first_is_not_begun(
     policy = parse_policy("Doubling", delta=1e-9)
     monkeypatch.setattr(sys.modules["doubling"].DoublingRun, "decide", lambda self, rng: bad(self))
     with pytest.raises(PluginError):
-        sp.Session.create(sqlite_url, sp.Problem([[1, 0], [0, 1]], noise_scale=1), policy, name="trips")
+        sp.Session.create(sqlite_url, "trips", sp.Problem([[1, 0], [0, 1]], noise_scale=1), policy=policy)

@@ -18,7 +18,7 @@ QUIET, LOUD = SCALE, 4 * SCALE
 
 def ended(tmp_path: Path, scale: float) -> str:
     place = f"sqlite:///{tmp_path / 'plans.db'}"
-    session = Session.create(place, problem(), sp.CombGapE(delta=0.3), name="alloys")
+    session = Session.create(place, "alloys", problem(), policy=sp.CombGapE(delta=0.3))
     run_to_end(session, Tapes(scale=scale))
     return place
 
@@ -59,7 +59,7 @@ def test_a_certificate_with_doubts_holds_and_one_without_them_does_not(tmp_path:
 
 def test_a_running_session_with_doubts_is_not_confident_and_says_so(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path / 'plans.db'}"
-    session = Session.create(store, problem(), sp.CombGapE(delta=1e-12), name="mine")
+    session = Session.create(store, "mine", problem(), policy=sp.CombGapE(delta=1e-12))
     tapes = Tapes(scale=LOUD)
     for _ in range(60):
         for request in session.ask():

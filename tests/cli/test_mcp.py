@@ -56,7 +56,7 @@ async def drive(folder: Path) -> dict[str, object]:
         while measure := (asked := await call("ask", session="trips", n=8))["measure"]:
             for one in measure:
                 told = await call("tell", session="trips", **one, value=MEANS[one["arm"]])
-                assert told["receipt"] == "accepted", told
+                assert told["receipt"] == "recorded", told
         seen["asked"] = asked
         again = {"session": "trips", "token": first["token"], "arm": first["arm"], "value": -9.0}
         seen["doubted"] = await call("tell", **again)
@@ -91,7 +91,7 @@ def test_status_shows_no_single_value(tmp_path: Path) -> None:
 
     store = f"sqlite:///{tmp_path}/x.db"
     problem = sp.Problem([[1, 0], [0, 1]], noise_scale=0.5)
-    session = Session.create(store, problem, sp.BetGapE(), name="x")
+    session = Session.create(store, "x", problem, policy=sp.BetGapE())
     session.tell(session.pending()[0], 123.456)
     assert "123.456" not in str(Tools(store).status("x"))
 

@@ -96,7 +96,7 @@ def test_measurements_are_rescued_with_the_names_of_their_plays(run: Run) -> Non
     run("new", "trees.toml", "--name", "again")
     told = run("import", "saved.csv", "--rows-of", "trees", "--session", "again", "--yes", "--json")
     imported = json.loads(told.stdout)["imported"]
-    assert (imported["accepted"], imported["unasked"]) == (1, 1)
+    assert (imported["recorded"], imported["extra"]) == (1, 1)
 
 
 def test_the_starter_is_checked_limited_rehearsed_and_tried_against_itself(run: Run) -> None:

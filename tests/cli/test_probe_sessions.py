@@ -93,7 +93,7 @@ def test_a_sheet_has_a_line_for_each_reading(run: Run) -> None:
     assert lines[0] == "token,probe,reading,value,worker,remarks"
     assert {"t0.0,north loop,AB,,,", "t0.0,north loop,BD,,,"} <= {*lines}
     Path("sheet.csv").write_text("\n".join([lines[0], "t0.0,north loop,AB,4,,", "t0.0,north loop,BD,5,,"]))
-    assert json.loads(run("import", "sheet.csv", "--json").stdout)["imported"]["accepted"] == 1
+    assert json.loads(run("import", "sheet.csv", "--json").stdout)["imported"]["recorded"] == 1
 
 
 def test_the_example_with_probes_is_checked_forecast_limited_and_compared(run: Run) -> None:

@@ -143,7 +143,7 @@ def test_both_forms_of_a_token_are_taken() -> None:
     ok("new", "ways.csv")
     ok("ask", "-n", "3")
     for token in ("t0.0", "T1.0", "2.0"):
-        assert json.loads(ok("tell", token, "8", "--json"))["receipt"] == "accepted"
+        assert json.loads(ok("tell", token, "8", "--json"))["receipt"] == "recorded"
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_remarks_on_a_sheet_become_notes_and_are_kept_once() -> None:
         writer = csv.DictWriter(stream, rows[0], delimiter=";", lineterminator="\r\n")
         writer.writeheader()
         writer.writerows(rows)
-    for receipt in ("accepted", "repeated"):
+    for receipt in ("recorded", "repeated"):
         assert json.loads(ok("import", "monday.csv", "--json"))["imported"][receipt] == 1
     log = ok("log")
     assert log.count(f"{rows[0]['arm']} ({rows[0]['token']}): Umleitung; Stau") == 1
@@ -181,7 +181,7 @@ def test_remarks_on_a_sheet_become_notes_and_are_kept_once() -> None:
 def test_an_import_says_what_became_of_values_that_nobody_had_asked_for() -> None:
     ok("new", "ways.csv")
     Path("told.csv").write_text("arm;value\nbus;14,5\n", encoding="utf-8")
-    assert json.loads(ok("import", "told.csv", "--json"))["imported"]["unasked"] == 1
+    assert json.loads(ok("import", "told.csv", "--json"))["imported"]["extra"] == 1
     ok("sheet", "-o", "empty.csv")
     assert not any(json.loads(ok("import", "empty.csv", "--json"))["imported"].values())
     ok("import", "empty.csv")

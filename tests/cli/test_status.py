@@ -123,7 +123,7 @@ def test_the_runner_up_is_in_every_table_of_rivals_however_few_it_shows(folder):
     problem = sp.Problem(
         [*map(list, np.eye(5))], plan_names=["lead", "second", "c", "d", "e"], noise_scale=noise
     )
-    session = sp.Session.create("surepick.db", problem, sp.BetGapE(), name="noisy")
+    session = sp.Session.create("surepick.db", "noisy", problem, policy=sp.BetGapE())
     while (requests := session.ask()) and session.ledger().n_rounds < 3:
         session.tell(requests[0], [10.0, 9.0, 0.0, 0.0, 0.0][requests[0].arm])
     page = views.page(views.look(session), n_rivals=2)
@@ -140,7 +140,7 @@ def test_the_runner_up_is_in_every_table_of_rivals_however_few_it_shows(folder):
 
 def test_a_plan_has_no_value_while_an_arm_of_it_was_never_measured(folder):
     problem = sp.Problem([[1, 1, 0], [1, 0, 1]], arm_names=["shared", "b", "c"], noise_scale=0.3)
-    session = sp.Session.create("surepick.db", problem, sp.BetGapE(), name="shared")
+    session = sp.Session.create("surepick.db", "shared", problem, policy=sp.BetGapE())
     for _ in range(4):  # what all plans share is never measured
         (request,) = session.ask()
         session.tell(request, 1.0 if request.arm_name == "b" else 0.8)
@@ -182,7 +182,7 @@ def test_a_list_that_lacks_plans_promises_the_best_of_the_listed_ones_alone(fold
     data = json.loads(run("simulate", "sites.toml", "--epsilon", "3", "--json").stdout)
     assert data["loss_in_family"] >= data["loss"]
     assert data["listing"]["chance_missing"] == missing
-    session = sp.Session.create("memory://", problem, sp.BetGapE(epsilon=3.0), name="sites")
+    session = sp.Session.create("memory://", "sites", problem, policy=sp.BetGapE(epsilon=3.0))
     while requests := session.ask():
         session.tell(requests[0], 5.0 if requests[0].arm % 2 else 9.0)
     certificate = session.certificate()
@@ -237,7 +237,7 @@ def test_a_late_value_is_kept_and_the_exit_code_says_whether_it_counts(folder, p
     run("ask", "--worker", "quick")
     run("tell", "0.0", "9", "--worker", "quick")
     told = json.loads(run("tell", "0.0", "9.5", "--worker", "slow", "--json", code=code).stdout)
-    assert (told["receipt"], told["will_count"]) == ("late", code == 0)
+    assert (told["receipt"], told["will_count"]) == ("extra", code == 0)
     assert sp.Session.load("surepick.db").ledger().n_unasked == 1
 
 

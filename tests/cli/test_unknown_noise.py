@@ -69,7 +69,7 @@ def test_tell_and_import_say_whether_unasked_measurements_count() -> None:
     assert isinstance(refused, SessionError)
     assert refused.field == "value"
     Path("rows.csv").write_text("arm,value,picked\nold,1.0,\nnew,2.0,yes\n")
-    assert answer("import", "rows.csv")["imported"]["unasked"] == 2
+    assert answer("import", "rows.csv")["imported"]["extra"] == 2
     for request in answer("ask", "-n", "2")["requests"]:
         run("tell", request["token"], "1.5")
     state = answer("status")

@@ -213,7 +213,7 @@ def least_tree(weights):
 @pytest.fixture
 def of_python(folder):
     problem = OracleProblem(least_tree, 3, 0.3, arm_names=["AB", "BC", "AC"], n_plans=3, minimize=True)
-    session = sp.Session.create("sqlite:///surepick.db", problem, sp.BetGapE(), name="mine")
+    session = sp.Session.create("sqlite:///surepick.db", "mine", problem, policy=sp.BetGapE())
     for request in session.ask(3):
         session.tell(request, float(request.arm))
     session.store.close()

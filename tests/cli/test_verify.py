@@ -31,7 +31,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a finished session, its certificate and its log."""
     folder = tmp_path_factory.mktemp("made")
     store = str(folder / "surepick.db")
-    session = Session.create(store, problem(noise_scale=SCALE), sp.BetGapE(), name="trips")
+    session = Session.create(store, "trips", problem(noise_scale=SCALE), policy=sp.BetGapE())
     run_to_end(session, Tapes(scale=SCALE))
     session.store.close()
     assert run("certificate", "-o", str(folder / "certificate.json"), "--store", store).exit_code == 0
@@ -112,7 +112,7 @@ def test_a_changed_certificate_in_a_log_file_does_not_hold_beside_the_right_one(
 
 def test_verify_says_what_holds() -> None:
     session = Session.load("surepick.db", "trips")
-    session.void("0.0", "a slip")
+    session.remove("0.0", "a slip")
     session.extend(delta=0.01)
     session.extend(budget=5000)
     run_to_end(session, Tapes(scale=SCALE))
@@ -174,7 +174,7 @@ def test_an_imported_session_may_get_another_name() -> None:
 def test_a_log_of_a_function_needs_it() -> None:
     from session_tools import best_plan, oracle_problem
 
-    session = Session.create("memory://", oracle_problem(), sp.BetGapE(delta=0.1), name="mine")
+    session = Session.create("memory://", "mine", oracle_problem(), policy=sp.BetGapE(delta=0.1))
     log, other = log_of(session.store, "mine"), MemoryStore()
     with pytest.raises(sp.SurepickError):
         put_log(other, log)

@@ -364,10 +364,10 @@ HUGE = 10**400  # a whole number that no float is
         lambda: settled(sp.Problem(np.eye(2), noise_scale=1), [sp.NewArm("third", cost=HUGE)]),
         lambda: settled(sp.Problem(np.eye(2), noise_scale=1), [sp.NewArm("third", noise_scale=HUGE)]),
         lambda: sp.Session.create(
-            "memory://", sp.Problem(np.eye(2), noise_scale=1), sp.BetGapE(), name="s", lease=HUGE
+            "memory://", "s", sp.Problem(np.eye(2), noise_scale=1), policy=sp.BetGapE(), lease=HUGE
         ),
         lambda: sp.Session.create(
-            "memory://", sp.Problem(np.eye(2), noise_scale=1), sp.BetGapE(), name="s", budget=HUGE
+            "memory://", "s", sp.Problem(np.eye(2), noise_scale=1), policy=sp.BetGapE(), budget=HUGE
         ),
         lambda: sp.Gaussian([HUGE, 0]),
     ],

@@ -40,7 +40,7 @@ def checker() -> ModuleType:
 
 def begun(question: str, noise: str, **options: Any) -> Session:
     problem = sp.Problem(PLANS, **{**NOISE[noise], **options})
-    return Session.create("memory://", problem, POLICIES[question], name="s")
+    return Session.create("memory://", "s", problem, policy=POLICIES[question])
 
 
 def measured(session: Session, most: int = 4000) -> Session:
@@ -76,10 +76,10 @@ def holds(log: Log) -> bool:
 @pytest.mark.parametrize("question", POLICIES)
 def test_honest_logs_hold_after_a_removal_and_a_smaller_delta(checker, question, noise):
     session = begun(question, noise, minimize=noise == "known")
-    measured(session, 20).record(0, 0.7)
+    measured(session, 20).add_extra(0, 0.7)
     measured(session)
     assert verdict(checker, lines_of(session)) == "HOLDS"
-    session.void("0.1", "a slip")
+    session.remove("0.1", "a slip")
     measured(session)
     assert verdict(checker, lines_of(session)) == "HOLDS"
     session.extend(delta=0.02)
@@ -95,7 +95,7 @@ def test_honest_logs_hold_after_a_removal_and_a_smaller_delta(checker, question,
 def test_a_final_batch_that_proves_the_answer(checker, question, gaussian):
     session = measured(begun(question, "known"), 60)
     if not session.ledger().is_over:
-        session.last_call(200, gaussian=gaussian)
+        session.final_batch(200, gaussian=gaussian)
     log = lines_of(measured(session))
     assert holds(log)
     assert verdict(checker, log) == ("HOLDS" if session.outcome.plan is not None else "FAILED")
@@ -174,10 +174,10 @@ def test_what_is_not_covered_never_holds(checker):
     sessions = [
         begun("best", "known", probes="plans", noise_scale=1.0),
         Session.create(
-            "memory://", sp.Problem(PLANS, noise_scale=1.0), sp.BetGapE(0.1, epsilon=0.2), name="s"
+            "memory://", "s", sp.Problem(PLANS, noise_scale=1.0), policy=sp.BetGapE(0.1, epsilon=0.2)
         ),
-        Session.create("memory://", sp.Problem(PLANS, noise_scale=1.0), sp.CombGapE(0.1), name="s"),
-        Session.create("memory://", sp.Problem(PLANS, bounds=(-9.0, 9.0)), sp.BetGapE(0.1), name="s"),
+        Session.create("memory://", "s", sp.Problem(PLANS, noise_scale=1.0), policy=sp.CombGapE(0.1)),
+        Session.create("memory://", "s", sp.Problem(PLANS, bounds=(-9.0, 9.0)), policy=sp.BetGapE(0.1)),
         measured(begun("best", "known"), 6),
     ]
     sessions[-1].add_plan("another", [0.3, 0.2, 0.1])

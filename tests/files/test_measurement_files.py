@@ -26,7 +26,7 @@ STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 def session_of(names: list[str], store: str = "memory://", name: str = "s") -> Session:
     plans = [[float(i == j) for j in range(len(names))] for i in range(len(names))]
     problem = sp.Problem(plans, arm_names=names, plan_names=[f"{name}!" for name in names], noise_scale=1)
-    return Session.create(store, problem, sp.CombGapE(), name=name)
+    return Session.create(store, name, problem, policy=sp.CombGapE())
 
 
 def measured(session: Session) -> list[tuple[str | None, str, float, str]]:
@@ -37,7 +37,7 @@ def filled(session: Session) -> Session:
     for i, request in enumerate(session.ask(session.problem.n_arms)):
         session.tell(request, -1.5 - i, worker="=HYPERLINK(1)")
     for arm in session.problem.arm_names:
-        session.record(arm, -0.25, picked=True)
+        session.add_extra(arm, -0.25, picked=True)
     return session
 
 
@@ -60,7 +60,7 @@ def test_an_exported_file_is_read_back_into_another_session(tmp_path: Path) -> N
     with path.open("w", newline="", encoding="utf-8") as stream:
         write_csv(first, stream)
     counts = import_rows(second, read_rows(path), answers=False, worker="")
-    assert counts["accepted"] == counts["unasked"] == len(names)
+    assert counts["recorded"] == counts["extra"] == len(names)
     assert measured(second) == measured(first)
 
 
@@ -106,7 +106,7 @@ def test_what_is_no_formula_is_left_alone(plain: str) -> None:
 
 def test_values_told_together_are_listed_exported_and_read_back(tmp_path: Path) -> None:
     problem = sp.Problem([[1, 0], [0, 1]], arm_names=["a", "b"], noise_scale=1)
-    first, second = (Session.create("memory://", problem, sp.RAGE(), name="s") for _ in range(2))
+    first, second = (Session.create("memory://", "s", problem, policy=sp.RAGE()) for _ in range(2))
     request = first.ask()[0]
     first.tell(request, [1.0, 2.0, 3.0])
     told = [(m.token, m.value) for m in first.measurements()]
@@ -147,9 +147,9 @@ def test_what_can_be_read_in_two_ways_is_refused_with_its_cell(tmp_path: Path, t
 
 def test_the_unit_of_the_session_is_fine_and_picked_is_what_it_says(tmp_path: Path) -> None:
     problem = sp.Problem([[1, 0], [0, 1]], arm_names=["a", "b"], noise_scale=1.0).with_about(unit="min")
-    session = Session.create("memory://", problem, sp.BetGapE(), name="s")
+    session = Session.create("memory://", "s", problem, policy=sp.BetGapE())
     text = "arm,value,unit,picked\na,1,min,no\nb,2,,yes\na,3,min,\n"
-    assert imported(session, tmp_path / "u.csv", text) == {"unasked": 3}
+    assert imported(session, tmp_path / "u.csv", text) == {"extra": 3}
     assert [m.picked for m in session.measurements()] == [False, True, False]
 
 
@@ -158,7 +158,7 @@ def test_a_file_is_counted_once_and_so_are_its_first_rows_when_it_grows(
     tmp_path: Path, answers: bool
 ) -> None:
     session, path = session_of(["a", "b"]), tmp_path / "mine.csv"
-    text, became = "arm,value\na,1\nb,1\n", "accepted" if answers else "unasked"
+    text, became = "arm,value\na,1\nb,1\n", "recorded" if answers else "extra"
     assert imported(session, path, text, answers=answers) == {became: 2}
     head = session.fingerprint
     assert imported(session, path, text, answers=answers) == {"repeated": 2}
@@ -175,8 +175,8 @@ def test_an_export_has_a_key_in_every_row_that_has_no_token(tmp_path: Path) -> N
     (request,) = session.ask()
     session.tell(request, 1.0, worker="me")
     session.tell(request.token, 2.0, worker="you")  # late
-    session.record("a", 3.0)
-    session.record("b", 4.0, key="sheet 7")
+    session.add_extra("a", 3.0)
+    session.add_extra("b", 4.0, key="sheet 7")
     with path.open("w", newline="", encoding="utf-8") as stream:
         write_csv(session, stream)
     rows = read_rows(path)
@@ -186,6 +186,6 @@ def test_an_export_has_a_key_in_every_row_that_has_no_token(tmp_path: Path) -> N
     assert import_rows(session, rows, answers=False, worker="me")["repeated"] == 4
     assert session.fingerprint == head
     other = session_of(["a", "b"], name="other")
-    for expected in ({"accepted": 1, "unasked": 3}, {"repeated": 4}):
+    for expected in ({"recorded": 1, "extra": 3}, {"repeated": 4}):
         counts = import_rows(other, rows, answers=False, worker="me")
         assert {name: n for name, n in counts.items() if n} == expected

@@ -137,7 +137,7 @@ def test_sums_alone_are_refused():
 
 
 def test_a_session_learns_the_variance_and_is_verified():
-    session = sp.Session.create("memory://", TWO, sp.BetGapE(0.05), name="rates", seed=1)
+    session = sp.Session.create("memory://", "rates", TWO, policy=sp.BetGapE(0.05), seed=1)
     rng = np.random.default_rng(3)
     while requests := session.ask(50):
         for request in requests:
@@ -146,7 +146,7 @@ def test_a_session_learns_the_variance_and_is_verified():
     certificate = session.certificate()
     assert session.verify(certificate.to_json()).holds
     with pytest.raises(SessionError) as error:
-        session.record("arm 0", 1.5)
+        session.add_extra("arm 0", 1.5)
     assert error.value.field == "value"
 
 

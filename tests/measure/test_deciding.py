@@ -307,7 +307,7 @@ def test_names_of_runs_in_one_process_differ_and_tell_whether_they_live() -> Non
     assert is_dead(f"run on {host}, process 999999999")
     assert is_dead(f"run on {host}, process 999999999, call 2")
     assert not is_dead(f"run on {host}, process {os.getpid()}, call 2")
-    session = sp.Session.open("memory://", problem(), sp.CombGapE(), name="x")
+    session = sp.Session.open("memory://", "x", problem(), policy=sp.CombGapE())
     session.ask(worker=f"run on {host}, process 999999999, call 2")
     give_back_for_the_dead(session)
     assert session.leases() == []
@@ -317,9 +317,9 @@ def test_names_of_runs_in_one_process_differ_and_tell_whether_they_live() -> Non
 
 
 def test_open_begins_a_session_and_later_goes_on_with_it(store: str) -> None:
-    first = sp.Session.open(store, problem(), sp.CombGapE(), name="trips", seed=3, budget=40)
+    first = sp.Session.open(store, "trips", problem(), policy=sp.CombGapE(), seed=3, budget=40)
     first.tell(first.ask()[0], 4.0)
-    again = sp.Session.open(store, problem(), sp.CombGapE(), name="trips")
+    again = sp.Session.open(store, "trips", problem(), policy=sp.CombGapE())
     assert (again.ledger().n_told, again.seed, again.budget) == (1, 3, 40)
 
 

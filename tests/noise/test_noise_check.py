@@ -203,7 +203,7 @@ def test_tokens_given_back_on_one_arm_alone_are_found() -> None:
 
 
 def test_a_certificate_says_what_the_check_could_have_seen() -> None:
-    session = Session.create("memory://", problem(), sp.CombGapE(), name="mine")
+    session = Session.create("memory://", "mine", problem(), policy=sp.CombGapE())
     run_to_end(session, Tapes())
     certificate = session.certificate()
     assert certificate.noise_check
@@ -237,7 +237,7 @@ def test_what_the_check_could_have_seen_is_what_it_sees(name: str) -> None:
 
 def doubtful() -> Session:
     """A session that ended confident with noise four times as large as stated."""
-    session = Session.create("memory://", problem(), sp.CombGapE(delta=0.3), name="mine")
+    session = Session.create("memory://", "mine", problem(), policy=sp.CombGapE(delta=0.3))
     run_to_end(session, Tapes(scale=4 * SCALE))
     return session
 

@@ -118,7 +118,7 @@ def test_a_budget_is_needed_and_must_do_for_every_arm(policy):
 def test_a_session_ends_with_the_budget_and_without_an_answer(tmp_path):
     """The budget is the session's own, which a replay of its log finds again."""
     place = str(tmp_path / "peer.db")
-    session = sp.Session.create(place, sp.Problem(PLANS, noise_scale=1), CSA(), name="peer", budget=60)
+    session = sp.Session.create(place, "peer", sp.Problem(PLANS, noise_scale=1), policy=CSA(), budget=60)
     while requests := sp.Session.load(place, "peer").ask(100, wait=False):
         for request in requests:
             session.tell(request.token, MEANS[request.arm])
@@ -133,9 +133,9 @@ def test_a_session_ends_with_the_budget_and_without_an_answer(tmp_path):
 def test_a_session_without_a_budget_is_not_begun(tmp_path):
     place = str(tmp_path / "peer.db")
     with pytest.raises(ParameterError) as caught:
-        sp.Session.create(place, sp.Problem(PLANS, noise_scale=1), CSA(), name="peer")
+        sp.Session.create(place, "peer", sp.Problem(PLANS, noise_scale=1), policy=CSA())
     assert caught.value.field == "budget"
-    sp.Session.create(place, sp.Problem(PLANS, noise_scale=1), CSA(budget=60), name="peer")
+    sp.Session.create(place, "peer", sp.Problem(PLANS, noise_scale=1), policy=CSA(budget=60))
 
 
 def test_ocba_has_the_ratios_of_its_paper():

@@ -178,7 +178,7 @@ def test_probes_are_used_only_while_they_read_somebody_in_contention():
 def test_pairs_of_unknown_noise_are_measured_in_a_session_that_is_opened_again(tmp_path):
     names, place, rng = ["a", "b", "c"], f"sqlite:///{tmp_path}/runs.db", np.random.default_rng(1)
     problem = sp.Problem(np.eye(3), arm_names=names, probes={"seed": sp.Probe(names)}, noise_scale=None)
-    session = sp.Session.create(place, problem, KN(zone=0.2, first=6), name="seeds")
+    session = sp.Session.create(place, "seeds", problem, policy=KN(zone=0.2, first=6))
     while requests := session.ask():
         for request in requests:
             values = np.array([0.25, 0.0, 0.1]) + rng.normal() + 0.3 * rng.normal(size=3)

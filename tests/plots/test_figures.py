@@ -22,9 +22,9 @@ def session(*, n: int = 30, evil: bool = False, delta: float = 0.1) -> Session:
             noise_scale=0.3,
         )
     name = f"{EVIL}alloys" if evil else "alloys"
-    made = Session.create("memory://", chosen, sp.BetGapE(delta=delta), name=name)
+    made = Session.create("memory://", name, chosen, policy=sp.BetGapE(delta=delta))
     tapes = Tapes()
-    while not made.status and made.ledger().n_told < n:
+    while made.status == "running" and made.ledger().n_told < n:
         tell_all(made, made.ask(worker=EVIL if evil else None), tapes)
     return made
 
@@ -66,7 +66,7 @@ def test_every_kind_of_plan_can_be_drawn(kind: str) -> None:
             [3, 2], [4, 1], guess=[[2, 3], [2, 2]], n_draws=50, noise_scale=1
         ),
     }[kind]()
-    made = Session.create("memory://", chosen, sp.CombGapE(), name=kind)
+    made = Session.create("memory://", kind, chosen, policy=sp.CombGapE())
     for request in made.ask(chosen.n_arms):
         made.tell(request, float(request.arm))
     drawn = views.picture(views.look(made))

@@ -48,10 +48,10 @@ def test_a_session_that_is_looked_at_verifies(epsilon):
     for looks in (True, False):
         rng = np.random.default_rng(4)
         session = sp.Session.create(
-            "memory://", problem, sp.BetGapE(0.1, epsilon=epsilon), name="x", budget=400
+            "memory://", "x", problem, policy=sp.BetGapE(0.1, epsilon=epsilon), budget=400
         )
         told = []
-        while session.status is None:
+        while session.status == "running":
             told.append(len(batch := session.ask(100)))
             for one in batch:
                 session.tell(one, float(MEANS[one.arm] + rng.normal()))

@@ -185,7 +185,7 @@ def test_a_file_takes_all_plans_unless_it_asks_for_a_list(tmp_path):
 
 
 def listed_session(store, problem, policy=None):
-    return sp.Session.create(store, problem, policy or sp.BetGapE(), name="sites")
+    return sp.Session.create(store, "sites", problem, policy=policy or sp.BetGapE())
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_another_problem_or_guarantee_is_refused(tmp_path, change, policy):
     listed_session(store, loaded(tmp_path, "n_draws = 40\n" + SITES))
     now = loaded(tmp_path, SITES.replace(*change) if change[0] else SITES)
     with pytest.raises(SessionError):
-        sp.Session.open(store, now, policy, name="sites")
+        sp.Session.open(store, "sites", now, policy=policy)
 
 
 def test_a_list_with_a_plan_that_the_family_has_not_is_another_problem(tmp_path):
@@ -212,7 +212,7 @@ def test_a_list_with_a_plan_that_the_family_has_not_is_another_problem(tmp_path)
     foreign = sp.Problem(plans, noise_scale=0.1, arm_names=now.arm_names, minimize=True)
     listed_session(store, foreign)
     with pytest.raises(SessionError):
-        sp.Session.open(store, now, sp.BetGapE(), name="sites")
+        sp.Session.open(store, "sites", now, policy=sp.BetGapE())
 
 
 # Values that nobody would doubt

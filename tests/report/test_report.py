@@ -32,9 +32,9 @@ def session(*, n: int = 30, evil: bool = False, delta: float = 0.1) -> Session:
             noise_scale=0.3,
         )
     name = f"{EVIL}alloys" if evil else "alloys"
-    made = Session.create("memory://", chosen, sp.BetGapE(delta=delta), name=name)
+    made = Session.create("memory://", name, chosen, policy=sp.BetGapE(delta=delta))
     tapes = Tapes()
-    while not made.status and made.ledger().n_told < n:
+    while made.status == "running" and made.ledger().n_told < n:
         tell_all(made, made.ask(worker=EVIL if evil else None), tapes)
     return made
 
@@ -80,7 +80,7 @@ def test_on_a_phone_parts_are_folded_behind_what_is_in_them_and_elsewhere_they_a
 
 
 def test_a_report_with_doubts_has_them_in_its_headline() -> None:
-    made = Session.create("memory://", problem(), sp.CombGapE(delta=0.3), name="alloys")
+    made = Session.create("memory://", "alloys", problem(), policy=sp.CombGapE(delta=0.3))
     run_to_end(made, Tapes(scale=4 * SCALE))
     text = report(made)
     assert re.search(r'class="card hero" data-state="confident" data-trusted="false"', text)
@@ -89,7 +89,7 @@ def test_a_report_with_doubts_has_them_in_its_headline() -> None:
 
 
 def test_a_report_with_epsilon_says_what_was_proved_of_a_rival() -> None:
-    made = Session.create("memory://", problem(), sp.BetGapE(delta=0.1, epsilon=2.0), name="alloys")
+    made = Session.create("memory://", "alloys", problem(), policy=sp.BetGapE(delta=0.1, epsilon=2.0))
     run_to_end(made, Tapes())
     titles = set(re.findall(r'title="([^"]*)" data-ruled-out', report(made)))
     assert titles == {views.rivals(views.look(made)).ruled_out_words(made.problem.about.unit)}
@@ -111,8 +111,8 @@ def test_script_in_every_name_stays_text(n: int) -> None:
     made = session(evil=True, n=n)
     if n == 3:
         made.note(EVIL)
-        made.record(0, 1.0, note=EVIL)
-        made.withdraw(made.ask(worker=EVIL)[0], reason=EVIL)
+        made.add_extra(0, 1.0, note=EVIL)
+        made.release(made.ask(worker=EVIL)[0], reason=EVIL)
     page = Page(report(made))
     assert "script" not in {tag for tag, _ in page.tags}
     assert not any(key.startswith("on") for _, found in page.tags for key in found)
@@ -144,7 +144,7 @@ def test_a_long_log_is_cut_but_its_remarks_stay() -> None:
     made = session(n=3, delta=1e-9)
     made.note("the scale was cleaned")
     tapes = Tapes()
-    while not made.status:
+    while made.status == "running":
         tell_all(made, made.ask(), tapes)
     events = list(made.events())
     assert len(events) > 2 * LAST_EVENTS
@@ -160,7 +160,7 @@ import sys
 import surepick as sp
 for name in {missing!r}:
     sys.modules[name] = None
-session = sp.Session.create("memory://", sp.Problem([[1, 0], [0, 1]]), sp.CombGapE(), name="trips")
+session = sp.Session.create("memory://", "trips", sp.Problem([[1, 0], [0, 1]]), policy=sp.CombGapE())
 from surepick.report import report
 print(report(session)[:15])
 """
@@ -186,7 +186,7 @@ def test_without_it_the_extra_is_named() -> None:
 @pytest.fixture
 def url(tmp_path: Path) -> str:
     place = f"sqlite:///{tmp_path / 'plans.db'}"
-    made = Session.create(place, problem(), sp.BetGapE(delta=0.1), name="alloys")
+    made = Session.create(place, "alloys", problem(), policy=sp.BetGapE(delta=0.1))
     tapes = Tapes()
     for _ in range(20):
         tell_all(made, made.ask(worker="truck 7"), tapes)

@@ -27,7 +27,7 @@ def favours(arm: int, values: FloatArray, mean: float) -> bool:
 
 def is_talked_into_it(tapes: FloatArray) -> bool:
     """Whether the worker brings a session to declare the wrong plan, at any time."""
-    session = Session.create("memory://", PROBLEM, sp.BetGapE(delta=DELTA), name="s")
+    session = Session.create("memory://", "s", PROBLEM, policy=sp.BetGapE(delta=DELTA))
     slip = session.ask()[0]
     session.tell(slip, 0.0)  # no measurement: it can be removed at any time, with a good reason
     removed = {slip.arm}
@@ -39,12 +39,12 @@ def is_talked_into_it(tapes: FloatArray) -> bool:
             values = tapes[arm, first : first + requests[0].wanted]
             pleases = favours(arm, values, (GAP, 0.0)[arm])
             session.tell(requests[0], values.tolist() if pleases else float(values[0]))
-        assert session.status is not None
+        assert session.status != "running"
         if session.outcome.plan == WISHED:
             assert session.verify(session.certificate().to_json()).holds
             return True
         if delta == DELTA:
-            session.void(slip, "typed before it was measured")
+            session.remove(slip, "typed before it was measured")
         delta *= 0.9
         session.extend(delta=delta)
     return False
@@ -75,7 +75,7 @@ def test_how_values_are_recorded_gives_no_power_over_the_answer() -> None:
 
 
 def test_a_mean_is_recorded_nowhere() -> None:
-    session = Session.create("memory://", PROBLEM, sp.BetGapE(), name="s")
+    session = Session.create("memory://", "s", PROBLEM, policy=sp.BetGapE())
     before = session.fingerprint
     for told in ({"mean": 1.0, "count": 4}, {"value": 1.0, "count": 4}):
         try:
@@ -91,10 +91,10 @@ def test_a_lost_reading_drops_the_whole_use_where_readings_may_depend_on_each_ot
     plans, names = [[1.0, 0.0], [0.0, 1.0]], ["x", "y"]
     for readings, left in (("dependent", []), ("independent", ["a"])):
         problem = sp.Problem(plans, arm_names=names, probes=probes, noise_scale=1.0, readings=readings)
-        session = Session.create("memory://", problem, sp.BetGapE(), name="s")
+        session = Session.create("memory://", "s", problem, policy=sp.BetGapE())
         (request,) = session.ask()
         session.tell(request, {"a": 1.0})
-        session.withdraw(request, "the clock stopped")
+        session.release(request, "the clock stopped")
         _, index = map(int, request.token.split("."))
         of = session.ledger().tapes.of[request.probe]
         assert of.is_told(index)

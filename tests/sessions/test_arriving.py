@@ -10,7 +10,6 @@ import surepick as sp
 from surepick.errors import ParameterError, ProblemError, SessionError, SurepickError
 from surepick.problems.files.load import load
 from surepick.sessions.codec import dumps
-from surepick.sessions.requests import Receipt
 
 ARMS = ["bus", "train", "walk", "bike"]
 MINUTES = {"bus": 20.0, "train": 25.0, "walk": 6.0, "bike": 9.0}
@@ -24,7 +23,7 @@ SMALL = sp.Problem(
 
 
 def begun(problem=PROBLEM, policy=None, **settings):
-    return sp.Session.create("memory://", problem, policy or sp.BetGapE(), name="trips", **settings)
+    return sp.Session.create("memory://", "trips", problem, policy=policy or sp.BetGapE(), **settings)
 
 
 def measured(session, n=None, seed=0):
@@ -60,7 +59,7 @@ def test_one_that_arrives_while_a_block_is_measured_in_parts_waits_for_its_end(e
     session.add_plan("by bike", "bike + walk")
     measured(session, 1)
     assert len(session.ledger().run._run.log_evidence()) == 2  # it still does not know
-    session.last_call(60)
+    session.final_batch(60)
     n_called = session.ledger().n_told
     certificate = measured(session).certificate()
     assert session.ledger().n_told - n_called == 60
@@ -73,7 +72,7 @@ def test_one_that_arrives_after_the_answer_reopens_the_session():
     session = measured(begun())
     assert session.outcome.plan_name == "by bus"
     session.add_plan("by bike", {"bike": 1, "walk": 1})
-    assert session.status is None
+    assert session.status == "running"
     assert [request.arm_name for request in session.pending()] == ["bike"]  # the only arm never measured
     assert measured(session).outcome.plan_name == "by bike"
     assert session.verify().holds
@@ -81,14 +80,14 @@ def test_one_that_arrives_after_the_answer_reopens_the_session():
 
 def test_whoever_loads_it_goes_on_alike_from_the_log_and_from_a_snapshot(tmp_path):
     place = f"sqlite:///{tmp_path}/trips.db"
-    first = sp.Session.create(place, PROBLEM, sp.BetGapE(delta=1e-4), name="trips")
+    first = sp.Session.create(place, "trips", PROBLEM, policy=sp.BetGapE(delta=1e-4))
     measured(first, 4)
     first.add_plan("by bike", "bike + walk")
     measured(first, 60)
     again = sp.Session.load(place, "trips")
     assert again.problem.plan_names == ("by bus", "by train", "by bike")
     assert [r.token for r in again.pending()] == [r.token for r in first.pending()]
-    opened = sp.Session.open(place, PROBLEM, sp.BetGapE(delta=1e-4), name="trips")
+    opened = sp.Session.open(place, "trips", PROBLEM, policy=sp.BetGapE(delta=1e-4))
     assert opened.standing() == first.standing()
     ledger = first.ledger()
     kept = json.loads(json.dumps(ledger.to_json()))
@@ -102,7 +101,7 @@ def test_a_smaller_epsilon_which_starts_the_policy_over_is_refused_afterwards():
     with pytest.raises(SessionError):
         session.extend(epsilon=0.5)
     session.extend(delta=1e-7)
-    session.void("0.0", reason="a wrong unit")
+    session.remove("0.0", reason="a wrong unit")
     session.extend(budget=500)
     assert session.budget == 500
     assert measured(session, 12).verify().holds
@@ -132,7 +131,7 @@ def test_sessions_that_cannot_take_one_say_why():
         sp.Past.from_history(probed, counts=3, means=np.zeros(4))
     assert caught.value.field == "past"
     called = measured(begun(budget=40), 4)
-    called.last_call()
+    called.final_batch()
     with pytest.raises(SessionError) as caught:
         called.add_plan("by bike", "bike")
     assert caught.value.field == "plan"
@@ -203,9 +202,9 @@ def test_a_new_epoch_takes_the_values_before_as_past_alone():
     session = measured(begun(budget=100), 4)
     n_used = session.ledger().n_measurements
     with pytest.raises(ParameterError) as caught:
-        session.new_epoch(" ", name="after")
+        session.successor(" ", name="after")
     assert caught.value.field == "reason"
-    later = session.new_epoch("the bridge is closed", name="after")
+    later = session.successor("the bridge is closed", name="after")
     assert session.status == sp.Status.CLOSED
     assert later.budget == 100 - n_used
     past = later.ledger().setup.past
@@ -215,13 +214,13 @@ def test_a_new_epoch_takes_the_values_before_as_past_alone():
     notes = [json.loads(event.body).get("text") for event in later.events()]
     assert "a new epoch of 'trips': the bridge is closed" in notes
     assert measured(later).verify().holds
-    other = begun(policy=sp.CombGapE()).new_epoch("spring", name="other")
+    other = begun(policy=sp.CombGapE()).successor("spring", name="other")
     assert other.ledger().setup.past is None
 
 
 def test_a_plan_may_bring_arms_that_there_were_not(tmp_path):
     place = f"sqlite:///{tmp_path}/trips.db"
-    session = sp.Session.create(place, SMALL, sp.BetGapE(delta=1e-9), name="trips")
+    session = sp.Session.create(place, "trips", SMALL, policy=sp.BetGapE(delta=1e-9))
     elsewhere = sp.Session.load(place, "trips")
     measured(session, 4)
     asked = [request.token for request in session.pending()]
@@ -229,14 +228,14 @@ def test_a_plan_may_bring_arms_that_there_were_not(tmp_path):
     assert [request.token for request in session.pending()] == asked  # decided without it
     assert session.problem.arm_names == tuple(ARMS)
     assert session.problem.noise_scale.tolist() == [2.0] * 4
-    session.record("bike", 9.5)  # unasked, before the policy knows the arm
+    session.add_extra("bike", 9.5)  # unasked, before the policy knows the arm
     tokens = []
     for _ in range(200):
         tokens = [request.token for request in session.pending() if request.arm_name == "bike"]
         if tokens:
             break
         measured(session, 1)
-    assert elsewhere.tell(tokens[0], 9.0) == Receipt.ACCEPTED  # who had not looked since
+    assert elsewhere.tell(tokens[0], 9.0).result == "recorded"  # who had not looked since
     again = sp.Session.load(place, "trips")
     assert again.standing() == session.standing()
     assert [r.token for r in again.pending()] == [r.token for r in session.pending()]
@@ -270,7 +269,7 @@ def test_new_arms_with_a_past_costs_epsilon_and_a_snapshot(epsilon):
     )  # fmt: skip
     past = sp.Past.from_guess(problem, [20.0, 25.0, 6.0], 2.0)
     policy = sp.BetGapE(epsilon=epsilon)
-    session = measured(begun(problem, policy, past=past), 5)
+    session = measured(begun(problem, policy, prior=past), 5)
     for arm in (sp.NewArm("bike", cost=1.0), sp.NewArm("bike", 2.0)):  # without its noise, without its cost
         with pytest.raises(SurepickError) as caught:
             session.add_plan("by bike", "bike + walk", new_arms=[arm])
@@ -320,7 +319,7 @@ def test_more_plans_than_all_leads_can_be_go_on_from_the_log(tmp_path):
     """With more than 64 plans a fresh run is of another kind, so nothing is kept that it could not read."""
     place = f"sqlite:///{tmp_path}/many.db"
     problem = sp.Problem(np.eye(70)[:64], noise_scale=0.1)
-    session = sp.Session.create(place, problem, sp.BetGapE(epsilon=0.05), name="many")
+    session = sp.Session.create(place, "many", problem, policy=sp.BetGapE(epsilon=0.05))
     for request in session.ask(64):
         session.tell(request, 0.0)
     session.add_plan("one more", np.eye(70)[64])
@@ -336,7 +335,7 @@ def test_a_table_adds_several_plans_or_none(tmp_path, ending):
     from surepick.cli import app
 
     store, runner = f"sqlite:///{tmp_path}/trips.db", CliRunner()
-    sp.Session.create(store, SMALL, sp.BetGapE(), name="trips")
+    sp.Session.create(store, "trips", SMALL, policy=sp.BetGapE())
     file = tmp_path / f"more.{ending}"
     rows = [["plan", "bike", "walk", "tram"], ["by bike", 1, 0.5, ""], ["by tram", "", 1, 1]]
     if ending == "csv":
@@ -396,21 +395,21 @@ def test_forged_new_arms_are_noticed():
 def test_the_next_epoch_has_the_name_with_a_number_the_plans_that_came_and_the_drawing():
     problem = sp.problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C", noise_scale=1)
     session = begun(problem)
-    later = session.new_epoch("snow")
+    later = session.successor("snow")
     assert later.name == "trips-2"
     assert later.layout == session.layout is not None
-    again = later.new_epoch("thaw")
+    again = later.successor("thaw")
     assert again.name == "trips-3"
     grown = begun(SMALL)
     grown.add_plan("by bike", "bike + walk", new_arms=["bike"])
-    assert grown.new_epoch("winter").problem.arm_names == tuple(ARMS)
+    assert grown.successor("winter").problem.arm_names == tuple(ARMS)
 
 
 def test_a_last_call_in_the_middle_of_a_block_waits_for_the_plan_before_it():
     session = measured(begun(policy=sp.BetGapE(max_batch=1, delta=1e-9)), 4)
     n_told = session.ledger().n_told
     session.add_plan("by bike", "bike + walk")
-    session.last_call(40)
+    session.final_batch(40)
     certificate = measured(session).certificate()
     assert session.ledger().n_told <= n_told + 40
     assert session.outcome.counts[3] > 0  # the test is about all plans

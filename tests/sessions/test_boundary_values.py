@@ -58,13 +58,13 @@ def two_arms(**options: object) -> sp.Problem:
 
 @pytest.mark.parametrize("value", [1e155, -1e155, 1e308, MOST_SCALES * 0.2 * 1.01])
 def test_a_value_beyond_the_limit_is_refused_at_every_door(value: float) -> None:
-    session = sp.Session.create("memory://", two_arms(noise_scale=0.2), sp.BetGapE(), name="s")
+    session = sp.Session.create("memory://", "s", two_arms(noise_scale=0.2), policy=sp.BetGapE())
     (request,) = session.ask()
     before = session.fingerprint
     for attempt in (
         lambda: session.tell(request, value),
         lambda: session.tell(request, [1.0, value]),
-        lambda: session.record(0, value),
+        lambda: session.add_extra(0, value),
     ):
         with pytest.raises(SessionError) as caught:
             attempt()
@@ -86,7 +86,7 @@ def test_a_problem_with_numbers_that_would_overflow_is_refused() -> None:
 
 
 def test_unknown_noise_whose_values_lie_too_far_from_zero_says_so() -> None:
-    session = sp.Session.create("memory://", two_arms(noise_scale=None), sp.BetGapE(), name="s")
+    session = sp.Session.create("memory://", "s", two_arms(noise_scale=None), policy=sp.BetGapE())
     rng = np.random.default_rng(0)
 
     def measure() -> None:
@@ -102,7 +102,7 @@ def test_unknown_noise_whose_values_lie_too_far_from_zero_says_so() -> None:
     "value", [b"12", bytearray(b"12"), {1.0: 2.0}, {1.0, 2.0}, "1_000", "1,234", "\u0661"]
 )
 def test_what_is_not_plainly_a_number_is_refused(value: object) -> None:
-    session = sp.Session.create("memory://", two_arms(), sp.BetGapE(), name="s")
+    session = sp.Session.create("memory://", "s", two_arms(), policy=sp.BetGapE())
     (request,) = session.ask()
     before = session.fingerprint
     with pytest.raises(SessionError) as caught:
@@ -113,21 +113,21 @@ def test_what_is_not_plainly_a_number_is_refused(value: object) -> None:
 
 @pytest.mark.parametrize("value", ["12.5", np.float32(12.5), np.array(12.5), [12.5], np.array([12.5])])
 def test_numbers_of_all_kinds_are_taken(value: object) -> None:
-    session = sp.Session.create("memory://", two_arms(), sp.BetGapE(), name="s")
+    session = sp.Session.create("memory://", "s", two_arms(), policy=sp.BetGapE())
     session.tell(session.ask()[0], value)  # type: ignore[arg-type]
     assert [m.value for m in session.measurements()] == [12.5]
 
 
 def test_texts_that_no_file_can_hold_are_refused() -> None:
-    session = sp.Session.create("memory://", two_arms(), sp.BetGapE(), name="s")
+    session = sp.Session.create("memory://", "s", two_arms(), policy=sp.BetGapE())
     (request,) = session.ask()
     before = session.fingerprint
     for attempt in (
         lambda: session.note("half a pair: \ud800"),
-        lambda: session.withdraw(request, reason="\udcff"),
+        lambda: session.release(request, reason="\udcff"),
         lambda: session.tell(request, 1.0, worker="\udcff"),
-        lambda: session.record(0, 1.0, key="\udcff"),
-        lambda: sp.Session.create("memory://", two_arms(arm_names=["a", "\udcff"]), sp.BetGapE(), name="t"),
+        lambda: session.add_extra(0, 1.0, key="\udcff"),
+        lambda: sp.Session.create("memory://", "t", two_arms(arm_names=["a", "\udcff"]), policy=sp.BetGapE()),
     ):
         with pytest.raises(ParameterError):
             attempt()

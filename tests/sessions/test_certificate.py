@@ -28,7 +28,7 @@ def store(request: pytest.FixtureRequest) -> Store:
 
 
 def finished(store: Store | str = "memory://", scale: float = SCALE) -> Session:
-    session = Session.create(store, problem(noise_scale=scale), sp.CombGapE(delta=0.1), name="mine", seed=3)
+    session = Session.create(store, "mine", problem(noise_scale=scale), policy=sp.CombGapE(delta=0.1), seed=3)
     run_to_end(session, Tapes(scale=scale))
     return session
 
@@ -55,13 +55,13 @@ def test_digests_are_whole() -> None:
 
 
 def test_a_running_session_has_no_certificate() -> None:
-    session = Session.create("memory://", problem(), sp.CombGapE(), name="mine")
+    session = Session.create("memory://", "mine", problem(), policy=sp.CombGapE())
     with pytest.raises(SessionError):
         session.certificate()
 
 
 def test_an_end_without_confidence_promises_nothing() -> None:
-    session = Session.create("memory://", problem(), sp.CombGapE(), name="mine", budget=6)
+    session = Session.create("memory://", "mine", problem(), policy=sp.CombGapE(), budget=6)
     run_to_end(session, Tapes())
     certificate = session.certificate()
     assert not certificate.is_confident
@@ -161,7 +161,7 @@ def test_the_version_in_a_certificate_can_have_written_it(version: str, holds: b
 def test_unasked_measurements_after_the_end_leave_a_certificate_valid() -> None:
     session = finished()
     before = session.certificate().to_json()
-    session.record("tin", 0.3)
+    session.add_extra("tin", 0.3)
     now = session.certificate().to_json()
     assert (before["n_unasked"], now["n_unasked"]) == (0, 1)
     assert session.verify(before).holds
@@ -196,10 +196,10 @@ def test_a_certificate_nested_too_deep_is_refused_in_words() -> None:
 
 
 def test_what_is_said_as_anything_else_than_text_is_kept_as_text() -> None:
-    session = Session.create("memory://", problem(), sp.CombGapE(delta=0.1), name="mine")
+    session = Session.create("memory://", "mine", problem(), policy=sp.CombGapE(delta=0.1))
     session.note(5)  # type: ignore[arg-type]
-    session.record("tin", 0.3, note=None)  # type: ignore[arg-type]
-    session.withdraw(session.ask()[0], ValueError("rain"))  # type: ignore[arg-type]
+    session.add_extra("tin", 0.3, note=None)  # type: ignore[arg-type]
+    session.release(session.ask()[0], ValueError("rain"))  # type: ignore[arg-type]
     session.close(7.5)  # type: ignore[arg-type]
     assert session.verify().objections == ()
 
@@ -208,7 +208,7 @@ def test_no_event_is_dated_before_one_that_it_follows() -> None:
     """Whatever clocks say: this one is put back an hour now and then, also before it is opened again."""
     store, times = MemoryStore(), iter(range(10**9))
     clock = lambda: 1e9 - 3600.0 * (next(times) % 3)  # noqa: E731
-    session = Session.create(store, problem(), sp.CombGapE(delta=0.1), name="mine", clock=clock)
+    session = Session.create(store, "mine", problem(), policy=sp.CombGapE(delta=0.1), clock=clock)
     for _ in range(6):
         session = Session.load(store, "mine", clock=clock)
         for request in session.ask(2):
@@ -269,7 +269,7 @@ def test_the_evidence_per_rival_is_the_same_for_sparse_plans() -> None:
 
 
 def test_a_session_with_too_much_noise_says_so() -> None:
-    session = Session.create("memory://", problem(), sp.CombGapE(), name="mine")
+    session = Session.create("memory://", "mine", problem(), policy=sp.CombGapE())
     run_to_end(session, Tapes(scale=3 * SCALE))
     assert session.certificate().doubts
     assert "warning" in str(session.certificate())
@@ -279,7 +279,7 @@ def test_several_plans_that_are_good_enough_are_all_named_and_verified():
     from surepick import views
 
     problem = sp.Problem(np.eye(3), plan_names=["road", "rail", "ship"], noise_scale=1)
-    session = sp.Session.create("memory://", problem, sp.BetGapE(epsilon=1.0), name="good enough")
+    session = sp.Session.create("memory://", "good enough", problem, policy=sp.BetGapE(epsilon=1.0))
     while requests := session.ask():
         for request in requests:
             session.tell(request, [2.0, 2.0, -3.0][request.arm])
@@ -297,7 +297,7 @@ def test_what_is_given_back_while_the_last_decision_is_made_counts_in_its_end(mo
     """It stands before the end in the log, so who decided has to see it there as everybody does."""
     store = MemoryStore()
     session = sp.Session.create(
-        store, sp.Problem(np.eye(2), noise_scale=1), sp.BetGapE(), name="race", budget=2
+        store, "race", sp.Problem(np.eye(2), noise_scale=1), policy=sp.BetGapE(), budget=2
     )
     first, second = session.ask(2)
     decide = Ledger.decide
@@ -319,13 +319,13 @@ def test_what_is_given_back_while_the_last_decision_is_made_counts_in_its_end(mo
 
 
 def test_what_is_given_back_after_the_end_leaves_the_certificate_valid():
-    session = sp.Session.create("memory://", sp.Problem(np.eye(2), noise_scale=0.3), sp.BetGapE(), name="s")
+    session = sp.Session.create("memory://", "s", sp.Problem(np.eye(2), noise_scale=0.3), policy=sp.BetGapE())
     while requests := session.ask():
         session.tell(requests[0], float(requests[0].arm))
     certificate = session.certificate().to_json()
     token = f"0.{session.ledger().tapes.of[0].end_of_round + 3}"
     for _ in range(30):  # which would look as if its values were not wanted
-        session.withdraw(token, "not plausible")
+        session.release(token, "not plausible")
     assert session.verify(certificate).holds
     assert session.certificate().to_json() == certificate
     session.extend(delta=1e-9)

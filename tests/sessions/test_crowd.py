@@ -16,7 +16,6 @@ from session_tools import Tapes, best_plan, oracle_problem, problem, run_to_end,
 from session_workers import record_until_statement, work, work_until_statement
 from store_workers import all_succeed, crowd
 from surepick.core.oracle_problem import Best
-from surepick.sessions.requests import Receipt
 from surepick.sessions.session import Session
 from surepick.sessions.verify import verify
 
@@ -38,17 +37,17 @@ def shared(request: pytest.FixtureRequest) -> Shared:
     here = Shared(url, problem(), sp.CombGapE(delta=0.01))
     if plans == "function":
         here = Shared(url, oracle_problem(), sp.BetGapE(delta=0.1), best_plan)
-    warm = Session.create("memory://", here.problem, here.policy, name="warm")
+    warm = Session.create("memory://", "warm", here.problem, policy=here.policy)
     run_to_end(warm, Tapes(), n=9)  # compiled before the fork
-    Session.create(url, here.problem, here.policy, name="mine", seed=3, lease=0.5)
+    Session.create(url, "mine", here.problem, policy=here.policy, seed=3, lease=0.5)
     return here
 
 
 def check_answer(shared: Shared, seed: int, acknowledged: list[str]) -> None:
     """The session ended as a simulation on the same measurements, and holds each of them once."""
-    session = Session.load(shared.url, "mine", best=shared.best)
+    session = Session.load(shared.url, "mine", problem=shared.best)
     expected = sp.simulate(shared.problem, shared.policy, Tapes(seed), seed=3)
-    assert session.status is not None
+    assert session.status != "running"
     assert same_run(session.outcome, expected)
     told = Counter(m.token for m in session.measurements())
     assert set(told.values()) == {1}
@@ -82,7 +81,7 @@ def test_death_at_every_statement_of_an_ask_and_a_tell_loses_nothing(shared: Sha
         (worker,) = crowd(1, work_until_statement, shared.url, 2, journal, last, shared.best)
         worker.join()
         deaths += worker.exitcode == -signal.SIGKILL
-        Session.load(shared.url, "mine", best=shared.best).ask(wait=False)
+        Session.load(shared.url, "mine", problem=shared.best).ask(wait=False)
     assert deaths >= 10
     time.sleep(0.5)  # until the leases of the dead have ended
     assert all_succeed(crowd(1, work, shared.url, 2, journal, shared.best))
@@ -94,7 +93,7 @@ def test_death_at_every_statement_of_a_record_loses_nothing_and_doubles_nothing(
     kind: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     url, journal, deaths = str(request.getfixturevalue(f"{kind}_url")), tmp_path / "journal", 0
-    Session.create(url, problem(), sp.CombGapE(delta=0.01), name="mine", seed=3)
+    Session.create(url, "mine", problem(), policy=sp.CombGapE(delta=0.01), seed=3)
     journal.touch()
     for last in range(1, 15):
         (worker,) = crowd(1, record_until_statement, url, journal, last)
@@ -106,8 +105,8 @@ def test_death_at_every_statement_of_a_record_loses_nothing_and_doubles_nothing(
         }
         assert {key for key in journal.read_text().split() if key.startswith(f"{last}-")} <= before
         for k in range(4):  # whoever comes after repeats all of it
-            receipt = session.record(k, float(last), key=f"{last}-{k}")
-            assert (receipt == Receipt.REPEATED) == (f"{last}-{k}" in before)
+            receipt = session.add_extra(k, float(last), key=f"{last}-{k}")
+            assert (receipt.result == "repeated") == (f"{last}-{k}" in before)
     assert deaths > 5
     told = [(m.arm, m.value) for m in Session.load(url, "mine").measurements()]
     assert sorted(told) == sorted((k, float(last)) for last in range(1, 15) for k in range(4))

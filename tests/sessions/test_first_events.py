@@ -26,7 +26,7 @@ HONEST: list[Any] = [("lease", 1e308), ("seed", 10**400), ("name", "x")]  # odd,
 
 
 def begun(given: Any, policy: sp.Policy) -> Session:
-    return Session.create("memory://", given, policy, name="s")
+    return Session.create("memory://", "s", given, policy=policy)
 
 
 def with_first(session: Session, body: Any) -> MemoryStore:
@@ -141,7 +141,7 @@ def test_nothing_can_be_taken_out_of_a_certificate_of_plans_known_by_a_function(
     session = begun(oracle_problem(), sp.BetGapE(delta=0.1))
     slip = session.ask()[0]
     session.tell(slip, 0.0)
-    session.void(slip, "a slip")
+    session.remove(slip, "a slip")
     tapes = Tapes()
     run_to_end(session, tapes)
     whole = json.loads(codec.dumps(session.certificate().to_json()))
@@ -159,7 +159,7 @@ def test_nothing_can_be_taken_out_of_a_certificate_of_plans_known_by_a_function(
 
 def test_an_extension_while_values_were_ahead_is_an_assumption() -> None:
     for ahead in (False, True):
-        session = Session.create("memory://", problem(), sp.BetGapE(delta=0.1), name="s", budget=8)
+        session = Session.create("memory://", "s", problem(), policy=sp.BetGapE(delta=0.1), budget=8)
         run_to_end(session, Tapes())
         if ahead:
             token = f"0.{session.ledger().tapes.of[0].end_of_round + 1}"

@@ -37,7 +37,7 @@ NOISE: dict[str, dict[str, Any]] = {
 def begun(question: str = "best", noise: str = "known", **settings: Any) -> Session:
     policy, plans = QUESTIONS[question]
     problem = sp.Problem(plans, **NOISE[noise])
-    return Session.create("memory://", problem, policy, name="s", **settings)
+    return Session.create("memory://", "s", problem, policy=policy, **settings)
 
 
 def value_of(session: Session, token: str) -> float:
@@ -189,7 +189,7 @@ def test_a_smaller_delta_continues_with_the_same_wealth() -> None:
         rng = np.random.default_rng(seed)
         values = np.array([0.5, 0.2, 0.1, 0.0])[:, None] + rng.standard_normal((4, 6000))
         sessions = [
-            Session.create("memory://", problem, sp.BetGapE(delta), name="s") for delta in (0.1, 0.01)
+            Session.create("memory://", "s", problem, policy=sp.BetGapE(delta)) for delta in (0.1, 0.01)
         ]
         for session in sessions:
             answer_from(session, values)
@@ -240,7 +240,7 @@ def test_a_removed_value_settles_its_batch_again_and_decisions_stay(question: st
     session = measured(begun(question, noise), 150)
     is_over, token = session.ledger().is_over, "0.1"
     before, numbers = [e.body for e in session.events() if e.kind == "asked"], numbers_of(session)
-    assert session.void(token, "a slip") is True
+    assert session.remove(token, "a slip") is True
     by_hand = settled_by_hand(session, token)
     assert numbers_of(session) == pytest.approx(by_hand.numbers(), rel=1e-9)
     assert question == "many" or numbers_of(session) != pytest.approx(numbers, rel=1e-6)  # not staked yet
@@ -258,7 +258,7 @@ def test_a_removed_value_drops_its_replicate_and_two_are_needed() -> None:
     run = lambda: session.ledger().run._run  # noqa: E731
     assert run().counts.tolist() == [4, 4, 4]
     for token, left in (("0.0", 3), ("1.0", 3), ("1.1", 2), ("2.3", 0)):
-        session.void(token, "a slip")
+        session.remove(token, "a slip")
         assert run().counts.tolist() == [left] * 3
 
 
@@ -266,7 +266,7 @@ def test_values_of_an_arm_may_all_be_removed() -> None:
     """There is no estimate then, so that mixtures make no bet; fixed sizes still do."""
     session = measured(begun(), 3)
     measured(session, 9)
-    session.void("0.0", "a slip")
+    session.remove("0.0", "a slip")
     account = session.ledger().run._run._question.account(COMMON)
     assert np.isfinite(account.current).all()
     measured(session)
@@ -279,7 +279,7 @@ def test_a_removed_answer_is_decided_anew_and_plans_that_came_stay() -> None:
     plan, n_rounds = session.outcome.plan, session.ledger().n_rounds
     session.add_plan("another", [0.2, 0.1, 0.0])
     measured(session)
-    session.void("0.2", "a slip")
+    session.remove("0.2", "a slip")
     session.extend(delta=0.05)
     measured(session)
     assert (session.outcome.plan, session.ledger().problem.n_plans) == (plan, 5)

@@ -85,7 +85,7 @@ def test_every_kind_of_event_is_in_an_honest_log_whose_rules_are_broken() -> Non
 
 
 def test_every_kind_of_event_has_its_rule() -> None:
-    changes = Session.create("memory://", problem(), sp.BetGapE(), name="mine").ledger()._changes
+    changes = Session.create("memory://", "mine", problem(), policy=sp.BetGapE()).ledger()._changes
     assert set(changes) | {"recorded", "noted"} == set(ALLOWED)
 
 
@@ -130,7 +130,7 @@ def spoil(rng: random.Random, body: object) -> None:
 
 
 def test_titles_are_numbered_without_a_gap() -> None:
-    session = Session.create("memory://", problem(), sp.CombGapE(delta=0.1), name="mine")
+    session = Session.create("memory://", "mine", problem(), policy=sp.CombGapE(delta=0.1))
     session.rename("The way to work")
     session.rename("The way home")
     assert session.verify().holds

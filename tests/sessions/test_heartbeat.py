@@ -35,7 +35,7 @@ class Clock:
 def a_pair(clock: Clock) -> tuple[Session, Session]:
     """Two sessions of two processes on one log."""
     store = open_store("memory://")
-    one = Session.create(store, problem(), sp.CombGapE(), name="mine", lease=LEASE, clock=clock)
+    one = Session.create(store, "mine", problem(), policy=sp.CombGapE(), lease=LEASE, clock=clock)
     return one, Session.load(store, "mine", clock=clock)
 
 
@@ -106,7 +106,7 @@ def test_what_was_told_given_back_or_taken_by_others_is_kept_no_longer() -> None
     mine, other = a_pair(clock)
     told, withdrawn, taken = mine.ask(3, worker="a", heartbeat=BEAT)
     mine.tell(told, 1.0)
-    mine.withdraw(withdrawn)
+    mine.release(withdrawn)
     clock.now += BEAT + 1
     other.store.claim("mine", [taken.token], worker="b", until=clock.now + LEASE, now=clock.now)
     mine._heartbeat.beat()
@@ -158,7 +158,7 @@ def test_a_killed_process_is_noticed_and_a_living_one_is_left_alone(
     kind: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     url, ready = str(request.getfixturevalue(f"{kind}_url")), tmp_path / "ready"
-    session = Session.create(url, problem(), sp.CombGapE(), name="mine")
+    session = Session.create(url, "mine", problem(), policy=sp.CombGapE())
     worker = one_who_holds_all(url, ready, 5.0)
     first = min(lease.expires for lease in session.leases())
     wait_for(lambda: min(lease.expires for lease in session.leases()) > first)  # it lives, and says so
@@ -169,7 +169,7 @@ def test_a_killed_process_is_noticed_and_a_living_one_is_left_alone(
 
 
 def test_a_fork_leaves_the_tokens_to_the_parent(sqlite_url: str) -> None:
-    session = Session.create(sqlite_url, problem(), sp.CombGapE(), name="mine")
+    session = Session.create(sqlite_url, "mine", problem(), policy=sp.CombGapE())
     held = {request.token for request in session.ask(2, worker="a", heartbeat=0.05)}
     for _ in range(20):
         child = os.fork()

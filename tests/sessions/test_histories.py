@@ -37,7 +37,7 @@ def test_the_histories_hold_what_they_are_meant_to_hold() -> None:
     wanted = "death", "no answer", "power cut", "late", "certificates", "told", "voided"
     rarer = "called", "deleted", "after it was deleted", "begun again", "beat", "handed on", "added an arm"
     unasked = "unasked and voided", "unasked, counted and voided"
-    readings = "readings: accepted", "readings: partial", "readings: repeated", "readings: late"
+    readings = "readings: recorded", "readings: partial", "readings: repeated", "readings: extra"
     for what in (
         *wanted,
         *rarer,

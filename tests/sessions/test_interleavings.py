@@ -51,8 +51,8 @@ OPERATIONS: dict[str, Callable[[Session], object]] = {
     "ask, b": lambda s: s.ask(2, worker="b", wait=False),
     "tell, a": tell_next(None, "a"),
     "tell otherwise, b": tell_next(7.0, "b"),
-    "withdraw": lambda s: s.withdraw(TOKENS[s.seed]),
-    "record": lambda s: s.record(0, 1.0, key="sheet", picked=True),
+    "withdraw": lambda s: s.release(TOKENS[s.seed]),
+    "record": lambda s: s.add_extra(0, 1.0, key="sheet", picked=True),
     "note": lambda s: s.note("a remark"),
     "extend to .2": lambda s: s.extend(delta=0.2),
     "extend to .1": lambda s: s.extend(delta=0.1),
@@ -62,13 +62,13 @@ OPERATIONS: dict[str, Callable[[Session], object]] = {
 }
 # What newer policies can do as well; in pairs with each other and with those that they change the meaning of.
 NEWER: dict[str, Callable[[Session], object]] = {
-    "void, a": lambda s: s.void(FIRST, "the wrong road"),
-    "void, b": lambda s: s.void(FIRST, "another road"),
-    "void what nobody asked for": lambda s: s.void(str(UNASKED), "the wrong road"),
+    "void, a": lambda s: s.remove(FIRST, "the wrong road"),
+    "void, b": lambda s: s.remove(FIRST, "another road"),
+    "void what nobody asked for": lambda s: s._remove(str(UNASKED), "the wrong road"),
     "add a plan": lambda s: s.add_plan("both", [1.0, 1.0]),
     "add it too": lambda s: s.add_plan("both", [1.0, 2.0]),
     "add an arm": lambda s: s.add_plan("more", {"arm 0": 1.0, "new": 1.0}, new_arms=["new"]),
-    "the last call": lambda s: s.last_call(9),
+    "the last call": lambda s: s.final_batch(9),
 }
 OPERATIONS |= NEWER
 BESIDE = ("tell, a", "ask, a", "extend to .2", "extend the budget", "close", "record")
@@ -96,8 +96,8 @@ def of_bets(seed: int) -> Database:
     database = Database(Scheduler(lambda names: 0))
     store = SimulatedStore(database, Process("first"), Faults(None))  # type: ignore[arg-type]
     policy = sp.BetGapE(delta=0.3)
-    session = Session.create(store, PROBLEM, policy, name=NAME, seed=seed, lease=100.0, clock=lambda: NOW)
-    session.record(0, 0.5)
+    session = Session.create(store, NAME, PROBLEM, policy=policy, seed=seed, lease=100.0, clock=lambda: NOW)
+    session.add_extra(0, 0.5)
     assert session.unasked(UNASKED)
     for _ in range(3):
         (request,) = session.ask(worker="a", wait=False)
@@ -113,7 +113,7 @@ def rehearsed(seed: int, n_left: int | None) -> Database:
     n_told = 1 if n_left is None else expected.n_measurements - n_left
     database = Database(Scheduler(lambda names: 0))
     store = SimulatedStore(database, Process("first"), Faults(None))  # type: ignore[arg-type]
-    session = Session.create(store, PROBLEM, POLICY, name=NAME, seed=seed, lease=100.0, clock=lambda: NOW)
+    session = Session.create(store, NAME, PROBLEM, policy=POLICY, seed=seed, lease=100.0, clock=lambda: NOW)
     while session.ledger().n_told < n_told:
         (request,) = session.ask(worker="a", wait=False)
         session.tell(request, TAPES.value(request.token))

@@ -19,7 +19,7 @@ from surepick.store import Draft, MemoryStore
 
 
 def begun(policy: Any = None, **options: Any) -> Session:
-    return Session.create("memory://", problem(), policy or sp.BetGapE(delta=0.001), name="mine", **options)
+    return Session.create("memory://", "mine", problem(), policy=policy or sp.BetGapE(delta=0.001), **options)
 
 
 def after_some_rounds(session: Session, tapes: Tapes, n: int = 12) -> Session:
@@ -31,7 +31,7 @@ def after_some_rounds(session: Session, tapes: Tapes, n: int = 12) -> Session:
 
 def test_a_round_is_looked_at_without_walking_all_of_it() -> None:
     session, far = after_some_rounds(begun(), Tapes(scale=0.6)), 10**9  # walked, it would take hours
-    session.last_call(far)
+    session.final_batch(far)
     while session.ledger().tapes.n_missing < 100:  # the round that was open
         session.tell(session.ask()[0], 0.5)
     assert views.look(session).n_missing > far / 2
@@ -45,7 +45,7 @@ def test_what_was_told_of_the_open_round_is_spent() -> None:
     session, tapes = after_some_rounds(begun(budget=300), Tapes(scale=0.6)), Tapes(scale=0.6)
     while not (session.ledger().tapes.n_told_of_round and session.ledger().tapes.n_missing):
         session.tell(session.ask()[0], 0.5)
-    session.last_call()
+    session.final_batch()
     outcome = run_to_end(session, tapes)
     assert outcome.n_measurements == 300
     assert session.ledger().run.called is not None
@@ -56,7 +56,7 @@ def test_it_is_one_round_and_the_end() -> None:
     session, tapes = begun(), Tapes(scale=0.6)
     after_some_rounds(session, tapes)
     before, missing = session.ledger().n_told, session.ledger().tapes.n_missing
-    session.last_call(30)
+    session.final_batch(30)
     outcome = run_to_end(session, tapes)
     assert outcome.n_measurements == before + 30
     asked = [event for event in session.events() if event.kind == "asked"]
@@ -74,7 +74,7 @@ def test_it_is_one_round_and_the_end() -> None:
 def test_it_decides_as_a_simulation_does_and_a_reopened_session_goes_on() -> None:
     session, tapes = begun(), Tapes(scale=0.3)
     after_some_rounds(session, tapes)
-    session.last_call(120, gaussian=True)
+    session.final_batch(120, gaussian=True)
     again = Session.load(session.store, "mine")
     outcome = run_to_end(again, tapes)
     assert outcome.plan_name == "plan 4"
@@ -89,7 +89,7 @@ def test_it_decides_as_a_simulation_does_and_a_reopened_session_goes_on() -> Non
 def test_without_a_number_it_is_the_rest_of_the_budget_which_is_spent() -> None:
     session, tapes = begun(budget=50), Tapes(scale=0.6)
     after_some_rounds(session, tapes)
-    session.last_call()
+    session.final_batch()
     assert run_to_end(session, tapes).n_measurements == 50
 
 
@@ -108,7 +108,7 @@ def test_values_told_ahead_become_an_assumption() -> None:
     for request in requests[-2:]:
         session.tell(request, tapes.value(request.token))
     assert session.ledger().tapes.n_ahead == 2
-    session.last_call(40)
+    session.final_batch(40)
     run_to_end(session, tapes)
     assert "did not depend on 2 values that were told ahead" in session.certificate().noise
 
@@ -116,7 +116,7 @@ def test_values_told_ahead_become_an_assumption() -> None:
 def test_a_session_in_which_no_more_comes_hands_out_nothing_ahead() -> None:
     session, tapes = begun(), Tapes(scale=0.6)
     after_some_rounds(session, tapes)
-    session.last_call(20)
+    session.final_batch(20)
     assert len(session.ask(50)) == session.ledger().tapes.n_missing
 
 
@@ -130,23 +130,23 @@ def test_what_makes_no_sense_is_refused_and_changes_nothing(
     session = begun(policy, **options)
     before = session.fingerprint
     with pytest.raises(ParameterError):
-        session.last_call(n)
+        session.final_batch(n)
     assert session.fingerprint == before
 
 
 def test_there_is_one_and_nothing_comes_after_it() -> None:
     session, tapes = begun(), Tapes(scale=0.6)
-    session.last_call(30)
+    session.final_batch(30)
     with pytest.raises(SessionError):
-        session.last_call(30)
+        session.final_batch(30)
     run_to_end(session, tapes)
     with pytest.raises(SessionError):
-        session.last_call(30)
+        session.final_batch(30)
     with pytest.raises(ParameterError) as caught:
         session.extend(budget=500)
     assert caught.value.field == "budget"
     session.extend(delta=0.0001)  # starts over, from the same measurements
-    assert session.status is None
+    assert session.status == "running"
     run_to_end(session, Tapes(scale=0.6))
     assert session.certificate().last_call is None
     assert session.verify(session.certificate().to_json()).holds
@@ -155,10 +155,10 @@ def test_there_is_one_and_nothing_comes_after_it() -> None:
 def test_nothing_is_taken_back_after_it() -> None:
     session, tapes = begun(), Tapes(scale=0.6)
     after_some_rounds(session, tapes)
-    session.last_call(30)
+    session.final_batch(30)
     run_to_end(session, tapes)
     with pytest.raises(SessionError) as caught:
-        session.void("0.0", "a typing error")
+        session.remove("0.0", "a typing error")
     assert caught.value.field == "token"
 
 
@@ -170,7 +170,7 @@ def test_nothing_is_taken_back_after_it() -> None:
 def test_a_forged_last_call_is_noticed(change: dict[str, Any]) -> None:
     """The log is sealed anew, with checksums that fit; verify asks whether a session writes such a thing."""
     session, tapes = begun(), Tapes(scale=0.6)
-    session.last_call(30)
+    session.final_batch(30)
     run_to_end(session, tapes)
     drafts = [Draft(e.kind, e.body, e.time, e.key) for e in session.events()]
     at = next(k for k, draft in enumerate(drafts) if draft.kind == "called")
@@ -193,12 +193,12 @@ def test_a_last_call_in_the_middle_of_a_block_counts_what_comes_after_it(
 ) -> None:
     """A block in parts of two: the parts before the call are none of the n, and it never asks for nothing."""
     problem = sp.Problem(np.eye(3), noise_scale=1)
-    session = Session.create("memory://", problem, sp.BetGapE(1e-9, epsilon, max_batch=2), name="s")
+    session = Session.create("memory://", "s", problem, policy=sp.BetGapE(1e-9, epsilon, max_batch=2))
     rng = np.random.default_rng(0)
     for _ in range(before):
         session.tell(session.ask()[0], rng.standard_normal())
     told = session.ledger().n_told
-    session.last_call(n)
+    session.final_batch(n)
     while requests := session.ask():
         session.tell(requests[0], rng.standard_normal())
         assert session.ledger().n_told <= told + 200
@@ -213,6 +213,6 @@ def test_a_last_call_of_more_than_anybody_can_make_is_refused_and_nothing_is_wri
     session = begun()
     before = session.fingerprint
     with pytest.raises(ParameterError) as caught:
-        session.last_call(n)
+        session.final_batch(n)
     assert caught.value.field == "n"
     assert session.store.head(session.name) == before

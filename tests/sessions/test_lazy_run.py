@@ -24,7 +24,7 @@ assert "numba" not in sys.modules, "compiled code was loaded to take in a value"
 
 def test_asking_and_telling_inside_a_round_loads_no_compiled_code(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/hand.db"
-    session = sp.Session.create(url, PROBLEM, sp.BetGapE(delta=0.1), name="hand")
+    session = sp.Session.create(url, "hand", PROBLEM, policy=sp.BetGapE(delta=0.1))
     assert sum(request.wanted for request in session.pending()) > 2, "the first round must be a long one"
     subprocess.run([sys.executable, "-c", ASK_AND_TELL, url], check=True)
     assert len(list(session.measurements())) == 1
@@ -32,8 +32,8 @@ def test_asking_and_telling_inside_a_round_loads_no_compiled_code(tmp_path: Path
 
 def test_a_run_that_follows_late_is_the_one_that_followed_at_once(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/x.db"
-    session = sp.Session.create(url, PROBLEM, sp.BetGapE(delta=0.1), name="x", budget=40)
-    session.record(0, 1.0)
+    session = sp.Session.create(url, "x", PROBLEM, policy=sp.BetGapE(delta=0.1), budget=40)
+    session.add_extra(0, 1.0)
     while requests := session.ask(1):
         session.tell(requests[0], [1.0, 0.4, 0.1][requests[0].arm])
     session.extend(budget=80)
@@ -48,7 +48,7 @@ def test_a_run_that_follows_late_is_the_one_that_followed_at_once(tmp_path: Path
 
 
 def test_a_decision_that_the_policy_would_not_make_is_a_surprise_once_the_run_follows() -> None:
-    setup = sp.Session.create("memory://", PROBLEM, sp.Uniform(delta=0.1), name="x").ledger().setup
+    setup = sp.Session.create("memory://", "x", PROBLEM, policy=sp.Uniform(delta=0.1)).ledger().setup
     ledger, (first,) = Ledger(setup), Ledger(setup).decide()
     ledger.apply(first.kind, first.body)
     for arm, count in first.body["counts"]:

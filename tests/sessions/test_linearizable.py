@@ -32,9 +32,9 @@ def act(session: Session, what: str, arguments: tuple[Any, ...]) -> Any:
             return str(session.tell(token, value, worker=worker))
         if what == "record":
             key, value = arguments
-            return str(session.record(0, value, key=key, picked=True))
+            return str(session.add_extra(0, value, key=key, picked=True))
         if what == "withdraw":
-            session.withdraw(*arguments)
+            session.release(*arguments)
         elif what == "extend":
             session.extend(delta=arguments[0])
         else:
@@ -81,7 +81,7 @@ def live(i: int, url: str, seed: int, line: Any, seen: Any) -> None:
 
 def recorded(url: str, seed: int) -> list[Call]:
     """A history of real processes and threads on one new session."""
-    Session.create(url, problem(), sp.CombGapE(delta=0.1), name="mine")
+    Session.create(url, "mine", problem(), policy=sp.CombGapE(delta=0.1))
     context = multiprocessing.get_context("fork")
     seen, line = context.Queue(), context.Barrier(N_PROCESSES * N_THREADS)
     workers = crowd(N_PROCESSES, live, url, seed, line, seen)
@@ -109,9 +109,9 @@ def test_histories_of_real_processes_and_threads_are_linearizable(
 
 def spoiled(calls: list[Call]) -> list[list[Call]]:
     """The history with a lost update, with a look that sees too little, with a measurement counted twice."""
-    first = next(i for i, call in enumerate(calls) if (call.what, call.result) == ("tell", "accepted"))
+    first = next(i for i, call in enumerate(calls) if (call.what, call.result) == ("tell", "recorded"))
     last = max(calls, key=lambda call: call.ended)
-    n_told = Counter(call.what for call in calls if call.result == "accepted")["tell"]
+    n_told = Counter(call.what for call in calls if call.result == "recorded")["tell"]
     after = Call(last.ended + 1, last.ended + 2, "look", (), (n_told - 1, 0, BEGIN.delta))
     lost = [*calls[:first], calls[first]._replace(result="repeated"), *calls[first + 1 :]]
     twice = [*calls, calls[first]._replace(began=last.ended + 1, ended=last.ended + 2)]
@@ -121,9 +121,9 @@ def spoiled(calls: list[Call]) -> list[list[Call]]:
 @pytest.mark.parametrize(
     ("calls", "possible"),
     [
-        ([("tell", ("0.0", 1.0, "a"), "accepted"), ("tell", ("0.0", 1.0, "b"), "repeated")], True),
-        ([("tell", ("0.0", 1.0, "a"), "accepted"), ("tell", ("0.0", 2.0, "b"), "accepted")], False),
-        ([("tell", ("0.0", 1.0, "a"), "accepted"), ("look", (), (0, 0, 0.1))], True),
+        ([("tell", ("0.0", 1.0, "a"), "recorded"), ("tell", ("0.0", 1.0, "b"), "repeated")], True),
+        ([("tell", ("0.0", 1.0, "a"), "recorded"), ("tell", ("0.0", 2.0, "b"), "recorded")], False),
+        ([("tell", ("0.0", 1.0, "a"), "recorded"), ("look", (), (0, 0, 0.1))], True),
         ([("extend", (0.05,), "done"), ("extend", (0.08,), "done")], True),
         ([("extend", (0.05,), "done"), ("extend", (0.08,), "done"), ("look", (), (0, 0, 0.08))], True),
         ([("extend", (0.05,), "done"), ("extend", (0.05,), "refused")], False),
@@ -135,6 +135,6 @@ def test_the_search_tells_what_can_be_from_what_cannot(calls: list[Any], possibl
 
 
 def test_an_order_that_time_forbids_is_none() -> None:
-    told = Call(0, 10, "tell", ("0.0", 1.0, "a"), "accepted")
+    told = Call(0, 10, "tell", ("0.0", 1.0, "a"), "recorded")
     assert is_linearizable([told, Call(5, 20, "look", (), (0, 0, 0.1))], session_model, BEGIN)
     assert not is_linearizable([told, Call(11, 20, "look", (), (0, 0, 0.1))], session_model, BEGIN)

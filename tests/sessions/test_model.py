@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 import surepick as sp
 from session_tools import Tapes, problem, same_run
 from surepick.errors import SessionError
-from surepick.sessions.requests import Receipt, Request
+from surepick.sessions.requests import Request
 from surepick.sessions.session import Session
 
 WORKERS = st.sampled_from(["a", "b", "c"])
@@ -34,7 +34,7 @@ class SessionLife(RuleBasedStateMachine):
         self.late: set[tuple[str, str]] = set()  # token, and who told it after somebody else
         self.held: dict[tuple[str, str], Request] = {}  # what workers have in hand, expired or not
         self.session = Session.create(
-            self.url, problem(), sp.CombGapE(delta=0.2), name="mine", lease=LEASE, clock=lambda: self.now
+            self.url, "mine", problem(), policy=sp.CombGapE(delta=0.2), lease=LEASE, clock=lambda: self.now
         )
         self.tapes = Tapes(seed)
 
@@ -57,7 +57,7 @@ class SessionLife(RuleBasedStateMachine):
         key = data.draw(st.sampled_from(sorted(self.held)))
         request = self.held.pop(key)
         receipt = self.session.tell(request, self.tapes.value(request.token))
-        assert receipt is (Receipt.REPEATED if request.token in self.told else Receipt.ACCEPTED)
+        assert receipt.result == ("repeated" if request.token in self.told else "recorded")
         self.told.setdefault(request.token, self.tapes.value(request.token))
         self.by.setdefault(request.token, request.worker)
 
@@ -66,7 +66,7 @@ class SessionLife(RuleBasedStateMachine):
     def tell_otherwise(self, data: st.DataObject, worker: str) -> None:
         token = data.draw(st.sampled_from(sorted(self.told)))
         if worker != self.by[token]:
-            assert self.session.tell(token, self.told[token] + 1.0, worker=worker) is Receipt.LATE
+            assert self.session.tell(token, self.told[token] + 1.0, worker=worker).result == "extra"
             self.late.add((token, worker))
             return
         with pytest.raises(SessionError) as caught:
@@ -83,12 +83,12 @@ class SessionLife(RuleBasedStateMachine):
         others = (r for k, r in self.held.items() if k[1] == request.token and r.worker != request.worker)
         if any(other.expires > self.now for other in others):
             with pytest.raises(SessionError) as caught:
-                self.session.withdraw(request)
+                self.session.release(request)
             assert caught.value.field == "worker"
             return
         for other in [k for k in self.held if k[1] == request.token]:
             del self.held[other]
-        self.session.withdraw(request)
+        self.session.release(request)
 
     @rule(seconds=st.sampled_from([1.0, LEASE / 2, LEASE + 1.0]))
     def time_passes(self, seconds: float) -> None:
@@ -118,7 +118,7 @@ class SessionLife(RuleBasedStateMachine):
         while requests := self.session.ask(3, worker="last", wait=False) or self._after_expiry():
             for request in requests:
                 self.session.tell(request, self.tapes.value(request.token))
-        assert self.session.status is not None
+        assert self.session.status != "running"
         self.check_the_end(self.session.outcome)
         self.session.store.close()
         self.folder.cleanup()
@@ -142,7 +142,7 @@ class LifeWithUnasked(SessionLife):
     @precondition(lambda self: hasattr(self, "session"))
     @rule(arm=st.integers(0, 3), picked=st.booleans())
     def record(self, arm: int, picked: bool) -> None:
-        self.session.record(arm, self.tapes.value(f"{arm}.{19_000 + self.n_recorded}"), picked=picked)
+        self.session.add_extra(arm, self.tapes.value(f"{arm}.{19_000 + self.n_recorded}"), picked=picked)
         self.n_recorded += 1
         self.n_picked += picked
 

@@ -32,11 +32,11 @@ def measured(session, seed=0):
 
 
 def begun(**settings):
-    return sp.Session.create("memory://", PROBLEM, sp.BetGapE(), name="trips", **settings)
+    return sp.Session.create("memory://", "trips", PROBLEM, policy=sp.BetGapE(), **settings)
 
 
 def test_it_is_in_the_log_the_question_and_the_certificate_and_is_verified():
-    bare, session = begun(), begun(past=PAST)
+    bare, session = begun(), begun(prior=PAST)
     assert bare.question != session.question
     assert json.loads(next(iter(bare.events())).body)["past"] is None
     assert session.standing().lead == 1  # before anything is measured
@@ -47,7 +47,7 @@ def test_it_is_in_the_log_the_question_and_the_certificate_and_is_verified():
 
 
 def test_a_session_decides_as_a_simulation_and_goes_on_after_it_is_loaded():
-    session = begun(past=PAST)
+    session = begun(prior=PAST)
     again = sp.Session.load(session.store, "trips")
     assert [r.token for r in again.pending()] == [r.token for r in session.pending()]
     run = sp.BetGapE().start(PROBLEM)
@@ -56,11 +56,12 @@ def test_a_session_decides_as_a_simulation_and_goes_on_after_it_is_loaded():
 
 
 def test_open_refuses_another_past():
-    session = begun(past=PAST)
-    same = sp.Session.open(session.store, PROBLEM, sp.BetGapE(), name="trips", past=PAST)
+    session = begun(prior=PAST)
+    other = sp.Past.from_guess(PROBLEM, [0.0, 2.0], spread=1.0)
+    same = sp.Session.open(session.store, "trips", PROBLEM, policy=sp.BetGapE(), prior=PAST)
     assert same.question == session.question
     with pytest.raises(SessionError):
-        sp.Session.open(session.store, PROBLEM, sp.BetGapE(), name="trips", past=None)
+        sp.Session.open(session.store, "trips", PROBLEM, policy=sp.BetGapE(), prior=other)
 
 
 def test_a_file_with_a_spread_brings_its_guess_unless_told_otherwise(tmp_path):
@@ -86,7 +87,7 @@ def test_noise_of_bounded_variance_is_kept_said_and_verified(tmp_path):
     file.write_text(FILE + 'noise = "bounded variance"', encoding="utf-8")
     problem = load(file).problem
     assert problem.noise == "bounded variance"
-    session = sp.Session.create("memory://", problem, sp.BetGapE(), name="trips")
+    session = sp.Session.create("memory://", "trips", problem, policy=sp.BetGapE())
     again = sp.Session.load(session.store, "trips")
     assert again.given_problem.noise == "bounded variance"
     certificate = measured(again).certificate()

@@ -17,7 +17,7 @@ from surepick.errors import MissingFunctionError, ProblemError, SessionError, Su
 from surepick.files.measurements import import_rows, read_rows, write_csv
 from surepick.problems import tree_family
 from surepick.sessions import codec
-from surepick.sessions.requests import Receipt, Request
+from surepick.sessions.requests import Request
 from surepick.sessions.verify import verify_events
 from surepick.store import Draft, Event, MemoryStore, open_store
 from surepick.views import look, page
@@ -43,7 +43,9 @@ def begun(
     problem: sp.OracleProblem | None = None, place: str = "memory://", **settings: object
 ) -> sp.Session:
     policy = settings.pop("policy", sp.BetGapE(delta=0.1))
-    return sp.Session.create(place, trees() if problem is None else problem, policy, name="tours", **settings)  # type: ignore[arg-type]
+    return sp.Session.create(
+        place, "tours", trees() if problem is None else problem, policy=policy, **settings
+    )  # type: ignore[arg-type]
 
 
 def use_of(request: Request, means: npt.NDArray[np.float64] = MEANS) -> dict[str, float]:
@@ -57,7 +59,7 @@ def use_of(request: Request, means: npt.NDArray[np.float64] = MEANS) -> dict[str
 def run_to_end(session: sp.Session, n: int = 2, means: npt.NDArray[np.float64] = MEANS) -> None:
     while requests := session.ask(n):
         for request in requests:
-            assert session.tell(request, use_of(request, means)) is Receipt.ACCEPTED
+            assert session.tell(request, use_of(request, means)).result == "recorded"
 
 
 def decisions(session: sp.Session) -> list[str]:
@@ -105,11 +107,11 @@ def test_readings_that_come_one_by_one_and_later_lead_to_the_same_decisions() ->
         rest = []
         for request in requests:
             (last, value), *others = reversed(use_of(request).items())
-            assert parted.tell(request, {last: value}) is Receipt.PARTIAL
+            assert parted.tell(request, {last: value}).result == "partial"
             assert parted.readings_wanted(request.token) == request.readings[:-1]
             rest.append((request, dict(others)))
         for request, part in rest:
-            assert parted.tell(request, part) is Receipt.ACCEPTED
+            assert parted.tell(request, part).result == "recorded"
     assert decisions(parted) == decisions(whole)
     assert parted.verify(parted.certificate().to_json()).holds
 
@@ -119,7 +121,7 @@ def test_a_reading_that_is_lost_is_made_up_by_another_play_of_the_same_plan() ->
     (request,) = session.ask(1)
     first, *rest = request.readings
     session.tell(request, {first: 2.0})
-    session.withdraw(request.token, reason="the battery was empty")
+    session.release(request.token, reason="the battery was empty")
     again = next(r for r in session.pending() if r.probe == request.probe)
     assert (again.token, again.readings) == (f"{request.probe}.1", request.readings)
     run_to_end(session)
@@ -146,7 +148,7 @@ def test_the_certificate_counts_plays_and_readings_and_says_what_is_assumed_of_t
 @pytest.mark.parametrize("policy", [sp.BetGapE(delta=0.1, max_batch=2), sp.policies.PFWS(0.1)], ids=str)
 def test_a_session_goes_on_from_what_was_kept_as_if_it_had_never_been_away(policy: sp.Policy) -> None:
     store = MemoryStore()
-    there = sp.Session.create(store, trees(), policy, name="tours")
+    there = sp.Session.create(store, "tours", trees(), policy=policy)
     whole = begun(policy=policy)
     run_to_end(whole, 1)
     while requests := there.ask():
@@ -164,8 +166,8 @@ def test_a_value_that_is_taken_back_lets_the_policy_start_over_with_the_plays_th
     session = begun()
     run_to_end(session)
     names = session.probe_names
-    assert session.void("1.0", "it was another tree")
-    assert session.status is None
+    assert session.remove("1.0", "it was another tree")
+    assert session.status == "running"
     assert session.probe_names[: len(names)] == names
     run_to_end(session)
     assert len(set(session.probe_names)) == len(session.probe_names)
@@ -183,16 +185,16 @@ def test_measurements_in_a_file_can_be_told_to_another_session(tmp_path: Path) -
     n_known = second.problem.n_probes
     counts = import_rows(second, rows, answers=False, worker="")
     assert first.problem.n_probes > n_known  # some plays were asked for in the middle of the file only
-    assert counts["accepted"] == first.ledger().n_told
+    assert counts["recorded"] == first.ledger().n_told
     assert decisions(second) == decisions(first)
 
 
 def test_a_play_that_nobody_asked_for_is_counted_and_an_unknown_one_is_refused() -> None:
     session = begun()
     known = session.ask(1)[0]
-    session.record(known.probe_name, dict.fromkeys(known.readings, 2.0))
+    session.add_extra(known.probe_name, dict.fromkeys(known.readings, 2.0))
     with pytest.raises(SurepickError) as caught:
-        session.record("A - Z", 2.0)
+        session.add_extra("A - Z", 2.0)
     assert caught.value.field == "probe"
     run_to_end(session)
     certificate = session.certificate()
@@ -214,7 +216,7 @@ def test_the_problem_is_kept_with_its_plays_and_without_those_that_were_asked_fo
     alone = tree_family(EDGES).oracle_problem(noise_scale=0.5, costs=3.0)
     assert codec.fingerprint(codec.problem_to_json(alone)) != codec.fingerprint(kept)
     # a session that begins with the problem of another one begins with no play
-    other = sp.Session.create("memory://", session.problem, sp.BetGapE(delta=0.1), name="other")
+    other = sp.Session.create("memory://", "other", session.problem, policy=sp.BetGapE(delta=0.1))
     assert other.given_problem.n_probes == 0
     assert other.ledger().setup.fingerprint == session.ledger().setup.fingerprint
 
@@ -228,10 +230,10 @@ def test_plays_of_a_function_need_it_to_decide_and_can_be_looked_at_without(tmp_
         session.tell(request, use_of(request, means))
     with pytest.raises(MissingFunctionError):
         sp.Session.load(place, "tours")
-    shown = sp.Session.load(place, "tours", best=absent)
+    shown = sp.Session.load(place, "tours", problem=absent)
     assert shown.probe_names == session.probe_names
     assert page(look(shown)).work.tokens == page(look(session)).work.tokens
-    again = sp.Session.load(place, "tours", best=best_set)
+    again = sp.Session.load(place, "tours", problem=best_set)
     run_to_end(again, means=means)
     assert again.certificate().plan_name == "a + b"
     assert again.verify(again.certificate().to_json()).holds
@@ -258,7 +260,7 @@ def test_what_cannot_be_told_of_a_play_is_refused_with_the_readings_that_it_has(
     with pytest.raises(SessionError) as caught:
         bounded.tell(request, [1.0, 4.0])
     assert caught.value.field == "value"
-    assert bounded.tell(request, [1.0, 2.0]) is Receipt.ACCEPTED
+    assert bounded.tell(request, [1.0, 2.0]).result == "recorded"
 
 
 def rewritten(events: list[Event], place: int, body: dict[str, object]) -> list[Event]:
@@ -295,7 +297,7 @@ def test_a_log_that_asks_for_other_plays_does_not_hold() -> None:
 
 def test_a_log_with_plays_of_a_problem_without_any_cannot_be_opened() -> None:
     session = sp.Session.create(
-        "memory://", sp.Problem(SETS, noise_scale=1), sp.BetGapE(delta=0.1), name="arms"
+        "memory://", "arms", sp.Problem(SETS, noise_scale=1), policy=sp.BetGapE(delta=0.1)
     )
     events = list(session.events())
     forged = rewritten(events, 1, {**json.loads(events[1].body), "plays": [[0, 1]]})
@@ -340,7 +342,7 @@ def test_decide_calls_the_function_with_the_arms_to_read() -> None:
         return {arm: means[arm] for arm in arms}
 
     session = sp.decide(trees(), tried, delta=0.1)
-    assert session.status is not None
+    assert session.status != "running"
     assert session.outcome.plan_name == "B - C + C - A + D - A"
     assert all(isinstance(arms, tuple) and len(arms) == 3 for arms in seen)
     assert len(seen) == session.ledger().n_told
@@ -360,7 +362,7 @@ def test_noise_that_is_too_large_is_found_by_arm_over_all_plays() -> None:
 def test_a_policy_that_measures_arms_says_so_and_no_session_begins(policy: sp.Policy) -> None:
     store = MemoryStore()
     with pytest.raises(ProblemError) as caught:
-        sp.Session.create(store, trees(), policy, name="tours")
+        sp.Session.create(store, "tours", trees(), policy=policy)
     assert caught.value.field == "policy"
     assert store.names() == []
 
@@ -383,6 +385,6 @@ def test_a_store_on_disk_opens_a_session_of_plays_in_another_process(tmp_path: P
         session.tell(request, use_of(request))
     other = sp.Session.load(open_store(place), "tours")
     run_to_end(other)
-    assert session.tell(requests[0], use_of(requests[0])) is Receipt.REPEATED
-    assert session.status is not None
+    assert session.tell(requests[0], use_of(requests[0])).result == "repeated"
+    assert session.status != "running"
     assert session.probe_names == other.probe_names

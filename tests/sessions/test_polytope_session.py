@@ -44,7 +44,7 @@ def test_a_polytope_survives_as_json_to_the_last_bit(problem):
 
 def test_a_session_over_all_plans_ends_with_a_certificate_that_verifies(problem, tmp_path):
     url, rng = f"sqlite:///{tmp_path}/mix.db", np.random.default_rng(0)
-    session = sp.Session.create(url, problem, sp.BetGapE(delta=0.05), name="mix")
+    session = sp.Session.create(url, "mix", problem, policy=sp.BetGapE(delta=0.05))
     measure(session, rng, n=2)
     session = sp.Session.load(url, "mix")
     measure(session, rng)
@@ -60,7 +60,7 @@ def test_a_session_over_all_plans_ends_with_a_certificate_that_verifies(problem,
 
 def test_the_proof_of_a_certificate_is_checked_by_arithmetic_alone(problem):
     """Every way to spoil it is noticed, and what was found is said."""
-    session = sp.Session.create("memory://", problem, sp.BetGapE(delta=0.05), name="mix")
+    session = sp.Session.create("memory://", "mix", problem, policy=sp.BetGapE(delta=0.05))
     measure(session, np.random.default_rng(1))
     certificate = session.certificate()
     proof, plan = json.loads(json.dumps(certificate.proof)), certificate.plan
@@ -80,7 +80,7 @@ def test_the_proof_of_a_certificate_is_checked_by_arithmetic_alone(problem):
 
 def test_within_epsilon_the_boxes_of_a_certificate_are_checked_by_arithmetic_alone(problem, tmp_path):
     url, rng = f"sqlite:///{tmp_path}/mix.db", np.random.default_rng(4)
-    session = sp.Session.create(url, problem, sp.BetGapE(delta=0.05, epsilon=0.4), name="mix")
+    session = sp.Session.create(url, "mix", problem, policy=sp.BetGapE(delta=0.05, epsilon=0.4))
     measure(session, rng, n=3)
     session = sp.Session.load(url, "mix")
     measure(session, rng)
@@ -94,7 +94,7 @@ def test_within_epsilon_the_boxes_of_a_certificate_are_checked_by_arithmetic_alo
 
 
 def test_an_outcome_of_a_session_says_what_would_have_to_change(problem):
-    session = sp.Session.create("memory://", problem, sp.BetGapE(delta=0.05), name="mix")
+    session = sp.Session.create("memory://", "mix", problem, policy=sp.BetGapE(delta=0.05))
     measure(session, np.random.default_rng(2))
     low, high = session.outcome.ranging["chair"]
     assert low < session.outcome.means[1] < high
@@ -105,11 +105,11 @@ def test_an_outcome_of_a_session_says_what_would_have_to_change(problem):
 def test_a_session_begins_with_a_past_and_ends_with_a_last_call_that_verify_follows(problem):
     store, means = MemoryStore(), np.array([3.0, 4.0, 1.0])
     past = sp.Past.from_guess(problem, means + 0.2, 0.5)
-    session = sp.Session.create(store, problem, sp.BetGapE(1e-4), name="called", past=past, budget=300)
+    session = sp.Session.create(store, "called", problem, policy=sp.BetGapE(1e-4), prior=past, budget=300)
     rng = np.random.default_rng(5)
     for n_round in range(200):
         if n_round == 1:
-            session.last_call(200, gaussian=True)
+            session.final_batch(200, gaussian=True)
             session = sp.Session.load(store, "called")
         work = session.ask(5)
         if not work:
@@ -124,10 +124,10 @@ def test_a_session_begins_with_a_past_and_ends_with_a_last_call_that_verify_foll
 
 def test_within_epsilon_a_last_call_is_certified_by_boxes_of_its_own(problem):
     """The certificate has the proof of the test, and `verify` says what is wrong with one that was spoilt."""
-    session = sp.Session.create("memory://", problem, sp.BetGapE(0.01, 0.3), name="called")
+    session = sp.Session.create("memory://", "called", problem, policy=sp.BetGapE(0.01, 0.3))
     rng = np.random.default_rng(2)
     measure(session, rng, n=3)
-    session.last_call(300, gaussian=True)
+    session.final_batch(300, gaussian=True)
     measure(session, rng)
     certificate = session.certificate()
     assert certificate.is_confident
@@ -146,7 +146,7 @@ def test_within_epsilon_a_last_call_is_certified_by_boxes_of_its_own(problem):
 def test_a_budget_is_spent_to_the_last_measurement_and_the_log_verifies(problem):
     for policy in (sp.BetGapE(1e-9), sp.BetGapE(1e-9, 0.01)):
         store = MemoryStore()
-        session = sp.Session.create(store, problem, policy, name="short", budget=47)
+        session = sp.Session.create(store, "short", problem, policy=policy, budget=47)
         measure(session, np.random.default_rng(3), n=2)
         session = sp.Session.load(store, "short")
         measure(session, np.random.default_rng(4))

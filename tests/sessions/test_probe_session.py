@@ -12,7 +12,7 @@ import surepick as sp
 from surepick.errors import SessionError, SurepickError
 from surepick.files.measurements import import_rows, read_rows, write_csv
 from surepick.sessions.codec import dumps
-from surepick.sessions.requests import Receipt, Request
+from surepick.sessions.requests import Request
 from surepick.sessions.verify import verify_events
 from surepick.store import Draft, Event, MemoryStore, open_store
 
@@ -33,7 +33,7 @@ def problem_of(probes: dict[str, object] = PROBES, **settings: object) -> sp.Pro
 
 
 def begun(problem: sp.Problem, place: str = "memory://", **settings: object) -> sp.Session:
-    return sp.Session.create(place, problem, sp.BetGapE(delta=0.2), name="drives", **settings)  # type: ignore[arg-type]
+    return sp.Session.create(place, "drives", problem, policy=sp.BetGapE(delta=0.2), **settings)  # type: ignore[arg-type]
 
 
 def use_of(problem: sp.Problem, probe: int, index: int) -> dict[str, float]:
@@ -55,7 +55,7 @@ def measured(session: sp.Session, request: Request) -> dict[str, float] | float:
 def run_to_end(session: sp.Session, worker: str | None = None) -> None:
     while requests := session.ask(3, worker=worker):
         for request in requests:
-            assert session.tell(request, measured(session, request)) is Receipt.ACCEPTED
+            assert session.tell(request, measured(session, request)).result == "recorded"
 
 
 def decisions(session: sp.Session) -> list[str]:
@@ -97,14 +97,14 @@ def test_readings_that_come_one_by_one_and_later_lead_to_the_same_decisions() ->
         for request in requests:
             use = measured(parted, request)
             if isinstance(use, float):
-                assert parted.tell(request, use) is Receipt.ACCEPTED
+                assert parted.tell(request, use).result == "recorded"
                 continue
             (first, value), (second, other) = use.items()
-            assert parted.tell(request, {second: other}) is Receipt.PARTIAL
+            assert parted.tell(request, {second: other}).result == "partial"
             assert parted.readings_wanted(request.token) == (first,)
             rest.append((request, {first: value}))
         for request, part in rest:
-            assert parted.tell(request, part) is Receipt.ACCEPTED
+            assert parted.tell(request, part).result == "recorded"
     assert decisions(parted) == decisions(whole)
     assert parted.verify(parted.certificate().to_json()).holds
 
@@ -115,7 +115,7 @@ def test_a_token_told_in_part_stays_open_for_the_rest_of_its_readings() -> None:
     session.tell(request, {"a": 1.0})
     again = next(r for r in session.ask(4, worker="me") if r.token == request.token)
     assert again.readings == ("b",)
-    assert session.tell(again, [2.0]) is Receipt.ACCEPTED  # in the order of request.readings
+    assert session.tell(again, [2.0]).result == "recorded"  # in the order of request.readings
 
 
 def test_a_lost_reading_is_read_again_by_another_use_and_nothing_else_is_lost() -> None:
@@ -126,7 +126,7 @@ def test_a_lost_reading_is_read_again_by_another_use_and_nothing_else_is_lost() 
             if isinstance(use, dict) and set(request.readings) == set(use) and n % 3 == 0:
                 name = request.readings[n % 2]
                 session.tell(request, {name: use[name]})
-                session.withdraw(request, "the sensor was off")
+                session.release(request, "the sensor was off")
                 assert session.is_told(request.token)
             else:
                 session.tell(request, use)
@@ -147,7 +147,7 @@ def test_readings_with_a_covariance_are_told_together_or_not_at_all() -> None:
     assert caught.value.field == "value"
     session.ledger()
     assert session.fingerprint == before
-    assert session.tell(request, [1.0, 0.2]) is Receipt.ACCEPTED
+    assert session.tell(request, [1.0, 0.2]).result == "recorded"
 
 
 @pytest.mark.parametrize(
@@ -175,12 +175,12 @@ def test_a_reading_told_twice_stays_what_it_was() -> None:
     session = begun(problem_of())
     request = next(r for r in session.ask(4, worker="me") if r.probe_name == "north")
     session.tell(request, {"a": 1.0})
-    assert session.tell(request, {"a": 1.0}) is Receipt.REPEATED
+    assert session.tell(request, {"a": 1.0}).result == "repeated"
     with pytest.raises(SessionError) as caught:
         session.tell(request, {"a": 1.5, "b": 2.0})
     assert caught.value.field == "value"
-    assert session.tell(request, {"a": 1.0, "b": 2.0}) is Receipt.ACCEPTED
-    assert session.tell(request, {"b": 2.0}) is Receipt.REPEATED
+    assert session.tell(request, {"a": 1.0, "b": 2.0}).result == "recorded"
+    assert session.tell(request, {"b": 2.0}).result == "repeated"
     with pytest.raises(SessionError) as caught:
         session.tell(request, {"b": 3.0})
     assert caught.value.field == "value"
@@ -190,7 +190,7 @@ def test_another_worker_adds_what_is_missing_and_the_rest_of_its_use_is_noted() 
     session = begun(problem_of())
     request = next(r for r in session.ask(4, worker="me") if r.probe_name == "north")
     session.tell(request, {"a": 1.0})
-    assert session.tell(request.token, {"a": 9.0, "b": 2.0}, worker="you") is Receipt.ACCEPTED
+    assert session.tell(request.token, {"a": 9.0, "b": 2.0}, worker="you").result == "recorded"
     assert [m.value for m in session.told(request.token)] == [1.0, 2.0]
     assert session.verify().holds
 
@@ -199,7 +199,7 @@ def test_a_whole_use_that_came_late_is_kept_and_counts_where_unasked_ones_do() -
     session = begun(problem_of())
     request = next(r for r in session.ask(4, worker="me") if r.probe_name == "north")
     session.tell(request, {"a": 1.0, "b": 2.0})
-    assert session.tell(request.token, {"a": 1.1, "b": 2.1}, worker="you") is Receipt.LATE
+    assert session.tell(request.token, {"a": 1.1, "b": 2.1}, worker="you").result == "extra"
     run_to_end(session, "me")
     assert session.ledger().run.n_unasked_counted == 1
     assert session.verify(session.certificate().to_json()).holds
@@ -207,8 +207,8 @@ def test_a_whole_use_that_came_late_is_kept_and_counts_where_unasked_ones_do() -
 
 def test_unasked_uses_count_when_they_are_whole() -> None:
     session = begun(problem_of())
-    session.record("north", {"a": 1.5, "b": 2.0})
-    session.record("south", {"c": 0.0})
+    session.add_extra("north", {"a": 1.5, "b": 2.0})
+    session.add_extra("south", {"c": 0.0})
     run_to_end(session)
     assert (session.ledger().n_unasked, session.ledger().run.n_unasked_counted) == (2, 1)
     assert session.verify(session.certificate().to_json()).holds
@@ -218,7 +218,7 @@ def test_a_voided_use_is_asked_for_again_and_decides_nothing() -> None:
     session, clean = begun(problem_of(PAIRED)), begun(problem_of(PAIRED))
     request = next(r for r in session.ask(4) if r.probe_name == "north")
     session.tell(request, {"a": 80.0, "b": 2.0})
-    session.void(request, "the wrong road")
+    session.remove(request, "the wrong road")
     # the same values, one place further on the tapes of that probe
     while requests := session.ask(3):
         for r in requests:
@@ -248,7 +248,7 @@ def test_a_session_goes_on_from_a_snapshot_with_the_same_decisions(tmp_path) -> 
     again.tell(request.token, {second: use[second]})
     run_to_end(again)
     assert decisions(again) == decisions(whole)
-    assert again.status is not None
+    assert again.status != "running"
     assert again.outcome.counts.shape == (3,)
 
 
@@ -261,7 +261,7 @@ def test_a_csv_file_has_a_row_per_reading_and_is_read_back(tmp_path) -> None:  #
     assert header == "token,probe,reading,value,time,worker,picked,key"
     (tmp_path / "told.csv").write_text(text.getvalue())
     counts = import_rows(other, read_rows(tmp_path / "told.csv"), answers=False, worker="")
-    assert counts["accepted"] == session.ledger().n_told
+    assert counts["recorded"] == session.ledger().n_told
     assert decisions(other) == decisions(session)
 
 
@@ -293,7 +293,7 @@ def test_the_noise_check_sees_a_covariance_that_is_too_small_and_none_that_is_ri
     def told_with(correlation: float) -> tuple[object, ...]:
         pair = sp.Probe({"x": {"a": 1}, "y": {"c": 1}}, covariance=[[1.0, 0.9], [0.9, 1.0]])
         problem = problem_of({"pair": pair, "rest": ["b", "d"]})
-        session = sp.Session.create("memory://", problem, sp.BetGapE(delta=1e-12), name="drives")
+        session = sp.Session.create("memory://", "drives", problem, policy=sp.BetGapE(delta=1e-12))
         rng = np.random.default_rng(1)
         shared = np.linalg.cholesky([[1.0, correlation], [correlation, 1.0]])
         for _ in range(150):
@@ -302,7 +302,7 @@ def test_the_noise_check_sees_a_covariance_that_is_too_small_and_none_that_is_ri
             noise = rng.standard_normal(2)
             noise = shared @ noise if requests[0].probe_name == "pair" else noise
             session.tell(requests[0], noise.tolist())
-        if session.status is None:
+        if session.status == "running":
             session.close()
         return session.certificate().doubts
 
@@ -314,8 +314,8 @@ def test_a_delivery_that_comes_again_after_a_race_counts_nothing_twice() -> None
     """Two workers told parts of one use; the second repeats its whole use, as one does after an error."""
     session = begun(problem_of())
     token = next(request.token for request in session.ask(3, worker="ann") if request.probe == 0)
-    assert session.tell(token, {"a": 1.5}, worker="ann") is Receipt.PARTIAL
-    assert session.tell(token, {"a": 1.25, "b": 2.25}, worker="bob") is Receipt.ACCEPTED
+    assert session.tell(token, {"a": 1.5}, worker="ann").result == "partial"
+    assert session.tell(token, {"a": 1.25, "b": 2.25}, worker="bob").result == "recorded"
     for _ in range(3):
         session.tell(token, {"a": 1.25, "b": 2.25}, worker="bob")
     told = [m.value for m in session.measurements()]
@@ -331,8 +331,8 @@ def test_a_reading_that_comes_after_its_worker_lost_the_race_is_kept_as_late() -
     token = next(request.token for request in session.ask(3, worker="ann") if request.probe == 0)
     session.tell(token, {"a": 1.5}, worker="ann")
     session.tell(token, {"b": 2.25}, worker="bob")
-    assert session.tell(token, {"a": 1.5, "b": 2.0}, worker="ann") is Receipt.LATE
-    assert session.tell(token, {"b": 2.0}, worker="ann") is Receipt.LATE  # again, and kept once
+    assert session.tell(token, {"a": 1.5, "b": 2.0}, worker="ann").result == "extra"
+    assert session.tell(token, {"b": 2.0}, worker="ann").result == "extra"  # again, and kept once
     with pytest.raises(SessionError) as caught:
         session.tell(token, {"a": 7.0}, worker="ann")
     assert caught.value.field == "value"
@@ -363,7 +363,7 @@ def test_a_reading_that_is_lost_after_the_end_leaves_the_certificate_valid() -> 
     certificate = session.certificate().to_json()
     token = f"0.{session.ledger().tapes.of[0].end_of_round + 2}"
     session.tell(token, {"a": 1.5})
-    session.withdraw(token, "the gauge broke")
+    session.release(token, "the gauge broke")
     assert session.verify(certificate).holds
     assert session.certificate().to_json() == certificate
     session.extend(delta=0.01)  # it goes on, and what was lost is said from now on

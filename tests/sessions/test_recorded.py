@@ -21,7 +21,7 @@ PHASED = ("RAGE", "Peace", "PolyALBA", "XYAdaptive")
 
 
 def new(policy: Policy, url: str = "memory://", **options: object) -> Session:
-    return Session.create(url, problem(**options), policy, name="mine", seed=2)
+    return Session.create(url, "mine", problem(**options), policy=policy, seed=2)
 
 
 def live(session: Session, *, every: int = 3, picked: bool = False, restart: bool = False) -> sp.Outcome:
@@ -31,12 +31,12 @@ def live(session: Session, *, every: int = 3, picked: bool = False, restart: boo
     while requests := session.ask(40):
         for request in requests:
             if n % every == 0:
-                session.record(n % 4, extra.value(f"{n % 4}.{n // 4}"), picked=picked)
+                session.add_extra(n % 4, extra.value(f"{n % 4}.{n // 4}"), picked=picked)
             session.tell(request, tapes.value(request.token))
             n += 1
             if restart and n % 7 == 0:
                 session = Session.load(url, "mine")
-    assert session.status is not None
+    assert session.status != "running"
     return session.outcome
 
 
@@ -91,7 +91,7 @@ def test_one_recorded_during_a_round_waits_for_its_end() -> None:
     requests = session.ask(4)
     for request in requests[:3]:
         session.tell(request, MEANS[request.arm])
-    session.record("tin", 0.3)
+    session.add_extra("tin", 0.3)
     assert (session.ledger().run.n_unasked_counted, session.standing().lead) == (0, None)
     session.tell(requests[3], MEANS[requests[3].arm])
     assert session.ledger().run.n_unasked_counted == 1
@@ -100,8 +100,8 @@ def test_one_recorded_during_a_round_waits_for_its_end() -> None:
 
 def test_one_of_an_arm_on_which_all_plans_agree_is_only_kept() -> None:
     plans = np.column_stack([np.eye(2), np.ones(2)])
-    session = Session.create("memory://", sp.Problem(plans, noise_scale=1), sp.CombGapE(), name="mine")
-    session.record(2, 5.0)
+    session = Session.create("memory://", "mine", sp.Problem(plans, noise_scale=1), policy=sp.CombGapE())
+    session.add_extra(2, 5.0)
     run_to_end(session, Tapes(means=np.array([3.0, 0.0, 0.0])))
     assert (session.ledger().n_unasked, session.ledger().run.n_unasked_counted) == (1, 0)
 
@@ -118,9 +118,9 @@ def test_after_an_extension_only_later_ones_are_counted() -> None:
 
 
 def test_one_recorded_after_the_end_counts_when_the_budget_grows() -> None:
-    session = Session.create("memory://", problem(), sp.CombGapE(delta=0.1), name="mine", budget=5)
+    session = Session.create("memory://", "mine", problem(), policy=sp.CombGapE(delta=0.1), budget=5)
     run_to_end(session, Tapes())
-    session.record("tin", 0.3)
+    session.add_extra("tin", 0.3)
     assert session.ledger().run.n_unasked_counted == 0
     session.extend(budget=1000)
     assert session.ledger().run.n_unasked_counted == 1
@@ -136,7 +136,7 @@ def test_a_decision_that_was_made_without_it_is_made_again() -> None:
         decisions = made()
         if decisions and not late:
             late.append(True)
-            Session.load(session.store, "mine").record("tin", 0.3)
+            Session.load(session.store, "mine").add_extra("tin", 0.3)
         return decisions
 
     late: list[bool] = []

@@ -17,7 +17,6 @@ from session_tools import MEANS, Tapes, problem, run_to_end, same_run, tell_all
 from surepick.errors import ParameterError, ProblemError, SessionError, StoreError
 from surepick.sessions.leasing import AHEAD
 from surepick.sessions.replica import Replica
-from surepick.sessions.requests import Receipt
 from surepick.sessions.session import Session
 from surepick.store import Store, open_store
 
@@ -54,7 +53,7 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
 
 def new(store: Store | str = "memory://", **options: object) -> Session:
     options = {"name": "mine", "seed": 3, **options}
-    return Session.create(store, problem(), sp.CombGapE(delta=0.1), **options)  # type: ignore[arg-type]
+    return Session.create(store, problem=problem(), policy=sp.CombGapE(delta=0.1), **options)  # type: ignore[arg-type]
 
 
 # Decisions
@@ -63,7 +62,7 @@ def new(store: Store | str = "memory://", **options: object) -> Session:
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
 def test_a_session_decides_as_a_simulation_on_the_same_measurements(policy: sp.Policy, store: Store) -> None:
     expected = sp.simulate(problem(), policy, Tapes(), seed=3)
-    session = Session.create(store, problem(), policy, name="mine", seed=3)
+    session = Session.create(store, "mine", problem(), policy=policy, seed=3)
     assert same_run(run_to_end(session, Tapes()), expected)
 
 
@@ -74,14 +73,14 @@ def test_every_policy_decides_in_a_session_as_in_a_simulation(name: str) -> None
     if name in FOR_SINGLE_ARMS:
         question = sp.Problem(np.eye(question.n_arms), noise_scale=question.noise_scale)
     expected = sp.simulate(question, policy, Tapes(1), seed=3)
-    session = Session.create("memory://", question, policy, name="mine", seed=3)
+    session = Session.create("memory://", "mine", question, policy=policy, seed=3)
     assert same_run(run_to_end(session, Tapes(1), n=50), expected)
     assert expected.plan is not None
 
 
 def test_pick_decides_in_a_session_as_in_a_simulation() -> None:
     expected = sp.simulate(problem(), sp.Pick(), Tapes(1), seed=3, budget=60)
-    session = Session.create("memory://", problem(), sp.Pick(), name="mine", seed=3, budget=60)
+    session = Session.create("memory://", "mine", problem(), policy=sp.Pick(), seed=3, budget=60)
     assert same_run(run_to_end(session, Tapes(1), n=50), expected)
     assert (expected.status, expected.n_measurements) == (sp.Status.BUDGET_SPENT, 60)
 
@@ -89,11 +88,11 @@ def test_pick_decides_in_a_session_as_in_a_simulation() -> None:
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
 def test_order_workers_and_restarts_change_nothing(policy: sp.Policy, sqlite_url: str) -> None:
     expected = sp.simulate(problem(), policy, Tapes(1), seed=3)
-    Session.create(sqlite_url, problem(), policy, name="mine", seed=3)
+    Session.create(sqlite_url, "mine", problem(), policy=policy, seed=3)
     tapes, chance = Tapes(1), random.Random(0)
     session = Session.load(sqlite_url, "mine")
     held: list[sp.session.Request] = []  # type: ignore[name-defined]
-    while session.status is None:
+    while session.status == "running":
         if chance.random() < 0.05:
             session = Session.load(sqlite_url, "mine")
         worker = chance.choice("abc")
@@ -101,7 +100,7 @@ def test_order_workers_and_restarts_change_nothing(policy: sp.Policy, sqlite_url
         chance.shuffle(held)
         tell_all(session, held[: (share := chance.randint(0, len(held)))], tapes)
         del held[:share]
-    assert session.status is not None
+    assert session.status != "running"
     assert same_run(session.outcome, expected)
 
 
@@ -159,7 +158,7 @@ def test_every_policy_is_opened_from_its_snapshot_and_decides_the_same(
     monkeypatch.setattr("surepick.sessions.replica.SNAPSHOT_EVERY", 5)
     options = {"seed": 3, "budget": 150}
     expected = sp.simulate(problem(), policy, Tapes(), **options)  # type: ignore[arg-type]
-    session = Session.create(sqlite_url, problem(), policy, name="mine", **options)  # type: ignore[arg-type]
+    session = Session.create(sqlite_url, "mine", problem(), policy=policy, **options)  # type: ignore[arg-type]
     monkeypatch.setattr(Replica, "_open_whole", lambda self: pytest.fail("the log was replayed"))
     tapes, replays = Tapes(), random.Random(0)
     while requests := session.ask(3):
@@ -178,8 +177,8 @@ def test_every_policy_is_opened_from_its_snapshot_and_decides_the_same(
         lambda s: s.extend(budget=10**6),
         lambda s: s.close(),
         lambda s: s.note("a remark"),
-        lambda s: s.record(0, 1.0),
-        lambda s: s.withdraw(s.ask()[0]),
+        lambda s: s.add_extra(0, 1.0),
+        lambda s: s.release(s.ask()[0]),
     ],
     ids=["smaller delta", "budget", "close", "note", "record", "withdraw"],
 )
@@ -237,13 +236,13 @@ def test_a_snapshot_that_does_not_fit_is_no_snapshot(
 
 def test_what_is_wanted_of_a_long_round_is_counted_without_walking_it() -> None:
     policy = sp.RAGE(delta=0.1)
-    session = Session.create("memory://", problem(noise_scale=30.0), policy, name="mine")
+    session = Session.create("memory://", "mine", problem(noise_scale=30.0), policy=policy)
     wanted = {request.arm: request.wanted for request in session.ask(4)}
     assert min(wanted.values()) > 100_000
     for _ in range(50):
         (request,) = session.ask()
         assert request.wanted == wanted[request.arm]
-        assert session.tell(request, 0.0) is Receipt.ACCEPTED
+        assert session.tell(request, 0.0).result == "recorded"
         wanted[request.arm] -= 1
 
 
@@ -258,7 +257,7 @@ class CountingDict(dict[int, float]):
 
 
 def test_a_place_that_stays_open_does_not_make_asking_dearer() -> None:
-    session = Session.create("memory://", problem(noise_scale=30.0), sp.RAGE(delta=0.1), name="mine")
+    session = Session.create("memory://", "mine", problem(noise_scale=30.0), policy=sp.RAGE(delta=0.1))
     (slow,) = session.ask(worker="slow")
     ledger = session.ledger()
     stock = ledger.tapes.of[slow.arm].stock = CountingDict()
@@ -301,8 +300,8 @@ def test_an_expired_token_is_handed_out_again_and_the_first_to_tell_is_counted(s
     clock.now += 61
     (fast,) = session.ask(worker="fast")
     assert fast.token == slow.token
-    assert session.tell(fast, 1.0) is Receipt.ACCEPTED
-    assert session.tell(slow, 2.0) is Receipt.LATE
+    assert session.tell(fast, 1.0).result == "recorded"
+    assert session.tell(slow, 2.0).result == "extra"
     assert [(m.value, m.token) for m in session.measurements()] == [(1.0, fast.token), (2.0, None)]
     assert any('"late"' in event.body for event in session.events())
 
@@ -312,13 +311,13 @@ def test_a_late_tell_is_accepted_when_nobody_was_faster() -> None:
     session = new(lease=60.0, clock=clock)
     (request,) = session.ask(worker="slow")
     clock.now += 1000
-    assert session.tell(request, 1.0) is Receipt.ACCEPTED
+    assert session.tell(request, 1.0).result == "recorded"
 
 
 def test_a_withdrawn_token_is_handed_out_again_and_counts_as_nothing(store: Store) -> None:
     session = new(store)
     (request,) = session.ask(worker="a")
-    session.withdraw(request, "instrument busy")
+    session.release(request, "instrument busy")
     assert session.ask(worker="b")[0].token == request.token
     assert session.ledger().n_told == 0
 
@@ -331,16 +330,16 @@ def test_a_token_that_was_handed_on_is_not_taken_from_who_has_it(store: Store) -
     (now,) = session.ask(worker="ben")
     assert now.token == late.token
     for given_back in (
-        lambda: session.withdraw(late, "rain"),
-        lambda: session.withdraw(late.token, worker="anna"),
-        lambda: session.withdraw(late.token),
+        lambda: session.release(late, "rain"),
+        lambda: session.release(late.token, worker="anna"),
+        lambda: session.release(late.token),
     ):
         with pytest.raises(SessionError) as caught:
             given_back()
         assert caught.value.field == "worker"
     assert [lease.worker for lease in session.leases()] == ["ben"]
     assert all(event.kind != "withdrawn" for event in session.events())
-    session.withdraw(late.token, "ben went home", worker="ben")
+    session.release(late.token, "ben went home", worker="ben")
     assert json.loads(list(session.events())[-1].body)["worker"] == "ben"
     assert session.leases() == []
     assert session.verify().holds
@@ -351,7 +350,7 @@ def test_a_token_whose_lease_has_ended_can_be_given_back_by_anybody(store: Store
     session = new(store, clock=clock)
     (request,) = session.ask(worker="anna")
     clock.now += session.lease + 1
-    session.withdraw(request.token)
+    session.release(request.token)
     assert session.ask(worker="ben")[0].token == request.token
 
 
@@ -360,7 +359,7 @@ def test_an_ended_session_asks_for_nothing() -> None:
     session.close("enough")
     assert session.ask(5) == []
     assert session.status is sp.Status.CLOSED
-    assert session.status is not None
+    assert session.status != "running"
     assert session.outcome.plan is None
 
 
@@ -381,16 +380,16 @@ def test_a_decision_that_its_process_did_not_live_to_make_is_made_by_the_next(
 def test_telling_twice_is_harmless_and_another_value_is_refused(store: Store) -> None:
     session = new(store)
     first, second = session.ask(2)
-    assert session.tell(first, 0.25) is Receipt.ACCEPTED
-    assert session.tell(first, 0.25) is Receipt.REPEATED
-    assert Session.load(store, "mine").tell(first.token, 0.25) is Receipt.REPEATED
+    assert session.tell(first, 0.25).result == "recorded"
+    assert session.tell(first, 0.25).result == "repeated"
+    assert Session.load(store, "mine").tell(first.token, 0.25).result == "repeated"
     with pytest.raises(SessionError) as caught:
         session.tell(first, 0.5)
     assert caught.value.field == "value"
     run_to_end(session, Tapes())
-    assert session.tell(first, 0.25) is Receipt.REPEATED
+    assert session.tell(first, 0.25).result == "repeated"
     with pytest.raises(SessionError) as caught:
-        session.withdraw(second)
+        session.release(second)
     assert caught.value.field == "token"
 
 
@@ -399,7 +398,7 @@ def test_another_process_may_have_told_meanwhile(sqlite_url: str) -> None:
     other = Session.load(sqlite_url, "mine")
     (request,) = session.ask()
     other.tell(request.token, 1.0)
-    assert session.tell(request, 1.0) is Receipt.REPEATED
+    assert session.tell(request, 1.0).result == "repeated"
     with pytest.raises(SessionError) as caught:
         session.tell(request, 3.0)
     assert caught.value.field == "value"
@@ -409,8 +408,8 @@ def test_several_values_at_once_are_the_next_places_of_the_tape() -> None:
     tapes, alone, together = Tapes(), new(), new()
     (first, *_) = together.ask(4)
     values = [tapes.value(f"{first.arm}.{place}") for place in range(30)]
-    assert together.tell(first, values) is Receipt.ACCEPTED
-    assert together.tell(first, values) is Receipt.REPEATED
+    assert together.tell(first, values).result == "recorded"
+    assert together.tell(first, values).result == "repeated"
     assert len(list(together.measurements())) == 30
     assert same_run(run_to_end(together, tapes), run_to_end(alone, Tapes()))
 
@@ -421,12 +420,12 @@ def test_several_values_leave_other_workers_tokens_alone() -> None:
     theirs = [r for r in session.ask(60, worker="b") if r.arm == mine.arm]
     assert theirs
     session.tell(mine, [0.1] * 5)
-    assert session.tell(theirs[0], 0.7) is Receipt.ACCEPTED
+    assert session.tell(theirs[0], 0.7).result == "recorded"
 
 
 def test_several_values_end_the_leases_of_all_their_places(store: Store) -> None:
     policy = sp.RAGE(delta=0.1)
-    session = Session.create(store, problem(noise_scale=30.0), policy, name="mine")
+    session = Session.create(store, "mine", problem(noise_scale=30.0), policy=policy)
     theirs = session.ask(3, worker="slow")
     for _ in range(4):
         requests = session.ask(40)
@@ -479,9 +478,9 @@ def test_an_unknown_token_is_refused(token: str) -> None:
 
 def test_a_picked_measurement_is_kept_and_decides_nothing() -> None:
     session, tapes = new(), Tapes()
-    session.record("zinc", 1000.0, note="the largest of last year", picked=True)
+    session.add_extra("zinc", 1000.0, note="the largest of last year", picked=True)
     with pytest.raises(ProblemError) as caught:
-        session.record("zink", 1.0)
+        session.add_extra("zink", 1.0)
     assert caught.value.field == "arm"
     assert same_run(run_to_end(session, tapes), run_to_end(new(), Tapes()))
     first = next(session.measurements())
@@ -493,7 +492,7 @@ def test_a_session_extended_to_a_smaller_delta_is_the_one_that_had_it_from_the_s
     session, tapes = new(store), Tapes()
     before = run_to_end(session, tapes)
     session.extend(delta=0.001)
-    assert session.status is None
+    assert session.status == "running"
     after = run_to_end(session, tapes)
     assert same_run(after, expected)
     assert after.n_measurements > before.n_measurements
@@ -506,7 +505,7 @@ def test_another_process_follows_an_extension(sqlite_url: str, monkeypatch: pyte
     run_to_end(session, tapes)
     other = Session.load(sqlite_url, "mine")
     Session.load(sqlite_url, "mine").extend(delta=0.01)
-    assert other.status is None
+    assert other.status == "running"
     expected = sp.simulate(problem(), sp.CombGapE(delta=0.01), Tapes(), seed=3)
     assert same_run(run_to_end(other, tapes), expected)
 
@@ -625,12 +624,12 @@ def test_the_means_are_those_that_were_told() -> None:
 
 
 def test_what_is_no_number_and_no_token_is_refused_in_our_words() -> None:
-    session = Session.create("memory://", problem(), sp.CombGapE(delta=0.1), name="mine")
+    session = Session.create("memory://", "mine", problem(), policy=sp.CombGapE(delta=0.1))
     for n in (0, 1.5, "two"):
         with pytest.raises(ParameterError):
             session.ask(n)  # type: ignore[arg-type]
     assert len(session.ask(np.int64(2))) == 2  # type: ignore[arg-type]
-    for token in (3, None, "banana", "1.2.3", "99.0"):
+    for token in (None, "banana", "1.2.3", "99.0"):
         with pytest.raises(SessionError) as caught:
             session.tell(token, 1.0)  # type: ignore[arg-type]
         assert caught.value.field == "token"
@@ -638,7 +637,7 @@ def test_what_is_no_number_and_no_token_is_refused_in_our_words() -> None:
 
 def test_a_session_needs_neither_policy_nor_name_and_has_an_outcome_while_it_runs() -> None:
     store, tapes = open_store("memory://"), Tapes(2)
-    session = Session.create(store, problem())
+    session = Session.create(store, "decision", problem())
     assert (session.name, session.policy.name) == ("decision", "BetGapE")
     assert (session.outcome.status, session.outcome.plan, session.outcome.n_measurements) == (
         "running",
@@ -651,11 +650,11 @@ def test_a_session_needs_neither_policy_nor_name_and_has_an_outcome_while_it_run
     assert (running.status, running.plan) == (sp.Status.RUNNING, None)
     assert running.lead == session.standing().lead
     assert running.n_measurements == running.counts.sum() > 0
-    assert Session.open(store, problem()).fingerprint == session.fingerprint
+    assert Session.open(store, "decision", problem()).fingerprint == session.fingerprint
     assert run_to_end(session, tapes).status == sp.Status.CONFIDENT
 
 
 @pytest.mark.parametrize("options", [{"noise_scale": None}, {"noise_scale": None, "bounds": (-3, 3)}])
 def test_a_session_that_has_measured_nothing_has_an_outcome(options: dict[str, float | None]) -> None:
-    session = Session.create("memory://", problem(**options), sp.BetGapE())
+    session = Session.create("memory://", "decision", problem(**options), policy=sp.BetGapE())
     assert (session.outcome.status, session.outcome.plan, session.outcome.n_rounds) == ("running", None, 0)

@@ -31,7 +31,7 @@ def url(request: pytest.FixtureRequest) -> str:
 
 
 def test_threads_without_names_get_different_requests(sqlite_url: str) -> None:
-    session, tapes = Session.create(sqlite_url, problem(), POLICY, name="mine"), Tapes()
+    session, tapes = Session.create(sqlite_url, "mine", problem(), policy=POLICY), Tapes()
     asked: list[str] = []
     errors: list[BaseException] = []
     line = threading.Barrier(8)
@@ -65,7 +65,7 @@ def ask_and_wait(i: int, url: str, folder: Path) -> None:
 
 
 def test_processes_without_names_get_different_requests(sqlite_url: str, tmp_path: Path) -> None:
-    Session.create(sqlite_url, problem(), POLICY, name="mine")
+    Session.create(sqlite_url, "mine", problem(), policy=POLICY)
     workers = crowd(4, ask_and_wait, sqlite_url, tmp_path)
     wait_for(lambda: len(list(tmp_path.glob("asked *"))) == 4)
     asked = [(tmp_path / f"asked {i}").read_text() for i in range(4)]
@@ -76,7 +76,7 @@ def test_processes_without_names_get_different_requests(sqlite_url: str, tmp_pat
 
 
 def test_what_a_process_without_a_name_had_is_free_once_it_has_ended(sqlite_url: str, tmp_path: Path) -> None:
-    session = Session.create(sqlite_url, problem(), POLICY, name="mine")
+    session = Session.create(sqlite_url, "mine", problem(), policy=POLICY)
     (worker,) = crowd(1, ask_and_wait, sqlite_url, tmp_path)
     wait_for((tmp_path / "asked 0").exists)
     wait_for(lambda: bool((tmp_path / "asked 0").read_text()))
@@ -84,7 +84,7 @@ def test_what_a_process_without_a_name_had_is_free_once_it_has_ended(sqlite_url:
     assert session.ask()[0].token != first
     session.store.release("mine", [lease.token for lease in session.leases() if lease.token != first])
     with pytest.raises(SessionError) as caught:
-        session.withdraw(first)
+        session.release(first)
     assert caught.value.field == "worker"
     os.kill(worker.pid or 0, signal.SIGKILL)
     worker.join()
@@ -101,7 +101,7 @@ def test_a_name_says_which_thread_it_is() -> None:
 
 
 def test_another_value_for_a_recorded_request_is_refused(url: str) -> None:
-    session = Session.create(url, problem(), POLICY, name="mine")
+    session = Session.create(url, "mine", problem(), policy=POLICY)
     (request,) = session.ask()
     session.tell(request, 1.0)
     with pytest.raises(SessionError) as caught:
@@ -116,13 +116,13 @@ def test_an_open_session_that_was_deleted_cannot_touch_the_new_one_of_its_name(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replica, "SNAPSHOT_EVERY", 1)
-    old = Session.create(url, problem(), POLICY, name="mine", seed=3)
+    old = Session.create(url, "mine", problem(), policy=POLICY, seed=3)
     run_to_end(old, Tapes())
     other = Session.load(old.store, "mine")
     old.keep_snapshot()
     assert old.status is sp.Status.CONFIDENT
     other.delete(expected=old.store.head("mine"))
-    begun = Session.create(other.store, problem(), POLICY, name="mine", seed=3)
+    begun = Session.create(other.store, "mine", problem(), policy=POLICY, seed=3)
     used: tuple[Callable[[], object], ...] = (
         old.ask,
         old.ledger,
@@ -130,10 +130,10 @@ def test_an_open_session_that_was_deleted_cannot_touch_the_new_one_of_its_name(
         old.certificate,
         old.leases,
         lambda: old.tell("0.0", 1.0),
-        lambda: old.record(0, 1.0),
+        lambda: old.add_extra(0, 1.0),
         lambda: old.extend(delta=0.01),
         lambda: old.note("still there?"),
-        lambda: old.withdraw("0.0"),
+        lambda: old.release("0.0"),
         lambda: list(old.events()),
         lambda: old.delete(expected=begun.fingerprint),
     )
@@ -142,7 +142,7 @@ def test_an_open_session_that_was_deleted_cannot_touch_the_new_one_of_its_name(
             use()
     old.keep_snapshot()
     again = Session.load(other.store, "mine")
-    assert again.status is None
+    assert again.status == "running"
     assert again.ledger().n_told == 0
     assert again.store.snapshot("mine") is None
     assert again.store.leases("mine") == []
@@ -154,7 +154,7 @@ def test_an_open_session_that_was_deleted_cannot_touch_the_new_one_of_its_name(
 
 def test_a_lease_ends_within_its_length_when_the_clock_was_put_back(url: str) -> None:
     day, lease, now = 86400.0, 100.0, [1e9]
-    session = Session.create(url, problem(), POLICY, name="mine", lease=lease, clock=lambda: now[0])
+    session = Session.create(url, "mine", problem(), policy=POLICY, lease=lease, clock=lambda: now[0])
     now[0] += 10 * day  # a clock that is wrong
     (held,) = session.ask(worker="left")
     now[0] -= 10 * day
@@ -167,7 +167,7 @@ def test_a_lease_ends_within_its_length_when_the_clock_was_put_back(url: str) ->
 
 def test_a_lease_on_a_recorded_request_ends_with_the_next_claim(url: str) -> None:
     now = [1e9]
-    mine = Session.create(url, problem(), POLICY, name="mine", lease=100.0, clock=lambda: now[0])
+    mine = Session.create(url, "mine", problem(), policy=POLICY, lease=100.0, clock=lambda: now[0])
     other = Session.load(mine.store, "mine", clock=lambda: now[0])
     (request,) = mine.ask(worker="a", heartbeat=30.0)
     mine.store.release("mine", [request.token])
@@ -183,7 +183,7 @@ def test_a_lease_on_a_recorded_request_ends_with_the_next_claim(url: str) -> Non
 
 def test_an_unexpected_error_ends_no_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1e9]
-    mine = Session.create("memory://", problem(), POLICY, name="mine", lease=100.0, clock=lambda: now[0])
+    mine = Session.create("memory://", "mine", problem(), policy=POLICY, lease=100.0, clock=lambda: now[0])
     tokens = {
         name: [request.token for request in mine.ask(2, worker=name, heartbeat=30.0)] for name in ("a", "b")
     }
@@ -208,7 +208,7 @@ def test_an_unexpected_error_ends_no_heartbeat(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_session_of_another_schema_is_not_opened(sqlite_url: str) -> None:
-    session = Session.create(sqlite_url, problem(), POLICY, name="mine")
+    session = Session.create(sqlite_url, "mine", problem(), policy=POLICY)
     session.store._transactions.run([("UPDATE surepick_schema SET version = 2", {})])  # type: ignore[attr-defined]
     with pytest.raises(StoreError):
         Session.load(sqlite_url, "mine")

@@ -97,7 +97,7 @@ def test_long_lists_are_cut_off_and_counted():
 
 def test_watching_updates_in_place_until_the_session_has_ended(capsys):
     problem = sp.Problem([[1, 0], [0, 1]], arm_names=list(ARMS), noise_scale=2.0)
-    session = sp.Session.open("memory://", problem, sp.CombGapE(), name="trips")
+    session = sp.Session.open("memory://", "trips", problem, policy=sp.CombGapE())
     watcher = threading.Thread(target=session.watch, args=(0.01,))
     watcher.start()
     while requests := session.ask():

@@ -56,7 +56,7 @@ def test_eight_threads_on_one_session_lose_nothing(kind: str, request: pytest.Fi
     url, policy = "memory://", sp.CombGapE(delta=0.1)
     if kind == "sqlite":
         url = str(request.getfixturevalue("sqlite_url"))
-    session, tapes = Session.create(url, problem(), policy, name="mine", seed=3), Tapes(4)
+    session, tapes = Session.create(url, "mine", problem(), policy=policy, seed=3), Tapes(4)
     receipts: list[Receipt] = []
 
     def work(i: int) -> None:
@@ -66,28 +66,28 @@ def test_eight_threads_on_one_session_lose_nothing(kind: str, request: pytest.Fi
             assert {lease.worker for lease in session.leases()} <= {f"thread {k}" for k in range(N_THREADS)}
 
     in_threads(work)
-    assert session.status is not None
+    assert session.status != "running"
     assert same_run(session.outcome, sp.simulate(problem(), policy, Tapes(4), seed=3))
     told = Counter(m.token for m in session.measurements())
     assert set(told.values()) == {1}
-    assert receipts == [Receipt.ACCEPTED] * len(told)
+    assert [receipt.result for receipt in receipts] == ["recorded"] * len(told)
     assert session.verify(session.certificate().to_json()).holds
     assert same_run(Session.load(session.store, "mine").outcome, session.outcome)  # type: ignore[arg-type]
 
 
 def test_threads_that_note_record_and_withdraw_lose_nothing_either(sqlite_url: str) -> None:
-    session = Session.create(sqlite_url, problem(), sp.CombGapE(delta=0.01), name="mine", seed=3)
+    session = Session.create(sqlite_url, "mine", problem(), policy=sp.CombGapE(delta=0.01), seed=3)
     tapes, extra = Tapes(5), Tapes(6)
 
     def work(i: int) -> None:
         for n in range(6):
-            session.record(n % 4, extra.value(f"{n % 4}.{100 * i + n}"), key=f"{i}, {n}")
+            session.add_extra(n % 4, extra.value(f"{n % 4}.{100 * i + n}"), key=f"{i}, {n}")
             session.note(f"{i}, {n}")
             for asked in session.ask(2, worker=f"thread {i}", wait=False):
                 if n % 3:
                     session.tell(asked, tapes.value(asked.token))
                 else:
-                    session.withdraw(asked)
+                    session.release(asked)
 
     in_threads(work)
     events = list(session.events())
@@ -102,7 +102,7 @@ def test_threads_that_note_record_and_withdraw_lose_nothing_either(sqlite_url: s
 def test_a_clock_may_give_any_kind_of_number(kind: Callable[[int], float], sqlite_url: str) -> None:
     ticks = itertools.count(10**9)
     session = Session.create(
-        sqlite_url, problem(), sp.CombGapE(), name="mine", clock=lambda: kind(next(ticks))
+        sqlite_url, "mine", problem(), policy=sp.CombGapE(), clock=lambda: kind(next(ticks))
     )
     session.tell(session.ask()[0], 1.0)
     session.note("read again")
@@ -112,5 +112,5 @@ def test_a_clock_may_give_any_kind_of_number(kind: Callable[[int], float], sqlit
 
 def test_a_clock_that_has_stopped_is_refused_before_anything_is_written() -> None:
     with pytest.raises(ParameterError) as caught:
-        Session.create("memory://", problem(), sp.CombGapE(), name="mine", clock=lambda: math.nan)
+        Session.create("memory://", "mine", problem(), policy=sp.CombGapE(), clock=lambda: math.nan)
     assert caught.value.field == "clock"

@@ -18,7 +18,7 @@ def problem(order: str = "balanced") -> sp.Problem:
 
 
 def begun(seed: int, order: str = "balanced") -> Session:
-    return Session.create("memory://", problem(order), sp.RAGE(delta=0.1), name="mine", seed=seed)
+    return Session.create("memory://", "mine", problem(order), policy=sp.RAGE(delta=0.1), seed=seed)
 
 
 def passes(session: Session) -> list[list[str]]:
@@ -45,7 +45,7 @@ def longest_run(names: list[str]) -> int:
 def test_single_arms_are_balanced_unless_the_listed_order_is_asked_for() -> None:
     assert {request.probe for request in begun(0, order="listed").ask(4)} == {0}
     for policy in (sp.BetGapE(delta=0.1), sp.RAGE(delta=0.1)):
-        session = Session.create("memory://", problem(""), policy, name="mine")
+        session = Session.create("memory://", "mine", problem(""), policy=policy)
         handed_out = []
         while len(handed_out) < 60 and (requests := session.ask(5)):  # some of them ahead of the round
             for request in requests:
@@ -65,7 +65,7 @@ def test_what_is_shown_as_wanted_is_in_the_order_in_which_it_is_handed_out() -> 
 
 def test_probes_are_measured_in_balanced_order_and_asking_again_gives_the_same() -> None:
     drives = sp.Problem(np.eye(3), probes=[{"day": ["arm 0", "arm 1"]}, "arms"], noise_scale=4.0)
-    session = Session.create("memory://", drives, sp.BetGapE(), name="mine", seed=5)
+    session = Session.create("memory://", "mine", drives, policy=sp.BetGapE(), seed=5)
     while session.ledger().n_rounds < 6:
         request = session.ask()[0]
         session.tell(request, [0.0] * len(request.readings) if len(request.readings) > 1 else 0.0)
@@ -79,7 +79,9 @@ def test_nothing_is_decided_by_the_order() -> None:
     values = np.random.default_rng(0).normal(size=(3, 4000))
     ends = []
     for order in ("balanced", "listed"):
-        session = Session.create("memory://", problem(order), sp.BetGapE(delta=0.3), name="mine", budget=300)
+        session = Session.create(
+            "memory://", "mine", problem(order), policy=sp.BetGapE(delta=0.3), budget=300
+        )
         while requests := session.ask(7):
             for request in requests:
                 index = int(request.token.split(".")[1])

@@ -40,14 +40,14 @@ def go_on(session: sp.Session, values: np.ndarray, used: list[int], most: int = 
 
 
 def test_a_value_that_no_round_has_used_is_asked_for_again():
-    session = sp.Session.create("memory://", problem(), sp.BetGapE(), name="s")
+    session = sp.Session.create("memory://", "s", problem(), policy=sp.BetGapE())
     first = session.ask()[0]
     session.tell(first, SLIP)
-    assert session.void(first, "a slip of the pen") is False
+    assert session._remove(str(first), "a slip of the pen") is False
     assert session.ledger().n_told == 0
     again = session.ask()[0]
     assert (again.arm, again.token) == (first.arm, f"{first.arm}.1")
-    assert session.status is None
+    assert session.status == "running"
     with pytest.raises(SessionError) as caught:
         session.tell(first, 3.0)
     assert caught.value.field == "token"
@@ -59,15 +59,15 @@ POLICIES: list[Callable[[], sp.Policy]] = [sp.CombGapE, sp.RAGE, sp.GenTSExplore
 @pytest.mark.parametrize("policy", POLICIES)
 def test_after_a_seen_value_is_voided_the_policy_decides_as_if_it_had_never_been(policy):
     values, used = tapes(1), [0, 0, 0]
-    clean = sp.Session.create("memory://", problem(), policy(), name="clean")
+    clean = sp.Session.create("memory://", "clean", problem(), policy=policy())
     go_on(clean, values, [0, 0, 0])
-    disturbed = sp.Session.create("memory://", problem(), policy(), name="disturbed")
+    disturbed = sp.Session.create("memory://", "disturbed", problem(), policy=policy())
     go_on(disturbed, values, used, most=2)
     slip = disturbed.ask()[0]
     disturbed.tell(slip, SLIP / 100)
-    while disturbed.ledger().n_measurements < 7 and disturbed.status is None:
+    while disturbed.ledger().n_measurements < 7 and disturbed.status == "running":
         go_on(disturbed, values, used, most=1)
-    assert disturbed.void(slip, "typed 1200 for 1.200") is True
+    assert disturbed.remove(slip, "typed 1200 for 1.200") is True
     go_on(disturbed, values, used)
     assert disturbed.outcome.plan == clean.outcome.plan == 0
     assert disturbed.outcome.counts.tolist() == clean.outcome.counts.tolist()
@@ -79,14 +79,14 @@ def test_after_a_seen_value_is_voided_the_policy_decides_as_if_it_had_never_been
 
 
 def test_a_session_that_had_ended_goes_on_and_its_certificate_holds_no_more():
-    session = sp.Session.create("memory://", problem(), sp.CombGapE(), name="s")
+    session = sp.Session.create("memory://", "s", problem(), policy=sp.CombGapE())
     values = tapes(2)
     slip = session.ask()[0]
     session.tell(slip, -SLIP)
     go_on(session, values, [0, 0, 0])
     wrong = session.certificate()
     assert wrong.plan != 0
-    session.void(slip, "minus 1200 is no time")
+    session.remove(slip, "minus 1200 is no time")
     go_on(session, values, [0, 300, 300])
     assert session.outcome.plan == 0
     assert not session.verify(wrong.to_json()).holds
@@ -95,14 +95,14 @@ def test_a_session_that_had_ended_goes_on_and_its_certificate_holds_no_more():
 
 def test_other_processes_and_later_ones_see_the_same(tmp_path: Path):
     place = f"sqlite:///{tmp_path / 's.db'}"
-    session = sp.Session.create(place, problem(), sp.BetGapE(), name="s")
+    session = sp.Session.create(place, "s", problem(), policy=sp.BetGapE())
     other = sp.Session.load(place)
     values, used = tapes(3), [0, 0, 0]
     slip = session.ask()[0]
     session.tell(slip, SLIP)
     go_on(session, values, used, most=12)
     assert other.ledger().n_told == 13
-    session.void(slip, "a slip")
+    session.remove(slip, "a slip")
     for opened in (session, other, sp.Session.load(place)):
         assert (opened.ledger().n_told, opened.pending()) == (12, session.pending())
         assert [m.voided for m in opened.measurements()] == [True] + [False] * 12
@@ -110,7 +110,7 @@ def test_other_processes_and_later_ones_see_the_same(tmp_path: Path):
 
 
 def test_what_cannot_be_voided_is_refused_and_changes_nothing():
-    session = sp.Session.create("memory://", problem(), sp.RAGE(), name="s")
+    session = sp.Session.create("memory://", "s", problem(), policy=sp.RAGE())
     values, used = tapes(5), [0, 0, 0]
     go_on(session, values, used, most=4)
     request = next(r for r in session.pending() if r.wanted > 1)
@@ -118,17 +118,17 @@ def test_what_cannot_be_voided_is_refused_and_changes_nothing():
     before = session.fingerprint
     for token in (session.pending()[0].token, "9.9"):
         with pytest.raises(SessionError) as refused:
-            session.void(token, "because")
+            session.remove(token, "because")
         assert refused.value.field == "token"
     with pytest.raises(ParameterError) as without:
-        session.void(request, " ")
+        session.remove(request, " ")
     assert without.value.field == "reason"
     assert session.fingerprint == before
     n_told = session.ledger().n_told
-    session.void(request, "the scales were off")
+    session.remove(request, "the scales were off")
     assert session.ledger().n_told == n_told - 1
     with pytest.raises(SessionError) as caught:
-        session.void(request, "again")
+        session.remove(request, "again")
     assert caught.value.field == "token"
 
 
@@ -139,9 +139,9 @@ def wrong_answers(n_runs: int, takes_back: Callable[[float, bool], bool]) -> int
         rng = np.random.default_rng(seed)
         session = sp.Session.create(
             "memory://",
+            "s",
             sp.Problem([[1, 0], [0, 1]], noise_scale=1),
-            sp.BetGapE(delta=0.1),
-            name="s",
+            policy=sp.BetGapE(delta=0.1),
             budget=150,
         )
         while requests := session.ask():
@@ -149,7 +149,7 @@ def wrong_answers(n_runs: int, takes_back: Callable[[float, bool], bool]) -> int
             value = rng.normal(0.5 if request.arm == 0 else 0.0)
             session.tell(request, SLIP if is_slip else value)
             if takes_back(-value if request.arm else value, is_slip):
-                session.void(request, "for a reason")
+                session.remove(request, "for a reason")
         n_wrong += session.outcome.plan == 1
     return n_wrong
 
@@ -164,15 +164,15 @@ def test_slips_that_are_taken_back_do_not_make_wrong_answers_and_values_voided_f
 def test_a_late_value_counts_like_one_that_nobody_asked_for():
     now = [0.0]
     session = sp.Session.create(
-        "memory://", problem(), sp.CombGapE(), name="s", lease=10.0, clock=lambda: now[0]
+        "memory://", "s", problem(), policy=sp.CombGapE(), lease=10.0, clock=lambda: now[0]
     )
     slow = session.ask(worker="slow")[0]
     now[0] = 20.0
     quick = session.ask(worker="quick")[0]
     assert quick.token == slow.token
     session.tell(quick, 1.0)
-    assert session.tell(slow, 3.0) == "late"
-    assert session.tell(slow, 3.0) == "late"
+    assert session.tell(slow, 3.0).result == "extra"
+    assert session.tell(slow, 3.0).result == "extra"
     go_on(session, tapes(6), [0, 0, 0], most=2)
     assert session.ledger().n_unasked == 1
     assert session.ledger().run.n_unasked_counted == 1
@@ -182,25 +182,27 @@ def test_a_late_value_counts_like_one_that_nobody_asked_for():
 
 def test_a_late_value_is_kept_where_the_proof_does_not_allow_it():
     now = [0.0]
-    session = sp.Session.create("memory://", problem(), sp.RAGE(), name="s", lease=1.0, clock=lambda: now[0])
+    session = sp.Session.create(
+        "memory://", "s", problem(), policy=sp.RAGE(), lease=1.0, clock=lambda: now[0]
+    )
     slow = session.ask(worker="slow")[0]
     now[0] = 2.0
     session.tell(session.ask(worker="quick")[0], 1.0)
-    assert session.tell(slow, 3.0) == "late"
+    assert session.tell(slow, 3.0).result == "extra"
     assert not session.counts_unasked
     assert [m.value for m in session.measurements()] == [1.0, 3.0]
 
 
 def test_a_value_that_would_surprise_is_doubted_and_nothing_else():
     doubting = problem().with_about(plausible=((-2.0, 4.0),) * 3)
-    session = sp.Session.create("memory://", doubting, sp.BetGapE(), name="s")
+    session = sp.Session.create("memory://", "s", doubting, policy=sp.BetGapE())
     assert session.doubt(0, 1.0) is None
     assert "between -2 and 4" in session.doubt("arm 0", SLIP)
     session.tell(session.ask()[0], SLIP)  # the library takes what it is given
     assert [w.kind for w in summary(look(session)).warnings] == ["value"]
-    session.void("0.0", "a slip")
+    session.remove("0.0", "a slip")
     assert [w.kind for w in summary(look(session)).warnings] == ["voided"]
-    plain = sp.Session.create("memory://", problem(), sp.BetGapE(), name="plain")
+    plain = sp.Session.create("memory://", "plain", problem(), policy=sp.BetGapE())
     go_on(plain, tapes(7), [0, 0, 0], most=12)
     assert plain.doubt(0, 1.2) is None
     assert "the noise explains" in plain.doubt(0, SLIP)
@@ -218,10 +220,10 @@ def test_a_value_that_would_surprise_is_doubted_and_nothing_else():
     ],
 )
 def test_a_void_that_no_session_writes_is_noticed(changes, key, says):
-    session = sp.Session.create("memory://", problem(), sp.BetGapE(), name="s")
+    session = sp.Session.create("memory://", "s", problem(), policy=sp.BetGapE())
     for arm in (0, 1):
         session.tell(f"{arm}.0", 1.0)
-    session.void("0.0", "a slip")
+    session.remove("0.0", "a slip")
     assert session.verify().holds
     body = {"arm": int(key[7]) if key[7].isdigit() else 1, "index": 0, "reason": "a slip", **changes}
     draft = Draft("voided", codec.dumps(body), session.now(), key if says != "voided before" else None)
@@ -233,10 +235,10 @@ def test_a_void_that_no_session_writes_is_noticed(changes, key, says):
 
 def record_then_go_on(policy: sp.Policy) -> tuple[sp.Session, np.ndarray, list[int], int]:
     """A session with a slip that nobody had asked for, and the number of its event."""
-    session = sp.Session.create("memory://", problem(), policy, name="s")
+    session = sp.Session.create("memory://", "s", problem(), policy=policy)
     values, used = tapes(8), [0, 0, 0]
     go_on(session, values, used, most=3)
-    session.record(1, SLIP / 100, key="sheet 17")
+    session.add_extra(1, SLIP / 100, key="sheet 17")
     return session, values, used, session.fingerprint.position
 
 
@@ -244,9 +246,9 @@ def test_an_unasked_value_that_was_not_counted_is_left_out_and_nothing_else_chan
     session, values, used, event = record_then_go_on(sp.CombGapE())
     found = next(m for m in session.measurements() if m.token is None)
     assert (found.event, found.name) == (event, str(event))
-    assert session.void(event, "the wrong road") is False
+    assert session._remove(str(event), "the wrong road") is False
     go_on(session, values, used)
-    clean = sp.Session.create("memory://", problem(), sp.CombGapE(), name="clean")
+    clean = sp.Session.create("memory://", "clean", problem(), policy=sp.CombGapE())
     go_on(clean, values, [0, 0, 0])
     assert session.outcome.counts.tolist() == clean.outcome.counts.tolist()
     certificate = session.certificate()
@@ -260,10 +262,10 @@ def test_after_a_counted_unasked_value_is_voided_the_policy_decides_as_if_it_had
     session, values, used, event = record_then_go_on(sp.CombGapE())
     while session.ledger().run.n_unasked_counted == 0:
         go_on(session, values, used, most=1)
-    session.record(0, 1.0)  # would count at the next round; not any more when the policy starts over
-    assert session.void(str(event), "typed for another road") is True
+    session.add_extra(0, 1.0)  # would count at the next round; not any more when the policy starts over
+    assert session._remove(str(str(event)), "typed for another road") is True
     go_on(session, values, used)
-    clean = sp.Session.create("memory://", problem(), sp.CombGapE(), name="clean")
+    clean = sp.Session.create("memory://", "clean", problem(), policy=sp.CombGapE())
     go_on(clean, values, [0, 0, 0])
     assert session.outcome.counts.tolist() == clean.outcome.counts.tolist()
     assert session.outcome.means.tolist() == clean.outcome.means.tolist()
@@ -279,7 +281,7 @@ def test_after_a_counted_unasked_value_is_voided_bets_continue_without_it():
     while session.ledger().run.n_unasked_counted == 0:
         go_on(session, values, used, most=1)
     n_before = session.ledger().n_measurements
-    assert session.void(str(event), "typed for another road") is True
+    assert session._remove(str(str(event)), "typed for another road") is True
     assert session.ledger().n_measurements == n_before - 1  # that value alone; nothing starts over
     go_on(session, values, used)
     certificate = session.certificate()
@@ -291,12 +293,12 @@ def test_after_a_counted_unasked_value_is_voided_bets_continue_without_it():
 def test_other_processes_and_snapshots_know_which_unasked_values_were_voided(tmp_path: Path):
     place = f"sqlite:///{tmp_path / 's.db'}"
     doubting = problem().with_about(plausible=((-2.0, 4.0),) * 3)
-    session = sp.Session.create(place, doubting, sp.CombGapE(), name="s")
+    session = sp.Session.create(place, "s", doubting, policy=sp.CombGapE())
     other = sp.Session.load(place)
-    session.record(2, [SLIP, 0.5])
+    session.add_extra(2, [SLIP, 0.5])
     first, second = (m.event for m in session.measurements())
     assert f"(event {first})" in next(w.text for w in summary(look(session)).warnings if w.kind == "value")
-    session.void(first, "a slip")
+    session._remove(str(first), "a slip")
     session.keep_snapshot()
     for opened in (session, other, sp.Session.load(place)):
         assert [m.voided for m in opened.measurements()] == [True, False]
@@ -306,29 +308,29 @@ def test_other_processes_and_snapshots_know_which_unasked_values_were_voided(tmp
     go_on(other, values, used, most=4)
     assert sp.Session.load(place).ledger().run.n_unasked_counted == 1
     other.keep_snapshot()
-    assert sp.Session.load(place).void(second, "a slip too") is True
+    assert sp.Session.load(place).remove(second, "a slip too") is True
     assert session.ledger().run.n_unasked_counted == 0
 
 
 def test_unasked_values_that_cannot_be_voided_are_refused_and_nothing_is_changed():
     session, values, used, event = record_then_go_on(sp.BetGapE())
-    session.void(event, "a slip")
+    session._remove(str(event), "a slip")
     before = session.fingerprint
     for number in (event, 1, 999):  # removed before, of another kind, not there
         with pytest.raises(SessionError) as caught:
-            session.void(number, "because")
+            session._remove(str(number), "because")
         assert caught.value.field == "token"
     with pytest.raises(ParameterError) as caught:
-        session.void(event, " ")
+        session._remove(str(event), " ")
     assert caught.value.field == "reason"
     with pytest.raises(SessionError) as taken:
-        session.record(1, 0.3, key="sheet 17")
+        session.add_extra(1, 0.3, key="sheet 17")
     assert taken.value.field == "key"
     assert session.fingerprint == before
     go_on(session, values, used)
-    session.record(1, SLIP)
+    session.add_extra(1, SLIP)
     with pytest.raises(SessionError) as caught:
-        session.void(session.fingerprint.position, "after the end")
+        session._remove(str(session.fingerprint.position), "after the end")
     assert caught.value.field == "token"
 
 
@@ -353,23 +355,23 @@ def test_a_void_of_an_unasked_value_that_no_session_writes_is_noticed(changes, s
 
 
 def test_one_of_several_values_is_removed_from_a_session_that_comes_from_a_snapshot():
-    session = sp.Session.create("memory://", problem(), sp.RAGE(delta=0.1), name="s")
+    session = sp.Session.create("memory://", "s", problem(), policy=sp.RAGE(delta=0.1))
     while requests := session.ask():
         session.tell(requests[0], [MEANS[requests[0].arm]] * requests[0].wanted)
     session.keep_snapshot()
     again = sp.Session.load(session.store, "s")
-    assert again.void("0.1", "the wrong road") is True
+    assert again.remove("0.1", "the wrong road") is True
     assert [m.token for m in again.measurements() if m.voided] == ["0.1"]
     assert again.verify().holds
 
 
 @pytest.mark.parametrize("text", ["7" * 5000, "\u00b2", "-1"])
 def test_what_is_neither_a_token_nor_the_number_of_an_event_is_refused(text: str) -> None:
-    session = sp.Session.create("memory://", problem(), sp.BetGapE(), name="a-" + "7" * 5000)
+    session = sp.Session.create("memory://", "a-" + "7" * 5000, problem(), policy=sp.BetGapE())
     with pytest.raises(SessionError) as caught:
-        session.void(text, "a slip of the pen")
+        session.remove(text, "a slip of the pen")
     assert caught.value.field == "token"
     with pytest.raises(SessionError) as caught:
         session.probe_of(text)
     assert caught.value.field == "token"
-    assert session.new_epoch("another season").name == f"{session.name}-2"
+    assert session.successor("another season").name == f"{session.name}-2"

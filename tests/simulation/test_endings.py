@@ -60,7 +60,7 @@ def test_a_policy_of_a_fixed_budget_ends_with_a_leader(policy):
 
 
 def test_a_session_says_the_same():
-    session = sp.Session.create("memory://", PROBLEM, sp.CombGapE(radius="heuristic"), name="quick")
+    session = sp.Session.create("memory://", "quick", PROBLEM, policy=sp.CombGapE(radius="heuristic"))
     rng = np.random.default_rng(1)
     while requests := session.ask(10):
         for one in requests:

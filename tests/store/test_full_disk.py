@@ -13,7 +13,6 @@ import pytest
 import surepick as sp
 from session_tools import Tapes, problem, run_to_end, same_run
 from surepick.errors import StoreError
-from surepick.sessions.requests import Receipt
 from surepick.sessions.session import Session
 from surepick.sessions.verify import verify
 from surepick.store.doctor import examine
@@ -63,7 +62,7 @@ def test_a_session_survives_a_full_disk(tiny_disk: Path, leave: int, monkeypatch
         "surepick.sessions.replica.SNAPSHOT_EVERY", 20
     )  # a cache that cannot be kept is no error
     url, tapes = f"sqlite:///{tiny_disk}/store.db", Tapes()
-    session = Session.create(url, problem(), POLICY, name="mine", seed=3)
+    session = Session.create(url, "mine", problem(), policy=POLICY, seed=3)
     filler = fill_up(tiny_disk, leave)
     told, error = tell_until_refused(session, tapes)
     assert "the disk is full" in error
@@ -85,7 +84,7 @@ def test_a_session_survives_a_full_disk(tiny_disk: Path, leave: int, monkeypatch
 
 def test_repeating_the_step_that_failed_is_all_there_is_to_do(tiny_disk: Path) -> None:
     session, tapes = (
-        Session.create(f"sqlite:///{tiny_disk}/s.db", problem(), POLICY, name="mine", seed=3),
+        Session.create(f"sqlite:///{tiny_disk}/s.db", "mine", problem(), policy=POLICY, seed=3),
         Tapes(),
     )
     filler, told = fill_up(tiny_disk, 60_000), 0
@@ -97,13 +96,13 @@ def test_repeating_the_step_that_failed_is_all_there_is_to_do(tiny_disk: Path) -
         with pytest.raises(StoreError):
             session.tell(requests[0], tapes.value(requests[0].token))
     filler.unlink()
-    assert session.tell(requests[0], tapes.value(requests[0].token)) == Receipt.ACCEPTED
+    assert session.tell(requests[0], tapes.value(requests[0].token)).result == "recorded"
     assert len(list(session.measurements())) == told + 1
 
 
 def test_a_store_on_a_disk_that_nobody_may_write_to_is_read(tiny_disk: Path) -> None:
     url, tapes = f"sqlite:///{tiny_disk}/store.db", Tapes()
-    session = Session.create(url, problem(), POLICY, name="mine", seed=3)
+    session = Session.create(url, "mine", problem(), policy=POLICY, seed=3)
     request = session.ask()[0]
     session.tell(request, tapes.value(request.token))
     session.store.close()
@@ -115,13 +114,13 @@ def test_a_store_on_a_disk_that_nobody_may_write_to_is_read(tiny_disk: Path) -> 
     with pytest.raises(StoreError):
         seen.ask()
     with pytest.raises(StoreError):
-        Session.create(url, problem(), POLICY, name="another")
+        Session.create(url, "another", problem(), policy=POLICY)
     seen.store.close()
 
 
 def test_another_process_opens_the_session_after_the_disk_was_full(tiny_disk: Path) -> None:
     url, tapes = f"sqlite:///{tiny_disk}/store.db", Tapes()
-    session = Session.create(url, problem(), POLICY, name="mine", seed=3)
+    session = Session.create(url, "mine", problem(), policy=POLICY, seed=3)
     filler = fill_up(tiny_disk, 80_000)
     told, _ = tell_until_refused(session, tapes)
     session.store.close()

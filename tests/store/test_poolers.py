@@ -92,7 +92,7 @@ class bouncing:  # noqa: N801
 
 
 def test_a_session_behind_a_pooler_decides_as_ever(pooled_url: str) -> None:
-    session, tapes = Session.create(pooled_url, problem(), POLICY, name="mine", seed=3), Tapes()
+    session, tapes = Session.create(pooled_url, "mine", problem(), policy=POLICY, seed=3), Tapes()
     assert same_run(run_to_end(session, tapes), sp.simulate(problem(), POLICY, Tapes(), seed=3))
     assert verify(Session.load(pooled_url, "mine").store, "mine").holds
 
@@ -160,7 +160,7 @@ def test_nothing_that_a_store_sets_reaches_other_programs(pooled_url: str) -> No
 @pytest.mark.parametrize("level", ["serializable", "repeatable read"])
 def test_a_server_that_is_set_to_stricter_isolation_refuses_nobody(postgres_url: str, level: str) -> None:
     strict = f"{postgres_url}%20-cdefault_transaction_isolation%3D{level.replace(' ', '%5C%20')}"
-    Session.create(strict, problem(), POLICY, name="mine", seed=3)
+    Session.create(strict, "mine", problem(), policy=POLICY, seed=3)
     lock, told = threading.Lock(), Tapes()
 
     def work(i: int) -> None:

@@ -108,7 +108,7 @@ def _host(url: str) -> str:
 @pytest.fixture(params=[-1, 10**9], ids=["alone", "in company"])
 def session(wire: Wire, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Session:
     monkeypatch.setattr(replica, "ALONE_AFTER", request.param)  # both ways to append
-    return Session.create(wire.url, problem(), POLICY, name="mine", seed=3)
+    return Session.create(wire.url, "mine", problem(), policy=POLICY, seed=3)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -134,8 +134,8 @@ def test_a_recorded_value_is_kept_once_when_the_connection_breaks(
 ) -> None:
     for k in range(6):
         wire.break_next(when)
-        receipt = _until_it_works(lambda k=k: session.record(k % 4, float(k), key=f"sheet {k}"))  # type: ignore[misc]
-        assert receipt in (Receipt.ACCEPTED, Receipt.REPEATED)
+        receipt = _until_it_works(lambda k=k: session.add_extra(k % 4, float(k), key=f"sheet {k}"))  # type: ignore[misc]
+        assert receipt.result in ("recorded", "repeated")
     assert wire.broken == 6
     other = Session.load(postgres_url, "mine")
     assert [m.value for m in other.measurements()] == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
@@ -147,21 +147,21 @@ def test_a_record_without_a_key_is_not_doubled_by_a_broken_connection(
     session: Session, wire: Wire, when: str
 ) -> None:
     wire.break_next(when)
-    assert _until_it_works(lambda: session.record("tin", 1.0)) == Receipt.ACCEPTED
+    assert _until_it_works(lambda: session.add_extra("tin", 1.0)).result == "recorded"
     assert wire.broken == 1
     assert [m.value for m in session.measurements()] == [1.0]
 
 
 def test_a_transaction_that_the_server_has_ended_is_known_to_be(wire: Wire, postgres_url: str) -> None:
-    session = Session.create(wire.url, problem(), POLICY, name="mine", seed=3)
+    session = Session.create(wire.url, "mine", problem(), policy=POLICY, seed=3)
     wire.break_next("after", COMMIT)
-    assert session.record("tin", 1.0) == Receipt.ACCEPTED
+    assert session.add_extra("tin", 1.0).result == "recorded"
     assert wire.broken == 1
     assert [m.value for m in Session.load(postgres_url, "mine").measurements()] == [1.0]
     wire.break_next("before", COMMIT)
     with pytest.raises(StoreError):
-        session.record("tin", 2.0)
-    assert session.record("tin", 2.0) == Receipt.ACCEPTED
+        session.add_extra("tin", 2.0)
+    assert session.add_extra("tin", 2.0).result == "recorded"
     assert [m.value for m in Session.load(postgres_url, "mine").measurements()] == [1.0, 2.0]
 
 
@@ -183,7 +183,7 @@ def test_a_server_that_is_away_is_said_clearly_and_awaited(session: Session, wir
         session.tell(request, 1.0)
     assert "check that the server is running" in str(caught.value)
     wire.is_down = False
-    assert session.tell(request, 1.0) == Receipt.ACCEPTED
+    assert session.tell(request, 1.0).result == "recorded"
     assert [m.value for m in session.measurements()] == [1.0]
 
 
@@ -191,7 +191,7 @@ def test_connections_that_an_administrator_ends_are_opened_again(
     postgres_server: str, postgres_url: str
 ) -> None:
     url, tapes = f"{postgres_url}&application_name=surepick", Tapes()
-    session = Session.create(url, problem(), POLICY, name="mine", seed=3)
+    session = Session.create(url, "mine", problem(), policy=POLICY, seed=3)
     with psycopg.connect(postgres_server, autocommit=True) as admin:
         for _ in range(5):
             for request in session.ask(2):
@@ -239,7 +239,7 @@ def _tell_until_refused(session: Session, tapes: Tapes) -> tuple[list[str], Requ
 
 def test_a_session_survives_a_full_disk_of_the_server(tiny_tablespace: Path, postgres_url: str) -> None:
     url, tapes = postgres_url + "%20-cdefault_tablespace%3Dtiny", Tapes()
-    session = Session.create(url, problem(), sp.CombGapE(delta=1e-6), name="mine", seed=3)
+    session = Session.create(url, "mine", problem(), policy=sp.CombGapE(delta=1e-6), seed=3)
     room = os.statvfs(tiny_tablespace)
     filler = tiny_tablespace / "filler"
     filler.write_bytes(bytes(room.f_bavail * room.f_bsize - 100_000))
@@ -252,7 +252,7 @@ def test_a_session_survives_a_full_disk_of_the_server(tiny_tablespace: Path, pos
     )
     filler.unlink()
     if request is not None:
-        assert session.tell(request, tapes.value(request.token)) == Receipt.ACCEPTED
+        assert session.tell(request, tapes.value(request.token)).result == "recorded"
     expected = sp.simulate(problem(), sp.CombGapE(delta=1e-6), Tapes(), seed=3)
     assert same_run(run_to_end(session, tapes), expected)
     assert session.verify(session.certificate().to_json()).holds

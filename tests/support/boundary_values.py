@@ -40,7 +40,7 @@ def drive(session: sp.Session, cycle: list[float], scale: float) -> int:
         for beyond in (*REFUSED, MOST_SCALES * scale * 1.001):
             if n_refused >= 2 * len(REFUSED):
                 break
-            for give in (lambda v: session.tell(request, v), lambda v: session.record(0, v)):  # noqa: B023
+            for give in (lambda v: session.tell(request, v), lambda v: session.add_extra(0, v)):  # noqa: B023
                 try:
                     give(beyond)
                 except SurepickError:
@@ -69,9 +69,9 @@ def main() -> None:
             try:
                 session = sp.Session.create(
                     "memory://",
+                    "s",
                     problem,
-                    parse_policy(text, delta=0.01),
-                    name="s",
+                    policy=parse_policy(text, delta=0.01),
                     budget=PHASED_BUDGET if text.startswith(PHASED) else BUDGET,
                 )
             except SurepickError as error:

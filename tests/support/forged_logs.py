@@ -71,21 +71,21 @@ def honest(problem: sp.Problem, policy: Policy) -> Log:
     ticks = itertools.count(1_700_000_000.0)
     session = Session.create(
         "memory://",
+        "mine",
         problem,
-        policy,
-        name="mine",
+        policy=policy,
         seed=3,
         budget=50_000,
         lease=50.0,
         clock=lambda: next(ticks),
     )
     tapes = Tapes(5, scale=NOISE)
-    session.record("copper", 0.9, key="row 1")
-    session.record("tin", 0.2)
-    session.record("zinc", 0.5, picked=True, note="it looked odd")
+    session.add_extra("copper", 0.9, key="row 1")
+    session.add_extra("tin", 0.2)
+    session.add_extra("zinc", 0.5, picked=True, note="it looked odd")
     session.note("begun")
     first = session.ask(1, worker="anna", wait=False)[0]
-    session.withdraw(first, "rain")
+    session.release(first, "rain")
     session.tell(first, tapes.value(first.token))
     session.tell(first.token, 0.25, worker="ben")
     _several(session, tapes)
@@ -100,7 +100,7 @@ def honest(problem: sp.Problem, policy: Policy) -> Log:
     session.extend(**({"delta": policy.delta / 2} if "delta" in vars(policy) else {"budget": 70_000}))
     for request in session.ask(2, worker="anna", wait=False):
         session.tell(request, tapes.value(request.token))
-    session.void(first.token, "the wrong road")
+    session.remove(first.token, "the wrong road")
     for request in session.ask(2, worker="anna", wait=False):
         session.tell(request, tapes.value(request.token))
     session.close("that was all")

@@ -27,15 +27,15 @@ def arrivals() -> Log:
     session = _begun(problem, sp.BetGapE(delta=1e-6))
     session.rename("To work")
     session.rename("To work and back")
-    session.record("bus", 21.0, key="sheet")
+    session.add_extra("bus", 21.0, key="sheet")
     (unasked,) = [event.position for event in session.events() if event.kind == "recorded"]
-    session.void(unasked, "another bus")
+    session._remove(str(unasked), "another bus")
     _measure(session, 6)
     session.add_plan("by bike", "bike + walk")
     _measure(session, 6)
     session.add_plan("by tram", "tram + walk", new_arms=["tram"])
     _measure(session, 12)
-    session.last_call(40)
+    session.final_batch(40)
     _measure(session, 1000)
     return lines_of(session)
 
@@ -55,7 +55,7 @@ def readings() -> Log:
                 session.tell(request, use[names[0]])
             elif n % 3 == 0:
                 session.tell(request, {names[0]: use[names[0]]})
-                session.withdraw(request, "the gauge broke")
+                session.release(request, "the gauge broke")
             elif n % 3 == 1:
                 session.tell(request, {names[0]: use[names[0]]})
                 session.tell(request, {name: use[name] for name in names[1:]})
@@ -66,7 +66,7 @@ def readings() -> Log:
 
 def _begun(problem: sp.Problem, policy: sp.Policy) -> Session:
     ticks = itertools.count(1_700_000_000.0)
-    return Session.create("memory://", problem, policy, name="mine", budget=5000, clock=lambda: next(ticks))
+    return Session.create("memory://", "mine", problem, policy=policy, budget=5000, clock=lambda: next(ticks))
 
 
 def _measure(session: Session, n: int) -> None:

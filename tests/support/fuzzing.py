@@ -112,7 +112,7 @@ def csv_rows(rng: random.Random, folder: Path) -> None:
     path = folder / "rows.csv"
     path.write_bytes(garbled(rng, "\n".join(rows).encode(errors="surrogatepass")) if rng.random() < 0.5 else
                      "\n".join(rows).encode(errors="surrogatepass"))  # fmt: skip
-    session = Session.create("memory://", problem(), sp.BetGapE(), name="s")
+    session = Session.create("memory://", "s", problem(), policy=sp.BetGapE())
     import_rows(session, read_rows(path), answers=rng.random() < 0.5, worker="")
     session.ask()
 
@@ -139,7 +139,7 @@ def codecs(rng: random.Random, folder: Path) -> None:
 
 @cache
 def finished() -> Session:
-    session = Session.create("memory://", problem(), sp.CombGapE(), name="s")
+    session = Session.create("memory://", "s", problem(), policy=sp.CombGapE())
     while requests := session.ask():
         session.tell(requests[0], 5.0 if requests[0].arm == 0 else 0.1)
     return session
@@ -161,7 +161,7 @@ def certificates(rng: random.Random, folder: Path) -> None:
 @cache
 def web_app() -> Any:
     url = f"sqlite:///{tempfile.mkdtemp(prefix='surepick-fuzz-')}/web.db"
-    Session.create(url, problem(), sp.BetGapE(), name="s")
+    Session.create(url, "s", problem(), policy=sp.BetGapE())
     return create_app(Settings(url, write=True))[0]
 
 
@@ -222,7 +222,7 @@ def command_line(rng: random.Random, folder: Path) -> None:
     table = {"kind": "table", "plans": [[1, 0], [0, 1]], "arm_names": ["1.0", "-x"]}
     (folder / "mine.json").write_text(as_json(table | ({} if probes is None else {"probes": probes})))
     asked = sp.Problem(np.eye(2), arm_names=["1.0", "-x"], probes=probes, noise_scale=1)
-    Session.create("surepick.db", asked, sp.BetGapE(), name="s")
+    Session.create("surepick.db", "s", asked, policy=sp.BetGapE())
     name = rng.choice(list(commands()))
     words = [name, *(["mine.json"] if rng.random() < 0.4 else []), *(["0.0"] if rng.random() < 0.3 else [])]
     odd_words = (*NAMES, *map(str, NUMBERS), "s", "mine.json", "surepick.db", "5")
@@ -301,7 +301,7 @@ def main() -> None:
     options = parser.parse_args()
     signal.signal(signal.SIGPROF, too_long)
     finished()  # compiles, which takes its time
-    Session.create("memory://", problem(), sp.BetGapE(), name="s").ask()
+    Session.create("memory://", "s", problem(), policy=sp.BetGapE()).ask()
     failures = 0
     for target in options.target or TARGETS:
         for seed in range(options.seed, options.seed + options.inputs):

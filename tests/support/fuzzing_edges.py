@@ -52,7 +52,7 @@ def make_sessions(url: str) -> None:
             continue
         probes = PROBES if name == "p" else None
         asked = sp.Problem(np.eye(3), arm_names=ARMS, noise_scale=0.5, probes=probes)
-        session = Session.create(url, asked, sp.BetGapE(delta=0.1), name=name)
+        session = Session.create(url, name, asked, policy=sp.BetGapE(delta=0.1))
         session.ask(worker="w")
         if name == "done":
             session.close("to have one that has ended")

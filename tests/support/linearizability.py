@@ -63,19 +63,19 @@ def session_model(state: SessionState, call: Call) -> SessionState | None:
 def _tell(state: SessionState, token: str, value: float, worker: str) -> tuple[str, SessionState]:
     kept = next((told for told in state.told if told[0] == token), None)
     if kept is None:
-        return "accepted", state._replace(told=state.told | {(token, value, worker)})
+        return "recorded", state._replace(told=state.told | {(token, value, worker)})
     if kept[1] == value:
         return "repeated", state
     if kept[2] == worker:
         return "refused", state
     answer, after = _record(state, f"late:{token}:{worker}", value)  # a measurement that nobody asks for now
-    return ("refused" if answer == "refused" else "late"), after
+    return ("refused" if answer == "refused" else "extra"), after
 
 
 def _record(state: SessionState, key: str, value: float) -> tuple[str, SessionState]:
     kept = next((recorded for recorded in state.recorded if recorded[0] == key), None)
     if kept is None:
-        return "accepted", state._replace(recorded=state.recorded | {(key, value)})
+        return "recorded", state._replace(recorded=state.recorded | {(key, value)})
     return ("repeated" if kept[1] == value else "refused"), state
 
 

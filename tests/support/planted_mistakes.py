@@ -192,7 +192,7 @@ def call_the_last_call_on_what_was_seen_before(patch: pytest.MonkeyPatch) -> Non
         with self._changing() as replica:
             replica.commit(lambda: change, quick=False)
 
-    patch.setattr(Session, "last_call", last_call)
+    patch.setattr(Session, "final_batch", last_call)
 
 
 MISTAKES = [

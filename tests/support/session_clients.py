@@ -25,7 +25,7 @@ from surepick.errors import (
 )
 from surepick.files.measurements import import_rows
 from surepick.sessions import heartbeat
-from surepick.sessions.requests import Receipt, Request
+from surepick.sessions.requests import Request
 from surepick.sessions.session import Session
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Running:
             if NAME not in store.names():
                 history.seen["begun again"] += 1
                 with suppress(NameTakenError):
-                    Session.create(store, history.problem, name=NAME, clock=self.clock, **history.options)
+                    Session.create(store, NAME, history.problem, clock=self.clock, **history.options)
             session = Session.load(store, NAME, clock=self.clock)
             self.log = session.store.number(NAME)  # type: ignore[attr-defined]
             session._lock = TurnLock(history.scheduler)  # type: ignore[assignment]
@@ -224,9 +224,9 @@ class Client:
         done.numbers.update((number, (token, self.worker)) for number in readings.values())
         if readings:
             return
-        if receipt == Receipt.LATE:
+        if receipt.result == "extra":
             done.late.append((token, self.worker))
-        elif receipt == Receipt.ACCEPTED or not several:
+        elif receipt.result == "recorded" or not several:
             done.told[token, self.worker] = given
 
     def withdraw(self, session: Session) -> None:
@@ -235,7 +235,7 @@ class Client:
         token = self.history.rng.choice(sorted(self.held))
         self.done.tried["withdrawn"] += 1
         try:
-            session.withdraw(token, "busy", worker=self.worker)
+            session.release(token, "busy", worker=self.worker)
         except SessionError as error:
             self._say(f"withdrew {token}, refused: {error}")
         else:
@@ -253,7 +253,7 @@ class Client:
         def deliver(session: Session) -> None:
             self.done.tried["recorded"] += 1
             try:
-                receipt = session.record(arm, value, key=key, picked=picked)
+                receipt = session.add_extra(arm, value, key=key, picked=picked)
             except SessionError as error:  # it was taken back meanwhile
                 self._say(f"recorded {key!r}, refused: {error}")
                 return
@@ -337,7 +337,7 @@ class Client:
         done = self.done
         done.tried["voided"] += 1
         try:
-            seen = session.void(token, "the wrong road")
+            seen = session._remove(token, "the wrong road")
         except SessionError as error:
             self._say(f"voided {token}, refused: {error}")
             return
@@ -374,7 +374,7 @@ class Client:
         rng = self.history.rng
         self.done.tried["called"] += 1
         try:
-            session.last_call(rng.choice([5, 20, 60]), gaussian=rng.random() < 0.5)
+            session.final_batch(rng.choice([5, 20, 60]), gaussian=rng.random() < 0.5)
         except (SessionError, ParameterError) as error:
             self._say(f"last call, refused: {error}")
             return

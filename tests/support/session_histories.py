@@ -104,7 +104,7 @@ class History:
             policy, lease = self.make_policy(0.3), LEASE
             self.options = {"policy": policy, "seed": self.seed % 100, "budget": budget, "lease": lease}
             quiet = SimulatedStore(self.database, Process("creator"), Faults(self.rng))
-            Session.create(quiet, self.problem, name=NAME, clock=lambda: self.now, **self.options)
+            Session.create(quiet, NAME, self.problem, clock=lambda: self.now, **self.options)
             for i in range(self.rng.choice([1, 2, 3, 4, 6])):
                 running = Running(self, f"process {i}")
                 self.processes.append(running)

@@ -11,17 +11,16 @@ from typing import Any
 from session_tools import Tapes
 from surepick.core.oracle_problem import Best
 from surepick.sessions import replica
-from surepick.sessions.requests import Receipt
 from surepick.sessions.session import Session
 
 
 def work(i: int, url: str, seed: int, journal: Path | None = None, best: Best | None = None) -> None:
     """Measure until the session has ended; write down each token once it is acknowledged."""
-    session, tapes = Session.load(url, "mine", best=best), Tapes(seed)
+    session, tapes = Session.load(url, "mine", problem=best), Tapes(seed)
     while requests := session.ask(2, worker=f"worker {i}"):
         for request in requests:
             receipt = session.tell(request, tapes.value(request.token))
-            assert receipt in (Receipt.ACCEPTED, Receipt.REPEATED)
+            assert receipt.result in ("recorded", "repeated")
             if journal is not None:
                 acknowledge(journal, request.token)
 
@@ -30,7 +29,7 @@ def work_until_statement(
     i: int, url: str, seed: int, journal: Path, last: int, best: Best | None = None
 ) -> None:
     """Measure, and die by kill -9 just before or just after the given statement reaches the database."""
-    session, tapes = Session.load(url, "mine", best=best), Tapes(seed)
+    session, tapes = Session.load(url, "mine", problem=best), Tapes(seed)
     replica.ALONE_AFTER = 20 if last % 4 < 2 else -1  # with and without holding the log first
     session.store.close()
     fate = Fate(last)
@@ -48,7 +47,7 @@ def record_until_statement(i: int, url: str, journal: Path, last: int) -> None:
     fate = Fate(last)
     fate.take_over(session.store)
     for k in range(4):
-        session.record(k, float(last), key=f"{last}-{k}")
+        session.add_extra(k, float(last), key=f"{last}-{k}")
         acknowledge(journal, f"{last}-{k}")
 
 

@@ -180,9 +180,7 @@ class SimulatedStore(Store):
         self._write(change)
 
     @contextmanager
-    def transaction(
-        self, name: str, *, after: Head | None = None, durable: bool = True
-    ) -> Iterator[View]:
+    def transaction(self, name: str, *, after: Head | None = None, durable: bool = True) -> Iterator[View]:
         database, me = self._database, object()
         lock = "writer" if durable or database.one_lock else "claimer"
         self._begin_statement()

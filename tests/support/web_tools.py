@@ -63,13 +63,13 @@ def running(store: str, **options: object) -> Iterator[Running]:
 def three_sessions(url: str) -> None:
     """One that is sure, one in the middle of a round with two workers, and one that nobody has touched."""
     tapes = tools.Tapes()
-    tools.run_to_end(Session.create(url, tools.problem(), sp.CombGapE(), name="sure"), tapes)
-    middle = Session.create(url, tools.problem(), sp.BetGapE(), name="middle")
+    tools.run_to_end(Session.create(url, "sure", tools.problem(), policy=sp.CombGapE()), tapes)
+    middle = Session.create(url, "middle", tools.problem(), policy=sp.BetGapE())
     for _ in range(20):
         tools.tell_all(middle, middle.ask(), tapes)
     middle.ask(worker="truck 7")
     middle.ask(worker="Ann")
-    Session.create(url, tools.problem(noise_scale=None), sp.CombGapE(), name="fresh")
+    Session.create(url, "fresh", tools.problem(noise_scale=None), policy=sp.CombGapE())
 
 
 def positions(url: str) -> dict[str, object]:

@@ -36,7 +36,9 @@ def problem_for(name):
 def begun(name):
     text = TEXTS.get(name, f"{name}:budget=500" if name in OF_A_BUDGET else name)
     budget = 500 if name in OF_A_BUDGET else None
-    return sp.Session.create("memory://", problem_for(name), parse_policy(text), name="fresh", budget=budget)
+    return sp.Session.create(
+        "memory://", "fresh", problem_for(name), policy=parse_policy(text), budget=budget
+    )
 
 
 def shown(session):
@@ -79,12 +81,12 @@ def test_a_lead_without_a_bound_says_why_there_is_none(name):
     session = begun(name)
     values = itertools.cycle([1.0, 1.3, 0.8, 1.1, 0.9])
     for _ in range(25):  # rounds
-        if session.status is not None or session.ledger().run.standing().lead is not None:
+        if session.status != "running" or session.ledger().run.standing().lead is not None:
             break
         for request in session.pending():
             session.tell(request, next(values))
     summary = views.summary(views.look(session))
-    if summary.lead is None or session.status is not None:
+    if summary.lead is None or session.status != "running":
         pytest.skip("nothing leads before the end")
     proved = Promise.read(session.policy.guarantee).proved
     assert summary.is_proved == proved
@@ -97,7 +99,7 @@ def test_a_lead_without_a_bound_says_why_there_is_none(name):
 @pytest.mark.parametrize("n_told", [0, 1])
 def test_a_plan_that_is_ahead_by_the_guess_is_named(n_told):
     past = sp.Past.from_guess(LISTED, [3.0, 1.0, 2.0], 0.5)
-    session = sp.Session.create("memory://", LISTED, sp.BetGapE(), name="guessed", past=past)
+    session = sp.Session.create("memory://", "guessed", LISTED, policy=sp.BetGapE(), prior=past)
     for request in session.pending()[:n_told]:
         session.tell(request, 1.0)
     summary = views.summary(views.look(session))
@@ -119,7 +121,7 @@ def test_long_names_of_plans_and_large_numbers_do_not_flood_the_page():
     problem = problems.trees(
         [(f"village {i}", f"village {j}") for i in range(12) for j in range(i)], noise_scale=1
     )
-    session = sp.Session.create("memory://", problem, sp.BetGapE(), name="trees")
+    session = sp.Session.create("memory://", "trees", problem, policy=sp.BetGapE())
     while session.ledger().n_rounds == 0:
         for request in session.pending():
             session.tell(request, float(request.arm % 7))

@@ -34,7 +34,7 @@ def begin(
     ).with_about(unit="min")
     past = sp.Past.from_guess(problem, [6, 12, 14, 5], spread=3.0) if guess else None
     chosen = policy or sp.BetGapE(epsilon=0.5)
-    return sp.Session.create("memory://", problem, chosen, name="trips", past=past, **settings)
+    return sp.Session.create("memory://", "trips", problem, policy=chosen, prior=past, **settings)
 
 
 def measure(session: sp.Session, n: int = 10_000, *, noise: float = 1.0) -> View:
@@ -124,7 +124,7 @@ def test_the_chart_has_a_row_for_each_plan_and_no_markup_of_names() -> None:
     assert re.findall(r'<g class="(\w+)"', drawn) == ["leader", "out", "out"]
     assert drawn.count("epsilon") >= 1
     problem = sp.Problem([[1, 0], [0, 1]], plan_names=["<b>a", "b"], noise_scale=1)
-    evil = sp.Session.create("memory://", problem, sp.BetGapE(), name="x")
+    evil = sp.Session.create("memory://", "x", problem, policy=sp.BetGapE())
     for value_ in (1.0, 2.0):
         evil.tell(evil.ask()[0], value_)
     assert "<b>" not in evil.view()._repr_html_()
@@ -142,7 +142,7 @@ def test_the_chart_has_a_row_for_each_plan_and_no_markup_of_names() -> None:
     ],
 )
 def test_every_kind_of_problem_has_a_view(kind: str, problem: object) -> None:
-    session = sp.Session.create("memory://", problem(), name=kind)  # type: ignore[operator]
+    session = sp.Session.create("memory://", kind, problem())  # type: ignore[operator]
     for k in range(40):
         requests = session.ask(1, wait=False)
         if not requests:

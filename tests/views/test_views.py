@@ -34,7 +34,7 @@ class Clock:
 
 def new(policy: Policy | None = None, store: Store | str = "memory://", **options: object) -> Session:
     chosen = {"problem": problem(), "name": "alloys", **options}
-    return Session.create(store, chosen.pop("problem"), policy or sp.BetGapE(delta=0.1), **chosen)  # type: ignore[arg-type]
+    return Session.create(store, policy=policy or sp.BetGapE(delta=0.1), **chosen)  # type: ignore[arg-type]
 
 
 def two_plans(policy: Policy, values: dict[int, list[float]], *, scale: float = 2.0) -> Session:
@@ -43,7 +43,7 @@ def two_plans(policy: Policy, values: dict[int, list[float]], *, scale: float = 
         policy, problem=sp.Problem([[1, 0], [0, 1]], plan_names=["road", "rail"], noise_scale=scale)
     )
     left = {arm: list(told) for arm, told in values.items()}
-    while not session.status and any(left.values()):
+    while session.status == "running" and any(left.values()):
         request = session.ask()[0]
         if not left[request.arm]:
             break
@@ -160,7 +160,7 @@ def test_the_evidence_against_a_rival_is_the_likelihood_ratio() -> None:
 def test_proved_evidence_is_one_over_the_risk_and_reaches_one_over_delta_at_the_end(policy: Policy) -> None:
     session, tapes = new(policy), Tapes()
     for _ in range(400):
-        if session.status:
+        if session.status != "running":
             break
         tell_all(session, session.ask(), tapes)
         seen = look(session)
@@ -235,7 +235,7 @@ def test_arms_are_listed_by_measurements_and_in_pages() -> None:
 @pytest.mark.parametrize("policy", [sp.BetGapE(delta=0.1), sp.CombGapE(delta=0.1)], ids=repr)
 def test_a_past_look_shows_what_a_look_showed_then(policy: Policy) -> None:
     session, tapes, then = new(policy), Tapes(), {}
-    while not session.status:
+    while session.status == "running":
         seen = look(session)
         if seen.missing == seen.asked:  # a round has just been asked for
             then[seen.n_used] = seen
@@ -290,7 +290,7 @@ def test_the_trace_is_small_however_long_the_session_is() -> None:
 
 def remaining_at(session: Session, tapes: Tapes, *, after: int) -> tuple[views.Forecast | None, int]:
     """The forecast after so many measurements, and what it should have been."""
-    while not session.status and session.ledger().n_measurements < after:
+    while session.status == "running" and session.ledger().n_measurements < after:
         tell_all(session, session.ask(), tapes)
     seen = look(session)
     run_to_end(session, tapes)
@@ -517,7 +517,7 @@ def test_a_page_that_is_drawn_again_solves_no_design(monkeypatch: pytest.MonkeyP
 
 def test_the_forecast_says_the_chance_to_be_sure_and_the_arms_what_one_more_brings():
     problem = sp.Problem([[1, 0], [0, 1]], arm_names=["tea", "coffee"], plan_names=["A", "B"], noise_scale=1)
-    session = sp.Session.create("memory://", problem, sp.BetGapE(), name="cups", budget=400)
+    session = sp.Session.create("memory://", "cups", problem, policy=sp.BetGapE(), budget=400)
     for k in range(24):
         for request in session.ask():
             session.tell(request, 1.0 + (request.arm_name == "tea") * 0.2 + (-1) ** (k // 2) * 0.9)
@@ -534,7 +534,7 @@ def test_the_forecast_says_the_chance_to_be_sure_and_the_arms_what_one_more_brin
 def test_within_epsilon_a_forecast_counts_what_is_proved_and_not_what_was_measured():
     """Of eighty ties nearly any will do, and other plans than the lead are the best in most worlds."""
     problem, rng = sp.Problem(np.eye(80), noise_scale=1), np.random.default_rng(1)
-    session = sp.Session.create("memory://", problem, sp.BetGapE(epsilon=1.0), name="ties")
+    session = sp.Session.create("memory://", "ties", problem, policy=sp.BetGapE(epsilon=1.0))
     said = []
     while requests := session.ask(512):
         for request, value in zip(requests, rng.standard_normal(len(requests)), strict=True):

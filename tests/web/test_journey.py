@@ -101,7 +101,7 @@ def test_from_a_spreadsheet_to_a_certificate_without_python(
         page.wait_for_url("**/sessions/trips")
         typed("sheet", desk)
         fill_in(desk / "monday.xlsx")
-        assert "4 accepted" in typed("import", desk)
+        assert "4 recorded" in typed("import", desk)
         page.reload()
         assert record_until_sure(page) >= 1
         answer = page.locator(".answer")

@@ -39,7 +39,7 @@ def parts(message: dict[str, str]) -> dict[str, str]:
 
 
 def test_a_page_is_updated_when_somebody_tells(looking: Running, store: str) -> None:
-    session = Session.create(store, tools.problem(), sp.BetGapE(), name="live")
+    session = Session.create(store, "live", tools.problem(), policy=sp.BetGapE())
     with looking.client.stream("GET", "/sessions/live/events") as stream:
         assert stream.headers["content-type"].startswith("text/event-stream")
         arriving = messages(stream.iter_lines())
@@ -69,7 +69,7 @@ def test_the_list_of_sessions_is_live_too(looking: Running, store: str) -> None:
     with looking.client.stream("GET", "/events") as stream:
         arriving = messages(stream.iter_lines())
         assert "just begun" not in parts(next(arriving))["sessions"]
-        Session.create(store, tools.problem(), sp.BetGapE(), name="just begun")
+        Session.create(store, "just begun", tools.problem(), policy=sp.BetGapE())
         assert "just begun" in parts(next(arriving))["sessions"]
 
 

@@ -28,7 +28,7 @@ def post(server: Running, path: str, **fields: str) -> object:
 
 
 def begin(store: str, name: str, **options: object) -> Session:
-    return Session.create(store, tools.problem(), sp.BetGapE(), name=name, **options)
+    return Session.create(store, name, tools.problem(), policy=sp.BetGapE(), **options)
 
 
 def test_a_note_and_a_title_are_in_the_log_and_on_the_pages(writing: Running, store: str) -> None:
@@ -55,7 +55,7 @@ def test_a_session_is_closed_and_goes_on(writing: Running, store: str) -> None:
     assert str(session.status) == "closed"
     again = post(writing, "/sessions/to close/extend", delta="0,01", epsilon="", budget="50")
     assert again.status_code == 303, again.text
-    assert session.status is None
+    assert session.status == "running"
     assert (session.policy.delta, session.budget) == (0.01, 50)
     for given, field in (({"delta": "2"}, "extend"), ({"budget": "0"}, "budget"), ({}, "extend")):
         refused = post(writing, "/sessions/to close/extend", **{"delta": "", "budget": "", **given})
@@ -145,7 +145,7 @@ def test_measurements_go_to_a_file_and_come_back(writing: Running, store: str) -
 
 def test_a_value_that_surprises_is_asked_about_and_a_slip_is_taken_back(writing: Running, store: str) -> None:
     problem = tools.problem().with_about(plausible=[(-10.0, 10.0)] * 4)
-    session = Session.create(store, problem, sp.BetGapE(), name="to doubt")
+    session = Session.create(store, "to doubt", problem, policy=sp.BetGapE())
     request = session.pending()[0]
     form = {"token": f"{request.token} {request.arm_name}", "value": "1200", "who": "Ann"}
     doubted = post(writing, "/sessions/to doubt/tell", **form)
@@ -164,7 +164,7 @@ def test_a_value_that_surprises_is_asked_about_and_a_slip_is_taken_back(writing:
     )
     assert choice not in writing.client.get("/sessions/to doubt/manage").text
     assert [m.voided for m in session.measurements()] == [True]
-    session.record(1, 9.0)
+    session.add_extra(1, 9.0)
     unasked = f"{session.fingerprint.position} {problem.arm_names[1]}"
     assert unasked in writing.client.get("/sessions/to doubt/manage").text
     assert post(writing, "/sessions/to doubt/void", void=unasked, why="the wrong road").status_code == 303
@@ -213,7 +213,7 @@ def test_a_workbook_that_unpacks_without_end_does_not_harm_the_server(writing: R
 
 def test_surprising_values_of_a_file_are_asked_about(writing: Running, store: str) -> None:
     problem = tools.problem().with_about(plausible=[(-10.0, 10.0)] * 4)
-    session = Session.create(store, problem, sp.BetGapE(), name="to doubt a file")
+    session = Session.create(store, "to doubt a file", problem, policy=sp.BetGapE())
     request = session.pending()[0]
     content = f"token,arm,value\n{request.token},{request.arm_name},1200\n".encode()
 
@@ -248,7 +248,7 @@ def test_a_session_is_managed_over_json(writing: Running, store: str) -> None:
         {"title": "By hand", "status": "running"},
     )
     rows = [{"token": request.token, "arm": request.arm_name, "value": 8.25, "worker": "Ann"}]
-    told = {"accepted": 1, "repeated": 0, "late": 0, "unasked": 0, "not asked for yet": 0}
+    told = {"recorded": 1, "repeated": 0, "extra": 0, "not asked for yet": 0}
     assert api(writing, "by json", "import", rows=rows) == (200, {"told": told, "status": "running"})
     assert api(writing, "by json", "import", rows=rows)[1]["told"]["repeated"] == 1
     voided = api(
@@ -257,7 +257,7 @@ def test_a_session_is_managed_over_json(writing: Running, store: str) -> None:
     assert voided == (200, {"seen": False, "status": "running"})
     assert api(writing, "by json", "close", reason="snow") == (200, {"status": "closed"})
     assert api(writing, "by json", "extend", delta=0.01) == (200, {"status": "running"})
-    assert session.status is None
+    assert session.status == "running"
     assert (session.title, session.policy.delta) == ("By hand", 0.01)
     assert [(m.value, m.worker, m.voided) for m in session.measurements()] == [(8.25, "Ann", True)]
     assert writing.client.get("/api/sessions/by json/export.json").json()["log"]["session"] == "by json"
@@ -299,7 +299,7 @@ def test_a_session_is_managed_over_json(writing: Running, store: str) -> None:
 def test_json_is_refused_as_forms_are_and_changes_nothing(writing, store, action, body, named) -> None:
     if "odd bodies" not in positions(store):
         problem = tools.problem().with_about(plausible=[(-10.0, 10.0)] * 4)
-        Session.create(store, problem, sp.BetGapE(), name="odd bodies")
+        Session.create(store, "odd bodies", problem, policy=sp.BetGapE())
     before = positions(store)
     status, answer = api(writing, "odd bodies", action, **body)
     assert status == (409 if "confirm" in answer else 400)
@@ -312,15 +312,15 @@ def test_json_is_refused_as_forms_are_and_changes_nothing(writing, store, action
 def test_json_is_asked_about_values_that_surprise_before_they_are_told(writing, store, told) -> None:
     name = f"to doubt over JSON, {len(positions(store))}"
     problem = tools.problem().with_about(plausible=[(-10.0, 10.0)] * 4)
-    session = Session.create(store, problem, sp.BetGapE(), name=name)
+    session = Session.create(store, name, problem, policy=sp.BetGapE())
     body = {"token": session.pending()[0].token, **told}
     status, answer = api(writing, name, "tell", **body)
     assert (status, answer["confirm"]) == (409, "sure")
     assert "1200" in answer["error"]
     assert not list(session.measurements())
-    assert api(writing, name, "tell", **body, sure=True) == (200, {"receipt": "accepted"})
+    assert api(writing, name, "tell", **body, sure=True) == (200, {"receipt": "recorded"})
     again = {"token": session.pending()[-1].token, "value": 2.0}
-    assert api(writing, name, "tell", **again) == (200, {"receipt": "accepted"})
+    assert api(writing, name, "tell", **again) == (200, {"receipt": "recorded"})
 
 
 def test_json_needs_its_content_type_and_a_dashboard_that_may_write(
@@ -395,11 +395,11 @@ def test_a_plan_with_a_new_arm_and_a_new_epoch(writing: Running, store: str) -> 
     taken = post(writing, "/sessions/to grow-2/new-epoch", changed="rain", epoch="to grow")
     assert taken.status_code == 400
     assert 'id="epoch-error"' in taken.text
-    assert later.status is None  # it goes on
+    assert later.status == "running"  # it goes on
 
 
 def test_managing_in_a_browser(page: Page, writing: Running, store: str, tmp_path: Path) -> None:
-    Session.create(store, load(problem_file(tmp_path)).problem, sp.BetGapE(), name="managed")
+    Session.create(store, "managed", load(problem_file(tmp_path)).problem, policy=sp.BetGapE())
     PICTURES.mkdir(parents=True, exist_ok=True)
     page.goto(f"{writing.url}/sessions/managed")
     page.get_by_role("link", name="Manage").click()

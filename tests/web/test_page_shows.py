@@ -101,7 +101,7 @@ def test_the_log_is_paged_and_complete(looking: Running, store: str) -> None:
 
 def test_looking_never_decides_leases_or_writes(writing: Running, store: str) -> None:
     """Not even when a worker died before it could record the decision that its last measurement allowed."""
-    session = Session.create(store, tools.problem(), sp.CombGapE(), name="undecided")
+    session = Session.create(store, "undecided", tools.problem(), policy=sp.CombGapE())
     for token in [request.token for request in session.pending()]:
         arm, place = map(int, token.split("."))
         body = json.dumps({"arm": arm, "index": place, "value": 1.0})
@@ -127,7 +127,7 @@ def test_looking_never_decides_leases_or_writes(writing: Running, store: str) ->
 def test_home_is_paged(memory_disk: Path) -> None:
     url = f"sqlite:///{memory_disk}/many.db"
     for number in range(SESSIONS + 2):
-        Session.create(url, tools.problem(), sp.CombGapE(), name=f"session {number}")
+        Session.create(url, f"session {number}", tools.problem(), policy=sp.CombGapE())
     with running(url) as server:
         first, second = (server.client.get(f"/api/?page={page}").json() for page in (1, 2))
     assert first["n_pages"] == 2
@@ -148,8 +148,8 @@ def test_a_session_that_cannot_be_read_does_not_hide_the_others(
     tmp_path: Path, event: Draft, says: str
 ) -> None:
     url = f"sqlite:///{tmp_path}/damaged.db"
-    Session.create(url, tools.problem(), sp.CombGapE(), name="good")
-    broken = Session.create(url, tools.problem(), sp.CombGapE(), name="broken")
+    Session.create(url, "good", tools.problem(), policy=sp.CombGapE())
+    broken = Session.create(url, "broken", tools.problem(), policy=sp.CombGapE())
     broken.store.append("broken", [event], expected=broken.store.head("broken"))
     broken.store.close()
     with running(url) as server:
@@ -178,7 +178,7 @@ def test_every_route_is_documented(method: str, path: str) -> None:
 
 
 def test_an_answer_with_doubts_is_amber_and_says_what_to_do_first(writing: Running, store: str) -> None:
-    session = Session.create(store, tools.problem(), sp.CombGapE(delta=0.3), name="loud")
+    session = Session.create(store, "loud", tools.problem(), policy=sp.CombGapE(delta=0.3))
     tools.run_to_end(session, tools.Tapes(scale=4 * tools.SCALE))
     page = writing.client.get("/sessions/loud").text
     assert re.search(r'class="card hero" data-state="confident" data-trusted="false"', page)

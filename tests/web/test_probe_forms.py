@@ -20,7 +20,7 @@ DRIVES = sp.Problem(
 
 
 def begun(store: str, name: str) -> Session:
-    return Session.create(store, DRIVES, sp.BetGapE(), name=name)
+    return Session.create(store, name, DRIVES, policy=sp.BetGapE())
 
 
 def test_each_reading_has_a_field_and_what_is_missing_may_come_later(writing: Running, store: str) -> None:
@@ -33,7 +33,7 @@ def test_each_reading_has_a_field_and_what_is_missing_may_come_later(writing: Ru
     told = writing.client.get(first.headers["location"]).text
     assert "north loop" in told
     again = writing.client.post("/sessions/drives/tell", data={**form, "reading-0-1": "5"})
-    assert "done=accepted" in again.headers["location"]
+    assert "done=recorded" in again.headers["location"]
     assert [(m.reading, m.value) for m in session.told("0.0")] == [("AB", 4.5), ("BD", 5.0)]
 
 
@@ -59,7 +59,7 @@ def test_a_play_has_a_field_for_each_of_its_arms_also_one_that_was_asked_for_lat
 ) -> None:
     roads = [("A", "B"), ("B", "C"), ("C", "A")]
     problem = sp.problems.tree_family(roads).oracle_problem(probes="plan arms", noise_scale=1)
-    session = Session.create(store, problem, sp.BetGapE(), name="plays")
+    session = Session.create(store, "plays", problem, policy=sp.BetGapE())
     for _ in range(6):
         first = session.pending(1)[0]
         shown = writing.client.get("/sessions/plays").text
@@ -68,7 +68,7 @@ def test_a_play_has_a_field_for_each_of_its_arms_also_one_that_was_asked_for_lat
         chosen = {"token": f"{first.token} {first.probe_name}", "who": "Ann"}
         form = {"form_key": writing.form_key(), **chosen, **fields}
         told = writing.client.post("/sessions/plays/tell", data=form)
-        assert "done=accepted" in told.headers["location"]
+        assert "done=recorded" in told.headers["location"]
     assert session.ledger().n_told == 6
     assert [m.reading for m in session.told("0.0")] == list(session.reads(0))
 

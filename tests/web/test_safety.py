@@ -275,14 +275,14 @@ def test_names_are_escaped_wherever_they_are_shown(memory_disk: Path) -> None:
     arms, plans = [f"arm {i} {SCRIPT}" for i in range(3)], [f"plan {i} {SCRIPT}" for i in range(3)]
     options = {"noise_scale": 0.5, "arm_names": arms, "plan_names": plans}
     problem = sp.Problem([[1, 0, 1], [0, 1, 1], [1, 1, 0]], **{"noise_scale": 1, **options})
-    session = Session.create(url, problem, sp.CombGapE(), name=f"session {SCRIPT}")
+    session = Session.create(url, f"session {SCRIPT}", problem, policy=sp.CombGapE())
     while session.ledger().n_told < 12:
         for request in session.ask(worker=f"worker {SCRIPT}"):
             session.tell(request, float(request.arm))
     session.ask(worker=f"worker {SCRIPT}")
-    session.record(arms[0], 1.0, note=f"note {SCRIPT}")
+    session.add_extra(arms[0], 1.0, note=f"note {SCRIPT}")
     session.note(f"remark {SCRIPT}")
-    Session.create(url, problem, sp.CombGapE(), name="ended " + SCRIPT).close(f"reason {SCRIPT}")
+    Session.create(url, "ended " + SCRIPT, problem, policy=sp.CombGapE()).close(f"reason {SCRIPT}")
     with running(url, write=True) as server:
         for tile in server.client.get("/api/").json()["sessions"]:
             here = f"/sessions/{tile['slug']}"

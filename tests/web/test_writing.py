@@ -29,12 +29,12 @@ def create(server: Running, *files: tuple[str, bytes], **fields: str) -> object:
 
 
 def test_a_measurement_by_form_is_recorded_under_its_name(writing: Running, store: str) -> None:
-    session = Session.create(store, tools.problem(), sp.CombGapE(), name="by form")
+    session = Session.create(store, "by form", tools.problem(), policy=sp.CombGapE())
     token, name = session.pending()[0].token, session.pending()[0].arm_name
     form = {"form_key": writing.form_key(), "token": token, "value": " 1.25 ", "who": "Ann"}
     answer = writing.client.post("/sessions/by form/tell", data=form)
     assert answer.status_code == 303
-    assert answer.headers["location"] == f"/sessions/by%20form?who=Ann&done=accepted&token={token}#h-next"
+    assert answer.headers["location"] == f"/sessions/by%20form?who=Ann&done=recorded&token={token}#h-next"
     assert f"{name} = 1.25 ({token})" in writing.client.get(answer.headers["location"]).text
     told = list(session.measurements())
     assert [(m.token, m.value, m.worker) for m in told] == [(token, 1.25, "Ann")]
@@ -48,7 +48,7 @@ def test_a_measurement_by_form_is_recorded_under_its_name(writing: Running, stor
 def test_a_token_of_another_arm_than_the_one_that_was_measured_is_refused(
     writing: Running, store: str
 ) -> None:
-    session = Session.create(store, tools.problem(), sp.CombGapE(), name="mismatch")
+    session = Session.create(store, "mismatch", tools.problem(), policy=sp.CombGapE())
     names, token = tools.problem().arm_names, session.pending()[0].token
     other = next(name for i, name in enumerate(names) if not token.startswith(f"{i}."))
     form = {"form_key": writing.form_key(), "token": f"{token} {other}", "value": "1", "who": "Ann"}
@@ -70,7 +70,7 @@ def test_a_token_of_another_arm_than_the_one_that_was_measured_is_refused(
 def test_large_finite_values_leave_the_dashboard_up_and_nothing_logged(writing: Running, store: str) -> None:
     """Two of them, 1e308 and -1e308, once took the server down; 1e155 broke the session for good."""
     name = "large"
-    session = Session.create(store, sp.Problem([[1, 0], [0, 1]], noise_scale=1), sp.BetGapE(), name=name)
+    session = Session.create(store, name, sp.Problem([[1, 0], [0, 1]], noise_scale=1), policy=sp.BetGapE())
     (request,) = session.ask()
     before = session.fingerprint
     for value in (1e308, -1e308, 1e155, -1e155, 1.0000001e10):
@@ -97,7 +97,7 @@ def test_a_refused_measurement_is_shown_at_its_field(
 ) -> None:
     problem = sp.Problem([[1, 0], [0, 1]], arm_names=["token", "told before"], bounds=(0, 1))
     if "one token" not in positions(store):
-        Session.create(store, problem, sp.CombGapE(), name="one token")
+        Session.create(store, "one token", problem, policy=sp.CombGapE())
     form = {"form_key": writing.form_key(), "token": "0.0", "value": "0.5", "who": "Ann", **entered}
     answer = writing.client.post("/sessions/one token/tell", data=form)
     assert answer.status_code == 400
@@ -106,7 +106,7 @@ def test_a_refused_measurement_is_shown_at_its_field(
 
 
 def test_taking_the_next_one_leases_it(writing: Running, store: str) -> None:
-    Session.create(store, tools.problem(), sp.CombGapE(), name="to take")
+    Session.create(store, "to take", tools.problem(), policy=sp.CombGapE())
     form = {"form_key": writing.form_key(), "who": "Ann"}
     answer = writing.client.post("/sessions/to take/ask", data=form)
     assert "done=taken" in answer.headers["location"]
@@ -116,7 +116,7 @@ def test_taking_the_next_one_leases_it(writing: Running, store: str) -> None:
 
 def test_a_session_can_be_driven_to_its_end_over_json(writing: Running, store: str) -> None:
     policy = sp.BetGapE(delta=0.4)
-    Session.create(store, tools.problem(), policy, name="over json")
+    Session.create(store, "over json", tools.problem(), policy=policy)
     here, tapes = "/api/sessions/over json", tools.Tapes()
     while True:
         asked = writing.client.post(f"{here}/ask", json={"n": 8, "worker": "w"}).json()
@@ -124,7 +124,7 @@ def test_a_session_can_be_driven_to_its_end_over_json(writing: Running, store: s
             break
         for request in asked["requests"]:
             told = {"token": request["token"], "value": tapes.value(request["token"]), "worker": "w"}
-            assert writing.client.post(f"{here}/tell", json=told).json() == {"receipt": "accepted"}
+            assert writing.client.post(f"{here}/tell", json=told).json() == {"receipt": "recorded"}
     assert asked["status"] == "confident"
     alone = sp.simulate(tools.problem(), policy, tools.Tapes())
     assert writing.client.get(here).json()["summary"]["answer"] == tools.problem().plan_names[alone.plan]

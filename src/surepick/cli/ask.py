@@ -51,7 +51,7 @@ def ask(
         lambda: _print_requests(requests, opened, store),
     )
     if not requests:
-        raise typer.Exit(ALL_HELD if opened.status is None else ENDED)
+        raise typer.Exit(ALL_HELD if opened.status == "running" else ENDED)
 
 
 def tell(
@@ -96,11 +96,11 @@ def tell(
         probe = opened.problem.probe(token)
         told = _told(opened, probe, opened.problem.reads(probe), values)
         ask_if_doubtful(opened, [(probe, use) for use in told], yes=yes)
-        opened.record(probe, told, picked=picked, key=key)
+        opened.add_extra(probe, told, picked=picked, key=key)
         opened.keep_snapshot()
         counts = opened.counts_unasked and not picked
         text = f"kept; it {'counts once the open round is complete' if counts else 'decides nothing'}"
-        answer({"receipt": "unasked", "will_count": counts, **state_of(opened)}, as_json, lambda: say(text))
+        answer({"receipt": "extra", "will_count": counts, **state_of(opened)}, as_json, lambda: say(text))
         return
     found = _token_of(opened, token)
     probe = opened.probe_of(found)
@@ -108,11 +108,11 @@ def tell(
     ask_if_doubtful(opened, [(probe, use) for use in told], yes=yes)
     receipt = opened.tell(found, told if isinstance(told[0], float) else told[0], worker=worker)
     opened.keep_snapshot()
-    late = receipt == "late"
+    late = receipt.result == "extra"
     counts = not late or opened.counts_unasked
     shown = ", ".join(f"{one.reading}{one.reading and ' '}{one.value:g}" for one in values)
     text = f"{receipt}: {opened.problem.probe_names[probe]} = {shown}"
-    if receipt == "partial":
+    if receipt.result == "partial":
         missing = ", ".join(opened.readings_wanted(found))
         text += f"; still to come under {found}: {missing} (if never, withdraw {found})"
     answer(
@@ -140,7 +140,7 @@ def withdraw(
     """
     opened = open_session(store, session)
     partly = opened.told(_plain_token(token))
-    opened.withdraw(token, reason, worker=worker)
+    opened.release(token, reason, worker=worker)
     again = f"what is missing of {token} is lost, and is asked for again under another token"
     say(again if partly else f"{token} will be handed out again")
 
@@ -166,7 +166,7 @@ def void(
     Try: surepick void 0.0 --reason "typed 1200 for 12.00"
     """
     opened = open_session(store, session)
-    seen = opened.void(token, reason)
+    seen = opened._remove(token, reason)
     opened.keep_snapshot()
     name = opened.problem.probe_names[opened.probe_of(token)]
     again = "; the policy had seen it, and has read the other measurements again without it" if seen else ""
@@ -244,7 +244,7 @@ def _print_requests(requests: list[Request], session: Session, store: str) -> No
                 [request.token, request.probe_name, *([", ".join(request.readings)] if several else [])]
             )
         )
-    if not requests and session.status is None:
+    if not requests and session.status == "running":
         remark("other workers hold everything that can be measured now; try again later")
     elif not requests:
         remark(ending(session, store))
@@ -252,7 +252,7 @@ def _print_requests(requests: list[Request], session: Session, store: str) -> No
 
 def _print_told(what: str, session: Session, store: str) -> None:
     say(f"{what}; {how_many(session.ledger().n_told, 'measurement')} told")
-    if session.status is not None:
+    if session.status != "running":
         say(ending(session, store))
 
 

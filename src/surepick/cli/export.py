@@ -117,7 +117,7 @@ def _import_log(file: Path, session: str | None, store: str, as_json: bool) -> N
 
 def _print_imported(text: str, session: Session, store: str) -> None:
     say(text)
-    if session.status is not None:
+    if session.status != "running":
         say(ending(session, store))
 
 

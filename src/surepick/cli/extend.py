@@ -54,7 +54,7 @@ def last_call(
     plans that the best one is among.
     """
     opened = open_session(store, session)
-    opened.last_call(n, gaussian=gaussian)
+    opened.final_batch(n, gaussian=gaussian)
     opened.keep_snapshot()
     answer(state_of(opened), as_json, lambda: print_status(opened, store))
 
@@ -125,7 +125,7 @@ def new_epoch(
 
     Try: surepick new-epoch "the bridge is open again"
     """
-    begun = open_session(store, session).new_epoch(reason, name=name)
+    begun = open_session(store, session).successor(reason, name=name)
     answer(state_of(begun), as_json, lambda: print_status(begun, store))
 
 

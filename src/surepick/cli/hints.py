@@ -19,7 +19,7 @@ def command(words: str, session: Session, store: str) -> str:
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0], [0, 1]])
-    >>> session = sp.Session.create("memory://", problem, sp.BetGapE(), name="my trips")
+    >>> session = sp.Session.create("memory://", "my trips", problem, policy=sp.BetGapE())
     >>> command("ask -n 4", session, "sqlite:///trips.db")
     'surepick ask -n 4 --store sqlite:///trips.db'
     """
@@ -46,7 +46,7 @@ def next_steps(session: Session, store: str) -> list[tuple[str, str]]:
     if not session.given_problem.can_decide:
         return []  # its function is in somebody's Python program
     report = (command("report", session, store), "all of it as one page, to keep or to send")
-    if session.status is None:
+    if session.status == "running":
         return [
             (command("ask", session, store), "what to measure next"),
             *(

@@ -106,8 +106,7 @@ class Tools:
         loaded = load(Path(file))
         policy = policy_for(None, delta=delta, epsilon=epsilon)
         past = loaded.past if takes_past(policy) else None
-        settings: Any = {"name": name, "budget": budget, "past": past}
-        begun = Session.create(self._store, loaded.problem, policy, **settings)
+        begun = Session.create(self._store, name, loaded.problem, policy=policy, budget=budget, prior=past)
         return {
             "session": begun.name,
             "guarantee": stated_guarantee(policy, loaded.problem),
@@ -122,7 +121,7 @@ class Tools:
         asked = opened.ask(n, worker=worker, wait=False)
         wanted = [request_to_json(one, opened) for one in asked]
         measure = [{name: of for name, of in one.items() if name != "wanted"} for one in wanted]
-        return {"measure": measure, "status": "running" if opened.status is None else str(opened.status)}
+        return {"measure": measure, "status": str(opened.status)}
 
     def tell(
         self, session: str, token: str, arm: str, value: float | dict[str, float], sure: bool = False
@@ -144,7 +143,7 @@ class Tools:
             raise SessionError(f"{doubt}. Nothing was recorded: if that is what was measured, say sure=true")
         holder = next((lease.worker for lease in opened.leases() if lease.token == token), "")
         receipt = opened.tell(token, value, worker=holder)
-        status = "running" if opened.status is None else str(opened.status)
+        status = str(opened.status)
         return {"receipt": str(receipt), "arm": right, "value": value, "status": status}
 
     def status(self, session: str) -> dict[str, Any]:
@@ -160,6 +159,6 @@ class Tools:
 
         place = open_to_read(self._store)
         opened = open_session(self._store, session, read_only=True)
-        certificate = opened.certificate().to_json() if opened.status else None
+        certificate = opened.certificate().to_json() if opened.status != "running" else None
         verdict = verify(place, session, certificate)
         return {"holds": verdict.holds, **vars(verdict), "certificate": certificate}

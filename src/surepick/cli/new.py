@@ -95,13 +95,13 @@ def _create(file: Path, name: str | None, wishes: Wishes) -> Session:
     chosen = policy_for(wishes.policy, delta=wishes.delta, epsilon=wishes.epsilon)
     return Session.create(
         wishes.store,
+        name or file.stem,
         loaded.problem,
-        chosen,
-        name=name or file.stem,
+        policy=chosen,
         seed=wishes.seed,
         budget=wishes.budget,
         lease=wishes.lease,
-        past=loaded.past if wishes.guess and takes_past(chosen) else None,
+        prior=loaded.past if wishes.guess and takes_past(chosen) else None,
     )
 
 

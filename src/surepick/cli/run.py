@@ -155,7 +155,7 @@ class LastCall:
             return
         left, n_missing = budget - ledger.n_measurements, ledger.tapes.n_missing
         if ledger.n_measurements + n_missing >= (1 - self.share) * budget and left > n_missing:
-            session.last_call(gaussian=self.gaussian)
+            session.final_batch(gaussian=self.gaussian)
 
 
 class _Progress:

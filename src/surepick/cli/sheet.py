@@ -60,7 +60,7 @@ def sheet(
     wanted = max(len(opened.pending(MOST)), 1)
     requests = opened.ask(wanted if n is None else n, worker=worker, wait=False)
     if not requests:
-        over = opened.status is not None
+        over = opened.status != "running"
         say("the session has ended; see `surepick status`" if over else "others hold all there is to measure")
         raise typer.Exit(ENDED if over else ALL_HELD)
     write(measuring_sheet(opened, requests), to)

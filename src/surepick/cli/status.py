@@ -33,7 +33,7 @@ def status(
     opened = open_session(store, session, read_only=True)
     if as_json:
         data = {**state_of(opened), **_in_words(look_at(opened, plans))}
-        certificate = {"certificate": opened.certificate().to_json()} if opened.status else {}
+        certificate = {"certificate": opened.certificate().to_json()} if opened.status != "running" else {}
         answer({**data, **certificate}, True, lambda: None)
     else:
         print_status(opened, store, plans)
@@ -160,7 +160,7 @@ def print_status(session: Session, store: str, plans: int = N_RIVALS) -> None:
     from rich.rule import Rule
 
     console.print(screen(look_at(session, plans), most_pieces=None))
-    if session.status is not None:
+    if session.status != "running":
         console.print(Rule("Certificate", align="left", style="dim"))
         say(str(session.certificate()))
     print_next(session, store)

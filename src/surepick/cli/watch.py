@@ -77,7 +77,7 @@ def _until_end(session: Session, every: float, show: Callable[[Page], None]) -> 
     while True:
         page = look_at(session)
         show(page)
-        if session.status is not None:
+        if session.status != "running":
             return page
         time.sleep(every)
 

@@ -27,8 +27,7 @@ PROBE_COLUMNS = ("token", "probe", "reading", *COLUMNS[2:])  # a row per reading
 READ = {*COLUMNS, *PROBE_COLUMNS, "session", "remarks", "unit", "count"}  # the columns that mean something
 YES, NO = ("yes", "y", "true", "1", "x"), ("", "no", "n", "false", "0")
 MEANINGS = {
-    "late": "another value of the token came first; kept as an extra measurement",
-    "unasked": "extra measurements; a row that answers a request needs its token, or --answers",
+    "extra": "no request was open; a row that answers a request needs its token, or --answers",
     "repeated": "in the log already; a new measurement with the same cells needs a `key` of its own",
     "not asked for yet": "nothing was recorded of them; import the file again later",
 }
@@ -71,7 +70,7 @@ def names_as_cells(row: dict[str, Any]) -> dict[str, Any]:
 def write_json(session: Session, stream: TextIO) -> None:
     """Write the log and, once there is one, the certificate: nothing that `verify` does not check."""
     data = {
-        "certificate": session.certificate().to_json() if session.status else None,
+        "certificate": session.certificate().to_json() if session.status != "running" else None,
         "log": log_of(session.store, session.name).to_json(),
     }
     stream.write(json.dumps(data, indent=1) + "\n")
@@ -160,11 +159,10 @@ def import_rows(
     What is in the column remarks becomes a note in the log. A row whose key is in the log is not told again.
     """
     counts = {
-        "accepted": 0,
+        "recorded": 0,
         "partial": 0,
         "repeated": 0,
-        "late": 0,
-        "unasked": 0,
+        "extra": 0,
         "not asked for yet": 0,
     }
     probes_and_values(session, rows)
@@ -173,8 +171,8 @@ def import_rows(
         row = use[0]
         if not row.get("token") and not answers:
             was_picked, told = picked or bool(row.get("picked")), _told(session, use)
-            receipt = session.record(_named(row), told, picked=was_picked, key=row.get("key", ""))
-            counts["unasked" if receipt == Receipt.ACCEPTED else str(receipt)] += 1
+            receipt = session.add_extra(_named(row), told, picked=was_picked, key=row.get("key", ""))
+            counts["extra" if receipt.result == "recorded" else str(receipt)] += 1
             _keep_remark(session, row, receipt)
         elif not _tell_use(session, use, worker, counts):
             waiting.append(use)
@@ -190,9 +188,9 @@ def import_rows(
 def in_words(counts: Mapping[str, int]) -> str:
     """Say what became of the rows of a file.
 
-    >>> in_words({"accepted": 2, "repeated": 0, "late": 0, "unasked": 1})
-    '2 accepted, 1 unasked (extra measurements; a row that answers a request needs its token, or --answers)'
-    >>> in_words({"accepted": 0, "repeated": 3})
+    >>> in_words({"recorded": 2, "repeated": 0, "extra": 1})
+    '2 recorded, 1 extra (no request was open; a row that answers a request needs its token, or --answers)'
+    >>> in_words({"recorded": 0, "repeated": 3})
     'nothing new: all 3 rows are in the log already'
     """
     if counts["repeated"] and counts["repeated"] == sum(counts.values()):
@@ -296,7 +294,7 @@ def _tell_use(session: Session, use: list[Row], worker: str, counts: dict[str, i
         return False
     key = "" if row.get("token") else row.get("key", "")
     if key and key in session.ledger().keys:
-        counts[str(Receipt.REPEATED)] += 1
+        counts["repeated"] += 1
         return True
     token = row.get("token") or _asked_token(session, _named(row))
     if token is None or not session.takes(token):
@@ -309,7 +307,7 @@ def _tell_use(session: Session, use: list[Row], worker: str, counts: dict[str, i
 
 def _keep_remark(session: Session, row: Row, receipt: Receipt) -> None:
     """What somebody wrote beside the value on a measuring sheet becomes a note in the log."""
-    if row.get("remarks") and receipt in (Receipt.ACCEPTED, Receipt.LATE):
+    if row.get("remarks") and receipt.result in ("recorded", "extra"):
         what = " ".join(filter(None, (_named(row), f"({row['token']})" if row.get("token") else "")))
         session.note(f"{what}: {row['remarks']}")
 

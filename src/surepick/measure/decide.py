@@ -23,10 +23,8 @@ from surepick.core.wording import how_many
 from surepick.errors import NoiseWarning, ParameterError, suggestion
 from surepick.measure.executors import Measure, crew_of
 from surepick.measure.loop import measure_all
-from surepick.policies import policy_for
 from surepick.sessions.requests import Request, Use
 from surepick.sessions.session import Session
-from surepick.sessions.settings import NAME
 from surepick.store import Store
 from surepick.store.log import LEASE
 
@@ -81,7 +79,7 @@ DEFAULTS: DecideOptions = {
     "workers": 1,
     "executor": "threads",
     "store": "memory://",
-    "name": NAME,
+    "name": "decision",
     "policy": None,
     "delta": 0.05,
     "epsilon": 0.0,
@@ -213,14 +211,10 @@ def _completed(options: DecideOptions) -> DecideOptions:
 
 def _opened(problem: AnyProblem, given: DecideOptions, said: frozenset[str]) -> Session:
     """The session to go on with, or a new one."""
-    policy = given["policy"]
-    if policy is None or isinstance(policy, str):
-        policy = policy_for(policy, delta=given["delta"], epsilon=given["epsilon"])
-    elif {"delta", "epsilon"} & said:
-        raise ParameterError("delta and epsilon belong to the policy that is given; leave them out here")
-    kept = ("seed", "budget", "lease", "past")
+    kept = ("delta", "epsilon", "policy", "seed", "budget", "lease")
     settings: Any = {name: value for name, value in given.items() if name in kept and name in said}
-    return Session.open(given["store"], problem, policy, name=given["name"], **settings)
+    settings["prior"] = given["past"]
+    return Session.open(given["store"], given["name"], problem, **settings)
 
 
 class _Watch:

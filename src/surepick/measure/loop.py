@@ -100,13 +100,13 @@ class _Loop:
 
     def _give_back(self, request: Request | Lease, why: str) -> None:
         with contextlib.suppress(SessionError):  # somebody told it a moment ago, or has it now
-            self.session.withdraw(request.token, why, worker=request.worker)
+            self.session.release(request.token, why, worker=request.worker)
 
     def _ask(self, *, wait: bool) -> list[Request]:
         """What to measure now; while others hold all of it, wait, say so, and look whether they live."""
         session = self.session
         while not (requests := session.ask(self.jobs, worker=self.worker, wait=False, heartbeat=HEARTBEAT)):
-            if not wait or session.status is not None:
+            if not wait or session.status != "running":
                 break
             give_back_for_the_dead(session)
             self.watch(session, (), waiting=True)
@@ -187,4 +187,4 @@ def give_back_for_the_dead(session: Session) -> None:
     for lease in session.leases():
         if is_dead(lease.worker):
             with contextlib.suppress(SessionError):  # it was told a moment ago
-                session.withdraw(lease.token, f"the {lease.worker}, is gone", worker=lease.worker)
+                session.release(lease.token, f"the {lease.worker}, is gone", worker=lease.worker)

@@ -48,7 +48,7 @@ def report(session: Session) -> str:
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0], [0, 1]], plan_names=["<b>road</b>", "rail"])
-    >>> session = sp.Session.create("memory://", problem, sp.CombGapE(), name="trips")
+    >>> session = sp.Session.create("memory://", "trips", problem, policy=sp.CombGapE())
     >>> page = report(session)
     >>> page.startswith("<!doctype html>"), "<b>road</b>" in page
     (True, False)
@@ -70,7 +70,7 @@ def report(session: Session) -> str:
 
 def _certificate(session: Session) -> dict[str, str] | None:
     """The certificate as text, and as the address of a file that the page itself holds."""
-    if session.status is None:
+    if session.status == "running":
         return None
     certificate = session.certificate()
     data = json.dumps(views.to_json(certificate.to_json()), indent=1, ensure_ascii=False)

@@ -256,7 +256,7 @@ def _with_function(data: Mapping[str, Any], oracle: Best | OracleProblem | None)
     if oracle is None:
         raise MissingFunctionError(
             "the plans are known by a Python function, which no file keeps: open it from Python with "
-            "Session.load(..., best=function), or problem= with the whole problem; commands can only show it"
+            "Session.load(..., problem=function); commands can only show it"
         )
     names = ("arm_names", "n_plans", "minimize", "bounds", "known")
     settings: Json = {name: data.get(name) for name in names} | _ways(data)

@@ -75,7 +75,7 @@ def epoch_of(ledger: Ledger) -> Any:
     past = None
     if takes_past(setup.policy) and setup.problem.arms_alone and evidence.counts.any():
         past = Past.from_history(setup.problem, evidence.counts, np.nan_to_num(evidence.means))
-    return {"seed": setup.seed, "budget": left, "past": past}
+    return {"seed": setup.seed, "budget": left, "prior": past}
 
 
 def next_name(name: str, taken: Iterable[str]) -> str:

@@ -52,6 +52,7 @@ class Ledger:
 
     def __init__(self, setup: Setup, run: PolicyRun | None = None) -> None:
         self.n_unasked = 0
+        self.n_recorded = 0  # values, by which the next one is numbered
         self._surprises: list[int] = []
         self.keys: set[str] = set()  # of recorded values that answer a request, such as the rows of a file
         self.unasked_voided: set[int] = set()  # taken back: the numbers of the events that recorded them
@@ -323,12 +324,14 @@ class Ledger:
         if "key" in body:
             self.keys.add(body["key"])
         for index, values in numbers_in(body, problem.reads(probe)):
+            self.n_recorded += 1
             self.tapes.tell(Token(probe, index), values)
             if problem.about.plausible is not None:
                 self._doubt(probe, str(Token(probe, index)), values)
 
     def _recorded(self, body: Body, position: int) -> None:
         self.n_unasked += 1
+        self.n_recorded += 1
         probe = probe_in(body)
         reads = self.setup.problem.reads(probe)
         values = numbered(readings_in(body), reads)
@@ -479,6 +482,7 @@ class Ledger:
             **run,
             **self.tapes.to_json(),
             "n_recorded": self.n_unasked,
+            "n_values": self.n_recorded,
             "surprises": self._surprises,
             "doubtful": self.doubtful,
             "keys": sorted(self.keys),
@@ -511,6 +515,7 @@ class Ledger:
         ledger.arrived, ledger.extensions = list(kept["arrived"]), list(kept["extensions"])
         ledger.first_delta = kept["first_delta"]
         ledger.n_unasked, ledger._surprises = kept["n_recorded"], kept["surprises"]
+        ledger.n_recorded = kept["n_values"]
         ledger.doubtful = [(arm, name, value) for arm, name, value in kept["doubtful"]]
         ledger.keys = set(kept["keys"])
         ledger.unasked_voided = set(kept["unasked_voided"])

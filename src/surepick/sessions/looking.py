@@ -112,9 +112,9 @@ class Looking(Shown):
         return self._ledger.setup.budget
 
     @property
-    def status(self) -> Status | None:
-        """Why the session ended, or None while it runs."""
-        return self.ledger().status
+    def status(self) -> Status:
+        """The state: running, confident, budget spent or closed (or done, by a policy without guarantee)."""
+        return self.ledger().status or Status.RUNNING
 
     @property
     def fingerprint(self) -> Head:
@@ -213,10 +213,12 @@ class Looking(Shown):
 
     def measurements(self) -> Iterator[Measurement]:
         """Everything that was told or recorded, in its order; what was taken back is marked `voided`."""
-        ledger = self.ledger()
+        ledger, number, before = self.ledger(), 0, ("", 0)
         for event in self.events():
             for found in measurements_in(event, self._ledger.setup.problem):
-                yield replace(found, voided=True) if ledger.is_voided(found.name) else found
+                use = (found.name, event.position)
+                number, before = number + (use != before), use
+                yield replace(found, voided=ledger.is_voided(found.name), number=number)
 
     def pending(self, n: int | None = None, *, probe: int | None = None) -> list[Request]:
         """What the open round waits for, whoever holds it; nothing is leased by looking.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -108,14 +107,26 @@ class Request(_OfProbe):
     expires: float  # seconds since 1970, UTC
     readings: tuple[str, ...] = (VALUE,)
 
+    @property
+    def id(self) -> str:
+        """The text by which `tell` and `release` know the request."""
+        return self.token
 
-class Receipt(enum.StrEnum):
-    """What became of a told value."""
 
-    ACCEPTED = "accepted"
-    PARTIAL = "partial"  # readings of it are still to come under the same token
-    REPEATED = "repeated"  # it was told before with the same value; nothing changed
-    LATE = "late"  # another worker told this token first; kept as a measurement that nobody asked for
+@dataclass(frozen=True)
+class Receipt:
+    """What became of a value: its number, and "recorded", "repeated" or "extra".
+
+    Numbers count values in the order of recording, from 1; `remove` finds a value by it. "repeated" says that
+    it was recorded before and nothing changed; "extra" that it answers no request, so it waits for a batch
+    that needs it. "partial": readings of it are still to come.
+    """
+
+    number: int
+    result: str
+
+    def __str__(self) -> str:
+        return self.result
 
 
 @dataclass(frozen=True)
@@ -137,6 +148,7 @@ class Measurement(_OfProbe):
     event: int = 0
     reading: str = VALUE  # which number of the probe's it is
     key: str = ""  # under which it was recorded or imported
+    number: int = 0  # 1 for the first value of the session
 
     @property
     def name(self) -> str:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, cast
 
 from surepick.core.arrays import Numbers
 from surepick.core.new_arms import GivenArms, plans_by_name
@@ -22,8 +22,8 @@ from surepick.core.numerals import count_in
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
 from surepick.core.past import Past
 from surepick.core.policy import Policy, check_gaussian
+from surepick.core.problem import Problem
 from surepick.errors import NameTakenError, ParameterError, SessionError
-from surepick.policies import policy_for
 from surepick.sessions.arriving import ADDED, additions
 from surepick.sessions.ending import calling, closing, epoch_of, next_name
 from surepick.sessions.extending import extension
@@ -33,7 +33,7 @@ from surepick.sessions.ledger import Ledger, NewEvent
 from surepick.sessions.looking import Looking, in_seconds, oracle_of, title_key
 from surepick.sessions.replica import Change, Replica, drafts_of
 from surepick.sessions.requests import Receipt, Request
-from surepick.sessions.settings import NAME, NewSession, Settings, refuse_other, seconds
+from surepick.sessions.settings import NewSession, chosen_policy, refuse_other, seconds
 from surepick.sessions.telling import Telling
 from surepick.sessions.voiding import void, void_unasked
 from surepick.sessions.workers import default_worker
@@ -51,7 +51,7 @@ class Session(Looking):
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0], [0, 1]], arm_names=["road", "rail"], noise_scale=1)
-    >>> session = sp.Session.create("memory://", problem, sp.CombGapE(delta=0.05), name="trips")
+    >>> session = sp.Session.create("memory://", "trips", problem, policy=sp.CombGapE(delta=0.05))
     >>> hours = {"road": 1.0, "rail": 9.0}
     >>> while requests := session.ask():
     ...     for request in requests:
@@ -78,23 +78,34 @@ class Session(Looking):
     def create(
         cls,
         store: str | Store,
+        name: str,
         problem: AnyProblem,
-        policy: Policy | None = None,
         *,
-        name: str = NAME,
-        seed: int = 0,
+        delta: float | None = None,
+        epsilon: float | None = None,
         budget: int | None = None,
+        policy: str | Policy | None = None,
+        incumbent: str | int | None = None,
+        prior: Past | None = None,
+        seed: int = 0,
         lease: float = LEASE,
-        past: Past | None = None,
         clock: Callable[[], float] = time.time,
     ) -> Session:
-        """Begin a session in this store, with the usual policy for the problem unless one is given.
+        """Begin a session in this store; refused if it has one of this name.
 
-        `lease` is how many seconds a worker has before its token is handed out again. Of an `OracleProblem`
-        around a function of your own all is kept but the function, so `load` needs it again. A `past`,
-        guesses or a history, is what the policy begins with; it wins no bet.
+        - delta: how often the answer may be wrong (0.05 unless given)
+        - epsilon: the difference in value that does not matter (0 unless given)
+        - budget: the most measurements
+        - policy: a name, or an instance, which has its own delta and epsilon; BetGapE unless given
+        - incumbent: the plan in use, by its name or number: is any other better?
+        - prior: guesses or earlier values; they guide the design and never count as evidence
+        - seed: of the policy's own randomness
+        - lease: seconds until a request that was not answered is assigned again
+
+        An `OracleProblem` around a function of your own is kept without the function: `load` needs it again.
         """
-        new = NewSession(problem, policy or policy_for(), name, seed, budget, lease, past)
+        chosen = chosen_policy(policy, delta=delta, epsilon=epsilon, incumbent=incumbent)
+        new = NewSession(problem, chosen, name, seed, budget, lease, prior)
         events = [NewEvent("created", new.to_json()), *Ledger(new.setup).decide()]
         place = _as_store(store, create=True)
         place.create(name, drafts_of(events, in_seconds(clock)()))
@@ -104,53 +115,72 @@ class Session(Looking):
     def open(
         cls,
         store: str | Store,
-        problem: AnyProblem,
-        policy: Policy | None = None,
-        **settings: Unpack[Settings],
+        name: str,
+        problem: AnyProblem | None = None,
+        *,
+        delta: float | None = None,
+        epsilon: float | None = None,
+        budget: int | None = None,
+        policy: str | Policy | None = None,
+        incumbent: str | int | None = None,
+        prior: Past | None = None,
+        seed: int = 0,
+        lease: float = LEASE,
+        clock: Callable[[], float] = time.time,
     ) -> Session:
-        """The session of this name about this problem, or a new one where there is none.
+        """Return the session of this name, or begin it if there is none and a problem is given.
 
-        The settings are those of `create`. A session of this name that is about another problem, or was begun
-        with another policy, seed or budget than given here, is refused; so a program that is started
-        again goes on where it was, and never mixes two decisions.
+        The settings are those of `create`. A session that was begun with another problem or other settings
+        than given here is refused, so a program that is started again continues where it was.
         """
-        place, name = _as_store(store, create=True), settings.get("name", NAME)
-        policy = policy or policy_for()
-        if name not in place.names():
+        place = _as_store(store, create=problem is not None)
+        settings: Any = _given(
+            delta=delta, epsilon=epsilon, budget=budget, policy=policy, incumbent=incumbent, prior=prior
+        )
+        settings |= {"seed": seed} if seed else {}
+        if problem is not None and name not in place.names():
+            more: Any = {"lease": lease, "clock": clock}
             try:
-                return cls.create(place, problem, policy, **settings)
-            except NameTakenError:  # by somebody who began at the same moment
+                return cls.create(place, name, problem, **settings, **more)
+            except NameTakenError:  # another process began it at the same moment
                 pass
-        in_log = problem.is_listed or problem.recipe() is not None
-        oracle = None if in_log else oracle_of(problem)
-        session = cls(place, name, oracle=oracle, clock=settings.get("clock", time.time))
-        begun = replace(session.ledger().setup, problem=session.given_problem)
-        refuse_other(name, begun, problem, policy, settings)
-        return session
+        return cls.load(place, name, problem, **settings, clock=clock)
 
     @classmethod
     def load(
         cls,
         store: str | Store,
         name: str | None = None,
+        problem: AnyProblem | Best | None = None,
         *,
-        best: Best | None = None,
-        problem: OracleProblem | None = None,
+        delta: float | None = None,
+        epsilon: float | None = None,
+        budget: int | None = None,
+        policy: str | Policy | None = None,
+        incumbent: str | int | None = None,
+        prior: Past | None = None,
+        seed: int | None = None,
         read_only: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> Session:
-        """Open a session of this store again; its name may be left out when there is only one.
+        """Open a session of this store; its name may be left out when there is only one.
 
-        Plans that are known by a function of your own need it again, as `best`, or the whole problem as
-        `problem`; one that answers otherwise than the first is refused. With `read_only=True` a session can
-        be looked at without it, and nothing can be changed.
+        Settings that are given must be those that it was begun with. Plans that are known by a function of
+        your own need it again, as `problem`: the function, or the whole problem. With `read_only=True` a
+        session can be looked at without it, and nothing can be changed.
         """
-        if best is not None and problem is not None:
-            raise ParameterError("give either best or problem, not both: the problem has its function")
         place = _as_store(store, create=False)
-        oracle = best if problem is None else problem
         chosen = only_session(place) if name is None else name
-        return cls(place, chosen, oracle=oracle, read_only=read_only, clock=clock)
+        given = problem if isinstance(problem, Problem | OracleProblem) else None
+        in_log = isinstance(given, Problem) or (given is not None and given.recipe() is not None)
+        oracle: Any = None if in_log else problem if given is None else oracle_of(given)
+        session = cls(place, chosen, oracle=oracle, read_only=read_only, clock=clock)
+        settings = _given(budget=budget, prior=prior, seed=seed)
+        begun = replace(session.ledger().setup, problem=session.given_problem)
+        if any(one is not None for one in (delta, epsilon, policy, incumbent)):
+            settings["policy"] = chosen_policy(policy, delta=delta, epsilon=epsilon, incumbent=incumbent)
+        refuse_other(chosen, begun, given if in_log else None, settings)
+        return session
 
     # What workers do
 
@@ -187,30 +217,42 @@ class Session(Looking):
 
     def tell(
         self,
-        token: str | Request,
-        value: float | Sequence[float] | Mapping[str, float],
+        what: str | int | Request,
+        value: float | Sequence[float] | Mapping[str, float] | None,
         *,
         worker: str | None = None,
         key: str = "",
+        note: str = "",
+        lost: bool = False,
+        sure: bool = False,
     ) -> Receipt:
-        """Record what was measured: one value or several.
+        """Record a measurement; it is on disk when this returns.
 
-        A probe with several readings is told by their names, or in the order of `request.readings`. Some may
-        come first and others later under the same token (`Receipt.PARTIAL`), unless they share noise with a
-        given covariance; if the others never come, `withdraw` the token: what was told counts all the same,
-        unless readings of one use may depend on each other (`readings="dependent"`).
+        A `Request`, or its id, is answered. The name or number of an arm (or probe) answers its oldest open
+        request, the worker's own first; with none open the value is an extra measurement. A probe with
+        several readings is told by their names, or in the order of `request.readings`.
 
-        It is on disk when this returns. Telling the same again is harmless; another value for a token that
-        this worker already told is refused. When another worker told the token first (a lease had ended),
-        the value is kept like one that nobody asked for, and counts where those do. With a `key`, such as the
-        row of a file, it is recorded once, whichever tokens it is told under.
+        Telling the same again is harmless. When another worker answered the request first, the value is kept
+        as an extra measurement. With a `key`, such as the row of a file, it is recorded once. `lost` says
+        that the measurement failed: whether one does must have nothing to do with its value. `note` is kept
+        in the log. `sure` says that a value is right although it is surprising.
         """
-        text, who = _whose(token, worker)
-        with self._heartbeat.dropped(text), self._changing():
-            return self._telling.tell(text, value, who, key)
+        who = _whose(what, worker)
+        found = self._request(what, who)
+        if lost:
+            if not isinstance(found, int):
+                self.release(found, note or "lost", worker=who)
+            return Receipt(0, "recorded")
+        if isinstance(found, int):
+            return self.add_extra(found, value, note=note, key=key)
+        with self._heartbeat.dropped(found), self._changing():
+            receipt = self._telling.tell(found, value, who, key)
+        if note:
+            self.note(f"{found}: {note}")
+        return receipt
 
-    def withdraw(self, token: str | Request, reason: str = "", *, worker: str | None = None) -> None:
-        """Give a token back unmeasured; it will be handed out again, and counts as nothing.
+    def release(self, request: str | Request, reason: str = "", *, worker: str | None = None) -> None:
+        """Release a request, so that another worker gets it at once.
 
         Of one that was told in part, the readings that are missing count as lost: the policy gets them from
         another use of the probe. Whether a reading is lost must have nothing to do with its value.
@@ -218,31 +260,35 @@ class Session(Looking):
         A token that another worker has by now, because a lease had ended, is refused: it is theirs. A request
         knows whose it is; of a token alone say it with `worker`, if it was asked for under a name.
         """
-        text, who = _whose(token, worker)
+        text, who = request.token if isinstance(request, Request) else request, _whose(request, worker)
         with self._heartbeat.dropped(text), self._changing():
             self._leasing.forget(self._telling.withdraw(text, reason, who))
 
-    def void(self, token: str | int | Request, reason: str) -> bool:
-        """Take back a value that was no measurement (a slip of the pen, the wrong road); the log keeps both.
+    def remove(self, number: int | str | Request, reason: str) -> bool:
+        """Remove a value that was recorded by mistake (a slip, the wrong road); the log keeps both.
 
-        One that nobody had asked for has no token: it is known by the number of its event, which `log` and
-        `Measurement.event` have.
+        The value is known by its number (`Receipt.number`), or by the request that it answered, or its id.
 
         Return whether the policy has used the value. If not, its arm is asked for again. If it has, BetGapE
         and Challenge settle the batch again without it, and decisions stay; other policies start over
         without it. The guarantee assumes that the value was no measurement, and not removed for its size.
         """
-        text = token.token if isinstance(token, Request) else str(token)
+        text = number.token if isinstance(number, Request) else str(number)
+        value = count_in(text)
+        return self._remove(text if value is None else self._recorded_as(value), reason)
+
+    def _remove(self, text: str, reason: str) -> bool:
+        """Remove the value of this request, or of the event with this number."""
         with self._changing():
             event = count_in(text)
             if event is not None:
                 return void_unasked(self._replica, self.unasked(event), reason)
             return void(self._replica, self._token(text), reason)
 
-    def record(
+    def add_extra(
         self,
         arm: int | str,
-        value: float | Sequence[float] | Mapping[str, float],
+        value: float | Sequence[float] | Mapping[str, float] | None,
         *,
         note: str = "",
         picked: bool = False,
@@ -328,7 +374,7 @@ class Session(Looking):
         with self._changing() as replica:
             replica.commit(adding, quick=False)
 
-    def new_epoch(self, reason: str, *, name: str | None = None) -> Session:
+    def successor(self, reason: str, *, name: str | None = None) -> Session:
         """End this session because what is measured has changed, and begin another, the next epoch.
 
         The values of this one are past to the new one, where its policy can begin with a past: they count as
@@ -347,11 +393,11 @@ class Session(Looking):
         if problem.n_arms == self.given_problem.n_arms:
             problem = problem.with_layout(self.layout)
         settings["name"] = next_name(self.name, self.store.names()) if name is None else name
-        begun = Session.create(self.store, problem, policy, lease=self.lease, **settings)
+        begun = Session.create(self.store, policy=policy, problem=problem, lease=self.lease, **settings)
         begun.note(f"a new epoch of {self.name!r}: {reason}")
         return begun
 
-    def last_call(self, n: int | None = None, *, gaussian: bool = False) -> None:
+    def final_batch(self, n: int | None = None, *, gaussian: bool = False) -> None:
         """Say that these n measurements are the last: one round, and a test of what leads now.
 
         What the open round still waits for is among them; all the others are asked for as one round, which is
@@ -385,6 +431,31 @@ class Session(Looking):
 
     # How it does it
 
+    def _request(self, what: object, worker: str) -> str | int:
+        """Return the id of the request that is answered, or the arm whose value is an extra measurement."""
+        if isinstance(what, Request):
+            return what.token
+        if isinstance(what, str):
+            known = self.ledger().setup.problem.probe_names
+            if what not in known or self.is_pending(what):  # an open request beats an arm of the same name
+                return what
+        if not isinstance(what, str) and not hasattr(what, "__index__"):
+            raise SessionError(f"expected an arm or a request, got {what!r:.60}", field="token")
+        probe = self._probe(cast(Any, what))
+        open_requests = self.pending(probe=probe)
+        own = [one for one in open_requests if one.worker == worker]
+        return next((one.token for one in own or open_requests), probe)
+
+    def _recorded_as(self, number: int) -> str:
+        """Return what the value of this number is called: its request's id or the number of its event."""
+        for found in self.measurements():
+            if found.number == number:
+                return found.name
+        raise SessionError(
+            f"session {self.name!r} has no value {number}; `Session.measurements` has their numbers",
+            field="number",
+        )
+
     @contextmanager
     def _changing(self) -> Iterator[Replica]:
         """The way to append to the log, for one thread at a time; refused where a session is only shown."""
@@ -397,11 +468,16 @@ class Session(Looking):
             yield self._replica
 
 
-def _whose(token: str | Request, worker: str | None) -> tuple[str, str]:
-    """The text of a token, and whose it is: a request knows both."""
-    if isinstance(token, Request):
-        return token.token, token.worker if worker is None else worker
-    return token, default_worker() if worker is None else worker
+def _whose(request: object, worker: str | None) -> str:
+    """Return the worker that acts: the one that is named, that of a request, or this thread."""
+    if worker is not None:
+        return worker
+    return request.worker if isinstance(request, Request) else default_worker()
+
+
+def _given(**settings: Any) -> dict[str, Any]:
+    """Return the settings that are not None."""
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 def _as_store(store: str | Store, *, create: bool) -> Store:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypedDict, cast
+from typing import Any, cast
 
 from surepick._version import __version__
 from surepick.core.about import About
@@ -16,12 +16,13 @@ from surepick.core.policy import Policy
 from surepick.core.problem import Problem
 from surepick.core.wording import shortened
 from surepick.errors import ParameterError, SessionError, SurepickError
+from surepick.policies import policy_for
 from surepick.sessions import codec
 from surepick.store.log import LEASE
 
 MOST_BUDGET = 10**15  # measurements; more would not be whole numbers to those who reckon with them
 
-NAME = "decision"  # of a session that was given none
+DELTA = 0.05
 
 Body = dict[str, Any]
 
@@ -138,31 +139,53 @@ class NewSession:
         return body if self.problem.layout is None else {**body, "layout": self.problem.layout.to_json()}
 
 
-class Settings(TypedDict, total=False):
-    """What `Session.create` and `Session.open` take beside store, problem and policy."""
-
-    name: str
-    seed: int
-    budget: int | None
-    lease: float
-    past: Past | None
-    clock: Callable[[], float]
-
-
-def refuse_other(name: str, begun: Setup, problem: AnyProblem, policy: Policy, settings: Settings) -> None:
-    """Refuse to go on with a session that was begun with another problem, policy or setting than given."""
-    hint = "choose another name, or load the session as it is with Session.load"
-    if codec.problem_to_json(begun.problem) != codec.problem_to_json(problem):
-        raise SessionError(f"session {name!r} is about another problem than the one given; {hint}")
-    if codec.policy_to_json(policy) != codec.policy_to_json(begun.policy):
-        raise SessionError(
-            f"session {name!r} runs with {begun.policy!r}, got {policy!r}; give the same policy, or {hint}"
+def chosen_policy(
+    policy: str | Policy | None,
+    *,
+    delta: float | None,
+    epsilon: float | None,
+    incumbent: str | int | None,
+) -> Policy:
+    """Return the policy that these settings mean: an instance as it is, else one of this name."""
+    if policy is not None and not isinstance(policy, str):
+        for name, value in (("delta", delta), ("epsilon", epsilon), ("incumbent", incumbent)):
+            if value is not None:
+                raise ParameterError(
+                    f"{name} belongs to the policy that is given; state it there, or give the policy by name",
+                    field=name,
+                )
+        return policy
+    settings: Body = {"delta": DELTA if delta is None else delta, "epsilon": epsilon or 0.0}
+    if incumbent is None:
+        return policy_for(policy, **settings)
+    if policy not in (None, "BetGapE", "Challenge"):
+        raise ParameterError(
+            f"{policy} does not compare with an incumbent; leave the policy out", field="policy"
         )
-    for key in ("seed", "budget", "past"):
-        if key in settings and settings[key] != getattr(begun, key):
+    from surepick.policies import Challenge
+
+    return Challenge(incumbent, **settings)
+
+
+def refuse_other(name: str, begun: Setup, problem: AnyProblem | None, settings: Body) -> None:
+    """Refuse to continue a session that was begun with another problem, policy or setting than given."""
+    hint = "choose another name, or load the session as it is with Session.load"
+    if problem is not None and codec.problem_to_json(begun.problem) != codec.problem_to_json(problem):
+        raise SessionError(
+            f"session {name!r} is about another problem than the one given; {hint}", field="problem"
+        )
+    policy = settings.get("policy")
+    if policy is not None and codec.policy_to_json(policy) != codec.policy_to_json(begun.policy):
+        raise SessionError(
+            f"session {name!r} runs with {begun.policy!r}, got {policy!r}; give the same policy, or {hint}",
+            field="policy",
+        )
+    for key, of in (("seed", begun.seed), ("budget", begun.budget), ("prior", begun.past)):
+        if key in settings and settings[key] != of:
             raise SessionError(
-                f"session {name!r} was begun with {key} = {getattr(begun, key)!r}, got {settings[key]!r}; "
-                f"leave {key} out, or {hint}"
+                f"session {name!r} was begun with {key} = {of!r}, got {settings[key]!r}; "
+                f"leave {key} out, or {hint}",
+                field=key,
             )
 
 

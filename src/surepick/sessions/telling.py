@@ -37,6 +37,7 @@ class Telling:
 
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
+        self._number = 0  # of the last value that was recorded here
 
     def _told(self, problem: AnyProblem, token: Token, value: Any) -> Body:
         """Return the checked values as the JSON fields of a `measured` event."""
@@ -62,10 +63,10 @@ class Telling:
             if not replica.ledger.tapes.of[token.probe].is_told(token.index):
                 replica.commit(lambda: self._measured(token, body, problem))
                 whole_use = replica.ledger.tapes.of[token.probe].is_told(token.index)
-                return Receipt.ACCEPTED if whole_use else Receipt.PARTIAL
+                return Receipt(self._number, "recorded" if whole_use else "partial")
         except LostRaceError:
             if key in replica.ledger.keys:
-                return Receipt.REPEATED
+                return Receipt(0, "repeated")
         return self._told_before(token, body)
 
     def record(
@@ -93,12 +94,12 @@ class Telling:
         ]
         if exported is not None:
             self._refuse_another(key, exported, events[0].body)
-            return Receipt.REPEATED
+            return Receipt(0, "repeated")
         try:
             self._replica.commit(lambda: self._recorded(events))
         except LostRaceError:
-            return Receipt.REPEATED
-        return Receipt.ACCEPTED
+            return Receipt(0, "repeated")
+        return Receipt(self._number, "recorded")
 
     def withdraw(self, text: str, reason: str, worker: str) -> Token:
         """Write down that this token was given back unmeasured, or that the rest of its readings is lost.
@@ -148,6 +149,7 @@ class Telling:
         `checked` is the problem by which its numbers were: by now the noise scale may be known.
         """
         ledger, n_values = self._replica.ledger, len(body.get("values", ()))
+        self._number = ledger.n_recorded + max(n_values, 1)
         of, problem = ledger.tapes.of[token.probe], ledger.problem
         if of.is_told(token.index) or body.get("key") in ledger.keys:
             raise LostRaceError
@@ -210,6 +212,7 @@ class Telling:
         new = [event for event in events if event.key is None or not self._is_recorded(event.key, event.body)]
         if not new:
             raise LostRaceError
+        self._number = self._replica.ledger.n_recorded + len(new)
         return Change(new)
 
     def _is_recorded(self, key: str, body: Body) -> bool:
@@ -263,6 +266,7 @@ class Telling:
             )
         keys = (f"{begin}{at}" for at in itertools.count(len(before)))
         events = [NewEvent("recorded", {**about, **one}, key) for one, key in zip(new, keys, strict=False)]
+        self._number = self._replica.ledger.n_recorded + len(events)
         return Change(events, [str(token)])
 
     def _told_before(self, token: Token, body: Body) -> Receipt:
@@ -270,12 +274,12 @@ class Telling:
         parts = self._parts(token)
         voided = token in self._replica.ledger.tapes.voided
         if not voided and any(_says_the_same(kept, body) for kept in _as_one(parts)):
-            return Receipt.REPEATED
+            return Receipt(0, "repeated")
         kept = next((of for of in parts if _is_contradicted(of, body, voided=voided)), None)
         if kept is None:
             rest = body if voided else _untold(parts, body)
             self._replica.commit(lambda: self._late(token, rest) if parts else _noted_late(token, body))
-            return Receipt.LATE
+            return Receipt(self._number, "extra")
         if voided:
             raise SessionError(
                 f"the value of token '{token}' was voided, and its place stays empty; ask again: the "

@@ -328,7 +328,7 @@ def look(session: Session, *, n_used: int | None = None, n_tokens: int = 20) -> 
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0], [0, 1]], arm_names=["road", "rail"], noise_scale=1)
-    >>> session = sp.Session.create("memory://", problem, sp.CombGapE(), name="trips")
+    >>> session = sp.Session.create("memory://", "trips", problem, policy=sp.CombGapE())
     >>> seen = look(session)
     >>> seen.n_used, seen.n_missing, seen.first_tokens
     (0, 2, ('0.0', '1.0'))

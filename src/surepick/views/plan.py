@@ -37,7 +37,7 @@ def plan(look: Look) -> Plan | None:
     >>> import surepick as sp
     >>> from surepick.views import look
     >>> problem = sp.Problem([[1, 2], [0, 1]], arm_names=["road", "rail"], noise_scale=1)
-    >>> session = sp.Session.create("memory://", problem, sp.CombGapE(), name="trips")
+    >>> session = sp.Session.create("memory://", "trips", problem, policy=sp.CombGapE())
     >>> for value in (3.0, 1.0):
     ...     _ = session.tell(session.ask()[0], value)
     >>> seen = plan(look(session))

@@ -75,7 +75,7 @@ def measuring_sheet(session: Session, requests: Sequence[Request]) -> MeasuringS
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0], [0, 1]], arm_names=["road", "rail"])
-    >>> session = sp.Session.create("memory://", problem, sp.CombGapE(), name="trips")
+    >>> session = sp.Session.create("memory://", "trips", problem, policy=sp.CombGapE())
     >>> measuring_sheet(session, session.ask(2, worker="Ann")).rows[0]
     ('t0.0', 'road', '', 'Ann', '')
     """

@@ -149,7 +149,7 @@ class View:
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0], [0, 1]], plan_names=["road", "rail"], noise_scale=1)
-    >>> session = sp.Session.create("memory://", problem, sp.BetGapE(), name="trips")
+    >>> session = sp.Session.create("memory://", "trips", problem, policy=sp.BetGapE())
     >>> from surepick.views.build import build
     >>> build(session)
     View(trips: running, nothing measured yet)

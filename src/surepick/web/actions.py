@@ -95,7 +95,7 @@ class Void(Body):
         """Take it back; whether the policy had seen it, so that it starts over."""
         if self.arm is not None:
             refuse_other_arm(session, self.token, self.arm)
-        return {"seen": session.void(self.token, self.reason), **_state(session)}
+        return {"seen": session._remove(self.token, self.reason), **_state(session)}
 
 
 class Arm(Body):
@@ -132,7 +132,7 @@ class NewEpoch(Body):
 
     def done_to(self, session: Session) -> Answer:
         """End this one and begin the next, whose name is in the answer."""
-        begun = session.new_epoch(self.reason, name=self.name or None)
+        begun = session.successor(self.reason, name=self.name or None)
         return {"session": begun.name, **_state(begun)}
 
 
@@ -216,4 +216,4 @@ def _doubts(session: Session, rows: Sequence[Row]) -> list[str]:
 
 
 def _state(session: Session) -> Answer:
-    return {"status": "running" if session.status is None else str(session.status)}
+    return {"status": str(session.status)}

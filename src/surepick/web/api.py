@@ -226,9 +226,9 @@ async def begin(context: Context, wanted: NewSession, uploads: list[Upload]) -> 
     policy = policy_for(wanted.policy or None, delta=wanted.delta, epsilon=wanted.epsilon)
 
     def create() -> str:
-        settings: Any = wanted.model_dump(include={"name", "seed", "budget", "lease"})
-        settings["past"] = past if takes_past(policy) else None
-        return Session.create(context.sessions.store, problem, policy, **settings).name
+        settings: Any = wanted.model_dump(include={"seed", "budget", "lease"})
+        settings["prior"] = past if takes_past(policy) else None
+        return Session.create(context.sessions.store, wanted.name, problem, policy=policy, **settings).name
 
     try:
         return await context.sessions.run(create)
@@ -252,7 +252,7 @@ def _ask(opened: Session, body: Ask) -> dict[str, Any]:
     requests = opened.ask(body.n, worker=body.worker, wait=False)
     return {
         "requests": [_request(request) for request in requests],
-        "status": "running" if opened.status is None else str(opened.status),
+        "status": str(opened.status),
     }
 
 

@@ -153,14 +153,14 @@ def what_became(opened: Session, form: EntryForm) -> str:
         return ""
     first, what = told[0], _in_words(told, opened.given_problem.about.unit)
     match form.done:
-        case "accepted":
+        case "recorded":
             return f"Recorded: {what}. Thank you."
         case "partial":
             missing = ", ".join(opened.readings_wanted(form.about))
             return f"Recorded: {what}. Still to come: {missing or 'nothing'}."
         case "repeated":
             return f"{what} was recorded before; nothing changed."
-        case "late":
+        case "extra":
             who = first.worker or "Somebody else"
             return f"{who} was first: {what}. Your value is in the log, too."
     return ""

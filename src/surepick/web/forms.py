@@ -80,7 +80,7 @@ def _add_measuring(routes: FastAPI, context: Context) -> None:
         """Tell it, once somebody has said that a value which surprises is right; and whether that was all."""
         values = _readings(opened, opened.probe_of(entry.token), entry) or numbers(entry.value)
         given = {"token": entry.token, "value": values, "worker": entry.who, "arm": entry.arm or None}
-        return checked(Tell, {**given, "sure": entry.sure}).told_to(opened), opened.status is not None
+        return checked(Tell, {**given, "sure": entry.sure}).told_to(opened), opened.status != "running"
 
     @routes.post("/sessions/{slug}/ask")
     async def ask(slug: str, request: Request) -> Response:

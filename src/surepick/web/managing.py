@@ -253,7 +253,7 @@ def _model(
     return {
         "slug": slug_of(opened.name),
         "summary": summary,
-        "is_over": opened.status is not None,
+        "is_over": opened.status != "running",
         "told": _last_told(opened),
         "arm_names": opened.arm_names,
         "why_no_plan": _why_no_plan(opened),

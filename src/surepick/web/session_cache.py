@@ -149,7 +149,7 @@ class SessionCache:
 def _compile(session: Session) -> None:
     """Have the loops ready that its policy will need once a round is complete: nobody waits for them then."""
     with contextlib.suppress(Exception):  # whoever needs them is told
-        if session.status is None:
+        if session.status == "running":
             start(session.policy, session.problem)
 
 

@@ -128,7 +128,7 @@ def test_the_incumbent_is_found_by_its_name_or_refused():
 
 def test_a_session_of_it_is_certified_and_verified():
     problem = sp.Problem(np.eye(2), plan_names=["today", "other"], noise_scale=1)
-    session = sp.Session.create("memory://", problem, sp.Challenge("today", epsilon=1.0), name="mine")
+    session = sp.Session.create("memory://", "mine", problem, policy=sp.Challenge("today", epsilon=1.0))
     while requests := session.ask():
         session.tell(requests[0], {"0": 0.0, "1": 5.0}[requests[0].token[0]])
     certificate = session.certificate()

@@ -231,7 +231,7 @@ def test_last_bits_of_values_change_no_decision(name):
 
 def test_a_log_and_its_certificate_are_verified_where_last_bits_differ():
     problem, means = probe_cases.top_k(6, 2, 0, "full")
-    session = sp.Session.create("memory://", problem, sp.BetGapE(delta=0.2), name="plans")
+    session = sp.Session.create("memory://", "plans", problem, policy=sp.BetGapE(delta=0.2))
     truth, rng = problem.probes.rows @ (8 * means), np.random.default_rng(5)
     while requests := session.ask(200):
         for request in requests:

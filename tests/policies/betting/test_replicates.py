@@ -77,7 +77,7 @@ def test_readings_that_never_differ_are_refused():
 
 def session_of(store="memory://", **settings):
     problem = sp.Problem(np.eye(3), noise_scale=None, arm_names=["a", "b", "c"])
-    return sp.Session.create(store, problem, sp.BetGapE(0.1), name="learned", **settings)
+    return sp.Session.create(store, "learned", problem, policy=sp.BetGapE(0.1), **settings)
 
 
 def tell_all(session, rng, most=10**6):
@@ -106,7 +106,7 @@ def test_a_value_is_removed_and_the_session_goes_on():
     slip = session.ask()[0]
     session.tell(slip, 1e6)
     tell_all(session, rng, 20)
-    session.void(slip, "a slip")
+    session.remove(slip, "a slip")
     tell_all(session, rng)
     assert session.outcome.plan == 1
     assert session.verify().holds
@@ -117,8 +117,8 @@ def test_plans_arrive_and_a_final_batch_ends_a_session():
     tell_all(session, rng, 12)
     session.add_plan("ac", "a + c")
     tell_all(session, rng, 24)
-    session.last_call(60)
+    session.final_batch(60)
     tell_all(session, rng)
-    assert session.status is not None
+    assert session.status != "running"
     assert session.outcome.plan in (1, None)
     assert session.verify().holds

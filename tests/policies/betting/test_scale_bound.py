@@ -31,7 +31,7 @@ def test_a_session_decides_as_the_simulation_and_verifies(name):
     problem, epsilon = CASES[name]
     policy = sp.BetGapE(0.1, epsilon)
     simulated = sp.simulate(problem, policy, Tapes(means=MEANS, scale=0.2), seed=4)
-    session = sp.Session.create("memory://", problem, policy, name="mine", seed=4)
+    session = sp.Session.create("memory://", "mine", problem, policy=policy, seed=4)
     lived = run_to_end(session, Tapes(means=MEANS, scale=0.2), n=500)
     assert same_run(lived, simulated)
     assert lived.plan == pytest.approx((1.0, 0.0, 0.0), abs=0.2)
@@ -44,7 +44,7 @@ def test_a_session_decides_as_the_simulation_and_verifies(name):
 def test_a_session_is_kept_while_the_noise_is_learned_and_after_it(sqlite_url):
     tapes = Tapes(means=MEANS, scale=0.4)
     expected = sp.simulate(POLYTOPE, sp.BetGapE(0.1, 0.3), tapes, seed=0)
-    sp.Session.create(sqlite_url, POLYTOPE, sp.BetGapE(0.1, 0.3), name="mine")
+    sp.Session.create(sqlite_url, "mine", POLYTOPE, policy=sp.BetGapE(0.1, 0.3))
     while requests := (session := sp.Session.load(sqlite_url)).ask(11):
         for request in requests:
             session.tell(request, tapes.value(request.token))
@@ -70,7 +70,7 @@ def test_other_policies_need_the_noise_to_be_stated(policy):
     assert not can_start(policy, problem)
     for begin in (
         lambda: sp.simulate(problem, policy, sp.Gaussian(MEANS, 1.0)),
-        lambda: sp.Session.create("memory://", problem, policy, name="mine"),
+        lambda: sp.Session.create("memory://", "mine", problem, policy=policy),
     ):
         with pytest.raises(sp.SurepickError) as caught:
             begin()

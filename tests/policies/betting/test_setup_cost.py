@@ -67,7 +67,7 @@ def test_costs_and_the_limit_count_the_set_ups():
 def test_a_session_counts_them_and_keeps_the_price(tmp_path):
     place = f"sqlite:///{tmp_path}/lab.db"
     problem = sp.Problem(np.eye(2), setup_cost=7.0, noise_scale=1)
-    session = sp.Session.create(place, problem, sp.BetGapE(), name="lab")
+    session = sp.Session.create(place, "lab", problem, policy=sp.BetGapE())
     rng = np.random.default_rng(2)
     while requests := session.ask(50):
         for request in requests:

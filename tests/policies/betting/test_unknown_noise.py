@@ -9,7 +9,6 @@ from surepick.core.promise import UNKNOWN_NOISE
 from surepick.core.run import Measure, Stop
 from surepick.errors import ProblemError
 from surepick.inference.factors import Student, SubGaussian
-from surepick.sessions.requests import Receipt
 from surepick.simulation.probed import GaussianReadings
 
 SHARED = 0.2 * np.eye(4) + 0.8  # of the readings of one use
@@ -181,7 +180,7 @@ def test_what_makes_no_sense_is_refused():
 
 def test_a_session_with_unknown_noise_says_what_it_rests_on():
     _, problem, world = worlds((1.0, 0.0, 0.0, 0.0))
-    session = sp.Session.create("memory://", problem, sp.BetGapE(), name="days")
+    session = sp.Session.create("memory://", "days", problem, policy=sp.BetGapE())
     rng = np.random.default_rng(4)
     request = session.ask()[0]
     with pytest.raises(sp.SurepickError):
@@ -189,7 +188,7 @@ def test_a_session_with_unknown_noise_says_what_it_rests_on():
     while requests := session.ask(2):
         for request in requests:
             values = world.measure(np.array([1]), rng)
-            assert session.tell(request, values.tolist()) is Receipt.ACCEPTED
+            assert session.tell(request, values.tolist()).result == "recorded"
     certificate = session.certificate()
     assert certificate.plan_name == "plan 0"
     assert "whatever its scales are" in certificate.noise

@@ -80,10 +80,10 @@ def test_it_spends_its_budget_and_promises_nothing():
 
 def test_unasked_measurements_are_pooled():
     session = sp.Session.create(
-        "memory://", sp.Problem(np.eye(2), noise_scale=1), sp.Pick(), name="mine", budget=9
+        "memory://", "mine", sp.Problem(np.eye(2), noise_scale=1), policy=sp.Pick(), budget=9
     )
     assert session.counts_unasked
-    session.record(0, 3.0)
+    session.add_extra(0, 3.0)
     while requests := session.ask():
         session.tell(requests[0], 1.0)
     outcome = session.outcome
@@ -94,7 +94,7 @@ def test_unasked_measurements_are_pooled():
     with pytest.raises(ParameterError):
         session.extend(delta=0.01)
     session.extend(budget=12)
-    assert session.status is None
+    assert session.status == "running"
 
 
 def test_a_batch_is_never_larger_than_it_may_be():

@@ -88,15 +88,15 @@ def test_places_change_no_fingerprint_and_stay_with_the_session(load: Load) -> N
     plain, placed = load(TRANSPORT), load(TRANSPORT + 'places = "sites.csv"\n')
     assert codec.problem_to_json(placed) == codec.problem_to_json(plain)
     store = open_store("memory://")
-    session = sp.Session.create(store, placed, sp.BetGapE(), name="map", seed=1)
-    without = sp.Session.create("memory://", plain, sp.BetGapE(), name="map", seed=1)
+    session = sp.Session.create(store, "map", placed, policy=sp.BetGapE(), seed=1)
+    without = sp.Session.create("memory://", "map", plain, policy=sp.BetGapE(), seed=1)
     assert [r.token for r in session.ask(4)] == [r.token for r in without.ask(4)]
     assert sp.Session.load(store, "map").layout == placed.layout
 
 
 def test_a_map_is_drawn_as_it_lies_in_the_report_and_the_dashboard(load: Load) -> None:
     session = sp.Session.create(
-        "memory://", load(TRANSPORT + 'places = "sites.csv"\n'), sp.BetGapE(), name="map"
+        "memory://", "map", load(TRANSPORT + 'places = "sites.csv"\n'), policy=sp.BetGapE()
     )
     picture = views.picture(views.look(session), 0)
     assert picture is not None
