@@ -43,7 +43,7 @@ def test_a_value_that_no_round_has_used_is_asked_for_again():
     session = sp.Session.create("memory://", "s", problem(), policy=sp.BetGapE())
     first = session.ask()[0]
     session.tell(first, SLIP)
-    assert session._remove(str(first), "a slip of the pen") is False
+    assert session.remove(first, "a slip of the pen") is False
     assert session.ledger().n_told == 0
     again = session.ask()[0]
     assert (again.arm, again.token) == (first.arm, f"{first.arm}.1")
@@ -263,7 +263,7 @@ def test_after_a_counted_unasked_value_is_voided_the_policy_decides_as_if_it_had
     while session.ledger().run.n_unasked_counted == 0:
         go_on(session, values, used, most=1)
     session.add_extra(0, 1.0)  # would count at the next round; not any more when the policy starts over
-    assert session._remove(str(str(event)), "typed for another road") is True
+    assert session._remove(str(event), "typed for another road") is True
     go_on(session, values, used)
     clean = sp.Session.create("memory://", "clean", problem(), policy=sp.CombGapE())
     go_on(clean, values, [0, 0, 0])
@@ -281,7 +281,7 @@ def test_after_a_counted_unasked_value_is_voided_bets_continue_without_it():
     while session.ledger().run.n_unasked_counted == 0:
         go_on(session, values, used, most=1)
     n_before = session.ledger().n_measurements
-    assert session._remove(str(str(event)), "typed for another road") is True
+    assert session._remove(str(event), "typed for another road") is True
     assert session.ledger().n_measurements == n_before - 1  # that value alone; nothing starts over
     go_on(session, values, used)
     certificate = session.certificate()
@@ -308,7 +308,7 @@ def test_other_processes_and_snapshots_know_which_unasked_values_were_voided(tmp
     go_on(other, values, used, most=4)
     assert sp.Session.load(place).ledger().run.n_unasked_counted == 1
     other.keep_snapshot()
-    assert sp.Session.load(place).remove(second, "a slip too") is True
+    assert sp.Session.load(place)._remove(str(second), "a slip too") is True
     assert session.ledger().run.n_unasked_counted == 0
 
 
