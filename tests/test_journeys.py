@@ -62,12 +62,12 @@ def measure(link):
 def main():
     kind = sys.argv[1] if sys.argv[1] == "processes" else "threads"
     problem = sp.Problem(WAYS, noise_scale=pd.Series(2.0, index=MEANS.index), minimize=True)
-    session = sp.decide(
-        problem, measure, workers=3, executor=kind, store=sys.argv[2], name="links",
+    view = sp.decide(
+        problem, measure, workers=3, executor=kind, store=sys.argv[2], session="links",
         timeout=5, retries=1, progress=True, delta=0.01,
     )
-    print(session.outcome.plan_name)
-    session.to_frame().to_csv("told.csv")
+    print(view.plan)
+    sp.Session.load(sys.argv[2]).to_frame().to_csv("told.csv")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import pytest
 import surepick as sp
 from surepick.core.expressions import amounts_in
 from surepick.errors import FileError, MissingExtraError, ParameterError, ProblemError
+from surepick.store import MemoryStore
 
 
 def test_plans_are_sums_in_a_list_or_by_name():
@@ -127,7 +128,9 @@ def test_without_narwhals_the_extra_is_named(monkeypatch):
 @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow", None])
 def test_a_session_gives_its_measurements_as_a_data_frame(backend):
     problem = sp.Problem(FRAMES[0], noise_scale=0.5)
-    session = sp.decide(problem, {"road": 1.0, "rail": 9.0}.get)
+    store = MemoryStore()
+    sp.decide(problem, {"road": 1.0, "rail": 9.0}.get, store=store)
+    session = sp.Session.load(store)
     frame = session.to_frame(backend=backend)
     assert type(frame).__module__.split(".")[0] == (backend or "pandas")
     columns = frame.to_pydict() if backend == "pyarrow" else {c: list(frame[c]) for c in frame.columns}

@@ -55,7 +55,7 @@ def test_the_command_measures_and_says_what_differs(tmp_path: Path, monkeypatch:
     Path("p.toml").write_text('kind = "table"\nplans = { x = "a", y = "b" }\nnoise_scale = 1.0\n')
     Path("m.py").write_text(
         "import os, random, sys\n"
-        "at = int(os.environ['SUREPICK_TOKEN'].split('.')[1])\n"
+        "at = int(os.environ['SUREPICK_SEED'])\n"
         "print(random.Random(at).gauss(0, 1) + (at % 2) * float(sys.argv[2]))\n"
     )
     for effect, code in (("0", 0), ("3", 1)):

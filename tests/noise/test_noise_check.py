@@ -271,7 +271,7 @@ def test_decide_warns_of_doubts_and_of_nothing_else() -> None:
         sp.decide(two, lambda arm: means[arm] + 20 * rng.standard_normal(), budget=200)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert sp.decide(two, lambda arm: means[arm] + rng.standard_normal()).outcome.trusted
+        assert sp.decide(two, lambda arm: means[arm] + rng.standard_normal()).trusted
 
 
 def test_the_alarm_of_the_check_table() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 import surepick as sp
 from surepick.sessions import showing
+from surepick.store import MemoryStore
 
 ARMS = {"<b>road</b>": 1.0, "rail": 9.0}
 
@@ -17,7 +18,9 @@ def session():
     problem = sp.Problem(
         [[1, 0], [0, 1]], arm_names=list(ARMS), plan_names=["drive & park", "ride"], noise_scale=1
     )
-    return sp.decide(problem, ARMS.get, name="trips")
+    store = MemoryStore()
+    sp.decide(problem, ARMS.get, store=store, session="trips")
+    return sp.Session.load(store)
 
 
 @pytest.fixture(scope="module")

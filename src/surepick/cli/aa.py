@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from surepick.cli.measure import Command, ended_as_interrupted
 from surepick.cli.options import NOT_SURE, File, Json, Retries, Timeout
 from surepick.cli.render import answer, console, load_file, make_table, say
+from surepick.measure.commands import Command, ended_as_interrupted
 
 if TYPE_CHECKING:
     from surepick.core.oracle_problem import AnyProblem
@@ -43,12 +44,12 @@ def aa(
     problem = _with_a_play(load_file(file, as_json))
     chosen = 0 if probe is None else problem.probe(probe)
     reads, readings = problem.reads(chosen), problem.readings_of(chosen)
-    command, labels = Command(measure, timeout, retries), turns(pairs, seed)
+    command, labels = Command(shlex.split(measure), timeout), turns(pairs, seed)
     uses: list[dict[str, float]] = []
     with ended_as_interrupted():
         for at, _ in enumerate(labels):
             request = Request(f"{chosen}.{at}", chosen, problem.probe_names[chosen], 1, "", 0.0, reads)
-            found = command.measure(request)
+            found = command.measure(request, retries=retries)
             uses.append(dict(found) if isinstance(found, Mapping) else {reads[0]: float(str(found))})
     known = problem.noise_scale
     scale = {n: None if known is None else float(known[r]) for n, r in zip(reads, readings, strict=True)}

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from surepick.cli.measure import Command, Commands, ended_as_interrupted
 from surepick.cli.new import Wishes, begin_or_go_on, refuse_other_settings
 from surepick.cli.notify import Notify, tell_of_end
 from surepick.cli.options import (
@@ -37,6 +36,7 @@ from surepick.cli.status import print_status, state_of
 from surepick.core.policy import check_gaussian
 from surepick.core.wording import how_many
 from surepick.errors import ParameterError
+from surepick.measure.commands import Command, Commands, ended_as_interrupted
 
 if TYPE_CHECKING:
     from surepick.sessions.session import Session
@@ -89,7 +89,7 @@ def run(
     """
     from surepick.measure.loop import measure_all
 
-    command = Command(measure, timeout, retries)
+    command = Command(shlex.split(measure), timeout)
     longest = RUN_LEASE if timeout is None else 2 * timeout * (retries + 1)
     lasting = lease or longest
     wishes = Wishes(policy, delta, epsilon, budget, seed, lasting, guess, store)
@@ -100,7 +100,7 @@ def run(
     called.check(session)
     try:
         with ended_as_interrupted(), Commands(command, jobs) as crew:
-            measure_all(session, crew, jobs=jobs, watch=_Progress(called, quiet=as_json))
+            measure_all(session, crew, jobs=jobs, retries=retries, progress=_Progress(called, quiet=as_json))
     except KeyboardInterrupt:
         kept = how_many(session.ledger().n_told, "measurement is", "measurements are")
         print(f"surepick: interrupted; {kept} kept, and the same command goes on from there", file=sys.stderr)
@@ -166,7 +166,7 @@ class _Progress:
         self._next = 0.0
         self._last = ""
 
-    def __call__(self, session: Session, _: object, *, waiting: bool) -> None:
+    def __call__(self, session: Session, waiting: bool) -> None:
         self._last_call.make_if_due(session)
         now = time.monotonic()
         if self._quiet or now < self._next:

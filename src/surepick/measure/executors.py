@@ -1,4 +1,4 @@
-"""Crews of Python functions: threads, processes, coroutines, or an executor of the caller's own.
+"""Workers that call a Python function: threads, processes, coroutines, or an executor of the caller.
 
 Threads that hang cannot be ended from outside, so they are left behind; as daemons they do not keep the
 program from ending. Processes can be ended, and are.
@@ -12,163 +12,137 @@ import inspect
 import multiprocessing
 import queue
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Executor, Future, InvalidStateError
-from contextlib import contextmanager
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, TypeAlias
 
 from surepick.errors import MeasureError, ParameterError
-from surepick.measure.loop import Crew
 from surepick.measure.process import serve
 from surepick.sessions.requests import Request, Use
 
-# It is given the name of an arm or probe; where plans are played, the names of the arms to read.
 Measure: TypeAlias = Callable[[Any], Use] | Callable[[Any], Awaitable[Use]]
-KINDS = ("threads", "processes")
+Argument = Callable[[Request], Any]  # what the function is called with
 _IMPORTABLE = (
-    "a function for processes has to be importable, so it stands at the top of a module, "
-    "or of a script whose work is under `if __name__ == '__main__':`"
+    "a function for processes has to be importable: define it at the top of a module, or of a script whose "
+    "work is under `if __name__ == '__main__':`"
 )
 
 
-@contextmanager
-def crew_of(
-    measure: Measure,
-    workers: int,
-    executor: str | Executor,
-    timeout: float | None,
-    *,
-    by_arms: bool = False,
-    entries: Mapping[str, Any] | None = None,
-) -> Iterator[Crew]:
-    """Yield a crew that calls this function with the name of an arm or probe; it ends with the block.
-
-    by_arms: call it with the names of the arms to read instead, as of plays.
-    entries: call it with what these names stand for.
-    """
-    crew: _Threads | _Processes | _Coroutines | _Executed
+@contextlib.contextmanager
+def workers_for(
+    measure: Measure, argument: Argument, *, n: int, executor: str | Executor, timeout: float | None
+) -> Iterator[_Futures]:
+    """Yield workers that call this function with the argument of each request; they end with the block."""
+    function: Callable[[Any], Any] = measure
+    workers: _Futures
     if inspect.iscoroutinefunction(measure):
-        crew = _Coroutines(measure, timeout)
-    elif isinstance(executor, Executor) or callable(getattr(executor, "submit", None)):
-        crew = _Executed(measure, executor, timeout)
+        workers = _Coroutines(function, argument, timeout)
+    elif callable(getattr(executor, "submit", None)):
+        workers = _Submitted(function, argument, timeout, executor)
     elif executor == "threads":
-        crew = _Threads(measure, timeout)
+        workers = _Futures(function, argument, timeout)
     elif executor == "processes":
-        crew = _Processes(measure, workers, timeout)
+        workers = _Processes(function, argument, timeout, n)
     else:
-        kinds = " or ".join(map(repr, KINDS))
         raise ParameterError(
-            f"executor is {kinds}, or an executor of concurrent.futures, got {executor!r}", field="executor"
+            f"executor is 'threads', 'processes' or an executor of concurrent.futures, got {executor!r}",
+            field="executor",
         )
-    crew.by_arms, crew.entries = by_arms, entries
     try:
-        yield crew
+        yield workers
     finally:
-        crew.close()
+        workers.close()
 
 
 class _Futures:
-    """The futures under way; they can be ended from outside, whatever their workers do."""
+    """A thread for each measurement; the futures can be ended from outside, whatever the threads do."""
 
-    def __init__(self, timeout: float | None) -> None:
-        self._timeout = timeout
+    def __init__(self, measure: Callable[[Any], Any], argument: Argument, timeout: float | None) -> None:
+        self._measure, self._argument, self._timeout = measure, argument, timeout
         self._open: set[Future[Use]] = set()
-        self.by_arms = False  # set once, like the entries, before anything is measured
-        self.entries: Mapping[str, Any] | None = None
 
-    def given(self, request: Request) -> Any:
-        """Return what the function is called with."""
-        if self.entries is not None:
-            return self.entries[request.probe_name]
-        return request.readings if self.by_arms else request.probe_name
+    def begin(self, request: Request) -> Future[Use]:
+        """Measure in a thread of its own."""
+        future, given = self._new(request), self._argument(request)
+        call = [future, lambda: self._call(future, given)]
+        threading.Thread(target=_settle, args=call, daemon=True, name=f"surepick {request.token}").start()
+        return future
 
-    def new(self, request: Request) -> Future[Use]:
-        """A future that fails by itself once the time is over."""
+    def stop(self) -> None:
+        """Let all fail that are under way."""
+        for future in list(self._open):
+            _fail(future, MeasureError("stopped"))
+
+    def close(self) -> None:
+        """End everything; nothing more will be measured."""
+        self.stop()
+
+    def _call(self, future: Future[Use], given: Any) -> Use:
+        value: Use = self._measure(given)
+        return value
+
+    def _new(self, request: Request) -> Future[Use]:
+        """Return a future that fails by itself once the time is over."""
         future = Future[Use]()
         self._open.add(future)
         future.add_done_callback(self._open.discard)
         future.set_running_or_notify_cancel()
         if self._timeout is not None:
             late = MeasureError(f"no answer for {request.probe_name!r} within {self._timeout:g} s")
-            timer = threading.Timer(self._timeout, fail, [future, late])
+            timer = threading.Timer(self._timeout, _fail, [future, late])
             timer.daemon = True
             future.add_done_callback(lambda _: timer.cancel())
             timer.start()
         return future
 
-    def stop(self) -> None:
-        """Let all fail that are under way."""
-        for future in list(self._open):
-            fail(future, MeasureError("stopped"))
 
-    def close(self) -> None:
-        """Nothing more will be measured."""
-        self.stop()
-
-
-def fail(future: Future[Use], error: BaseException) -> None:
+def _fail(future: Future[Use], error: BaseException) -> None:
     """Let this future fail, unless it is done."""
     with contextlib.suppress(InvalidStateError):
         future.set_exception(error)
 
 
-def settle(future: Future[Use], measure: Callable[[], Use]) -> None:
-    """Call the function and keep what it gives or raises, unless the future is done by then."""
+def _settle(future: Future[Use], measure: Callable[[], Use]) -> None:
+    """Call the function and keep what it returns or raises, unless the future is done by then."""
     try:
         value = measure()
-    except BaseException as error:  # a thread has nobody else to tell
-        fail(future, error if isinstance(error, Exception) else MeasureError(repr(error)))
+    except BaseException as error:  # a thread has no caller that would see it
+        _fail(future, error if isinstance(error, Exception) else MeasureError(repr(error)))
         return
     with contextlib.suppress(InvalidStateError):
         future.set_result(value)
 
 
-class _Threads(_Futures):
-    """A thread for each measurement."""
+class _Submitted(_Futures):
+    """An executor of the caller: Dask, loky, a pool with an initializer."""
 
-    def __init__(self, measure: Callable[[str], Any], timeout: float | None) -> None:
-        super().__init__(timeout)
-        self._measure = measure
-
-    def begin(self, request: Request) -> Future[Use]:
-        """Measure in a thread of its own."""
-        future = self.new(request)
-        call = [future, lambda: self._measure(self.given(request))]
-        threading.Thread(target=settle, args=call, daemon=True, name=f"surepick {request.token}").start()
-        return future
-
-
-class _Executed(_Futures):
-    """An executor of the caller's own: Dask, loky, a pool with an initializer."""
-
-    def __init__(self, measure: Callable[[str], Any], executor: Any, timeout: float | None) -> None:
-        super().__init__(timeout)
-        self._measure, self._executor = measure, executor
+    def __init__(self, measure: Any, argument: Argument, timeout: float | None, executor: Any) -> None:
+        super().__init__(measure, argument, timeout)
+        self._executor = executor
 
     def begin(self, request: Request) -> Future[Use]:
         """Submit it, and follow the executor's own future."""
-        future = self.new(request)
-        theirs = self._executor.submit(self._measure, self.given(request))
-        theirs.add_done_callback(lambda done: settle(future, done.result))
+        future = self._new(request)
+        theirs = self._executor.submit(self._measure, self._argument(request))
+        theirs.add_done_callback(lambda done: _settle(future, done.result))
         return future
 
 
 class _Coroutines(_Futures):
     """A loop of coroutines in a thread of its own: the caller may have a running loop, as notebooks do."""
 
-    def __init__(self, measure: Callable[[str], Any], timeout: float | None) -> None:
-        super().__init__(timeout)
-        self._measure = measure
+    def __init__(self, measure: Any, argument: Argument, timeout: float | None) -> None:
+        super().__init__(measure, argument, timeout)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="surepick loop")
         self._thread.start()
 
     def begin(self, request: Request) -> Future[Use]:
         """Measure in the loop; when the time is over, the coroutine is cancelled."""
-        future = self.new(request)
-        theirs = asyncio.run_coroutine_threadsafe(self._measure(self.given(request)), self._loop)
-        theirs.add_done_callback(lambda done: settle(future, done.result))
+        future = self._new(request)
+        theirs = asyncio.run_coroutine_threadsafe(self._measure(self._argument(request)), self._loop)
+        theirs.add_done_callback(lambda done: _settle(future, done.result))
         future.add_done_callback(lambda _: theirs.cancel())
         return future
 
@@ -191,26 +165,19 @@ async def _cancel_all() -> None:
 class _Processes(_Futures):
     """Processes that measure one thing after the other; one that hangs or dies is replaced."""
 
-    def __init__(self, measure: Callable[[str], Any], workers: int, timeout: float | None) -> None:
-        super().__init__(None)  # a worker sees to the time: it begins when the process is there
+    def __init__(self, measure: Any, argument: Argument, timeout: float | None, n: int) -> None:
+        super().__init__(measure, argument, None)  # a worker sees to the time: it begins when it is there
         try:
             ForkingPickler.dumps(measure)
         except Exception as error:  # pickle raises whatever the object raises
             raise ParameterError(f"{_IMPORTABLE}; got {measure!r} ({error})", field="executor") from None
-        self._measure, self._seconds = measure, timeout
+        self._seconds = timeout
         # a fork would copy this process with its threads and connections; a fork server, an old environment
         self._context = multiprocessing.get_context("spawn")
         self._free: queue.SimpleQueue[_Worker | None] = queue.SimpleQueue()
         self._all: set[_Worker] = set()
-        for _ in range(workers):
+        for _ in range(n):
             self._free.put(None)  # begun when it is first needed
-
-    def begin(self, request: Request) -> Future[Use]:
-        """Measure in the first process that is free."""
-        future = self.new(request)
-        call = [future, lambda: self._in_process(future, self.given(request))]
-        threading.Thread(target=settle, args=call, daemon=True, name=f"surepick {request.token}").start()
-        return future
 
     def close(self) -> None:
         """End all processes."""
@@ -218,14 +185,15 @@ class _Processes(_Futures):
         for worker in list(self._all):
             worker.kill()
 
-    def _in_process(self, future: Future[Use], probe: Any) -> Use:
+    def _call(self, future: Future[Use], given: Any) -> Use:
+        """Measure in the first process that is free."""
         worker = self._free.get()
         if worker is None or not worker.is_alive():
             worker = _Worker(self._context, self._measure)
             self._all.add(worker)
         future.add_done_callback(lambda _: worker.kill() if worker.is_busy else None)
         try:
-            return worker.measure(probe, self._seconds)
+            return worker.measure(given, self._seconds)
         finally:
             if not worker.is_alive():
                 self._all.discard(worker)
@@ -235,7 +203,7 @@ class _Processes(_Futures):
 class _Worker:
     """One process with a pipe to it."""
 
-    def __init__(self, context: Any, measure: Callable[[str], Any]) -> None:
+    def __init__(self, context: Any, measure: Callable[[Any], Any]) -> None:
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=serve, args=(theirs, measure), daemon=True)
         self._process.start()
@@ -243,28 +211,28 @@ class _Worker:
         self.is_busy = self._is_ready = False
 
     def is_alive(self) -> bool:
-        """Whether the process runs."""
+        """Return whether the process runs."""
         return bool(self._process.is_alive())
 
     def kill(self) -> None:
         """End the process at once."""
         self._process.kill()
 
-    def measure(self, probe: Any, seconds: float | None) -> Use:
+    def measure(self, given: Any, seconds: float | None) -> Use:
         """Let the process measure this, and wait for it; one that takes longer than that is ended."""
         self.is_busy = True
         try:
             if not self._is_ready:
                 self._is_ready = self._pipe.recv()
-            self._pipe.send(probe)
+            self._pipe.send(given)
             if not self._pipe.poll(seconds):
                 self.kill()
-                raise MeasureError(f"no answer for {probe!r} within {seconds:g} s")
+                raise MeasureError(f"no answer for {given!r} within {seconds:g} s")
             value, error = self._pipe.recv()
         except (EOFError, OSError):
             self._process.join()
             raise MeasureError(
-                f"the process that measured {probe!r} ended (exit code {self._process.exitcode}); "
+                f"the process that measured {given!r} ended (exit code {self._process.exitcode}); "
                 f"if it never began: {_IMPORTABLE}"
             ) from None
         finally:

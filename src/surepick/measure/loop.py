@@ -1,7 +1,7 @@
-"""Measuring until a session has ended: ask, let a crew measure several at a time, tell.
+"""Measure until a session has ended: ask, let workers measure several at a time, tell.
 
-`surepick run` does this with a crew of shell commands, `surepick.decide` with Python functions. What was
-measured is told as soon as it is there; whatever ends the loop gives the rest back.
+`surepick run` does this with programs, `surepick.decide` with Python functions. What was measured is recorded
+as soon as it is there; whatever ends the loop releases the rest.
 """
 
 from __future__ import annotations
@@ -12,30 +12,30 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from surepick.core.wording import how_many
-from surepick.errors import MeasureError, SessionError
+from surepick.errors import MeasureError, ParameterError, SessionError
 from surepick.sessions.requests import Request, Use
 from surepick.sessions.session import Session
 from surepick.sessions.workers import is_dead
 from surepick.store import Lease
 
-HEARTBEAT = 60.0  # seconds after which what a process elsewhere had in hand is free if it has died
-WAIT = 0.5  # seconds between two looks at whether others have left something to measure
+HEARTBEAT = 60.0  # seconds after which the requests of a process elsewhere are free if it has died
+WAIT = 0.5  # seconds between two looks at whether other workers have left something to measure
 _calls = itertools.count()
-log = logging.getLogger("surepick.sessions")
+log = logging.getLogger("surepick.measure")
 
 
 class TerminatedError(KeyboardInterrupt):
     """The process was asked to end (SIGTERM): there is no time to wait for what is under way."""
 
 
-class Crew(Protocol):
-    """Those who measure, several at a time."""
+class Workers(Protocol):
+    """What measures, several at a time."""
 
     def begin(self, request: Request) -> Future[Use]:
         """Begin to measure; the value, or why there is none, comes later."""
@@ -46,12 +46,7 @@ class Crew(Protocol):
         ...
 
 
-class Watcher(Protocol):
-    """Is called whenever something was told, and while all there is to measure is in others' hands."""
-
-    def __call__(self, session: Session, told: Sequence[tuple[Request, Use]], /, *, waiting: bool) -> None:
-        """Look at the session."""
-        ...
+Progress = Callable[[Session, bool], None]  # called after values were recorded, and while it waits (True)
 
 
 @dataclass
@@ -59,10 +54,11 @@ class _Loop:
     """One call of `measure_all`; `under_way` changes as measurements begin and end."""
 
     session: Session
-    crew: Crew
+    workers: Workers
     jobs: int
     retries: int
-    watch: Watcher
+    final_batch: int | None
+    progress: Progress
     worker: str
     under_way: dict[Future[Use], tuple[Request, int]] = field(default_factory=dict)
 
@@ -74,117 +70,129 @@ class _Loop:
                     self._begin(request, self.retries)
             if not self.under_way:
                 return
-            told, failures = self._tell_finished(), []
-            for request, error in told.failed:
-                self._give_back(request, str(error))
-                failures.append(error)
-            if told.values:
-                self.watch(self.session, told.values, waiting=False)
-            if failures:
-                raise failures[0]
+            failed = self._record_finished()
+            for request, error in failed:
+                self._release(request, str(error))
+            if failed:
+                raise failed[0][1]
 
     def finish(self) -> None:
         """Wait for what is under way and record it, and release the rest; it may be called again."""
         for future, (request, _) in list(self.under_way.items()):
             if future.cancel():
-                self._give_back(request, "stopped")
+                self._release(request, "stopped")
             else:
                 try:
                     self.session.tell(request, future.result())
                 except Exception as error:
-                    self._give_back(request, str(error))
+                    self._release(request, str(error))
             del self.under_way[future]
         for lease in self.session.leases():  # of a measurement that was just beginning
             if lease.worker == self.worker:
-                self._give_back(lease, "stopped")
+                self._release(lease, "stopped")
 
-    def _give_back(self, request: Request | Lease, why: str) -> None:
-        with contextlib.suppress(SessionError):  # somebody told it a moment ago, or has it now
+    def _release(self, request: Request | Lease, why: str) -> None:
+        with contextlib.suppress(SessionError):  # another worker recorded it a moment ago, or has it now
             self.session.release(request.token, why, worker=request.worker)
 
     def _ask(self, *, wait: bool) -> list[Request]:
-        """What to measure now; while others hold all of it, wait, say so, and look whether they live."""
+        """Return what to measure now; while other workers have all of it, wait for it or for their end."""
         session = self.session
         while not (requests := session.ask(self.jobs, worker=self.worker, wait=False, heartbeat=HEARTBEAT)):
             if not wait or session.status != "running":
                 break
-            give_back_for_the_dead(session)
-            self.watch(session, (), waiting=True)
+            release_for_the_dead(session)
+            self.progress(session, True)
             time.sleep(WAIT)
         return requests
 
     def _begin(self, request: Request, tries: int) -> None:
         log.debug("session %r: measuring %r (%s)", self.session.name, request.probe_name, request.token)
-        self.under_way[self.crew.begin(request)] = request, tries
+        self.under_way[self.workers.begin(request)] = request, tries
 
-    def _tell_finished(self) -> _Finished:
-        """Wait for at least one measurement and tell all that are there; failed ones are tried again first.
+    def _record_finished(self) -> list[tuple[Request, Exception]]:
+        """Wait for at least one measurement and record all that are there; return those that failed for good.
 
         It wakes up now and then to ask again, which keeps the leases of long measurements.
         """
         done, _ = wait(self.under_way, timeout=self.session.lease / 4, return_when=FIRST_COMPLETED)
-        finished = _Finished()
+        failed: list[tuple[Request, Exception]] = []
         for future in done:
             request, tries = self.under_way.pop(future)
             try:
                 value = future.result()
                 if value is None:
-                    raise MeasureError(
-                        f"{request.probe_name!r} gave None; return what was measured, a number"
-                    )
+                    raise MeasureError(f"{request.probe_name!r} gave None; return a number")
                 self.session.tell(request, value)
             except Exception as error:
-                log.warning(
-                    "session %r: %r was not measured: %s", self.session.name, request.probe_name, error
-                )
+                log.warning("session %r: %r failed: %s", self.session.name, request.probe_name, error)
                 if tries:
                     self._begin(request, tries - 1)
                 else:
-                    finished.failed.append((request, error))
+                    failed.append((request, error))
             else:
                 log.debug("session %r: %r is %r", self.session.name, request.probe_name, value)
-                finished.values.append((request, value))
-        return finished
+        if len(failed) < len(done):
+            self._call_final_batch()
+            self.progress(self.session, False)
+        return failed
+
+    def _call_final_batch(self) -> None:
+        """Make the final batch once no more than its measurements are left of the budget; there is one."""
+        session, n = self.session, self.final_batch
+        if n is None or session.budget is None:
+            return
+        ledger = session.ledger()
+        left = session.budget - ledger.n_measurements
+        if not ledger.is_over and ledger.run.called is None and ledger.tapes.n_missing < left <= n:
+            session.final_batch()
 
 
-@dataclass
-class _Finished:
-    values: list[tuple[Request, Use]] = field(default_factory=list)
-    failed: list[tuple[Request, Exception]] = field(default_factory=list)
+def measure_all(
+    session: Session,
+    workers: Workers,
+    *,
+    jobs: int = 1,
+    retries: int = 0,
+    final_batch: int | None = None,
+    progress: Progress = lambda session, waiting: None,
+) -> None:
+    """Ask, measure and tell until the session has ended.
 
+    - jobs: how many are measured at the same time
+    - retries: further tries of a measurement that fails
+    - final_batch: how many of the budget's measurements are the final batch
 
-def measure_all(session: Session, crew: Crew, *, jobs: int, watch: Watcher, retries: int = 0) -> None:
-    """Ask, measure and tell, `jobs` at a time, until the session has ended.
-
-    When a measurement fails for good its token is given back, the others under way are awaited and told, and
-    the error goes to the caller; nothing that was measured is lost. So it is after Ctrl-C; a second one, and
-    a TerminatedError, drop what is under way.
+    When a measurement fails for good, its request is released, the others under way are awaited and recorded,
+    and the error is raised; nothing that was measured is lost. The same happens after Ctrl-C. A second one,
+    and a TerminatedError, drop what is under way.
     """
+    if final_batch is not None and session.budget is None:
+        raise ParameterError("the final batch is the end of the budget; give a budget too", field="budget")
     call = next(_calls)
     worker = f"run on {socket.gethostname()}, process {os.getpid()}" + (f", call {call}" if call else "")
-    give_back_for_the_dead(session)
-    loop = _Loop(session, crew, jobs, retries, watch, worker)
+    release_for_the_dead(session)
+    loop = _Loop(session, workers, jobs, retries, final_batch, progress, worker)
     try:
         loop.run()
     except TerminatedError:
-        crew.stop()
-        raise
-    except KeyboardInterrupt:
-        n = how_many(len(loop.under_way), "measurement")
-        log.warning("session %r: waiting for %s under way; Ctrl-C again drops them", session.name, n)
+        workers.stop()
         raise
     finally:
         try:
+            if loop.under_way:
+                n = how_many(len(loop.under_way), "measurement")
+                log.warning("session %r: waiting for %s under way; Ctrl-C drops them", session.name, n)
             loop.finish()
         except KeyboardInterrupt:
-            crew.stop()
+            workers.stop()
             loop.finish()
             raise
 
 
-def give_back_for_the_dead(session: Session) -> None:
-    """Give back the tokens of runs on this machine that ended without doing so: killed, or by a power cut."""
+def release_for_the_dead(session: Session) -> None:
+    """Release the requests of runs on this machine that were killed, or ended by a power cut."""
     for lease in session.leases():
         if is_dead(lease.worker):
-            with contextlib.suppress(SessionError):  # it was told a moment ago
+            with contextlib.suppress(SessionError):  # it was recorded a moment ago
                 session.release(lease.token, f"the {lease.worker}, is gone", worker=lease.worker)

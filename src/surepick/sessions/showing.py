@@ -47,7 +47,7 @@ class Shown:
         >>> import surepick as sp
         >>> names = {"arm_names": ["road", "rail"], "plan_names": ["drive", "ride"]}
         >>> problem = sp.Problem([[1, 0], [0, 1]], noise_scale=1, **names)
-        >>> sp.decide(problem, {"road": 1.0, "rail": 9.0}.get, name="trips").line()
+        >>> sp.decide(problem, {"road": 1.0, "rail": 9.0}.get, session="trips").line()
         "trips: confident, 'ride' is the best, wrong at most 1 in 20, 4 measured"
         """
         return self.view().line()

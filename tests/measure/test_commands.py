@@ -1,18 +1,18 @@
-"""What `surepick run` makes of a user's program: which number it printed, and what a name can do."""
+"""Programs that measure: which number they printed, and what a name can do."""
 
+import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from surepick.cli.measure import Command, MeasureError
-from surepick.cli.printed import one_number, readings
-from surepick.errors import ParameterError
+from surepick.errors import MeasureError, ParameterError
+from surepick.measure.commands import Command, one_number, readings
 from surepick.sessions.requests import Request
 
 
 def request(name: str) -> Request:
-    return Request("0.0", 0, name, 1, "", 0.0)
+    return Request("0.7", 0, name, 1, "", 0.0)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_readings_in_any_other_form_are_refused(output: str) -> None:
 
 NASTY = ["$(touch pwned)", "`touch pwned`", "; touch pwned #", "'; touch pwned; '", '"; touch pwned; "']
 NASTY += ["a b", "*", "-n", "--help", "$HOME", "x\\", "&& touch pwned", "| touch pwned", "> pwned"]
-NASTY += ["tea\ncoffee", "tea\n$(touch pwned)", "-c touch${IFS}pwned", "\ttouch pwned", "{token}"]
+NASTY += ["tea\ncoffee", "tea\n$(touch pwned)", "-c touch${IFS}pwned", "\ttouch pwned", "{seed}"]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_a_name_is_only_a_name(template: str, tmp_path: Path, monkeypatch: pytes
     (tmp_path / "show.sh").write_text('#!/bin/sh\nprintf "%s" "$1" > seen\necho 5\n')
     (tmp_path / "show.sh").chmod(0o755)
     for name in NASTY:
-        assert Command(template).measure(request(name)) == 5
+        assert Command(shlex.split(template)).measure(request(name)) == 5
         assert (tmp_path / "seen").read_text().removeprefix("--road=") == name
         assert sorted(path.name for path in tmp_path.iterdir()) == ["seen", "show.sh"], name
 
@@ -122,7 +122,6 @@ def test_the_control_with_a_shell_runs_what_a_name_says(
     [
         "true",
         "./drive.sh {road}",
-        "./drive.sh '{arm}",  # a quotation mark that never ends
         "./drive.sh {arm} | tail -1",
         "cd x && ./drive.sh {arm}",
         "./drive.sh {arm} > log",
@@ -136,25 +135,21 @@ def test_the_control_with_a_shell_runs_what_a_name_says(
 )
 def test_a_command_that_needs_a_shell_or_feeds_one_is_refused(template: str) -> None:
     with pytest.raises(ParameterError) as caught:
-        Command(template)
+        Command(shlex.split(template))
     assert caught.value.field == "measure"
 
 
-def test_a_number_may_go_to_another_shell() -> None:
-    Command("ssh lab ./drive.sh {index}")
-
-
-def test_the_environment_has_the_name_and_the_readings(tmp_path: Path) -> None:
+def test_the_environment_has_the_name_and_the_seed_is_the_number_of_the_measurement(tmp_path: Path) -> None:
     script = tmp_path / "show.sh"
-    seen = '"$SUREPICK_ARM/$SUREPICK_INDEX/$1"'
+    seen = '"$SUREPICK_ARM/$SUREPICK_PROBE/$SUREPICK_SEED/$SUREPICK_READINGS/$1"'
     script.write_text(f'#!/bin/sh\nprintf "%s" {seen} > "$0.seen"\necho 5\n')
     script.chmod(0o755)
-    Command(f"{script} {{token}}").measure(request("$(tin)"))
-    assert (tmp_path / "show.sh.seen").read_text() == "$(tin)/0/0.0"
+    Command([str(script), "-s{seed}"]).measure(request("$(tin)"))
+    assert (tmp_path / "show.sh.seen").read_text() == "$(tin)/$(tin)/7/value/-s7"
 
 
 def test_a_command_that_begins_while_all_are_being_stopped_is_stopped_too() -> None:
-    command = Command("sleep 600 {arm}")
+    command = Command(["sleep", "600", "{arm}"])
     command.stop()  # as when it comes between the start of a process and its being known
     with pytest.raises(MeasureError):
         command.measure(request("0"))
@@ -163,9 +158,9 @@ def test_a_command_that_begins_while_all_are_being_stopped_is_stopped_too() -> N
 @pytest.mark.parametrize("name", ["a\0b", "half \ud800 a letter"])
 def test_a_name_that_no_program_can_be_given_is_refused(name: str) -> None:
     with pytest.raises(MeasureError):
-        Command("echo {arm} 5").measure(request(name))
+        Command(["echo", "{arm}", "5"]).measure(request(name))
 
 
 def test_a_program_that_is_not_there_is_a_failed_measurement(tmp_path: Path) -> None:
     with pytest.raises(MeasureError):
-        Command(f"{tmp_path}/nothing {{arm}}").measure(request("tin"))
+        Command([f"{tmp_path}/nothing", "{arm}"]).measure(request("tin"))
