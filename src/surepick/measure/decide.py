@@ -196,4 +196,4 @@ class _Report:
             self._progress(view)
         elif self._progress:
             end = "\r" if view.state == "running" and sys.stderr.isatty() else "\n"
-            print(repr(view), file=sys.stderr, end=end, flush=True)
+            print(view.line(), file=sys.stderr, end=end, flush=True)
