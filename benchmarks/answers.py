@@ -15,7 +15,7 @@ import numpy as np
 
 import surepick as sp
 from surepick.planning.comparison import is_error
-from surepick.planning.limit_value import binary_kl, fewest
+from surepick.limits.value import binary_kl, fewest
 from surepick.problems import knapsack_instance, transport_instance
 
 SEED = 9_300_000
@@ -44,7 +44,7 @@ def drawn(draw, n):
 
 def endless(draw, too_long=TOO_LONG):
     for case in map(draw, itertools.count(SEED)):
-        time = sp.limit(case.problem, case.means).characteristic_time
+        time = sp.limit(case.problem, case.means).time.value
         if time < too_long:
             limit = fewest(time, int(case.problem.relevant.sum()), 0.05)
             yield case.problem, np.asarray(case.means), limit

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from surepick.core.run import Standing as Standing
     from surepick.core.run import Stop as Stop
     from surepick.errors import SurepickError as SurepickError
+    from surepick.limits.limit import limit as limit
+    from surepick.limits.value import Limit as Limit
     from surepick.measure.decide import decide as decide
     from surepick.planning.advice import Advice as Advice
     from surepick.planning.advice import advise as advise
     from surepick.planning.forecast import Forecast as Forecast
     from surepick.planning.forecast import forecast as forecast
-    from surepick.planning.limit import limit as limit
-    from surepick.planning.limit_value import Limit as Limit
     from surepick.policies import CLUCB as CLUCB
     from surepick.policies import RAGE as RAGE
     from surepick.policies import BetGapE as BetGapE
@@ -63,8 +63,8 @@ _OFFERED = {
     "measure.decide": "decide",
     "planning.advice": "Advice advise",
     "planning.forecast": "Forecast forecast",
-    "planning.limit": "limit",
-    "planning.limit_value": "Limit",
+    "limits.limit": "limit",
+    "limits.value": "Limit",
     "policies": "BetGapE CLUCB Challenge CombGapE GenTSExplore LinGapE Peace Pick RAGE TSExplore Uniform",
     "sessions.session": "Session",
     "simulation.environments": "Bernoulli Gaussian Replay UniformNoise",

@@ -34,7 +34,7 @@ def test_of_a_near_tie_the_epsilon_is_beyond_it_and_takes_far_fewer_measurements
     assert found.closest.loss == pytest.approx(0.03)
     assert found.closest.epsilon > 0.03
     within = sp.limit(freight(), near, epsilon=found.closest.epsilon)
-    assert within.upper_bound < found.lower_bound / 1_000
+    assert within.upper_bound < found.measurements / 1_000
 
 
 MIX = sp.Polytope(A_ub=[[0.4, 0.8, 0.3], [0.7, 0.2, 0.5]], b_ub=[0.8, 0.9], upper=1.0, noise_scale=1)

@@ -107,11 +107,11 @@ def test_contradictions_are_refused():
 def test_the_limit_leaves_known_arms_out():
     means = [10.0, 12.0, 3.0]
     known, unknown = sp.limit(ways(known={"toll": 3.0}), means), sp.limit(ways(), means)
-    assert known.allocation.tolist() == pytest.approx([0.5, 0.5, 0.0], abs=1e-6)
-    assert known.characteristic_time < 0.8 * unknown.characteristic_time
+    assert known.shares.tolist() == pytest.approx([0.5, 0.5, 0.0], abs=1e-6)
+    assert known.time.value < 0.8 * unknown.time.value
     # the same as two arms whose gap is 1
     two = sp.limit(sp.Problem(np.eye(2), noise_scale=1.0), [1.0, 0.0])
-    assert known.characteristic_time == pytest.approx(two.characteristic_time)
+    assert known.time.value == pytest.approx(two.time.value)
 
 
 def test_a_policy_that_cannot_use_them_says_so():

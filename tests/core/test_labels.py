@@ -26,7 +26,7 @@ def test_means_go_by_their_labels(given):
     in_order = [1.0, 2.0, 3.0]
     assert problem.values(given).tolist() == in_order
     assert problem.best(given) == 2
-    assert sp.limit(problem, given).allocation.tolist() == sp.limit(problem, in_order).allocation.tolist()
+    assert sp.limit(problem, given).shares.tolist() == sp.limit(problem, in_order).shares.tolist()
     one, other = (sp.forecast(problem, means, means, n_worlds=3) for means in (given, in_order))
     assert one.measurements.tolist() == other.measurements.tolist()
 

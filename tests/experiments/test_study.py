@@ -129,8 +129,8 @@ def test_budgets_are_multiples_of_t_star_on_instances_that_are_neither_trivial_n
         for case in cases:
             limit = prepared(case.problem).limit
             multiple = float(label.split()[0])
-            assert case.budget == max(math.ceil(multiple * limit.characteristic_time), limit.n_relevant + 1)
-            assert 4 * limit.n_relevant <= limit.characteristic_time < 150_000
+            assert case.budget == max(math.ceil(multiple * limit.time.value), limit.once.n + 1)
+            assert 4 * limit.once.n <= limit.time.value < 150_000
     assert ("knapsack-5", "CSAR", "1 T*") not in cells  # its plans are no sets of arms
     assert ("ten-arms", "OCBA", "1 T*") in cells
 
@@ -139,7 +139,7 @@ def test_methods_that_measure_one_by_one_are_cut_off_and_phases_are_not(
     arena: tuple[dict[Place, list[Case]], dict[Case, Row], Result],
 ) -> None:
     case = arena[0]["monotone", "CombGapE", ""][0]
-    assert case.budget == math.ceil(60 * prepared(case.problem).limit.measurements(0.05))
+    assert case.budget == math.ceil(60 * prepared(case.problem).limit.at(0.05))
     assert arena[0]["monotone", "BetGapE", ""][0].budget == 10**15
     assert arena[0]["zone-two", "BetGapE", ""][0].policy["epsilon"] == 0.3
     assert arena[0]["zone-two", "KN", ""][0].policy["zone"] == 0.3
@@ -375,7 +375,7 @@ def test_our_own_studies_run(name: str, first: str) -> None:
 def test_equal_shares_on_two_arms_err_as_often_as_the_normal_tail_says() -> None:
     """With a gap of .3, T* is 8 / gap^2 = 88.9, and 22 and 88 measurements err in 24 and 7.9% of runs."""
     spec = {"kind": "given", "plans": [[1, 0], [0, 1]], "means": [0.3, 0.0]}
-    assert prepared(spec).limit.characteristic_time == pytest.approx(8 / 0.09, rel=1e-3)
+    assert prepared(spec).limit.time.value == pytest.approx(8 / 0.09, rel=1e-3)
     for budget in (22, 88):
         rows = [
             run_case(Case(spec, {"policy": "Uniform", "delta": 1e-9}, seed, budget)) for seed in range(300)

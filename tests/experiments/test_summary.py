@@ -7,7 +7,7 @@ from scipy.stats import binomtest
 
 from surepick.experiments import Case, Row
 from surepick.experiments.summary import relative_measurements, spread, summarize
-from surepick.planning.limit_value import binary_kl
+from surepick.limits.value import binary_kl
 from tiny_cases import PUBLISHED, problem
 
 

@@ -73,7 +73,7 @@ def test_stops_by_the_neighbour_that_is_hardest_to_rule_out(policy, radius):
 def test_track_and_stop_aims_at_the_shares_of_the_limit():
     problem = mixtures()
     run = absorbed(CTnS(), np.full(5, 100))
-    assert run._shares == pytest.approx(sp.limit(problem, MEANS).allocation, abs=5e-3)
+    assert run._shares == pytest.approx(sp.limit(problem, MEANS).shares, abs=5e-3)
 
 
 def test_track_and_stop_explores_an_arm_that_has_too_few():

@@ -24,7 +24,7 @@ def test_the_tracked_shares_attain_the_limit(seed):
     lead = int(np.argmax(means))
     found = best_shares(np.where(np.arange(6) == lead, 1.0, means[lead] - means), lead, scale)
     limit = sp.limit(sp.Problem(np.eye(6), noise_scale=scale), means)
-    assert found == pytest.approx(limit.allocation, abs=1e-4)
+    assert found == pytest.approx(limit.shares, abs=1e-4)
 
 
 @pytest.mark.parametrize("tracking", ["C", "D"])
@@ -32,7 +32,7 @@ def test_track_and_stop_comes_to_the_best_shares(tracking):
     problem = sp.Problem(np.eye(4), noise_scale=1)
     policy = TrackAndStop(delta=1e-200, tracking=tracking)
     counts = sp.simulate(problem, policy, sp.Gaussian(MEANS, 0.0), budget=4000).counts
-    assert counts / counts.sum() == pytest.approx(sp.limit(problem, MEANS).allocation, abs=0.03)
+    assert counts / counts.sum() == pytest.approx(sp.limit(problem, MEANS).shares, abs=0.03)
 
 
 @pytest.mark.parametrize("policy", [TTUCB(delta=1e-200), EBTCI(delta=1e-200), TTTS(delta=1e-200)], ids=str)

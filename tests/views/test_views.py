@@ -207,7 +207,7 @@ def test_the_best_shares_are_those_of_the_limit_when_the_estimates_are_good() ->
     for _ in range(30):
         tell_all(session, session.ask(), tapes)
     found = views.arms(look(session))
-    best = sp.limit(problem(), means).allocation
+    best = sp.limit(problem(), means).shares
     assert {arm.name: arm.best_share for arm in found.rows} == pytest.approx(
         dict(zip(problem().arm_names, best, strict=True)), abs=0.02
     )

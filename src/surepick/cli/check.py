@@ -19,8 +19,8 @@ from surepick.core.wording import how_many, plural, shortened
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from surepick.limits.value import Limit
     from surepick.planning.forecast import Forecast
-    from surepick.planning.limit_value import Limit
     from surepick.planning.rehearsal import PickRehearsal
     from surepick.problems.candidates import Progress
     from surepick.problems.truth import Truth
@@ -135,7 +135,7 @@ def _closest(loaded: Truth, delta: float, noise: float | None) -> tuple[Limit, L
     import numpy as np
 
     from surepick.core.polytope import Polytope
-    from surepick.planning.limit import limit
+    from surepick.limits.limit import limit
 
     centre = loaded.means if loaded.guess is None else loaded.guess
     problem = loaded.known
@@ -162,8 +162,8 @@ def _print_closest(loaded: Truth, found: tuple[Limit, Limit | None] | None) -> N
     where, call = "truth" if loaded.guess is None else "guess", found[0].closest
     words = f"closest call, by the {where}: {call.sentence(loaded.problem.about.unit)}."
     if near is not None:
-        least = f"takes at least {exact.lower_bound:,.0f}" if exact.is_finite else "does not end"
-        ends = f"between {near.lower_bound:,.0f} and {near.upper_bound:,.0f} measurements"
+        least = f"takes at least {exact.measurements:,.0f}" if exact.is_finite else "does not end"
+        ends = f"between {near.measurements:,.0f} and {near.upper_bound:,.0f} measurements"
         words += f" The exact question {least}; within {near.epsilon:,g} the limit is {ends}."
     console.print(escape(words))
 

@@ -15,7 +15,7 @@ from surepick.core.wording import how_many
 
 if TYPE_CHECKING:
     from surepick.core.oracle_problem import AnyProblem
-    from surepick.planning.limit_value import Limit
+    from surepick.limits.value import Limit
     from surepick.problems.truth import Truth
 
 
@@ -32,7 +32,7 @@ def limit(
 
     The file needs a [truth] section. Try: surepick init table, then surepick limit table.toml
     """
-    from surepick.planning.limit import limit as find_limit
+    from surepick.limits.limit import limit as find_limit
 
     loaded = load_file(file, as_json)
     means, known = truth_of(loaded).means, loaded.known
@@ -49,14 +49,14 @@ def _print_limit(loaded: Truth, found: Limit, as_json: bool) -> None:
             "title": loaded.title,
             "best_plan": problem.name_of(found.best),
             "delta": found.delta,
-            "characteristic_time": found.characteristic_time,
-            "bracket": [found.lower, found.upper],
+            "characteristic_time": found.time.value,
+            "bracket": [found.time.lower, found.time.upper],
             "epsilon": found.epsilon,
-            "lower_bound": found.lower_bound,
+            "lower_bound": found.measurements,
             "upper_bound": found.upper_bound,
             "closest_call": call_data(found.closest),
-            "characteristic_cost": found.characteristic_cost,
-            "allocation": dict(zip(problem.counted_names, found.allocation.tolist(), strict=False)),
+            "characteristic_cost": found.cost.value,
+            "allocation": dict(zip(problem.counted_names, found.shares.tolist(), strict=False)),
         }
         print_json(data)
         return
@@ -66,11 +66,11 @@ def _print_limit(loaded: Truth, found: Limit, as_json: bool) -> None:
     if found.closest is not None and found.is_finite:
         console.print(escape(f"The closest call: {found.closest.sentence(problem.about.unit)}."))
     if found.is_finite:
-        bracket = f"between {found.lower:.7g} and {found.upper:.7g}"
+        bracket = f"between {found.time.lower:.7g} and {found.time.upper:.7g}"
         if found.epsilon:
             console.print(f"T is {bracket}, certified; the shares below attain the upper end.\n")
         else:
-            console.print(f"T* = {found.characteristic_time:.7g} ({bracket}, certified).\n")
+            console.print(f"T* = {found.time.value:.7g} ({bracket}, certified).\n")
         console.print(_allocation_table(problem, found))
 
 
@@ -80,11 +80,11 @@ def _allocation_table(problem: AnyProblem, found: Limit) -> Table:
     what = "arm" if problem.probes is None else "probe"
     title = "Which plays read each arm" if problem.plays else "How to spread the measurements"
     table = make_table(title, what, "share of plays" if problem.plays else "share", *cost)
-    order = (-found.allocation).argsort(kind="stable")
+    order = (-found.shares).argsort(kind="stable")
     for s in order[:MOST_ROWS]:
-        costs = [f"{found.cost_allocation[s]:.1%}"] if with_costs else []
-        table.add_row(escape(problem.counted_names[s]), f"{found.allocation[s]:.1%}", *costs)
+        costs = [f"{found.cost.shares[s]:.1%}"] if with_costs else []
+        table.add_row(escape(problem.counted_names[s]), f"{found.shares[s]:.1%}", *costs)
     if len(order) > MOST_ROWS:
-        rest = float(found.allocation[order[MOST_ROWS:]].sum())
+        rest = float(found.shares[order[MOST_ROWS:]].sum())
         table.add_row(f"[dim]{how_many(len(order) - MOST_ROWS, f'other {what}')}[/]", f"[dim]{rest:.1%}[/]")
     return table

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from surepick.core.past import Past
     from surepick.core.policy import Policy
     from surepick.core.run import Answer
-    from surepick.planning.limit_value import Limit
+    from surepick.limits.value import Limit
     from surepick.problems.truth import Truth
     from surepick.simulation.environments import Gaussian, UniformNoise
     from surepick.simulation.outcome import Outcome
@@ -259,7 +259,7 @@ def _items(loaded: Truth, row: FloatArray) -> Table:
 def effort_table(results: Sequence[Outcome], found: Limit | None) -> Table:
     """What each policy measured, beside the limit of any method."""
     table = make_table("The effort", "", "measurements", "x the limit", "seconds")
-    unit = (found.measurements() if found is not None and found.is_finite else 0.0) or math.nan
+    unit = (found.measurements if found is not None and found.is_finite else 0.0) or math.nan
     most = found.upper_bound if found is not None and found.epsilon else unit  # within epsilon: a bracket
     for result in results:
         count = f"{result.n_measurements:,}"
@@ -283,7 +283,7 @@ def limit_of(loaded: Truth, result: Outcome) -> Limit | None:
     """The limit under the file's truth, if it has one."""
     from surepick.core.policy import epsilon_of
     from surepick.core.polytope import Polytope
-    from surepick.planning.limit import limit as find_limit
+    from surepick.limits.limit import limit as find_limit
 
     if loaded.means is None:
         return None
@@ -296,7 +296,7 @@ def limit_of(loaded: Truth, result: Outcome) -> Limit | None:
 
 def outcome_data(loaded: Truth, result: Outcome, found: Limit | None) -> dict[str, Any]:
     """A simulation as JSON."""
-    measured = found.measurements() if found is not None and found.is_finite else None
+    measured = found.measurements if found is not None and found.is_finite else None
     return {
         "title": loaded.title,
         "status": str(result.status),

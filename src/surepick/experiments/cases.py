@@ -28,9 +28,9 @@ from surepick.experiments.specs import (
     policy_spec,
     problem_builder,
 )
+from surepick.limits.limit import limit
+from surepick.limits.value import Limit, fewest
 from surepick.planning.comparison import is_error, loss, rounding_of
-from surepick.planning.limit import limit
-from surepick.planning.limit_value import Limit, fewest
 from surepick.problems.truth import Truth
 from surepick.sessions import codec
 from surepick.simulation.environments import Gaussian
@@ -177,8 +177,8 @@ def run_case(case: Case) -> Row:
         counts=tuple(outcome.counts.tolist()),
         n_plans=problem.n_plans or 0,
         n_arms=problem.n_arms,
-        n_relevant=found.limit.n_relevant,
-        characteristic_time=(found.limit.lower, found.limit.upper),
+        n_relevant=found.limit.once.n,
+        characteristic_time=(found.limit.time.lower, found.limit.time.upper),
         instance=found.fingerprint,
         description=truth.title,
         parameters=policy_spec(outcome.policy),

@@ -34,7 +34,7 @@ def _times_limit(multiple: float) -> Rule:
     def budget(method: Method, problem: Spec, delta: float) -> int:
         if method.pace == "phases":
             return NEVER
-        return math.ceil(multiple * prepared(problem).limit.measurements(delta))
+        return math.ceil(multiple * prepared(problem).limit.at(delta))
 
     return budget
 
@@ -44,7 +44,7 @@ def _times_t_star(multiple: float) -> Rule:
 
     def budget(method: Method, problem: Spec, delta: float) -> int:
         limit = prepared(problem).limit
-        return max(math.ceil(multiple * limit.characteristic_time), limit.n_relevant + 1)
+        return max(math.ceil(multiple * limit.time.value), limit.once.n + 1)
 
     return budget
 

@@ -218,7 +218,7 @@ def _trials(family: Family, settings: Settings) -> Iterator[tuple[Spec, int]]:
         problem = {**family.problem, "seed": seed} if family.drawn else family.problem
         if family.times != (0.0, math.inf):
             limit = prepared(problem).limit
-            if not least * limit.n_relevant <= limit.characteristic_time < most:
+            if not least * limit.once.n <= limit.time.value < most:
                 continue
         found += 1
         for repeat in range(min(2, family.repeats) if settings.quick else family.repeats):

@@ -13,7 +13,7 @@ from surepick.core.wording import how_many
 from surepick.experiments.cases import Row
 from surepick.experiments.study import Family, Method, Result, refusal
 from surepick.experiments.summary import GROUP, Summary, brief, trial
-from surepick.planning.limit_value import LIMIT_FORMULA
+from surepick.limits.value import LIMIT_FORMULA
 from surepick.sessions import codec
 
 NOTHING = "-"

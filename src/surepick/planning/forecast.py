@@ -17,7 +17,7 @@ from surepick.core.policy import check_delta
 from surepick.core.wording import how_many
 from surepick.core.worlds import EIGHT_OF_TEN, quantile
 from surepick.errors import ParameterError
-from surepick.planning.limit import limit
+from surepick.limits.limit import limit
 from surepick.problems.candidates import Progress
 from surepick.problems.numbers import half_widths
 
@@ -108,9 +108,9 @@ def forecast(
     for w in range(worlds):
         means = centre + width * rng.uniform(-1.0, 1.0, centre.size)
         found = limit(told, means, delta=delta, tolerance=tolerance, epsilon=epsilon)
-        needed[w], upper[w] = found.measurements(), found.upper_bound
+        needed[w], upper[w] = found.measurements, found.upper_bound
         if found.is_finite:
-            shares += found.allocation
+            shares += found.shares
         if progress is not None:
             progress(w + 1, worlds)
     return Forecast(

@@ -16,8 +16,8 @@ from surepick.core.polytope import Polytope
 from surepick.core.wording import how_many
 from surepick.core.worlds import quantile
 from surepick.errors import ParameterError
+from surepick.limits.limit import limit
 from surepick.planning.forecast import UNLISTED_TOLERANCE
-from surepick.planning.limit import limit
 from surepick.policies import Pick, describe
 from surepick.problems.numbers import half_widths
 from surepick.simulation.environments import Gaussian
@@ -166,7 +166,7 @@ class Stage:
         found = (
             limit(known, means, delta=delta, tolerance=tolerance, epsilon=epsilon) for means in self.worlds
         )
-        return float(np.median([one.measurements() for one in found]))
+        return float(np.median([one.measurements for one in found]))
 
     def stake(self) -> tuple[float, str]:
         """What choosing well is worth, in the median world, and how that was measured."""

@@ -62,7 +62,7 @@ def test_no_more_than_a_few_times_the_limit(kind):
     multiples = []
     for seed in (301, 302):
         problem, means = KINDS[kind](seed)
-        least = sp.limit(problem, means).lower_bound
+        least = sp.limit(problem, means).measurements
         outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means), seed=seed, budget=10**12)
         assert not is_error(problem, sp.Gaussian(means), outcome)
         multiples.append(outcome.n_measurements / least)

@@ -60,8 +60,8 @@ def test_costs_and_the_limit_count_the_set_ups():
     outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means), seed=1)
     assert outcome.cost == outcome.n_measurements + 7.0 * outcome.n_rounds
     plain = sp.limit(problem.with_setup_cost(0.0), means)
-    assert sp.limit(problem, means).cost_lower_bound == pytest.approx(plain.cost_lower_bound + 7.0)
-    assert sp.limit(problem, means).lower_bound == plain.lower_bound
+    assert sp.limit(problem, means).price == pytest.approx(plain.price + 7.0)
+    assert sp.limit(problem, means).measurements == plain.measurements
 
 
 def test_a_session_counts_them_and_keeps_the_price(tmp_path):

@@ -11,8 +11,8 @@ from scipy.optimize import brentq, linprog
 import surepick as sp
 from polytopes import KINDS, all_vertices, transport
 from surepick.errors import ParameterError
-from surepick.planning.epsilon_limit import QUICK, NearBest
-from surepick.planning.limit_value import binary_kl, half_kl
+from surepick.limits.near_best import QUICK, NearBest
+from surepick.limits.value import binary_kl, half_kl
 from surepick.policies.polytopes.good_plans import GoodPlans
 from surepick.policies.polytopes.rivals import Rivals
 
@@ -24,36 +24,35 @@ def test_of_two_arms_both_ends_have_a_closed_form(gap, epsilon):
     # plans (p, 1 - p); the answer p of the upper end is as far from one rival as from the other
     p = brentq(lambda p: epsilon / (1 - p) - gap - (gap + epsilon / p), 1e-9, 1 - 1e-9)
     found = sp.limit(TWO, [gap, 0.0], epsilon=epsilon)
-    assert found.upper == pytest.approx(8 / (gap + epsilon / p) ** 2, rel=0.03)
-    assert found.upper >= 8 / (gap + epsilon / p) ** 2 * (1 - 1e-9)
+    assert found.time.upper == pytest.approx(8 / (gap + epsilon / p) ** 2, rel=0.03)
+    assert found.time.upper >= 8 / (gap + epsilon / p) ** 2 * (1 - 1e-9)
     # all plans with p >= 1 - epsilon / gap are good, and must be bad in the other world
     other = epsilon / (1 - epsilon / gap)
-    assert found.lower == pytest.approx(8 / (gap + other) ** 2, rel=1e-3)
+    assert found.time.lower == pytest.approx(8 / (gap + other) ** 2, rel=1e-3)
     assert found.pair_time == pytest.approx(8 / (gap + 2 * epsilon) ** 2, rel=0.01)
-    assert found.n_relevant == 2
+    assert found.once.n == 2
 
 
 def test_ties_have_a_bracket_within_epsilon():
     assert not sp.limit(TWO, [0.0, 0.0]).is_finite
     found = sp.limit(TWO, [0.0, 0.0], epsilon=0.1)
     assert found.is_finite
-    assert found.lower_bound == pytest.approx(200 * half_kl(0.05), rel=0.01)
+    assert found.measurements == pytest.approx(200 * half_kl(0.05), rel=0.01)
     assert found.upper_bound == pytest.approx(200 * binary_kl(0.05), rel=0.05)
-    assert "asked for a plan within 0.1 of the best" in found.explanation
 
 
 def test_becomes_the_exact_limit_as_epsilon_vanishes():
     problem, means = KINDS["3x3"](301)
     exact, near = sp.limit(problem, means), sp.limit(problem, means, epsilon=1e-6)
-    assert near.lower == pytest.approx(exact.lower, rel=0.03)
-    assert near.upper == pytest.approx(exact.upper, rel=0.01)
+    assert near.time.lower == pytest.approx(exact.time.lower, rel=0.03)
+    assert near.time.upper == pytest.approx(exact.time.upper, rel=0.01)
     assert near.best == pytest.approx(exact.best)
 
 
 def test_check_values_of_ten_transports():
     # lower end 41, upper end 140 by the rivals found and 147 certified, computed by the prototype
     found = [sp.limit(*KINDS["3x3"](seed), epsilon=0.05) for seed in range(201, 211)]
-    assert np.mean([one.lower * binary_kl(0.05) for one in found]) > 41
+    assert np.mean([one.time.lower * binary_kl(0.05) for one in found]) > 41
     assert 135 < np.mean([one.upper_bound for one in found]) < 147
 
 
@@ -150,18 +149,18 @@ def sum_of_losses(plans, worlds):
 
 def test_arms_that_no_good_plan_uses_fully_have_to_be_measured():
     problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise_scale=1)
-    assert sp.limit(problem, [1.0, 0.0, 0.9], epsilon=0.01).n_relevant == 3
+    assert sp.limit(problem, [1.0, 0.0, 0.9], epsilon=0.01).once.n == 3
     # everything of the first or all of the third is good: only the second could make both bad, or all could
     some = sp.limit(problem, [1.0, 0.0, 0.9], epsilon=0.2)
-    assert some.n_relevant == 1
-    assert sp.limit(problem, [1.0, 0.0, 0.9], epsilon=2.0).n_relevant == 0
+    assert some.once.n == 1
+    assert sp.limit(problem, [1.0, 0.0, 0.9], epsilon=2.0).once.n == 0
 
 
 def test_costs_count_and_other_problems_are_refused():
     dear = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], costs=[4.0, 4.0], noise_scale=1)
     found, plain = sp.limit(dear, [1.0, 0.0], epsilon=0.1), sp.limit(TWO, [1.0, 0.0], epsilon=0.1)
-    assert found.cost_lower == pytest.approx(4 * plain.lower)
-    assert found.cost_lower_bound == pytest.approx(4 * plain.lower_bound)
+    assert found.cost.lower == pytest.approx(4 * plain.time.lower)
+    assert found.price == pytest.approx(4 * plain.measurements)
     with pytest.raises(ParameterError) as caught:
         sp.limit(sp.Problem([[1, 0], [0, 1]], noise_scale=1), [1.0, 0.0], epsilon=0.1)
     assert caught.value.field == "epsilon"
@@ -185,12 +184,3 @@ def test_a_bound_on_good_plans_holds_whatever_the_weights():
             b_eq=[1.0],
         )
         assert good.most(weights)[0] == pytest.approx(-exact.fun, rel=1e-6, abs=1e-7)
-
-
-def test_forecast_and_advice_know_epsilon():
-    problem = sp.Polytope(A_ub=[[1, 2], [3, 1]], b_ub=[8, 9], noise_scale=1)
-    found = sp.forecast(problem, [3.0, 4.0], 0.2, epsilon=0.5, n_worlds=3)
-    assert found.quantile(0.5) <= found.upper_median
-    assert "within 0.5 of the best" in found.explanation
-    advice = sp.advise(problem, [3.0, 4.0], 0.2, n_worlds=2, budget=5_000, epsilon=0.5)
-    assert advice.limit < sp.advise(problem, [3.0, 4.0], 0.2, n_worlds=2, budget=5_000, epsilon=0.0).limit

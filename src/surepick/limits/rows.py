@@ -1,4 +1,4 @@
-"""What plans differ in: the best plan minus each other one, dense or sparse, scaled for allocations."""
+"""T* over rows: the best plan minus each rival, dense or sparse, scaled for an allocation."""
 
 from __future__ import annotations
 
@@ -8,6 +8,20 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray
 from surepick.core.problem import Problem
+from surepick.design.allocation import optimal_allocation
+from surepick.limits.value import Bracket
+
+
+def least_of(squares: Any, costs: FloatArray, tolerance: float) -> tuple[Bracket, Bracket]:
+    """Return T* over these rows, and the least cost; equal costs need no second solution."""
+    time = optimal_allocation(squares, tolerance=tolerance)
+    cost, unit = time, float(costs[0])
+    if not (costs == costs[0]).all():
+        cost, unit = optimal_allocation(squares, tolerance=tolerance, costs=costs, start=time.dual), 1.0
+    return (
+        Bracket.twice(time.lower, time.value, time.weights),
+        Bracket.twice(cost.lower, cost.value, cost.weights, unit),
+    )
 
 
 def differences_of(problem: Problem, means: FloatArray, best: int) -> tuple[Any, FloatArray]:
@@ -26,23 +40,14 @@ def differences_of(problem: Problem, means: FloatArray, best: int) -> tuple[Any,
 def _sparse_differences(plans: Any, best: int) -> Any:
     from scipy import sparse
 
-    n_plans, n_arms = plans.shape
-    low, high = plans.indptr[best], plans.indptr[best + 1]
-    repeated = sparse.csr_array(
-        (
-            np.tile(plans.data[low:high], n_plans),
-            np.tile(plans.indices[low:high], n_plans),
-            np.arange(n_plans + 1) * (high - low),
-        ),
-        shape=(n_plans, n_arms),
-    )
-    differences = sparse.csr_array(repeated - plans)
+    ones = sparse.csr_array(np.ones((plans.shape[0], 1)))
+    differences = sparse.csr_array(ones @ plans[[best]] - plans)
     differences.eliminate_zeros()
     return differences
 
 
 def scaled_squares(differences: Any, gaps: FloatArray, noise: FloatArray) -> Any:
-    """R_s^2 y_ks^2 / gap_k^2 for rows with a positive gap."""
+    """Return R_s^2 y_ks^2 / gap_k^2 for rows with a positive gap."""
     if isinstance(differences, np.ndarray):
         return (differences * noise / gaps[:, None]) ** 2
     squares = differences.copy()

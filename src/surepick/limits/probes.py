@@ -1,4 +1,4 @@
-"""The limit where probes are measured: how little cost any method needs on an instance, on average.
+"""The limit where probes are measured.
 
 With z_j = (best - plan_j) / gap_j and M(u) the information that a unit of cost buys in shares u,
 
@@ -23,11 +23,45 @@ import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray
 from surepick.core.probes import Probes
+from surepick.core.problem import Problem
 from surepick.design.information import information_of
 from surepick.design.probe_allocation import Effort, ProbeAllocation, probe_allocation
+from surepick.limits.value import Bracket, Limit, Once, no_limit
 
 PROBE_TOLERANCE = 1e-3  # of T*: where the best design uses few probes, further digits come slowly
+_WHOLE = 1e-9  # a cover this little below a whole number of uses is that number
 _MOST_COVERED = 10**5  # readings for which a cover is looked for
+
+
+def probe_limit(
+    problem: Problem,
+    best: int,
+    tied: tuple[int, ...],
+    targets: FloatArray | None,
+    delta: float,
+    tolerance: float,
+) -> Limit:
+    """Return the limit where probes are measured; shares are of uses of each probe.
+
+    `targets` are (best - plan) / gap, None where plans tie.
+    """
+    probes = problem.probes
+    assert probes is not None
+    n = len(probes)
+    uses = int(least_cover(probes, problem.relevant, np.ones(n)) + _WHOLE)
+    once = Once(uses, least_cover(probes, problem.relevant, probes.costs))
+    if targets is None:
+        return no_limit(best, delta, n, once, tied)
+    time, cost = probe_times(probes, targets, tolerance)
+    unit = float(probes.costs[0]) if cost is time else 1.0
+    spending = cost.shares if cost is time else cost.shares / probes.costs
+    return Limit(
+        best,
+        delta,
+        Bracket.twice(time.lower, time.upper, time.shares),
+        Bracket.twice(cost.lower, cost.upper, spending / spending.sum(), unit),
+        once,
+    )
 
 
 def probe_times(

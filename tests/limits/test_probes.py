@@ -10,7 +10,7 @@ from surepick.design.allocation import optimal_allocation
 from surepick.design.information import information_of
 from surepick.design.probe_allocation import Effort, probe_allocation
 from surepick.experiments import probe_cases
-from surepick.planning.probe_limit import least_cover
+from surepick.limits.probes import least_cover
 
 # The ends of certified brackets, found once by another program.
 KNOWN = {
@@ -51,9 +51,9 @@ def test_the_check_values(name):
 def test_the_limit_is_a_bracket_a_thousandth_wide_around_them():
     (problem, means), low, high = KNOWN["soare 10"]
     found = sp.limit(problem, means)
-    assert found.lower <= low <= high <= found.upper <= 1.0011 * found.lower
-    assert found.allocation.shape == (11,)
-    assert found.allocation.sum() == pytest.approx(1)
+    assert found.time.lower <= low <= high <= found.time.upper <= 1.0011 * found.time.lower
+    assert found.shares.shape == (11,)
+    assert found.shares.sum() == pytest.approx(1)
 
 
 def clarabel_time(problem, means):
@@ -136,21 +136,21 @@ def test_prices_change_what_is_measured():
     means = [1.0, 0.5, 0.0]
     cheap = sp.Problem(np.eye(3), probes="plans", costs=[1, 1, 10], noise_scale=1)
     found = sp.limit(cheap, means)
-    assert found.cost_allocation[2] < found.allocation[2]
-    assert found.cost_lower_bound < 10 * found.lower_bound
+    assert found.cost.shares[2] < found.shares[2]
+    assert found.price < 10 * found.measurements
 
 
 def test_ties_have_no_limit():
     found = sp.limit(sp.Problem(np.eye(3), probes="plans", noise_scale=1), [1.0, 1.0, 0.0])
     assert not found.is_finite
-    assert found.lower == np.inf
+    assert found.measurements == np.inf
 
 
 def test_a_whole_cover_is_no_bound():
     """Two uses of three drives see every road once; by fractions one and a half are enough."""
     routes = sp.Problem([[1, 1, 0], [0, 1, 1], [1, 0, 1]], probes="plan arms", noise_scale=1)
     assert least_cover(routes.probes, np.ones(3, dtype=bool), np.ones(3)) == pytest.approx(1.5)
-    assert sp.limit(routes, [9.0, 5.0, 0.0]).n_relevant == 1
+    assert sp.limit(routes, [9.0, 5.0, 0.0]).once.n == 1
     mixed = sp.Problem(
         np.eye(2), probes=np.array([[1, 0], [0, 1], [1, 1], [1, -1.0]]), costs=[3, 2, 4, 5], noise_scale=1
     )

@@ -1,0 +1,189 @@
+"""T* where plans cannot be listed: the oracle finds rivals, and every set of them bounds T* from below.
+
+With A = sum_s R_s^2 (best_s - plan_s)^2 / w_s the variance of a rival's gap G under shares w, T*/2 is the
+least over shares of the largest A / G^2. The rivals found so far give shares and a lower end t. A rival with
+a larger ratio is looked for in each branch "differs from the best plan on arm s". Since G^2 >= 2 c G - c^2,
+with equality at c = G, the oracle maximises A - t (2 c G - c^2), with c the gap of the hardest rival known
+there. That is affine in a plan of zeros and ones; for other plans A is replaced by its secant over the
+branch, and by its tangent at that rival. No upper end is proved.
+
+Where whole plans are measured (plan probes), shares are those of plans, found by column generation
+(`design.play_allocation`), and seeing every arm takes at least the *fractional* cover by plans.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from surepick.core.arrays import BoolArray, FloatArray
+from surepick.core.branches import Branch
+from surepick.core.oracle_problem import OracleProblem
+from surepick.core.plan_sets import PlanSet, plan_set, spanned
+from surepick.core.plays import FindPlay, play_finder
+from surepick.core.policy import known_deviation
+from surepick.core.run import Answer
+from surepick.design.allocation import Allocation, optimal_allocation
+from surepick.design.play_allocation import (
+    PlayAllocation,
+    PlayEffort,
+    covering_plays,
+    even,
+    play_allocation,
+)
+from surepick.errors import ProblemError
+from surepick.limits.value import Bracket, Limit, Once, no_limit
+
+_MOST_CALLS = 20_000  # of the oracle for one bracket
+_MOST_ROUNDS = 60  # of looking for harder rivals
+_ABOVE = 1e-3  # a rival is missing when its ratio is above the level by this share
+_STEPS, _PLAN_CALLS = 300, 200  # of a design over plans between two calls of the oracle; calls for one design
+_MOST_COLUMNS = 200  # plans in a cover
+_WHOLE = 1e-9  # a cover this little below a whole number of uses is that number
+
+
+def oracle_limit(problem: OracleProblem, means: FloatArray, delta: float, tolerance: float) -> Limit:
+    """Return the limit by column generation, in measurements and in cost."""
+    variance = known_deviation(problem, plays=True) ** 2
+    plans = plan_set(problem)
+    branch, _ = spanned(plans)
+    best = plans.best(means, branch)
+    assert best is not None
+    if not branch.free.size:
+        raise ProblemError("all plans are the same; with one plan there is nothing to choose")
+    find = play_finder(plans, branch) if problem.plays else None
+    rivals = Rivals(plans, branch, best, means, find)
+    answer, once, price = plans.answer(best), Once.of(problem.costs, branch.free), float(problem.costs[0])
+    if tied := rivals.tied():
+        return no_limit(answer, delta, problem.n_arms, once, tied)
+    time = rivals.bracket(variance, tolerance)
+    if find is not None:
+        n = least_plan_cover(find, branch.lower < branch.upper)
+        cost = Bracket(price * time.lower, price * time.upper, time.shares)
+        return Limit(answer, delta, time, cost, Once(int(n + _WHOLE), price * n))
+    if np.ptp(problem.costs) == 0:
+        cost = Bracket(price * time.lower, price * time.upper, time.shares)
+    else:
+        found = rivals.bracket(variance * problem.costs, tolerance)
+        spending = found.shares / problem.costs
+        cost = Bracket(found.lower, found.upper, spending / spending.sum())
+    return Limit(answer, delta, time, cost, once)
+
+
+class Rivals:
+    """The plans that are not the best one, found by an oracle as they are needed; `rows` only grows."""
+
+    def __init__(
+        self, plans: PlanSet, branch: Branch, best: FloatArray, means: FloatArray, find: FindPlay | None
+    ) -> None:
+        self._plans, self._best, self._means, self._find = plans, best, means, find
+        self.rows = np.zeros((0, len(best)))
+        self._keys = {best.tobytes()}
+        self._is_binary = bool((branch.upper - branch.lower <= 1).all())
+        self._parts = [
+            part for arm in branch.free for part in branch.apart(int(arm), float(best[arm]), plans.step)
+        ]
+        for part in self._parts:
+            self._ask(means, part)
+        self._design: PlayAllocation | None = None
+        if find is not None:
+            self._design = even(covering_plays(find, branch.lower < branch.upper, np.zeros(len(best))))
+
+    def tied(self) -> tuple[Answer, ...]:
+        """Return the first rival whose gap may be rounding alone, if there is one."""
+        sizes = (np.abs(self.rows) + np.abs(self._best)) @ np.abs(self._means)
+        at = np.flatnonzero(self._gaps(self.rows) <= np.finfo(float).eps * len(self._means) * sizes)
+        return () if not at.size else (self._plans.answer(self.rows[int(at[0])]),)
+
+    def bracket(self, price: FloatArray, tolerance: float) -> Bracket:
+        """Return T* for these variances, bounded from below alone, and the shares that attain it."""
+        calls = self._plans.n_calls
+        found = self._divide(price, tolerance)
+        for _ in range(_MOST_ROUNDS):
+            if not self._add_harder(price, found) or self._plans.n_calls - calls > _MOST_CALLS:
+                break
+            found = self._divide(price, tolerance)
+        return Bracket.twice(found.lower, found.lower, found.weights)
+
+    def _divide(self, price: FloatArray, tolerance: float) -> Allocation | PlayAllocation:
+        squares = price * ((self._best - self.rows) / self._gaps(self.rows)[:, None]) ** 2
+        if self._find is None or self._design is None:
+            return optimal_allocation(squares, tolerance=tolerance / 4)
+        effort = PlayEffort(tolerance / 4, _STEPS, _PLAN_CALLS)
+        self._design = play_allocation(squares, self._find, effort, self._design)
+        return self._design
+
+    def _add_harder(self, price: FloatArray, found: Allocation | PlayAllocation) -> bool:
+        """Ask each branch for a rival with a larger ratio; return whether one was found."""
+        level, n_known = found.lower, len(self.rows)
+        inverse = np.divide(price, found.weights, out=np.zeros(len(price)), where=found.weights > 0)
+        ratio, gaps = self._ratios(self.rows, inverse), self._gaps(self.rows)
+        for part in self._parts:
+            inside = np.flatnonzero(part.holds(self.rows[:n_known]))
+            if not inside.size:
+                continue
+            hardest = inside[np.argmax(ratio[inside])]
+            open_arms = part.lower < part.upper
+            secant = inverse * (part.lower + part.upper - 2 * self._best)
+            tangent = 2 * inverse * (self.rows[hardest] - self._best)
+            slopes = [secant] if self._is_binary else [secant, tangent]
+            for slope in slopes:
+                plan = self._ask(
+                    np.where(open_arms, slope, 0.0) + 2 * level * gaps[hardest] * self._means, part
+                )
+                if plan is not None:
+                    self._take_apart(plan)
+        return bool((self._ratios(self.rows[n_known:], inverse) > level * (1 + _ABOVE)).any())
+
+    def _gaps(self, plans: FloatArray) -> FloatArray:
+        return np.asarray((self._best - plans) @ self._means)
+
+    def _ratios(self, plans: FloatArray, inverse: FloatArray) -> FloatArray:
+        return np.asarray((self._best - plans) ** 2 @ inverse / self._gaps(plans) ** 2)
+
+    def _ask(self, weights: FloatArray, branch: Branch) -> FloatArray | None:
+        """Return the best plan of the branch under these weights; a rival that is new becomes a row."""
+        plan = self._plans.best(weights, branch)
+        if plan is not None and plan.tobytes() not in self._keys:
+            self._keys.add(plan.tobytes())
+            self.rows = np.vstack([self.rows, plan])
+        return plan
+
+    def _take_apart(self, plan: FloatArray) -> None:
+        """Ask for the exchanges that this plan is made of: the best plans between it and the best one."""
+        between = Branch(np.minimum(plan, self._best), np.maximum(plan, self._best))
+        left = np.flatnonzero(plan != self._best)
+        while left.size > 2:
+            part = self._ask(self._means, between.pinned(int(left[0]), float(plan[left[0]])))
+            if part is None:
+                break
+            left = left[1:][(part == self._best)[left[1:]]]
+
+
+def least_plan_cover(find: FindPlay, wanted: BoolArray) -> float:
+    """Return how many plans reading every wanted arm takes at least, by fractions; a bound from below.
+
+    The dual is sum y for y >= 0 with y.x <= 1 on every plan x. Whatever y is, sum y / max over plans of y.x
+    is below the cover, and the oracle finds that maximum.
+
+    >>> plans = np.array([[1.0, 1, 0], [0, 1, 1], [1, 0, 1]])
+    >>> least_plan_cover(lambda w: plans[np.argmax(plans @ w)], np.ones(3, dtype=bool))
+    1.5
+    """
+    from scipy.optimize import linprog
+
+    plans, least = covering_plays(find, wanted, np.zeros(len(wanted))), 1.0
+    for _ in range(_MOST_COLUMNS):
+        found: Any = linprog(-np.ones(int(wanted.sum())), A_ub=plans[:, wanted], b_ub=np.ones(len(plans)))
+        if not found.success:
+            return least
+        prices = np.zeros(len(wanted))
+        prices[wanted] = np.maximum(found.x, 0.0)
+        plan = find(prices)
+        worst = max(float(plan @ prices), 1e-300)
+        least = max(least, round(float(prices.sum()) / max(worst, 1.0), 9))
+        if worst <= 1 + _WHOLE:
+            break
+        plans = np.vstack([plans, plan])
+    return least

@@ -1,0 +1,178 @@
+"""What is known of a limit: `Limit`, and the formulas that make measurements of a characteristic time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.cards import card, note
+from surepick.core.close_call import CloseCall
+from surepick.core.policy import check_delta
+from surepick.core.run import Answer
+from surepick.core.wording import how_many
+
+LIMIT_FORMULA = "max(T* kl(delta, 1 - delta), (1 - 2 delta) relevant arms)"
+
+
+@dataclass(frozen=True, eq=False)
+class Bracket:
+    """A characteristic time or cost between its ends, and the shares of measurements that attain it."""
+
+    lower: float
+    upper: float  # behind an oracle the lower end again: none is proved
+    shares: FloatArray  # (n_arms,); (n_probes,) with probes; with plan probes the share that reads an arm
+
+    @classmethod
+    def twice(cls, lower: float, upper: float, shares: FloatArray, unit: float = 1.0) -> Bracket:
+        """Return T* of a design whose worst row is between these ends: twice of it, at this price."""
+        return cls(2.0 * unit * lower, 2.0 * unit * upper, shares)
+
+    @property
+    def value(self) -> float:
+        """The middle of the ends; the lower one where they are far apart."""
+        return 0.5 * (self.lower + self.upper) if self.upper <= 1.01 * self.lower else self.lower
+
+
+@dataclass(frozen=True)
+class Once:
+    """What seeing every arm that matters once takes at least: in measurements, or uses, and in cost."""
+
+    n: int
+    cost: float
+
+    @classmethod
+    def of(cls, costs: FloatArray, arms: IntArray) -> Once:
+        """Return one measurement of each of these arms."""
+        return cls(len(arms), float(costs[arms].sum()))
+
+
+@dataclass(frozen=True, eq=False)
+class Limit:
+    """How few measurements any method needs to find the best plan, or one within epsilon of it, on average.
+
+    `measurements` is the limit and `shares` how they are best divided between arms (probes). Where plans tie
+    with the best, no number of measurements is enough: it is infinite, and `tied` says which they are. Plans
+    are indices; of an `OracleProblem` or a `Polytope` they are vectors. `time` and `cost` bracket the
+    characteristic time T*, in measurements and in cost. With epsilon the lower end holds for every delta, and
+    methods can come near to the upper one as delta falls; the two may be far apart.
+    """
+
+    best: Answer
+    delta: float
+    time: Bracket
+    cost: Bracket
+    once: Once
+    tied: tuple[Answer, ...] = ()
+    epsilon: float = 0.0
+    pair_time: float = 0.0  # with epsilon: times kl(1/2, delta), another bound; see `near_best`
+    pair_cost: float = 0.0  # the same in cost
+    closest: CloseCall | None = None  # of a polytope: the neighbour that takes most measurements
+    setup_cost: float = 0.0  # of one batch, without which nothing is known
+
+    def __repr__(self) -> str:
+        found = f"{self.measurements:.4g} measurements" if self.is_finite else "infinite: plans tie"
+        return f"Limit({found}, delta={self.delta:g})"
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, object]] = [
+            ("measurements", self.measurements),
+            ("cost", self.price),
+            ("delta", self.delta),
+            *([("epsilon", self.epsilon)] if self.epsilon else []),
+            ("characteristic time", f"{self.time.value:.6g}"),
+        ]
+        return card("Limit of any method", rows, note(self.explanation + "."))
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether the best plan is unique, so that measurements can find it."""
+        return not self.tied
+
+    @property
+    def shares(self) -> FloatArray:
+        """The best division of the measurements between arms (probes)."""
+        return self.time.shares
+
+    @property
+    def measurements(self) -> float:
+        """The limit: what every method with a guarantee needs at least, on average."""
+        return self.at(self.delta)
+
+    @property
+    def upper_bound(self) -> float:
+        """The upper end: measurements that methods come near to as delta falls."""
+        return fewest(self.time.upper, self.once.n, self.delta)
+
+    @property
+    def price(self) -> float:
+        """The limit of the cost, with one set-up where that has a price."""
+        least = fewest(self.cost.lower, self.once.cost, self.delta)
+        return max(least, self.pair_cost * half_kl(self.delta)) + self.setup_cost
+
+    @property
+    def suggested_epsilon(self) -> float | None:
+        """Where plans of a polytope tie, or nearly: an epsilon that would end it."""
+        return None if self.closest is None else self.closest.epsilon
+
+    def at(self, delta: float) -> float:
+        """Return the limit at another delta: max(T* kl(delta, 1 - delta), (1 - 2 delta) relevant arms).
+
+        >>> import surepick as sp
+        >>> found = sp.limit(sp.Problem([[1, 0], [0, 1]], noise_scale=1), [1.0, 0.0])
+        >>> round(found.at(0.05), 2), round(found.at(0.001), 2)
+        (21.2, 55.14)
+        """
+        return max(fewest(self.time.lower, self.once.n, delta), self.pair_time * half_kl(delta))
+
+    @property
+    def explanation(self) -> str:
+        """The limit in one sentence, or why there is none."""
+        if self.tied:
+            named = "" if self.closest is None else f" ({self.closest.change} changes nothing)"
+            near = self.suggested_epsilon
+            say = "" if near is None else f": epsilon = {near:.3g}, say"
+            return (
+                f"{how_many(len(self.tied), 'plan ties', 'plans tie')} with the best{named}, so no number of "
+                f"measurements can tell them apart; ask for a plan within epsilon of the best{say}"
+            )
+        asked = f" and asked for a plan within {self.epsilon:g} of the best" if self.epsilon else ""
+        least = (
+            f"every method that is wrong with probability at most {self.delta:g}{asked} needs at least "
+            f"{self.measurements:.4g} measurements on average"
+        )
+        if not self.epsilon:
+            return least
+        return f"{least}, and the best possible one at most {self.upper_bound:.4g} as delta falls"
+
+
+def no_limit(best: Answer, delta: float, n: int, once: Once, tied: tuple[Answer, ...]) -> Limit:
+    """Return the infinite limit where these plans tie with the best one."""
+    nothing = Bracket(math.inf, math.inf, np.zeros(n))
+    return Limit(best, delta, nothing, nothing, once, tied)
+
+
+def fewest(characteristic_time: float, once: float, delta: float) -> float:
+    """Return what every method needs at this delta, if seeing each arm that matters once takes `once`."""
+    check_delta(delta)
+    return max(characteristic_time * binary_kl(delta), (1 - 2 * delta) * once)
+
+
+def binary_kl(delta: float) -> float:
+    """Return kl(delta, 1 - delta), the nats that an answer wrong with probability delta needs; 0 from 1/2 on.
+
+    >>> round(binary_kl(0.05), 4), binary_kl(0.7)
+    (2.65, 0.0)
+    """
+    return (1 - 2 * delta) * math.log((1 - delta) / delta) if delta < 0.5 else 0.0
+
+
+def half_kl(delta: float) -> float:
+    """Return kl(1/2, delta), the nats that an answer needs which is good in one of two worlds alone.
+
+    >>> round(half_kl(0.05), 4), half_kl(0.5)
+    (0.8304, 0.0)
+    """
+    return -0.5 * math.log(4 * delta * (1 - delta)) if delta < 0.5 else 0.0
