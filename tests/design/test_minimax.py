@@ -21,9 +21,8 @@ def of_first(problem):
 
 
 def designed(readings, targets, **effort):
-    n, m = len(readings.costs), len(targets)
-    start = np.full(n, 1 / n), np.full(m, 1 / m)
-    return minimax(readings.information, targets, readings.costs, *start, **effort)
+    start = np.full(len(readings.costs), 1 / len(readings.costs))
+    return minimax(readings.information, targets, readings.costs, start, **effort)
 
 
 def test_shares_of_single_arms_are_near_the_optimum():

@@ -162,12 +162,11 @@ def test_a_session_goes_on_from_what_was_kept_as_if_it_had_never_been_away(polic
     assert there.verify(there.certificate().to_json()).holds
 
 
-def test_a_value_that_is_taken_back_lets_the_policy_start_over_with_the_plays_that_are_known() -> None:
+def test_without_a_removed_value_the_policy_continues_with_the_plays_that_are_known() -> None:
     session = begun()
     run_to_end(session)
     names = session.probe_names
     assert session.remove("1.0", "it was another tree")
-    assert session.status == "running"
     assert session.probe_names[: len(names)] == names
     run_to_end(session)
     assert len(set(session.probe_names)) == len(session.probe_names)
@@ -283,8 +282,7 @@ def test_a_log_that_asks_for_other_plays_does_not_hold() -> None:
     assert verify_events("true", list(store.read("true")), store.head("true")).holds
     for other in ([[0, 1, 2], *asked["plays"][1:]], asked["plays"][::-1]):
         forged = rewritten(events, 1, {**asked, "plays": other})
-        verdict = verify_events("forged", forged, forged[-1].head)
-        assert "the log has another decision than the policy takes" in verdict.objections[0]
+        assert not verify_events("forged", forged, forged[-1].head).holds
     later = next(k for k, e in enumerate(events) if k > 1 and e.kind == "asked")
     forged = rewritten(events, later, {**json.loads(events[later].body), "plays": [[0, 1, 3]]})
     assert not verify_events("forged", forged, forged[-1].head).holds

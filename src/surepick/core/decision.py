@@ -26,7 +26,7 @@ class Decision:
     finds other numbers.
     """
 
-    leader: Any  # a plan by its number, or as the question names it; -1 in a first batch without a leader
+    leader: Any  # a plan by its number, a basis as text, or a plan as a list; -1 in a first batch
     rivals: Any  # (n,) plans that the leader bets against; those that are not ruled out
     uses: IntArray  # (n_probes,) of each replicate
     n_replicates: int
@@ -52,7 +52,7 @@ class Decision:
         [[0, 1], [2, 4]]
         """
         return {
-            "leader": int(self.leader),
+            "leader": self.leader if isinstance(self.leader, str | list) else int(self.leader),
             "rivals": _ranges(self.rivals),
             "uses": [[probe, n] for probe, n in enumerate(self.uses.tolist()) if n],
             "replicates": int(self.n_replicates),
@@ -64,7 +64,10 @@ class Decision:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any], n_plans: int, n_probes: int) -> Decision:
-        """Return the decision that was recorded; a ValueError if it is none on so many plans and probes."""
+        """Return the decision that was recorded; a ValueError if it is none on so many plans and probes.
+
+        A leader that is no number is checked by the run that follows the decision.
+        """
         named = {"leader", "rivals", "uses", "replicates", "final", "wealth", "evidence"}
         leader, replicates = body["leader"], body["replicates"]
         uses = np.zeros(n_probes, dtype=np.int64)
@@ -72,7 +75,8 @@ class Decision:
             if not (0 <= probe < n_probes and 0 < n <= MOST_MEASUREMENTS):
                 raise ValueError(f"a batch cannot use probe {probe!r} {n!r} times")
             uses[probe] = n
-        if not (-1 <= leader < n_plans and 0 < replicates * max(int(uses.sum()), 1) <= MOST_MEASUREMENTS):
+        in_range = isinstance(leader, str | list) or -1 <= leader < n_plans
+        if not (in_range and 0 < replicates * max(int(uses.sum()), 1) <= MOST_MEASUREMENTS):
             raise ValueError(f"leader {leader!r} or replicates {replicates!r} are out of range")
         rivals = _numbers(body["rivals"], n_plans)
         more = {name: value for name, value in body.items() if name not in named}

@@ -300,7 +300,7 @@ class FollowingRun(Run, Protocol):
         """Return the mean log wealth and the least evidence, which every value moves."""
         ...
 
-    def proves(self, plan: int) -> bool:
+    def proves(self, plan: Answer) -> bool:
         """Return whether this answer is proved, up to rounding."""
         ...
 

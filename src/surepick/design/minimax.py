@@ -4,8 +4,8 @@ For targets z_j (contrasts times the square root of their priority) and shares o
 
     value(u) = max_j z_j' M(u)^-1 z_j,   M(u) = sum_o (u_o / c_o) sum_k x_ok x_ok'.
 
-The steps are multiplicative, on the shares and on the weights of the targets (the dual), from a given start;
-a few of them suffice from the solution of the last batch. Nothing here bears on a guarantee.
+The steps are multiplicative, on the shares and on the weights of the targets (the dual), from given shares; a
+few of them suffice from those of the last batch. Nothing here bears on a guarantee.
 `probe_allocation` solves the same problem to a certified tolerance.
 """
 
@@ -19,6 +19,7 @@ from surepick.design.information import Dense, Diagonal
 _WARMTH = (
     0.9  # of the start from the given solution, the rest from the uniform one: new targets need new arms
 )
+_FOCUS = 8  # power of values in the first weights of targets
 _REVIEW = 10  # steps between looks at all probes and all targets; in between those in play are enough
 _IN_PLAY, _USEFUL = 1e-5, 0.9  # of the largest share, and of the largest use: probes that stay in play
 _BINDING, _CLOSE = 1e-7, 0.8  # of the largest weight, and of the largest value: targets that stay in play
@@ -30,31 +31,34 @@ def minimax(
     targets: FloatArray,  # (n, d)
     costs: FloatArray,  # (n_probes,)
     shares: FloatArray,
-    dual: FloatArray,  # (n,)
     *,
     steps: int = 40,
     tolerance: float = 0.02,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return shares of cost and weights of the targets, improved from these.
+    """Return shares of cost, improved from these, and weights of the targets.
 
     >>> each = np.arange(2)
     >>> arms = Diagonal(each, np.ones(2), each, 2, 2)
-    >>> start = np.full(2, 0.5), np.ones(1)
-    >>> minimax(arms, np.array([[1.0, -2.0]]), np.ones(2), *start)[0].round(3).tolist()
+    >>> minimax(arms, np.array([[1.0, -2.0]]), np.ones(2), np.full(2, 0.5))[0].round(3).tolist()
     [0.333, 0.667]
     """
     shares = _WARMTH * shares + (1 - _WARMTH) / len(shares)
-    dual = _WARMTH * dual + (1 - _WARMTH) / len(dual)
     if isinstance(information, Diagonal) and information.is_single:
-        return _single_arms(information, targets, costs, dual, steps, tolerance)
-    return _any_probes(information, targets, costs, (shares, dual), steps, tolerance)
+        return _single_arms(information, targets, costs, shares, steps, tolerance)
+    return _any_probes(information, targets, costs, shares, steps, tolerance)
+
+
+def _first_dual(value: FloatArray) -> FloatArray:
+    """Return weights of targets with these values: nearly all for those that are close to the largest."""
+    weights = (value / value.max()) ** _FOCUS
+    return np.asarray(_WARMTH * weights / weights.sum() + (1 - _WARMTH) / len(value))
 
 
 def _single_arms(
     information: Diagonal,
     targets: FloatArray,
     costs: FloatArray,
-    dual: FloatArray,
+    shares: FloatArray,
     steps: int,
     tolerance: float,
 ) -> tuple[FloatArray, FloatArray]:
@@ -67,6 +71,9 @@ def _single_arms(
     price[information.arm] = costs / information.precision
     squares = targets * targets * price
     rows = np.arange(len(targets))
+    start = np.zeros(targets.shape[1])
+    start[information.arm] = shares
+    dual = _first_dual(squares @ np.divide(1.0, start, out=np.zeros(len(start)), where=start > 0))
     for step in range(steps):
         root = np.sqrt(dual @ squares)
         total = root.sum()
@@ -89,7 +96,7 @@ def _any_probes(
     information: Diagonal | Dense,
     targets: FloatArray,
     costs: FloatArray,
-    start: tuple[FloatArray, FloatArray],
+    shares: FloatArray,
     steps: int,
     tolerance: float,
 ) -> tuple[FloatArray, FloatArray]:
@@ -100,10 +107,10 @@ def _any_probes(
     """
     from scipy.linalg.lapack import dposv  # scipy.linalg's wrappers would take half of the time
 
-    shares, dual = start
     n, owner = len(shares), information.owner
     rows = information.rows if isinstance(information, Dense) else _as_rows(information)
     ridge = rows.T @ rows * (_RIDGE / (n * costs.mean()))
+    dual = np.zeros(len(targets))
     best, best_shares, best_dual, lower = np.inf, shares, dual, 0.0
     in_play, readings = np.arange(len(targets)), np.arange(len(owner))
     for step in range(steps):
@@ -114,6 +121,8 @@ def _any_probes(
         matrix = X.T @ ((shares / costs)[own, None] * X) + ridge
         solved = dposv(matrix, Z.T, lower=1)[1]  # M^-1 z, (d, n)
         value = np.einsum("jd,dj->j", Z, solved)
+        if step == 0:
+            dual = lam = _first_dual(value)
         if len(Z) >= X.shape[1]:  # the cheaper of two ways to sum over targets
             use = np.einsum("rd,rd->r", X @ ((solved * lam) @ solved.T), X)
         else:

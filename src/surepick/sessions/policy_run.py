@@ -147,7 +147,8 @@ class PolicyRun:
         gone = None
         if removed:
             gone = np.zeros_like(known[0])
-            gone[list(removed)] = list(removed.values())
+            for probe, n in removed.items():  # a play is counted by the arms that it reads
+                gone[list(self.problem.readings_of(probe)) if self.problem.plays else probe] += n
         if isinstance(self._run, ValueRun) and self._run.needs_values:
             values = {one.probe: np.array(one.values) for one in used}
             self._run.absorb(*known, gone, values)
@@ -304,7 +305,7 @@ class PolicyRun:
             if strictly:
                 rest = run.decide(self._idle_rng)
                 assert isinstance(rest, Measure)
-                _require_equal({"round": self.n_rounds, "counts": _sparse(rest.counts)}, body)
+                _require_equal({"round": self.n_rounds, **self._asked(rest)}, body)
         else:
             batch = run.recorded(body["decision"])
             agrees = run.objection(batch) is None
@@ -321,14 +322,9 @@ class PolicyRun:
         if objection := self._run.objection(batch):
             raise ValueError(objection)
         request = self._run.first_request(batch)
-        numbers = {"round": self.n_rounds, "counts": _sparse(request.counts)}
-        _require_equal({**numbers, "decision": batch.to_json()}, body)
+        _require_equal({"round": self.n_rounds, **self._asked(request), "decision": batch.to_json()}, body)
         if self._is_beyond_budget(request.n_measurements):
             raise ValueError("it asks for more than the budget leaves")
-
-    def _has_plan(self, plan: int) -> bool:
-        assert isinstance(self.problem, Problem)
-        return 0 <= plan < self.problem.n_plans
 
     def _check_stop(self, body: Body) -> None:
         """Refuse an answer that is not proved, and an end that the budget or a final batch does not bring."""
@@ -344,7 +340,7 @@ class PolicyRun:
             if not ends or (isinstance(request, Stop) and request.plan is not None):
                 raise ValueError("it ends without an answer, and there was more to measure or an answer")
             status = Status.BUDGET_SPENT
-        elif type(plan) is not int or not self._has_plan(plan) or not run.proves(plan):
+        elif not isinstance(plan, int | list) or not run.proves(as_answer(plan)):
             raise ValueError(f"plan {plan!r} is not proved")
         numbers = {"wealth": float(body["wealth"]), "evidence": float(body["evidence"])}
         _require_equal({"status": str(status), "plan": plan, **numbers}, body)

@@ -12,9 +12,10 @@ import surepick as sp
 from polytopes import KINDS, run_of, transport
 from surepick.core.average_proof import objections
 from surepick.core.run import Measure, Stop
-from surepick.policies.betting.best_vertex import BestVertex, basis_text
+from surepick.policies.betting.best_vertex import BestVertex
 from surepick.policies.betting.question import Bet
 from surepick.policies.betting.within_polytope import PlanTest, WithinPolytope
+from surepick.policies.polytopes.edges import basis_text
 
 LEVELS = (0.5, 0.2, 0.05)
 RUNS = 120

@@ -3,48 +3,60 @@
 from __future__ import annotations
 
 import itertools
+import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import surepick as sp
+from hulls import hull
 from surepick.core.run import Stop
+from surepick.inference.contrasts import arm_probes
 from surepick.policies.betting.question import Decision
 from surepick.policies.betting.run_state import state_of
 
 PLANS = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 1.0, 1.0, 0.0], [0.0, 0.0, 1.0, 1.0], [1.0, 0.0, 0.0, 1.0]])
 MANY = np.array(list(itertools.product([0.0, 1.0], repeat=7)))[1:70]
 MEANS = np.array([0.9, 0.3, 0.5, 0.0, -0.4, 0.1, -0.2])
+MOST = 100  # batches
 
-QUESTIONS = {
-    "best": (sp.BetGapE(0.05), PLANS),
-    "within, few": (sp.BetGapE(0.05, epsilon=0.3), PLANS),
-    "within, many": (sp.BetGapE(0.05, epsilon=0.4), MANY),
-    "keep or replace": (sp.Challenge(1, 0.05, epsilon=0.2), PLANS),
-}
+
+def best_pair(weights):
+    return PLANS[np.argmax(PLANS @ weights)]
+
+
+KNOWN = {"noise_scale": 1.0}
 NOISE = {
-    "known": {"noise_scale": 1.0},
-    "bounded variance": {"noise_scale": 1.0, "noise": "bounded variance"},
+    "known": KNOWN,
+    "bounded variance": {**KNOWN, "noise": "bounded variance"},
     "unknown": {"noise_scale": None},
 }
-CASES = [
-    (question, noise, probes)
-    for question, noise, probes in itertools.product(QUESTIONS, NOISE, ["arms", "plans", "mixed"])
+PROBES = {"arms": {}, "plans": {"probes": "plans"}, "mixed": {"probes": np.eye(4) + 0.25}}
+BEST, WITHIN, KEEP = sp.BetGapE(0.05), sp.BetGapE(0.05, epsilon=0.3), sp.Challenge(1, 0.05, epsilon=0.2)
+CASES = {
+    f"{name}, {noise}, {probes}": (policy, sp.Problem(PLANS, **NOISE[noise], **PROBES[probes]))
+    for name, policy in [("best", BEST), ("within", WITHIN), ("keep or replace", KEEP)]
+    for noise, probes in itertools.product(NOISE, PROBES)
     if noise != "bounded variance" or probes == "arms"
-]
+} | {
+    "within, many plans": (sp.BetGapE(0.05, epsilon=0.4), sp.Problem(MANY, **KNOWN)),
+    "vertex": (BEST, hull(PLANS, **KNOWN)),
+    "vertex, unknown noise": (BEST, hull(PLANS, noise_scale=None)),
+    "polytope within": (WITHIN, hull(PLANS, **KNOWN)),
+    "oracle": (BEST, sp.OracleProblem(best_pair, 4, **KNOWN)),
+    "oracle within": (WITHIN, sp.OracleProblem(best_pair, 4, **KNOWN)),
+    "oracle, smallest": (BEST, sp.OracleProblem(lambda w: best_pair(-w), 4, minimize=True, **KNOWN)),
+    "plans of an oracle": (BEST, sp.OracleProblem(best_pair, 4, probes="plan arms", **KNOWN)),
+    "plans of an oracle, within": (WITHIN, sp.OracleProblem(best_pair, 4, probes="plan arms", **KNOWN)),
+}
+SOME = ["best, known, arms", "within, unknown, arms", "keep or replace, known, arms", *list(CASES)[-9:]]
 
 
-def problem_of(question, noise, probes):
-    plans = QUESTIONS[question][1]
-    given = {"arms": {}, "plans": {"probes": "plans"}, "mixed": {"probes": np.eye(plans.shape[1]) + 0.25}}
-    return sp.Problem(plans, **NOISE[noise], **given[probes])
-
-
-def recorded(run, problem, final_at=None, n_batches=60):
+def recorded(run, problem, final_at=None, n_batches=MOST):
     """Return the decisions of a run on noisy values, the sums of their readings, and how it ended."""
     rng, decisions, sums = np.random.default_rng(3), [], []
-    probes = np.eye(problem.n_arms) if problem.probes is None else problem.probes.rows
-    means = probes @ MEANS[: problem.n_arms]
+    means = arm_probes(problem).rows @ np.resize(MEANS, problem.n_arms)
     for k in range(n_batches):
         if k == final_at:
             run.call_last(120, gaussian=False)
@@ -60,43 +72,54 @@ def recorded(run, problem, final_at=None, n_batches=60):
     return decisions, sums, None
 
 
-def followed(run, decisions, sums, final_at=None):
-    """Let a fresh run follow these decisions; every number that was recorded is found again."""
+def followed(run, decisions, sums, final_at=None, removed=None):
+    """Let a fresh run follow the recorded decisions; unless a value was removed it objects to none.
+
+    `removed` is a batch and a probe: one use of it was no measurement.
+    """
     values = iter(sums)
     for k, decision in enumerate(decisions):
         if k == final_at:
             run.call_last(120, gaussian=False)
-        assert run.numbers() == pytest.approx((decision.mean_log_wealth, decision.least_evidence), rel=1e-9)
-        run.follow(decision)
-        for _ in range(decision.n_replicates):
-            run.absorb(decision.uses, next(values))
-    return run.propose() if len(decisions) < 60 else None
+        again = run.recorded(json.loads(json.dumps(decision.to_json())))
+        assert removed is not None or run.objection(again) is None
+        run.follow(again)
+        for replicate in range(decision.n_replicates):
+            less = np.zeros_like(decision.uses)
+            if (k, replicate) == (removed and removed[0], 0):
+                less[removed[1]] = 1
+            run.absorb(decision.uses - less, next(values), less)
+    return run
 
 
-@pytest.mark.parametrize(("question", "noise", "probes"), CASES)
-def test_following_gives_the_same_wealth_and_answer(question, noise, probes):
-    policy, problem = QUESTIONS[question][0], problem_of(question, noise, probes)
+@pytest.mark.parametrize("case", CASES)
+def test_following_gives_the_same_wealth_and_answer(case):
+    policy, problem = CASES[case]
     run, again = policy.start(problem), policy.start(problem)
     decisions, sums, end = recorded(run, problem)
-    assert followed(again, decisions, sums) == end
-    assert again.log_evidence() == pytest.approx(run.log_evidence(), rel=1e-9)
+    followed(again, decisions, sums)
+    assert again.numbers() == pytest.approx(run.numbers(), rel=1e-9)
     assert again.standing().risk == pytest.approx(run.standing().risk, rel=1e-9)
+    if end is not None:
+        assert again.propose() == end
+        assert again.proves(end.plan)
+        assert not run.proves(-1)
 
 
-@pytest.mark.parametrize(("question", "noise"), list(itertools.product(QUESTIONS, NOISE)))
-def test_a_final_batch_is_followed(question, noise):
-    policy, problem = QUESTIONS[question][0], problem_of(question, noise, "arms")
+@pytest.mark.parametrize("case", SOME)
+def test_a_final_batch_is_followed(case):
+    policy, problem = CASES[case]
     run, again = policy.start(problem), policy.start(problem)
     decisions, sums, end = recorded(run, problem, final_at=2)
     assert decisions[-1].is_final
-    assert followed(again, decisions, sums, final_at=2) == end
-    assert again.log_evidence() == pytest.approx(run.log_evidence(), rel=1e-9)
+    assert followed(again, decisions, sums, final_at=2).propose() == end
+    assert again.numbers() == pytest.approx(run.numbers(), rel=1e-9)
 
 
-@pytest.mark.parametrize(("question", "noise", "probes"), CASES)
-def test_proposing_changes_nothing(question, noise, probes):
-    problem = problem_of(question, noise, probes)
-    run = QUESTIONS[question][0].start(problem)
+@pytest.mark.parametrize("case", CASES)
+def test_proposing_changes_nothing(case):
+    policy, problem = CASES[case]
+    run = policy.start(problem)
     recorded(run, problem, n_batches=3)
     before = repr(state_of(run))
     for left in (10**6, 40, 10**6):
@@ -106,8 +129,44 @@ def test_proposing_changes_nothing(question, noise, probes):
         assert repr(state_of(run)) == before
 
 
+@pytest.mark.parametrize("case", SOME)
+def test_a_smaller_delta_continues(case):
+    """The answer holds at the smaller delta, and takes no more than a run that begins with it, nearly."""
+    policy, problem = CASES[case]
+    run, afresh = policy.start(problem), replace(policy, delta=1e-4).start(problem)
+    *_, end = recorded(run, problem)
+    assert end is not None
+    n_before = int(run.counts.sum())
+    run.lower_delta(replace(policy, delta=1e-4), 1e-4)
+    assert not run.proves(end.plan)
+    assert isinstance(run.propose(), Decision)
+    *_, end = recorded(run, problem, n_batches=400)
+    recorded(afresh, problem, n_batches=400)
+    assert end is not None
+    assert run.standing().risk <= 1.001e-4
+    assert int(run.counts.sum()) > n_before
+    assert case == "oracle within" or int(run.counts.sum()) < 2 * int(afresh.counts.sum())
+
+
+@pytest.mark.parametrize("case", SOME)
+def test_a_removed_value_is_settled_without_it(case):
+    """Decisions stay, and the run continues to an answer."""
+    policy, problem = CASES[case]
+    run, again = policy.start(problem), policy.start(problem)
+    decisions, sums, _ = recorded(run, problem, n_batches=24)
+    probe = int(np.argmax(decisions[-1].uses))
+    if problem.probes is None and getattr(problem, "plays", False):
+        pytest.skip("a use of a plan is removed as a whole")
+    followed(again, decisions, sums, removed=(len(decisions) - 1, probe))
+    assert again.numbers() != pytest.approx(run.numbers(), rel=1e-9)
+    assert again.counts[probe] == run.counts[probe] - (
+        1 if decisions[-1].n_replicates == 1 else int(decisions[-1].uses[probe])
+    )
+    assert recorded(again, problem, n_batches=400)[2] is not None
+
+
 def test_another_leader_may_be_followed_and_a_changed_value_shows():
-    problem = problem_of("best", "known", "arms")
+    problem = CASES["best, known, arms"][1]
     run, other, changed = (sp.BetGapE().start(problem) for _ in range(3))
     decisions, sums, _ = recorded(run, problem, n_batches=4)
     for one in (other, changed):
@@ -121,3 +180,34 @@ def test_another_leader_may_be_followed_and_a_changed_value_shows():
     other.follow(Decision(leader, rivals, decisions[3].uses, 1))
     other.absorb(decisions[3].uses, sums[3])
     assert other.numbers()[0] < run.numbers()[0]
+
+
+@pytest.mark.parametrize("case", [case for case in SOME if not isinstance(CASES[case][1], sp.Problem)])
+def test_every_value_moves_the_numbers_and_forged_decisions_are_refused(case):
+    policy, problem = CASES[case]
+    run = policy.start(problem)
+    decisions, sums, _ = recorded(run, problem, n_batches=24)
+    last = decisions[-1]
+    for arm in np.flatnonzero(last.uses).tolist():
+        other, values = policy.start(problem), [one.copy() for one in sums]
+        values[-1][arm] += 1e-4
+        followed(other, decisions, values)
+        assert other.numbers() != pytest.approx(run.numbers(), rel=1e-9)
+    other = policy.start(problem)
+    followed(other, decisions[:-1], sums[: len(sums) - last.n_replicates])
+    body = last.to_json()
+    forged = [{**body, "leader": 0}, {**body, "leader": "2" * 9}, {**body, "leader": [0.5] * 4}]
+    forged += [
+        {**body, "uses": [], "plans": []},
+        {**body, "wealth": body["wealth"] + 1e-6},
+        {**body, "extra": 1},
+    ]
+    forged += [{**body, "free": []}] if "free" in body else []
+    forged += [{**body, "sizes": [-1.0, 1.0]}] if "sizes" in body else []
+    forged += [{**body, "rates": [0.0]}] if "rates" in body else []
+    forged += [{**body, "rivals": []}] if body["rivals"] else []
+    forged += (
+        [{**body, "plans": [[[0, 1, 2], 1]], "uses": [[0, 1], [1, 1], [2, 1]]}] if "plans" in body else []
+    )
+    assert other.objection(other.recorded(body)) is None
+    assert all(other.objection(other.recorded(one)) for one in forged)

@@ -8,6 +8,7 @@ which shows every contrast at all, the length of the batch, and whole counts.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -54,36 +55,51 @@ def first_uses(cost: float, setup_cost: float) -> int:
 
 
 class BatchDesign:
-    """Shares of cost and weights of the targets (the dual), kept from batch to batch as a warm start."""
+    """Shares of cost: an average over the last batches, as they were recorded, from which a design starts.
 
-    STATE: ClassVar[tuple[str, ...]] = ("shares", "dual", "first_cover")
+    `counts` improves them and finds the weights of the targets (the dual); a run calls it on a copy.
+    """
+
+    STATE: ClassVar[tuple[str, ...]] = ("shares", "first_cover", "n_batches")
 
     def __init__(self, readings: Readings, setup_cost: float, pace: Pace, *, uniform: bool = False) -> None:
         """With `uniform` all probes are used equally often, for comparison."""
         n = len(readings.costs)
         self._setup_cost, self._pace, self._uniform = setup_cost, pace, uniform
         self.shares = np.full(n, 1.0 / n) if not uniform else readings.costs / readings.costs.sum()
-        self.dual = np.zeros(0)  # (n_plans,)
+        self.dual = np.zeros(0)  # (n_plans,) how much each plan binds the counts
         self.first_cover = np.ones(n, dtype=bool)  # the probes of the first batch
+        self.n_batches = 0  # that `start_from` has seen
 
     def begin(self, readings: Readings, targets: FloatArray, contrasts: Contrasts) -> None:
         """Choose the probes of the first batch, which must show all these contrasts."""
         if self._uniform:
             return
-        start = self.shares, np.full(len(targets), 1.0 / len(targets))
-        self.shares = self._minimax(readings, targets, *start, steps=60, tolerance=0.05)[0]
+        self.shares = self._minimax(readings, targets, steps=60, tolerance=0.05)[0]
         self.first_cover = self._cover(readings, self.shares, contrasts)
 
-    def more(self) -> dict[str, Any]:
-        """Return what else than the uses of probes says what a batch measures, as JSON values."""
-        return {}
+    def start_from(self, spent: FloatArray, more: Mapping[str, Any]) -> None:
+        """Let the next design start nearer to a batch that spent this much on each probe."""
+        if not self._uniform and spent.any():
+            new = 1.0 if "shares" in more else 0.5
+            share = np.array(more.get("shares", spent), dtype=float)
+            self.shares = on_grid((1 - new) * self.shares + new * share / share.sum(), SHARE_BITS)
+        self.n_batches += 1
 
-    def extend(self, readings: Readings, contrasts: Contrasts, n_plans: int) -> None:
+    def more(self) -> dict[str, Any]:
+        """Return what else a batch records, as JSON values: shares that are renewed in small steps.
+
+        Whole counts are too coarse for these.
+        """
+        if self._pace.renewal == 1.0:
+            return {}
+        return {"shares": np.rint(self.shares * 2.0**SHARE_BITS).astype(np.int64).tolist()}
+
+    def extend(self, readings: Readings, contrasts: Contrasts) -> None:
         """Continue with these probes, the old ones first; a first batch shows these contrasts too."""
         n = len(readings.costs) - len(self.shares)
         self.shares = np.append(self.shares, np.zeros(n))
         self.first_cover = np.append(self.first_cover, np.full(n, self._uniform))
-        self.dual = np.append(self.dual, np.zeros(n_plans - len(self.dual))) if len(self.dual) else self.dual
         if not self._uniform:
             self.first_cover = self.first_cover | self._cover(readings, self.shares, contrasts)
 
@@ -91,21 +107,12 @@ class BatchDesign:
         self,
         readings: Readings,
         targets: FloatArray,
-        shares: FloatArray,
-        dual: FloatArray,
         *,
         steps: int,
         tolerance: float = 0.02,
     ) -> tuple[FloatArray, FloatArray]:
-        shares, dual = minimax(
-            readings.information,
-            targets,
-            readings.costs,
-            shares,
-            dual,
-            steps=steps,
-            tolerance=tolerance,
-        )
+        information, costs = readings.information, readings.costs
+        shares, dual = minimax(information, targets, costs, self.shares, steps=steps, tolerance=tolerance)
         return on_grid(shares, SHARE_BITS), on_grid(dual, SHARE_BITS)
 
     def _cover(self, readings: Readings, shares: FloatArray, contrasts: Contrasts) -> BoolArray:
@@ -146,14 +153,11 @@ class BatchDesign:
         uniform = np.full(len(plans), 1.0 / len(plans))
         if self._uniform:
             return weighted, uniform
-        is_first = not len(self.dual)
-        dual = np.append(self.dual, np.zeros(max(n_plans - len(self.dual), 0)))[plans]
-        start = dual / dual.sum() if dual.sum() > 0 else uniform
         steps = _STEPS
         if isinstance(readings.information, Dense):  # from the shares of the last batch a few are enough
             steps = min(_MIXED_STEPS, max(_FEWEST_STEPS, _FLAT_STEPS // weighted.shape[1]))
-        shares, dual = self._minimax(readings, weighted, self.shares, start, steps=steps)
-        new = 1.0 if is_first else self._pace.renewal
+        shares, dual = self._minimax(readings, weighted, steps=steps)
+        new = self._pace.renewal if self.n_batches else 1.0
         self.shares = shares if new == 1.0 else (1.0 - new) * self.shares + new * shares
         self.dual = np.zeros(n_plans)
         self.dual[plans] = dual

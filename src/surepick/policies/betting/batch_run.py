@@ -5,6 +5,9 @@ recorded, and fixes everything before the batch: its counts (of each of its equa
 is unknown), the leader and the bets. `settle` multiplies the wealth by what the batch's own averages show,
 and the batch joins what guides the next ones. `decide` and `absorb` are the same for a loop that measures
 request by request.
+
+All that a run knows follows from the recorded decisions and the values: a run that follows them has the
+wealth, the answer and the next proposal of the run that took them.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
 from surepick.core.problem import Problem
-from surepick.core.run import Measure, Standing, Stop
+from surepick.core.run import Answer, Measure, Standing, Stop
 from surepick.design.counts import cut
 from surepick.errors import ParameterError
 from surepick.inference.bounded import POWERS, BatchPowers, BoundedNoise, BoundedReadings, power_sums
@@ -95,6 +98,10 @@ class Batch:
         """Return what the first incomplete replicate lacks, at most `max_batch`, lowest probes first."""
         missing = self.missing[self._open_replicate()]
         return missing.copy() if max_batch is None else first_few(missing, max_batch)
+
+    def next_measure(self, max_batch: int | None) -> Measure:
+        """Return the next request as a run hands it out."""
+        return Measure(self.next_request(max_batch))
 
     def add(self, counts: IntArray, sums: FloatArray, removed: IntArray) -> None:
         """Add the measurements of a request (compensated summation after Neumaier)."""
@@ -181,7 +188,7 @@ class BatchRun:
             self._design.first_cover[:] = False  # nothing has to be measured
         self._batch: Batch | None = None
         self._asked: Decision | None = None  # handed out, and not followed yet
-        self._proposal: tuple[Decision | Stop, BatchDesign] | None = None  # as long as nothing changes
+        self._proposal: Decision | Stop | None = None  # as long as nothing changes
         self._final: FinalBatch | None = None
         self._budget: int | None = None
         self._refresh()
@@ -234,11 +241,11 @@ class BatchRun:
                 return decision
             self._asked = decision  # followed when its first measurements come
             return self.first_request(decision)
-        return Measure(batch.next_request(self._policy.max_batch))
+        return batch.next_measure(self._policy.max_batch)
 
     def first_request(self, decision: Decision) -> Measure:
         """Return the first request of the batch that this decision opens."""
-        return Measure(self._opened(decision, []).next_request(self._policy.max_batch))
+        return self._opened(decision, []).next_measure(self._policy.max_batch)
 
     @property
     def is_open(self) -> bool:
@@ -247,47 +254,46 @@ class BatchRun:
 
     @property
     def can_follow(self) -> bool:
-        """Whether recorded decisions hold all that fixes the bets."""
-        return self._question.can_follow
+        """Whether recorded decisions hold all that fixes the bets: those of every question do."""
+        return True
 
     def propose(self) -> Decision | Stop:
         """Return the next batch, or the answer. Nothing changes: a proposal may be thrown away."""
         if self._proposal is None:
             self._proposal = self._propose()
-        return self._proposal[0]
+        return self._proposal
 
-    def _propose(self) -> tuple[Decision | Stop, BatchDesign]:
-        """Return the next batch and the design that it continues, or the answer."""
+    def _propose(self) -> Decision | Stop:
         question, estimates, final = self._question, self._estimates, self._final
         design = copy.copy(self._design)
         if question.is_answered:
-            return Stop(question.answer()), design
+            return Stop(question.answer())
         if final is not None and (final.is_over or final.left <= 0):
-            return Stop(None), design
+            return Stop(None)
         fewest, _ = self._factor.replicates
         if not self._is_started:
             uses, nothing = self._first_counts(design), np.zeros(0, dtype=np.int64)
             more = question.more(None, uses, design.dual) | design.more()
-            numbers = question.numbers_for(NO_LEADER) if question.can_follow else question.numbers()
-            return Decision(NO_LEADER, nothing, uses, fewest, False, more, *numbers), design
+            numbers = question.numbers(NO_LEADER)
+            return Decision(NO_LEADER, nothing, uses, fewest, False, more, *numbers)
         rivals = question.unresolved()
         targets = question.targets(estimates, rivals)
         planning = self._planning_uses(targets)
         if planning is not None:
-            numbers = question.numbers_for(NO_LEADER)
-            return Decision(NO_LEADER, rivals[:0], planning, fewest, False, {}, *numbers), design
+            numbers = question.numbers(NO_LEADER)
+            return Decision(NO_LEADER, rivals[:0], planning, fewest, False, {}, *numbers)
         aims = question.aims(estimates, targets)
         uses, n_replicates = self._next_counts(design, aims)
         if final is not None:
             found = self._final_counts(design, aims, final.left)
             if found is None:
-                return Stop(None), design
+                return Stop(None)
             uses, n_replicates = found
         elif self._budget is not None and fewest <= self._budget:
             uses, n_replicates = self._cut(design, uses, n_replicates, self._budget)
         more = question.more(aims, uses * n_replicates, design.dual) | design.more()
         what = question.named_leader, rivals, uses, n_replicates, final is not None
-        return Decision(*what, more, *question.numbers()), design
+        return Decision(*what, more, *question.numbers(question.named_leader))
 
     def _first_counts(self, design: BatchDesign) -> IntArray:
         """Return uses that show something of all that is not known."""
@@ -316,7 +322,7 @@ class BatchRun:
         return cut(uses, left // n_replicates), n_replicates
 
     def _next_counts(self, design: BatchDesign, aims: Targets) -> tuple[IntArray, int]:
-        """Return uses and replicates of the next batch; the design is changed for the one after it."""
+        """Return uses and replicates of the next batch."""
         spent = float(self.counts @ self._readings.costs)
         n_plans, replicates = self._question.n_plans, self._factor.replicates
         return design.counts(self._readings, aims, n_plans, spent, replicates)
@@ -345,10 +351,7 @@ class BatchRun:
             question.lead(decision, self.counts)
             targets = question.targets(estimates, decision.rivals)
             aims = question.aims(estimates, targets, decision)
-            if self._proposal is not None and self._proposal[0] is decision:
-                self._design = self._proposal[1]
-            elif self._is_started:
-                self._next_counts(self._design, aims)  # the next design starts from this one
+            self._design.start_from(decision.uses * self._readings.costs, decision.more)
             if decision.is_final:
                 bets = question.test(estimates, aims)
             else:
@@ -366,26 +369,30 @@ class BatchRun:
             return f"it has {decision.n_replicates} replicates"
         if not decision.uses.any():
             return "it measures nothing"
-        if not all(map(is_close, question.numbers_for(decision.leader), _numbers_of(decision))):
+        if not decision.is_first and (why := question.leader_objection(decision.leader)):
+            return why
+        if not all(map(is_close, question.numbers(decision.leader), _numbers_of(decision))):
             return "its wealth or evidence is not what the values before it give"
         if not self._is_started or (decision.is_first and final is None):
             is_plain = decision.is_first and not len(decision.rivals) and not decision.is_final
             return None if is_plain else "it bets without a leader, or before every arm was measured"
-        if decision.leader < 0:
+        if decision.is_first:
             return "it has no leader"
-        if final is not None and (
-            final.is_over or int(decision.uses.sum()) != final.left // decision.n_replicates
-        ):
+        if final is not None and (final.is_over or not self._is_called_for(decision, final.left)):
             return "it does not measure what was called for"
         if decision.is_final != (final is not None):
             return "it says otherwise whether it is the final batch"
         return question.objection(decision)
 
+    def _is_called_for(self, decision: Decision, left: int) -> bool:
+        """Return whether a final batch uses what was called for."""
+        return int(decision.uses.sum()) == left // decision.n_replicates
+
     def recorded(self, body: Mapping[str, Any]) -> Decision:
         """Return the decision that was recorded like this; a ValueError if it is none."""
         return Decision.from_json(body, self._question.n_plans, len(self.counts))
 
-    def proves(self, plan: int) -> bool:
+    def proves(self, plan: Answer) -> bool:
         """Return whether this answer is proved, up to rounding."""
         return self._is_started and self._question.proves(plan)
 
@@ -398,6 +405,8 @@ class BatchRun:
         """
         self._policy, self._proposal = policy, None
         self._question.set_delta(delta)
+        if self._batch is None and self._is_started:
+            self._question.choose(self._estimates)
 
     def _opened(self, decision: Decision, bets: list[Any]) -> Batch:
         """Return the batch of this decision, of which nothing has been measured."""
@@ -572,7 +581,7 @@ class BatchRun:
         stays = question.contenders()
         new = np.unique(np.append(stays[0], stays[stays >= n_old]))
         contrasts = question.contrasts(np.full(len(new), stays[0]), new)
-        self._design.extend(self._readings, contrasts, question.n_plans)
+        self._design.extend(self._readings, contrasts)
         self._join()
 
     # looking, which changes nothing
@@ -585,11 +594,12 @@ class BatchRun:
 
     def numbers(self) -> tuple[float, float]:
         """Return the mean log wealth and the least evidence against a rival: every value moves them."""
-        return self._question.numbers()
+        return self._question.numbers(self._question.named_leader)
 
     def log_evidence(self) -> FloatArray | None:
         """Return the largest log wealth so far against each plan, as a rival of the leader, in a list."""
-        return self._question.evidence() if self._question.is_listed else None
+        question = self._question
+        return question.evidence(question.leader) if question.is_listed else None
 
     def proof(self) -> Mapping[str, Any] | None:
         """Return what proves the answer without the run, as JSON values; None where nothing does."""

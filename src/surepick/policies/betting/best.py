@@ -45,7 +45,6 @@ class Best(Question):
     """Which plan is best?"""
 
     STATE: ClassVar[tuple[str, ...]] = (*Question.STATE, "led", "first_led_at", "planned")
-    can_follow = True
     searches = True  # whether planning rounds find out who leads many arms
     grid: FloatArray = GRID
 
@@ -207,8 +206,9 @@ class Best(Question):
         for bet in bets:
             self.wealth.count(bet.rows, self._common)
 
-    def evidence(self) -> FloatArray:
+    def evidence(self, leader: Any) -> FloatArray:
         """Return the largest log wealth so far against each plan, whichever leads."""
+        del leader
         return self.certain(self._common.peak)
 
     def log_wealth(self) -> FloatArray:

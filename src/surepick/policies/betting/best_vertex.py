@@ -17,9 +17,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.decision import Decision
+from surepick.core.decision import TOLERANCE, Decision
 from surepick.core.polytope import Polytope
-from surepick.core.run import Standing
+from surepick.core.run import Answer, Standing
 from surepick.core.standard_form import ROUNDING
 from surepick.core.vertex_proof import proof_of, variable_names
 from surepick.errors import ParameterError
@@ -35,8 +35,9 @@ from surepick.policies.betting.question import (
     Pace,
     Question,
     Targets,
+    is_clear,
 )
-from surepick.policies.polytopes.edges import Edges, Vertices
+from surepick.policies.polytopes.edges import Edges, Vertices, basis_of, basis_text
 
 _MOST_BASES = 24  # accounts that are kept; forgetting one only loses wealth
 
@@ -123,9 +124,9 @@ class BestVertex(Question):
     def _account(self) -> Account | None:
         return self.wealth.accounts.get(self.leader)
 
-    def evidence(self) -> FloatArray:
-        """Return the largest log wealth so far against each edge of the leader."""
-        account, losses = self._account, self._losses(self._led_edges)
+    def evidence(self, leader: Any) -> FloatArray:
+        """Return the largest log wealth so far against each edge of this basis."""
+        account, losses = self.wealth.accounts.get(leader), self._losses(self.edges(leader))
         evidence = np.zeros(len(losses)) if account is None else account.peak.copy()
         is_certain = ~losses.rows.any(axis=1) & (losses.constant >= 0)  # no arm of unknown mean moves
         return np.where(is_certain, CERTAIN, evidence)
@@ -137,16 +138,40 @@ class BestVertex(Question):
             return np.full(n, self.wealth.log_cash)
         return self.wealth.total(np.arange(n), account)
 
-    def evidence_for(self, leader: Any) -> FloatArray:
+    def rival_evidence(self, leader: Any) -> FloatArray:
         """Return the evidence against each edge of this basis."""
-        kept, self.leader = self.leader, leader
-        evidence = self.evidence()
-        self.leader = kept
-        return evidence
+        return self.evidence(leader)
+
+    def leader_objection(self, leader: Any) -> str | None:
+        """Return why this cannot lead: it is no basis whose vertex is a plan."""
+        return None if self._vertices.is_vertex(leader) else "its leader is no basis of a plan"
+
+    def objection(self, decision: Decision) -> str | None:
+        """Return why no run decides so here: rivals are the variables whose edges are not ruled out."""
+        leaves, threshold = self.edges(decision.leader).leaves, self.wealth.threshold
+        is_rival, excess = np.isin(leaves, decision.rivals), self.evidence(decision.leader) - threshold
+        if is_rival.sum() != len(decision.rivals) or not is_rival.any() or decision.more:
+            return "its rivals are no edges of the leader"
+        wrong = np.where(is_rival, excess, -excess) > TOLERANCE * threshold
+        return (
+            f"edge {int(leaves[np.argmax(wrong)])} is on the wrong side of its rivals"
+            if wrong.any()
+            else None
+        )
+
+    def proves(self, plan: Answer) -> bool:
+        """Return whether this vertex is proved, by one of its bases, up to rounding."""
+        if np.shape(plan) != (self._form.n_arms,):
+            return False
+        least, bases = self.wealth.threshold * (1.0 - TOLERANCE), {*self.wealth.accounts, self.leader}
+        same = (
+            b for b in bases if isinstance(b, str) and np.allclose(self._plan(b), plan, rtol=1e-9, atol=1e-9)
+        )
+        return any(self.evidence(basis).min(initial=math.inf) >= least for basis in same)
 
     def unresolved(self) -> IntArray:
         """Return the variables whose edges are not ruled out."""
-        return self._led_edges.leaves[self.evidence() < self.wealth.threshold]
+        return self._led_edges.leaves[self.evidence(self.leader) < self.wealth.threshold]
 
     def tested_account(self) -> str | int:
         """Return the leader's own account."""
@@ -178,7 +203,7 @@ class BestVertex(Question):
         account = self._account
         if targets is None or account is None or estimates.n_measured < account.next_stake:
             return
-        if (targets.gap >= self.ready * np.sqrt(targets.gap_variance)).all():
+        if is_clear(targets.gap, self.ready * np.sqrt(targets.gap_variance)):
             account.stake(self.wealth.withdraw(self.stake_share))
             account.next_stake = RESTAKE * estimates.n_measured
 
@@ -205,7 +230,10 @@ class BestVertex(Question):
 
     def answer(self) -> tuple[float, ...]:
         """Return the leader's plan, once it is proved."""
-        return tuple(self._form.plan(self._led_edges.values).tolist())
+        return self._plan(self.leader)
+
+    def _plan(self, basis: Any) -> tuple[float, ...]:
+        return tuple(self._form.plan(self.edges(basis).values).tolist())
 
     def proof(self) -> Mapping[str, Any] | None:
         """Return the edges of the answer's basis with the evidence against each, as JSON values."""
@@ -213,12 +241,12 @@ class BestVertex(Question):
             return None
         edges = self._led_edges
         evidence = np.zeros(len(edges.full))
-        evidence[edges.is_edge] = self.evidence()
+        evidence[edges.is_edge] = self.evidence(self.leader)
         return proof_of(self._problem, edges.at, edges.full, evidence)
 
     def standing(self, estimates: Estimates) -> Standing:
         """Return the leader, its neighbour along the edge with the least evidence, and the risk."""
-        edges, evidence, threshold = self._led_edges, self.evidence(), self.wealth.threshold
+        edges, evidence, threshold = self._led_edges, self.evidence(self.leader), self.wealth.threshold
         k = int(np.argmin(evidence))
         edge, row = self._losses(edges).take([k]), int(np.flatnonzero(edges.is_edge)[k])
         step = self._vertices.length(edges, row) * self._form.unit
@@ -231,13 +259,3 @@ class BestVertex(Question):
             min(1.0, math.exp(-float(evidence[k]))),
             unless=tuple(names[j] for j in edges.leaves[evidence < threshold].tolist()),
         )
-
-
-def basis_text(at: IntArray) -> str:
-    """Return a basis as a digit for each variable: at its lower bound 0, at its upper one 1, basic 2."""
-    return "".join(map(str, at.tolist()))
-
-
-def basis_of(basis: str) -> IntArray:
-    """Return where each variable is, from the text of a basis."""
-    return np.frombuffer(basis.encode("ascii"), dtype=np.uint8).astype(np.int64) - ord("0")

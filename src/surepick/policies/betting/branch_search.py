@@ -104,7 +104,7 @@ class BranchSearch:
                 continue
             before = self._plans.n_calls
             parts = account.branch.apart(arm, float(leader[arm]), self._plans.step)
-            if all(self._is_out_by_any(part, CALLS_SHARE * calls) for part in parts):
+            if all(self.is_out_by_any(part, CALLS_SHARE * calls) for part in parts):
                 account.pin(arm, float(leader[arm]))
             calls = max(0.0, calls - (self._plans.n_calls - before - 1))
 
@@ -119,7 +119,8 @@ class BranchSearch:
             return [self._plain]
         return [wealth.common(account, self._log_cash, typical * factor) for factor in _TEST_SIZES]
 
-    def _is_out_by_any(self, branch: Branch, calls: float) -> bool:
+    def is_out_by_any(self, branch: Branch, calls: float) -> bool:
+        """Return whether all plans of the branch are ruled out, by any size of a final test."""
         commons = self._commons()
         for common in commons:
             self._common = common

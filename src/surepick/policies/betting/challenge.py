@@ -28,7 +28,7 @@ from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import check_delta, check_epsilon
 from surepick.core.problem import Problem
 from surepick.core.promise import SUB_GAUSSIAN, Promise
-from surepick.core.run import Standing
+from surepick.core.run import Answer, Standing
 from surepick.design.grid import VALUE_BITS, on_grid
 from surepick.errors import ParameterError, suggestion
 from surepick.inference.wealth import COMMON, Account, Wealth
@@ -174,7 +174,7 @@ class KeepOrReplace(Best):
             return "a replacement was proved already"
         return super().objection(replace(decision, more={}))
 
-    def proves(self, plan: int) -> bool:
+    def proves(self, plan: Answer) -> bool:
         """Return whether keeping, or replacing by this plan, is proved, up to rounding."""
         if plan == self.leader:
             return super().proves(plan)
@@ -271,8 +271,7 @@ class KeepOrReplace(Best):
     def standing(self, estimates: Estimates) -> Standing:
         """Return the answer that is nearer, the plan in its way, their gap, and the risk of giving it now."""
         plan, against = self._best_challenger()
-        evidence = self.evidence()
-        evidence[self.leader] = np.inf
+        evidence = self.rival_evidence(self.leader)
         rival = int(np.argmin(evidence))
         plans = np.array([plan if plan >= 0 else rival, rival])
         contrasts = self._contrasts(plans, np.full(2, self.leader))

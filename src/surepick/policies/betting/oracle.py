@@ -16,6 +16,7 @@ affine in a plan.
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any, ClassVar
 
@@ -23,7 +24,7 @@ import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.branches import Branch
-from surepick.core.decision import Decision
+from surepick.core.decision import TOLERANCE, Decision
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plan_sets import plan_set, spanned
@@ -33,9 +34,10 @@ from surepick.core.run import Answer, Standing
 from surepick.design.grid import VALUE_BITS, on_grid
 from surepick.errors import ProblemError
 from surepick.inference.contrasts import Contrasts
+from surepick.inference.factors import log_sum_exp
 from surepick.inference.wealth import Wealth
 from surepick.policies.betting.best import FIRST_STAKE, STAKE
-from surepick.policies.betting.branch_search import BranchSearch
+from surepick.policies.betting.branch_search import CALLS_A_BATCH, BranchSearch
 from surepick.policies.betting.plan_wealth import (
     FinalTest,
     GridAndMixture,
@@ -63,13 +65,17 @@ _KEEP_ERRORS, _KEEP_EPSILON = (
 )  # with epsilon: a leader stays unless behind by standard errors, epsilon
 _MOST_ACCOUNTS = 8  # with epsilon: the least recently used is forgotten, which only loses wealth
 _MOST_RIVALS = 256  # that are kept from batch to batch
+_PATIENCE = 10  # times the usual oracle calls, to check a recorded decision
+_RECORDED = {"sizes", "free", "plans"}  # what a decision names beside the leader
 _SMOOTHING = 32.0  # squared errors added to squared gaps in the choice of those
 
 
 class OracleBest(Question):
     """Which plan behind an oracle is best, or within epsilon of the best?"""
 
-    STATE: ClassVar[tuple[str, ...]] = (*Question.STATE, "books", "first_led_at", "next_stake", "sizes")
+    STATE: ClassVar[tuple[str, ...]] = (
+        *(*Question.STATE, "books", "candidate", "first_led_at", "next_stake", "sizes", "later_threshold"),
+    )
     KINDS: ClassVar[tuple[type, ...]] = (FinalTest, OracleBet, PlanAccount)
     is_listed = False
     pace = Pace(batch_share=0.12, need_share=0.2)  # searches between batches take longer than on a list
@@ -97,6 +103,9 @@ class OracleBest(Question):
         self._ledger = PlanWealth(self._variance, known, self._everything, epsilon, self.plan_bets())
         self.leader: Any = -1  # none yet; then a plan, (n_arms,)
         self.books: dict[str, PlanAccount] = {}
+        self.candidate: dict[str, PlanAccount] = {}  # a new account, until a decision names its leader
+        self.later_threshold = 0.0  # of a smaller delta, once the present one is reached
+        self._point = _between(self._everything)
         self.first_led_at: dict[str, IntArray] = {}  # counts when each plan led for the first time
         self.next_stake = 0.0
         self.sizes = np.zeros(2)  # that the next common bets are multiples of: by estimated gaps, and fixed
@@ -130,7 +139,7 @@ class OracleBest(Question):
     @property
     def named_leader(self) -> Any:
         """The leader as a list of numbers."""
-        return self.leader.tolist()
+        return self.leader.tolist() if self.has_leader else self.leader
 
     def _unknown(self, branch: Branch) -> BoolArray:
         """Return the arms on which plans of the branch may differ and whose means are not known."""
@@ -158,48 +167,62 @@ class OracleBest(Question):
 
     @property
     def _book(self) -> PlanAccount:
-        """The account of the leader; an empty one that is not kept where it has none yet."""
-        found = self.books.get(self._key(self.leader))
+        """The account of the leader; an empty one where it has none yet."""
+        key = self._key(self.leader)
+        found = self.books.get(key, self.candidate.get(key))
         return self._ledger.open() if found is None else found
 
-    def _use_book(self) -> PlanAccount:
-        """Return the account of the leader, opened if there is none, as the most recently used."""
+    def _use_book(self) -> None:
+        """Make the account of the leader the most recently used; open it if there is none."""
         key = self._key(self.leader)
-        found = self.books.pop(key, None)
-        if found is None:
-            found = self._ledger.open()
+        if key not in self.books:
             self.next_stake = 0.0  # it is empty: stake at once
+        account = self._book
+        self.books.pop(key, None)
         if len(self.books) >= _MOST_ACCOUNTS:
             del self.books[next(iter(self.books))]
-        self.books[key] = found
-        return found
+        self.books[key], self.candidate = account, {}
 
-    def _search(self, account: PlanAccount) -> BranchSearch:
+    def _search(self, account: PlanAccount, of_threshold: float = 1.0) -> BranchSearch:
         return BranchSearch(
             *(self._set, self._ledger, account, self.leader, self.wealth.log_cash),
-            threshold=self.wealth.threshold,
+            threshold=of_threshold * self.wealth.threshold,
             one_size=self._one_size,
         )
 
     # after a batch: the leader, what is ruled out, and rivals
 
     def choose(self, estimates: Estimates) -> None:
-        """Let the plan lead that looks best, rule out plans, and find rivals."""
+        """Let the plan lead that looks best, rule out plans, and find rivals.
+
+        What is found of an account without bets is kept aside: accounts are opened by decisions alone.
+        """
         means = self._means(estimates)
         is_exact = not self.epsilon and self.has_leader
         best = self._set.best(means, self._book.branch if is_exact else self._everything)
         assert best is not None
         if not self._keeps_lead(best, estimates):
             self.leader = best
-        account = self._use_book()
-        search = self._search(account)
-        search.fix_arms()
+        search = self._examine()
+        if self.later_threshold and self.is_answered:
+            self._reopen()
+            search = self._examine()
+        account = self._book
         for arm in account.branch.free.tolist():  # the best-looking plan that differs from the leader there
             for part in account.branch.apart(arm, float(self.leader[arm]), self._set.step):
                 if (plan := self._set.best(means, part)) is not None:
                     search.rules_out(plan)
         if len(account.rivals) > _MOST_RIVALS:
             self._forget_rivals(estimates)
+
+    def _examine(self) -> BranchSearch:
+        """Fix the arms on which the plans that are left agree with the leader; return the search."""
+        key = self._key(self.leader)
+        if key not in self.books:
+            self.candidate = {key: self._book}
+        search = self._search(self._book)
+        search.fix_arms()
+        return search
 
     def _means(self, estimates: Estimates) -> FloatArray:
         """Return the means of the arms, estimated or known, rounded to what may decide."""
@@ -274,13 +297,105 @@ class OracleBest(Question):
         weight = dual * aims.evidence_needed / np.maximum(gap, error) ** 2
         size = float(weight @ np.maximum(0.0, gap - error)) / float(weight @ by_batch)
         noise = math.sqrt(float(dual @ (squares @ self._variance)) / float(dual.sum()))
-        return {"sizes": [size, float(counts.sum()) / int(np.count_nonzero(counts)) / noise]}
+        sizes = [size, float(counts.sum()) / int(np.count_nonzero(counts)) / noise]
+        return {"sizes": sizes, "free": np.flatnonzero(self._must_show()).tolist()}
+
+    def _must_show(self) -> BoolArray:
+        """Return the arms on which the leader may differ from a plan that is left: bets need all of them."""
+        account, plan = self._book, self.leader
+        return ~self._is_known & (account.free | (plan < account.lower) | (plan > account.upper))
 
     def lead(self, decision: Decision, counts: IntArray) -> None:
-        """Take on the leader and the bet sizes of this decision."""
+        """Take on leader, bet sizes and free arms of this decision; the other arms are fixed."""
         self.leader, self.sizes = np.array(decision.leader), np.array(decision.more["sizes"])
         self.first_led_at.setdefault(self._key_of_leader(), counts)
         self._use_book()
+        is_free = _mask(decision.more["free"], len(self.leader))
+        for arm in np.flatnonzero(self._must_show() & ~is_free).tolist():
+            self._book.pin(arm, float(self.leader[arm]))
+        self._free = is_free
+
+    def leader_objection(self, leader: Any) -> str | None:
+        """Return why this cannot lead: it is no plan."""
+        is_plan = isinstance(leader, list) and len(leader) == len(self._point)
+        if not is_plan or not all(type(entry) in (int, float) for entry in leader):
+            return "its leader is no list of numbers, one for each arm"
+        return None if self._is_in_set(np.array(leader, dtype=float)) else "its leader is no plan"
+
+    def _is_in_set(self, plan: FloatArray) -> bool:
+        if not self._everything.holds(plan):
+            return False
+        found = self._set.best(np.zeros(len(plan)), Branch(plan, plan))
+        return found is not None and np.array_equal(found, plan)
+
+    def is_plan(self, reads: FloatArray) -> bool:
+        """Return whether a use that reads these arms is that of a plan."""
+        return self._is_in_set(reads if self._everything.lower.min() >= 0 else -reads)
+
+    def objection(self, decision: Decision) -> str | None:
+        """Return why no run decides so here: arms that it does not count as free are fixed."""
+        sizes, free = decision.more.get("sizes"), decision.more.get("free")
+        if not (isinstance(sizes, list) and len(sizes) == 2 and isinstance(free, list)):
+            return "it names no bet sizes, or no free arms"
+        if not all(isinstance(size, float) and 0 <= size < math.inf for size in sizes):
+            return "its bet sizes are none"
+        if free != sorted({*free} & {*range(len(self._point))}) or set(decision.more) - _RECORDED:
+            return "its free arms are none, or it names more than a run does"
+        kept, self.leader = self.leader, np.array(decision.leader)
+        try:
+            missing = self._must_show() & ~_mask(free, len(self.leader))
+            agrees = not missing.any() or self._fixes(missing)
+        finally:
+            self.leader = kept
+        return None if agrees else "plans that are left differ on arms that it takes for fixed"
+
+    def _fixes(self, arms: BoolArray) -> bool:
+        """Return whether the plans that are left agree with the leader on these arms, up to rounding.
+
+        The search has more time than usual: a machine that rounds otherwise may have looked elsewhere.
+        """
+        account = copy.deepcopy(self._book)
+        if not account.branch.holds(self.leader):
+            return False
+        search = self._search(account, 1.0 - TOLERANCE)
+        search.update_rivals()
+        for arm in np.flatnonzero(arms).tolist():
+            parts = account.branch.apart(arm, float(self.leader[arm]), self._set.step)
+            if not all(search.is_out_by_any(part, _PATIENCE * CALLS_A_BATCH) for part in parts):
+                return False
+            account.pin(arm, float(self.leader[arm]))
+        return True
+
+    def proves(self, plan: Answer) -> bool:
+        """Return whether this plan is proved, up to rounding."""
+        if not self.has_leader or plan != self.answer():
+            return False
+        return not self.later_threshold and (self.is_answered or self._fixes(self.free))
+
+    def set_delta(self, delta: float) -> None:
+        """Continue with a smaller delta.
+
+        Plans that are ruled out are no longer measured, so that their wealth is not known beyond the present
+        delta. When all but one are, each has had 1/delta, and a second stage begins for all of them with that
+        much cash. With epsilon the plans of other leaders have not, and the evidence begins anew.
+        """
+        threshold = -math.log(delta)
+        if self.epsilon:
+            self.wealth.log_cash, self.wealth.threshold = 0.0, threshold
+            self._begin_anew()
+        else:
+            self.later_threshold = threshold
+            if self.has_leader and self.is_answered:
+                self._reopen()
+
+    def _reopen(self) -> None:
+        """Begin the next stage: all plans have the wealth that the last one has asked for."""
+        self.wealth.log_cash, self.wealth.threshold = self.wealth.threshold, self.later_threshold
+        self.later_threshold = 0.0
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self.books, self.candidate, self.next_stake = {}, {}, 0.0
 
     def _key_of_leader(self) -> str:
         return " ".join(f"{entry:g}" for entry in self.leader)
@@ -305,13 +420,13 @@ class OracleBest(Question):
         """Return one bet, from which the bets against any plan follow."""
         if targets is None:
             return []
-        account, plan = self._book, self.leader
+        account = self._book
         since = estimates.counts - self.first_led_at[self._key_of_leader()]
         by_gap, fixed = self.sizes
         return [
             OracleBet(
-                leader=plan,
-                free=~self._is_known & (account.free | (plan < account.lower) | (plan > account.upper)),
+                leader=self.leader,
+                free=self._free,
                 sizes=np.where(account.kinds > 0, account.kinds * by_gap, -account.kinds * fixed),
                 means=self._means(estimates),
                 variance=_inverse(estimates.matrix),
@@ -351,14 +466,20 @@ class OracleBest(Question):
 
     # looking
 
-    def numbers(self) -> tuple[float, float]:
-        """Return the mean log wealth against one plan, and the least evidence against a rival."""
-        if not self.has_leader or not len(self._book.kinds):
-            return 0.0, 0.0
-        account = self._book
-        shared = self._ledger.common(account, self.wealth.log_cash).at(self._first[None])
-        known = self._search(account).log_wealth()
-        return float(shared.mean()), float(known.min()) if len(known) else math.inf
+    def numbers(self, leader: Any) -> tuple[float, float]:
+        """Return the mean log wealth of all common bets, and that of the leader's account with the cash.
+
+        Both are taken at a point between all plans, where every value counts.
+        """
+        logs = [
+            self._ledger.common(account, self.wealth.log_cash).at(self._point[None])[0]
+            for account in self.books.values()
+        ]
+        if not logs:
+            return self.wealth.log_cash, 0.0
+        own = self.books.get(self._key(np.array(leader))) if isinstance(leader, list) else None
+        at = logs[list(self.books.values()).index(own)] if own is not None else logs[-1]
+        return math.fsum(math.fsum(each) for each in logs) / sum(map(len, logs)), float(log_sum_exp(at))
 
     def standing(self, estimates: Estimates) -> Standing:
         """Return the leader, the rival with the least evidence against it, and the risk of the leader."""
@@ -382,7 +503,7 @@ class OracleBest(Question):
         is_smaller = account.free.sum() < self._everything.free.size
         return min(least, self.wealth.threshold) if is_smaller else least
 
-    def evidence(self) -> FloatArray:
+    def evidence(self, leader: Any) -> FloatArray:
         """Return nothing: there is no list of plans."""
         return np.zeros(0)
 
@@ -400,6 +521,19 @@ class OracleBest(Question):
     def grow(self, plans: Any, readings: Readings, n_probes: int) -> None:
         """Refuse: the oracle's plans are all plans from the start."""
         raise ProblemError("no plan can be added where plans are behind an oracle", field="plans")
+
+
+def _mask(arms: list[int], n: int) -> BoolArray:
+    """Return which of n arms are among these."""
+    mask = np.zeros(n, dtype=bool)
+    mask[arms] = True
+    return mask
+
+
+def _between(box: Branch) -> FloatArray:
+    """Return a point between the bounds, strictly where they differ; entries are unlike each other."""
+    parts = np.modf(0.5 * (math.sqrt(5.0) - 1.0) * np.arange(1, len(box.lower) + 1))[0]
+    return np.asarray(box.lower + parts * (box.upper - box.lower))
 
 
 def _inverse(information: FloatArray) -> FloatArray:

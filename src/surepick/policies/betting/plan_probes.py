@@ -11,6 +11,7 @@ oracle's best one for the prices of the arms.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -20,7 +21,7 @@ from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.decision import Decision
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plays import FindPlay, Plays
-from surepick.core.run import Measure, Stop
+from surepick.core.run import Measure
 from surepick.design.grid import PRIORITY_BITS, rounded
 from surepick.design.play_allocation import (
     PlayAllocation,
@@ -57,11 +58,16 @@ class PlanBatch(Batch):
         """Return the readings of the next plans."""
         return self.next_plans(max_batch).counts
 
+    def next_measure(self, max_batch: int | None) -> Measure:
+        """Return the next plans."""
+        plans = self.next_plans(max_batch)
+        return Measure(plans.counts, plans)
+
     def add(self, counts: IntArray, sums: FloatArray, removed: IntArray) -> None:
         """Add the readings of the next plans; their number says how many plans these are."""
         super().add(counts, sums, removed)
         sizes = np.repeat(self.plans.plans.sum(axis=1), self.plans.uses)
-        n = int(np.searchsorted(np.cumsum(sizes), counts.sum())) + 1
+        n = int(np.searchsorted(np.cumsum(sizes), (counts + removed).sum())) + 1
         self.plans = self.plans.without(self.plans.first(n))
 
     @property
@@ -78,7 +84,7 @@ class PlanBatch(Batch):
 class PlanDesign:
     """Which plans a batch measures, and how often; kept from batch to batch as a warm start."""
 
-    STATE: ClassVar[tuple[str, ...]] = ("plans", "shares", "dual", "first_cover")
+    STATE: ClassVar[tuple[str, ...]] = ("plans", "shares", "first_cover")
 
     def __init__(self, find: FindPlay, relevant: BoolArray, variance: FloatArray) -> None:
         self._find, self._variance = find, variance
@@ -92,6 +98,16 @@ class PlanDesign:
         """Choose these plans; return how often they read each arm."""
         self.chosen = plans
         return plans.counts
+
+    def start_from(self, spent: FloatArray, more: Mapping[str, Any]) -> None:
+        """Let the next design start nearer to the plans of a batch."""
+        del spent
+        used = _plans_of(more["plans"], len(self.first_cover))
+        rows = np.vstack([used.plans, self.plans])
+        plans, where = np.unique(rows, axis=0, return_inverse=True)
+        shares = np.bincount(where.ravel(), np.append(used.uses / used.n_uses, self.shares)) / 2
+        kept = PlayAllocation(plans, shares, np.zeros(0), np.inf, 0.0).kept(_MOST_PLANS)
+        self.plans, self.shares = kept.plays, kept.shares
 
     def more(self) -> dict[str, Any]:
         """Return the chosen plans by their arms, with how often each is measured, as JSON values."""
@@ -114,8 +130,7 @@ class PlanDesign:
         priority = rounded(needed / (gap2 + _PACE.smoothing * targets.gap_variance), PRIORITY_BITS)
         start = PlayAllocation(self.plans, self.shares, np.zeros(0), np.inf, 0.0)
         found = play_allocation(squares * priority[:, None], self._find, _EFFORT, start)
-        kept = found.kept(_MOST_PLANS)
-        self.plans, self.shares, self.dual = kept.plays, kept.shares, found.dual
+        self.plans, self.shares, self.dual = found.plays, found.shares, found.dual
         each = np.maximum(self.shares @ self.plans, 1e-12)  # readings of each arm by one use
         to_go = needed / (gap2 + NEED_SMOOTHING * targets.gap_variance) * (squares @ (1 / each))
         wished = min(
@@ -151,16 +166,6 @@ class PlanProbeRun(BatchRun):
         variance = 1.0 / self._readings.matrix(self.counts + 1)
         self._design = PlanDesign(question.find_plan(), self._design.first_cover, variance)
 
-    def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
-        """Return the next plans to measure, or the answer."""
-        found = super().decide(rng)
-        if isinstance(found, Stop):
-            return found
-        batch = self._batch if self._asked is None else self._opened(self._asked, [])
-        assert isinstance(batch, PlanBatch)
-        plans = batch.next_plans(self._policy.max_batch)
-        return Measure(plans.counts, plans)
-
     def _first_counts(self, design: Any) -> IntArray:
         return design.cover(design.first_cover & (self.counts + self._extra_uses == 0))
 
@@ -178,11 +183,39 @@ class PlanProbeRun(BatchRun):
         return uses, n_replicates
 
     def _opened(self, decision: Decision, bets: list[Any]) -> Batch:
-        plain, named = super()._opened(decision, bets), decision.more["plans"]
-        rows = np.zeros((len(named), len(self.counts)))
-        for row, (arms, _) in zip(rows, named, strict=True):
-            row[arms] = 1.0
-        plans = Plays(rows, np.array([n for _, n in named], dtype=np.int64))
+        plain, plans = super()._opened(decision, bets), _plans_of(decision.more["plans"], len(self.counts))
         counts, sums = (plain.uses, plain.missing, plain.removed), (plain.sums, plain.lost)
         parts = *counts, *sums, plain.bets, plain.is_final
         return PlanBatch(*parts, plans=plans, n_uses=plans.n_uses)
+
+    def objection(self, decision: Decision) -> str | None:
+        """Return why no run takes this decision here: it measures plans of the oracle."""
+        named, n_arms = decision.more.get("plans"), len(self.counts)
+        if not isinstance(named, list) or not all(_is_named(one, n_arms) for one in named):
+            return "its plans are not arms, and how often each is measured"
+        plans = _plans_of(named, n_arms)
+        if not np.array_equal(plans.counts, decision.uses):
+            return "its plans read something else than it counts"
+        if not all(self._question.is_plan(plan) for plan in plans.plans):
+            return "it measures what is no plan"
+        return super().objection(decision)
+
+    def _is_called_for(self, decision: Decision, left: int) -> bool:
+        return sum(n for _, n in decision.more["plans"]) <= left
+
+
+def _is_named(plan: Any, n_arms: int) -> bool:
+    """Return whether this is a plan as a decision names it: its arms, ascending, and how often it is used."""
+    if not (isinstance(plan, list) and len(plan) == 2 and isinstance(plan[0], list)):
+        return False
+    arms, n = plan
+    numbers = [*arms, n]
+    return all(type(k) is int for k in numbers) and n > 0 and arms == sorted({*arms} & {*range(n_arms)})
+
+
+def _plans_of(named: list[Any], n_arms: int) -> Plays:
+    """Return the plans that a decision names by their arms."""
+    rows = np.zeros((len(named), n_arms))
+    for row, (arms, _) in zip(rows, named, strict=True):
+        row[arms] = 1.0
+    return Plays(rows, np.array([n for _, n in named], dtype=np.int64))

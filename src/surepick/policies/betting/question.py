@@ -176,6 +176,11 @@ class Estimates:
         return np.sqrt(np.maximum(self.readings.gap_variance(self.first, contrasts), 1e-300))
 
 
+def is_clear(gap: FloatArray, error: FloatArray) -> bool:
+    """Return whether every gap is at least this large; on a grid, so that the last bits decide nothing."""
+    return bool((on_grid(gap - error, VALUE_BITS) >= 0).all())
+
+
 class Question(ABC):
     """What a run needs of a question. All of it depends on complete batches alone.
 
@@ -188,7 +193,6 @@ class Question(ABC):
     KINDS: ClassVar[tuple[type, ...]] = ()  # dataclasses in its state, beside those of every run
     pace = Pace()  # of its batches
     bets_at_once = False  # whether it can bet in the first batch, before anything is known
-    can_follow = False  # whether recorded decisions hold all that fixes its bets
 
     def __init__(self, plans: Any, wealth: Wealth, epsilon: float) -> None:
         self.given, self.wealth, self.epsilon = plans, wealth, epsilon
@@ -265,9 +269,7 @@ class Question(ABC):
 
     def unresolved(self) -> IntArray:
         """Return the rivals of the leader that are not ruled out."""
-        left = self.evidence() < self.wealth.threshold
-        left[self.leader] = False
-        return np.flatnonzero(left)
+        return np.flatnonzero(self.rival_evidence(self.leader) < self.wealth.threshold)
 
     def targets(self, estimates: Estimates, rivals: IntArray) -> Targets:
         """Return the contrasts of the leader with these rivals; nothing is changed."""
@@ -349,39 +351,36 @@ class Question(ABC):
 
     def standing(self, estimates: Estimates) -> Standing:
         """Return leader, closest rival, their gap and its uncertainty, the risk, and what remains."""
-        evidence, threshold = self.evidence(), self.wealth.threshold
-        evidence[self.leader] = -np.inf  # the leader remains, whatever was bet against it
-        remaining = tuple(np.flatnonzero(evidence < threshold).tolist())
-        evidence[self.leader] = np.inf
+        evidence, threshold = self.rival_evidence(self.leader), self.wealth.threshold
         rival = int(np.argmin(evidence))
+        remaining = evidence < threshold
+        remaining[self.leader] = True  # whatever was bet against it
         contrast = self._contrasts(np.array([self.leader]), np.array([rival]))
         gap, variance = float(estimates.gap(contrast)[0]), float(estimates.gap_variance(contrast)[0])
         risk = min(1.0, math.exp(-float(evidence[rival])))
         radius = math.sqrt(2 * variance * threshold)
-        return Standing(self.leader, rival, gap, radius, risk, remaining, tuple(self.within_epsilon()))
+        left = tuple(np.flatnonzero(remaining).tolist())
+        return Standing(self.leader, rival, gap, radius, risk, left, tuple(self.within_epsilon()))
 
     def account(self, key: str | int) -> Account:
         """Return the account with this key."""
         return self.wealth.accounts[key]
 
-    def numbers(self) -> tuple[float, float]:
-        """Return the mean log wealth over all rows of all accounts, and the least evidence for the leader."""
-        return self.numbers_for(self.leader)
+    def numbers(self, leader: Any) -> tuple[float, float]:
+        """Return two numbers that the values so far move, with this plan as the leader.
 
-    def numbers_for(self, leader: int) -> tuple[float, float]:
-        """Return the two numbers with this plan as the leader."""
+        They are the mean log wealth over all rows of all accounts, and the least evidence against a rival.
+        """
         current = [account.current for account in self.all_accounts()]
         n = sum(map(len, current))
         mean = math.fsum(x for each in current for x in each.tolist()) / n if n else 0.0
-        if isinstance(leader, int) and leader < 0:
+        if isinstance(leader, int) and leader == NO_LEADER:
             return mean, 0.0
-        return mean, float(self.evidence_for(leader).min())
+        return mean, float(self.rival_evidence(leader).min(initial=CERTAIN))
 
-    def evidence_for(self, leader: int) -> FloatArray:
+    def rival_evidence(self, leader: Any) -> FloatArray:
         """Return the evidence against each plan as a rival of this leader, whose own is infinite."""
-        kept, self.leader = self.leader, leader
-        evidence = self.evidence()
-        self.leader = kept
+        evidence = self.evidence(leader)
         evidence[leader] = np.inf
         return evidence
 
@@ -414,6 +413,10 @@ class Question(ABC):
     def choose(self, estimates: Estimates) -> None:
         """Choose the next leader, now that more is known; change nothing else."""
 
+    def leader_objection(self, leader: Any) -> str | None:
+        """Return why this, as it was recorded, cannot lead, or None."""
+        return None if type(leader) is int and 0 <= leader < self.n_plans else "its leader is no plan"
+
     def objection(self, decision: Decision) -> str | None:
         """Return why no run decides so here, or None: rivals are the plans that are not ruled out.
 
@@ -423,17 +426,17 @@ class Question(ABC):
         is_rival[decision.rivals] = True
         if is_rival[decision.leader] or not is_rival.any():
             return "its rivals are none, or the leader is one of them"
-        evidence, threshold = self.evidence_for(decision.leader), self.wealth.threshold
+        evidence, threshold = self.rival_evidence(decision.leader), self.wealth.threshold
         wrong = np.where(is_rival, evidence - threshold, threshold - evidence) > TOLERANCE * threshold
         if wrong.any():
             return f"plan {int(np.argmax(wrong))} is on the wrong side of its rivals"
         return None if not decision.more else f"it has {sorted(decision.more)[0]!r}, which no run writes"
 
-    def proves(self, plan: int) -> bool:
+    def proves(self, plan: Answer) -> bool:
         """Return whether this answer is proved, up to rounding."""
-        if plan == self.leader and self.is_answered:
-            return True
-        return bool(self.evidence_for(plan).min() >= self.wealth.threshold * (1.0 - TOLERANCE))
+        if self.leader_objection(plan):
+            return False
+        return bool(self.rival_evidence(plan).min() >= self.wealth.threshold * (1.0 - TOLERANCE))
 
     def set_delta(self, delta: float) -> None:
         """Continue with a smaller delta: the same wealth, at a higher threshold."""
@@ -457,8 +460,8 @@ class Question(ABC):
         """Update wealth and evidence after the factors of these bets have been multiplied in."""
 
     @abstractmethod
-    def evidence(self) -> FloatArray:
-        """Return the largest log wealth so far against each plan, as a rival of the leader."""
+    def evidence(self, leader: Any) -> FloatArray:
+        """Return the largest log wealth so far against each plan, as a rival of this leader; a copy."""
 
     @abstractmethod
     def log_wealth(self) -> FloatArray:

@@ -103,11 +103,8 @@ class WithinMany(Best):
             self.wealth.count(bet.rows, self._waiting, self._common)
             self._count_for_leader(bet.rows)
 
-    def evidence(self) -> FloatArray:
-        """Return the largest log wealth so far against each plan, as a rival of the leader."""
-        return self._evidence_for(self.leader)
-
-    def _evidence_for(self, leader: int) -> FloatArray:
+    def evidence(self, leader: Any) -> FloatArray:
+        """Return the largest log wealth so far against each plan, as a rival of this leader."""
         own = self.wealth.accounts.get(leader)
         if own is None:
             return self.certain(self._common.peak)
@@ -134,9 +131,7 @@ class WithinMany(Best):
         leaders = {self.leader, *(key for key in self.wealth.accounts if isinstance(key, int))}
         found = []
         for leader in sorted(leaders - {-1}):
-            evidence = self._evidence_for(leader)
-            evidence[leader] = np.inf
-            found += [leader] if evidence.min() >= self.wealth.threshold else []
+            found += [leader] if self.rival_evidence(leader).min() >= self.wealth.threshold else []
         return found
 
     def grow(self, parts: PlanParts, readings: Readings, n_probes: int) -> None:
@@ -160,7 +155,7 @@ class WithinFew(Question):
     """
 
     STATE: ClassVar[tuple[str, ...]] = (*Question.STATE, "next_stake", "sizes")
-    bets_at_once = can_follow = True
+    bets_at_once = True
     first_stake, stake_share = 0.8, 0.3  # of the cash
     plausible = 2.0  # a stake favours plan i by exp(-this z^2 / 2), z standard errors behind the leader
     size_step, most_sizes = 1.5, 8  # ratio of bet sizes; the largest is a gap's noise after a first batch
@@ -235,9 +230,9 @@ class WithinFew(Question):
         account, n = self.wealth.accounts.get(COMMON), self.n_plans
         return self.certain(np.zeros((n, n)) if account is None else getattr(account, name).reshape(n, n))
 
-    def evidence(self) -> FloatArray:
-        """Return the largest log wealth so far against each plan, as a rival of the leader."""
-        return self._by_pair("peak")[self.leader].copy()
+    def evidence(self, leader: Any) -> FloatArray:
+        """Return the largest log wealth so far against each plan, as a rival of this leader."""
+        return self._by_pair("peak")[leader].copy()
 
     def log_wealth(self) -> FloatArray:
         """Return the log wealth against each plan, as a rival of the leader."""

@@ -27,20 +27,22 @@ from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.average_proof import Inequality, Test, errors_ahead, log_wealth, proof_of, proof_of_test
 from surepick.core.decision import Decision
 from surepick.core.polytope import Polytope
-from surepick.core.run import Standing
+from surepick.core.run import Answer, Standing
+from surepick.design.grid import SHARE_BITS
 from surepick.errors import ParameterError
 from surepick.inference.contrasts import Contrasts, arm_probes, readings_of
 from surepick.inference.factors import SubGaussian
 from surepick.inference.wealth import Wealth
-from surepick.policies.betting.best_vertex import basis_of, basis_text
 from surepick.policies.betting.question import (
     BatchResult,
     Estimates,
     Pace,
     Question,
     Targets,
+    is_clear,
 )
 from surepick.policies.polytopes.box_cuts import ALIVE, COVERED
+from surepick.policies.polytopes.edges import basis_of, basis_text
 from surepick.policies.polytopes.prover import BELOW, Prover
 from surepick.policies.polytopes.rivals import Rivals
 from surepick.policies.polytopes.series import Series
@@ -51,6 +53,7 @@ _LEAST_LEVEL = 0.5  # standard errors that a rival may be behind, at least, to b
 _NEAR = 1.0  # nats below the threshold at which a proof is tried
 _BINDING = 0.01  # of the dual: rivals that bet sizes are chosen for
 _LOWEST, _HIGHEST, _RATIO = 0.25, 2.0, 1.5  # of bet sizes, around those that suit these rivals
+_MOST_RATES = 1000  # bet sizes of a series that a recorded decision may name
 _ROOM = 1e-9  # nats above the threshold that a proof asks for
 
 
@@ -100,6 +103,8 @@ class WithinPolytope(Question):
         self._problem, self._form, self._relevant = problem, problem.form, problem.relevant
         self._scale = problem.sign * self._form.unit * self._form.moves  # of a mean, where amounts are near 1
         self._prover = Prover(self._form, self.rivals.first, epsilon)
+        # entries between 0 and 1 that are unlike each other: amounts are near 1 here
+        self._point = np.modf(0.5 * (math.sqrt(5.0) - 1.0) * np.arange(1, self._form.n_arms + 1))[0]
         self.series: list[Series] = []
         self.next_stake = 0.0
         self.n_measured = 0.0  # when the leader was chosen
@@ -187,7 +192,7 @@ class WithinPolytope(Question):
         is_whole = bool((counts[self._relevant] > 0).all())  # a batch that is cut too short is no bet
         if aims is not None and is_whole and self.n_measured >= self.next_stake:
             gap = aims.gap + self.epsilon
-            if (gap >= self.ready * np.sqrt(aims.gap_variance)).all():
+            if is_clear(gap, self.ready * np.sqrt(aims.gap_variance)):
                 binding = dual[aims.behind] > _BINDING
                 variance = self._readings.gap_variance(self._readings.matrix(counts), aims.contrasts)
                 per_cost = variance[binding] * float(counts @ self._readings.costs)
@@ -379,18 +384,56 @@ class WithinPolytope(Question):
             return 0.0
         return threshold if self.proved == k else min(self._level(k, 0.0), threshold)
 
-    def numbers(self) -> tuple[float, float]:
-        """Return the mean log wealth of all series against the leader, and the least against known rivals."""
-        if not self.has_leader:
-            return 0.0, 0.0
-        plans = np.vstack([self._plan(self.leader), self.rivals.plans])
-        wealth = [log_wealth(self._inequality(k), plans) for k, s in enumerate(self.series) if s.weight]
-        if not wealth:
-            return self.wealth.log_cash, 0.0
-        return math.fsum(float(each[0]) for each in wealth) / len(wealth), float(wealth[-1].min())
+    def numbers(self, leader: Any) -> tuple[float, float]:
+        """Return the mean log wealth of all bets of all series, and that of the last series with the cash.
 
-    def evidence(self) -> FloatArray:
+        Both are taken at a point that is like no plan, where every value counts.
+        """
+        del leader
+        point, begun = self._point, [k for k, series in enumerate(self.series) if series.weight]
+        logs = list[float]()
+        for k in begun:
+            at = self._inequality(k)
+            gain, square = (
+                at.gain + at.gains @ point,
+                at.square + point @ (at.squares * point - 2 * at.crosses),
+            )
+            logs += (at.log_stakes + at.rates * (gain - 0.5 * at.rates * square)).tolist()
+        if not logs:
+            return self.wealth.log_cash, 0.0
+        return math.fsum(logs) / len(logs), float(log_wealth(self._inequality(begun[-1]), point[None])[0])
+
+    def leader_objection(self, leader: Any) -> str | None:
+        """Return why this cannot lead: it is no basis whose vertex is a plan."""
+        return None if self.rivals.is_vertex(leader) else "its leader is no basis of a plan"
+
+    def objection(self, decision: Decision) -> str | None:
+        """Return why no run decides so here: a series has bet sizes above 0, and there are no rivals."""
+        rates, shares = decision.more.get("rates"), decision.more.get("shares")
+        if not isinstance(rates, list) or len(rates) > _MOST_RATES or len(decision.more) > 2:
+            return "it names no bet sizes of a series"
+        if not isinstance(shares, list) or len(shares) != len(decision.uses) or not any(shares):
+            return "it names no shares of the arms"
+        if not all(type(share) is int and 0 <= share <= 2**SHARE_BITS for share in shares):
+            return "its shares are none"
+        if not all(isinstance(rate, float) and 0 < rate < math.inf for rate in rates):
+            return "its bet sizes are none"
+        return "it has rivals, where the bets are against all plans" if len(decision.rivals) else None
+
+    def proves(self, plan: Answer) -> bool:
+        """Return whether this plan is the average of a series that is proved, or the tested one."""
+        proved = self.is_answered and np.shape(plan) == (self._form.n_arms,)
+        return proved and np.allclose(self.answer(), plan, rtol=1e-9, atol=1e-9)
+
+    def set_delta(self, delta: float) -> None:
+        """Continue with a smaller delta: the same series, until one is proved at a higher threshold."""
+        super().set_delta(delta)
+        self._delta, self.proved, self._risk = delta, None, None
+        self.proved = next((k for k, s in enumerate(self.series) if s.weight and self._is_proved(k)), None)
+
+    def evidence(self, leader: Any) -> FloatArray:
         """Return the evidence that is proved against all plans at once."""
+        del leader
         return np.array([self.least_evidence()])
 
     def log_wealth(self) -> FloatArray:

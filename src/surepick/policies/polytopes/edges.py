@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -59,6 +60,18 @@ class Vertices:
         if begin(self.tableau) != SOLVED or not restore(self.tableau):
             raise unsolved()
         self.first = self.tableau.at.copy()
+
+    def is_vertex(self, basis: Any) -> bool:
+        """Return whether this is the text of a basis whose vertex is a plan."""
+        form = self.form
+        is_text = isinstance(basis, str) and len(basis) == len(form.lower) and not set(basis) - set("012")
+        if not is_text or basis.count("2") != len(form.right):
+            return False
+        self.tableau.at[:] = basis_of(basis)
+        if not restore(self.tableau):
+            return False
+        values = self.tableau.values
+        return bool(((values >= form.lower - _AT_BOUND) & (values <= form.upper + _AT_BOUND)).all())
 
     def edges(self, at: IntArray) -> Edges:
         """The edges of a basis."""
@@ -163,3 +176,13 @@ def unsolved() -> ProblemError:
         "a linear program of this polytope could not be solved: its numbers differ too much in size; choose "
         "units that make them alike"
     )
+
+
+def basis_text(at: IntArray) -> str:
+    """Return a basis as a digit for each variable: at its lower bound 0, at its upper one 1, basic 2."""
+    return "".join(map(str, at.tolist()))
+
+
+def basis_of(basis: str) -> IntArray:
+    """Return where each variable is, from the text of a basis."""
+    return np.frombuffer(basis.encode("ascii"), dtype=np.uint8).astype(np.int64) - ord("0")

@@ -6,6 +6,8 @@ Every linear program starts from a basis that is a function of the past, never f
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
@@ -68,6 +70,10 @@ class Rivals:
         """Keep the first of these where there are too many."""
         if len(self.plans) > _MOST:
             self.plans = self.plans[np.sort(order[:_MOST])]
+
+    def is_vertex(self, basis: Any) -> bool:
+        """Return whether this is the text of a basis whose vertex is a plan."""
+        return self._vertices.is_vertex(basis)
 
     def plan_at(self, at: IntArray) -> FloatArray:
         """Return the vertex of a basis."""
