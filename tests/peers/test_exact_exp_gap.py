@@ -49,7 +49,7 @@ def test_the_first_round_of_eliminating_is_that_of_the_box():
     assert second.tolist() == [fine] * 3 + [coarse] * 4
     run.absorb(second, second * means)
     # arms whose mean is 3/2 eps = .1875 below the third best are spanned by the three above them
-    assert run.state()["_left"].tolist() == [True] * 4 + [False] * 3
+    assert run._left.tolist() == [True] * 4 + [False] * 3
 
 
 def test_selecting_accepts_what_nothing_near_can_replace():
@@ -59,8 +59,8 @@ def test_selecting_accepts_what_nothing_near_can_replace():
     counts = run.decide(IDLE).counts
     assert set(counts) == {math.ceil(2 * math.log(2 * 4 / (0.1 / 100)) * 64)}
     run.absorb(counts, counts * means)
-    assert run.state()["_accepted"].tolist() == [True, True, False, False]
-    assert run.state()["_left"].tolist() == [False, False, True, True]
+    assert run._accepted.tolist() == [True, True, False, False]
+    assert run._left.tolist() == [False, False, True, True]
     assert len(run.standing().remaining) == 2
 
 

@@ -30,17 +30,6 @@ def test_the_published_constants_are_refused_on_probes():
     assert caught.value.field == "variant"
 
 
-def test_a_phase_goes_on_from_its_state():
-    problem, means = probe_cases.soare(4, 0.4)
-    run = sp.RAGE(variant="authors").start(problem)
-    rng = np.random.default_rng(0)
-    counts = run.decide(rng).counts
-    run.absorb(counts, counts * (problem.probes.rows @ means))
-    fresh = sp.RAGE(variant="authors").start(problem)
-    fresh.restore(run.state())
-    assert fresh.standing() == run.standing()
-
-
 def test_a_phase_drops_nothing_that_it_did_not_read():
     problem, means = probe_cases.soare(3, 0.5)
     run = sp.RAGE(variant="authors").start(problem)

@@ -82,9 +82,6 @@ class TestPoliciesOfPlays(OwnContract):
         """The first plays are a cover, where the oracle decides between plays as good."""
         return True
 
-    def is_replayed(self, policy):
-        return policy in OF_PLAYS
-
     def test_an_unknown_noise_scale_is_a_clear_error(self, policy):
         """The problem says it: noise is learned from single arms, which cannot be measured here."""
         with pytest.raises(sp.SurepickError):

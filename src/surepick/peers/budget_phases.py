@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -99,17 +98,6 @@ class BudgetPhases(PooledRun, ABC):
         values_of_others[lead] = -np.inf
         rival = int(np.argmax(values_of_others))
         return Standing(lead, rival, float(values[lead] - values[rival]))
-
-    def state(self) -> dict[str, Any]:
-        """Return counts, sums, the phase, its budget and the plans left."""
-        kept = {"phase": self._phase, "alive": self._alive, "horizon": self._horizon}
-        return {**super().state(), **kept}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Set the state."""
-        super().restore(state)
-        self._phase, self._horizon = state["phase"], state["horizon"]
-        self._alive = np.asarray(state["alive"], dtype=bool)
 
     @property
     def _is_over(self) -> bool:

@@ -36,9 +36,8 @@ then a design, some milliseconds.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -113,8 +112,6 @@ class CGE(ConstrainedPolicy):
 class EdgesRun(SequentialRun):
     """One measurement a round of an arm that matters, and the stop; the lead is a vertex with its edges."""
 
-    _kept: ClassVar[tuple[str, ...]] = ("_basis", "_at")
-
     def __init__(self, problem: Polytope, policy: ConstrainedPolicy) -> None:
         self._problem, self._policy, self._arms = problem, policy, np.flatnonzero(problem.relevant)
         self._variance = known_noise_scale(problem)[self._arms] ** 2
@@ -179,17 +176,9 @@ class EdgesRun(SequentialRun):
         closest = int(np.argmin(gaps - radius))
         return Standing(tuple(self._lead.tolist()), None, float(gaps[closest]), float(radius[closest]))
 
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Set the state, and find the edges of the lead."""
-        super().restore(state)
-        if len(self._basis):
-            self._find_edges()
-
 
 class CTnSRun(EdgesRun):
     """A run of CTnS; `_shares` is w, found at `_found_at` measurements for the lead of that moment."""
-
-    _kept: ClassVar[tuple[str, ...]] = ("_shares", "_found_at")
 
     def __init__(self, problem: Polytope, policy: CTnS) -> None:
         super().__init__(problem, policy)
@@ -218,8 +207,6 @@ class CTnSRun(EdgesRun):
 
 class CGERun(EdgesRun):
     """A run of CGE: what the learner gained, and the sum of the shares that it played."""
-
-    _kept: ClassVar[tuple[str, ...]] = ("_gains", "_mixability", "_played")
 
     def __init__(self, problem: Polytope, policy: CGE) -> None:
         super().__init__(problem, policy)

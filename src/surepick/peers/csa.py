@@ -28,9 +28,8 @@ Cost of a phase: one pass over the plans.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -119,12 +118,3 @@ class AssigningRun(BudgetPhases):
             return 0
         harmonic = sum(1.0 / i for i in range(1, d + 1))
         return max(1, math.ceil((self._total - d) / (harmonic * (d - phase + 1))))
-
-    def state(self) -> dict[str, Any]:
-        """Return the state with the arms that are fixed."""
-        return {**super().state(), "fixed": self._fixed}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Set the state."""
-        super().restore(state)
-        self._fixed = np.asarray(state["fixed"], dtype=bool)

@@ -45,7 +45,6 @@ from surepick.core.policy import known_noise_scale
 from surepick.core.problem import Problem
 from surepick.core.run import Measure, Standing, Stop
 from surepick.design.rounding import refuse_too_many
-from surepick.peers.kept import Kept
 from surepick.policies.sound import SoundPolicy
 
 
@@ -66,17 +65,8 @@ class ExactExpGap(SoundPolicy):
         return MatroidRun(problem, self)
 
 
-class MatroidRun(Kept):
+class MatroidRun:
     """A run of ExactExpGap, one sampling at a time. It changes by `absorb` alone."""
-
-    _kept: ClassVar[tuple[str, ...]] = (
-        "_left",
-        "_accepted",
-        "_basis",
-        "_eliminated",
-        "_selected",
-        "_standing",
-    )
 
     def __init__(self, problem: Problem, policy: ExactExpGap) -> None:
         self._scale = known_noise_scale(problem)

@@ -58,8 +58,6 @@ class FWS(LinearPolicy):
 class FWSRun(LinearRun):
     """A run of FWS; `_shares` is x."""
 
-    _kept: ClassVar[tuple[str, ...]] = ("_shares",)
-
     def __init__(self, problem: Problem, policy: FWS) -> None:
         super().__init__(problem, policy)
         n = len(self._counts)

@@ -145,8 +145,6 @@ class ZoneRun(ArmsRun):
     Sums of products are of the values less those of the first round, which avoids cancellation.
     """
 
-    _kept: ClassVar[tuple[str, ...]] = ("_origin", "_products", "_active")
-
     def __init__(self, problem: Problem, policy: ZonePolicy, *, by_probes: bool = False) -> None:
         super().__init__(problem, policy.name, by_probes=by_probes)
         n = self._candidates.n_plans
@@ -191,8 +189,6 @@ class ZoneRun(ArmsRun):
 
 class KNRun(ZoneRun):
     """A run of KN, or of KN++, which keeps estimating the variances."""
-
-    _kept: ClassVar[tuple[str, ...]] = ("_variances",)
 
     def __init__(self, problem: Problem, policy: ZonePolicy, *, keeps_estimating: bool) -> None:
         super().__init__(problem, policy, by_probes=True)

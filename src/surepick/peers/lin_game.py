@@ -27,9 +27,8 @@ Cost of a round: two small linear systems and a pass over plans and readings, a 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -62,8 +61,6 @@ class LinGame(LinearPolicy):
 class LinGameRun(LinearRun):
     """A run of LinGame: what the learner of each lead gained, and the shares played so far."""
 
-    _kept: ClassVar[tuple[str, ...]] = ("_played",)
-
     def __init__(self, problem: Problem, policy: LinGame) -> None:
         super().__init__(problem, policy)
         self._learners: dict[str, AdaHedge] = {}
@@ -92,16 +89,6 @@ class LinGameRun(LinearRun):
         error = np.sqrt(2.0 * log_t * np.einsum("rd,rd->r", rows @ self._inverse, rows))
         told = 0.5 * (np.abs(moved[int(np.argmin(distance))]) + error) ** 2
         return self._readings.of_ways(np.minimum(told, log_t))
-
-    def state(self) -> dict[str, Any]:
-        """Return the state with the learners."""
-        learners = {lead: [learner.gains, learner.mixability] for lead, learner in self._learners.items()}
-        return {**super().state(), "learners": learners}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Set the state, learners included."""
-        super().restore(state)
-        self._learners = {lead: AdaHedge(*parts) for lead, parts in state["learners"].items()}
 
 
 @dataclass(frozen=True, eq=False)

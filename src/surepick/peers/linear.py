@@ -20,9 +20,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -211,9 +211,3 @@ class LinearRun(SequentialRun):
         gaps, radius = self._compare()
         rival = int(np.argmin(gaps - radius))
         return Standing(self._lead, rival, float(gaps[rival]), float(radius[rival]))
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Set the state, and estimate from it."""
-        super().restore(state)
-        if self._counts.all():
-            self._estimate()

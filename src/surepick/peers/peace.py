@@ -82,8 +82,6 @@ class Peace(SoundPolicy):
 class PeaceRun(PhasedRun):
     """A run of Peace; B is known from the start, or after phase 0, which measures every arm once."""
 
-    _kept: ClassVar[tuple[str, ...]] = ("max_gap",)
-
     def __init__(self, problem: Problem, policy: Peace) -> None:
         refuse_probes(problem, policy.name)
         super().__init__(readings_of(problem, policy.name))

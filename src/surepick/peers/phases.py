@@ -10,13 +10,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.run import Measure, Standing, Stop
-from surepick.peers.kept import Kept
 from surepick.peers.linear import Readings
 
 _RANK = 1e-9  # of the largest eigenvalue: information below it is none
@@ -33,25 +31,13 @@ class Phase:
     inverse: FloatArray  # (rank, rank) M^+
 
 
-class PhasedRun(Kept, ABC):
+class PhasedRun(ABC):
     """A run in phases. Plans are in lexicographic order, so that no decision depends on their listing."""
-
-    _kept: ClassVar[tuple[str, ...]] = (
-        "_number",
-        "_active",
-        "_standing",
-        "_recalled_counts",
-        "_recalled_sums",
-    )
 
     def __init__(self, readings: Readings) -> None:
         self._readings = readings
         self._active: IntArray = np.lexsort(readings.plans.T[::-1])
         self._number, self._standing = 1, Standing()
-        self._recalled_counts: IntArray = np.zeros(
-            readings.n_places, dtype=np.int64
-        )  # before the first phase
-        self._recalled_sums: FloatArray = np.zeros(1)
 
     @abstractmethod
     def design(self, plans: FloatArray, rng: np.random.Generator) -> IntArray:
@@ -85,8 +71,6 @@ class PhasedRun(Kept, ABC):
 
     def absorb(self, counts: IntArray, sums: FloatArray) -> None:
         """Estimate from a whole phase, and drop plans by it."""
-        if self._number == 1:
-            counts, sums = counts + self._recalled_counts, sums + self._recalled_sums
         matrix = self._readings.information(counts[self._readings.ways].astype(float))
         inverse, plans = _inverse(matrix), self.plans
         values = plans @ (inverse @ self._readings.pull(sums))
@@ -108,18 +92,6 @@ class PhasedRun(Kept, ABC):
         ahead = values[:, None] - values  # row over column
         dropped = (ahead >= np.sqrt(2 * variances * self.log_term)) & (ahead > 0)
         return np.asarray(~dropped.any(axis=0))
-
-    @property
-    def recalls_unasked(self) -> bool:
-        """No: the counts of a phase must be fixed before any of its measurements is seen."""
-        return False
-
-    def recall(self, counts: IntArray, sums: FloatArray) -> None:
-        """Count measurements before the run as part of its first phase."""
-        self._recalled_counts, self._recalled_sums = (
-            self._recalled_counts + counts,
-            self._recalled_sums + sums,
-        )
 
     def standing(self) -> Standing:
         """Return the lead and rival of the last phase, and the plans left, which hold the best one."""

@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -25,19 +24,16 @@ from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.problem import Problem
 from surepick.core.run import Answer, Measure, Standing, Stop
 from surepick.core.single_arms import read_arms, single_arms
-from surepick.peers.kept import Kept
 from surepick.policies.gap import radius as radii
 from surepick.policies.sound import RadiusPolicy
 
 
-class SequentialRun(Kept, ABC):
+class SequentialRun(ABC):
     """Measure every way once, then as `choose` says, until `judge` has an answer.
 
     A *way* is something that can be measured: an arm, a candidate or a probe. `_counts` are those of the
     ways, `_sums` what was measured in the method's own coordinates. Only `absorb` changes a run.
     """
-
-    _kept: ClassVar[tuple[str, ...]] = ("_counts", "_sums", "_answer")
 
     def __init__(self, n_ways: int, n_sums: int) -> None:
         self._counts: IntArray = np.zeros(n_ways, dtype=np.int64)
@@ -66,6 +62,7 @@ class SequentialRun(Kept, ABC):
 
     def advance(self) -> None:
         """Keep what the last choice was made by; called before its measurements are added."""
+        return
 
     def decide(self, rng: np.random.Generator) -> Measure | Stop:
         """Return every way once, the method's choice, or the answer."""

@@ -106,8 +106,6 @@ class TTTS(PairwisePolicy):
 class TopTwoRun(PairwiseRun):
     """A run that tracks how often each arm led, and how often it was measured then."""
 
-    _kept: ClassVar[tuple[str, ...]] = ("_led", "_measured_leading")
-
     def __init__(self, problem: Problem, policy: PairwisePolicy) -> None:
         super().__init__(problem, policy)
         n = self._candidates.n_plans

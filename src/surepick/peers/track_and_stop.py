@@ -66,8 +66,6 @@ class TrackAndStop(PairwisePolicy):
 class TrackingRun(PairwiseRun):
     """A run of Track-and-Stop; `_due` is the sum of the shares of the past, for C-tracking."""
 
-    _kept: ClassVar[tuple[str, ...]] = ("_due",)
-
     def __init__(self, problem: Problem, policy: TrackAndStop) -> None:
         super().__init__(problem, policy)
         self._cumulative = policy.tracking == "C"

@@ -41,7 +41,6 @@ from surepick.core.promise import Promise
 from surepick.core.run import Measure, Standing, Stop
 from surepick.core.zeros_and_ones import check_zeros_and_ones
 from surepick.errors import ParameterError, ProblemError
-from surepick.peers.kept import Kept
 
 
 @dataclass(frozen=True)
@@ -105,10 +104,8 @@ class TSExplore(GenTSExplore):
         return DrawRun(problem, self)
 
 
-class DrawRun(Kept):
+class DrawRun:
     """A run of either policy, by the box of the papers."""
-
-    _kept: ClassVar[tuple[str, ...]] = ("_counts", "_sums", "_standing")
 
     def __init__(self, problem: AnyProblem, policy: GenTSExplore) -> None:
         if problem.n_plans is None:

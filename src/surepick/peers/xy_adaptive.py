@@ -67,8 +67,6 @@ class XYAdaptive(SoundPolicy):
 class XYAdaptiveRun(PhasedRun):
     """A run of XYAdaptive; `_goal` is the rho/t that the phase before came to."""
 
-    _kept: ClassVar[tuple[str, ...]] = ("_goal",)
-
     def __init__(self, problem: Problem, policy: XYAdaptive) -> None:
         readings = readings_of(problem, policy.name)
         if len(readings.rows) != readings.n_ways:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.problems import top_k_family, tree_family
+from surepick.problems import top_k_family
 
 NAMES = [f"arm {s}" for s in range(8)]
 
@@ -26,27 +26,6 @@ def test_it_loses_about_as_little_as_with_a_list_and_less_than_equal_shares():
     listed = family.problem(noise_scale=1)
     assert oracle < 1.4 * losses(listed, sp.Pick(), 30)
     assert oracle < 0.9 * losses(listed, sp.Uniform(), 30)
-
-
-def test_the_same_measurements_give_the_same_decisions_also_after_a_restart():
-    problem = tree_family([("A", "B"), ("B", "C"), ("C", "A"), ("C", "D"), ("D", "A")]).oracle_problem(
-        noise_scale=1
-    )
-    run, rng = sp.Pick(max_batch=3).start(problem), np.random.default_rng(5)
-    for n_round in range(30):
-        counts = run.decide().counts
-        assert run.decide().counts.tolist() == counts.tolist()
-        if n_round == 11:
-            again = sp.Pick(max_batch=3).start(problem)
-            again.restore(run.state())
-            assert again.decide().counts.tolist() == counts.tolist()
-            assert again.standing() == run.standing()
-            run = again
-        run.absorb(counts, counts * np.array([1.2, 1.0, 0.9, 1.1, 0.8]) + rng.standard_normal(5))
-    standing = run.standing()
-    assert isinstance(standing.lead, tuple)
-    assert standing.gap is not None
-    assert standing.risk is None
 
 
 def test_no_rival_in_sight_is_no_reason_to_stop_measuring():

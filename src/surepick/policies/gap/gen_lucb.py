@@ -21,9 +21,8 @@ Cost of a round: one pass over all entries of the plans.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -96,14 +95,6 @@ class GenLUCBRun:
         best, other, apart, _ = self._compare()
         gap = float((self._plans[best] - self._plans[other]) @ (self._sums / self._counts))
         return Standing(best, other, gap, gap - apart)
-
-    def state(self) -> dict[str, Any]:
-        """Counts and sums."""
-        return {"counts": self._counts, "sums": self._sums}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on with these."""
-        self._counts, self._sums = state["counts"], state["sums"]
 
     def _compare(self) -> tuple[int, int, float, FloatArray]:
         """M, M', how far the worst of the one is above the best of the other, and the arms' radii."""

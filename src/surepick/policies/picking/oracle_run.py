@@ -7,7 +7,6 @@ function of what was measured, so that the same measurements give the same decis
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -24,7 +23,7 @@ KEPT = 64
 
 
 class OraclePickRun(PickRun):
-    """A run of Pick that asks an oracle; it belongs to whoever started it."""
+    """A run of Pick that asks an oracle."""
 
     def __init__(self, problem: OracleProblem, *, epsilon: float, max_batch: int | None) -> None:
         super().__init__(cast(Any, problem), epsilon=epsilon, max_batch=max_batch)  # it asks for no list
@@ -69,12 +68,3 @@ class OraclePickRun(PickRun):
             return Standing(lead)
         k = int(np.argmax(weight))
         return Standing(lead, self._plans.answer(self._lead - away[k]), float(gap[k]))
-
-    def state(self) -> dict[str, Any]:
-        """Counts, sums and what was drawn."""
-        return {**super().state(), "lead": self._lead, "drawn": self._drawn}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on with these."""
-        super().restore(state)
-        self._lead, self._drawn = state["lead"], state["drawn"]

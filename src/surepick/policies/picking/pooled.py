@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence
@@ -64,13 +63,5 @@ class PooledRun:
         return True
 
     def recall(self, counts: IntArray, sums: FloatArray) -> None:
-        """Pool what nobody asked for."""
+        """Pool extra measurements."""
         self._evidence = self._evidence + Evidence(counts, sums)
-
-    def state(self) -> dict[str, Any]:
-        """Counts and sums."""
-        return {"evidence": [self._evidence.counts, self._evidence.sums]}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on with these."""
-        self._evidence = Evidence(*state["evidence"])
