@@ -164,9 +164,11 @@ def mixed_counts(
         counts[best] += 1
         spent += costs[best]
         for r in np.flatnonzero(own == best):  # M^-1 after one more reading
-            step, row, row_z, d = X @ XM[r] / denominator[r], XM[r].copy(), XMZ[r].copy(), denominator[r]
+            d = denominator[r]
+            step = X @ XM[r] / d
             denominator = denominator - step * step * d
-            XM, XMZ = XM - step[:, None] * row, XMZ - step[:, None] * row_z
+            XM -= np.multiply.outer(step, XM[r])
+            XMZ -= np.multiply.outer(step, XMZ[r])
     return counts
 
 

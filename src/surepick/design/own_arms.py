@@ -29,6 +29,8 @@ def own_arms(squares: Any) -> OwnArms | None:
     """
     from scipy import sparse
 
+    if isinstance(squares, np.ndarray) and np.count_nonzero(squares[:1]) != 2:
+        return None
     rows = sparse.csr_array(squares)
     rows.eliminate_zeros()
     n = rows.shape[0]

@@ -193,6 +193,7 @@ class DenseReadings:
         self._white = as_dense(probes.whitened)  # (n_readings, n_arms), in the caller's coordinates
         n = len(information.rows)
         self._uniform = information.rows.T @ information.rows / n
+        self._trace = max(float(np.trace(self._uniform)), 1e-300)
         least = float(np.linalg.eigvalsh(self._uniform)[0]) * n
         self._reach = np.sqrt(n / max(least, 1e-300))  # |mu| <= reach times the largest mean of a reading
 
@@ -221,7 +222,7 @@ class DenseReadings:
         return np.asarray(np.einsum("jd,dj->j", contrasts.rows, solved))
 
     def _ridge(self, matrix: FloatArray) -> FloatArray:
-        trace = float(np.trace(matrix)) / max(float(np.trace(self._uniform)), 1e-300)
+        trace = float(matrix.diagonal().sum()) / self._trace
         return np.asarray(matrix + (_RIDGE * trace + 1e-30) * self._uniform)
 
     def show(

@@ -371,9 +371,8 @@ class Question(ABC):
 
         They are the mean log wealth over all rows of all accounts, and the least evidence against a rival.
         """
-        current = [account.current for account in self.all_accounts()]
-        n = sum(map(len, current))
-        mean = math.fsum(x for each in current for x in each.tolist()) / n if n else 0.0
+        accounts = self.all_accounts()
+        mean = float(np.concatenate([one.current for one in accounts]).mean()) if accounts else 0.0
         if isinstance(leader, int) and leader == NO_LEADER:
             return mean, 0.0
         return mean, float(self.rival_evidence(leader).min(initial=CERTAIN))
