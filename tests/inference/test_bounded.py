@@ -12,7 +12,7 @@ import surepick as sp
 from surepick.core.probes import Probe
 from surepick.core.run import Stop
 from surepick.errors import ParameterError, SessionError
-from surepick.inference.bounded import CAP, SERIES, BatchPowers, BoundedNoise, BoundedReadings, power_sums
+from surepick.inference.bounded import CAP, SERIES, BatchReadings, BoundedNoise, BoundedReadings
 from surepick.inference.contrasts import Contrasts, arm_probes, readings_of
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.best import Best
@@ -28,33 +28,57 @@ def test_the_series_lies_below_the_logarithm():
     assert powers[0] @ SERIES == pytest.approx(np.log1p(-CAP))
 
 
-def shown(noise, rows, uses, centres, values):
+PAIR = sp.Problem(np.eye(2), probes={"both": Probe(["arm 0", "arm 1"])}, low=0, high=1)
+
+
+class Centred(BoundedNoise):
+    """Bounded noise with given centres."""
+
+    centres = np.zeros(2)
+
+
+def outcomes(problem, p, q, rng):
+    """Yield the chance and the values of every batch of 3 uses of each probe, with readings 0 and 1."""
+    if problem is TWO:
+        for a, b in product(range(4), range(4)):
+            chance = comb(3, a) * p**a * (1 - p) ** (3 - a) * comb(3, b) * q**b * (1 - q) ** (3 - b)
+            yield chance, {s: np.repeat([[1.0], [0.0]], [k, 3 - k], axis=0) for s, k in enumerate((a, b))}
+        return
+    both = max(0.0, p + q - 1) + rng.random() * (min(p, q) - max(0.0, p + q - 1))  # any dependence
+    chances = np.array([both, p - both, q - both, 1 - p - q + both]).clip(0)
+    points = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+    for which in product(range(4), repeat=3):
+        yield float(chances[list(which)].prod()), {0: points[list(which)]}
+
+
+def mean_factor(problem, batches, centres, size, *, fitted):
+    """E F for "arm 0 is better", summed exactly over all batches."""
+    noise, total = Centred(arm_probes(problem), problem.bounds), 0.0
+    noise.centres = centres
     readings = readings_of(noise.probes())
-    powers = np.array([power_sums(own, c) for own, c in zip(values, centres, strict=True)])
-    return BatchPowers(noise, centres, powers).show(readings, Contrasts(rows), uses, 0.0)
-
-
-def mean_factor(p, q, centres, size, *, fitted):
-    """E F for two arms of two-point readings {0, 1} with these means, 3 uses each, summed exactly."""
-    noise, total = BoundedNoise(arm_probes(TWO), TWO.bounds), 0.0
-    for a, b in product(range(4), range(4)):
-        chance = comb(3, a) * p**a * (1 - p) ** (3 - a) * comb(3, b) * q**b * (1 - q) ** (3 - b)
-        values = [np.repeat([1.0, 0.0], [k, 3 - k]) for k in (a, b)]
-        gap, variance = shown(noise, np.array([[1.0, -1.0]]), np.array([3, 3]), centres, values)
-        bet = max((a - b) / 3, 0.0) if fitted else size  # a control: the size is chosen after the batch
+    plans, uses = readings.coordinates(np.eye(2)), np.full(len(problem.costs), 3)
+    contrast = Contrasts(plans[[0]] - plans[[1]])
+    for chance, values in batches:
+        gap, variance = BatchReadings(noise, values).show(
+            readings, Contrasts(rows[[0]] - rows[[1]]), uses, 0.0
+        )
+        seen = float((gap.base + gap.sums[:, 0])[0])
+        bet = max(seen, 0.0) if fitted else size  # a control: the size is chosen after the batch
         total += chance * float(np.exp(FACTOR.log_factors(gap, variance, np.array([[bet]])))[0, 0])
     return total
 
 
-def test_the_factor_is_fair_at_every_null_and_one_fitted_to_the_batch_is_not():
+@pytest.mark.parametrize("problem", [TWO, PAIR], ids=["one reading a use", "two readings of one use"])
+def test_the_factor_is_fair_at_every_null_and_one_fitted_to_the_batch_is_not(problem):
     rng, largest, largest_fitted = np.random.default_rng(4), 0.0, 0.0
-    for _ in range(300):
+    for _ in range(150):
         q = rng.choice([0.0, 1e-3, 0.1, 0.5, 0.9, 0.999, 1.0, rng.random()])
         p = q if rng.random() < 0.7 else q * rng.random()
         centres, size = rng.random(2), rng.choice([0.05, 0.2, 0.5, 2.0])
-        largest = max(largest, mean_factor(p, q, centres, size, fitted=False))
-        largest_fitted = max(largest_fitted, mean_factor(p, q, centres, size, fitted=True))
-    assert largest <= 1 + 1e-9
+        batches = list(outcomes(problem, p, q, rng))
+        largest = max(largest, mean_factor(problem, batches, centres, size, fitted=False))
+        largest_fitted = max(largest_fitted, mean_factor(problem, batches, centres, size, fitted=True))
+    assert largest <= 1 + 1e-6
     assert largest_fitted > 1.05
 
 
@@ -150,7 +174,36 @@ def test_a_session_learns_the_variance_and_is_verified():
     assert error.value.field == "value"
 
 
-def test_several_readings_of_one_use_take_the_bounds_as_a_scale():
-    both = sp.Problem(np.eye(2), probes={"both": Probe(["arm 0", "arm 1"])}, low=0, high=1)
-    assert not sp.BetGapE().start(both).needs_values
-    assert sp.BetGapE().start(TWO).needs_values
+def paired(rng, n, means=(0.70, 0.75), correlation=0.8):
+    """Return n uses of two 0/1 readings that depend on each other, (n, 2)."""
+    p, q = means
+    both = p * q + correlation * np.sqrt(p * (1 - p) * q * (1 - q))
+    at = rng.choice(4, n, p=[both, p - both, q - both, 1 - p - q + both])
+    return np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])[at]
+
+
+def uses_of_pairs(seed, most=10**5):
+    run, rng = sp.BetGapE(0.05).start(PAIR), np.random.default_rng(seed)
+    while not isinstance(decision := run.decide(), Stop):
+        values = paired(rng, int(decision.counts[0]))
+        run.absorb(decision.counts, values.sum(axis=0), values={0: values})
+        assert run.counts[0] < most
+    return decision.plan, int(run.counts[0])
+
+
+def test_what_two_readings_of_a_use_share_is_learned():
+    found = [uses_of_pairs(seed) for seed in range(12)]
+    assert sum(plan != 1 for plan, _ in found) <= 2
+    assert np.mean([n for _, n in found]) < 500  # Hoeffding takes about 1,800 of each by itself
+
+
+def test_a_session_of_pairs_is_verified():
+    session = sp.Session.create("memory://", "pairs", PAIR, policy=sp.BetGapE(0.2), seed=1)
+    rng = np.random.default_rng(8)
+    while requests := session.ask(200):
+        for request in requests:
+            session.tell(request, paired(rng, 1, (0.2, 0.7), 0.3)[0].tolist())
+    assert session.outcome.plan == 1
+    assert session.verify(session.certificate().to_json()).holds
+    assert PAIR.loses_whole_uses
+    assert not TWO.loses_whole_uses

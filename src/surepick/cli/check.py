@@ -180,7 +180,7 @@ def _noise(loaded: Truth) -> str:
     low, high = float(noise.min()), float(noise.max())
     what = "arm" if loaded.problem.arms_alone else "reading"
     scale = f"{low:g} for every {what}" if low == high else f"from {low:g} to {high:g}, by {what}"
-    if loaded.problem.is_listed and loaded.problem.bounds_single_readings:
+    if loaded.problem.is_listed and loaded.problem.bounds is not None:
         return f"learned: every {what} lies between stated bounds, and the guarantee needs no more"
     source = "stated" if loaded.problem.bounds is None else "half the width of the stated bounds"
     return f"{scale} ({source})"

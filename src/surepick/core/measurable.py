@@ -176,9 +176,9 @@ class Measurable:
         return self.noise_scale is not None and not (self.probes is not None and self.probes.unknown)
 
     @property
-    def bounds_single_readings(self) -> bool:
-        """Whether every use gives one reading, between stated bounds: its variance can be learned."""
-        return self.bounds is not None and (self.probes is None or not self.probes.share_uses)
+    def loses_whole_uses(self) -> bool:
+        """Whether a use that lacks a reading is lost as a whole: its readings may depend in any way."""
+        return self.probes is not None and (self.probes.dependent or self.bounds is not None)
 
     @property
     def unstated_noise(self) -> tuple[str, ...]:

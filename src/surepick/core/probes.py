@@ -189,6 +189,12 @@ class Probes:
             return np.asarray((values.T / self.noise_scale).T)
         return np.asarray(self._factors(inverse=True) @ values)
 
+    def unwhiten_weights(self, weights: FloatArray) -> FloatArray:
+        """Return weights w of readings, (n, n_readings), with w.x = v.whiten(x), of these weights v."""
+        if not self.covariances:
+            return np.asarray(weights / self.noise_scale)
+        return np.asarray((self._factors(inverse=True).T @ weights.T).T)
+
     def whiten_use(self, probe: int, values: FloatArray) -> FloatArray:
         """Readings of uses of one probe, (n_readings, n_uses), freed of the noise that they share.
 

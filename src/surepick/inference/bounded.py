@@ -1,35 +1,36 @@
 """Readings between known bounds: a factor that learns the variance, and needs no noise scale and no shape.
 
-Assumed: every reading x of reading r lies between low_r and high_r, and has the mean m_r given all that came
-before it. Nothing else: neither a variance nor a distribution, nor independence beyond that.
+Assumed: one use of probe o gives readings x, a vector with entries between known bounds, whose mean given all
+uses before it is m_o. Nothing else: neither a variance nor a distribution, and any dependence within a use.
 
-*Lemma 1.* Let counts n_r, weights w_r of one use, centres c_r between the bounds and lam >= 0 be fixed before
-the batch, with sum_r n_r w_r m_r = y.mu for every mu, and lam w_r (x - c_r) >= -CAP > -1 for all x between
+*Lemma 1.* Let counts n_o, weights w_o of one use, centres c_o between the bounds and lam >= 0 be fixed before
+the batch, with sum_o n_o w_o.m_o = y.mu for every mu, and lam w_o.(x - c_o) >= -CAP > -1 for all x between
 the bounds. Then
 
-    F = exp(lam (sum_r n_r w_r c_r + shift)) * product over uses of (1 + lam w_r (x - c_r))
+    F = exp(lam (sum_o n_o w_o.c_o + shift)) * product over uses of (1 + lam w_o.(x - c_o))
 
 is at least 0, and E F <= exp(lam (y.mu + shift)) <= 1 if y.mu + shift <= 0. Proof: given the uses before it,
-a use has the mean 1 + lam w_r (m_r - c_r) <= exp(lam w_r (m_r - c_r)), a constant that was fixed before the
+a use has the mean 1 + lam w_o.(m_o - c_o) <= exp(lam w_o.(m_o - c_o)), a constant that was fixed before the
 batch. Multiply from the last use to the first. The product does not depend on the order of the uses.
 
 *Lemma 2.* For even P and z >= -CAP: log(1 + z) >= z - z^2/2 + ... + z^(P-1)/(P-1) - k z^P, where k makes both
-sides equal at -CAP. So P power sums of each reading about its centre settle all bets of a batch, whatever
-their contrasts and sizes; the smaller series keeps E F <= 1.
+sides equal at -CAP. So P power sums of w_o.(x - c_o) settle the bets of all sizes on a contrast, and those of
+each reading all contrasts where a use gives one reading; the smaller series keeps E F <= 1.
 
-The factor learns the variance: E log F = lam gap - lam^2/2 sum_r n_r w_r^2 [var_r + (m_r - c_r)^2] + ...
+The factor learns the variance: E log F = lam gap - lam^2/2 sum_o n_o E[(w_o.(x - c_o))^2] + ...
 has the true one in it, once the centre, the past mean, is near the mean. A centre in the middle gives the
 rate of Hoeffding's inequality or better: a safe start.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.arrays import FloatArray, IntArray, as_dense
 from surepick.core.probes import Probes
 from surepick.inference.contrasts import Contrasts, DenseReadings, DiagonalReadings
 from surepick.inference.factors import QuantileMixture, log_sum_exp
@@ -101,34 +102,43 @@ class BoundedReadings(QuantileMixture):
         return logs
 
 
-def power_sums(values: FloatArray, centre: float) -> FloatArray:
-    """Return the sums of the powers 1, ..., POWERS of values about a centre.
+def power_sums(values: FloatArray) -> FloatArray:
+    """Return the sums over the first axis of the powers 1, ..., POWERS, (POWERS, ...).
 
-    >>> power_sums(np.array([0.0, 1.0]), 0.5)[:3].tolist()
+    >>> power_sums(np.array([-0.5, 0.5]))[:3].tolist()
     [0.0, 0.5, 0.0]
     """
-    return np.array([((values - centre) ** p).sum() for p in range(1, POWERS + 1)])
+    power, found = np.ones_like(values), []
+    for _ in range(POWERS):
+        power = power * values
+        found.append(power.sum(axis=0))
+    return np.array(found)
 
 
 class BoundedNoise:
-    """Means and variances of bounded readings, as the past has them. Changed by `add`.
+    """Means and covariances of bounded readings, as the past has them. Changed by `add`.
 
     They are the centres of bets and guide the design. Each variance leans to the one that all readings have
-    in common, and that to the widest there can be.
+    in common, and that to the widest there can be. Readings of one use may depend in any way; their
+    covariance is learned for planning.
     """
 
-    STATE: ClassVar[tuple[str, ...]] = ("uses", "sums", "squares")
+    STATE: ClassVar[tuple[str, ...]] = ("uses", "sums", "squares", "products")
 
     def __init__(self, probes: Probes, bounds: FloatArray) -> None:
         self.uses, self.sums, self.squares = np.zeros((3, 0))  # of each reading, about the middle
+        self.products: dict[int, FloatArray] = {}  # of the readings of a use, by probes with several
         self.extend(probes, bounds)
 
     def extend(self, probes: Probes, bounds: FloatArray | None) -> None:
-        """Continue with these probes of one reading each, the old ones first."""
+        """Continue with these probes, the old ones first."""
         assert bounds is not None
         self._probes, (self.low, self.high) = probes, bounds.T
         new = np.zeros(len(self.low) - len(self.uses))
         self.uses, self.sums, self.squares = (np.append(x, new) for x in (self.uses, self.sums, self.squares))
+        for probe in np.flatnonzero(np.diff(probes.start) > 1).tolist():
+            m = len(probes.reading_names[probe])
+            self.products.setdefault(probe, np.zeros((m, m)))
 
     @property
     def middle(self) -> FloatArray:
@@ -145,12 +155,16 @@ class BoundedNoise:
         """Whether some reading that was made at all has hardly been made."""
         return bool(self.uses[self.uses > 0].min(initial=np.inf) < YOUNG)
 
-    def add(self, uses: FloatArray | IntArray, centres: FloatArray, powers: FloatArray) -> None:
-        """Add a batch: uses, and power sums about these centres, (n_readings, POWERS)."""
-        move = centres - self.middle
-        self.uses = self.uses + uses
-        self.sums = self.sums + powers[:, 0] + uses * move
-        self.squares = self.squares + powers[:, 1] + 2 * move * powers[:, 0] + uses * move**2
+    def add(self, values: Mapping[int, FloatArray]) -> None:
+        """Add the readings of a batch, (n_uses, m) by probe."""
+        for probe, own in values.items():
+            here = self._probes.readings_of(probe)
+            about = own - self.middle[here]
+            self.uses[here] += len(own)
+            self.sums[here] += about.sum(axis=0)
+            self.squares[here] += (about * about).sum(axis=0)
+            if probe in self.products:
+                self.products[probe] = self.products[probe] + about.T @ about
 
     def probes(self) -> Probes:
         """Return the probes with the noise as it is estimated now."""
@@ -159,16 +173,22 @@ class BoundedNoise:
         freedom = np.maximum(self.uses - 1, 0)
         common = ((around / widest).sum() + _PRIOR_FREEDOM) / (freedom.sum() + _PRIOR_FREEDOM)
         variance = (around + _PRIOR_FREEDOM * common * widest) / (freedom + _PRIOR_FREEDOM)
-        return replace(self._probes, noise_scale=np.sqrt(variance))
+        covariances = dict[int, FloatArray]()
+        for probe, products in self.products.items():
+            here = self._probes.readings_of(probe)
+            n, sums = float(self.uses[here][0]), self.sums[here]
+            scatter = products - np.outer(sums, sums) / max(n, 1.0)
+            prior = np.diag(_PRIOR_FREEDOM * common * widest[here])
+            covariances[probe] = (scatter + prior) / (max(n - 1.0, 0.0) + _PRIOR_FREEDOM)
+        return replace(self._probes, noise_scale=np.sqrt(variance), covariances=covariances, dependent=False)
 
 
 @dataclass(frozen=True, eq=False)
-class BatchPowers:
-    """The readings of a complete batch, as power sums about centres that were fixed before it."""
+class BatchReadings:
+    """The readings of a complete batch, and the centres, which were fixed before it."""
 
     noise: BoundedNoise  # as the past has it
-    centres: FloatArray  # (n_readings,)
-    powers: FloatArray  # (n_readings, POWERS)
+    values: Mapping[int, FloatArray]  # (n_uses, m) by probe
 
     def show(
         self,
@@ -179,15 +199,27 @@ class BatchPowers:
     ) -> tuple[PowerSums, FloatArray]:
         """Return what the batch shows of each contrast, and the variance expected: infinite if nothing."""
         weights, variance, bias = readings.use_weights(contrasts, uses, largest)
+        centres, owner = self.noise.centres, readings.owner
         # either end of the interval may be the far one, whichever sign a weight has
-        far = np.maximum(self.centres - self.noise.low, self.noise.high - self.centres)
-        reach = abs(weights) * far if isinstance(weights, np.ndarray) else abs(weights).multiply(far).tocsr()
-        most = reach.max(axis=1) if isinstance(reach, np.ndarray) else reach.max(axis=1).toarray()
-        base = np.asarray(weights @ (uses * self.centres)) - bias + contrasts.constant
-        sums = [np.asarray(_power(weights, p + 1) @ self.powers[:, p]) for p in range(POWERS)]
+        far = np.maximum(centres - self.noise.low, self.noise.high - centres)
+        base = np.asarray(weights @ (uses[owner] * centres)) - bias + contrasts.constant
         cap = YOUNG_CAP if self.noise.is_young else CAP
-        shown = PowerSums(base, np.maximum(np.ravel(most), 1e-300), np.column_stack(sums), cap)
-        return shown, variance
+        if len(owner) == len(uses):  # one reading a use: powers of weights times power sums of readings
+            sizes = abs(weights)
+            reach = sizes * far if isinstance(sizes, np.ndarray) else sizes.multiply(far).tocsr()
+            most = reach.max(axis=1) if isinstance(reach, np.ndarray) else reach.max(axis=1).toarray()
+            powers = np.zeros((POWERS, len(owner)))
+            for probe, own in self.values.items():
+                powers[:, probe] = power_sums(own[:, 0] - centres[probe])
+            sums = np.column_stack([np.asarray(_power(weights, p + 1) @ powers[p]) for p in range(POWERS)])
+        else:
+            weights = as_dense(weights)
+            most = np.add.reduceat(np.abs(weights) * far, readings.probes.start[:-1], axis=1).max(axis=1)
+            sums = np.zeros((len(weights), POWERS))
+            for probe, own in self.values.items():
+                here = readings.probes.readings_of(probe)
+                sums += power_sums((own - centres[here]) @ weights[:, here].T).T
+        return PowerSums(base, np.maximum(np.ravel(most), 1e-300), sums, cap), variance
 
 
 def _power(weights: Any, p: int) -> Any:

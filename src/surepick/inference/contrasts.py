@@ -250,8 +250,8 @@ class DenseReadings:
         variance = np.einsum("jd,jd->j", contrasts.rows @ ((weights / n) @ weights.T), contrasts.rows)
         variance, bias = self._lowered(contrasts, variance, used, weights, largest)
         each = np.zeros((len(contrasts), len(self.owner)))
-        each[:, used] = contrasts.rows @ weights / (n * self.probes.noise_scale[used])
-        return each, variance, bias
+        each[:, used] = contrasts.rows @ weights / n
+        return self.probes.unwhiten_weights(each), variance, bias
 
     def _used(self, uses: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
         """Return which readings a batch has, how often, and the weights A of their averages, (rank, n)."""

@@ -165,7 +165,7 @@ def _use_assumption(ledger: Ledger) -> str:
         return words
     if problem.probes.covariances:
         return f"; readings of one use have the given covariance, others are independent{words}"
-    return words if problem.probes.dependent else f"; readings of one use are independent too{words}"
+    return words if problem.loses_whole_uses else f"; readings of one use are independent too{words}"
 
 
 def _noise(setup: Setup, ledger: Ledger) -> str:

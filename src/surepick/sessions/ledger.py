@@ -411,8 +411,7 @@ class Ledger:
         of = self.tapes.of[token.probe]
         is_lost = of.is_begun(token.index) and not of.is_told(token.index)
         if is_lost:
-            probes = self.setup.problem.probes
-            self.tapes.lose(token, whole=probes is not None and probes.dependent)
+            self.tapes.lose(token, whole=self.setup.problem.loses_whole_uses)
         if self.is_over:
             self._after_end.append({**body, "lost": is_lost})
         else:

@@ -150,7 +150,10 @@ class PolicyRun:
             for probe, n in removed.items():  # a play is counted by the arms that it reads
                 gone[list(self.problem.readings_of(probe)) if self.problem.plays else probe] += n
         if isinstance(self._run, ValueRun) and self._run.needs_values:
-            values = {one.probe: np.array(one.values) for one in used}
+            columns = dict[int, list[list[float]]]()  # by probe, its readings in order
+            for one in sorted(used, key=lambda one: one.reading):
+                columns.setdefault(one.probe, []).append(one.values)
+            values = {probe: np.column_stack(own) for probe, own in columns.items()}
             self._run.absorb(*known, gone, values)
         elif isinstance(self._run, FollowingRun):
             self._run.absorb(*known, gone)

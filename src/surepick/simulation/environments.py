@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Protocol, Self, TypeGuard, runtime_checkable
@@ -352,9 +352,12 @@ class Replay:
 
 
 def single_values(
-    environment: Environment, counts: IntArray, rng: np.random.Generator
+    environment: Environment,
+    counts: IntArray,
+    rng: np.random.Generator,
+    readings_of: Callable[[int], Sequence[int]],
 ) -> dict[int, FloatArray]:
-    """Return single measurements of each arm or probe of a request.
+    """Return single measurements of each arm or probe of a request, (n_uses, n_readings) of each.
 
     An environment that cannot draw them at once (`values`) is asked for one after another.
     """
@@ -363,9 +366,9 @@ def single_values(
         n, once = int(counts[s]), np.zeros_like(counts)
         once[s] = 1
         found[s] = (
-            np.array([environment.measure(once, rng)[s] for _ in range(n)])
+            np.array([environment.measure(once, rng)[readings_of(s)] for _ in range(n)])
             if draw is None
-            else draw(s, n, rng)
+            else np.column_stack([draw(r, n, rng) for r in readings_of(s)])
         )
     return found
 

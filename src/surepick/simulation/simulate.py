@@ -165,10 +165,11 @@ class _Loop:
 
     def _step(self, run: Run, decision: Measure) -> None:
         if isinstance(run, ValueRun) and run.needs_values:
-            values = single_values(self.environment, decision.counts, self.rng)
+            readings_of = self.problem.readings_of
+            values = single_values(self.environment, decision.counts, self.rng, readings_of)
             sums = np.zeros(len(self.evidence.sums))
             for s, own in values.items():
-                sums[s] = math.fsum(own.tolist())
+                sums[readings_of(s)] = [math.fsum(column) for column in own.T.tolist()]
             self._refuse(decision.counts, sums)
             run.absorb(decision.counts, sums, values=values)
         else:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -28,7 +28,7 @@ from surepick.core.problem import Problem
 from surepick.core.run import Answer, Measure, Standing, Stop
 from surepick.design.counts import cut
 from surepick.errors import ParameterError
-from surepick.inference.bounded import POWERS, BatchPowers, BoundedNoise, BoundedReadings, power_sums
+from surepick.inference.bounded import BatchReadings, BoundedNoise, BoundedReadings
 from surepick.inference.contrasts import arm_probes, readings_of
 from surepick.inference.factors import BoundedVariance, Factor, Student, SubGaussian
 from surepick.inference.noise import NoiseEstimate
@@ -63,8 +63,7 @@ class Batch:
     lost: FloatArray  # (n_replicates, n_readings) by rounding, in adding up requests
     bets: list[Any]
     is_final: bool = False
-    centres: FloatArray | None = None  # (n_readings,) of bounded readings
-    powers: FloatArray | None = None  # (n_readings, POWERS) sums of powers about the centres
+    values: dict[int, FloatArray] = field(default_factory=dict)  # (n, m) bounded readings, by probe
 
     @property
     def n_replicates(self) -> int:
@@ -126,7 +125,7 @@ class Batch:
             return None
         uses = self.uses if replicates else self.uses - self.removed[0]
         counts, sums = (self.missing[whole], self.removed[whole]), (self.sums[whole], self.lost[whole])
-        return Batch(uses, *counts, *sums, self.bets, self.is_final, self.centres, self.powers)
+        return Batch(uses, *counts, *sums, self.bets, self.is_final, self.values)
 
     def averages(self, owner: IntArray) -> FloatArray:
         """Return the averages of readings, (n_readings, n_replicates); 0 where a probe was not used."""
@@ -172,7 +171,7 @@ class BatchRun:
         self._factor = _factor_for(problem)
         self._noise = NoiseEstimate(self._probes) if isinstance(self._factor, Student) else None
         self._bounded = BoundedNoise(self._probes, self._bounds) if self._bounds is not None else None
-        self._readings = readings_of(self._probes)
+        self._readings = readings_of(self._probes if self._bounded is None else self._bounded.probes())
         n, m = len(self._probes), self._probes.n_readings
         self.counts, self.sums = np.zeros(n, dtype=np.int64), np.zeros(m)  # of complete batches
         # prior data and measurements outside of batches: they guide, and settle no bet
@@ -196,12 +195,10 @@ class BatchRun:
     def _take_known(self, problem: AnyProblem) -> None:
         """Keep what the problem knows of means: by arm, and what that adds to readings that mix arms.
 
-        Bounds are kept where each use gives one reading; where it gives several, they are a noise scale.
+        Bounds on readings are kept for lists; behind oracles and on polytopes they are a noise scale.
         """
         self._mean_bounds, self._known_parts = problem.mean_bounds, None
-        self._bounds = (
-            problem.bounds if isinstance(problem, Problem) and problem.bounds_single_readings else None
-        )
+        self._bounds = problem.bounds if isinstance(problem, Problem) else None
         if problem.probes is not None and problem.is_known.any():
             self._known_parts = np.asarray(problem.probes.rows @ problem.known_means)
             self._bounds = None if self._bounds is None else self._bounds - self._known_parts[:, None]
@@ -413,10 +410,7 @@ class BatchRun:
         zeros = np.zeros((decision.n_replicates, len(self.sums)))
         missing = np.tile(decision.uses, (decision.n_replicates, 1))
         removed = np.zeros_like(missing)
-        batch = Batch(decision.uses, missing, removed, zeros, zeros.copy(), bets, decision.is_final)
-        if self._bounded is not None:
-            batch.centres, batch.powers = self._bounded.centres, np.zeros((len(self.sums), POWERS))
-        return batch
+        return Batch(decision.uses, missing, removed, zeros, zeros.copy(), bets, decision.is_final)
 
     @property
     def _is_blank(self) -> bool:
@@ -466,7 +460,7 @@ class BatchRun:
             )
         batch.add(counts, self._without_known(counts, sums), removed)
         if self._bounded is not None:
-            self._add_powers(batch, counts, values)
+            self._add_values(batch, counts, values)
         if batch.is_complete:
             self.settle(batch)
 
@@ -476,22 +470,23 @@ class BatchRun:
             return sums
         return np.asarray(sums - counts[self._readings.owner] * self._known_parts)
 
-    def _add_powers(self, batch: Batch, counts: IntArray, values: Mapping[int, FloatArray] | None) -> None:
-        """Add the power sums of bounded readings, each of which must be there."""
+    def _add_values(self, batch: Batch, counts: IntArray, values: Mapping[int, FloatArray] | None) -> None:
+        """Keep bounded readings, each of which must be there."""
         assert self._bounded is not None
-        assert batch.centres is not None
-        assert batch.powers is not None
         for probe in np.flatnonzero(counts).tolist():
+            here = self._probes.readings_of(probe)
             own = np.asarray(values[probe] if values is not None and probe in values else [], dtype=float)
+            own = own.reshape(-1, here.stop - here.start)
             if len(own) != counts[probe]:
                 raise ParameterError(
                     f"bounded readings come one by one, {counts[probe]} of probe {probe}, got {len(own)}",
                     field="values",
                 )
-            own = own if self._known_parts is None else own - self._known_parts[probe]
+            own = own if self._known_parts is None else own - self._known_parts[here]
             # bounds hold up to rounding where a value was recorded, and exactly in the proof
-            own = np.clip(own, self._bounded.low[probe], self._bounded.high[probe])
-            batch.powers[probe] += power_sums(own, float(batch.centres[probe]))
+            own = np.clip(own, self._bounded.low[here], self._bounded.high[here])
+            kept = batch.values.get(probe)
+            batch.values[probe] = own if kept is None else np.vstack([kept, own])
 
     def settle(self, batch: Batch) -> None:
         """Multiply wealth by the factors of the bets, and let the complete batch guide the next ones."""
@@ -503,8 +498,8 @@ class BatchRun:
             if self._noise is not None:
                 self._noise.add(counted.uses, averages)
                 self._noise.refuse_unusable()
-            if self._bounded is not None and counted.centres is not None and counted.powers is not None:
-                self._bounded.add(counted.uses, counted.centres, counted.powers)
+            if self._bounded is not None:
+                self._bounded.add(counted.values)
             self.counts = self.counts + counted.counts
             self.sums = self.sums + (counted.sums + counted.lost).sum(axis=0)
         if self._final is not None:
@@ -517,10 +512,8 @@ class BatchRun:
         """Let the question multiply its wealth by what this batch alone has shown."""
         gaussian = self._final is not None and self._final.gaussian
         shown = self._readings, self._factor, batch.uses, averages, self._largest
-        powers = None
-        if self._bounded is not None and batch.centres is not None and batch.powers is not None:
-            powers = BatchPowers(self._bounded, batch.centres, batch.powers)
-        self._question.settle(batch.bets, BatchResult(*shown, batch.is_final, gaussian, powers))
+        bounded = None if self._bounded is None else BatchReadings(self._bounded, batch.values)
+        self._question.settle(batch.bets, BatchResult(*shown, batch.is_final, gaussian, bounded))
 
     def _join(self) -> None:
         """Include what has come meanwhile, and choose the next leader."""
@@ -624,7 +617,7 @@ def _factor_for(problem: AnyProblem) -> Factor:
     """Return the factor for the noise of this problem."""
     if not problem.knows_noise:
         return Student()
-    if isinstance(problem, Problem) and problem.bounds_single_readings:
+    if isinstance(problem, Problem) and problem.bounds is not None:
         return BoundedReadings()
     return BoundedVariance() if problem.noise == BOUNDED_VARIANCE else SubGaussian()
 

@@ -66,7 +66,7 @@ class BetGapE(WithinPolicy):
 
     def learns_variance(self, problem: AnyProblem) -> bool:
         """Return whether bounds on readings are all that the guarantee needs, neither scale nor shape."""
-        return problem.is_listed and problem.bounds_single_readings
+        return problem.is_listed and problem.bounds is not None
 
     def start(self, problem: AnyProblem) -> BatchRun | ScaleBoundRun:
         """Return a fresh run on this problem."""

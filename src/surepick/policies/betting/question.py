@@ -22,7 +22,7 @@ from surepick.core.decision import TOLERANCE, Decision
 from surepick.core.problem import PlanParts
 from surepick.core.run import Answer, Standing
 from surepick.design.grid import VALUE_BITS, on_grid
-from surepick.inference.bounded import BatchPowers
+from surepick.inference.bounded import BatchReadings
 from surepick.inference.contrasts import Contrasts, DenseReadings, DiagonalReadings
 from surepick.inference.factors import Factor
 from surepick.inference.wealth import Account, Wealth
@@ -92,15 +92,15 @@ class BatchResult:
     largest: float  # whitened average before the batch
     is_final: bool
     gaussian: bool  # whether a final batch may use the normal tail
-    powers: BatchPowers | None = None  # of bounded readings, whose variance is learned
+    bounded: BatchReadings | None = None  # bounded readings, whose variance is learned
 
     def show(self, contrasts: Contrasts) -> tuple[Any, FloatArray, BoolArray]:
         """Return the estimates of these gaps, their variances, and which of them the batch shows.
 
         There is no bet on a gap that the batch does not show, which its counts say beforehand.
         """
-        if self.powers is not None:
-            sums, variance = self.powers.show(self.readings, contrasts, self.uses, self.largest)
+        if self.bounded is not None:
+            sums, variance = self.bounded.show(self.readings, contrasts, self.uses, self.largest)
             return sums, variance, np.isfinite(variance) & (variance > 0)
         gap, variance = self.readings.show(contrasts, self.uses, self.averages, self.largest)
         shown = np.isfinite(variance) & (variance > 0)
