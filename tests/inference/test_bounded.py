@@ -59,9 +59,7 @@ def mean_factor(problem, batches, centres, size, *, fitted):
     plans, uses = readings.coordinates(np.eye(2)), np.full(len(problem.costs), 3)
     contrast = Contrasts(plans[[0]] - plans[[1]])
     for chance, values in batches:
-        gap, variance = BatchReadings(noise, values).show(
-            readings, Contrasts(rows[[0]] - rows[[1]]), uses, 0.0
-        )
+        gap, variance = BatchReadings(noise, values).show(readings, contrast, uses, 0.0)
         seen = float((gap.base + gap.sums[:, 0])[0])
         bet = max(seen, 0.0) if fitted else size  # a control: the size is chosen after the batch
         total += chance * float(np.exp(FACTOR.log_factors(gap, variance, np.array([[bet]])))[0, 0])
