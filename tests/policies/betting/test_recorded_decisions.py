@@ -14,7 +14,6 @@ from hulls import hull
 from surepick.core.run import Stop
 from surepick.inference.contrasts import arm_probes
 from surepick.policies.betting.question import Decision
-from surepick.policies.betting.run_state import state_of
 
 PLANS = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 1.0, 1.0, 0.0], [0.0, 0.0, 1.0, 1.0], [1.0, 0.0, 0.0, 1.0]])
 MANY = np.array(list(itertools.product([0.0, 1.0], repeat=7)))[1:70]
@@ -45,12 +44,14 @@ CASES = {
     "vertex, unknown noise": (BEST, hull(PLANS, noise_scale=None)),
     "polytope within": (WITHIN, hull(PLANS, **KNOWN)),
     "oracle": (BEST, sp.OracleProblem(best_pair, 4, **KNOWN)),
+    "oracle, unknown noise": (BEST, sp.OracleProblem(best_pair, 4, noise_scale=None)),
+    "polytope within, unknown noise": (WITHIN, hull(PLANS, noise_scale=None)),
     "oracle within": (WITHIN, sp.OracleProblem(best_pair, 4, **KNOWN)),
     "oracle, smallest": (BEST, sp.OracleProblem(lambda w: best_pair(-w), 4, minimize=True, **KNOWN)),
     "plans of an oracle": (BEST, sp.OracleProblem(best_pair, 4, probes="plan arms", **KNOWN)),
     "plans of an oracle, within": (WITHIN, sp.OracleProblem(best_pair, 4, probes="plan arms", **KNOWN)),
 }
-SOME = ["best, known, arms", "within, unknown, arms", "keep or replace, known, arms", *list(CASES)[-9:]]
+SOME = ["best, known, arms", "within, unknown, arms", "keep or replace, known, arms", *list(CASES)[-11:]]
 
 
 def recorded(run, problem, final_at=None, n_batches=MOST):
@@ -121,12 +122,12 @@ def test_proposing_changes_nothing(case):
     policy, problem = CASES[case]
     run = policy.start(problem)
     recorded(run, problem, n_batches=3)
-    before = repr(state_of(run))
+    before = repr(run.state())
     for left in (10**6, 40, 10**6):
         run.allow(left)
         run.propose()
         run.standing()
-        assert repr(state_of(run)) == before
+        assert repr(run.state()) == before
 
 
 @pytest.mark.parametrize("case", SOME)
@@ -153,7 +154,7 @@ def test_a_removed_value_is_settled_without_it(case):
     """Decisions stay, and the run continues to an answer."""
     policy, problem = CASES[case]
     run, again = policy.start(problem), policy.start(problem)
-    decisions, sums, _ = recorded(run, problem, n_batches=24)
+    decisions, sums, _ = recorded(run, problem, n_batches=40)
     probe = int(np.argmax(decisions[-1].uses))
     if problem.probes is None and getattr(problem, "plays", False):
         pytest.skip("a use of a plan is removed as a whole")
@@ -186,7 +187,7 @@ def test_another_leader_may_be_followed_and_a_changed_value_shows():
 def test_every_value_moves_the_numbers_and_forged_decisions_are_refused(case):
     policy, problem = CASES[case]
     run = policy.start(problem)
-    decisions, sums, _ = recorded(run, problem, n_batches=24)
+    decisions, sums, _ = recorded(run, problem, n_batches=40)
     last = decisions[-1]
     for arm in np.flatnonzero(last.uses).tolist():
         other, values = policy.start(problem), [one.copy() for one in sums]

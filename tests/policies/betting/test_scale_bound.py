@@ -20,7 +20,7 @@ def test_the_bounds_cover_the_noise_as_often_as_they_should(shrink, holds):
     """The control: bounds that are too small by a fifth are refuted."""
     rng, scales, runs, delta = np.random.default_rng(0), np.array([0.5, 1.0, 2.0]), 4000, 0.25
     draws = scales * rng.standard_normal((runs, REPLICATES, 3))
-    bounds = [scale_bound(own.var(axis=0, ddof=1), ORACLE, delta) for own in draws]
+    bounds = [scale_bound(own, ORACLE, delta) for own in draws]
     missed = int((shrink * np.array(bounds) < scales).any(axis=1).sum())
     p = stats.binomtest(missed, runs, SHARE * delta, alternative="greater").pvalue
     assert bool(p > 1e-4) is holds

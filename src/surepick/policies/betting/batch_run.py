@@ -546,6 +546,11 @@ class BatchRun:
         self._extra_sums = self._extra_sums + past.worth * past.means
         self._join()
 
+    def restore_guides(self, other: BatchRun) -> None:
+        """Begin with all that another run on these probes has seen; it guides, and settles no bet."""
+        self._extra_uses, self._extra_sums = other.counts + other._extra_uses, other.sums + other._extra_sums
+        self._join()
+
     # plans that arrive
 
     @property

@@ -28,7 +28,7 @@ from surepick.core.problem import Problem
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.best import Best
 from surepick.policies.betting.question import Question
-from surepick.policies.betting.scale_bound import SHARE, ScaleBoundRun
+from surepick.policies.betting.scale_bound import ScaleBoundRun
 from surepick.policies.betting.within import MOST_PLANS, WithinFew, WithinMany
 from surepick.policies.sound import WithinPolicy, check_max_batch
 
@@ -74,7 +74,9 @@ class BetGapE(WithinPolicy):
             isinstance(problem, Polytope) and (self.epsilon == 0 or not problem.relevant.any())
         )
         if problem.noise_scale is None and needs_scale and not problem.plays:
-            return ScaleBoundRun(problem, self.delta, replace(self, delta=(1 - SHARE) * self.delta)._start)
+            return ScaleBoundRun(
+                problem, self.delta, lambda known, delta: replace(self, delta=delta)._start(known)
+            )
         return self._start(problem)
 
     def _start(self, problem: AnyProblem) -> BatchRun:

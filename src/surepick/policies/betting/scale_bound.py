@@ -3,7 +3,7 @@
 Serves plans behind an oracle and polytopes within epsilon: the Student factor of replicates is not affine in
 a plan, so that no oracle call or linear program could bound it over all plans at once.
 
-The first `REPLICATES` batches measure every arm on which plans differ once. With Gaussian noise of scale
+The first batch is `REPLICATES` measurements of every arm on which plans differ. With Gaussian noise of scale
 sigma, (n - 1) s^2 / sigma^2 of an arm is chi-square with n - 1 degrees of freedom, so that
 s sqrt((n - 1) / q), with q its quantile at `SHARE` * delta / (number of arms), is below sigma with at most
 that probability. A union over the arms costs `SHARE` * delta; the bets run with the rest of delta.
@@ -23,54 +23,139 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arrays import MOST_SCALES, SMALLEST, FloatArray, IntArray, furthest_value
+from surepick.core.decision import Decision
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
-from surepick.core.run import Measure, Standing, Stop
+from surepick.core.run import Answer, Measure, Standing, Stop
 from surepick.errors import ParameterError, ProblemError
-from surepick.policies.betting.batch_run import BatchRun
+from surepick.policies.betting.batch_run import BatchPolicy, BatchRun
+from surepick.policies.betting.question import NO_LEADER
 
 REPLICATES = 12  # measurements of each arm that bound its noise
 SHARE = 0.2  # of delta, for the bounds
 
 
 class ScaleBoundRun:
-    """A run that bounds the noise of every arm by replicates, then hands over to a run of bets."""
+    """A run whose first batch is replicates that bound the noise of every arm; then bets follow.
 
-    can_follow = False
-    recalls_unasked = True
+    Changed by the loop or session that started it.
+    """
 
-    def __init__(self, problem: AnyProblem, delta: float, begin: Callable[[AnyProblem], BatchRun]) -> None:
+    can_follow = recalls_unasked = True
+
+    def __init__(
+        self, problem: AnyProblem, delta: float, begin: Callable[[AnyProblem, float], BatchRun]
+    ) -> None:
         """`begin` starts the bets on the problem with its noise bounded, with the rest of delta."""
         self._problem, self._delta, self._begin = problem, delta, begin
         self._once = problem.relevant.astype(np.int64)
-        self._values = np.zeros((0, problem.n_arms))  # (n_replicates so far, n_arms)
+        self._values = np.zeros((0, problem.n_arms))  # (n_replicates, n_arms) those without a removed value
+        self._n_asked = 0  # replicates that were measured, also those with a removed value
+        self._is_open = False
+        self._is_late = False  # whether a smaller delta waits for the end of a batch
         self._bets: BatchRun | None = None
         self._prior: Past | None = None
         self._extra = np.zeros(problem.n_arms, dtype=np.int64), np.zeros(problem.n_arms)
+
+    # deciding
 
     def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
         """Return the next replicate, or what the bets decide."""
         return Measure(self._once.copy()) if self._bets is None else self._bets.decide(rng)
 
-    def absorb(self, counts: IntArray, sums: FloatArray) -> None:
+    def propose(self) -> Decision | Stop:
+        """Return the replicates, or the next batch of the bets."""
+        if self._bets is not None:
+            return self._bets.propose()
+        return Decision(NO_LEADER, np.zeros(0, dtype=np.int64), self._once.copy(), REPLICATES)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a batch is being measured."""
+        return self._is_open if self._bets is None else self._bets.is_open
+
+    def first_request(self, decision: Decision) -> Measure:
+        """Return the first request of the batch that this decision opens."""
+        return Measure(self._once.copy()) if self._bets is None else self._bets.first_request(decision)
+
+    def recorded(self, body: Mapping[str, Any]) -> Decision:
+        """Return the decision that was recorded like this; a ValueError if it is none."""
+        return (
+            Decision.from_json(body, 0, len(self._once)) if self._bets is None else self._bets.recorded(body)
+        )
+
+    def objection(self, decision: Decision) -> str | None:
+        """Return why no run takes this decision here, or None."""
+        if self._bets is not None:
+            return self._bets.objection(decision)
+        own = self.propose()
+        assert isinstance(own, Decision)
+        return (
+            None if own.to_json() == decision.to_json() else "it is not the replicates that bound the noise"
+        )
+
+    def follow(self, decision: Decision) -> None:
+        """Open the batch of this decision."""
+        if self._bets is None:
+            self._is_open = True
+        else:
+            self._bets.follow(decision)
+
+    def proves(self, plan: Answer) -> bool:
+        """Return whether this answer is proved, up to rounding."""
+        return self._bets is not None and self._bets.proves(plan)
+
+    def numbers(self) -> tuple[float, float]:
+        """Return the two numbers of the bets, whose sizes every replicate moves."""
+        return (0.0, 0.0) if self._bets is None else self._bets.numbers()
+
+    def lower_delta(self, policy: BatchPolicy, delta: float) -> None:
+        """Continue with a smaller delta: wider bounds, and bets that begin anew, guided by all values."""
+        del policy
+        self._delta = delta
+        if self._bets is not None and self._bets.may_grow:
+            self._start_again()
+        else:
+            self._is_late = self._bets is not None
+
+    def _start_again(self) -> None:
+        old, self._is_late = self._bets, False
+        self._start_bets()
+        assert old is not None
+        assert self._bets is not None
+        self._bets.restore_guides(old)
+
+    # absorbing
+
+    def absorb(self, counts: IntArray, sums: FloatArray, removed: IntArray | None = None) -> None:
         """Add a replicate, or an answer to the bets; after the last replicate the bets begin."""
         if self._bets is not None:
-            self._bets.absorb(counts, sums)
+            self._bets.absorb(counts, sums, removed)
+            if self._is_late and self._bets.may_grow:
+                self._start_again()
             return
-        if not np.array_equal(counts, self._once):
+        gone = np.zeros_like(counts) if removed is None else removed
+        is_whole = not gone.any()
+        if not np.array_equal(counts + gone, self._once):
             raise ParameterError("a replicate measures every arm that matters once", field="counts")
-        self._values = np.vstack([self._values, sums])
-        if len(self._values) == REPLICATES:
+        self._n_asked += 1
+        if is_whole:
+            self._values = np.vstack([self._values, sums])
+        else:  # one with a removed value bounds nothing, and guides
+            self._extra = self._extra[0] + counts, self._extra[1] + sums
+        if self._n_asked == REPLICATES:
             self._start_bets()
 
     def _start_bets(self) -> None:
-        scale = scale_bound(self._values.var(axis=0, ddof=1), self._problem, self._delta)
+        if len(self._values) < 2:
+            raise ParameterError("two replicates at least are needed to bound the noise", field="removed")
+        scale = scale_bound(self._values, self._problem, self._delta)
         _refuse_far(self._problem, scale, self._values.mean(axis=0))
-        self._bets = self._begin(self._problem.with_noise(scale))
+        self._bets = self._begin(self._problem.with_noise(scale), (1 - SHARE) * self._delta)
         if self._prior is not None:
             self._bets.remember(self._prior)
         counts, sums = self._extra
-        self._bets.recall(REPLICATES * self._once + counts, self._values.sum(axis=0) + sums)
+        self._bets.recall(len(self._values) * self._once + counts, self._values.sum(axis=0) + sums)
 
     def recall(self, counts: IntArray, sums: FloatArray) -> None:
         """Use measurements that were not asked for: they guide, and settle no bet."""
@@ -99,6 +184,14 @@ class ScaleBoundRun:
             )
         self._bets.call_last(n, gaussian=True)
 
+    # looking, which changes nothing
+
+    @property
+    def counts(self) -> IntArray:
+        """How often each arm was measured in complete batches."""
+        replicates = len(self._values) * self._once
+        return replicates if self._bets is None else replicates + self._bets.counts
+
     def standing(self) -> Standing:
         """Return where the bets stand, with the risk that a bound is too small added to theirs."""
         if self._bets is None:
@@ -121,29 +214,33 @@ class ScaleBoundRun:
 
     def state(self) -> dict[str, Any]:
         """Return all that a fresh run needs to become this one."""
-        return {
+        kept: dict[str, Any] = {
             "values": self._values,
             "extra": list(self._extra),
-            "bets": None if self._bets is None else self._bets.state(),
+            "n": self._n_asked,
+            "open": self._is_open,
         }
+        kept |= {"delta": self._delta, "late": self._is_late}
+        return {**kept, "bets": None if self._bets is None else self._bets.state()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Become the run whose state this is."""
-        self._values, self._extra = state["values"], tuple(state["extra"])
+        self._values, self._extra, self._delta = state["values"], tuple(state["extra"]), state["delta"]
+        self._n_asked, self._is_open, self._is_late = state["n"], state["open"], state["late"]
         if state["bets"] is not None:
             self._start_bets()
             assert self._bets is not None
             self._bets.restore(state["bets"])
 
 
-def scale_bound(variances: FloatArray, problem: AnyProblem, delta: float) -> FloatArray:
+def scale_bound(replicates: FloatArray, problem: AnyProblem, delta: float) -> FloatArray:
     """Return a bound on the noise of each arm, too small anywhere with probability at most SHARE * delta.
 
-    `variances` are sample variances of `REPLICATES` measurements. Arms that are not measured get the largest.
+    `replicates`, (n, n_arms), have one measurement of each arm. Arms that are not measured get the largest.
     """
     from scipy.special import gammaincinv  # the chi-square quantile; scipy.stats is slow to import
 
-    relevant, freedom = problem.relevant, REPLICATES - 1
+    relevant, freedom, variances = problem.relevant, len(replicates) - 1, replicates.var(axis=0, ddof=1)
     constant = np.flatnonzero(relevant & ~(variances >= SMALLEST**2))
     if len(constant):
         name = problem.arm_names[int(constant[0])]
