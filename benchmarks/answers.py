@@ -14,8 +14,8 @@ import math
 import numpy as np
 
 import surepick as sp
-from surepick.planning.comparison import is_error
 from surepick.limits.value import binary_kl, fewest
+from surepick.planning.comparison import is_error
 from surepick.problems import knapsack_instance, transport_instance
 
 SEED = 9_300_000
@@ -31,7 +31,7 @@ class TenArms:
 
     def __init__(self, seed):
         self.problem, self.means = (
-            sp.Problem(np.eye(10), noise_scale=1),
+            sp.Problem(np.eye(10), noise=1, goal="largest"),
             np.random.default_rng(seed).normal(size=10) / 2,
         )
 
@@ -113,9 +113,9 @@ def last_call(scale):
     print("| instance | budget | " + " | ".join(f"risk <= {a:g} and wrong" for a in levels) + " |")
     print("|---" * (len(levels) + 2) + "|")
     instances = [
-        ("two arms, 1e-9 apart", sp.Problem(np.eye(2), noise_scale=1), [0.0, 1e-9]),
-        ("two arms, gap .02", sp.Problem(np.eye(2), noise_scale=1), [0.02, 0.0]),
-        ("ten arms, one better by 1e-9", sp.Problem(np.eye(10), noise_scale=1), [1e-9] + [0.0] * 9),
+        ("two arms, 1e-9 apart", sp.Problem(np.eye(2), noise=1, goal="largest"), [0.0, 1e-9]),
+        ("two arms, gap .02", sp.Problem(np.eye(2), noise=1, goal="largest"), [0.02, 0.0]),
+        ("ten arms, one better by 1e-9", sp.Problem(np.eye(10), noise=1, goal="largest"), [1e-9] + [0.0] * 9),
         ("do nothing, or one of six that are a hair worse", NOTHING_OR_SIX, [-1e-9] * 6),
     ]
     for name, problem, means in instances:
@@ -133,7 +133,7 @@ def last_call(scale):
             )
 
 
-NOTHING_OR_SIX = sp.Problem(np.vstack([np.zeros(6), np.eye(6)]), noise_scale=1)
+NOTHING_OR_SIX = sp.Problem(np.vstack([np.zeros(6), np.eye(6)]), noise=1, goal="largest")
 
 
 def challenge_nulls(scale):
@@ -150,7 +150,7 @@ def challenge_nulls(scale):
     ]
     for name, means, epsilon, wrong in cases:
         policy = sp.Challenge(0, delta=0.2, epsilon=epsilon)
-        problem = sp.Problem(np.eye(len(means)), noise_scale=1)
+        problem = sp.Problem(np.eye(len(means)), noise=1, goal="largest")
         plans = [
             sp.simulate(problem, policy, sp.Gaussian(means), seed=SEED + k, budget=600).plan
             for k in range(n_runs)
@@ -236,7 +236,7 @@ class ThreeOfTen:
         for k, arms in enumerate(chosen):
             plans[k, list(arms)] = 1.0
         self.problem, self.means = (
-            sp.Problem(plans, noise_scale=1),
+            sp.Problem(plans, noise=1, goal="largest"),
             np.random.default_rng(seed).normal(size=10) / 2,
         )
 

@@ -73,7 +73,9 @@ def walk(work: Callable[[], Any]) -> Walk:
 
 def walks(folder: str) -> dict[str, Walk]:
     """The walks, each after one of its kind, so that nothing is done for the first time."""
-    problem = sp.Problem([[1, 1, 0], [0, 1, 1], [1, 0, 1]], arm_names=["road", "rail", "ship"], noise_scale=1)
+    problem = sp.Problem(
+        [[1, 1, 0], [0, 1, 1], [1, 0, 1]], arms=["road", "rail", "ship"], noise=1, goal="largest"
+    )
     means = {"road": 1.0, "rail": 2.0, "ship": 2.2}
     environment = sp.Gaussian(list(means.values()))
 

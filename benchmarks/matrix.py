@@ -73,20 +73,20 @@ class PeekingBetGapE(sp.BetGapE):
 def problem_of(cell: Cell) -> Any:
     """Return the problem of a cell, or raise why there is none."""
     given: dict[str, Any] = {
-        "known": {"noise_scale": 1.0},
-        "bounded variance": {"noise_scale": 1.0, "noise": "bounded variance"},
-        "unknown": {"noise_scale": None},
+        "known": {"noise": 1.0},
+        "bounded variance": {"noise": 1.0, "noise_kind": "bounded variance"},
+        "unknown": {"noise": None},
         "bounded readings": {"low": 0.0, "high": 1.0},
     }[cell.noise]
     if cell.probes == "mixed readings":
-        given["probes"] = MIXED
+        given["measure"] = MIXED
     elif cell.probes == "plan arms":
-        given["probes"] = "plan arms"
+        given["measure"] = "plan arms"
     if cell.plans == "list":
-        return sp.Problem(PAIRS, **given)
+        return sp.Problem(PAIRS, **{"goal": "largest", **given})
     if cell.plans == "oracle":
-        return sp.problems.top_k_family(list("abcde"), 2).oracle_problem(**given)
-    return sp.Polytope(A_eq=np.ones((1, 5)), b_eq=[2.0], upper=np.ones(5), **given)
+        return sp.problems.top_k_family(list("abcde"), 2, goal="largest").oracle_problem(**given)
+    return sp.Polytope(A_eq=np.ones((1, 5)), b_eq=[2.0], upper=np.ones(5), **{"goal": "largest", **given})
 
 
 def policy_of(cell: Cell) -> Any:

@@ -124,7 +124,7 @@ class Ended:
 
 def run(misuse: Misuse, seed: int) -> Ended:
     """One session to its end."""
-    problem = sp.Problem(np.eye(2), noise_scale=None if misuse.unknown else 1.0)
+    problem = sp.Problem(np.eye(2), noise=None if misuse.unknown else 1.0, goal="largest")
     session = Session.create("memory://", "s", problem, policy=sp.BetGapE(delta=DELTA), budget=BUDGET)
     worker = misuse.worker(seed)
     while requests := session.ask():

@@ -49,7 +49,7 @@ def argmax():
 
 def reversed_inequalities():
     """The share of wrong answers where arms are 3 apart, and the least that the proof's last line allows."""
-    problem, policy = sp.Problem(np.eye(2), noise_scale=1), sp.CombGapE(DELTA, radius="published")
+    problem, policy = sp.Problem(np.eye(2), noise=1, goal="largest"), sp.CombGapE(DELTA, radius="published")
     runs = [sp.simulate(problem, policy, sp.Gaussian([3.0, 0.0]), seed=seed) for seed in range(100)]
     return sum(run.plan != 0 for run in runs) / len(runs), 1 - DELTA
 
@@ -68,7 +68,10 @@ def plus_d():
 
 def example(runs=4000, budget=20_000):
     """The wrong answers on the paper's own example, means .9, and the most that delta = .05 allows."""
-    problem, truth = sp.Problem([[100, 0, 0.1], [0, 100, 0.2]], noise_scale=1), sp.Gaussian([0.9, 0.9, 0.9])
+    problem, truth = (
+        sp.Problem([[100, 0, 0.1], [0, 100, 0.2]], noise=1, goal="largest"),
+        sp.Gaussian([0.9, 0.9, 0.9]),
+    )
     policy = sp.CombGapE(DELTA, radius="published")
     (row,) = compare(problem, [policy], truth, runs=runs, budget=budget)
     return row.errors, DELTA * runs

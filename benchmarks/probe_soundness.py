@@ -34,20 +34,20 @@ def pair(correlation, scale=1.0):
 def blends(gap):
     """Three recipes of three parts, seen through blends of unequal noise."""
     probes = {
-        "first": sp.Probe({"a": 0.5, "b": 0.5}, noise_scale=0.7),
-        "second": sp.Probe({"b": 0.3, "c": 0.7}, noise_scale=1.5),
-        "survey": sp.Probe({"q1": {"a": 1}, "q2": {"b": 1, "c": -1}}, noise_scale=[1.0, 2.0]),
+        "first": sp.Probe({"a": 0.5, "b": 0.5}, noise=0.7),
+        "second": sp.Probe({"b": 0.3, "c": 0.7}, noise=1.5),
+        "survey": sp.Probe({"q1": {"a": 1}, "q2": {"b": 1, "c": -1}}, noise=[1.0, 2.0]),
         "third": {"a": 1, "b": 1, "c": 1},
     }
-    problem = sp.Problem(np.eye(3), arm_names=list("abc"), noise_scale=1.0, probes=probes)
+    problem = sp.Problem(np.eye(3), arms=list("abc"), noise=1.0, measure=probes, goal="largest")
     return problem, np.array([0.5, 0.5 - gap, 0.0])
 
 
 def drives(gap):
     """Two ways round, each drive times its roads, and one compares two roads."""
     plans = np.array([[1.0, 1, 0, 0], [0, 0, 1, 1]])
-    probes = {"north": list("ab"), "south": list("cd"), "ends": sp.Probe({"a": 1, "c": -1}, noise_scale=0.5)}
-    return sp.Problem(plans, arm_names=list("abcd"), noise_scale=1.0, probes=probes), np.array(
+    probes = {"north": list("ab"), "south": list("cd"), "ends": sp.Probe({"a": 1, "c": -1}, noise=0.5)}
+    return sp.Problem(plans, arms=list("abcd"), noise=1.0, measure=probes, goal="largest"), np.array(
         [1.0, 1, 1, 1 - gap]
     )
 
@@ -55,8 +55,10 @@ def drives(gap):
 def paired(gap, correlation=0.9, cost=1.0):
     """Two designs on the same random numbers, or each by itself."""
     both = sp.Probe({"x": {"a": 1}, "y": {"b": 1}}, covariance=pair(correlation), cost=cost)
-    probes = {"both": both, "a": sp.Probe(["a"], noise_scale=1.0), "b": sp.Probe(["b"], noise_scale=1.0)}
-    return sp.Problem(np.eye(2), arm_names=["a", "b"], probes=probes, noise_scale=1), np.array([0.0, -gap])
+    probes = {"both": both, "a": sp.Probe(["a"], noise=1.0), "b": sp.Probe(["b"], noise=1.0)}
+    return sp.Problem(np.eye(2), arms=["a", "b"], measure=probes, noise=1, goal="largest"), np.array(
+        [0.0, -gap]
+    )
 
 
 def together(gap, n=4, correlation=0.8):
@@ -66,7 +68,7 @@ def together(gap, n=4, correlation=0.8):
     means = np.zeros(n)
     means[1:] = -gap
     return sp.Problem(
-        np.eye(n), arm_names=names, probes={"all": sp.Probe(names, covariance=shared)}, noise_scale=1
+        np.eye(n), arms=names, measure={"all": sp.Probe(names, covariance=shared)}, noise=1, goal="largest"
     ), means
 
 
@@ -76,12 +78,16 @@ def two_of_four():
 
 def full(gap):
     """Two of four, only totals are seen."""
-    return sp.Problem(two_of_four(), probes="plans", noise_scale=1), np.array([1.0, 1.0, 1.0 - gap, 0.0])
+    return sp.Problem(two_of_four(), measure="plans", noise=1, goal="largest"), np.array(
+        [1.0, 1.0, 1.0 - gap, 0.0]
+    )
 
 
 def semi(gap):
     """Two of four, every arm of a play is seen."""
-    return sp.Problem(two_of_four(), probes="plan arms", noise_scale=1), np.array([1.0, 1.0, 1.0 - gap, 0.0])
+    return sp.Problem(two_of_four(), measure="plan arms", noise=1, goal="largest"), np.array(
+        [1.0, 1.0, 1.0 - gap, 0.0]
+    )
 
 
 def panel(gap):
@@ -95,7 +101,7 @@ def panel(gap):
         "difference": {"a": 1, "b": -1},
     }
     return sp.Problem(
-        np.eye(2), arm_names=["a", "b"], probes={"panel": sp.Probe(readings)}, noise_scale=1
+        np.eye(2), arms=["a", "b"], measure={"panel": sp.Probe(readings)}, noise=1, goal="largest"
     ), np.array([0.0, -gap])
 
 
@@ -106,14 +112,14 @@ def soare(gap):
     best = np.array([1.0, 0.0, 0.0])
     if not gap:  # the bisector: both are as good
         best = (rows[0] + rows[3]) / np.linalg.norm(rows[0] + rows[3])
-    return sp.Problem(rows, probes=rows, noise_scale=1), best
+    return sp.Problem(rows, measure=rows, noise=1, goal="largest"), best
 
 
 def at_once(gap):
     """Three readings of one use that are one and the same noise; nothing is assumed of it."""
     plans = np.array([[1.0, 1, 0], [0, 1, 1]])
     problem = sp.Problem(
-        plans, probes={"day": ["arm 0", "arm 1", "arm 2"]}, readings="dependent", noise_scale=1
+        plans, measure={"day": ["arm 0", "arm 1", "arm 2"]}, readings="dependent", noise=1, goal="largest"
     )
     return problem, np.array([0.0, 0.0, -gap])
 
@@ -138,7 +144,9 @@ def untold(build):
         problem, means = build()
         known = problem.probes
         named = {o: list(names) for o, names in zip(known.names, known.reading_names, strict=True)}
-        return sp.Problem(problem.plans, arm_names=problem.arm_names, probes=named, noise_scale=None), means
+        return sp.Problem(
+            problem.plans, arms=problem.arm_names, measure=named, noise=None, goal="largest"
+        ), means
 
     return made, lambda means, probes: GaussianReadings(means, build()[0].probes, None)
 

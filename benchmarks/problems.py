@@ -31,34 +31,36 @@ def builders():
     value = rng.uniform(1, 2, 200)
     yield (
         "paths, 100 nodes, 300 edges, 1000 draws",
-        lambda: problems.paths(graph, 0, 57, "hours", spread=0.5, list_plans=True, noise_scale=1),
+        lambda: problems.paths(graph, 0, 57, "hours", spread=0.5, list_plans=True, noise=1),
     )
     yield (
         "paths, the same, 200 best",
-        lambda: problems.paths(graph, 0, 57, "hours", n_best=200, list_plans=True, noise_scale=1),
+        lambda: problems.paths(graph, 0, 57, "hours", n_best=200, list_plans=True, noise=1),
     )
     yield (
         "trees, 100 nodes, 300 edges, 1000 draws",
-        lambda: problems.trees(graph, "hours", spread=0.1, list_plans=True, noise_scale=1),
+        lambda: problems.trees(graph, "hours", spread=0.1, list_plans=True, noise=1),
     )
     yield (
         "trees, the same, 200 best",
-        lambda: problems.trees(graph, "hours", n_best=200, list_plans=True, noise_scale=1),
+        lambda: problems.trees(graph, "hours", n_best=200, list_plans=True, noise=1),
     )
     yield (
         "matchings, 50 x 50, 1000 draws",
-        lambda: problems.matchings(rng.uniform(size=(50, 50)), spread=0.02, list_plans=True, noise_scale=1),
+        lambda: problems.matchings(
+            rng.uniform(size=(50, 50)), spread=0.02, list_plans=True, noise=1, goal="smallest"
+        ),
     )
     yield (
         "transport, 50 x 50, 1000 draws",
         lambda: problems.transport(
-            np.ones(50), np.ones(50), rng.uniform(1, 5, (50, 50)), spread=0.05, list_plans=True, noise_scale=1
+            np.ones(50), np.ones(50), rng.uniform(1, 5, (50, 50)), spread=0.05, list_plans=True, noise=1
         ),
     )
     yield (
         "program, 200 variables, 60 rows, 200 draws",
         lambda: problems.production(
-            use, use.sum(1) / 3, value, upper=1, spread=0.05, n_draws=200, list_plans=True, noise_scale=1
+            use, use.sum(1) / 3, value, upper=1, spread=0.05, n_draws=200, list_plans=True, noise=1
         ),
     )
     yield (
@@ -72,14 +74,12 @@ def builders():
             spread=0.1,
             n_draws=50,
             list_plans=True,
-            noise_scale=1,
+            noise=1,
         ),
     )
     yield (
         "portfolio, 100 assets, 200 draws",
-        lambda: problems.portfolio(
-            value[:100], upper=0.1, spread=0.1, n_draws=200, list_plans=True, noise_scale=1
-        ),
+        lambda: problems.portfolio(value[:100], upper=0.1, spread=0.1, n_draws=200, list_plans=True, noise=1),
     )
     yield (
         "knapsack 0/1, 100 items, 1000 draws",
@@ -91,7 +91,7 @@ def builders():
             spread=0.2,
             n_draws=1000,
             list_plans=True,
-            noise_scale=1,
+            noise=1,
         ),
     )
 
@@ -101,17 +101,17 @@ def oracles():
     grid.add_edges_from([((i, j), (i, j + 1)) for i, j in product(range(18), range(17))])
     yield "grid paths, 18 x 18", problems.path_family(grid, (0, 0), (17, 17)), 0.005
     yield "spanning trees of K_12", problems.tree_family(nx.complete_graph(12)), 0.001
-    yield "top 20 of 40", problems.top_k_family([str(s) for s in range(40)], 20), 0.01
+    yield "top 20 of 40", problems.top_k_family([str(s) for s in range(40)], 20, goal="largest"), 0.01
     names = [str(i) for i in range(13)]
-    yield "matchings 13 x 13", problems.matching_family(names, names), 0.002
+    yield "matchings 13 x 13", problems.matching_family(names, names, goal="smallest"), 0.002
 
 
 def main():
     print("| builder | plans | chance of a plan that is missing | CPU s |")
     print("|---|---|---|---|")
-    problems.paths([("A", "B"), ("A", "C"), ("C", "B")], "A", "B", noise_scale=1)  # compiles
-    problems.trees([("A", "B"), ("A", "C"), ("C", "B")], noise_scale=1)
-    problems.knapsack([4, 5], [4, 5], 10, copies=[1, 2], noise_scale=1)
+    problems.paths([("A", "B"), ("A", "C"), ("C", "B")], "A", "B", noise=1)  # compiles
+    problems.trees([("A", "B"), ("A", "C"), ("C", "B")], noise=1)
+    problems.knapsack([4, 5], [4, 5], 10, copies=[1, 2], noise=1)
     for name, build in builders():
         problem, seconds = timed(build)
         chance = problem.candidates.chance_of_new
@@ -121,7 +121,7 @@ def main():
     print("|---|---|---|---|---|")
     for name, family, noise in oracles():
         means = np.random.default_rng(1).uniform(1, 5, family.n_arms)
-        problem, truth = family.oracle_problem(noise_scale=noise), sp.Gaussian(means, noise)
+        problem, truth = family.oracle_problem(noise=noise), sp.Gaussian(means, noise)
         outcome, seconds = timed(
             lambda p=problem, t=truth: sp.simulate(p, sp.GenTSExplore(), t, budget=BUDGET)
         )

@@ -30,20 +30,26 @@ class Case:
 def cases():
     rng = np.random.default_rng(0)
     plans = rng.integers(0, 4, (40, 9)).astype(float)
-    small = sp.Problem(np.unique(plans, axis=0)[:20], noise_scale=1)
+    small = sp.Problem(np.unique(plans, axis=0)[:20], noise=1, goal="largest")
     yield Case("(20, 9)", small, 1e-3 * rng.normal(size=9), 50_000, 2_000)
     transport = transport_instance(2)
     name = f"({transport.problem.n_plans}, 81) transport"
     yield Case(name, transport.problem, transport.means, 20_000, 500)
     plans = rng.uniform(size=(950, 81)) * (rng.random((950, 81)) < 0.21)
-    yield Case("(950, 81)", sp.Problem(plans, noise_scale=1), 1e-2 * rng.normal(size=81), 20_000, 500)
-    large = sp.Problem(rng.uniform(size=(10_000, 200)), noise_scale=1)
+    yield Case(
+        "(950, 81)", sp.Problem(plans, noise=1, goal="largest"), 1e-2 * rng.normal(size=81), 20_000, 500
+    )
+    large = sp.Problem(rng.uniform(size=(10_000, 200)), noise=1, goal="largest")
     yield Case("(10^4, 200)", large, 1e-2 * rng.normal(size=200), 3_000, 20)
     columns = rng.integers(0, 2_000, (100_000, 10))
     rows = np.repeat(np.arange(100_000), 10)
     thin = sparse.csr_array((np.ones(10**6), (rows, columns.ravel())), shape=(100_000, 2_000))
     yield Case(
-        "(10^5, 2,000), 10 each", sp.Problem(thin, noise_scale=1), 0.1 * rng.normal(size=2_000), 500, 10
+        "(10^5, 2,000), 10 each",
+        sp.Problem(thin, noise=1, goal="largest"),
+        0.1 * rng.normal(size=2_000),
+        500,
+        10,
     )
 
 

@@ -30,7 +30,9 @@ def polytope(case, delta, epsilon=0.0, budget=20_000):
 
 
 def simplex(n, gap):
-    return sp.Polytope(A_eq=np.ones((1, n)), b_eq=[1.0], noise_scale=1), np.array([gap] + [0.0] * (n - 1))
+    return sp.Polytope(A_eq=np.ones((1, n)), b_eq=[1.0], noise=1, goal="largest"), np.array(
+        [gap] + [0.0] * (n - 1)
+    )
 
 
 def polytopes():

@@ -50,7 +50,7 @@ FORK = multiprocessing.get_context("fork")
 
 def problem() -> sp.Problem:
     plans = np.random.default_rng(0).integers(0, 3, (N_PLANS, N_ARMS)).astype(float)
-    return sp.Problem(plans, noise_scale=1)
+    return sp.Problem(plans, noise=1, goal="largest")
 
 
 def disk_rate(folder: Path, seconds: float = 0.5) -> float:

@@ -39,7 +39,7 @@ SPAWN = multiprocessing.get_context("spawn")
 
 def problem(n_plans: int, n_arms: int) -> sp.Problem:
     plans = np.random.default_rng(0).integers(0, 3, (n_plans, n_arms)).astype(float)
-    return sp.Problem(plans, noise_scale=1)
+    return sp.Problem(plans, noise=1, goal="largest")
 
 
 @contextmanager

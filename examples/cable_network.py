@@ -57,7 +57,7 @@ def main(arguments=None):
     pairs, lengths = links()
     family = sp.problems.tree_family(pairs)
     print(f"{len(pairs)} possible links, {family.n_plans:.3g} spanning trees.")
-    problem = family.oracle_problem(noise_scale=options.noise)
+    problem = family.oracle_problem(noise=options.noise)
     surveys = sp.Gaussian(lengths, options.noise)
     outcome = sp.simulate(problem, sp.BetGapE(), surveys, seed=options.seed, budget=options.budget)
     print(f"{outcome.status}: {outcome.n_measurements:,} surveys in {outcome.seconds:.1f} s.")

@@ -63,7 +63,7 @@ def build(places, january, year, n_draws=100):
         guess,
         spread=spread,
         n_draws=n_draws,
-        noise_scale=[SAFETY * worst[place] for _, place in pairs],
+        noise=[SAFETY * worst[place] for _, place in pairs],
         supplier_names=AIRPORTS,
         demander_names=places,
     )

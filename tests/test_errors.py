@@ -32,15 +32,15 @@ def test_a_setting_that_is_refused_is_named(field: str, text: str, settings: dic
 @pytest.mark.parametrize(
     ("field", "make"),
     [
-        ("plans", lambda: sp.Problem([[1, 0], [1, 0]], noise_scale=1)),
-        ("arm_names", lambda: sp.Problem(np.eye(2), arm_names=["a"])),
-        ("noise", lambda: sp.Problem(np.eye(2), noise_scale=1, noise="loud")),
-        ("costs", lambda: sp.Problem(np.eye(2), costs={"arm 0": 1})),
-        ("probes", lambda: sp.Problem(np.eye(2), probes={"both": []})),
-        ("means", lambda: sp.Problem(np.eye(2)).as_means([1])),
-        ("arm", lambda: sp.Problem(np.eye(2)).arm("tea")),
-        ("best", lambda: sp.OracleProblem(lambda weights: None, n_arms=2).best_plan([1, 2])),
-        ("b_ub", lambda: sp.Polytope(A_ub=[[1, 1]])),
+        ("plans", lambda: sp.Problem([[1, 0], [1, 0]], noise=1, goal="largest")),
+        ("arm_names", lambda: sp.Problem(np.eye(2), arms=["a"], goal="largest")),
+        ("noise", lambda: sp.Problem(np.eye(2), noise=1, noise_kind="loud", goal="largest")),
+        ("costs", lambda: sp.Problem(np.eye(2), cost={"arm 0": 1}, goal="largest")),
+        ("probes", lambda: sp.Problem(np.eye(2), measure={"both": []}, goal="largest")),
+        ("means", lambda: sp.Problem(np.eye(2), goal="largest").as_means([1])),
+        ("arm", lambda: sp.Problem(np.eye(2), goal="largest").arm("tea")),
+        ("best", lambda: sp.OracleProblem(lambda weights: None, n_arms=2, goal="largest").best_plan([1, 2])),
+        ("b_ub", lambda: sp.Polytope(A_ub=[[1, 1]], goal="largest")),
         ("radius", lambda: sp.CombGapE(radius="wide")),
         ("scale", lambda: sp.Gaussian([1, 2], -1)),
     ],
@@ -52,7 +52,7 @@ def test_an_argument_that_is_refused_is_named(field: str, make: Callable[[], obj
 
 
 def test_a_name_that_is_taken_is_an_error_of_its_own() -> None:
-    problem, store = sp.Problem([[1, 0], [0, 1]], noise_scale=1), open_store("memory://")
+    problem, store = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest"), open_store("memory://")
     sp.Session.create(store, "trips", problem, policy=sp.CombGapE())
     with pytest.raises(NameTakenError) as caught:
         sp.Session.create(store, "trips", problem, policy=sp.CombGapE())

@@ -66,7 +66,7 @@ def test_a_file_that_is_nested_too_deeply_or_holds_endless_numbers_is_refused(
 def test_a_problem_in_json_without_a_part_is_refused(name: str) -> None:
     part = {
         k: v
-        for k, v in codec.problem_to_json(sp.Problem([[1, 0], [0, 1]], noise_scale=1)).items()
+        for k, v in codec.problem_to_json(sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")).items()
         if k != name
     }
     with pytest.raises(FileError) as caught:

@@ -61,7 +61,7 @@ def measure(link):
 
 def main():
     kind = sys.argv[1] if sys.argv[1] == "processes" else "threads"
-    problem = sp.Problem(WAYS, noise_scale=pd.Series(2.0, index=MEANS.index), minimize=True)
+    problem = sp.Problem(WAYS, noise=pd.Series(2.0, index=MEANS.index), goal="smallest")
     view = sp.decide(
         problem, measure, workers=3, executor=kind, store=sys.argv[2], session="links",
         timeout=5, retries=1, progress=True, delta=0.01,

@@ -71,7 +71,7 @@ def test_nothing_is_imported_before_its_name_is_asked_for(installed):
 
 
 def test_sessions_keep_a_policy_of_another_package(installed, sqlite_url):
-    problem = sp.Problem([[1, 0], [0, 1]], noise_scale=0.5)
+    problem = sp.Problem([[1, 0], [0, 1]], noise=0.5, goal="largest")
     session = sp.Session.create(sqlite_url, "trips", problem, policy=parse_policy("Doubling"))
     means = [1.0, 0.0]
     while requests := session.ask():
@@ -84,7 +84,7 @@ def test_sessions_keep_a_policy_of_another_package(installed, sqlite_url):
 
 def test_a_kind_of_another_package_is_read_like_our_own(installed, tmp_path):
     file = tmp_path / "meadow.toml"
-    file.write_text('kind = "blend"\nparts = ["clover", "rye"]\nsteps = 2\nnoise_scale = 0.3\n')
+    file.write_text('kind = "blend"\nparts = ["clover", "rye"]\nsteps = 2\nnoise = 0.3\n')
     loaded = sp.problems.load(file)
     assert loaded.problem.plan_names == ("100% rye", "50% clover + 50% rye", "100% clover")
     assert loaded.problem.noise_scale.tolist() == [0.3, 0.3]
@@ -163,7 +163,7 @@ def stubborn(request, installed, monkeypatch):
 
 def test_a_simulation_of_a_policy_that_asks_for_nothing_ends_with_an_error(stubborn):
     policy = stubborn
-    problem = sp.Problem([[1, 0], [0, 1]], noise_scale=1)
+    problem = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
     with pytest.raises(PluginError):
         sp.simulate(problem, policy, sp.Gaussian([1.0, 0.0]))
 
@@ -171,7 +171,7 @@ def test_a_simulation_of_a_policy_that_asks_for_nothing_ends_with_an_error(stubb
 def test_a_session_of_such_a_policy_says_so_and_keeps_what_was_told(stubborn, sqlite_url):
     policy = stubborn
     session = sp.Session.create(
-        sqlite_url, "trips", sp.Problem([[1, 0], [0, 1]], noise_scale=1), policy=policy
+        sqlite_url, "trips", sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest"), policy=policy
     )
     told = []
 
@@ -198,4 +198,6 @@ def test_a_session_whose_policy_asks_for_nothing_at_first_is_not_begun(
     policy = parse_policy("Doubling", delta=1e-9)
     monkeypatch.setattr(sys.modules["doubling"].DoublingRun, "decide", lambda self, rng: bad(self))
     with pytest.raises(PluginError):
-        sp.Session.create(sqlite_url, "trips", sp.Problem([[1, 0], [0, 1]], noise_scale=1), policy=policy)
+        sp.Session.create(
+            sqlite_url, "trips", sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest"), policy=policy
+        )

@@ -19,7 +19,7 @@ def main():
         [40, 35, 25],
         [30, 42, 28],
         HOURS.round(),
-        noise_scale=0.5,
+        noise=0.5,
         supplier_names=MILLS,
         demander_names=SHOPS,
     )

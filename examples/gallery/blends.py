@@ -27,7 +27,7 @@ def main():
         for other in ADDITIVES[i + 1 :]
     }
     assays = {name: dict(zip(ADDITIVES, row, strict=True)) for name, row in SHARES.items()}
-    problem = sp.Problem(pairs, probes=assays, arm_names=ADDITIVES, noise_scale=0.1)
+    problem = sp.Problem(pairs, measure=assays, arms=ADDITIVES, noise=0.1, goal="largest")
     outcome = sp.simulate(problem, sp.BetGapE(delta=0.05), sp.Gaussian(EFFECT), seed=2)
     print(f"{outcome.plan_name}: sure after {outcome.n_measurements} assays")
     print("assays of each blend:", dict(zip(problem.probe_names, outcome.counts.tolist(), strict=True)))

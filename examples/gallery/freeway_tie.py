@@ -21,7 +21,7 @@ def main():
     hours = city_hours("freeway")
     shares = np.array(SUPPLY) / 100, np.array(DEMAND) / 100
     names = {"supplier_names": hours.row_names, "demander_names": hours.column_names}
-    problem = sp.problems.transport(*shares, hours.numbers, **names, noise_scale=1)
+    problem = sp.problems.transport(*shares, hours.numbers, **names, noise=1)
     truth = sp.Gaussian(hours.numbers.ravel())
     print(sp.limit(problem, truth.means).explanation)
     least = problem.best_plan(truth.means) @ truth.means

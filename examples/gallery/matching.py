@@ -15,7 +15,9 @@ HOURS = np.array([[3.1, 4.0, 5.2, 2.9], [2.8, 4.4, 4.1, 3.6], [4.5, 3.2, 4.9, 3.
 
 def main():
     guess = HOURS.round()
-    problem = sp.problems.matchings(guess, row_names=PEOPLE, column_names=JOBS, spread=1.0, noise_scale=0.5)
+    problem = sp.problems.matchings(
+        guess, row_names=PEOPLE, column_names=JOBS, spread=1.0, noise=0.5, goal="smallest"
+    )
     print(problem.completeness)
     outcome = sp.simulate(problem, sp.BetGapE(delta=0.05), sp.Gaussian(HOURS.ravel(), 0.5), seed=1)
     print(f"{outcome.plan_name}: sure after {outcome.n_measurements} trials")

@@ -29,7 +29,7 @@ def main():
         n_draws=500,
         supplier_names=[f"supplier {i}" for i in range(1, 6)],
         demander_names=[f"demander {j}" for j in range(1, 5)],
-        noise_scale=1,
+        noise=1,
     )
     print(problem.candidates.explanation)
     print("the paper's plan is feasible:", np.sum(PAPERS_PLAN, axis=1), np.sum(PAPERS_PLAN, axis=0))

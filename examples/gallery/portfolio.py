@@ -20,7 +20,7 @@ def main():
         spread=0.3,
         n_draws=1000,
         asset_names=FIELDS,
-        noise_scale=0.5,
+        noise=0.5,
     )
     print(problem.candidates.explanation)
     policy = sp.BetGapE(delta=0.05, epsilon=0.005)

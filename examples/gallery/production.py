@@ -17,7 +17,7 @@ PROFIT = [26.0, 58.0, 27.0]
 
 def main():
     problem = sp.problems.production(
-        USE, LIMITS, [22.0, 58.0, 30.0], spread=10.0, n_draws=500, variable_names=PIECES, noise_scale=6.0
+        USE, LIMITS, [22.0, 58.0, 30.0], spread=10.0, n_draws=500, variable_names=PIECES, noise=6.0
     )
     print(problem.candidates.explanation)
     outcome = sp.simulate(problem, sp.BetGapE(delta=0.05), sp.Gaussian(PROFIT, 6.0), seed=0)

@@ -24,7 +24,7 @@ def main():
     }
     found = {}
     for way, probes in ways.items():
-        problem = sp.Problem(plans, probes=probes, arm_names=LAYOUTS, noise_scale=1)
+        problem = sp.Problem(plans, measure=probes, arms=LAYOUTS, noise=1, goal="largest")
         found[way] = [
             sp.simulate(problem, sp.BetGapE(delta=0.05), sp.Gaussian(SERVED), seed=seed) for seed in range(10)
         ]

@@ -15,7 +15,7 @@ METRES = [163, 166, 201, 166, 163, 152, 172, 200, 262, 270]
 
 def main():
     edges = [(a, b, guess) for (a, b), guess in zip(TRENCHES, METRES, strict=True)]
-    problem = sp.problems.trees(edges, spread=30.0, noise_scale=8.0)
+    problem = sp.problems.trees(edges, spread=30.0, noise=8.0)
     print(problem.completeness)
     truth = [m + (7 if e % 3 else -9) for e, m in enumerate(METRES)]
     outcome = sp.simulate(problem, sp.BetGapE(delta=0.05), sp.Gaussian(truth, 8.0), seed=0)

@@ -1,7 +1,7 @@
 """Test drives over a street grid
 
 A van drives from one corner of a town to the other. Nobody can time a street by itself: a drive over a
-whole route shows how long every street of it took. So the routes are what is measured (`probes="plan
+whole route shows how long every street of it took. So the routes are what is measured (`measure="plan
 arms"`), and each drive says something about all routes that share a street with it.
 """
 
@@ -22,13 +22,13 @@ MINUTES = [3.0, 4.0, 2.0, 3.5, 4.0, 3.0, 2.5, 3.0, 4.5, 2.0, 3.5, 3.0]
 
 
 def main():
-    routes = sp.problems.paths(STREETS, "00", "22", noise_scale=0.5)
+    routes = sp.problems.paths(STREETS, "00", "22", noise=0.5)
     drives = sp.Problem(
         routes.plans,
-        probes="plan arms",
-        minimize=True,
-        noise_scale=0.5,
-        arm_names=routes.arm_names,
+        measure="plan arms",
+        goal="smallest",
+        noise=0.5,
+        arms=routes.arm_names,
         plan_names=[name.replace(" -> ", " ") for name in routes.plan_names],
     )
     truth = sp.Gaussian(MINUTES)

@@ -17,7 +17,7 @@ MEANS = [0.95, 0.9, 0.9]
 
 
 def main():
-    problem = sp.Problem(PLANS, plan_names=["first", "second"], noise_scale=0.2)
+    problem = sp.Problem(PLANS, plan_names=["first", "second"], noise=0.2, goal="largest")
     runs = {
         rule: [
             sp.simulate(problem, sp.CombGapE(delta=0.05, arm_rule=rule), sp.Gaussian(MEANS, 0.2), seed=seed)

@@ -3,8 +3,31 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# Words of other libraries, and of every day, for what surepick calls otherwise.
+OTHER_WORDS = {
+    "alpha": "delta",
+    "arm_names": "arms",
+    "bounds": "low and high",
+    "costs": "cost",
+    "direction": "goal",
+    "maximize": "goal",
+    "minimize": "goal",
+    "n_jobs": "workers",
+    "n_trials": "budget",
+    "noise_scale": "noise",
+    "probes": "measure",
+    "random_state": "seed",
+    "sigma": "noise",
+}
 
 
 class SurepickError(Exception):
@@ -127,6 +150,42 @@ def suggestion(name: str, known: Iterable[str]) -> str:
         return f"did you mean {close[0]!r}?"
     shown = ", ".join(repr(n) for n in names[:8])
     return f"known: {shown}" + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+
+
+def unexpected(function: str, name: str, known: Iterable[str]) -> TypeError:
+    """The error for an argument that a function does not have, with the word to use instead.
+
+    >>> print(unexpected("decide", "n_trials", ["delta", "budget"]))
+    decide() got an unexpected keyword argument 'n_trials'; use budget
+    """
+    names = list(known)
+    word = OTHER_WORDS.get(name, "")
+    hint = f"use {word}" if word and word.split()[0] in names else suggestion(name, names)
+    return TypeError(f"{function}() got an unexpected keyword argument {name!r}; {hint}")
+
+
+def hinted(function: Callable[P, R]) -> Callable[P, R]:
+    """Let a function say which argument was meant by one that it does not have, and that `goal` is missing.
+
+    >>> @hinted
+    ... def decide(*, delta=0.05): ...
+    >>> decide(alpha=0.01)
+    Traceback (most recent call last):
+    TypeError: decide() got an unexpected keyword argument 'alpha'; use delta
+    """
+    parameters = inspect.signature(function).parameters
+    needs_goal = "goal" in parameters and parameters["goal"].default is inspect.Parameter.empty
+    called = function.__qualname__.removesuffix(".__init__")
+
+    @functools.wraps(function)
+    def checked(*args: P.args, **given: P.kwargs) -> R:
+        if not given.keys() <= parameters.keys():
+            raise unexpected(called, next(name for name in given if name not in parameters), parameters)
+        if needs_goal and "goal" not in given:
+            raise TypeError(f'{called}() needs goal="smallest" or goal="largest"')
+        return function(*args, **given)
+
+    return checked
 
 
 def all_names(name: str, known: Iterable[str]) -> str:

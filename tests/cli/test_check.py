@@ -54,8 +54,7 @@ def test_every_starter_is_commented_and_decides_between_named_arms(tmp_path, kin
 def test_check_names_the_arms_on_which_all_plans_agree(tmp_path):
     file = tmp_path / "case.toml"
     file.write_text(
-        'kind = "table"\nnoise_scale = 1\nplans = [[1, 0, 1], [0, 1, 1], [0, 1, 1]]\n'
-        'arm_names = ["a", "b", "same"]'
+        'kind = "table"\nnoise = 1\nplans = [[1, 0, 1], [0, 1, 1], [0, 1, 1]]\narms = ["a", "b", "same"]'
     )
     data = json.loads(run("check", file, "--json"))
     assert (data["n_arms"], data["arms_that_matter"]) == (3, ["a", "b"])
@@ -65,7 +64,7 @@ def test_check_names_the_arms_on_which_all_plans_agree(tmp_path):
 
 def test_check_forecasts_from_the_truth_where_there_is_no_guess(tmp_path):
     file = tmp_path / "case.toml"
-    file.write_text('kind = "table"\nnoise_scale = 1\nplans = [[1, 0], [0, 1]]\n[truth]\nmeans = [1, 0]')
+    file.write_text('kind = "table"\nnoise = 1\nplans = [[1, 0], [0, 1]]\n[truth]\nmeans = [1, 0]')
     data = json.loads(run("check", file, "--json"))
     assert data["forecast"]["from"] == "truth"
     assert data["forecast"]["worlds"] == 1
@@ -147,9 +146,9 @@ def test_bad_input_of_every_kind_is_refused_with_its_key(monkeypatch, capsys, tm
 BRACKETS = """kind = "table"
 title = "Milk [kg] [/]"
 plans = [[1, 0, 1, 5], [0, 1, 1, 5], [1, 1, 0, 5], [1, 0, 1, 5]]
-arm_names = ["ferry [kg]", "lot [3]", "[/red] way", "same [/]"]
+arms = ["ferry [kg]", "lot [3]", "[/red] way", "same [/]"]
 plan_names = ["[/]", "[bold]north", "[x", "twin [/bold]"]
-noise_scale = 0.5
+noise = 0.5
 guess = [1, 2, 3, 1]
 spread = 0.2
 
@@ -180,7 +179,7 @@ def test_ties_of_a_transport_are_named_with_an_epsilon_before_and_after_measurin
     (tmp_path / "hours.csv").write_text(",Mill,Port,Market\nNorth,2,3,4\nSouth,3,4,6\n", encoding="utf-8")
     file.write_text(
         'kind = "transport"\nsupply = [60, 40]\ndemand = [50, 30, 20]\nguess = "hours.csv"\nspread = 0.0\n'
-        'noise_scale = 1.0\n[truth]\nmeans = "guess"\n',
+        'noise = 1.0\n[truth]\nmeans = "guess"\n',
         encoding="utf-8",
     )
     assert "epsilon = 20" in " ".join(run("check", file).split())

@@ -106,7 +106,7 @@ def hints_in(text):
     return [line.replace("VALUE", "12.5") for line in said]
 
 
-ROADS = 'kind = "table"\nplans = [[1, 0], [0, 1]]\narm_names = ["my road", "rail"]\nnoise_scale = 1.0\n'
+ROADS = 'kind = "table"\nplans = [[1, 0], [0, 1]]\narms = ["my road", "rail"]\nnoise = 1.0\n'
 
 
 @pytest.mark.parametrize("store", [[], ["--store", "sqlite:///other trips.db"]])

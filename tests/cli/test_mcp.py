@@ -20,12 +20,12 @@ mcp = pytest.importorskip("mcp")
 PROBLEM = """
 kind = "table"
 plans = [[1, 0, 1], [0, 1, 1]]
-arm_names = ["ferry", "tunnel", "bridge"]
+arms = ["ferry", "tunnel", "bridge"]
 plan_names = ["North", "South"]
-noise_scale = 0.5
+noise = 0.5
 guess = [3.0, 1.0, 2.0]
 spread = 0.5
-minimize = true
+goal = "smallest"
 """
 MEANS = {"ferry": 3.0, "tunnel": 1.0, "bridge": 2.0}
 TOOLS = {"check", "new", "ask", "tell", "status", "verify"}
@@ -90,7 +90,7 @@ def test_status_shows_no_single_value(tmp_path: Path) -> None:
     from surepick.cli.mcp import Tools
 
     store = f"sqlite:///{tmp_path}/x.db"
-    problem = sp.Problem([[1, 0], [0, 1]], noise_scale=0.5)
+    problem = sp.Problem([[1, 0], [0, 1]], noise=0.5, goal="largest")
     session = Session.create(store, "x", problem, policy=sp.BetGapE())
     session.tell(session.pending()[0], 123.456)
     assert "123.456" not in str(Tools(store).status("x"))
@@ -100,7 +100,7 @@ def test_new_states_the_assumption_that_the_file_makes_about_the_noise(tmp_path:
     from surepick.cli.mcp import Tools
 
     file = tmp_path / "trips.toml"
-    file.write_text(PROBLEM.replace("noise_scale = 0.5", "bounds = [0.0, 9.0]"))
+    file.write_text(PROBLEM.replace("noise = 0.5", "low = 0.0\nhigh = 9.0"))
     begun = Tools(f"sqlite:///{tmp_path}/x.db").new(str(file), "x")
     assert begun["guarantee"] == Promise.of(sp.BetGapE(), sp.problems.load(file).problem).text
 

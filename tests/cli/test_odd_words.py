@@ -11,7 +11,7 @@ import pytest
 
 from surepick.cli import main
 
-PROBLEM = 'kind = "table"\nnoise_scale = 1\nplans = [[1, 0], [0, 1]]\narm_names = ["1.0", "-x"]\n'
+PROBLEM = 'kind = "table"\nnoise = 1\nplans = [[1, 0], [0, 1]]\narms = ["1.0", "-x"]\n'
 SUBSETS = 'kind = "subsets"\narms = ["a", "b", "c"]\nk = 2\nguess = [1, 2, 3]\nspread = 1\n'
 
 
@@ -71,7 +71,7 @@ def test_it_is_refused_in_words(
         ("n_draws = 500_000_000", "n_draws"),
         ('truth.means = "/dev/zero"', "/dev/zero"),
         ("seed = -1", "seed"),
-        ("noise_scale = inf", "noise"),
+        ("noise = inf", "noise"),
     ],
 )
 def test_a_line_of_a_file_that_would_never_end_is_refused(

@@ -21,9 +21,9 @@ edges = [["A", "B"], ["B", "C"], ["C", "A"], ["C", "D"], ["D", "A"]]
 guess = [3.0, 1.0, 2.0, 2.5, 0.5]
 spread = 1.0
 list_plans = false
-probes = "plan arms"
-noise_scale = 0.2
-costs = 4
+measure = "plan arms"
+noise = 0.2
+cost = 4
 [truth]
 means = "guess"
 """
@@ -117,11 +117,11 @@ def test_the_starter_is_checked_limited_rehearsed_and_tried_against_itself(run: 
 @pytest.mark.parametrize(
     ("line", "change", "field"),
     [
-        ('probes = "plan arms"', 'probes = "plans"', "probes"),
+        ('measure = "plan arms"', 'measure = "plans"', "measure"),
         ("spread = 1.0", 'spread = 1.0\nreadings = "dependent"', "readings"),
-        ("spread = 1.0", "spread = 1.0\nbounds = [0, 9]", "bounds"),
-        ("noise_scale = 0.2", 'noise_scale = "unknown"', "noise_scale"),
-        ("costs = 4", "costs = [1, 2, 3, 4, 5]", "costs"),
+        ("spread = 1.0", "spread = 1.0\nlow = 0\nhigh = 9", "low"),
+        ("noise = 0.2", 'noise = "unknown"', "noise"),
+        ("cost = 4", "cost = [1, 2, 3, 4, 5]", "cost"),
     ],
 )
 def test_what_cannot_be_played_is_refused(run: Run, line: str, change: str, field: str) -> None:
@@ -134,7 +134,7 @@ def test_what_cannot_be_played_is_refused(run: Run, line: str, change: str, fiel
 
 def test_plans_that_use_an_arm_twice_are_not_played(run: Run) -> None:
     items = 'kind = "knapsack"\nweights = [1, 2, 3]\nguess = [1, 2, 4]\ncapacity = 9\nlist_plans = false\n'
-    items += 'probes = "plan arms"\nnoise_scale = 1\n'
+    items += 'measure = "plan arms"\nnoise = 1\n'
     Path("items.toml").write_text(items + "copies = 3\n")
     assert isinstance(run("check", "items.toml").exception, FileError)
     Path("items.toml").write_text(items + "copies = 1\n")

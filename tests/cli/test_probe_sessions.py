@@ -15,14 +15,14 @@ from surepick.cli import app
 DRIVES = """
 kind = "table"
 plans = { north = "AB + BD", south = "AC + CD" }
-minimize = true
-noise_scale = 1.0
-[probes."north loop"]
+goal = "smallest"
+noise = 1.0
+[measure."north loop"]
 reads = ["AB", "BD"]
 cost = 3
-[probes."south loop"]
+[measure."south loop"]
 reads = ["AC", "CD"]
-[probes.ends]
+[measure.ends]
 mix = { AB = 1.0, AC = -1.0 }
 """
 DRIVE = """

@@ -12,9 +12,9 @@ from surepick.errors import ParameterError
 
 FILE = """
 kind = "table"
-noise_scale = 1
+noise = 1
 plans = [[1, 0], [0, 1]]
-arm_names = ["road", "rail"]
+arms = ["road", "rail"]
 """
 MEASURE = "import sys, random; print({'road': 0.6, 'rail': 0.0}[sys.argv[1]] + random.gauss(0, 1))"
 

@@ -26,8 +26,8 @@ from surepick.store import Draft, open_store
 
 PROBLEM = """kind = "table"
 plans = [[1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1], [1, 0, 0, 1], [1, 0, 1, 0]]
-arm_names = ["copper", "tin", "zinc", "lead"]
-noise_scale = 0.3
+arms = ["copper", "tin", "zinc", "lead"]
+noise = 0.3
 """
 
 

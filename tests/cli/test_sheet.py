@@ -56,7 +56,7 @@ def as_a_spreadsheet_saves(file: Path) -> None:
 
 
 def test_a_sheet_alone_goes_through_check_advise_new_and_simulate() -> None:
-    assert json.loads(ok("check", "ways.csv", "--json"))["goal"] == "minimize"
+    assert json.loads(ok("check", "ways.csv", "--json"))["goal"] == "smallest"
     Path("ways.csv").write_text(WAYS + "truth;14;11,5;8\n", encoding="utf-8")
     assert json.loads(ok("limit", "ways.csv", "--json"))["best_plan"] == "train and walk"
     assert json.loads(ok("simulate", "ways.csv", "--json"))["plan"] == "train and walk"

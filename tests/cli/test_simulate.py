@@ -81,7 +81,7 @@ def test_demo_decides_the_cities():
 
 def test_a_file_without_truth_says_what_to_add(monkeypatch, capsys, tmp_path):
     file = tmp_path / "two.toml"
-    file.write_text('kind = "table"\nnoise_scale = 1\nplans = [[1, 0], [0, 1]]\n')
+    file.write_text('kind = "table"\nnoise = 1\nplans = [[1, 0], [0, 1]]\n')
     assert "[truth]" in fail(monkeypatch, capsys, "simulate", str(file))
 
 

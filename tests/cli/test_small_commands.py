@@ -83,13 +83,13 @@ def test_what_was_kept_says_what_the_log_says(folder: Path) -> None:
     assert replayed == kept
 
 
-SUBSETS = 'kind = "subsets"\narms = ["a", "b", "c", "d"]\nk = 2\nnoise_scale = 1.0\n'
+SUBSETS = 'kind = "subsets"\narms = ["a", "b", "c", "d"]\nk = 2\nnoise = 1.0\n'
 MIX = """kind = "portfolio"
 asset_names = ["stocks", "bonds", "gold"]
 budget = 1.0
 upper = 0.6
 guess = [0.7, 0.5, 0.3]
-noise_scale = 1.0
+noise = 1.0
 """
 
 

@@ -24,9 +24,9 @@ kind = "table"
 title = "The way to the customer"
 unit = "min"
 plans = [[1, 0, 1, 0], [0, 1, 1, 0], [0, 1, 0, 2]]
-arm_names = ["ring road", "bridge", "tunnel", "ferry"]
-minimize = true
-noise_scale = 0.5
+arms = ["ring road", "bridge", "tunnel", "ferry"]
+goal = "smallest"
+noise = 0.5
 """
 MINUTES = {"ring road": 9.0, "bridge": 5.0, "tunnel": 4.0, "ferry": 8.0}
 
@@ -121,7 +121,7 @@ def test_the_rival_is_the_same_plan_in_certificate_and_status_and_the_runner_up_
 def test_the_runner_up_is_in_every_table_of_rivals_however_few_it_shows(folder):
     noise = [0.1, 0.1, 30, 30, 30]
     problem = sp.Problem(
-        [*map(list, np.eye(5))], plan_names=["lead", "second", "c", "d", "e"], noise_scale=noise
+        [*map(list, np.eye(5))], plan_names=["lead", "second", "c", "d", "e"], noise=noise, goal="largest"
     )
     session = sp.Session.create("surepick.db", "noisy", problem, policy=sp.BetGapE())
     while (requests := session.ask()) and session.ledger().n_rounds < 3:
@@ -139,7 +139,7 @@ def test_the_runner_up_is_in_every_table_of_rivals_however_few_it_shows(folder):
 
 
 def test_a_plan_has_no_value_while_an_arm_of_it_was_never_measured(folder):
-    problem = sp.Problem([[1, 1, 0], [1, 0, 1]], arm_names=["shared", "b", "c"], noise_scale=0.3)
+    problem = sp.Problem([[1, 1, 0], [1, 0, 1]], arms=["shared", "b", "c"], noise=0.3, goal="largest")
     session = sp.Session.create("surepick.db", "shared", problem, policy=sp.BetGapE())
     for _ in range(4):  # what all plans share is never measured
         (request,) = session.ask()
@@ -167,7 +167,7 @@ def test_one_gap_has_one_uncertainty_everywhere(folder):
 
 
 SITES = "\n".join(
-    ['kind = "trees"', "n_draws = 60", "spread = 4.0", "noise_scale = 1.0", "edges = ["]
+    ['kind = "trees"', "n_draws = 60", "spread = 4.0", "noise = 1.0", "edges = ["]
     + [f'  ["s{i}", "s{j}", {5 + (7 * i + 3 * j) % 5}],' for i in range(8) for j in range(i)]
     + ["]", "[truth]", 'means = "guess"']
 )

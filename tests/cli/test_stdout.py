@@ -17,7 +17,7 @@ whole = true
 guess = [3.0, 4.0]
 spread = 3.0
 n_draws = 20
-noise_scale = 1.0
+noise = 1.0
 """
 # As HiGHS does on some hard integer programs: C code that writes to file descriptor 1 by itself.
 NOISY = """

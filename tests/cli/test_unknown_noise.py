@@ -16,13 +16,13 @@ from surepick.errors import SessionError
 
 UNKNOWN = """kind = "table"
 plans = [[1, 0, 1], [0, 1, 1]]
-arm_names = ["old", "new", "both"]
-noise_scale = "unknown"
+arms = ["old", "new", "both"]
+noise = "unknown"
 [truth]
 means = [1.0, 2.0, 0.0]
 """
-WITH_SCALE = UNKNOWN + "noise_scale = 0.5\n"
-BOUNDED = UNKNOWN.replace('noise_scale = "unknown"', "bounds = [0, 3]")
+WITH_SCALE = UNKNOWN + "noise = 0.5\n"
+BOUNDED = UNKNOWN.replace('noise = "unknown"', "low = 0\nhigh = 3")
 
 
 @pytest.fixture(autouse=True)

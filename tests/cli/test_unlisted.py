@@ -20,7 +20,7 @@ title = "Cables"
 edges = [["A", "B", 4], ["B", "C", 5], ["A", "C", 4.5], ["C", "D", 3], ["B", "D", 6], ["A", "D", 7]]
 list_plans = false
 spread = 1.0
-noise_scale = 0.5
+noise = 0.5
 
 [truth]
 means = [4.2, 5.5, 4.0, 3.1, 6.0, 6.5]
@@ -29,7 +29,7 @@ MEANS = {"A - B": 4.2, "B - C": 5.5, "A - C": 4.0, "C - D": 3.1, "B - D": 6.0, "
 FILES = {
     "paths": """
 kind = "paths"
-noise_scale = 1
+noise = 1
 edges = [["A", "B", 4], ["B", "D", 5], ["A", "C", 3], ["C", "D", 8], ["B", "C", 1]]
 source = "A"
 target = "D"
@@ -40,7 +40,7 @@ means = [4.2, 5.5, 2.8, 8.9, 1.0]
     "trees": CABLES,
     "matchings": """
 kind = "matchings"
-noise_scale = 1
+noise = 1
 guess = [[4, 6, nan], [5, 5, 1], [2, 3, 4]]
 row_names = ["Ann", "Bob", "Cleo"]
 list_plans = false
@@ -49,7 +49,7 @@ means = "guess"
 """,
     "subsets": """
 kind = "subsets"
-noise_scale = 1
+noise = 1
 arms = ["red", "green", "blue", "black", "white"]
 k = 2
 list_plans = false
@@ -59,7 +59,7 @@ means = "guess"
 """,
     "knapsack": """
 kind = "knapsack"
-noise_scale = 1
+noise = 1
 capacity = 20
 weights = [3, 4, 7]
 copies = [2, 3, 2]
@@ -70,7 +70,7 @@ means = [3.2, 5.1, 6.6]
 """,
     "production": """
 kind = "production"
-noise_scale = 1
+noise = 1
 use = [[1, 2], [3, 1]]
 limits = [8, 9]
 whole = true
@@ -142,11 +142,11 @@ def test_keys_about_a_list_are_refused(folder, change):
 @pytest.mark.parametrize(
     "text",
     [
-        'kind = "table"\nnoise_scale = 1\nplans = [[1, 0], [0, 1]]',
-        'kind = "transport"\nnoise_scale = 1\nsupply = [1]\ndemand = [1]\nguess = [[1]]',
-        'kind = "portfolio"\nnoise_scale = 1\nguess = [1, 2]\nn_draws = 9',
+        'kind = "table"\nnoise = 1\nplans = [[1, 0], [0, 1]]',
+        'kind = "transport"\nnoise = 1\nsupply = [1]\ndemand = [1]\nguess = [[1]]',
+        'kind = "portfolio"\nnoise = 1\nguess = [1, 2]\nn_draws = 9',
         'kind = "production"\nuse = [[1, 1]]\nlimits = [1]\nguess = [1, 1]\nwhole = [true, false]',
-        'kind = "subsets"\nnoise_scale = 1\narms = ["a", "b"]\nsets = [["a"], ["b"]]',
+        'kind = "subsets"\nnoise = 1\narms = ["a", "b"]\nsets = [["a"], ["b"]]',
     ],
 )
 def test_a_kind_that_cannot_says_why(folder, text):
@@ -187,7 +187,7 @@ def test_a_wrong_answer_would_be_counted(folder):
 
 
 def test_a_session_from_ask_to_verify(folder):
-    answer("new", write(folder, CABLES.replace("noise_scale = 0.5", "noise_scale = 0.1")))
+    answer("new", write(folder, CABLES.replace("noise = 0.5", "noise = 0.1")))
     while True:
         result = call("ask", "-n", 6, "--json")
         if result.exit_code == 1:
@@ -212,7 +212,7 @@ def least_tree(weights):
 
 @pytest.fixture
 def of_python(folder):
-    problem = OracleProblem(least_tree, 3, 0.3, arm_names=["AB", "BC", "AC"], n_plans=3, minimize=True)
+    problem = OracleProblem(least_tree, 3, noise=0.3, arms=["AB", "BC", "AC"], n_plans=3, goal="smallest")
     session = sp.Session.create("sqlite:///surepick.db", "mine", problem, policy=sp.BetGapE())
     for request in session.ask(3):
         session.tell(request, float(request.arm))

@@ -31,7 +31,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a finished session, its certificate and its log."""
     folder = tmp_path_factory.mktemp("made")
     store = str(folder / "surepick.db")
-    session = Session.create(store, "trips", problem(noise_scale=SCALE), policy=sp.BetGapE())
+    session = Session.create(store, "trips", problem(noise=SCALE), policy=sp.BetGapE())
     run_to_end(session, Tapes(scale=SCALE))
     session.store.close()
     assert run("certificate", "-o", str(folder / "certificate.json"), "--store", store).exit_code == 0
@@ -270,7 +270,7 @@ def test_verify_and_doctor_agree_on_a_file_that_was_cut(share: float) -> None:
 
 
 def test_a_question_is_announced_and_recognised() -> None:
-    text = 'kind = "table"\nplans = [[1, 0], [0, 1]]\nnoise_scale = 0.1\n'
+    text = 'kind = "table"\nplans = [[1, 0], [0, 1]]\nnoise = 0.1\n'
     Path("mine.toml").write_text(text)
     begun = run("new", "mine.toml", "--announce", "--store", "a.db")
     (line,) = [line for line in begun.stdout.splitlines() if line.startswith("question ")]

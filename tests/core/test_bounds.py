@@ -22,40 +22,40 @@ N_RUNS = 400
 
 
 def test_bounds_give_half_their_width_as_the_noise_scale() -> None:
-    assert sp.Problem(TWO, bounds=(0, 1)).noise_scale.tolist() == [0.5, 0.5]
-    assert sp.Problem(TWO, bounds=[(0, 1), (-3, 5)]).noise_scale.tolist() == [0.5, 4.0]
-    assert sp.Problem(TWO, bounds=(0, 10), noise_scale=None).noise_scale.tolist() == [5.0, 5.0]
-    oracle = sp.OracleProblem(lambda w: np.eye(2)[np.argmax(w)], 2, n_plans=2, bounds=(0, 1))
+    assert sp.Problem(TWO, low=0, high=1, goal="largest").noise_scale.tolist() == [0.5, 0.5]
+    assert sp.Problem(TWO, low=[0, -3], high=[1, 5], goal="largest").noise_scale.tolist() == [0.5, 4.0]
+    assert sp.Problem(TWO, low=0, high=10, noise=None, goal="largest").noise_scale.tolist() == [5.0, 5.0]
+    oracle = sp.OracleProblem(lambda w: np.eye(2)[np.argmax(w)], 2, n_plans=2, low=0, high=1, goal="largest")
     assert oracle.noise_scale.tolist() == [0.5, 0.5]
 
 
-@pytest.mark.parametrize("bounds", [(1, 0), (0, 0), (0, np.inf), (0, 1, 2), "ab"])
-def test_bounds_that_are_none_are_refused(bounds: object) -> None:
+@pytest.mark.parametrize(("low", "high"), [(1, 0), (0, 0), (0, np.inf), (0, [1, 2, 3]), ("a", 1)])
+def test_limits_that_are_none_are_refused(low: object, high: object) -> None:
     with pytest.raises(ProblemError) as caught:
-        sp.Problem(TWO, bounds=bounds)  # type: ignore[arg-type]
-    assert caught.value.field == "bounds"
+        sp.Problem(TWO, low=low, high=high, goal="largest")  # type: ignore[arg-type]
+    assert caught.value.field == "low"
 
 
 def test_another_noise_scale_beside_bounds_is_refused_with_advice() -> None:
     with pytest.raises(ProblemError) as caught:
-        sp.Problem(TWO, bounds=(0, 1), noise_scale=0.2)
-    assert caught.value.field == "noise_scale"
+        sp.Problem(TWO, low=0, high=1, noise=0.2, goal="largest")
+    assert caught.value.field == "noise"
 
 
 def test_bounds_survive_the_codec_and_change_the_fingerprint() -> None:
-    bounded = sp.Problem(TWO, bounds=[(0, 1), (0, 0.3)])
+    bounded = sp.Problem(TWO, low=[0, 0], high=[1, 0.3], goal="largest")
     again = codec.problem_from_json(json.loads(codec.dumps(codec.problem_to_json(bounded))))
     assert again.bounds.tolist() == bounded.bounds.tolist()
     assert again.noise_scale.tolist() == bounded.noise_scale.tolist()
     prints = {
         codec.fingerprint(codec.problem_to_json(p))
-        for p in (bounded, sp.Problem(TWO, noise_scale=[0.5, 0.15]))
+        for p in (bounded, sp.Problem(TWO, noise=[0.5, 0.15], goal="largest"))
     }
     assert len(prints) == 2
 
 
 def session(**options: object) -> Session:
-    problem = sp.Problem(TWO, arm_names=["old", "new"], **{"bounds": (0, 1), **options})  # type: ignore[arg-type]
+    problem = sp.Problem(TWO, arms=["old", "new"], **{"low": 0, "high": 1, **options}, goal="largest")  # type: ignore[arg-type]
     return Session.create("memory://", "mine", problem, policy=sp.Uniform(delta=0.1))
 
 
@@ -64,30 +64,32 @@ BUILDERS: dict[str, Callable[..., sp.Problem]] = {
     "transport": partial(problems.transport, [3, 2], [4, 1], guess=[[2, 3], [2, 2]], n_draws=100),
     "paths": partial(problems.paths, [("A", "B"), ("B", "D"), ("A", "D")], "A", "D"),
     "trees": partial(problems.trees, [("A", "B"), ("B", "C"), ("A", "C")]),
-    "matchings": partial(problems.matchings, [[2, 3], [2, 2]]),
+    "matchings": partial(problems.matchings, goal="smallest", guess=[[2, 3], [2, 2]]),
     "portfolio": partial(problems.portfolio, [5, 4, 3], upper=0.5, spread=2, n_draws=100),
     "production": partial(problems.production, [[1, 2], [3, 1]], [8, 9], [3.0, 4.0], n_draws=100),
-    "subsets": partial(problems.subsets, ["tea", "coffee"], [["tea"], ["coffee"]]),
-    "best_arm": partial(problems.best_arm, ["tea", "coffee"]),
-    "top_k": partial(problems.top_k, ["tea", "coffee", "cocoa"], 2),
-    "top_k with a guess": partial(problems.top_k, ["tea", "coffee", "cocoa"], 2, guess=[3, 2, 2], n_draws=50),
+    "subsets": partial(problems.subsets, ["tea", "coffee"], [["tea"], ["coffee"]], goal="largest"),
+    "best_arm": partial(problems.best_arm, ["tea", "coffee"], goal="largest"),
+    "top_k": partial(problems.top_k, ["tea", "coffee", "cocoa"], 2, goal="largest"),
+    "top_k with a guess": partial(
+        problems.top_k, ["tea", "coffee", "cocoa"], 2, goal="largest", guess=[3, 2, 2], n_draws=50
+    ),
 }
 
 
 @pytest.mark.parametrize("build", BUILDERS.values(), ids=BUILDERS)
 def test_every_builder_takes_bounds_as_problem_does(build: Callable[..., sp.Problem]) -> None:
-    bounded = build(bounds=(0, 3))
+    bounded = build(low=0, high=3)
     assert bounded.noise_scale.tolist() == [1.5] * bounded.n_arms
-    assert codec.problem_to_json(bounded) == codec.problem_to_json(build().with_bounds((0, 3)))
+    assert codec.problem_to_json(bounded) == codec.problem_to_json(build().with_limits(0, 3))
     with pytest.raises(ProblemError) as caught:
-        build(bounds=(0, 3), noise_scale=2.0)
-    assert caught.value.field == "noise_scale"
+        build(low=0, high=3, noise=2.0)
+    assert caught.value.field == "noise"
 
 
 def test_an_oracle_keeps_the_bounds() -> None:
-    first = BUILDERS["knapsack"](bounds=(0, 3))
+    first = BUILDERS["knapsack"](low=0, high=3)
     assert isinstance(first, problems.FoundProblem)
-    unlisted = first.family.oracle_problem(bounds=(0, 3))
+    unlisted = first.family.oracle_problem(low=0, high=3)
     assert unlisted.noise_scale.tolist() == [1.5, 1.5]
     assert codec.problem_from_json(codec.problem_to_json(unlisted)).bounds.tolist() == [[0.0, 3.0]] * 2
 
@@ -124,7 +126,7 @@ def test_a_certificate_states_the_bounds() -> None:
     "environment", [sp.Bernoulli([0.2, 0.9]), sp.UniformNoise([0.2, 0.9], 0.1), sp.Replay([[0, 0.4], [0.9]])]
 )
 def test_simulations_take_environments_within_the_bounds(environment: sp.Replay) -> None:
-    outcome = sp.simulate(sp.Problem(TWO, bounds=(0, 1)), sp.BetGapE(), environment)
+    outcome = sp.simulate(sp.Problem(TWO, low=0, high=1, goal="largest"), sp.BetGapE(), environment)
     assert outcome.plan == 1
 
 
@@ -134,7 +136,7 @@ def test_simulations_take_environments_within_the_bounds(environment: sp.Replay)
 )
 def test_simulations_refuse_environments_that_may_leave_the_bounds(environment: sp.Replay) -> None:
     with pytest.raises(ParameterError) as caught:
-        sp.simulate(sp.Problem(TWO, bounds=(0, 1)), sp.Uniform(), environment)
+        sp.simulate(sp.Problem(TWO, low=0, high=1, goal="largest"), sp.Uniform(), environment)
     assert caught.value.field == "environment"
 
 
@@ -151,7 +153,7 @@ class Silent:
 
 
 def test_simulations_refuse_a_value_outside_the_bounds_when_it_comes() -> None:
-    problem = sp.Problem(TWO, bounds=(0, 1))
+    problem = sp.Problem(TWO, low=0, high=1, goal="largest")
     assert sp.simulate(problem, sp.Uniform(), Silent(0.9)).plan == 1
     with pytest.raises(ParameterError) as caught:
         sp.simulate(problem, sp.Uniform(), Silent(1.3))
@@ -160,16 +162,16 @@ def test_simulations_refuse_a_value_outside_the_bounds_when_it_comes() -> None:
 
 def write(folder: Path, extra: str) -> Path:
     path = folder / "coins.toml"
-    path.write_text('kind = "table"\nplans = [[1, 0], [0, 1]]\narm_names = ["old", "new"]\n' + extra)
+    path.write_text('kind = "table"\nplans = [[1, 0], [0, 1]]\narms = ["old", "new"]\n' + extra)
     return path
 
 
 @pytest.mark.parametrize(
     ("line", "scales"),
     [
-        ("bounds = [0, 1]", [0.5, 0.5]),
-        ("bounds = [[0, 1], [0, 3]]", [0.5, 1.5]),
-        ("noise_scale = 'unknown'\nbounds = {new = [0, 3], old = [0, 1]}", [0.5, 1.5]),
+        ("low = 0\nhigh = 1", [0.5, 0.5]),
+        ("low = 0\nhigh = [1, 3]", [0.5, 1.5]),
+        ("noise = 'unknown'\nlow = 0\nhigh = {new = 3, old = 1}", [0.5, 1.5]),
     ],
 )
 def test_files_may_give_bounds(tmp_path: Path, line: str, scales: list[float]) -> None:
@@ -178,7 +180,7 @@ def test_files_may_give_bounds(tmp_path: Path, line: str, scales: list[float]) -
 
 @pytest.mark.parametrize(
     "line",
-    ["bounds = 3", "bounds = {old = [0, 1]}", "bounds = [0, 1]\nnoise_scale = 0.1", "bounds = [[0, 1]]"],
+    ["low = 3", "low = 0\nhigh = {old = 1}", "low = 0\nhigh = 1\nnoise = 0.1", "low = 0\nhigh = [1]"],
 )
 def test_files_with_wrong_bounds_are_refused(tmp_path: Path, line: str) -> None:
     with pytest.raises(FileError):
@@ -197,8 +199,8 @@ def test_the_answer_holds_for_bounded_measurements_and_fails_with_a_scale_that_i
 
     delta = 0.1
     sound, control = (
-        wrong(sp.Problem(TWO, bounds=(0, 1)), delta),
-        wrong(sp.Problem(TWO, noise_scale=0.05), delta),
+        wrong(sp.Problem(TWO, low=0, high=1, goal="largest"), delta),
+        wrong(sp.Problem(TWO, noise=0.05, goal="largest"), delta),
     )
     assert stats.binomtest(sound, N_RUNS, delta, alternative="greater").pvalue > 1e-4
     assert stats.binomtest(control, N_RUNS, delta, alternative="greater").pvalue < 1e-4

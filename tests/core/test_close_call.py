@@ -13,9 +13,7 @@ HOURS = [[2.0, 3.0, 4.0], [3.0, 4.0, 6.0]]  # North and South tie over Mill and 
 
 def freight(hours=HOURS, **options):
     names = {"supplier_names": ["North", "South"], "demander_names": ["Mill", "Port", "Market"]}
-    return sp.problems.transport(
-        [60, 40], [50, 30, 20], np.array(hours), **names, **{"noise_scale": 1, **options}
-    )
+    return sp.problems.transport([60, 40], [50, 30, 20], np.array(hours), **names, **{"noise": 1, **options})
 
 
 def test_a_tie_is_named_with_the_epsilon_that_would_end_it():
@@ -37,7 +35,9 @@ def test_of_a_near_tie_the_epsilon_is_beyond_it_and_takes_far_fewer_measurements
     assert within.upper_bound < found.measurements / 1_000
 
 
-MIX = sp.Polytope(A_ub=[[0.4, 0.8, 0.3], [0.7, 0.2, 0.5]], b_ub=[0.8, 0.9], upper=1.0, noise_scale=1)
+MIX = sp.Polytope(
+    A_ub=[[0.4, 0.8, 0.3], [0.7, 0.2, 0.5]], b_ub=[0.8, 0.9], upper=1.0, noise=1, goal="largest"
+)
 
 
 @pytest.mark.parametrize("case", [KINDS["3x3"](7), (MIX, np.array([1.0, 1.3, 0.8]))])
@@ -71,7 +71,9 @@ def test_there_is_none_where_it_is_not_known():
     assert estimated_call(problem, (25, 15, 20, 25, 15, 0), seen) is None  # no vertex
     assert estimated_call(problem, (40, 0, 20, 10, 30, 0), Evidence(counts * 0, counts * 0.0)) is None
     assert (
-        estimated_call(sp.Problem([[1, 0], [0, 1]], noise_scale=1), 0, Evidence(counts[:2], counts[:2] * 1.0))
+        estimated_call(
+            sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest"), 0, Evidence(counts[:2], counts[:2] * 1.0)
+        )
         is None
     )
     assert close_call(problem, (40, 0, 20, 10, 30, 0), np.zeros((0, 6)), np.ravel(HOURS)) is None

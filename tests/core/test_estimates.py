@@ -12,17 +12,17 @@ def test_two_arms_have_the_normal_chance_and_loss():
     from scipy.stats import norm
 
     seen = Evidence(np.array([8, 2]), np.array([8.0, 1.0]))
-    found = estimate(sp.Problem(np.eye(2), noise_scale=2.0), seen, 0)
+    found = estimate(sp.Problem(np.eye(2), noise=2.0, goal="largest"), seen, 0)
     error = 2.0 * np.sqrt(1 / 8 + 1 / 2)
     z = 0.5 / error
     assert found.chance == pytest.approx(norm.cdf(z), abs=0.09)
     assert found.expected_loss == pytest.approx(error * (norm.pdf(z) - z * norm.sf(z)), rel=0.25)
-    assert estimate(sp.Problem(np.eye(2), noise_scale=2.0), seen, 0) == found
+    assert estimate(sp.Problem(np.eye(2), noise=2.0, goal="largest"), seen, 0) == found
 
 
 def looks(n_runs, *, scale=1.0):
     """Stated chance and expected loss of the lead, and what was so; noise of this scale instead of 1."""
-    problem, rng = sp.Problem(np.eye(4), noise_scale=1), np.random.default_rng(4)
+    problem, rng = sp.Problem(np.eye(4), noise=1, goal="largest"), np.random.default_rng(4)
     for seed in range(n_runs):
         means = rng.normal(0, 1.0, 4)
         world = sp.Gaussian(means, scale=scale)
@@ -52,15 +52,15 @@ def test_a_noise_scale_that_is_too_small_is_caught_by_the_same_test():
 
 
 def test_there_is_none_where_it_cannot_be_made():
-    problem = sp.Problem(np.eye(3), noise_scale=1)
+    problem = sp.Problem(np.eye(3), noise=1, goal="largest")
     assert estimate(problem, Evidence(np.array([1, 1, 0]), np.zeros(3)), 0) is None
     assert estimate(problem, Evidence(np.array([1, 1, 1]), np.zeros(3)), None) is None
-    family = sp.problems.top_k_family(["a", "b", "c"], 1).oracle_problem(noise_scale=1)
+    family = sp.problems.top_k_family(["a", "b", "c"], 1, goal="largest").oracle_problem(noise=1)
     assert estimate(family, Evidence(np.array([1, 1, 1]), np.zeros(3)), (1.0, 0.0, 0.0)) is None
 
 
 def test_every_outcome_has_them_beside_its_risk():
-    problem, truth = sp.Problem(np.eye(2), noise_scale=1), sp.Gaussian([0.3, 0.0])
+    problem, truth = sp.Problem(np.eye(2), noise=1, goal="largest"), sp.Gaussian([0.3, 0.0])
     for policy in (sp.BetGapE(), sp.CombGapE(), sp.RAGE(variant="authors")):
         outcome = sp.simulate(problem, policy, truth, budget=40)
         if outcome.lead is not None:

@@ -12,11 +12,13 @@ from surepick.store import MemoryStore
 
 
 def test_plans_are_sums_in_a_list_or_by_name():
-    problem = sp.Problem(["2*tea + coffee", "coffee + 0.5 cocoa"], noise_scale=1)
+    problem = sp.Problem(["2*tea + coffee", "coffee + 0.5 cocoa"], noise=1, goal="largest")
     assert problem.arm_names == ("tea", "coffee", "cocoa")
     assert problem.plan_names == ("2*tea + coffee", "coffee + 0.5 cocoa")
     assert problem.plans.tolist() == [[2, 1, 0], [0, 1, 0.5]]
-    named = sp.Problem({"morning": "2*tea + coffee", "evening": {"coffee": 1, "cocoa": 0.5}}, noise_scale=1)
+    named = sp.Problem(
+        {"morning": "2*tea + coffee", "evening": {"coffee": 1, "cocoa": 0.5}}, noise=1, goal="largest"
+    )
     assert named.plan_names == ("morning", "evening")
     assert named.plans.tolist() == problem.plans.tolist()
 
@@ -46,7 +48,7 @@ def test_what_a_sum_means(text, amounts):
 
 def test_names_of_known_arms_need_no_quotes():
     legs = ["A -> B", "B -> C", "2nd road", "road-north"]
-    problem = sp.Problem(["2*A -> B + B -> C", "3*2nd road - road-north"], arm_names=legs, noise_scale=1)
+    problem = sp.Problem(["2*A -> B + B -> C", "3*2nd road - road-north"], arms=legs, noise=1, goal="largest")
     assert problem.plans.tolist() == [[2, 1, 0, 0], [0, 0, 3, -1]]
 
 
@@ -64,13 +66,13 @@ def test_names_of_known_arms_need_no_quotes():
 )
 def test_what_is_no_sum_is_refused_with_the_plan_and_the_place(plans):
     with pytest.raises(ProblemError) as caught:
-        sp.Problem(plans)
+        sp.Problem(plans, goal="largest")
     assert caught.value.field == "plans"
 
 
 def test_an_arm_that_is_not_known_is_refused():
     with pytest.raises(ProblemError) as caught:
-        sp.Problem(["tae", "coffee"], arm_names=["tea", "coffee"])
+        sp.Problem(["tae", "coffee"], arms=["tea", "coffee"], goal="largest")
     assert caught.value.field == "plans"
 
 
@@ -99,13 +101,13 @@ FRAMES = [
 
 @pytest.mark.parametrize("frame", FRAMES, ids=["pandas", "pandas index", "polars", "arrow"])
 def test_plans_come_from_any_data_frame(frame):
-    problem = sp.Problem(frame, noise_scale=1)
+    problem = sp.Problem(frame, noise=1, goal="largest")
     assert (problem.arm_names, problem.plan_names) == (("road", "rail"), ("north", "south"))
     assert problem.plans.tolist() == [[1, 0], [0, 2]]
 
 
 def test_a_frame_of_numbers_alone_is_a_table():
-    assert sp.Problem(pl.DataFrame({"a": [1, 0], "b": [0, 1]}), noise_scale=1).plan_names == (
+    assert sp.Problem(pl.DataFrame({"a": [1, 0], "b": [0, 1]}), noise=1, goal="largest").plan_names == (
         "plan 0",
         "plan 1",
     )
@@ -113,21 +115,23 @@ def test_a_frame_of_numbers_alone_is_a_table():
 
 def test_a_cell_that_is_no_number_is_named():
     with pytest.raises(ProblemError) as caught:
-        sp.Problem(pl.DataFrame({"plan": ["north", "south"], "road": [1.0, None], "rail": [0, 1]}))
+        sp.Problem(
+            pl.DataFrame({"plan": ["north", "south"], "road": [1.0, None], "rail": [0, 1]}), goal="largest"
+        )
     assert caught.value.field == "plans"
 
 
 def test_without_narwhals_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "narwhals", None)
     with pytest.raises(MissingExtraError) as caught:
-        sp.Problem(FRAMES[2])
+        sp.Problem(FRAMES[2], goal="largest")
     assert caught.value.field == "plans"
-    assert sp.Problem(FRAMES[0], noise_scale=1).n_plans == 2
+    assert sp.Problem(FRAMES[0], noise=1, goal="largest").n_plans == 2
 
 
 @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow", None])
 def test_a_session_gives_its_measurements_as_a_data_frame(backend):
-    problem = sp.Problem(FRAMES[0], noise_scale=0.5)
+    problem = sp.Problem(FRAMES[0], noise=0.5, goal="largest")
     store = MemoryStore()
     sp.decide(problem, {"road": 1.0, "rail": 9.0}.get, store=store)
     session = sp.Session.load(store)

@@ -21,7 +21,7 @@ PLANS = np.array([[2.0, 0, 1, 0], [0, 1, 1, 0], [1, 0, 0, 3], [0, 2, 1, 0], [1, 
 def test_all_at_once_is_pair_by_pair_also_for_unmeasured_arms(
     counts: tuple[int, ...], kind: type, minimize: bool
 ) -> None:
-    problem = sp.Problem(kind(PLANS), noise_scale=[0.5, 1.0, 2.0, 0.1], minimize=minimize)
+    problem = sp.Problem(kind(PLANS), noise=[0.5, 1.0, 2.0, 0.1], goal="smallest" if minimize else "largest")
     evidence = Evidence(np.array(counts), np.array(counts) * np.array([1.3, -2.0, 0.7, 5.0]))
     means, variance = np.nan_to_num(evidence.means), mean_variance(problem, evidence)
     for plan in range(5):

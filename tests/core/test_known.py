@@ -16,7 +16,7 @@ ARMS = ["road", "rail", "toll"]
 
 def ways(**more):
     plans = {"by road": "road + toll", "by rail": "rail", "by rail and toll": "rail + 2*toll"}
-    return sp.Problem(plans, arm_names=ARMS, noise_scale=1.0, minimize=True, **more)
+    return sp.Problem(plans, arms=ARMS, noise=1.0, goal="smallest", **more)
 
 
 def test_known_arms_are_never_relevant_and_rule_out_plans_that_differ_in_them_alone():
@@ -67,7 +67,7 @@ def test_the_value_of_a_plan_has_its_known_parts():
 
 def test_readings_of_probes_are_freed_of_their_known_parts():
     probes = {"way out": {"road": 1, "toll": 1}, "train": ["rail"]}
-    problem = ways(known={"toll": 3.0}, probes=probes)
+    problem = ways(known={"toll": 3.0}, measure=probes)
     seen = Evidence.none_of(problem).with_sums(np.array([2, 2]), np.array([26.0, 24.0]))
     assert arm_means(problem, seen).round(9).tolist() == [10.0, 12.0, 3.0]
     assert between(problem, 1, 0, seen) == (pytest.approx(1.0), pytest.approx(1.0))
@@ -94,7 +94,7 @@ def test_what_is_not_understood_is_refused(known):
 
 def test_contradictions_are_refused():
     with pytest.raises(ProblemError) as error:
-        sp.Problem(np.eye(2), bounds=(0, 1), known={"arm 0": 2})
+        sp.Problem(np.eye(2), low=0, high=1, known={"arm 0": 2}, goal="largest")
     assert error.value.field == "known"
     with pytest.raises(ProblemError) as error:
         sp.simulate(ways(known={"toll": 3.0}), sp.BetGapE(), sp.Gaussian([10.0, 12.0, 4.0]))
@@ -110,7 +110,7 @@ def test_the_limit_leaves_known_arms_out():
     assert known.shares.tolist() == pytest.approx([0.5, 0.5, 0.0], abs=1e-6)
     assert known.time.value < 0.8 * unknown.time.value
     # the same as two arms whose gap is 1
-    two = sp.limit(sp.Problem(np.eye(2), noise_scale=1.0), [1.0, 0.0])
+    two = sp.limit(sp.Problem(np.eye(2), noise=1.0, goal="largest"), [1.0, 0.0])
     assert known.time.value == pytest.approx(two.time.value)
 
 

@@ -16,13 +16,13 @@ PLANS = pd.DataFrame(np.eye(3), index=["by road", "by rail", "by ship"], columns
 
 @pytest.mark.parametrize("given", LABELLED)
 def test_noise_scales_and_costs_go_by_their_labels(given):
-    problem = sp.Problem(PLANS, noise_scale=given, costs=given)
+    problem = sp.Problem(PLANS, noise=given, cost=given, goal="largest")
     assert problem.noise_scale.tolist() == problem.costs.tolist() == [1.0, 2.0, 3.0]
 
 
 @pytest.mark.parametrize("given", LABELLED)
 def test_means_go_by_their_labels(given):
-    problem = sp.Problem(PLANS, noise_scale=1)
+    problem = sp.Problem(PLANS, noise=1, goal="largest")
     in_order = [1.0, 2.0, 3.0]
     assert problem.values(given).tolist() == in_order
     assert problem.best(given) == 2
@@ -31,25 +31,20 @@ def test_means_go_by_their_labels(given):
     assert one.measurements.tolist() == other.measurements.tolist()
 
 
-@pytest.mark.parametrize(
-    "bounds",
-    [
-        {"ship": (0, 3), "road": (0, 1), "rail": (0, 2)},
-        pd.DataFrame({"high": TURNED, "low": dict.fromkeys(TURNED, 0)}),
-    ],
-)
-def test_bounds_go_by_their_labels(bounds):
-    assert sp.Problem(PLANS, bounds=bounds).bounds.tolist() == [[0, 1], [0, 2], [0, 3]]
+@pytest.mark.parametrize("high", [{"ship": 3, "road": 1, "rail": 2}, pd.Series(TURNED)])
+def test_limits_go_by_their_labels(high):
+    problem = sp.Problem(PLANS, low=0, high=high, goal="largest")
+    assert problem.bounds.tolist() == [[0, 1], [0, 2], [0, 3]]
 
 
 def test_a_series_with_the_positions_of_pandas_is_taken_in_its_order():
-    problem = sp.Problem(PLANS, costs=pd.Series([1.0, 2.0, 3.0]), noise_scale=1)
+    problem = sp.Problem(PLANS, cost=pd.Series([1.0, 2.0, 3.0]), noise=1, goal="largest")
     assert problem.costs.tolist() == [1.0, 2.0, 3.0]
 
 
 def test_positions_that_are_the_names_are_labels():
     problem = sp.Problem(
-        np.eye(3), arm_names=["2", "1", "0"], costs=pd.Series([1.0, 2.0, 3.0]), noise_scale=1
+        np.eye(3), arms=["2", "1", "0"], cost=pd.Series([1.0, 2.0, 3.0]), noise=1, goal="largest"
     )
     assert problem.costs.tolist() == [3.0, 2.0, 1.0]
 
@@ -57,9 +52,9 @@ def test_positions_that_are_the_names_are_labels():
 def test_a_series_that_was_sorted_is_not_taken_by_position():
     costs = pd.Series([3.0, 1.0, 2.0]).sort_values()
     with pytest.raises(ProblemError) as caught:
-        sp.Problem(PLANS, costs=costs)
-    assert caught.value.field == "costs"
-    assert sp.Problem(PLANS, costs=costs.to_numpy(), noise_scale=1).costs.tolist() == [1.0, 2.0, 3.0]
+        sp.Problem(PLANS, cost=costs, goal="largest")
+    assert caught.value.field == "cost"
+    assert sp.Problem(PLANS, cost=costs.to_numpy(), noise=1, goal="largest").costs.tolist() == [1.0, 2.0, 3.0]
 
 
 def test_labels_that_are_not_known_missing_or_repeated_are_refused():
@@ -69,8 +64,8 @@ def test_labels_that_are_not_known_missing_or_repeated_are_refused():
         pd.Series([1.0, 2.0, 3.0, 4.0], index=[*ARMS, "road"]),
     ):
         with pytest.raises(ProblemError) as caught:
-            sp.Problem(PLANS, noise_scale=wrong)
-        assert caught.value.field == "noise_scale"
+            sp.Problem(PLANS, noise=wrong, goal="largest")
+        assert caught.value.field == "noise"
 
 
 def test_what_has_no_labels_stays_as_it_is():
@@ -83,7 +78,7 @@ def test_what_has_no_labels_stays_as_it_is():
 
 @pytest.mark.parametrize("given", LABELLED)
 def test_environments_by_name_measure_as_those_in_order(given):
-    problem = sp.Problem(PLANS, noise_scale=3.0)
+    problem = sp.Problem(PLANS, noise=3.0, goal="largest")
     past = {"ship": [3, 4], "road": [0, 2], "rail": [2, 2]}
     half = {name: value / 4 for name, value in TURNED.items()}
     for by_name, in_order in (
@@ -101,7 +96,9 @@ def test_environments_by_name_measure_as_those_in_order(given):
 def test_an_environment_with_other_arms_is_refused():
     with pytest.raises(ProblemError) as caught:
         sp.simulate(
-            sp.Problem(PLANS, noise_scale=1), sp.CombGapE(), sp.Gaussian({"road": 1, "rail": 2, "boat": 3})
+            sp.Problem(PLANS, noise=1, goal="largest"),
+            sp.CombGapE(),
+            sp.Gaussian({"road": 1, "rail": 2, "boat": 3}),
         )
     assert caught.value.field == "means"
     with pytest.raises(ParameterError) as caught:
@@ -115,11 +112,9 @@ def test_an_environment_with_other_arms_is_refused():
 def test_a_knapsack_takes_its_names_and_order_from_labels():
     weights = pd.Series({"tea": 3, "coffee": 4})
     problem = sp.problems.knapsack(
-        weights, {"coffee": 5.0, "tea": 4.0}, 10, copies={"coffee": 2, "tea": 1}, noise_scale=1
+        weights, {"coffee": 5.0, "tea": 4.0}, 10, copies={"coffee": 2, "tea": 1}, noise=1
     )
-    same = sp.problems.knapsack(
-        [3, 4], [4.0, 5.0], 10, copies=[1, 2], item_names=["tea", "coffee"], noise_scale=1
-    )
+    same = sp.problems.knapsack([3, 4], [4.0, 5.0], 10, copies=[1, 2], item_names=["tea", "coffee"], noise=1)
     assert problem.arm_names == same.arm_names
     assert problem.plans.tolist() == same.plans.tolist()
 
@@ -128,7 +123,7 @@ def test_transport_keeps_the_names_of_a_data_frame_and_aligns_amounts():
     guess = pd.DataFrame([[2, 3], [2, 2]], index=["X", "Y"], columns=["north", "south"])
     supply, demand = pd.Series({"Y": 2, "X": 3}), pd.Series({"south": 1, "north": 4})
     problem = sp.problems.transport(
-        supply, demand, guess, spread=guess.iloc[::-1, ::-1] / 4, n_draws=99, noise_scale=1
+        supply, demand, guess, spread=guess.iloc[::-1, ::-1] / 4, n_draws=99, noise=1
     )
     same = sp.problems.transport(
         [3, 2],
@@ -138,7 +133,7 @@ def test_transport_keeps_the_names_of_a_data_frame_and_aligns_amounts():
         n_draws=99,
         supplier_names=["X", "Y"],
         demander_names=["north", "south"],
-        noise_scale=1,
+        noise=1,
     )
     assert problem.arm_names == same.arm_names == ("X -> north", "X -> south", "Y -> north", "Y -> south")
     assert problem.plans.tolist() == same.plans.tolist()
@@ -149,9 +144,11 @@ def test_transport_keeps_the_names_of_a_data_frame_and_aligns_amounts():
 
 def test_matchings_keep_the_names_of_a_data_frame():
     guess = pd.DataFrame([[2, 3], [2, 2]], index=["Ann", "Bob"], columns=["paint", "weld"])
-    problem = sp.problems.matchings(guess, spread=guess.iloc[::-1], noise_scale=1)
+    problem = sp.problems.matchings(guess, spread=guess.iloc[::-1], noise=1, goal="smallest")
     assert problem.arm_names == ("Ann: paint", "Ann: weld", "Bob: paint", "Bob: weld")
-    turned = sp.problems.matchings(guess.iloc[::-1], row_names=["Ann", "Bob"], spread=guess, noise_scale=1)
+    turned = sp.problems.matchings(
+        guess.iloc[::-1], row_names=["Ann", "Bob"], spread=guess, noise=1, goal="smallest"
+    )
     assert turned.plans.tolist() == problem.plans.tolist()
 
 
@@ -162,9 +159,9 @@ def test_a_production_goes_by_the_labels_of_its_tables():
         {"hours": 9, "flour": 8},
         {"cake": 4.0, "bread": 3.0},
         upper={"cake": 3.5, "bread": 9},
-        noise_scale=1,
+        noise=1,
     )
-    same = sp.problems.production([[1, 2], [3, 1]], [8, 9], [3.0, 4.0], upper=[9, 3.5], noise_scale=1)
+    same = sp.problems.production([[1, 2], [3, 1]], [8, 9], [3.0, 4.0], upper=[9, 3.5], noise=1)
     assert problem.arm_names == ("bread", "cake")
     assert problem.recipe() == same.recipe()
 
@@ -174,7 +171,7 @@ def test_a_portfolio_goes_by_the_labels_of_its_guess():
         pd.Series({"gold": 3.0, "bonds": 2.0, "stocks": 5.0}),
         spread=2.0,
         upper={"stocks": 0.4, "gold": 0.6, "bonds": 0.6},
-        noise_scale=1,
+        noise=1,
     )
     assert problem.arm_names == ("gold", "bonds", "stocks")
     assert problem.best_plan([0.0, 0.0, 1.0])[2] == pytest.approx(0.4)
@@ -183,7 +180,7 @@ def test_a_portfolio_goes_by_the_labels_of_its_guess():
 def test_guesses_of_edges_go_by_their_names():
     edges = [("A", "B"), ("B", "D"), ("A", "C"), ("C", "D")]
     guess = {"C - D": 4.0, "A - B": 2.0, "B - D": 2.0, "A - C": 1.0}
-    problem = sp.problems.paths(edges, "A", "D", guess, n_best=2, noise_scale=1)
+    problem = sp.problems.paths(edges, "A", "D", guess, n_best=2, noise=1)
     assert problem.plan_names == ("A -> B -> D", "A -> C -> D")
     with pytest.raises(ProblemError) as caught:
         sp.problems.paths(edges, "A", "D", {**guess, "A - D": 1.0})

@@ -18,8 +18,8 @@ def cheapest(weights: np.ndarray) -> np.ndarray:
 
 
 KINDS = {
-    "listed": sp.Problem(PLANS, minimize=True, noise_scale=1),
-    "oracle": sp.OracleProblem(cheapest, 3, minimize=True, n_plans=2, noise_scale=1),
+    "listed": sp.Problem(PLANS, goal="smallest", noise=1),
+    "oracle": sp.OracleProblem(cheapest, 3, goal="smallest", n_plans=2, noise=1),
 }
 both = pytest.mark.parametrize("problem", KINDS.values(), ids=list(KINDS))
 
@@ -56,10 +56,10 @@ def test_each_kind_says_what_is_known_of_its_plans() -> None:
         "2 plans, as listed",
         "at most 2 plans, none of them listed",
     )
-    assert sp.Problem([[1, 0], [1, 0], [0, 1]], noise_scale=1).duplicates == (("plan 1", "plan 0"),)
+    assert sp.Problem([[1, 0], [1, 0], [0, 1]], noise=1, goal="largest").duplicates == (("plan 1", "plan 0"),)
     assert oracle.duplicates == ()
 
 
 def test_an_oracle_problem_without_its_function_cannot_decide() -> None:
     assert (KINDS["listed"].can_decide, KINDS["oracle"].can_decide) == (True, True)
-    assert not sp.OracleProblem(absent, 3, noise_scale=1).can_decide
+    assert not sp.OracleProblem(absent, 3, noise=1, goal="largest").can_decide

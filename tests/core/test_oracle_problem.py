@@ -23,7 +23,7 @@ import surepick as sp
     ids=str,
 )
 def test_an_oracle_that_answers_nonsense_is_named(answer):
-    problem = sp.OracleProblem(lambda weights: answer, n_arms=2, n_plans=2, noise_scale=1)
+    problem = sp.OracleProblem(lambda weights: answer, n_arms=2, n_plans=2, noise=1, goal="largest")
     with pytest.raises(sp.SurepickError) as caught:
         problem.best_plan([1.0, 2.0])
     assert caught.value.field == "best"
@@ -33,7 +33,7 @@ def test_an_oracle_that_answers_nonsense_is_named(answer):
     "answer", [[1, 0], (True, False), np.array([1, 0]), np.array([True, False])], ids=lambda a: repr(a)
 )
 def test_a_plan_may_be_any_sequence_of_numbers(answer):
-    problem = sp.OracleProblem(lambda weights: answer, n_arms=2, n_plans=2, noise_scale=1)
+    problem = sp.OracleProblem(lambda weights: answer, n_arms=2, n_plans=2, noise=1, goal="largest")
     assert problem.best_plan([1.0, 2.0]).tolist() == [1.0, 0.0]
 
 
@@ -42,21 +42,21 @@ def test_an_oracle_may_do_as_it_likes_with_the_weights_it_is_given():
         weights[:] = -weights
         return np.eye(3)[np.argmin(weights)]
 
-    problem, weights = sp.OracleProblem(best, n_arms=3, noise_scale=1), np.array([0.3, 0.9, 0.1])
+    problem, weights = sp.OracleProblem(best, n_arms=3, noise=1, goal="largest"), np.array([0.3, 0.9, 0.1])
     assert problem.best_plan(weights).tolist() == [0.0, 1.0, 0.0]
     assert weights.tolist() == [0.3, 0.9, 0.1]
 
 
 @pytest.mark.parametrize(
     "settings",
-    [{"n_arms": 0}, {"n_arms": True}, {"n_arms": 2, "n_plans": 1}, {"n_arms": 2, "noise_scale": -1.0}],
+    [{"n_arms": 0}, {"n_arms": True}, {"n_arms": 2, "n_plans": 1}, {"n_arms": 2, "noise": -1.0}],
 )
 def test_refuses_odd_sizes(settings):
     with pytest.raises(sp.SurepickError):
-        sp.OracleProblem(lambda weights: weights, **settings)
+        sp.OracleProblem(lambda weights: weights, **{"goal": "largest", **settings})
 
 
 def test_refuses_what_cannot_be_called():
     with pytest.raises(sp.SurepickError) as caught:
-        sp.OracleProblem(np.eye(2), n_arms=2)
+        sp.OracleProblem(np.eye(2), n_arms=2, goal="largest")
     assert caught.value.field == "best"

@@ -25,7 +25,7 @@ def random_polytope(seed):
     if d > 2 and rng.random() < 0.5:
         row = rng.integers(1, 3, (1, d)).astype(float)
         options |= {"A_eq": row, "b_eq": row @ inside}
-    return sp.Polytope(**{"noise_scale": 1, **options}), rng
+    return sp.Polytope(**{"noise": 1, **options}, goal="largest"), rng
 
 
 @settings(max_examples=60, deadline=None)
@@ -90,27 +90,29 @@ def test_any_prices_give_a_bound_and_the_right_ones_a_tight_one(seed):
 )
 def test_what_leaves_no_choice_or_no_end_is_refused_in_words(options):
     with pytest.raises(sp.SurepickError):
-        sp.Polytope(**options)
+        sp.Polytope(**options, goal="largest")
 
 
 def test_an_unknown_option_is_named():
     with pytest.raises(TypeError, match=r"'A_up'.*A_ub"):
-        sp.Polytope(A_up=[[1]], b_ub=[1])
+        sp.Polytope(A_up=[[1]], b_ub=[1], goal="largest")
 
 
 def test_rows_and_bounds_that_follow_from_others_do_no_harm():
     supply, demand = [0.5, 0.3, 0.2], [0.6, 0.25, 0.15]
-    plain = sp.Polytope(**transport_rows(supply, demand), noise_scale=1)
+    plain = sp.Polytope(**transport_rows(supply, demand), noise=1)
     capped = sp.Polytope(
-        **transport_rows(supply, demand), upper=np.minimum.outer(supply, demand).ravel(), noise_scale=1
+        **transport_rows(supply, demand),
+        upper=np.minimum.outer(supply, demand).ravel(),
+        noise=1,
     )
     assert plain.form.matrix.shape == (5, 9)  # one of six rows follows from the others
     hours = np.random.default_rng(0).uniform(1, 5, 9)
-    assert sp.limit(capped, hours).lower == pytest.approx(sp.limit(plain, hours).lower)
+    assert sp.limit(capped, hours).measurements == pytest.approx(sp.limit(plain, hours).measurements)
 
 
 def test_two_bounds_that_imply_each_other_are_not_both_lost():
-    problem = sp.Polytope(A_eq=[[1, -1]], b_eq=[0], upper=1, noise_scale=1)
+    problem = sp.Polytope(A_eq=[[1, -1]], b_eq=[0], upper=1, noise=1, goal="largest")
     assert problem.best_plan([1.0, 1.0]).tolist() == [1.0, 1.0]
     outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian([1.0, 1.0]), seed=0)
     assert outcome.plan == (1.0, 1.0)
@@ -118,7 +120,7 @@ def test_two_bounds_that_imply_each_other_are_not_both_lost():
 
 def test_sparse_rows_are_rows_and_recipes_make_the_same_problem():
     problem, hours = transport(1, 3, 3)
-    again = polytope_from(problem.recipe(), minimize=True)
+    again = polytope_from(problem.recipe(), goal="smallest")
     rows = transport_rows(problem.rows.b_eq[:3], problem.rows.b_eq[3:])
     thin = sp.Polytope(**{**rows, "A_eq": sparse.csr_array(rows["A_eq"])})
     for other in (again, thin, pickle.loads(pickle.dumps(problem)), copy.deepcopy(problem)):
@@ -131,7 +133,8 @@ def test_arms_that_are_the_same_in_all_plans_do_not_matter():
         b_eq=[1, 0.4],
         upper=[1, 1, 1, 2],
         lower=[0, 0, 0, 2],
-        noise_scale=1,
+        noise=1,
+        goal="largest",
     )
     assert problem.relevant.tolist() == [True, True, False, False]
     outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian([1.0, 0.0, 0.0, 0.0]), seed=1)
@@ -140,7 +143,7 @@ def test_arms_that_are_the_same_in_all_plans_do_not_matter():
 
 
 def test_policies_that_cannot_take_a_polytope_name_the_one_that_can():
-    problem = sp.Polytope(A_ub=[[1, 1]], b_ub=[1], noise_scale=1)
+    problem = sp.Polytope(A_ub=[[1, 1]], b_ub=[1], noise=1, goal="largest")
     for policy in (sp.CombGapE(), sp.RAGE()):
         with pytest.raises(sp.SurepickError):
             sp.simulate(problem, policy, sp.Gaussian([1.0, 0.5]))
@@ -148,7 +151,7 @@ def test_policies_that_cannot_take_a_polytope_name_the_one_that_can():
 
 def test_amounts_behind_an_oracle_are_refused_with_the_way_out():
     problem = sp.OracleProblem(
-        lambda w: np.array([0.3, 0.7]) if w[0] > w[1] else np.array([0.7, 0.3]), 2, noise_scale=1
+        lambda w: np.array([0.3, 0.7]) if w[0] > w[1] else np.array([0.7, 0.3]), 2, noise=1, goal="largest"
     )
     with pytest.raises(sp.SurepickError) as caught:
         sp.simulate(problem, sp.BetGapE(), sp.Gaussian([1.0, 0.5]))

@@ -16,11 +16,11 @@ EDGES = ["A-B", "B-C", "A-D", "D-C"]
 
 
 def routes(**given):
-    return sp.Problem(ROUTES, arm_names=EDGES, **{"noise_scale": 1, **given})
+    return sp.Problem(ROUTES, arms=EDGES, **{"noise": 1, **given}, goal="largest")
 
 
 def test_single_arms_are_the_default_and_nothing_of_probes_is_kept():
-    plain, said = routes(), routes(probes="arms")
+    plain, said = routes(), routes(measure="arms")
     assert said.probes is None
     assert said.n_probes == 4
     assert said.probe_names == plain.arm_names
@@ -28,14 +28,14 @@ def test_single_arms_are_the_default_and_nothing_of_probes_is_kept():
 
 
 def test_a_plan_as_a_probe_has_one_reading_its_value():
-    problem = routes(probes="plans")
+    problem = routes(measure="plans")
     assert problem.probes.names == ("coast", "hills")
     assert problem.probes.rows.toarray().tolist() == [[1, 1, 0, 0], [0, 0, 1, 1]]
     assert not problem.probes.is_diagonal
 
 
 def test_trying_a_plan_reads_each_arm_in_it():
-    problem = routes(probes="plan arms")
+    problem = routes(measure="plan arms")
     assert problem.probes.reading_names == (("A-B", "B-C"), ("A-D", "D-C"))
     assert problem.probes.is_diagonal
     assert problem.noise_scale.shape == (4,)
@@ -44,12 +44,12 @@ def test_trying_a_plan_reads_each_arm_in_it():
 
 def test_all_forms_together_keep_their_order_names_costs_and_noise():
     problem = routes(
-        noise_scale={"A-B": 1, "B-C": 2, "A-D": 3, "D-C": 4},
-        probes=[
+        noise={"A-B": 1, "B-C": 2, "A-D": 3, "D-C": 4},
+        measure=[
             "arms",
             {
                 "loop": ["A-B", "D-C"],
-                "mix": sp.Probe({"A-B": 0.2, "D-C": -1}, cost=5, noise_scale=0.5),
+                "mix": sp.Probe({"A-B": 0.2, "D-C": -1}, cost=5, noise=0.5),
                 "survey": {"q1": {"A-D": 1}, "q2": "B-C"},
                 "pair": sp.Probe({"old": "A-B", "new": "A-D"}, covariance=[[4.25, 4.0], [4.0, 4.25]]),
             },
@@ -64,7 +64,7 @@ def test_all_forms_together_keep_their_order_names_costs_and_noise():
 
 def test_whitened_readings_have_independent_noise_of_scale_one():
     covariance = np.array([[4.25, 4.0], [4.0, 4.25]])
-    problem = routes(probes=["arms", {"pair": sp.Probe(["A-B", "A-D"], covariance=covariance)}])
+    problem = routes(measure=["arms", {"pair": sp.Probe(["A-B", "A-D"], covariance=covariance)}])
     probes = problem.probes
     here = probes.readings_of(4)
     lower = np.linalg.cholesky(covariance)
@@ -80,10 +80,10 @@ def test_whitened_readings_have_independent_noise_of_scale_one():
 def test_a_file_of_probes(tmp_path):
     file = tmp_path / "drives.csv"
     file.write_text(
-        "probe,reading,A-B,B-C,A-D,D-C,noise_scale,cost\n"
+        "probe,reading,A-B,B-C,A-D,D-C,noise,cost\n"
         "coast,first,1,,,,0.5,3\ncoast,second,,1,,,0.7,\nhills,,,,1,1,1,2\n"
     )
-    problem = routes(probes=file)
+    problem = routes(measure=file)
     assert problem.probes.reading_names == (("first", "second"), ("value",))
     assert problem.noise_scale.tolist() == [0.5, 0.7, 1.0]
     assert problem.costs.tolist() == [3.0, 2.0]
@@ -91,7 +91,9 @@ def test_a_file_of_probes(tmp_path):
 
 def test_an_array_of_probes_is_read_in_reasonable_time_and_memory():
     rng = np.random.default_rng(0)
-    problem = sp.Problem(rng.normal(size=(50, 20)), probes=rng.normal(size=(500, 20)), noise_scale=1)
+    problem = sp.Problem(
+        rng.normal(size=(50, 20)), measure=rng.normal(size=(500, 20)), noise=1, goal="largest"
+    )
     assert problem.probes.rows.shape == (500, 20)
     assert sparse.issparse(problem.probes.rows)
 
@@ -99,19 +101,19 @@ def test_an_array_of_probes_is_read_in_reasonable_time_and_memory():
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"probes": {"m": ["A-X"]}}, ["'m' reads 'A-X'", "no arm is called so", "did you mean"]),
-        ({"probes": {"m": []}}, ["'m' has no reading"]),
-        ({"probes": {"m": {"A-B": 0}}}, ["reads no arm"]),
-        ({"probes": {"m": {"A-B": float("nan")}}}, ["'m'", "expected a number"]),
-        ({"probes": {"m": ["A-B", "A-B"]}}, ["reads 'A-B' twice"]),
-        ({"probes": {}}, ["empty"]),
-        ({"probes": 3}, ["'plan arms'", "got 3"]),
-        ({"probes": ["arms", "arms"]}, ["'A-B' more than once"]),
-        ({"probes": "plans", "noise_scale": [1, 2, 3, 4]}, ["sqrt(2) R, not R", "noise_scale of its own"]),
-        ({"probes": "plans", "costs": {"coast": 2}}, ["costs has no number for the probe 'hills'"]),
-        ({"probes": "plans", "costs": [1, -1]}, ["probe 1 ('hills') must be positive"]),
-        ({"probes": np.ones((2, 3))}, ["one per arm (4)"]),
-        ({"probes": "nowhere.csv"}, ["nowhere.csv"]),
+        ({"measure": {"m": ["A-X"]}}, ["'m' reads 'A-X'", "no arm is called so", "did you mean"]),
+        ({"measure": {"m": []}}, ["'m' has no reading"]),
+        ({"measure": {"m": {"A-B": 0}}}, ["reads no arm"]),
+        ({"measure": {"m": {"A-B": float("nan")}}}, ["'m'", "expected a number"]),
+        ({"measure": {"m": ["A-B", "A-B"]}}, ["reads 'A-B' twice"]),
+        ({"measure": {}}, ["empty"]),
+        ({"measure": 3}, ["'plan arms'", "got 3"]),
+        ({"measure": ["arms", "arms"]}, ["'A-B' more than once"]),
+        ({"measure": "plans", "noise": [1, 2, 3, 4]}, ["sqrt(2) R, not R", "noise of its own"]),
+        ({"measure": "plans", "cost": {"coast": 2}}, ["cost has no number for the probe 'hills'"]),
+        ({"measure": "plans", "cost": [1, -1]}, ["probe 1 ('hills') must be positive"]),
+        ({"measure": np.ones((2, 3))}, ["one per arm (4)"]),
+        ({"measure": "nowhere.csv"}, ["nowhere.csv"]),
     ],
 )
 def test_what_cannot_be_a_probe_is_refused_by_name(given, words):
@@ -133,18 +135,18 @@ def test_what_cannot_be_a_probe_is_refused_by_name(given, words):
 )
 def test_a_covariance_that_noise_cannot_have_is_refused(covariance):
     with pytest.raises(ProblemError) as caught:
-        routes(probes={"pair": sp.Probe(["A-B", "A-D"], covariance=covariance)})
+        routes(measure={"pair": sp.Probe(["A-B", "A-D"], covariance=covariance)})
     assert caught.value.field == "covariance"
 
 
 def test_two_settings_of_one_thing_are_refused():
-    both = sp.Probe(["A-B"], noise_scale=1.0, covariance=[[1.0]])
+    both = sp.Probe(["A-B"], noise=1.0, covariance=[[1.0]])
     with pytest.raises(ProblemError) as caught:
-        routes(probes={"p": both})
-    assert caught.value.field == "noise_scale"
+        routes(measure={"p": both})
+    assert caught.value.field == "noise"
     with pytest.raises(ProblemError) as caught:
-        routes(probes=["plans", {"p": sp.Probe(["A-B"], cost=2)}], costs=3)
-    assert caught.value.field == "costs"
+        routes(measure=["plans", {"p": sp.Probe(["A-B"], cost=2)}], cost=3)
+    assert caught.value.field == "cost"
 
 
 @pytest.mark.parametrize(
@@ -155,25 +157,33 @@ def test_a_file_of_probes_that_repeats_itself_is_refused_by_line(tmp_path, lines
     file = tmp_path / "drives.csv"
     file.write_text("probe,reading,A-B\n" + lines)
     with pytest.raises(ProblemError) as caught:
-        routes(probes=file)
-    assert caught.value.field == "probes"
+        routes(measure=file)
+    assert caught.value.field == "measure"
 
 
 def test_plans_that_no_probe_tells_apart_are_refused_with_what_would_help():
     plans = {"train and walk": "train + walk", "bus and walk": "bus + walk", "walk": "2*walk"}
     with pytest.raises(ProblemError) as caught:
-        sp.Problem(plans, probes={"all the way": {"train": 1, "bus": 1}, "legs": ["walk"]})
+        sp.Problem(plans, measure={"all the way": {"train": 1, "bus": 1}, "legs": ["walk"]}, goal="largest")
     text = str(caught.value)
     assert "no probe tells plan 'train and walk' from plan" in text
     assert "add a probe that reads" in text
     assert "'train'" in text
     sp.Problem(
-        plans, probes={"all the way": {"train": 1, "bus": 1}, "legs": ["walk", "train"]}, noise_scale=1
+        plans,
+        measure={"all the way": {"train": 1, "bus": 1}, "legs": ["walk", "train"]},
+        noise=1,
+        goal="largest",
     )
 
 
 def test_what_all_plans_share_need_not_be_read():
-    sp.Problem({"a": "depot + road", "b": "depot + rail"}, probes={"test": ["road", "rail"]}, noise_scale=1)
+    sp.Problem(
+        {"a": "depot + road", "b": "depot + rail"},
+        measure={"test": ["road", "rail"]},
+        noise=1,
+        goal="largest",
+    )
 
 
 def test_the_span_is_orthonormal_and_leaves_nothing_out():
@@ -187,7 +197,7 @@ def test_the_span_is_orthonormal_and_leaves_nothing_out():
 
 def test_a_problem_with_probes_survives_its_file_to_the_last_bit():
     pair = sp.Probe({"old": {"A-B": 1 / 3}, "new": {"A-D": 1}}, cost=0.1, covariance=[[2.0, 1.0], [1.0, 3.0]])
-    problem = routes(probes=["plan arms", {"pair": pair}])
+    problem = routes(measure=["plan arms", {"pair": pair}])
     data = problem_to_json(problem)
     again = problem_from_json(data)
     assert problem_to_json(again) == data
@@ -206,7 +216,7 @@ NOT_THESE = (
 @pytest.mark.parametrize("name", sorted(POLICIES))
 def test_a_policy_that_measures_single_arms_says_so(name):
     settings = {"variant": "authors"} if name == "RAGE" else {}
-    policy, problem = POLICIES[name](**settings), routes(probes="plans")
+    policy, problem = POLICIES[name](**settings), routes(measure="plans")
     if getattr(policy, "takes_probes", False) and name not in NOT_THESE:
         start(policy, problem)
         return
@@ -218,7 +228,7 @@ def test_a_policy_that_measures_single_arms_says_so(name):
 
 def test_entries_are_the_rows_without_scipy():
     mixed = {"mixed": {"arm 2": 3.0, "arm 0": 1.0}, "one": ["arm 1"], "two": ["arm 0"]}
-    probes = sp.Problem([[1, 0, 1], [0, 1, 1]], probes=mixed, noise_scale=1).probes
+    probes = sp.Problem([[1, 0, 1], [0, 1, 1]], measure=mixed, noise=1, goal="largest").probes
     entries, rows = probes.entries, probes.rows.toarray()
     assert (entries.dense(0, 9) == rows).all()
     assert (entries.dense(1, 2) == rows[1:2]).all()

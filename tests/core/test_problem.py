@@ -23,7 +23,7 @@ SMALL_TABLES = hnp.arrays(
 def refusal(*args, **options):
     """Return the error with which a problem is refused."""
     with pytest.raises(ProblemError) as caught:
-        sp.Problem(*args, **options)
+        sp.Problem(*args, **{"goal": "largest", **options})
     return caught.value
 
 
@@ -36,26 +36,26 @@ def write(path, text, *, encoding="utf-8"):
 
 
 def test_a_nested_list_is_a_table_of_plans():
-    problem = sp.Problem([[1, 0, 2], [0, 1, 2]], noise_scale=1)
+    problem = sp.Problem([[1, 0, 2], [0, 1, 2]], noise=1, goal="largest")
     assert (problem.n_plans, problem.n_arms) == (2, 3)
     assert problem.plans.tolist() == [[1.0, 0.0, 2.0], [0.0, 1.0, 2.0]]
 
 
 def test_arms_and_plans_have_default_names():
-    problem = sp.Problem([[1, 0], [0, 1]], noise_scale=1)
+    problem = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
     assert problem.arm_names == ("arm 0", "arm 1")
     assert problem.plan_names == ("plan 0", "plan 1")
 
 
 def test_noise_scale_and_costs_can_differ_between_arms():
-    problem = sp.Problem([[1, 0], [0, 1]], noise_scale=[1, 3], costs=np.array([5, 0.5]))
+    problem = sp.Problem([[1, 0], [0, 1]], noise=[1, 3], cost=np.array([5, 0.5]), goal="largest")
     assert problem.noise_scale.tolist() == [1.0, 3.0]
     assert problem.costs.tolist() == [5.0, 0.5]
 
 
 def test_a_data_frame_brings_its_names():
     frame = pd.DataFrame([[1, 0], [0, 2]], columns=["road", "rail"], index=["north", "south"])
-    problem = sp.Problem(frame, noise_scale=1)
+    problem = sp.Problem(frame, noise=1, goal="largest")
     assert problem.arm_names == ("road", "rail")
     assert problem.plan_names == ("north", "south")
     assert problem.plans.tolist() == [[1, 0], [0, 2]]
@@ -63,12 +63,12 @@ def test_a_data_frame_brings_its_names():
 
 def test_given_names_win_over_those_of_a_data_frame():
     frame = pd.DataFrame([[1, 0], [0, 2]], columns=["road", "rail"])
-    assert sp.Problem(frame, arm_names=["a", "b"], noise_scale=1).arm_names == ("a", "b")
+    assert sp.Problem(frame, arms=["a", "b"], noise=1, goal="largest").arm_names == ("a", "b")
 
 
 def test_a_csv_file_brings_its_names(tmp_path):
     path = write(tmp_path / "plans.csv", "plan,road,rail\nnorth,1,0\n\nsouth, 0 ,2.5\n")
-    problem = sp.Problem(path, noise_scale=1)
+    problem = sp.Problem(path, noise=1, goal="largest")
     assert problem.arm_names == ("road", "rail")
     assert problem.plan_names == ("north", "south")
     assert problem.plans.tolist() == [[1, 0], [0, 2.5]]
@@ -76,17 +76,17 @@ def test_a_csv_file_brings_its_names(tmp_path):
 
 def test_a_csv_file_can_be_named_by_text_and_begin_with_a_byte_order_mark(tmp_path):
     path = write(tmp_path / "plans.csv", ",Köln,Graz\r\na,1,0\r\nb,0,1\r\n", encoding="utf-8-sig")
-    assert sp.Problem(str(path), noise_scale=1).arm_names == ("Köln", "Graz")
+    assert sp.Problem(str(path), noise=1, goal="largest").arm_names == ("Köln", "Graz")
 
 
 def test_quoted_cells_of_a_csv_file_may_contain_commas(tmp_path):
     path = write(tmp_path / "plans.csv", 'plan,"Paris, France",rail\na,1,0\nb,0,1\n')
-    assert sp.Problem(path, noise_scale=1).arm_names == ("Paris, France", "rail")
+    assert sp.Problem(path, noise=1, goal="largest").arm_names == ("Paris, France", "rail")
 
 
 @pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csc_array, sparse.coo_array, sparse.csr_matrix])
 def test_sparse_plans_stay_sparse(kind):
-    problem = sp.Problem(kind(np.array([[1.0, 0, 2], [0, 1, 2]])), noise_scale=1)
+    problem = sp.Problem(kind(np.array([[1.0, 0, 2], [0, 1, 2]])), noise=1, goal="largest")
     assert problem.is_sparse
     assert isinstance(problem.plans, sparse.csr_array)
     assert problem.relevant.tolist() == [True, True, False]
@@ -96,7 +96,7 @@ def test_sparse_plans_stay_sparse(kind):
 
 
 def test_equal_plans_are_merged_and_reported():
-    problem = sp.Problem([[1, 0], [0, 1], [1, -0.0]], plan_names=["a", "b", "c"], noise_scale=1)
+    problem = sp.Problem([[1, 0], [0, 1], [1, -0.0]], plan_names=["a", "b", "c"], noise=1, goal="largest")
     assert problem.plan_names == ("a", "b")
     assert problem.duplicates == (("c", "a"),)
     assert problem.plan("c") == 0
@@ -104,13 +104,13 @@ def test_equal_plans_are_merged_and_reported():
 
 def test_equal_sparse_plans_are_merged_whatever_their_stored_zeros():
     rows = sparse.csr_array(([1.0, 0.0, 1.0, 1.0], ([0, 0, 1, 2], [0, 1, 1, 0])), shape=(3, 2))
-    problem = sp.Problem(rows, noise_scale=1)
+    problem = sp.Problem(rows, noise=1, goal="largest")
     assert problem.plan_names == ("plan 0", "plan 1")
     assert problem.duplicates == (("plan 2", "plan 0"),)
 
 
 def test_an_arm_on_which_all_plans_agree_is_irrelevant():
-    assert sp.Problem([[1, 3, 0], [1, 3, 1], [2, 3, 0]], noise_scale=1).relevant.tolist() == [
+    assert sp.Problem([[1, 3, 0], [1, 3, 1], [2, 3, 0]], noise=1, goal="largest").relevant.tolist() == [
         True,
         False,
         True,
@@ -124,7 +124,7 @@ def test_the_distinct_rows_remain_in_their_order(table):
     if len(distinct) < 2:
         assert refusal(table).field == "plans"
         return
-    problem = sp.Problem(table, noise_scale=1)
+    problem = sp.Problem(table, noise=1, goal="largest")
     assert [tuple(row) for row in problem.plans.tolist()] == distinct
     assert problem.n_plans + len(problem.duplicates) == len(table)
     assert problem.relevant.tolist() == [len(set(column)) > 1 for column in table.T.tolist()]
@@ -135,7 +135,10 @@ def test_the_distinct_rows_remain_in_their_order(table):
 def test_sparse_and_dense_plans_make_the_same_problem(table):
     if len(np.unique(table, axis=0)) < 2:
         return
-    dense, thin = sp.Problem(table, noise_scale=1), sp.Problem(sparse.csr_array(table), noise_scale=1)
+    dense, thin = (
+        sp.Problem(table, noise=1, goal="largest"),
+        sp.Problem(sparse.csr_array(table), noise=1, goal="largest"),
+    )
     assert (dense.plans == thin.plans.toarray()).all()
     assert dense.duplicates == thin.duplicates
     assert (dense.relevant == thin.relevant).all()
@@ -146,30 +149,30 @@ def test_sparse_and_dense_plans_make_the_same_problem(table):
 
 def test_values_keep_the_callers_sign_and_best_obeys_minimize():
     plans, means = [[1, 0], [0, 2]], [3.0, 1.0]
-    assert sp.Problem(plans, minimize=True, noise_scale=1).values(means).tolist() == [3.0, 2.0]
-    assert sp.Problem(plans, noise_scale=1).best(means) == 0
-    assert sp.Problem(plans, minimize=True, noise_scale=1).best(means) == 1
+    assert sp.Problem(plans, goal="smallest", noise=1).values(means).tolist() == [3.0, 2.0]
+    assert sp.Problem(plans, noise=1, goal="largest").best(means) == 0
+    assert sp.Problem(plans, goal="smallest", noise=1).best(means) == 1
 
 
 def test_ties_of_the_best_go_to_the_lowest_index():
-    assert sp.Problem([[1, 0], [0, 1]], noise_scale=1).best([2, 2]) == 0
-    assert sp.Problem([[1, 0], [0, 1]], minimize=True, noise_scale=1).best([2, 2]) == 0
+    assert sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest").best([2, 2]) == 0
+    assert sp.Problem([[1, 0], [0, 1]], goal="smallest", noise=1).best([2, 2]) == 0
 
 
 def test_oriented_plans_make_larger_better():
-    assert sp.Problem([[1, 0], [0, 2]], noise_scale=1).oriented.tolist() == [[1, 0], [0, 2]]
-    assert sp.Problem([[1, 0], [0, 2]], minimize=True, noise_scale=1).oriented.tolist() == [[-1, 0], [0, -2]]
+    assert sp.Problem([[1, 0], [0, 2]], noise=1, goal="largest").oriented.tolist() == [[1, 0], [0, 2]]
+    assert sp.Problem([[1, 0], [0, 2]], goal="smallest", noise=1).oriented.tolist() == [[-1, 0], [0, -2]]
 
 
 def test_names_find_their_index():
     problem = sp.Problem(
-        [[1, 0], [0, 1]], arm_names=["road", "rail"], plan_names=["north", "south"], noise_scale=1
+        [[1, 0], [0, 1]], arms=["road", "rail"], plan_names=["north", "south"], noise=1, goal="largest"
     )
     assert (problem.arm("rail"), problem.plan("south")) == (1, 1)
 
 
 def test_an_unknown_name_suggests_the_closest():
-    problem = sp.Problem([[1, 0], [0, 1]], arm_names=["road", "rail"], noise_scale=1)
+    problem = sp.Problem([[1, 0], [0, 1]], arms=["road", "rail"], noise=1, goal="largest")
     with pytest.raises(ProblemError) as caught:
         problem.arm("raill")
     assert caught.value.field == "arm"
@@ -177,7 +180,7 @@ def test_an_unknown_name_suggests_the_closest():
 
 @pytest.mark.parametrize("means", [[1.0], [1.0, np.nan], ["x", 1]])
 def test_means_that_do_not_fit_are_refused(means):
-    problem = sp.Problem([[1, 0], [0, 1]], arm_names=["road", "rail"], noise_scale=1)
+    problem = sp.Problem([[1, 0], [0, 1]], arms=["road", "rail"], noise=1, goal="largest")
     with pytest.raises(ProblemError) as caught:
         problem.values(means)
     assert caught.value.field == "means"
@@ -188,7 +191,7 @@ def test_means_that_do_not_fit_are_refused(means):
 
 def test_changing_the_callers_arrays_changes_nothing():
     plans, noise = np.eye(2), np.ones(2)
-    problem = sp.Problem(plans, noise_scale=noise)
+    problem = sp.Problem(plans, noise=noise, goal="largest")
     plans[0, 0] = noise[0] = 7.0
     assert problem.plans.tolist() == [[1, 0], [0, 1]]
     assert problem.noise_scale.tolist() == [1, 1]
@@ -196,7 +199,7 @@ def test_changing_the_callers_arrays_changes_nothing():
 
 def test_changing_the_callers_sparse_plans_changes_nothing():
     plans = sparse.csr_array(np.eye(2))
-    problem = sp.Problem(plans, noise_scale=1)
+    problem = sp.Problem(plans, noise=1, goal="largest")
     plans.data[0] = 7.0
     assert problem.plans.toarray().tolist() == [[1, 0], [0, 1]]
 
@@ -205,18 +208,18 @@ def test_changing_the_callers_sparse_plans_changes_nothing():
 @pytest.mark.parametrize("again", [lambda p: p, copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))])
 def test_its_arrays_refuse_to_be_written(name, again):
     with pytest.raises(ValueError, match="read-only"):
-        getattr(again(sp.Problem(np.eye(2), noise_scale=1)), name)[0] = 5
+        getattr(again(sp.Problem(np.eye(2), noise=1, goal="largest")), name)[0] = 5
 
 
 def test_its_sparse_plans_refuse_to_be_written():
-    problem = pickle.loads(pickle.dumps(sp.Problem(sparse.csr_array(np.eye(2)), noise_scale=1)))
+    problem = pickle.loads(pickle.dumps(sp.Problem(sparse.csr_array(np.eye(2)), noise=1, goal="largest")))
     with pytest.raises(ValueError, match="read-only"):
         problem.plans[0, 0] = 5
 
 
 def test_its_fields_cannot_be_set():
     with pytest.raises(AttributeError):
-        sp.Problem(np.eye(2), noise_scale=1).minimize = True
+        sp.Problem(np.eye(2), noise=1, goal="largest").minimize = True
 
 
 # what is refused, and what the refusal says
@@ -253,7 +256,7 @@ def test_what_is_no_table_of_two_plans_is_refused_with_what_and_where_it_is(plan
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("kind", [np.array, sparse.csr_array])
 def test_numbers_that_are_not_finite_are_refused_with_row_and_column(bad, kind):
-    refused = refusal(kind([[1.0, 0.0], [0.0, 2.0], [1.0, bad]]), arm_names=["road", "rail"])
+    refused = refusal(kind([[1.0, 0.0], [0.0, 2.0], [1.0, bad]]), arms=["road", "rail"])
     assert refused.field == "plans"
     assert all(name in str(refused) for name in ("row 'plan 2', column 'rail'", str(bad)))
 
@@ -292,18 +295,18 @@ def test_a_csv_file_that_is_no_table_is_refused_with_the_place(tmp_path, text, n
     ids=["semicolons", "tabs", "commas"],
 )
 def test_a_csv_file_is_read_as_any_spreadsheet_writes_it(tmp_path, text):
-    problem = sp.Problem(write(tmp_path / "plans.csv", text), noise_scale=1)
+    problem = sp.Problem(write(tmp_path / "plans.csv", text), noise=1, goal="largest")
     assert (problem.arm_names, problem.plan_names) == (("Café", "b, c"), ("x", "y"))
     assert problem.plans.tolist() == [[1.0, 0.5], [-0.25, 20.0]]
 
 
 def test_a_decimal_comma_is_read_wherever_it_can_be_nothing_else(tmp_path):
-    problem = sp.Problem(write(tmp_path / "p.csv", 'plan,a,b\nx,1,"0,5"\ny,0,1\n'), noise_scale=1)
+    problem = sp.Problem(write(tmp_path / "p.csv", 'plan,a,b\nx,1,"0,5"\ny,0,1\n'), noise=1, goal="largest")
     assert problem.plans.tolist() == [[1.0, 0.5], [0.0, 1.0]]
 
 
 def test_an_empty_cell_of_a_plan_is_0(tmp_path):
-    problem = sp.Problem(write(tmp_path / "p.csv", "plan,a,b,\nx,1,,\ny,,2,\n"), noise_scale=1)
+    problem = sp.Problem(write(tmp_path / "p.csv", "plan,a,b,\nx,1,,\ny,,2,\n"), noise=1, goal="largest")
     assert problem.plans.tolist() == [[1.0, 0.0], [0.0, 2.0]]
 
 
@@ -313,7 +316,7 @@ def test_a_csv_file_that_is_not_there_or_not_utf8_is_refused(tmp_path):
     assert "UTF-8" in str(refusal(path))
 
 
-@pytest.mark.parametrize("what", ["noise_scale", "costs"])
+@pytest.mark.parametrize("what", ["noise", "cost"])
 @pytest.mark.parametrize(
     ("given", "named"),
     [
@@ -334,14 +337,15 @@ def test_noise_and_costs_are_positive_numbers_one_for_each_arm(what, given, name
     [(["x", "x"], "'x'"), (["x", "y", "z"], "3"), ("xy", "'xy'"), (["x", ""], " 1 ")],
 )
 def test_names_are_a_list_of_different_ones_one_for_each(kind, names, named):
-    refused = refusal([[1, 0], [0, 1]], **{f"{kind}_names": names})
-    assert refused.field == f"{kind}_names"
+    word = {"arm": "arms", "plan": "plan_names"}[kind]
+    refused = refusal([[1, 0], [0, 1]], **{word: names})
+    assert refused.field == word
     assert named in str(refused)
 
 
 def test_repeated_names_in_a_csv_header_are_refused(tmp_path):
     refused = refusal(write(tmp_path / "p.csv", "plan,road,road\na,1,0\nb,0,1\n"))
-    assert refused.field == "arm_names"
+    assert refused.field == "arms"
     assert "'road'" in str(refused)
 
 
@@ -354,20 +358,20 @@ HUGE = 10**400  # a whole number that no float is
 @pytest.mark.parametrize(
     "build",
     [
-        lambda: sp.Problem([[HUGE, 0], [0, 1]], noise_scale=1),
-        lambda: sp.Problem(np.eye(2), noise_scale=HUGE),
-        lambda: sp.Problem(np.eye(2), costs=[1, HUGE], noise_scale=1),
-        lambda: sp.Problem(np.eye(2), bounds=(0, HUGE)),
-        lambda: sp.Problem(np.eye(2), noise_scale=1).with_plan("third", [HUGE, 1]),
-        lambda: sp.Past.from_history(sp.Problem(np.eye(2), noise_scale=1), [HUGE, 1], [0.0, 0.0]),
-        lambda: sp.Past.from_guess(sp.Problem(np.eye(2), noise_scale=1), [HUGE, 1], [1.0, 1.0]),
-        lambda: settled(sp.Problem(np.eye(2), noise_scale=1), [sp.NewArm("third", cost=HUGE)]),
-        lambda: settled(sp.Problem(np.eye(2), noise_scale=1), [sp.NewArm("third", noise_scale=HUGE)]),
+        lambda: sp.Problem([[HUGE, 0], [0, 1]], noise=1, goal="largest"),
+        lambda: sp.Problem(np.eye(2), noise=HUGE, goal="largest"),
+        lambda: sp.Problem(np.eye(2), cost=[1, HUGE], noise=1, goal="largest"),
+        lambda: sp.Problem(np.eye(2), low=0, high=HUGE, goal="largest"),
+        lambda: sp.Problem(np.eye(2), noise=1, goal="largest").with_plan("third", [HUGE, 1]),
+        lambda: sp.Past.from_history(sp.Problem(np.eye(2), noise=1, goal="largest"), [HUGE, 1], [0.0, 0.0]),
+        lambda: sp.Past.from_guess(sp.Problem(np.eye(2), noise=1, goal="largest"), [HUGE, 1], [1.0, 1.0]),
+        lambda: settled(sp.Problem(np.eye(2), noise=1, goal="largest"), [sp.NewArm("third", cost=HUGE)]),
+        lambda: settled(sp.Problem(np.eye(2), noise=1, goal="largest"), [sp.NewArm("third", noise=HUGE)]),
         lambda: sp.Session.create(
-            "memory://", "s", sp.Problem(np.eye(2), noise_scale=1), policy=sp.BetGapE(), lease=HUGE
+            "memory://", "s", sp.Problem(np.eye(2), noise=1, goal="largest"), policy=sp.BetGapE(), lease=HUGE
         ),
         lambda: sp.Session.create(
-            "memory://", "s", sp.Problem(np.eye(2), noise_scale=1), policy=sp.BetGapE(), budget=HUGE
+            "memory://", "s", sp.Problem(np.eye(2), noise=1, goal="largest"), policy=sp.BetGapE(), budget=HUGE
         ),
         lambda: sp.Gaussian([HUGE, 0]),
     ],

@@ -34,7 +34,7 @@ def command(*words: str) -> str:
 @pytest.fixture
 def finished(tmp_path: Path) -> tuple[str, Session]:
     """A finished session whose promise is not the policy's own sentence, and that promise."""
-    problem = tools.problem(noise_scale=None, bounds=(-3, 3))
+    problem = tools.problem(noise=None, low=-3, high=3)
     session = Session.create(f"sqlite:///{tmp_path}/s.db", "trips", problem, policy=sp.BetGapE())
     tools.run_to_end(session, tools.Tapes(scale=0.1))
     text = Promise.of(session.policy, session.given_problem).text
@@ -72,14 +72,17 @@ def test_a_promise_gives_its_sentence_back_as_it_was(name: str) -> None:
 
 def test_what_else_is_assumed_stays_when_the_noise_is_unknown() -> None:
     policy = sp.Peace()
-    unknown = Promise.of(policy, sp.Problem([[1, 0], [0, 1]], noise_scale=None))
+    unknown = Promise.of(policy, sp.Problem([[1, 0], [0, 1]], noise=None, goal="largest"))
     assert unknown.text == policy.guarantee.replace(GAUSSIAN, UNKNOWN_NOISE)
     assert unknown.text.endswith(", up to the Monte-Carlo error of the widths")
 
 
 def test_bounds_are_no_gaussian_noise() -> None:
     policy = sp.CombGapE(radius="kaufmann-koolen")
-    assert Promise.of(policy, sp.Problem([[1, 0], [0, 1]], bounds=(0, 1))).text == policy.guarantee
+    assert (
+        Promise.of(policy, sp.Problem([[1, 0], [0, 1]], low=0, high=1, goal="largest")).text
+        == policy.guarantee
+    )
 
 
 @pytest.mark.parametrize("sentence", ["none", "None yet: we are working on it", "none: unsound, given luck"])

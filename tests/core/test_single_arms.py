@@ -14,8 +14,8 @@ def test_each_plan_gets_its_own_arm_whatever_all_share():
     own = np.diag([1.0, 2.0, -0.5, 3.0, 1.5])[order]
     plans = np.hstack([own + rng.normal(size=5), np.ones((5, 1))])  # and an arm that all have
     for problem, sign in (
-        (sp.Problem(plans, noise_scale=1), 1),
-        (sp.Problem(plans, minimize=True, noise_scale=1), -1),
+        (sp.Problem(plans, noise=1, goal="largest"), 1),
+        (sp.Problem(plans, goal="smallest", noise=1), -1),
     ):
         found = single_arms(problem, "LUCB")
         assert found.way.tolist() == order.tolist()
@@ -26,7 +26,7 @@ def test_each_plan_gets_its_own_arm_whatever_all_share():
 
 
 def test_counts_go_to_arms_and_come_back_as_candidates():
-    found = single_arms(sp.Problem([[0, 2], [1, 0]], noise_scale=[1.0, 3.0], costs=[1, 5]), "LUCB")
+    found = single_arms(sp.Problem([[0, 2], [1, 0]], noise=[1.0, 3.0], cost=[1, 5], goal="largest"), "LUCB")
     counts = found.counts(np.array([4, 7]))
     seen, sums = found.seen(counts, np.array([1.0, 10.0]))
     assert seen.tolist() == [4, 7]
@@ -42,5 +42,5 @@ def test_counts_go_to_arms_and_come_back_as_candidates():
 )
 def test_plans_that_share_arms_are_refused_with_what_to_use(plans):
     with pytest.raises(ProblemError) as caught:
-        single_arms(sp.Problem(plans, noise_scale=1), "LUCB")
+        single_arms(sp.Problem(plans, noise=1, goal="largest"), "LUCB")
     assert caught.value.field == "policy"

@@ -24,9 +24,9 @@ def small_polytope(seed):
         row = rng.integers(1, 3, (1, d)).astype(float)
         options |= {"A_eq": np.vstack([row, 2 * row]), "b_eq": np.append(row @ inside, 2 * row @ inside)}
     try:
-        return sp.Polytope(**{"noise_scale": 1, **options}), rng
+        return sp.Polytope(**{"noise": 1, **options}, goal="largest"), rng
     except sp.SurepickError:  # one plan
-        return sp.Polytope(A_ub=[[1, 1], [1, 0]], b_ub=[1, 1], noise_scale=1), rng
+        return sp.Polytope(A_ub=[[1, 1], [1, 0]], b_ub=[1, 1], noise=1, goal="largest"), rng
 
 
 def all_vertices(problem):

@@ -14,10 +14,10 @@ from surepick.core.what_if import turn, worth_of_one
 
 COMMUTES = sp.Problem(
     [[1, 0, 1], [0, 1, 1], [0, 0, 3]],
-    arm_names=["bus", "train", "walk"],
+    arms=["bus", "train", "walk"],
     plan_names=["by bus", "by train", "on foot"],
-    noise_scale=[4.0, 2.0, 1.0],
-    minimize=True,
+    noise=[4.0, 2.0, 1.0],
+    goal="smallest",
 )
 SEEN = Evidence(np.array([16, 16, 4]), np.array([16 * 20.0, 16 * 22.0, 4 * 12.0]))
 
@@ -41,7 +41,7 @@ def test_the_worth_of_one_is_the_fall_of_what_is_lost_to_each_rival(arm):
 
 
 def test_it_is_nothing_where_plans_do_not_differ_and_unknown_before_all_is_measured():
-    problem = sp.Problem([[1, 0, 2], [0, 1, 2]], noise_scale=1)
+    problem = sp.Problem([[1, 0, 2], [0, 1, 2]], noise=1, goal="largest")
     seen = Evidence(np.array([3, 3, 0]), np.array([3.0, 2.0, 0.0]))
     assert worth_of_one(problem, seen, 0)[2] == 0.0
     assert worth_of_one(problem, Evidence(np.array([3, 0, 0]), np.zeros(3)), 0) is None
@@ -60,7 +60,7 @@ def test_a_plan_stays_best_within_its_ranging_and_not_beyond(sparse):
     from scipy.sparse import csr_array
 
     plans = csr_array(COMMUTES.plans) if sparse else COMMUTES.plans
-    problem = sp.Problem(plans, noise_scale=COMMUTES.noise_scale, minimize=True)
+    problem = sp.Problem(plans, noise=COMMUTES.noise_scale, goal="smallest")
     means = np.array([20.0, 22.0, 12.0])
     found = listed_ranging(problem, 0, means)
     for arm, (low, high) in enumerate(found.tolist()):

@@ -27,7 +27,7 @@ def designed(readings, targets, **effort):
 
 def test_shares_of_single_arms_are_near_the_optimum():
     rng = np.random.default_rng(3)
-    problem = sp.Problem(rng.normal(size=(40, 7)) * (rng.random((40, 7)) < 0.5), noise_scale=1)
+    problem = sp.Problem(rng.normal(size=(40, 7)) * (rng.random((40, 7)) < 0.5), noise=1, goal="largest")
     readings, targets = of_first(problem)
     shares, dual = designed(readings, targets, steps=200, tolerance=0.01)
     assert (shares.sum(), dual.sum()) == (pytest.approx(1), pytest.approx(1))
@@ -37,7 +37,7 @@ def test_shares_of_single_arms_are_near_the_optimum():
 
 @pytest.mark.parametrize(
     "problem",
-    [probe_cases.sphere(120, 8, 4)[0], probe_cases.top_k(8, 3, 1, "semi")[0]],
+    [probe_cases.sphere(120, 8, 4)[0], probe_cases.top_k(8, 3, 1, "semi", goal="largest")[0]],
     ids=["dense", "semi"],
 )
 def test_shares_of_probes_are_near_the_certified_optimum(problem):
@@ -51,7 +51,7 @@ def test_shares_of_probes_are_near_the_certified_optimum(problem):
 @pytest.mark.parametrize("feedback", ["full", "semi"])
 @pytest.mark.parametrize("n_rivals", [2, 14])
 def test_a_cover_shows_every_contrast(feedback, n_rivals):
-    problem, _ = probe_cases.top_k(6, 2, 0, feedback)
+    problem, _ = probe_cases.top_k(6, 2, 0, feedback, goal="largest")
     readings, targets = of_first(problem)
     contrasts = Contrasts(targets[:n_rivals])
     shares = np.full(15, 1 / 15)

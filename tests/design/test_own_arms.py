@@ -33,7 +33,7 @@ def test_contrasts_that_share_arms_are_told_apart():
 def test_many_single_arms_take_few_times_the_limit():
     means = 15 - np.abs(np.random.default_rng(1).normal(0, 3, 3249))
     means[0] = 15.5
-    problem = sp.problems.best_arm([f"a{s}" for s in range(3249)], noise_scale=1.0)
+    problem = sp.problems.best_arm([f"a{s}" for s in range(3249)], noise=1.0, goal="largest")
     outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means - 15), seed=2)
     gaps = 15.5 - means[1:]
     leader, own = own_arm_shares(1 / gaps**2, 1 / gaps**2)

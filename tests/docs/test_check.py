@@ -39,7 +39,7 @@ def checker() -> ModuleType:
 
 
 def begun(question: str, noise: str, **options: Any) -> Session:
-    problem = sp.Problem(PLANS, **{**NOISE[noise], **options})
+    problem = sp.Problem(PLANS, **{**NOISE[noise], **options}, goal="largest")
     return Session.create("memory://", "s", problem, policy=POLICIES[question])
 
 
@@ -75,7 +75,7 @@ def holds(log: Log) -> bool:
 @pytest.mark.parametrize("noise", NOISE)
 @pytest.mark.parametrize("question", POLICIES)
 def test_honest_logs_hold_after_a_removal_and_a_smaller_delta(checker, question, noise):
-    session = begun(question, noise, minimize=noise == "known")
+    session = begun(question, noise, goal="smallest" if noise == "known" else "largest")
     measured(session, 20).add_extra(0, 0.7)
     measured(session)
     assert verdict(checker, lines_of(session)) == "HOLDS"
@@ -172,12 +172,19 @@ def test_a_broken_chain_is_refused(checker):
 
 def test_what_is_not_covered_never_holds(checker):
     sessions = [
-        begun("best", "known", probes="plans", noise_scale=1.0),
+        begun("best", "known", measure="plans", noise=1.0),
         Session.create(
-            "memory://", "s", sp.Problem(PLANS, noise_scale=1.0), policy=sp.BetGapE(0.1, epsilon=0.2)
+            "memory://",
+            "s",
+            sp.Problem(PLANS, noise=1.0, goal="largest"),
+            policy=sp.BetGapE(0.1, epsilon=0.2),
         ),
-        Session.create("memory://", "s", sp.Problem(PLANS, noise_scale=1.0), policy=sp.CombGapE(0.1)),
-        Session.create("memory://", "s", sp.Problem(PLANS, bounds=(-9.0, 9.0)), policy=sp.BetGapE(0.1)),
+        Session.create(
+            "memory://", "s", sp.Problem(PLANS, noise=1.0, goal="largest"), policy=sp.CombGapE(0.1)
+        ),
+        Session.create(
+            "memory://", "s", sp.Problem(PLANS, low=-9.0, high=9.0, goal="largest"), policy=sp.BetGapE(0.1)
+        ),
         measured(begun("best", "known"), 6),
     ]
     sessions[-1].add_plan("another", [0.3, 0.2, 0.1])

@@ -48,7 +48,7 @@ def test_tiny_and_the_library_measure_the_same_arms_and_answer_the_same(family, 
     scale = rng.uniform(1.0, 3.0, plans.shape[1])
     keys = list(range(100 * seed, 100 * seed + len(means)))
 
-    problem = sp.Problem(plans, noise_scale=scale)
+    problem = sp.Problem(plans, noise=scale, goal="largest")
     expected = sp.simulate(
         problem, sp.CombGapE(delta=0.1, radius=radius), Tape(means, keys, scale), budget=2000
     )

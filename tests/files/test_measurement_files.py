@@ -25,7 +25,9 @@ STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 def session_of(names: list[str], store: str = "memory://", name: str = "s") -> Session:
     plans = [[float(i == j) for j in range(len(names))] for i in range(len(names))]
-    problem = sp.Problem(plans, arm_names=names, plan_names=[f"{name}!" for name in names], noise_scale=1)
+    problem = sp.Problem(
+        plans, arms=names, plan_names=[f"{name}!" for name in names], noise=1, goal="largest"
+    )
     return Session.create(store, name, problem, policy=sp.CombGapE())
 
 
@@ -105,7 +107,7 @@ def test_what_is_no_formula_is_left_alone(plain: str) -> None:
 
 
 def test_values_told_together_are_listed_exported_and_read_back(tmp_path: Path) -> None:
-    problem = sp.Problem([[1, 0], [0, 1]], arm_names=["a", "b"], noise_scale=1)
+    problem = sp.Problem([[1, 0], [0, 1]], arms=["a", "b"], noise=1, goal="largest")
     first, second = (Session.create("memory://", "s", problem, policy=sp.RAGE()) for _ in range(2))
     request = first.ask()[0]
     first.tell(request, [1.0, 2.0, 3.0])
@@ -146,7 +148,7 @@ def test_what_can_be_read_in_two_ways_is_refused_with_its_cell(tmp_path: Path, t
 
 
 def test_the_unit_of_the_session_is_fine_and_picked_is_what_it_says(tmp_path: Path) -> None:
-    problem = sp.Problem([[1, 0], [0, 1]], arm_names=["a", "b"], noise_scale=1.0).with_about(unit="min")
+    problem = sp.Problem([[1, 0], [0, 1]], arms=["a", "b"], noise=1.0, goal="largest").with_about(unit="min")
     session = Session.create("memory://", "s", problem, policy=sp.BetGapE())
     text = "arm,value,unit,picked\na,1,min,no\nb,2,,yes\na,3,min,\n"
     assert imported(session, tmp_path / "u.csv", text) == {"extra": 3}

@@ -17,7 +17,7 @@ from surepick.inference.contrasts import Contrasts, arm_probes, readings_of
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.best import Best
 
-TWO = sp.Problem(np.eye(2), low=0, high=1)
+TWO = sp.Problem(np.eye(2), low=0, high=1, goal="largest")
 FACTOR = BoundedReadings()
 
 
@@ -82,7 +82,7 @@ def test_the_factor_is_fair_at_every_null_and_one_fitted_to_the_batch_is_not(pro
 
 @pytest.mark.parametrize("probes", ["arms", {"sum": {"arm 0": 1, "arm 1": 1}, "one": {"arm 0": 2}}])
 def test_weights_of_single_uses_show_the_contrasts(probes):
-    problem = sp.Problem(np.eye(2), probes=probes, bounds=(-1, 3))
+    problem = sp.Problem(np.eye(2), measure=probes, low=-1, high=3, goal="largest")
     noise = BoundedNoise(arm_probes(problem), problem.bounds)
     readings = readings_of(noise.probes())
     uses, mu, plans = np.array([3, 5]), np.array([0.4, 0.9]), readings.coordinates(np.eye(2))
@@ -105,7 +105,7 @@ def measured(problem, means, n, environment=None, seed=0):
 def test_the_variance_is_learned():
     narrow = sp.UniformNoise([0.51, 0.50], 0.045 * np.sqrt(3))  # scores with a deviation of .045
     learned, n_wrong = measured(TWO, [0.51, 0.50], 12, narrow)
-    stated = sp.Problem(np.eye(2), noise_scale=0.045 * np.sqrt(3))
+    stated = sp.Problem(np.eye(2), noise=0.045 * np.sqrt(3), goal="largest")
     runs = [sp.simulate(stated, sp.BetGapE(), narrow, seed=k).n_measurements for k in range(12)]
     assert n_wrong <= 3
     assert learned < 1.5 * np.mean(runs)  # Hoeffding takes over a hundred times as many
@@ -113,7 +113,7 @@ def test_the_variance_is_learned():
 
 def test_large_gaps_take_no_more_than_by_the_width():
     learned, _ = measured(TWO, [0.1, 0.9], 60)
-    width = sp.Problem(np.eye(2), noise_scale=0.5)
+    width = sp.Problem(np.eye(2), noise=0.5, goal="largest")
     assert learned < 1.15 * measured(width, [0.1, 0.9], 60)[0]
 
 

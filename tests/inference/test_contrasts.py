@@ -17,18 +17,19 @@ def mixed():
     three = {"q1": {"a": 1, "b": 1}, "q2": {"b": 1, "c": -1}, "q3": {"a": 2}}
     return sp.Problem(
         {"one": "a", "two": "b", "three": "c"},
-        probes={
-            "survey": sp.Probe(three, noise_scale=(1.0, 2.0, 0.5)),
+        measure={
+            "survey": sp.Probe(three, noise=(1.0, 2.0, 0.5)),
             "blend": {"a": 0.5, "c": 0.5},
             "plain": ["c"],
         },
-        noise_scale=1,
+        noise=1,
+        goal="largest",
     )
 
 
 def paired(covariance=((4.25, 4.0), (4.0, 4.25))):
     given = sp.Probe(["a", "b"], covariance=[list(row) for row in covariance])
-    return sp.Problem({"old": "a", "new": "b"}, probes={"pair": given}, noise_scale=1)
+    return sp.Problem({"old": "a", "new": "b"}, measure={"pair": given}, noise=1, goal="largest")
 
 
 def of_first(readings, problem):
@@ -70,7 +71,7 @@ def test_gaps_have_no_bias_and_the_variance_that_is_stated(problem):
 
 
 def test_single_arms_have_the_means_and_variances_of_arms():
-    problem = sp.Problem([[1.0, 0, 2], [0, 1, 2], [1, 1, 0]], noise_scale=[1.0, 2.0, 3.0])
+    problem = sp.Problem([[1.0, 0, 2], [0, 1, 2], [1, 1, 0]], noise=[1.0, 2.0, 3.0], goal="largest")
     readings = readings_of(arm_probes(problem))
     averages, uses = np.array([0.5, -1.0, 2.0]), np.array([2, 4, 9])
     gap, variance = readings.show(of_first(readings, problem), uses, averages, 0.0)
@@ -84,7 +85,7 @@ def test_single_arms_have_the_means_and_variances_of_arms():
 
 
 def test_an_arm_without_measurements_matters_only_where_plans_differ():
-    readings = readings_of(arm_probes(sp.Problem(np.eye(3), noise_scale=1)))
+    readings = readings_of(arm_probes(sp.Problem(np.eye(3), noise=1, goal="largest")))
     contrasts = Contrasts(np.array([[0.0, 1.0, -1.0], [1.0, -1.0, 0.0]]))
     _, variance = readings.show(contrasts, np.array([0, 2, 2]), np.zeros(3), 0.0)
     assert variance.tolist() == [1.0, np.inf]
@@ -123,7 +124,9 @@ def test_dependent_readings_have_the_variance_of_the_worst_case(dense):
     probes = {"pair": {"a": {"a": 1, **({"b": 0.1} if dense else {})}, "b": {"b": 1}}}
     factors = []
     for given in ({"readings": "dependent"}, {}):
-        problem = sp.Problem({"one": "a", "two": "b"}, probes=probes, noise_scale=1, **given)
+        problem = sp.Problem(
+            {"one": "a", "two": "b"}, measure=probes, noise=1, **{"goal": "largest", **given}
+        )
         noise = np.random.default_rng(1).standard_normal(40_000) / math.sqrt(3)
         gap, variance = shown(problem, [3], np.outer([1.0, -1.0], noise))
         factors.append(mean_factor(gap[0], variance[0]))
@@ -144,7 +147,7 @@ def test_wrong_weights_are_never_bet_on(wrong, monkeypatch):
 
 def test_a_contrast_that_a_batch_does_not_show_has_infinite_variance():
     assert np.isinf(shown(mixed(), [0, 0, 5], np.zeros(5))[1]).all()
-    semi = sp.Problem(np.eye(3), probes={"ab": ["arm 0", "arm 1"], "c": ["arm 2"]}, noise_scale=1)
+    semi = sp.Problem(np.eye(3), measure={"ab": ["arm 0", "arm 1"], "c": ["arm 2"]}, noise=1, goal="largest")
     assert np.isfinite(shown(semi, [2, 0], np.zeros(3))[1]).tolist() == [True, False]
 
 
@@ -157,9 +160,13 @@ def test_low_rank_batches_show_what_their_span_contains():
 
 
 def test_readings_of_one_arm_each_are_one_number_per_arm():
-    assert isinstance(readings_of(probe_cases.top_k(5, 2, 0, "semi")[0].probes), DiagonalReadings)
-    assert isinstance(readings_of(probe_cases.top_k(5, 2, 0, "full")[0].probes), DenseReadings)
-    unknown = sp.Problem(np.eye(2), probes=np.eye(2), noise_scale=None)
+    assert isinstance(
+        readings_of(probe_cases.top_k(5, 2, 0, "semi", goal="largest")[0].probes), DiagonalReadings
+    )
+    assert isinstance(
+        readings_of(probe_cases.top_k(5, 2, 0, "full", goal="largest")[0].probes), DenseReadings
+    )
+    unknown = sp.Problem(np.eye(2), measure=np.eye(2), noise=None, goal="largest")
     assert isinstance(readings_of(unknown.probes), DiagonalReadings)
-    shared = sp.Problem(np.eye(2), probes={"both": ["arm 0", "arm 1"]}, noise_scale=None)
+    shared = sp.Problem(np.eye(2), measure={"both": ["arm 0", "arm 1"]}, noise=None, goal="largest")
     assert isinstance(readings_of(shared.probes), DenseReadings)

@@ -11,7 +11,7 @@ if {hidden}:
     sys.modules["numba"] = None
 import numpy as np
 import surepick as sp
-problem, truth = sp.Problem(np.eye(3), noise_scale=1), sp.Gaussian([2.0, 0.5, 0.0])
+problem, truth = sp.Problem(np.eye(3), noise=1, goal="largest"), sp.Gaussian([2.0, 0.5, 0.0])
 outcome = sp.simulate(problem, sp.{policy}(0.1), truth, seed=4)
 print(outcome.plan, outcome.counts.tolist())
 """

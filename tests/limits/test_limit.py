@@ -20,11 +20,13 @@ from surepick.limits.value import binary_kl
 def random_instance(seed, n_arms, n_plans, **arguments):
     rng = np.random.default_rng(seed)
     means = rng.normal(size=n_arms)
-    return sp.Problem(rng.integers(0, 5, (n_plans, n_arms)), **{"noise_scale": 1, **arguments}), means
+    return sp.Problem(
+        rng.integers(0, 5, (n_plans, n_arms)), **{"noise": 1, **arguments}, goal="largest"
+    ), means
 
 
 def test_the_small_check_value():
-    problem = sp.Problem([[3, 0, 1], [0, 2, 2], [1, 1, 3], [2, 2, 0], [0, 0, 4]], noise_scale=1)
+    problem = sp.Problem([[3, 0, 1], [0, 2, 2], [1, 1, 3], [2, 2, 0], [0, 0, 4]], noise=1, goal="largest")
     found = limit(problem, [1, 0.5, 0.3])
     assert found.best == 0
     assert found.time.value == pytest.approx(355.5556, abs=1e-4)
@@ -46,7 +48,7 @@ def test_the_random_check_values(n_arms, n_plans, expected):
 def test_two_plans_have_a_closed_form(seed, n_arms, scale):
     rng = np.random.default_rng(seed)
     plans, means = rng.normal(size=(2, n_arms)), rng.normal(size=n_arms)
-    found = limit(sp.Problem(plans, noise_scale=scale), means)
+    found = limit(sp.Problem(plans, noise=scale, goal="largest"), means)
     y = plans[0] - plans[1]
     assert found.time.value == pytest.approx(2 * (scale * np.abs(y).sum() / (y @ means)) ** 2)
     np.testing.assert_allclose(found.shares, np.abs(y) / np.abs(y).sum(), atol=1e-4)
@@ -55,7 +57,7 @@ def test_two_plans_have_a_closed_form(seed, n_arms, scale):
 @pytest.mark.parametrize("seed", range(4))
 def test_an_independent_solver_agrees_with_noise_that_differs_between_arms(seed):
     scales = np.random.default_rng(seed).lognormal(size=8)
-    problem, means = random_instance(seed, 8, 40, noise_scale=scales)
+    problem, means = random_instance(seed, 8, 40, noise=scales)
     found = limit(problem, means)
     rivals = np.delete(np.arange(problem.n_plans), found.best)
     y = problem.plans[found.best] - problem.plans[rivals]
@@ -65,7 +67,7 @@ def test_an_independent_solver_agrees_with_noise_that_differs_between_arms(seed)
 
 def test_costs_are_counted_as_money():
     costs = np.array([1.0, 5.0, 0.5, 2.0, 1.0, 9.0])
-    problem, means = random_instance(3, 6, 25, costs=costs)
+    problem, means = random_instance(3, 6, 25, cost=costs)
     found = limit(problem, means)
     y = np.delete(problem.plans[found.best] - problem.plans, found.best, axis=0)
     squares = (y / (y @ means)[:, None]) ** 2
@@ -79,14 +81,14 @@ def test_costs_are_counted_as_money():
 
 def test_a_minimised_problem_is_the_maximised_one_with_signs_changed():
     problem, means = random_instance(4, 5, 20)
-    other = sp.Problem(problem.plans, minimize=True, noise_scale=1)
+    other = sp.Problem(problem.plans, goal="smallest", noise=1)
     assert limit(other, -means).time.value == limit(problem, means).time.value
     assert limit(other, -means).best == limit(problem, means).best
 
 
 def test_doubling_the_noise_or_halving_the_means_takes_four_times_as_long():
     problem, means = random_instance(5, 6, 30)
-    louder = sp.Problem(problem.plans, noise_scale=2.0)
+    louder = sp.Problem(problem.plans, noise=2.0, goal="largest")
     plain = limit(problem, means).time.value
     assert limit(louder, means).time.value == pytest.approx(4 * plain, rel=1e-7)
     assert limit(problem, means / 2).time.value == pytest.approx(4 * plain, rel=1e-7)
@@ -96,14 +98,14 @@ def test_relabelling_arms_and_plans_relabels_the_limit():
     problem, means = random_instance(6, 7, 30)
     plans, arms = np.random.default_rng(0).permutation(30), np.random.default_rng(1).permutation(7)
     plain = limit(problem, means)
-    moved = limit(sp.Problem(problem.plans[plans][:, arms], noise_scale=1), means[arms])
+    moved = limit(sp.Problem(problem.plans[plans][:, arms], noise=1, goal="largest"), means[arms])
     assert plans[moved.best] == plain.best
     np.testing.assert_allclose(moved.shares, plain.shares[arms], atol=1e-4)
 
 
 def test_adding_one_vector_to_all_plans_changes_nothing():
     problem, means = random_instance(7, 5, 20)
-    moved = limit(sp.Problem(problem.plans + np.arange(5.0), noise_scale=1), means)
+    moved = limit(sp.Problem(problem.plans + np.arange(5.0), noise=1, goal="largest"), means)
     assert moved.time.value == pytest.approx(limit(problem, means).time.value, rel=1e-7)
 
 
@@ -111,20 +113,20 @@ def test_sparse_plans_have_the_same_limit():
     rng = np.random.default_rng(8)
     plans = rng.integers(1, 4, (300, 60)) * (rng.random((300, 60)) < 0.1)
     means = rng.normal(size=60)
-    dense = limit(sp.Problem(plans, noise_scale=1), means)
-    thin = limit(sp.Problem(sparse.csr_array(plans), minimize=False, noise_scale=1), means)
+    dense = limit(sp.Problem(plans, noise=1, goal="largest"), means)
+    thin = limit(sp.Problem(sparse.csr_array(plans), goal="largest", noise=1), means)
     assert thin.time.value == pytest.approx(dense.time.value, rel=1e-7)
     np.testing.assert_allclose(thin.shares, dense.shares, atol=1e-4)
 
 
 def test_irrelevant_arms_get_no_measurement():
-    found = limit(sp.Problem([[1, 0, 7], [0, 1, 7]], noise_scale=1), [1.0, 0.5, 3.0])
+    found = limit(sp.Problem([[1, 0, 7], [0, 1, 7]], noise=1, goal="largest"), [1.0, 0.5, 3.0])
     assert found.shares.tolist() == pytest.approx([0.5, 0.5, 0.0])
     assert found.once.n == 2
 
 
 def test_ties_make_the_limit_infinite_and_are_named():
-    problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise_scale=1)
+    problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise=1, goal="largest")
     found = limit(problem, [0.5, 0.5, 0.1])
     assert not found.is_finite
     assert found.tied == (1,)
@@ -132,7 +134,7 @@ def test_ties_make_the_limit_infinite_and_are_named():
 
 
 def test_a_gap_of_rounding_alone_is_a_tie():
-    found = limit(sp.Problem([[1, 1, 1], [3, 0, 0]], noise_scale=1), [0.1, 0.1, 0.1])
+    found = limit(sp.Problem([[1, 1, 1], [3, 0, 0]], noise=1, goal="largest"), [0.1, 0.1, 0.1])
     assert 0.1 + 0.1 + 0.1 != 3 * 0.1 or found.tied == (1,)
     assert not found.is_finite
 
@@ -146,7 +148,9 @@ def test_there_is_one_limit():
 
 
 def test_an_easy_problem_still_needs_nearly_every_relevant_arm_once():
-    found = limit(sp.Problem(np.eye(4), costs=[1, 2, 3, 4], noise_scale=1), [1e6, 0, 0, 0], delta=0.05)
+    found = limit(
+        sp.Problem(np.eye(4), cost=[1, 2, 3, 4], noise=1, goal="largest"), [1e6, 0, 0, 0], delta=0.05
+    )
     assert found.measurements == pytest.approx(0.9 * 4)
     assert found.price == pytest.approx(0.9 * 10)
 
@@ -164,7 +168,7 @@ class GuessesAtTwoDelta:
 def test_the_bound_by_unseen_arms_is_attained_by_a_method_that_sometimes_guesses():
     """So the number of relevant arms itself would be no bound: this method keeps its promise below it."""
     rng, method, delta, n_runs = np.random.default_rng(5), GuessesAtTwoDelta(), 0.1, 200_000
-    found = limit(sp.Problem(np.eye(2), noise_scale=1), [1e6, 0.0], delta=delta)
+    found = limit(sp.Problem(np.eye(2), noise=1, goal="largest"), [1e6, 0.0], delta=delta)
     mean = method.measurements(delta, n_runs, rng).mean()
     assert method.errors(delta, n_runs, rng).mean() <= delta + 4 * math.sqrt(delta / n_runs)
     assert mean < found.once.n
@@ -173,14 +177,14 @@ def test_the_bound_by_unseen_arms_is_attained_by_a_method_that_sometimes_guesses
 
 def test_an_unknown_noise_scale_is_refused():
     with pytest.raises(ProblemError) as caught:
-        limit(sp.Problem(np.eye(2), noise_scale=None), [1, 0])
-    assert caught.value.field == "noise_scale"
+        limit(sp.Problem(np.eye(2), noise=None, goal="largest"), [1, 0])
+    assert caught.value.field == "noise"
 
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, -1.0, math.nan])
 def test_a_delta_outside_the_unit_interval_is_refused(delta):
     with pytest.raises(ParameterError) as caught:
-        limit(sp.Problem(np.eye(2), noise_scale=1), [1, 0], delta=delta)
+        limit(sp.Problem(np.eye(2), noise=1, goal="largest"), [1, 0], delta=delta)
     assert caught.value.field == "delta"
 
 
@@ -193,7 +197,10 @@ def asked(plans, **settings):
 
     within = best_within if plans.max() > 1 else None
     return sp.OracleProblem(
-        lambda weights: plans[np.argmax(plans @ weights)], plans.shape[1], best_within=within, **settings
+        lambda weights: plans[np.argmax(plans @ weights)],
+        plans.shape[1],
+        best_within=within,
+        **{"goal": "largest", **settings},
     )
 
 
@@ -204,8 +211,8 @@ def test_behind_an_oracle_it_is_just_below_that_of_the_list(seed, most):
     plans = rng.permutation(np.array(list(product(range(most + 1), repeat=4)), dtype=float))
     plans = plans[: int(rng.integers(3, 15))]
     means, noise, costs = rng.normal(size=4), rng.lognormal(size=4), rng.lognormal(size=4)
-    listed = limit(sp.Problem(plans, noise_scale=noise, costs=costs), means)
-    found = limit(asked(plans, noise_scale=noise, costs=costs), means)
+    listed = limit(sp.Problem(plans, noise=noise, cost=costs, goal="largest"), means)
+    found = limit(asked(plans, noise=noise, cost=costs), means)
     assert found.best == tuple(plans[listed.best])
     for one, other in ((found.time, listed.time), (found.cost, listed.cost)):
         assert 0.95 * other.lower <= one.lower <= other.upper * (1 + 1e-9)
@@ -215,8 +222,8 @@ def test_behind_an_oracle_it_is_just_below_that_of_the_list(seed, most):
 def test_the_best_twelve_of_24_arms_have_the_limit_of_their_exchanges(seed):
     """All other plans are unions of exchanges of one arm for another."""
     means = np.random.default_rng(seed).normal(size=24)
-    family = sp.problems.top_k_family([str(s) for s in range(24)], 12)
-    found = limit(family.oracle_problem(noise_scale=1), means, tolerance=0.01)
+    family = sp.problems.top_k_family([str(s) for s in range(24)], 12, goal="largest")
+    found = limit(family.oracle_problem(noise=1), means, tolerance=0.01)
     order = np.argsort(-means)
     y = np.array([np.eye(24)[i] - np.eye(24)[j] for i, j in product(order[:12], order[12:])])
     known = optimal_allocation((y / (y @ means)[:, None]) ** 2, tolerance=1e-6)
@@ -233,8 +240,8 @@ def test_published_trees_have_their_check_values(name, low, high):
 
 
 def test_plan_probes_behind_an_oracle_have_the_limit_of_the_list():
-    listed, means = probe_cases.top_k(8, 3, 1, "semi")
-    problem = asked(np.asarray(listed.plans), probes="plan arms", costs=3.0, noise_scale=1)
+    listed, means = probe_cases.top_k(8, 3, 1, "semi", goal="largest")
+    problem = asked(np.asarray(listed.plans), measure="plan arms", cost=3.0, noise=1)
     right, found = limit(listed, means), limit(problem, means)
     assert 0.99 * right.time.lower <= found.time.lower <= right.time.upper * (1 + 1e-6)
     assert found.cost.lower == pytest.approx(3 * found.time.lower)
@@ -242,6 +249,6 @@ def test_plan_probes_behind_an_oracle_have_the_limit_of_the_list():
 
 
 def test_ties_and_a_single_plan_behind_an_oracle_are_told():
-    assert not limit(asked(np.eye(2), noise_scale=1), [1.0, 1.0]).is_finite
+    assert not limit(asked(np.eye(2), noise=1), [1.0, 1.0]).is_finite
     with pytest.raises(ProblemError):
-        limit(asked(np.array([[1.0, 0.0]]), noise_scale=1), [1.0, 1.0])
+        limit(asked(np.array([[1.0, 0.0]]), noise=1), [1.0, 1.0])

@@ -16,7 +16,7 @@ from surepick.limits.value import binary_kl, half_kl
 from surepick.policies.polytopes.good_plans import GoodPlans
 from surepick.policies.polytopes.rivals import Rivals
 
-TWO = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], noise_scale=1)
+TWO = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], noise=1, goal="largest")
 
 
 @pytest.mark.parametrize(("gap", "epsilon"), [(1.0, 0.1), (1.0, 0.5), (0.3, 0.2)])
@@ -61,13 +61,13 @@ def small(seed):
     rng = np.random.default_rng(seed)
     if seed % 2:
         problem, means = transport(seed, 3, 3)
-        rows = {"A_eq": problem.rows.a_eq, "b_eq": problem.rows.b_eq, "minimize": True}
+        rows = {"A_eq": problem.rows.a_eq, "b_eq": problem.rows.b_eq, "goal": "smallest"}
     else:
         use = rng.uniform(0.1, 1, (2, 4))
         rows = {"A_ub": use, "b_ub": use.sum(1) * 0.4, "upper": 1.0}
         means = rng.uniform(0.5, 1.5, 4)
     n = len(means)
-    problem = sp.Polytope(**rows, noise_scale=rng.uniform(0.5, 2, n), costs=rng.uniform(1, 3, n))
+    problem = sp.Polytope(goal="largest", **rows, noise=rng.uniform(0.5, 2, n), cost=rng.uniform(1, 3, n))
     return problem, means, float(10 ** rng.uniform(-2, -0.5))
 
 
@@ -148,7 +148,7 @@ def sum_of_losses(plans, worlds):
 
 
 def test_arms_that_no_good_plan_uses_fully_have_to_be_measured():
-    problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise_scale=1)
+    problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise=1, goal="largest")
     assert sp.limit(problem, [1.0, 0.0, 0.9], epsilon=0.01).once.n == 3
     # everything of the first or all of the third is good: only the second could make both bad, or all could
     some = sp.limit(problem, [1.0, 0.0, 0.9], epsilon=0.2)
@@ -157,12 +157,12 @@ def test_arms_that_no_good_plan_uses_fully_have_to_be_measured():
 
 
 def test_costs_count_and_other_problems_are_refused():
-    dear = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], costs=[4.0, 4.0], noise_scale=1)
+    dear = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], cost=[4.0, 4.0], noise=1, goal="largest")
     found, plain = sp.limit(dear, [1.0, 0.0], epsilon=0.1), sp.limit(TWO, [1.0, 0.0], epsilon=0.1)
     assert found.cost.lower == pytest.approx(4 * plain.time.lower)
     assert found.price == pytest.approx(4 * plain.measurements)
     with pytest.raises(ParameterError) as caught:
-        sp.limit(sp.Problem([[1, 0], [0, 1]], noise_scale=1), [1.0, 0.0], epsilon=0.1)
+        sp.limit(sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest"), [1.0, 0.0], epsilon=0.1)
     assert caught.value.field == "epsilon"
 
 

@@ -40,9 +40,9 @@ def test_is_the_limit_over_all_vertices(seed):
     problem, means = transport(seed, 3, 3)
     costs = np.random.default_rng(seed).uniform(1, 3, 9)
     problem = sp.Polytope(
-        A_eq=problem.rows.a_eq, b_eq=problem.rows.b_eq, minimize=True, costs=costs, noise_scale=1
+        A_eq=problem.rows.a_eq, b_eq=problem.rows.b_eq, goal="smallest", cost=costs, noise=1
     )
-    listed = sp.Problem(all_vertices(problem), minimize=True, costs=costs, noise_scale=1)
+    listed = sp.Problem(all_vertices(problem), goal="smallest", cost=costs, noise=1)
     one, other = sp.limit(problem, means), sp.limit(listed, means)
     if other.time.lower > 1e9:
         return
@@ -56,7 +56,7 @@ def test_is_the_limit_over_all_vertices(seed):
 def test_is_exact_at_degenerate_vertices_too(seed, monkeypatch):
     problem, means = assignment(4, seed)
     plans = [np.eye(4)[list(order)].ravel() for order in itertools.permutations(range(4))]
-    listed, found = sp.limit(sp.Problem(plans, minimize=True, noise_scale=1), means), sp.limit(problem, means)
+    listed, found = sp.limit(sp.Problem(plans, goal="smallest", noise=1), means), sp.limit(problem, means)
     assert found.time.lower == pytest.approx(listed.time.lower, rel=1e-6)
     assert found.time.upper == pytest.approx(listed.time.lower, rel=1e-6)
     monkeypatch.setattr(polytope, "MOST_BASES", 3)
@@ -66,7 +66,7 @@ def test_is_exact_at_degenerate_vertices_too(seed, monkeypatch):
 
 
 def test_ties_are_named_by_the_plan_that_ties():
-    problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise_scale=1)
+    problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise=1, goal="largest")
     found = sp.limit(problem, [1.0, 0.0, 1.0])
     assert not found.is_finite
     assert {found.best, *found.tied} == {(1.0, 0.0, 0.0), (0.0, 0.0, 1.0)}
@@ -74,5 +74,5 @@ def test_ties_are_named_by_the_plan_that_ties():
 
 
 def test_of_two_arms_it_is_the_limit_of_two_plans():
-    found = sp.limit(sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], noise_scale=1), [1.0, 0.0])
+    found = sp.limit(sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], noise=1, goal="largest"), [1.0, 0.0])
     assert found.measurements == pytest.approx(8 * binary_kl(0.05), rel=1e-6)

@@ -25,8 +25,8 @@ from surepick.store import MemoryStore
 
 
 def problem(**options):
-    names = {"arm_names": list(HOURS), "plan_names": ["drive", "ride"]}
-    return sp.Problem([[1, 0, 1], [0, 1, 1]], noise_scale=2.0, **names, **options)
+    names = {"arms": list(HOURS), "plan_names": ["drive", "ride"]}
+    return sp.Problem([[1, 0, 1], [0, 1, 1]], noise=2.0, goal="largest", **names, **options)
 
 
 async def measure_later(arm: str) -> float:
@@ -266,13 +266,13 @@ def test_a_function_of_the_callers_is_given_again_by_the_same_call(store: str) -
     def best(weights):
         return [float(weights[0] >= weights[1]), float(weights[0] < weights[1])]
 
-    oracle = sp.OracleProblem(best, n_arms=2, arm_names=["road", "rail"], noise_scale=2.0)
+    oracle = sp.OracleProblem(best, n_arms=2, arms=["road", "rail"], noise=2.0, goal="largest")
     for _ in range(2):
         assert sp.decide(oracle, measure, store=store).state == "confident"
 
 
 @pytest.mark.parametrize(
-    "change", [{"problem": problem(costs=2.0)}, {"delta": 0.01}, {"seed": 4}, {"budget": 41}]
+    "change", [{"problem": problem(cost=2.0)}, {"delta": 0.01}, {"seed": 4}, {"budget": 41}]
 )
 def test_another_decision_of_the_same_name_is_refused(store: str, change: dict) -> None:
     given = {"problem": problem(), "measure": measure, "store": store, "seed": 3, "budget": 40}

@@ -49,38 +49,44 @@ TRIANGLES = [("A", "B"), ("B", "C"), ("C", "A"), ("C", "D"), ("D", "A")]
 
 def cases() -> dict[str, tuple[Any, Any]]:
     """Policies and problems by name: sets of arms, shares of arms where the policy takes them, trees."""
-    problem = sp.Problem(SETS, noise_scale=[0.5, 0.4, 0.5, 0.6, 0.5])
+    problem = sp.Problem(SETS, noise=[0.5, 0.4, 0.5, 0.6, 0.5], goal="largest")
     found: dict[str, tuple[Any, Any]] = {}
     for policy in [*CASES, *WITHOUT_DELTA, *OF_SETS, *OF_MATROIDS, *OF_SINGLE_ARMS]:
         if policy.name in BY_SAMPLE_SIZE:
             continue
         if policy.name in FOR_SINGLE_ARMS:
-            found[describe(policy)] = policy, sp.Problem(np.eye(5), noise_scale=[0.5, 0.4, 0.5, 0.6, 0.5])
-            dear = sp.Problem(np.diag([1, 2, 1, 3, 1.5]), costs=[1, 2, 1, 3, 1], minimize=True, noise_scale=1)
+            found[describe(policy)] = (
+                policy,
+                sp.Problem(np.eye(5), noise=[0.5, 0.4, 0.5, 0.6, 0.5], goal="largest"),
+            )
+            dear = sp.Problem(np.diag([1, 2, 1, 3, 1.5]), cost=[1, 2, 1, 3, 1], goal="smallest", noise=1)
             found[f"{describe(policy)}, shares and costs"] = policy, dear
             continue
         name = describe(policy)
         name += f", epsilon {policy.epsilon:g}" if name in found else ""
         found[name] = (
             policy,
-            sp.Problem(two_of(5), noise_scale=0.5) if policy.name in FOR_MATROIDS else problem,
+            sp.Problem(two_of(5), noise=0.5, goal="largest") if policy.name in FOR_MATROIDS else problem,
         )
         if policy.name not in FOR_SETS:
-            dear = sp.Problem(SHARES, costs=[1, 2, 1, 3, 1], minimize=True, noise_scale=1)
+            dear = sp.Problem(SHARES, cost=[1, 2, 1, 3, 1], goal="smallest", noise=1)
             found[f"{name}, shares and costs"] = policy, dear
         if hasattr(policy, "takes_oracle"):
-            trees = tree_family(TRIANGLES).oracle_problem(noise_scale=0.5)
+            trees = tree_family(TRIANGLES).oracle_problem(noise=0.5)
             found[f"{describe(policy)}, trees"] = policy, trees
     for policy in [*OF_PLAYS, sp.policies.PFWS(0.1, "authors"), sp.policies.CombGame(0.1, "authors")]:
-        found[describe(policy)] = policy, sp.OracleProblem(_best_set, 5, noise_scale=0.5, probes="plan arms")
+        found[describe(policy)] = (
+            policy,
+            sp.OracleProblem(_best_set, 5, noise=0.5, measure="plan arms", goal="largest"),
+        )
     for policy in OF_POLYTOPES:
         if policy.name in BY_SAMPLE_SIZE:
             continue
         rows = {"A_ub": [[1, 2, 1, 0, 1], [2, 1, 0, 3, 1]], "b_ub": [3, 4], "upper": 1.0}
         name = describe(policy) + (f" within {epsilon:g}" if (epsilon := epsilon_of(policy)) else "")
-        found[name] = policy, sp.Polytope(**rows, noise_scale=0.5)
+        found[name] = policy, sp.Polytope(**rows, noise=0.5, goal="largest")
         dear = sp.Polytope(
-            **rows, A_eq=[[1, 1, 1, 1, 1]], b_eq=[2.0], costs=[1, 2, 1, 3, 1], minimize=True, noise_scale=1
+            **rows, A_eq=[[1, 1, 1, 1, 1]], b_eq=[2.0], cost=[1, 2, 1, 3, 1], goal="smallest", noise=1
         )
         found[f"{name}, shares and costs"] = policy, dear
     return found

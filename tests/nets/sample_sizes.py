@@ -34,13 +34,16 @@ Family = tuple[Callable[[], tuple[AnyProblem, FloatArray]], sp.Policy, int]
 
 def arms(n: int, gap: float = 0.5, **given: object) -> Callable[[], tuple[sp.Problem, FloatArray]]:
     """n arms, the first of which is better by this gap."""
-    return lambda: (sp.Problem(np.eye(n), **{"noise_scale": 1.0, **given}), np.r_[gap, np.zeros(n - 1)])  # type: ignore[arg-type]
+    return lambda: (
+        sp.Problem(np.eye(n), **{"noise": 1.0, **given}, goal="largest"),
+        np.r_[gap, np.zeros(n - 1)],
+    )  # type: ignore[arg-type]
 
 
 def top(k: int, n: int, seed: int) -> tuple[sp.Problem, FloatArray]:
     """All sets of k of n arms."""
     plans = [[float(i in some) for i in range(n)] for some in itertools.combinations(range(n), k)]
-    return sp.Problem(plans, noise_scale=1), np.random.default_rng(seed).normal(size=n)
+    return sp.Problem(plans, noise=1, goal="largest"), np.random.default_rng(seed).normal(size=n)
 
 
 def together() -> tuple[sp.Problem, FloatArray]:
@@ -50,19 +53,19 @@ def together() -> tuple[sp.Problem, FloatArray]:
         first + second: sp.Probe([first, second], covariance=[[1.0, 0.9], [0.9, 1.0]])
         for first, second in itertools.combinations(names, 2)
     }
-    return sp.Problem(np.eye(5), arm_names=names, probes=probes, noise_scale=1), np.r_[0.5, np.zeros(4)]
+    return sp.Problem(np.eye(5), arms=names, measure=probes, noise=1, goal="largest"), np.r_[0.5, np.zeros(4)]
 
 
 def costly_transport() -> tuple[sp.Polytope, FloatArray]:
     """A transport whose arms cost from 1 to 9."""
     problem, means = transport(301, 3, 3)
     rows = {"A_eq": problem.rows.a_eq, "b_eq": problem.rows.b_eq}
-    return sp.Polytope(**rows, minimize=True, noise_scale=1, costs=np.arange(1.0, 10.0)), means
+    return sp.Polytope(**rows, goal="smallest", noise=1, cost=np.arange(1.0, 10.0)), means
 
 
 def clear(family: sp.problems.Family, seed: int, **given: object) -> tuple[sp.OracleProblem, FloatArray]:
     """Plans behind an oracle; the best is ahead by .5 or more."""
-    problem = family.oracle_problem(noise_scale=1, **given)
+    problem = family.oracle_problem(noise=1, **given)
     means = 1 + np.random.default_rng([5, seed]).normal(size=family.n_arms)
     plans = plan_set(problem)
     box, _ = spanned(plans)
@@ -76,23 +79,26 @@ def numbered(n: int) -> list[str]:
 
 
 GRID = [(f"{i}{j}", f"{i + a}{j + 1 - a}") for i in range(4) for j in range(4) for a in (0, 1)]
-TEAMS, PAIRS = sp.problems.top_k_family(numbered(10), 3), sp.problems.matching_family(*[numbered(4)] * 2)
+TEAMS, PAIRS = (
+    sp.problems.top_k_family(numbered(10), 3, goal="largest"),
+    sp.problems.matching_family(*[numbered(4)] * 2, goal="smallest"),
+)
 PATHS = sp.problems.path_family([e for e in GRID if "4" not in "".join(e)], "00", "33", directed=True)
-LARGE = sp.problems.top_k_family(numbered(40), 20)
-BEST, UNKNOWN = sp.BetGapE(0.05), {"noise_scale": None}
+LARGE = sp.problems.top_k_family(numbered(40), 20, goal="largest")
+BEST, UNKNOWN = sp.BetGapE(0.05), {"noise": None}
 FAMILIES: dict[str, Family] = {
     "two arms": (arms(2), BEST, 40),
     "five arms": (arms(5), BEST, 16),
-    "unequal costs": (arms(5, costs=[1.0, 4.0, 1.0, 9.0, 1.0]), BEST, 12),
+    "unequal costs": (arms(5, cost=[1.0, 4.0, 1.0, 9.0, 1.0]), BEST, 12),
     "set-up cost": (arms(2, setup_cost=30.0), BEST, 30),
-    "bounded variance": (arms(3, noise="bounded variance"), BEST, 16),
+    "bounded variance": (arms(3, noise_kind="bounded variance"), BEST, 16),
     "oracle: top 3 of 10": (lambda: clear(TEAMS, 0), BEST, 12),
     "oracle: top 20 of 40": (lambda: clear(LARGE, 2), BEST, 2),
     "oracle: paths": (lambda: clear(PATHS, 1), BEST, 4),
     "oracle: assignments": (lambda: clear(PAIRS, 2), BEST, 8),
     "oracle: whole numbers": (lambda: clear(sp.problems.knapsack_family([3, 5, 7, 4], 20), 3), BEST, 12),
     "oracle: within epsilon": (lambda: clear(TEAMS, 1), sp.BetGapE(0.05, 0.5), 12),
-    "oracle: whole plans read": (lambda: clear(TEAMS, 3, probes="plan arms"), BEST, 8),
+    "oracle: whole plans read": (lambda: clear(TEAMS, 3, measure="plan arms"), BEST, 8),
     "two arms, unknown noise": (arms(2, **UNKNOWN), BEST, 24),
     "five arms, unknown noise": (arms(5, **UNKNOWN), BEST, 8),
     "sets of arms": (lambda: top(3, 6, 11), BEST, 16),
@@ -100,8 +106,8 @@ FAMILIES: dict[str, Family] = {
     "within epsilon, many plans": (lambda: top(4, 8, 5), sp.BetGapE(0.05, 1.0), 12),
     "keep or replace": (arms(4), sp.Challenge(1, 0.05, 0.2), 16),
     "mixed readings": (lambda: probe_cases.soare(4, 0.5), BEST, 10),
-    "whole plans": (lambda: probe_cases.top_k(5, 2, 3, "full"), BEST, 6),
-    "arms of plans": (lambda: probe_cases.top_k(5, 2, 3, "semi"), BEST, 10),
+    "whole plans": (lambda: probe_cases.top_k(5, 2, 3, "full", goal="largest"), BEST, 6),
+    "arms of plans": (lambda: probe_cases.top_k(5, 2, 3, "semi", goal="largest"), BEST, 10),
     "common noise": (together, BEST, 10),
     "vertices, 3 x 3": (lambda: transport(301, 3, 3), BEST, 12),
     "vertices, 5 x 4": (lambda: transport(302, 5, 4), BEST, 10),
@@ -112,7 +118,7 @@ FAMILIES: dict[str, Family] = {
     "polytope within epsilon, limits": (lambda: product_mix(302), sp.BetGapE(0.05, 0.3), 5),
     "mixed readings, unknown noise": (
         lambda: (
-            sp.Problem(probe_cases.soare(4, 0.5)[0].plans, probes="plans", **UNKNOWN),
+            sp.Problem(probe_cases.soare(4, 0.5)[0].plans, measure="plans", **{"goal": "largest", **UNKNOWN}),
             probe_cases.soare(4, 0.5)[1],
         ),
         BEST,

@@ -46,30 +46,35 @@ def _moments(gap: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 # policy, problem, means, budget, and a factor in place of the right one
 CASES: dict[str, tuple[Any, ...]] = {
-    "two arms": (BEST, sp.Problem(np.eye(2), noise_scale=1), [1e-9, 0], 400),
-    "sets of arms": (BEST, sp.Problem(PLANS, noise_scale=1), [0.5, 1e-9, 0, 0, -0.5], 400),
+    "two arms": (BEST, sp.Problem(np.eye(2), noise=1, goal="largest"), [1e-9, 0], 400),
+    "sets of arms": (BEST, sp.Problem(PLANS, noise=1, goal="largest"), [0.5, 1e-9, 0, 0, -0.5], 400),
     "bounded variance": (
         BEST,
-        sp.Problem(np.eye(2), noise="bounded variance", noise_scale=1),
+        sp.Problem(np.eye(2), noise_kind="bounded variance", noise=1, goal="largest"),
         [1e-9, 0],
         400,
     ),
-    "unknown noise": (BEST, sp.Problem(np.eye(3), noise_scale=None), [1e-9, 0, 0], 400),
-    "mixed readings": (BEST, sp.Problem(np.eye(3), probes=ROWS, noise_scale=1), [1e-9, 0, 0], 300),
+    "unknown noise": (BEST, sp.Problem(np.eye(3), noise=None, goal="largest"), [1e-9, 0, 0], 400),
+    "mixed readings": (BEST, sp.Problem(np.eye(3), measure=ROWS, noise=1, goal="largest"), [1e-9, 0, 0], 300),
     "mixed readings, unknown noise": (
         BEST,
-        sp.Problem(np.eye(3), probes=ROWS, noise_scale=None),
+        sp.Problem(np.eye(3), measure=ROWS, noise=None, goal="largest"),
         [1e-9, 0, 0],
         300,
     ),
-    "within epsilon": (sp.BetGapE(DELTA, 0.3), sp.Problem(np.eye(3), noise_scale=1), [0.3001, 0, 0], 300),
-    "within epsilon, unknown noise": (
+    "within epsilon": (
         sp.BetGapE(DELTA, 0.3),
-        sp.Problem(np.eye(3), noise_scale=None),
+        sp.Problem(np.eye(3), noise=1, goal="largest"),
         [0.3001, 0, 0],
         300,
     ),
-    "keep or replace": (sp.Challenge(0, DELTA), sp.Problem(PLANS, noise_scale=1), [0.0] * 5, 300),
+    "within epsilon, unknown noise": (
+        sp.BetGapE(DELTA, 0.3),
+        sp.Problem(np.eye(3), noise=None, goal="largest"),
+        [0.3001, 0, 0],
+        300,
+    ),
+    "keep or replace": (sp.Challenge(0, DELTA), sp.Problem(PLANS, noise=1, goal="largest"), [0.0] * 5, 300),
 }
 CONTROLS = {
     "bet sizes chosen after the batch": (*CASES["two arms"], PeekingFactor),

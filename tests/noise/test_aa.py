@@ -52,7 +52,7 @@ def test_the_labels_are_balanced_within_pairs_and_drawn_from_the_seed() -> None:
 
 def test_the_command_measures_and_says_what_differs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("p.toml").write_text('kind = "table"\nplans = { x = "a", y = "b" }\nnoise_scale = 1.0\n')
+    Path("p.toml").write_text('kind = "table"\nplans = { x = "a", y = "b" }\nnoise = 1.0\n')
     Path("m.py").write_text(
         "import os, random, sys\n"
         "at = int(os.environ['SUREPICK_SEED'])\n"
@@ -67,7 +67,7 @@ def test_the_command_measures_and_says_what_differs(tmp_path: Path, monkeypatch:
 
 def test_the_command_bears_failures_as_run_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("p.toml").write_text('kind = "table"\nplans = { x = "a", y = "b" }\nnoise_scale = 1.0\n')
+    Path("p.toml").write_text('kind = "table"\nplans = { x = "a", y = "b" }\nnoise = 1.0\n')
     Path("m.py").write_text(
         "import pathlib, sys, time\n"
         "seen = pathlib.Path('seen')\n"

@@ -16,8 +16,8 @@ from surepick.noise.record import NoiseRecord, Withdrawals
 from surepick.noise.statistics import change, wander
 from surepick.sessions.session import Session
 
-TWO = sp.Problem(np.eye(2), noise_scale=1.0)
-LEARNED = sp.Problem(np.eye(2))  # noise unknown, by replicates
+TWO = sp.Problem(np.eye(2), noise=1.0, goal="largest")
+LEARNED = sp.Problem(np.eye(2), goal="largest")  # noise unknown, by replicates
 LEVEL = {look.name: look.level for look in LOOKS}
 WANDERING = LEVEL["wandering"]
 Draw = Callable[[np.random.Generator, int], np.ndarray]
@@ -78,7 +78,7 @@ def test_honest_measurements_bring_no_more_warnings_than_the_level(n: int) -> No
 
 
 def test_honest_measurements_of_other_kinds_bring_none_either() -> None:
-    coins = sp.Problem(np.eye(2), noise_scale=0.5)
+    coins = sp.Problem(np.eye(2), noise=0.5, goal="largest")
     draws = (lambda rng, n: (rng.random(n) < 0.02) * 1.0, lambda rng, n: (rng.random(n) < 0.5) * 1.0)
     for draw in draws:
         warned = sum(bool(check_noise(coins, record_of(draw, seed, 300))) for seed in range(100))
@@ -120,7 +120,7 @@ def test_learned_noise_that_is_gaussian_brings_no_more_doubts_than_the_level() -
 
 def test_values_further_out_than_the_stated_noise_reaches_are_found() -> None:
     scale = float(np.sqrt((np.exp(1.22**2) - 1) * np.exp(1.22**2)))  # its true standard deviation
-    timings = sp.Problem(np.eye(2), noise_scale=scale)
+    timings = sp.Problem(np.eye(2), noise=scale, goal="largest")
     found = [check_noise(timings, record_of(lognormal, seed, 300)) for seed in range(40)]
     assert sum(map(bool, found)) >= 30
     one = record_of(white, 1, 60)
@@ -266,7 +266,7 @@ def test_an_answer_with_doubts_says_so_first_wherever_it_is_shown() -> None:
 
 def test_decide_warns_of_doubts_and_of_nothing_else() -> None:
     rng = np.random.default_rng(5)
-    means, two = {"a": 0.0, "b": 9.0}, sp.Problem(np.eye(2), arm_names=["a", "b"], noise_scale=1.0)
+    means, two = {"a": 0.0, "b": 9.0}, sp.Problem(np.eye(2), arms=["a", "b"], noise=1.0, goal="largest")
     with pytest.warns(NoiseWarning):
         sp.decide(two, lambda arm: means[arm] + 20 * rng.standard_normal(), budget=200)
     with warnings.catch_warnings():

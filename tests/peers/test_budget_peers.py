@@ -48,7 +48,7 @@ def test_csa_follows_its_box(budget, seed):
     tape = Tape(MEANS, keys=range(10 * seed, 10 * seed + 4))
     answer, counts = csa(PLANS, budget, lambda more: tape.measure(more, None))
     fresh = Tape(MEANS, keys=range(10 * seed, 10 * seed + 4))
-    outcome = sp.simulate(sp.Problem(PLANS, noise_scale=1), CSA(), _from(fresh), budget=budget)
+    outcome = sp.simulate(sp.Problem(PLANS, noise=1, goal="largest"), CSA(), _from(fresh), budget=budget)
     assert (outcome.lead, outcome.counts.tolist()) == (answer, counts.tolist())
     assert outcome.n_measurements <= budget
 
@@ -62,17 +62,17 @@ def _from(tape):
 
 
 def test_csar_is_csa_on_sets_and_refuses_other_numbers():
-    problem = sp.problems.top_k(list("abcde"), 2, noise_scale=1)
+    problem = sp.problems.top_k(list("abcde"), 2, noise=1, goal="largest")
     truth = sp.Gaussian([0.5, 0.4, 0.3, 0.2, 0.1])
     for seed in range(5):
         one, other = (sp.simulate(problem, p, truth, seed=seed, budget=200) for p in (CSA(), CSAR()))
         assert (one.lead, one.counts.tolist()) == (other.lead, other.counts.tolist())
     with pytest.raises(ProblemError):
-        CSAR().start(sp.Problem(PLANS, noise_scale=1))
+        CSAR().start(sp.Problem(PLANS, noise=1, goal="largest"))
 
 
 def test_minimax_comb_sar_spends_a_phase_on_the_pair_that_stays_least_known():
-    budget, run = 400, MinimaxCombSAR(budget=400).start(sp.Problem(PLANS, noise_scale=1))
+    budget, run = 400, MinimaxCombSAR(budget=400).start(sp.Problem(PLANS, noise=1, goal="largest"))
     first = run.decide().counts
     assert first.tolist() == [20] * 4  # floor(.2 * 400 / 4)
     run.absorb(first, first * MEANS)
@@ -95,7 +95,7 @@ def test_no_budget_is_exceeded_and_all_but_a_rest_is_spent(policy):
     for budget in (4, 5, 11, 60, 999, 10_000):
         means = rng.normal(size=4)
         outcome = sp.simulate(
-            sp.Problem(PLANS, noise_scale=1), policy, sp.Gaussian(means), seed=budget, budget=budget
+            sp.Problem(PLANS, noise=1, goal="largest"), policy, sp.Gaussian(means), seed=budget, budget=budget
         )
         assert outcome.n_measurements <= budget
         assert outcome.lead is not None
@@ -106,8 +106,10 @@ def test_no_budget_is_exceeded_and_all_but_a_rest_is_spent(policy):
 @pytest.mark.parametrize("policy", [CSA, MinimaxCombSAR])
 def test_a_budget_is_needed_and_must_do_for_every_arm(policy):
     for act in (
-        lambda: policy().start(sp.Problem(PLANS, noise_scale=1)).decide(),
-        lambda: sp.simulate(sp.Problem(PLANS, noise_scale=1), policy(), sp.Gaussian(MEANS), budget=3),
+        lambda: policy().start(sp.Problem(PLANS, noise=1, goal="largest")).decide(),
+        lambda: sp.simulate(
+            sp.Problem(PLANS, noise=1, goal="largest"), policy(), sp.Gaussian(MEANS), budget=3
+        ),
         lambda: policy(budget=0),
     ):
         with pytest.raises(ParameterError) as caught:
@@ -118,7 +120,9 @@ def test_a_budget_is_needed_and_must_do_for_every_arm(policy):
 def test_a_session_ends_with_the_budget_and_without_an_answer(tmp_path):
     """The budget is the session's own, which a replay of its log finds again."""
     place = str(tmp_path / "peer.db")
-    session = sp.Session.create(place, "peer", sp.Problem(PLANS, noise_scale=1), policy=CSA(), budget=60)
+    session = sp.Session.create(
+        place, "peer", sp.Problem(PLANS, noise=1, goal="largest"), policy=CSA(), budget=60
+    )
     while requests := sp.Session.load(place, "peer").ask(100, wait=False):
         for request in requests:
             session.tell(request.token, MEANS[request.arm])
@@ -133,9 +137,9 @@ def test_a_session_ends_with_the_budget_and_without_an_answer(tmp_path):
 def test_a_session_without_a_budget_is_not_begun(tmp_path):
     place = str(tmp_path / "peer.db")
     with pytest.raises(ParameterError) as caught:
-        sp.Session.create(place, "peer", sp.Problem(PLANS, noise_scale=1), policy=CSA())
+        sp.Session.create(place, "peer", sp.Problem(PLANS, noise=1, goal="largest"), policy=CSA())
     assert caught.value.field == "budget"
-    sp.Session.create(place, "peer", sp.Problem(PLANS, noise_scale=1), policy=CSA(budget=60))
+    sp.Session.create(place, "peer", sp.Problem(PLANS, noise=1, goal="largest"), policy=CSA(budget=60))
 
 
 def test_ocba_has_the_ratios_of_its_paper():
@@ -150,14 +154,14 @@ def test_ocba_has_the_ratios_of_its_paper():
 
 def test_ocba_comes_to_its_allocation():
     means, scale = np.array([1.0, 0.5, 0.2, -0.5]), np.array([1.0, 1.0, 2.0, 1.0])
-    problem = sp.Problem(np.eye(4), noise_scale=scale)
+    problem = sp.Problem(np.eye(4), noise=scale, goal="largest")
     counts = sp.simulate(problem, OCBA(), sp.Gaussian(means, 1e-9), budget=4000).counts
     assert counts / counts.sum() == pytest.approx(allocation(means, scale), abs=2e-3)
 
 
 def test_linear_ocba_climbs_the_bound_on_a_correct_selection():
     """Its scores are the difference quotient of the sum of Phi(-z)."""
-    run = LinearOCBA().start(sp.Problem(PLANS, noise_scale=1))
+    run = LinearOCBA().start(sp.Problem(PLANS, noise=1, goal="largest"))
     counts, sums = np.array([5, 9, 4, 7]), np.array([3.0, 2.0, 1.0, 4.0])
     run.absorb(counts, sums)
     lead = int(np.argmax(PLANS @ (sums / counts)))
@@ -175,7 +179,7 @@ def test_linear_ocba_climbs_the_bound_on_a_correct_selection():
 def test_successive_rejects_measures_and_dismisses_as_the_paper_says():
     """n_k = ceil((100 - 4) / (l (5 - k))), l = 1/2 + 1/2 + 1/3 + 1/4: 16, 21 and 31."""
     run, means = (
-        SuccessiveRejects(budget=100).start(sp.Problem(np.eye(4), noise_scale=1)),
+        SuccessiveRejects(budget=100).start(sp.Problem(np.eye(4), noise=1, goal="largest")),
         np.array([0.3, 0.9, 0.1, 0.8]),
     )
     wanted = [[16, 16, 16, 16], [5, 5, 0, 5], [0, 10, 0, 10]]

@@ -19,7 +19,7 @@ def mixtures(**settings):
     """Shares of five arms, at most half of each of two groups."""
     rows = [[1, 1, 0, 0, 0], [0, 0, 1, 1, 0]]
     return sp.Polytope(
-        A_ub=rows, b_ub=[0.5, 0.5], A_eq=[[1] * 5], b_eq=[1.0], **{"noise_scale": 1, **settings}
+        A_ub=rows, b_ub=[0.5, 0.5], A_eq=[[1] * 5], b_eq=[1.0], **{"noise": 1, **settings}, goal="largest"
     )
 
 
@@ -99,7 +99,7 @@ def test_the_gains_of_the_game_are_the_largest_within_the_intervals():
 @pytest.mark.parametrize("policy", BOTH)
 def test_refuses_lists_and_other_radii(policy):
     with pytest.raises(ParameterError):
-        policy().start(sp.Problem([[1, 0], [0, 1]], noise_scale=1))
+        policy().start(sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest"))
     with pytest.raises(ParameterError) as caught:
         policy(radius="published")
     assert caught.value.field == "radius"

@@ -18,7 +18,7 @@ IDLE = np.random.default_rng(0)
 
 
 def test_ranks_are_those_of_the_graph():
-    found = matroid_of(tree_family(EDGES).problem(every=True, noise_scale=1), "ExactExpGap")
+    found = matroid_of(tree_family(EDGES).problem(every=True, noise=1), "ExactExpGap")
     sets = np.array(list(itertools.product([False, True], repeat=6))).T
     for ours, chosen in zip(found.rank(sets), sets.T, strict=True):
         graph = nx.Graph([edge for edge, is_in in zip(EDGES, chosen, strict=True) if is_in])
@@ -31,14 +31,14 @@ def test_ranks_are_those_of_the_graph():
 )
 def test_plans_that_are_no_matroid_are_refused(plans):
     with pytest.raises(ProblemError):
-        ExactExpGap().start(sp.Problem(plans, noise_scale=1))
+        ExactExpGap().start(sp.Problem(plans, noise=1, goal="largest"))
 
 
 def test_the_first_round_of_eliminating_is_that_of_the_box():
     """Three of seven: I by a first sampling, then finer for I, and what I spans from far above is dropped."""
     means = np.array([1.0, 0.9, 0.8, 0.75, 0.3, 0.2, 0.1])
-    problem = sp.problems.top_k([f"arm {s}" for s in range(7)], 3, noise_scale=1)
-    problem = sp.Problem(problem.plans, noise_scale=0.5)
+    problem = sp.problems.top_k([f"arm {s}" for s in range(7)], 3, noise=1, goal="largest")
+    problem = sp.Problem(problem.plans, noise=0.5, goal="largest")
     run = ExactExpGap(delta=0.1).start(problem)
     eps, share = 1 / 8, 0.1 / 100
     first = run.decide(IDLE).counts
@@ -55,7 +55,7 @@ def test_the_first_round_of_eliminating_is_that_of_the_box():
 def test_selecting_accepts_what_nothing_near_can_replace():
     """Three of four: one is bad, so arms are accepted; two that are close stay open."""
     means = np.array([2.0, 1.5, 0.6, 0.5])
-    run = ExactExpGap(delta=0.1).start(sp.problems.top_k(["a", "b", "c", "d"], 3, noise_scale=1))
+    run = ExactExpGap(delta=0.1).start(sp.problems.top_k(["a", "b", "c", "d"], 3, noise=1, goal="largest"))
     counts = run.decide(IDLE).counts
     assert set(counts) == {math.ceil(2 * math.log(2 * 4 / (0.1 / 100)) * 64)}
     run.absorb(counts, counts * means)
@@ -65,7 +65,7 @@ def test_selecting_accepts_what_nothing_near_can_replace():
 
 
 def test_finds_the_best_tree_and_says_what_is_left():
-    problem = tree_family(EDGES).problem(every=True, noise_scale=1)
+    problem = tree_family(EDGES).problem(every=True, noise=1)
     means = np.array([0.9, 0.1, 0.8, 0.2, 0.7, 0.0])
     outcome = sp.simulate(problem, ExactExpGap(), sp.Gaussian(means), seed=2, budget=10**9)
     assert outcome.plan == problem.best(means)
@@ -76,7 +76,7 @@ def test_finds_the_best_tree_and_says_what_is_left():
     ("claimed", "holds"), [(1.0, True), (0.02, False)], ids=["true", "noise understated"]
 )
 def test_keeps_its_promise_where_arms_nearly_tie(claimed, holds):
-    problem = sp.Problem(np.eye(3), noise_scale=claimed)
+    problem = sp.Problem(np.eye(3), noise=claimed, goal="largest")
     truth = sp.Gaussian([0.1, 0.0, 0.0], 1.0)
     wrong = sum(
         sp.simulate(problem, ExactExpGap(0.1), truth, seed=s, budget=10**9, allow_noisier=True).plan != 0

@@ -23,13 +23,13 @@ def test_the_tracked_shares_attain_the_limit(seed):
     means, scale = rng.normal(size=6), rng.uniform(0.3, 2.0, 6)
     lead = int(np.argmax(means))
     found = best_shares(np.where(np.arange(6) == lead, 1.0, means[lead] - means), lead, scale)
-    limit = sp.limit(sp.Problem(np.eye(6), noise_scale=scale), means)
+    limit = sp.limit(sp.Problem(np.eye(6), noise=scale, goal="largest"), means)
     assert found == pytest.approx(limit.shares, abs=1e-4)
 
 
 @pytest.mark.parametrize("tracking", ["C", "D"])
 def test_track_and_stop_comes_to_the_best_shares(tracking):
-    problem = sp.Problem(np.eye(4), noise_scale=1)
+    problem = sp.Problem(np.eye(4), noise=1, goal="largest")
     policy = TrackAndStop(delta=1e-200, tracking=tracking)
     counts = sp.simulate(problem, policy, sp.Gaussian(MEANS, 0.0), budget=4000).counts
     assert counts / counts.sum() == pytest.approx(sp.limit(problem, MEANS).shares, abs=0.03)
@@ -37,7 +37,7 @@ def test_track_and_stop_comes_to_the_best_shares(tracking):
 
 @pytest.mark.parametrize("policy", [TTUCB(delta=1e-200), EBTCI(delta=1e-200), TTTS(delta=1e-200)], ids=str)
 def test_top_two_gives_half_to_the_best_arm_and_the_rest_where_costs_are_equal(policy):
-    problem = sp.Problem(np.eye(4), noise_scale=1)
+    problem = sp.Problem(np.eye(4), noise=1, goal="largest")
     counts = sp.simulate(problem, policy, sp.Gaussian(MEANS, 0.0), budget=3000).counts
     assert counts[1] / 3000 == pytest.approx(0.5, abs=0.06)
     cost = (MEANS[1] - MEANS) ** 2 / (1 / counts[1] + 1 / counts)
@@ -60,7 +60,7 @@ def test_the_stops_are_those_of_their_radii():
 @pytest.mark.parametrize("radius", ["heuristic", "kaufmann-koolen", "normal-mixture"])
 def test_a_radius_means_the_same_here_and_in_the_gap_policies(radius):
     """Uniform stops on the very measurement at which the same radius would stop a run of single arms."""
-    problem, means = sp.Problem(np.eye(3), noise_scale=1), [0.9, 0.3, 0.0]
+    problem, means = sp.Problem(np.eye(3), noise=1, goal="largest"), [0.9, 0.3, 0.0]
     for seed in range(4):
         outcome = sp.simulate(problem, sp.Uniform(radius=radius), sp.Gaussian(means), seed=seed)
         ahead = outcome.means[outcome.plan] - outcome.means
@@ -71,7 +71,7 @@ def test_a_radius_means_the_same_here_and_in_the_gap_policies(radius):
 def test_the_heuristic_radius_promises_nothing_wherever_it_is_used():
     for policy in (CombGapE(radius="heuristic"), sp.Uniform(radius="heuristic"), TTUCB(radius="heuristic")):
         assert policy.guarantee == "none: the heuristic threshold log((1 + log t)/delta) has no proof"
-        outcome = sp.simulate(sp.Problem(np.eye(2), noise_scale=1), policy, sp.Gaussian([2.0, 0.0]))
+        outcome = sp.simulate(sp.Problem(np.eye(2), noise=1, goal="largest"), policy, sp.Gaussian([2.0, 0.0]))
         assert outcome.plan == 0
         assert not Promise.read(outcome.guarantee).proved
         assert (outcome.risk, outcome.remaining) == (None, None)
@@ -82,7 +82,9 @@ def test_the_heuristic_radius_promises_nothing_wherever_it_is_used():
 
 
 def test_lucb_measures_the_lead_and_the_largest_upper_bound_of_the_others():
-    taken = decisions(LUCB(delta=0.1), sp.Problem(np.eye(4), noise_scale=1), Tape(MEANS, keys=range(4)), 30)
+    taken = decisions(
+        LUCB(delta=0.1), sp.Problem(np.eye(4), noise=1, goal="largest"), Tape(MEANS, keys=range(4)), 30
+    )
     assert taken[0] == (1, 1, 1, 1)
     assert all(sum(counts) == 2 for counts in taken[1:])
 
@@ -91,7 +93,9 @@ def test_lucb_measures_the_lead_and_the_largest_upper_bound_of_the_others():
     "policy", [LUCB(0.1, epsilon=0.2), TTUCB(0.1, epsilon=0.2), TrackAndStop(0.1, 0.2)], ids=str
 )
 def test_with_epsilon_ties_are_answered(policy):
-    outcome = sp.simulate(sp.Problem(np.eye(2), noise_scale=1), policy, sp.Gaussian([0.3, 0.3]), seed=1)
+    outcome = sp.simulate(
+        sp.Problem(np.eye(2), noise=1, goal="largest"), policy, sp.Gaussian([0.3, 0.3]), seed=1
+    )
     assert outcome.status is sp.Status.CONFIDENT
     assert Promise.read(outcome.guarantee).proved
 

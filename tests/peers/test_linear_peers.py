@@ -87,7 +87,7 @@ def fws(truth, memory):
 
 @pytest.mark.parametrize(("policy", "rule"), [(LinGame(), lin_game), (FWS(), fws)], ids=["LinGame", "FWS"])
 def test_decides_as_its_formulas(policy, rule):
-    problem, truth, memory = sp.Problem(PLANS, probes=PROBES, noise_scale=1), Truth(), {}
+    problem, truth, memory = sp.Problem(PLANS, measure=PROBES, noise=1, goal="largest"), Truth(), {}
     run, rng = policy.start(problem), np.random.default_rng(3)
     idle = np.random.default_rng()
     assert run.decide(idle).counts.tolist() == [1] * 5
@@ -104,7 +104,7 @@ def test_decides_as_its_formulas(policy, rule):
 def test_the_radius_is_that_of_gap_policies_on_single_arms():
     """Where nothing is mixed, it is `normal-mixture-joint`."""
     counts, scale = np.array([40, 90, 25]), np.array([1.0, 2.0, 0.5])
-    run = LinGame().start(sp.Problem(np.eye(3), noise_scale=scale))
+    run = LinGame().start(sp.Problem(np.eye(3), noise=scale, goal="largest"))
     run.absorb(counts, counts * np.array([0.1, 0.5, 0.0]))
     gaps, found = run._compare()
     expected = PairRadius.of("normal-mixture-joint", 0.05, 3)(1, counts, scale)
@@ -113,7 +113,7 @@ def test_the_radius_is_that_of_gap_policies_on_single_arms():
 
 
 def test_the_heuristic_stop_is_the_threshold_of_published_experiments():
-    run = FWS(radius="heuristic").start(sp.Problem(PLANS, probes=PROBES, noise_scale=1))
+    run = FWS(radius="heuristic").start(sp.Problem(PLANS, measure=PROBES, noise=1, goal="largest"))
     counts = np.array([30, 12, 9, 14, 21])
     run.absorb(counts, counts * (PROBES @ MEANS))
     gaps, found = run._compare()
@@ -146,7 +146,9 @@ class EvenRun(LinearRun):
 @pytest.mark.parametrize(("narrower", "holds"), [(1.0, True), (4.0, False)], ids=["proved", "too narrow"])
 def test_plans_that_tie_are_hardly_ever_told_apart(narrower, holds):
     delta, runs = 0.3, 120
-    problem = sp.Problem([[1, 0], [0, 1]], probes=np.array([[1, 0], [1, 1], [0.2, 0.5]]), noise_scale=1)
+    problem = sp.Problem(
+        [[1, 0], [0, 1]], measure=np.array([[1, 0], [1, 1], [0.2, 0.5]]), noise=1, goal="largest"
+    )
     rows, rng = problem.probes.rows.toarray(), np.random.default_rng(11)
     wrong = 0
     for _ in range(runs):
@@ -169,7 +171,7 @@ def test_finds_the_best_plan_where_vectors_are_measured(policy, case):
     problem, means = {
         "soare": lambda: probe_cases.soare(3, 0.6),
         "transductive": lambda: probe_cases.transductive(2, 0.6),
-        "full": lambda: probe_cases.top_k(4, 2, 5, "full"),
+        "full": lambda: probe_cases.top_k(4, 2, 5, "full", goal="largest"),
     }[case]()
     outcome = sp.simulate(problem, policy, sp.Gaussian(2 * means), seed=1)
     assert outcome.plan == problem.best(means)
@@ -178,22 +180,28 @@ def test_finds_the_best_plan_where_vectors_are_measured(policy, case):
 
 @pytest.mark.parametrize("policy", [LinGame(radius="heuristic"), FWS(radius="heuristic")], ids=str)
 def test_several_readings_of_a_use_count_together(policy):
-    problem, means = probe_cases.top_k(4, 2, 5, "semi")
+    problem, means = probe_cases.top_k(4, 2, 5, "semi", goal="largest")
     outcome = sp.simulate(problem, policy, sp.Gaussian(3 * means), seed=1)
     assert outcome.plan == problem.best(means)
 
 
 @pytest.mark.parametrize("policy", [LinGame(radius="heuristic"), FWS(), XYAdaptive()], ids=lambda p: p.name)
 def test_arms_that_no_probe_reads_do_no_harm(policy):
-    problem = sp.Problem([[1, 0, 2], [0, 1, 2]], probes={"a": ["arm 0"], "b": ["arm 1"]}, noise_scale=1)
+    problem = sp.Problem(
+        [[1, 0, 2], [0, 1, 2]], measure={"a": ["arm 0"], "b": ["arm 1"]}, noise=1, goal="largest"
+    )
     assert sp.simulate(problem, policy, sp.Gaussian([2.0, 0.0, 0.0]), seed=1).plan == 0
 
 
 def test_what_cannot_be_measured_so_is_refused():
     with pytest.raises(ProblemError):
-        XYAdaptive().start(probe_cases.top_k(4, 2, 5, "semi")[0])
+        XYAdaptive().start(probe_cases.top_k(4, 2, 5, "semi", goal="largest")[0])
     loose = sp.Problem(
-        np.eye(3), probes={"ab": ["arm 0", "arm 1"], "c": ["arm 2"]}, readings="dependent", noise_scale=1
+        np.eye(3),
+        measure={"ab": ["arm 0", "arm 1"], "c": ["arm 2"]},
+        readings="dependent",
+        noise=1,
+        goal="largest",
     )
     for policy in (LinGame(), FWS(), XYAdaptive(), sp.RAGE(variant="authors"), sp.LinGapE()):
         with pytest.raises(ProblemError):

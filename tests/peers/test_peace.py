@@ -15,7 +15,7 @@ MEANS = np.array([1.0, 0.5, 0.3])
 
 def test_phases_have_the_papers_sizes_and_thresholds():
     policy = sp.Peace(delta=0.1, max_gap=2.0)
-    run = policy.start(sp.Problem(PLANS, noise_scale=1))
+    run = policy.start(sp.Problem(PLANS, noise=1, goal="largest"))
     for k in range(1, 5):
         plans = run.scaled_plans
         decision = run.decide(round_rng(0, k))
@@ -30,7 +30,7 @@ def test_phases_have_the_papers_sizes_and_thresholds():
 
 
 def test_without_max_gap_every_arm_is_measured_once_first_and_sets_it():
-    run = sp.Peace(delta=0.1).start(sp.Problem(PLANS, noise_scale=1))
+    run = sp.Peace(delta=0.1).start(sp.Problem(PLANS, noise=1, goal="largest"))
     assert run.decide(round_rng(0, 0)).counts.tolist() == [1, 1, 1]
     run.absorb(np.ones(3, dtype=np.int64), MEANS)
     values = PLANS @ MEANS

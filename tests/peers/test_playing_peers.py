@@ -17,21 +17,24 @@ PLANS = np.array([[1.0, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1], [1, 0, 0, 1]])
 MEANS = np.array([2.0, 1.5, 0.0, 0.5])
 
 
-def oracle(*, minimize=False, **settings):
-    sign = -1.0 if minimize else 1.0
+def oracle(*, goal="largest", **settings):
+    sign = -1.0 if goal == "smallest" else 1.0
     return sp.OracleProblem(
         lambda weights: PLANS[np.argmax(sign * (PLANS @ weights))],
         4,
-        minimize=minimize,
-        **{"noise_scale": 1, **settings},
+        goal=goal,
+        **{"noise": 1, **settings},
     )
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_list_is_played_as_the_oracle_is(method):
     """The same plays, and the same readings without noise, so the same decisions."""
-    listed, truth = sp.Problem(PLANS, probes="plan arms", noise_scale=1), sp.Gaussian(MEANS, scale=0.0)
-    one = sp.simulate(oracle(probes="plan arms"), method(delta=0.1), truth, seed=3, budget=400)
+    listed, truth = (
+        sp.Problem(PLANS, measure="plan arms", noise=1, goal="largest"),
+        sp.Gaussian(MEANS, scale=0.0),
+    )
+    one = sp.simulate(oracle(measure="plan arms"), method(delta=0.1), truth, seed=3, budget=400)
     other = sp.simulate(listed, method(delta=0.1), truth, seed=3, budget=400)
     assert one.n_measurements == other.n_measurements
     assert one.plan == tuple(listed.plans[other.plan])
@@ -47,7 +50,7 @@ def least_distance(counts, sums):
 @pytest.mark.parametrize("method", METHODS)
 def test_the_stop_is_a_threshold_on_the_closest_plan(method):
     """By hand: the least gap^2 / (2 sum of 1/N) over all other plans, at the stop and before it."""
-    run = method(delta=0.1).start(oracle(probes="plan arms"))
+    run = method(delta=0.1).start(oracle(measure="plan arms"))
     rng, n_plays = np.random.default_rng(5), 0
     counts, sums = np.zeros(4), np.zeros(4)
     while not isinstance(decision := run.decide(np.random.default_rng([1, n_plays])), sp.Stop):
@@ -61,7 +64,7 @@ def test_the_stop_is_a_threshold_on_the_closest_plan(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_nothing_is_promised(method):
-    assert not Promise.of(method(), oracle(probes="plan arms")).proved
+    assert not Promise.of(method(), oracle(measure="plan arms")).proved
     with pytest.raises(ParameterError) as caught:
         method(variant="thesis")
     assert caught.value.field == "variant"
@@ -72,7 +75,7 @@ def test_single_arms_are_refused(method):
     with pytest.raises(ProblemError):
         method().start(oracle())
     with pytest.raises(ProblemError):
-        method().start(sp.Problem(PLANS, probes="plans", noise_scale=1))
+        method().start(sp.Problem(PLANS, measure="plans", noise=1, goal="largest"))
 
 
 def all_distances(seen, plans, readings):
@@ -89,8 +92,8 @@ def all_distances(seen, plans, readings):
 def a_game(seed):
     """Trees of a small graph behind an oracle, all of them as a list, and something that was read."""
     edges = [(a, b) for a in "ABCDE" for b in "ABCDE" if a < b]
-    family = problems.tree_family(edges, minimize=False)
-    problem, listed = family.oracle_problem(probes="plan arms", noise_scale=1), family.problem(every=True)
+    family = problems.tree_family(edges, goal="largest")
+    problem, listed = family.oracle_problem(measure="plan arms", noise=1), family.problem(every=True)
     rng = np.random.default_rng(seed)
     means, readings = rng.normal(size=10), rng.integers(1, 40, 10).astype(float)
     ground = Ground(problem, "P-FWS")
@@ -146,7 +149,7 @@ def test_the_gradient_is_that_of_the_distance():
 def test_the_authors_program_divides_its_statistic_by_the_arms_of_a_play(method, monkeypatch):
     """With shares of all readings the least distance is smaller by two here, so that it stops later."""
     monkeypatch.setattr(plays, "_POOL", 400)
-    run = method(delta=0.1, variant="authors").start(oracle(probes="plan arms"))
+    run = method(delta=0.1, variant="authors").start(oracle(measure="plan arms"))
     rng, n_plays = np.random.default_rng(5), 0
     counts, sums = np.zeros(4), np.zeros(4)
     while not isinstance(decision := run.decide(np.random.default_rng([1, n_plays])), sp.Stop):

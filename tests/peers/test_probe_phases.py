@@ -9,7 +9,7 @@ from surepick.experiments import probe_cases
 
 CASES = {
     "soare": lambda: probe_cases.soare(5, 0.3),
-    "semi": lambda: probe_cases.top_k(5, 2, 3, "semi"),
+    "semi": lambda: probe_cases.top_k(5, 2, 3, "semi", goal="largest"),
     "transductive": lambda: probe_cases.transductive(3, 0.5),
 }
 
@@ -48,7 +48,7 @@ def test_lin_gap_e_measures_the_vectors_that_the_closest_pair_needs():
 
 def test_lin_gap_e_with_several_readings_and_epsilon():
     problem = sp.Problem(
-        np.eye(3), probes={"ab": ["arm 0", "arm 1"], "bc": ["arm 1", "arm 2"]}, noise_scale=1
+        np.eye(3), measure={"ab": ["arm 0", "arm 1"], "bc": ["arm 1", "arm 2"]}, noise=1, goal="largest"
     )
     outcome = sp.simulate(problem, sp.LinGapE(epsilon=0.5), sp.Gaussian([0.5, 0.0, -0.5]), seed=2)
     assert outcome.plan_name in ("plan 0", "plan 1")

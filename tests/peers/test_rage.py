@@ -14,7 +14,7 @@ MEANS = np.array([1.0, 0.5, 0.3])
 
 def steps(policy, plans, means, n_phases):
     """The counts of the first phases without noise, and the plans left after each."""
-    run, counts = policy.start(sp.Problem(plans, noise_scale=1)), []
+    run, counts = policy.start(sp.Problem(plans, noise=1, goal="largest")), []
     for n_phase in range(n_phases):
         decision = run.decide(round_rng(0, n_phase))
         if isinstance(decision, sp.Stop):
@@ -56,7 +56,7 @@ def test_the_authors_phases_are_smaller_and_drop_by_radius():
 
 def test_the_authors_variant_drops_exactly_the_plans_that_some_other_beats_by_its_radius():
     policy, rng = sp.RAGE(delta=0.1, variant="authors"), np.random.default_rng(0)
-    run = policy.start(sp.Problem(PLANS, noise_scale=1))
+    run = policy.start(sp.Problem(PLANS, noise=1, goal="largest"))
     counts = run.decide(round_rng(0, 0)).counts
     means = MEANS + rng.normal(size=3) / np.sqrt(counts)
     plans = run.scaled_plans

@@ -13,9 +13,9 @@ RNG = np.random.default_rng
 
 def some_problem(seed, n_plans=10, n_arms=4):
     rng = RNG([3, seed])
-    return sp.Problem(rng.integers(0, 4, (n_plans, n_arms)).astype(float), noise_scale=1), rng.normal(
-        size=n_arms
-    )
+    return sp.Problem(
+        rng.integers(0, 4, (n_plans, n_arms)).astype(float), noise=1, goal="largest"
+    ), rng.normal(size=n_arms)
 
 
 def box(plans, counts, sums, delta, q, rng, scale=1.0):
@@ -60,7 +60,7 @@ def test_an_oracle_decides_exactly_as_the_list_behind_it():
         def best(weights, listed=listed):
             return listed[np.argmax(listed @ weights)]
 
-        hidden = sp.OracleProblem(best, n_arms=4, n_plans=problem.n_plans, noise_scale=1)
+        hidden = sp.OracleProblem(best, n_arms=4, n_plans=problem.n_plans, noise=1, goal="largest")
         outcomes = [
             sp.simulate(p, sp.GenTSExplore(), sp.Gaussian(means), seed=seed, budget=40)
             for p in (problem, hidden)
@@ -76,7 +76,7 @@ def test_finds_the_best_of_plans_that_cannot_be_listed():
         chosen[np.argsort(-weights, kind="stable")[:3]] = 1
         return chosen
 
-    problem = sp.OracleProblem(top_three, n_arms=8, noise_scale=0.1, n_plans=math.comb(8, 3))
+    problem = sp.OracleProblem(top_three, n_arms=8, noise=0.1, n_plans=math.comb(8, 3), goal="largest")
     means = np.array([0.9, 0.8, 0.7, 0, 0, 0, 0, 0.1])
     outcome = sp.simulate(problem, sp.GenTSExplore(), sp.Gaussian(means, scale=0.1), seed=0)
     assert outcome.status is sp.Status.DONE
@@ -92,14 +92,14 @@ def test_refuses_a_share_outside_zero_and_a_half(q):
 
 
 def test_needs_a_bound_on_the_number_of_plans():
-    problem = sp.OracleProblem(lambda w: np.eye(2)[np.argmax(w)], n_arms=2, noise_scale=1)
+    problem = sp.OracleProblem(lambda w: np.eye(2)[np.argmax(w)], n_arms=2, noise=1, goal="largest")
     with pytest.raises(ProblemError):
         sp.GenTSExplore().start(problem)
 
 
 def test_ts_explore_measures_the_least_measured_arm_of_the_symmetric_difference():
     plans = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0]], dtype=float)
-    run = sp.TSExplore().start(sp.Problem(plans, noise_scale=0.5))
+    run = sp.TSExplore().start(sp.Problem(plans, noise=0.5, goal="largest"))
     counts = np.array([9, 5, 7, 6])
     run.absorb(counts, counts * np.array([0.9, 0.8, 0.3, 0.2]))
     decision = run.decide(round_rng(0, 1))

@@ -51,7 +51,7 @@ def test_kn_follows_its_box(seed):
             places[:] += counts
             return sums
 
-    outcome = sp.simulate(sp.Problem(np.eye(5), noise_scale=1), KN(0.1, zone=0.4, first=8), Tapes())
+    outcome = sp.simulate(sp.Problem(np.eye(5), noise=1, goal="largest"), KN(0.1, zone=0.4, first=8), Tapes())
     assert (outcome.plan, outcome.n_measurements) == (answer, used)
 
 
@@ -63,7 +63,7 @@ def test_kn_follows_its_box(seed):
 )
 def test_kn_needs_what_was_measured_of_it_elsewhere(means, expected):
     """80 runs here, within four standard errors and 10%; the arena has 400."""
-    problem, policy = sp.Problem(np.eye(len(means)), noise_scale=1), KN(zone=0.3)
+    problem, policy = sp.Problem(np.eye(len(means)), noise=1, goal="largest"), KN(zone=0.3)
     used = [sp.simulate(problem, policy, sp.Gaussian(means), seed=seed).n_measurements for seed in range(80)]
     assert abs(np.mean(used) - expected) < 0.1 * expected + 4 * np.std(used) / math.sqrt(len(used))
 
@@ -71,7 +71,7 @@ def test_kn_needs_what_was_measured_of_it_elsewhere(means, expected):
 @pytest.mark.parametrize("policy", [KN(0.1, zone=0.5, first=10), Rinott(0.1, zone=0.5, first=10)], ids=str)
 def test_the_promise_holds_at_the_edge_of_the_zone_and_a_broken_one_is_seen(policy):
     """Two arms at the zone's edge, scales 1 and 3; a zone three times as wide must fail the same test."""
-    problem = sp.Problem(np.eye(2), noise_scale=[1.0, 3.0])
+    problem = sp.Problem(np.eye(2), noise=[1.0, 3.0], goal="largest")
     truth = sp.Gaussian([0.5, 0.0], [1.0, 3.0])
 
     def is_kept(policy, runs=250):
@@ -91,7 +91,7 @@ def read_together(n, correlation, **more):
     """n single arms, all of which one use reads."""
     names = [f"arm {s}" for s in range(n)]
     probe = sp.Probe(names, covariance=shared_noise(n, correlation))
-    return sp.Problem(np.eye(n), arm_names=names, probes={"one seed": probe}, **more)
+    return sp.Problem(np.eye(n), arms=names, measure={"one seed": probe}, **{"goal": "largest", **more})
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -142,7 +142,8 @@ def test_pairs_save_what_their_noise_has_in_common():
     truth = sp.Gaussian([0.3, 0.0, 0.0])
     found = [sp.simulate(together, policy, truth, seed=seed) for seed in range(100)]
     alone = [
-        sp.simulate(sp.Problem(np.eye(3), noise_scale=1), policy, truth, seed=seed) for seed in range(20)
+        sp.simulate(sp.Problem(np.eye(3), noise=1, goal="largest"), policy, truth, seed=seed)
+        for seed in range(20)
     ]
     assert np.mean([o.n_measurements for o in found]) < 0.15 * np.mean([o.n_measurements for o in alone])
 
@@ -158,9 +159,9 @@ def test_pairs_save_what_their_noise_has_in_common():
 @pytest.mark.parametrize("policy", [KN, KNPlusPlus])
 def test_probes_that_read_one_arm_each_are_arms(policy):
     """Also in another unit: a reading of half an arm is worth the arm."""
-    arms = sp.Problem(np.eye(3), noise_scale=2.0)
-    probes = {"a": {"arm 0": 1.0}, "b": sp.Probe({"arm 1": 0.5}, noise_scale=1.0), "c": {"arm 2": 1.0}}
-    read = sp.Problem(np.eye(3), probes=probes, noise_scale=2.0)
+    arms = sp.Problem(np.eye(3), noise=2.0, goal="largest")
+    probes = {"a": {"arm 0": 1.0}, "b": sp.Probe({"arm 1": 0.5}, noise=1.0), "c": {"arm 2": 1.0}}
+    read = sp.Problem(np.eye(3), measure=probes, noise=2.0, goal="largest")
     truth = sp.Gaussian([0.9, 0.0, 0.4])
     one, other = (sp.simulate(p, policy(zone=0.5), truth, seed=4) for p in (arms, read))
     assert (one.plan, one.counts.tolist()) == (other.plan, other.counts.tolist())
@@ -168,7 +169,7 @@ def test_probes_that_read_one_arm_each_are_arms(policy):
 
 def test_probes_are_used_only_while_they_read_somebody_in_contention():
     probes = {"ab": ["arm 0", "arm 1"], "mix": {"arm 0": 1.0, "arm 2": 1.0}, "c": ["arm 2"]}
-    problem = sp.Problem(np.eye(3), probes=probes, noise_scale=1)
+    problem = sp.Problem(np.eye(3), measure=probes, noise=1, goal="largest")
     outcome = sp.simulate(problem, KN(zone=0.1), sp.Gaussian([0.1, 0.0, -9.0]), seed=1)
     used = dict(zip(problem.probe_names, outcome.counts.tolist(), strict=True))
     assert used["mix"] == 0
@@ -177,7 +178,7 @@ def test_probes_are_used_only_while_they_read_somebody_in_contention():
 
 def test_pairs_of_unknown_noise_are_measured_in_a_session_that_is_opened_again(tmp_path):
     names, place, rng = ["a", "b", "c"], f"sqlite:///{tmp_path}/runs.db", np.random.default_rng(1)
-    problem = sp.Problem(np.eye(3), arm_names=names, probes={"seed": sp.Probe(names)}, noise_scale=None)
+    problem = sp.Problem(np.eye(3), arms=names, measure={"seed": sp.Probe(names)}, noise=None, goal="largest")
     session = sp.Session.create(place, "seeds", problem, policy=KN(zone=0.2, first=6))
     while requests := session.ask():
         for request in requests:
@@ -193,12 +194,17 @@ def test_pairs_of_unknown_noise_are_measured_in_a_session_that_is_opened_again(t
 def test_what_probes_cannot_show_is_said():
     with pytest.raises(ProblemError):
         KN().start(
-            sp.Problem(np.eye(2), probes={"a": ["arm 0"], "sum": {"arm 0": 1.0, "arm 1": 1.0}}, noise_scale=1)
+            sp.Problem(
+                np.eye(2),
+                measure={"a": ["arm 0"], "sum": {"arm 0": 1.0, "arm 1": 1.0}},
+                noise=1,
+                goal="largest",
+            )
         )
     together = {"both": ["arm 0", "arm 1"]}
     with pytest.raises(ProblemError):
-        KN().start(sp.Problem(np.eye(2), probes=together, readings="dependent", noise_scale=1))
-    unknown = sp.Problem(np.eye(2), probes=together, noise_scale=None)
+        KN().start(sp.Problem(np.eye(2), measure=together, readings="dependent", noise=1, goal="largest"))
+    unknown = sp.Problem(np.eye(2), measure=together, noise=None, goal="largest")
     outcome = sp.simulate(unknown, KN(zone=0.5), sp.Gaussian([0.6, 0.0], 1.0), seed=1)
     assert outcome.plan == 0
     assert Promise.read(outcome.guarantee).proved
@@ -210,7 +216,7 @@ def test_unknown_scales_that_differ_are_learned():
     """The noise scale of the problem is not looked at, and the noisier pair of arms is measured longer."""
     used = []
     for scale in (0.2, 2.0):
-        problem = sp.Problem(np.eye(2), noise_scale=5.0)
+        problem = sp.Problem(np.eye(2), noise=5.0, goal="largest")
         used.append(sp.simulate(problem, KN(zone=0.3), sp.Gaussian([0.3, 0.0], scale), seed=3).n_measurements)
     assert used[0] == 40
     assert used[1] > 60
@@ -234,7 +240,7 @@ def test_rinott_s_constant_by_simulation(n_plans, first):
 
 def test_rinott_takes_two_stages():
     policy, first = Rinott(zone=0.5, first=10), 10
-    run = policy.start(sp.Problem(np.eye(3), noise_scale=1))
+    run = policy.start(sp.Problem(np.eye(3), noise=1, goal="largest"))
     rng = np.random.default_rng(2)
     values = rng.normal([1.0, 0.4, 0.0], [1.0, 2.0, 0.1], (first, 3))
     for row in values:
@@ -252,7 +258,9 @@ def test_what_they_promise():
         "the best plan, if it is better than every other by at least 0.3"
     )
     assert KNPlusPlus().guarantee.startswith("none: ")
-    outcome = sp.simulate(sp.Problem(np.eye(2), noise_scale=1), KNPlusPlus(zone=0.5), sp.Gaussian([1.0, 0.0]))
+    outcome = sp.simulate(
+        sp.Problem(np.eye(2), noise=1, goal="largest"), KNPlusPlus(zone=0.5), sp.Gaussian([1.0, 0.0])
+    )
     assert outcome.plan == 0
     assert outcome.guarantee.startswith("none")
     for wrong in ({"zone": 0.0}, {"zone": math.inf}, {"first": 1}, {"delta": 0.0}):

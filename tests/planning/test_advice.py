@@ -19,12 +19,12 @@ GUESS, SPREAD = [1.0, 0.7, 0.4, 0.3], 0.2
 
 
 def advice(problem=None, **options):
-    problem = problem or sp.Problem(PLANS, noise_scale=1)
+    problem = problem or sp.Problem(PLANS, noise=1, goal="largest")
     return sp.advise(problem, GUESS, SPREAD, **{"n_worlds": 8, "budget": 50_000, **options})
 
 
 def test_the_forecast_comes_true_in_other_worlds():
-    problem, found = sp.Problem(PLANS, noise_scale=1), advice(n_worlds=8)
+    problem, found = sp.Problem(PLANS, noise=1, goal="largest"), advice(n_worlds=8)
     rng = np.random.default_rng(99)
     taken = []
     for seed in range(14):
@@ -38,7 +38,12 @@ def test_the_forecast_comes_true_in_other_worlds():
 
 def test_the_policy_that_takes_least_is_recommended_and_its_promise_is_proved():
     far_apart = sp.advise(
-        sp.Problem(np.eye(2), noise_scale=1), [6.0, 0.0], delta=0.05, epsilon=0.0, n_worlds=4, budget=5000
+        sp.Problem(np.eye(2), noise=1, goal="largest"),
+        [6.0, 0.0],
+        delta=0.05,
+        epsilon=0.0,
+        n_worlds=4,
+        budget=5000,
     )
     medians = {one.policy.name: one.price for one in far_apart.rehearsals}
     assert set(medians) == {"BetGapE", "CombGapE"}
@@ -54,7 +59,7 @@ def test_what_is_given_is_kept():
 
 
 def test_near_ties_lead_to_an_epsilon_and_a_smaller_budget_to_a_larger_one():
-    problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise_scale=1)
+    problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise=1, goal="largest")
     found = {
         budget: sp.advise(problem, [1.0, 0.9999, 0.0], 0.0, budget=budget, delta=0.05, n_worlds=5)
         for budget in (20_000, 100_000)
@@ -68,7 +73,12 @@ def test_near_ties_lead_to_an_epsilon_and_a_smaller_budget_to_a_larger_one():
 
 def test_a_hopeless_problem_is_called_so():
     found = sp.advise(
-        sp.Problem([[1, 0], [0, 1]], noise_scale=1), [1.0, 1.0], 0.0, budget=150, n_worlds=2, delta=0.05
+        sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest"),
+        [1.0, 1.0],
+        0.0,
+        budget=150,
+        n_worlds=2,
+        delta=0.05,
     )
     assert found.expected == math.inf
     assert found.epsilon == 0.0  # one that does not help is not recommended
@@ -96,13 +106,13 @@ def test_a_batch_is_shared_among_the_workers():
 
 
 def test_prices_decide_where_they_differ():
-    found = advice(sp.Problem(PLANS, costs=[100.0, 1.0, 1.0, 1.0], noise_scale=1), delta=0.05)
+    found = advice(sp.Problem(PLANS, cost=[100.0, 1.0, 1.0, 1.0], noise=1, goal="largest"), delta=0.05)
     prices = {one.policy.name: one.price for one in found.rehearsals}
     assert prices[found.policy.name] == min(prices.values()) > found.expected
 
 
 def test_an_unknown_noise_scale_needs_a_rough_one():
-    problem = sp.Problem(PLANS, noise_scale=None)
+    problem = sp.Problem(PLANS, noise=None, goal="largest")
     with pytest.raises(ParameterError):
         advice(problem)
     assert advice(problem, noise=1.0, delta=0.05).expected >= 4 * problem.n_arms  # four replicates
@@ -110,7 +120,7 @@ def test_an_unknown_noise_scale_needs_a_rough_one():
 
 def test_without_a_guess_it_says_that_it_cannot_know():
     with pytest.raises(ParameterError) as caught:
-        sp.advise(sp.Problem(PLANS, noise_scale=0.1), n_worlds=4)
+        sp.advise(sp.Problem(PLANS, noise=0.1, goal="largest"), n_worlds=4)
     assert caught.value.field == "guess"
     assert caught.value.field == "guess"
 
@@ -148,7 +158,7 @@ def test_nonsense_is_refused(wrong):
 def towns(**settings):
     """Spanning trees of five towns: 125, and nobody lists them."""
     family = sp.problems.tree_family([(a, b) for a in "ABCDE" for b in "ABCDE" if a < b])
-    return family.oracle_problem(**{"noise_scale": 0.3, **settings}), np.linspace(1.0, 3.0, 10)
+    return family.oracle_problem(**{"noise": 0.3, **settings}), np.linspace(1.0, 3.0, 10)
 
 
 def test_plans_that_cannot_be_listed_are_rehearsed_with_the_policy_that_is_proved_there():

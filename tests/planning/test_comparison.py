@@ -13,7 +13,7 @@ def test_the_binomial_interval_is_clopper_pearson(k, n):
 
 
 def test_compare_reports_each_policy_on_the_same_seeds():
-    problem, truth = sp.Problem(np.eye(2), noise_scale=1), sp.Gaussian([0.6, 0.0])
+    problem, truth = sp.Problem(np.eye(2), noise=1, goal="largest"), sp.Gaussian([0.6, 0.0])
     seen = []
     rows = compare(
         problem,
@@ -32,13 +32,17 @@ def test_compare_reports_each_policy_on_the_same_seeds():
 
 def test_cut_off_runs_are_counted_and_are_no_errors():
     (row,) = compare(
-        sp.Problem(np.eye(2), noise_scale=1), [sp.CombGapE()], sp.Gaussian([0.0, 0.0]), runs=3, budget=100
+        sp.Problem(np.eye(2), noise=1, goal="largest"),
+        [sp.CombGapE()],
+        sp.Gaussian([0.0, 0.0]),
+        runs=3,
+        budget=100,
     )
     assert (row.cut_off, row.errors, row.mean) == (3, 0, 100.0)
 
 
 def test_only_plans_worse_by_more_than_epsilon_are_errors():
-    problem, truth = sp.Problem(np.eye(3), minimize=True, noise_scale=1), sp.Gaussian([1.0, 1.2, 1.0])
+    problem, truth = sp.Problem(np.eye(3), goal="smallest", noise=1), sp.Gaussian([1.0, 1.2, 1.0])
     outcome = sp.simulate(problem, sp.CombGapE(epsilon=5.0), truth)
     for plan, epsilon, wrong in ((0, 0.0, False), (2, 0.0, False), (1, 0.0, True), (1, 0.3, False)):
         case = type(outcome)(**{**vars(outcome), "plan": plan, "policy": sp.CombGapE(epsilon=epsilon)})
@@ -47,5 +51,7 @@ def test_only_plans_worse_by_more_than_epsilon_are_errors():
 
 def test_no_runs_is_refused():
     with pytest.raises(sp.SurepickError) as caught:
-        compare(sp.Problem(np.eye(2), noise_scale=1), [sp.CombGapE()], sp.Gaussian([0.0, 0.0]), runs=0)
+        compare(
+            sp.Problem(np.eye(2), noise=1, goal="largest"), [sp.CombGapE()], sp.Gaussian([0.0, 0.0]), runs=0
+        )
     assert caught.value.field == "runs"

@@ -17,9 +17,10 @@ def session(*, n: int = 30, evil: bool = False, delta: float = 0.1) -> Session:
     if evil:
         chosen = sp.Problem(
             chosen.plans,
-            arm_names=[f"{EVIL}arm {s}" for s in range(4)],
+            arms=[f"{EVIL}arm {s}" for s in range(4)],
             plan_names=[f"{EVIL}plan {k}" for k in range(5)],
-            noise_scale=0.3,
+            noise=0.3,
+            goal="largest",
         )
     name = f"{EVIL}alloys" if evil else "alloys"
     made = Session.create("memory://", name, chosen, policy=sp.BetGapE(delta=delta))
@@ -54,16 +55,12 @@ def test_names_of_any_letters_are_drawn_and_every_figure_is_listed() -> None:
 @pytest.mark.parametrize("kind", ["knapsack", "path", "tree", "matching", "transport"])
 def test_every_kind_of_plan_can_be_drawn(kind: str) -> None:
     chosen = {
-        "knapsack": lambda: sp.problems.knapsack(
-            [4, 5], guess=[4.0, 5.0], capacity=11, spread=1.0, noise_scale=1
-        ),
-        "path": lambda: sp.problems.paths(
-            [("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C", noise_scale=1
-        ),
-        "tree": lambda: sp.problems.trees([("A", "B", 1), ("B", "C", 1), ("A", "C", 1)], noise_scale=1),
-        "matching": lambda: sp.problems.matchings([[2, 3], [2, 2]], noise_scale=1),
+        "knapsack": lambda: sp.problems.knapsack([4, 5], guess=[4.0, 5.0], capacity=11, spread=1.0, noise=1),
+        "path": lambda: sp.problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C", noise=1),
+        "tree": lambda: sp.problems.trees([("A", "B", 1), ("B", "C", 1), ("A", "C", 1)], noise=1),
+        "matching": lambda: sp.problems.matchings([[2, 3], [2, 2]], noise=1, goal="smallest"),
         "transport": lambda: sp.problems.transport(
-            [3, 2], [4, 1], guess=[[2, 3], [2, 2]], n_draws=50, noise_scale=1
+            [3, 2], [4, 1], guess=[[2, 3], [2, 2]], n_draws=50, noise=1
         ),
     }[kind]()
     made = Session.create("memory://", kind, chosen, policy=sp.CombGapE())

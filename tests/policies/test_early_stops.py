@@ -62,7 +62,7 @@ def known_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("surepick.policies.POLICIES", {**POLICIES, "Hasty": Hasty})
 
 
-PROBLEM = sp.Problem([[1, 0], [0, 1]], noise_scale=1)
+PROBLEM = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
 TOO_HIGH = (1.0, 0.06, 0.0500001)
 FINE = (None, 0.0, 0.04, 0.05)  # None: a policy that knows no risk at every moment
 
@@ -117,8 +117,12 @@ def test_a_log_that_calls_an_early_stop_confident_does_not_verify() -> None:
 def test_own_policies_never_stop_at_a_risk_above_delta(policy: sp.Policy) -> None:
     """So the rule takes no answer away."""
     for seed, gap in enumerate((3.0, 1.0)):
-        listed = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 1, 1]], noise_scale=1)
-        problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1], noise_scale=1) if policy in OF_POLYTOPES else listed
+        listed = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 1, 1]], noise=1, goal="largest")
+        problem = (
+            sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1], noise=1, goal="largest")
+            if policy in OF_POLYTOPES
+            else listed
+        )
         outcome = sp.simulate(problem, policy, sp.Gaussian([gap, 0.0, -gap]), seed=seed, budget=100_000)
         assert outcome.plan is not None
         assert outcome.risk is None or outcome.risk <= policy.delta * (1 + 1e-9)

@@ -16,12 +16,12 @@ def best_pair(weights):
 
 
 KINDS = {
-    "single arms": sp.Problem(PLANS, noise_scale=1.0),
-    "bounded variance": sp.Problem(PLANS, noise_scale=1.0, noise="bounded variance"),
-    "probes": sp.Problem(PLANS, noise_scale=1.0, probes=np.eye(4) + 0.5),
-    "replicates": sp.Problem(PLANS, noise_scale=None, probes=np.eye(4)),
-    "oracle": sp.OracleProblem(best_pair, 4, noise_scale=1.0),
-    "plays": sp.OracleProblem(best_pair, 4, noise_scale=1.0, probes="plan arms"),
+    "single arms": sp.Problem(PLANS, noise=1.0, goal="largest"),
+    "bounded variance": sp.Problem(PLANS, noise=1.0, noise_kind="bounded variance", goal="largest"),
+    "probes": sp.Problem(PLANS, noise=1.0, measure=np.eye(4) + 0.5, goal="largest"),
+    "replicates": sp.Problem(PLANS, noise=None, measure=np.eye(4), goal="largest"),
+    "oracle": sp.OracleProblem(best_pair, 4, noise=1.0, goal="largest"),
+    "plays": sp.OracleProblem(best_pair, 4, noise=1.0, measure="plan arms", goal="largest"),
 }
 BETS = [sp.BetGapE(0.01), sp.BetGapE(0.01, epsilon=0.1, max_batch=3)]
 BY_ORACLE = [sp.BetGapE(0.01), sp.BetGapE(0.01, epsilon=0.1, max_batch=3)]
@@ -43,7 +43,7 @@ def test_a_run_that_is_looked_at_decides_as_its_twin(kind, policy):
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.2])
 def test_a_session_that_is_looked_at_verifies(epsilon):
-    problem = hull(PLANS, noise_scale=1.0)
+    problem = hull(PLANS, noise=1.0)
     asked = []
     for looks in (True, False):
         rng = np.random.default_rng(4)

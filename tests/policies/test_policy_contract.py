@@ -70,7 +70,9 @@ class TestPoliciesOfPlays(OwnContract):
         def best(weights):
             return plans[np.argmax(plans @ weights)]
 
-        return sp.OracleProblem(best, plans.shape[1], probes="plan arms", **{"noise_scale": 1, **settings})
+        return sp.OracleProblem(
+            best, plans.shape[1], measure="plan arms", **{"noise": 1, **settings}, goal="largest"
+        )
 
     def has_found(self, answer, plan, problem):
         return tuple(answer) == tuple(plan)
@@ -85,7 +87,7 @@ class TestPoliciesOfPlays(OwnContract):
     def test_an_unknown_noise_scale_is_a_clear_error(self, policy):
         """The problem says it: noise is learned from single arms, which cannot be measured here."""
         with pytest.raises(sp.SurepickError):
-            policy.start(self.problem([[1.0, 0.0], [0.0, 1.0]], noise_scale=None))
+            policy.start(self.problem([[1.0, 0.0], [0.0, 1.0]], noise=None))
 
     def test_measures_only_what_matters(self, policy):
         """A play reads all of its arms, what all plans share as well; none is there for that alone."""
@@ -104,4 +106,4 @@ def test_every_registered_policy_is_in_the_suite():
 @pytest.mark.parametrize("policy", [p for p in OF_POLYTOPES if p.name != "BetGapE"], ids=str)
 def test_a_policy_of_polytopes_says_what_a_list_needs(policy):
     with pytest.raises(ParameterError):
-        policy.start(sp.Problem([[1, 0], [0, 1]], noise_scale=1))
+        policy.start(sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest"))

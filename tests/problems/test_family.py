@@ -17,8 +17,8 @@ def small_families():
     return {
         "paths": problems.path_family(diamond, "A", "D", directed=True),
         "trees": problems.tree_family([("A", "B"), ("B", "C"), ("A", "C")]),
-        "matchings": problems.matching_family(["a", "b"], ["x", "y"]),
-        "top-k": problems.top_k_family(["a", "b", "c"], 1),
+        "matchings": problems.matching_family(["a", "b"], ["x", "y"], goal="smallest"),
+        "top-k": problems.top_k_family(["a", "b", "c"], 1, goal="largest"),
         "knapsack": problems.knapsack_family([3, 4, 5], 9, copies=1),
         "transport": problems.transport_family([3, 2], [4, 1]),
         "program": problems.program_family(problems.as_program([[1, 2], [3, 1]], [8, 9])),
@@ -35,8 +35,13 @@ def test_an_oracle_problem_decides_as_the_listed_problem_does(kind):
     rng = np.random.default_rng(3)
     listed = family.problem(np.zeros(family.n_arms), spread=4.0, n_draws=200)
     means = max((rng.normal(size=family.n_arms) * 3 for _ in range(20)), key=lambda m: gap(listed, m))
-    oracle = family.oracle_problem(noise_scale=0.05)
-    known = sp.Problem(listed.plans, plan_names=listed.plan_names, minimize=listed.minimize, noise_scale=0.05)
+    oracle = family.oracle_problem(noise=0.05)
+    known = sp.Problem(
+        listed.plans,
+        plan_names=listed.plan_names,
+        goal="smallest" if listed.minimize else "largest",
+        noise=0.05,
+    )
     truth = sp.Gaussian(means, 0.05)
     policy = sp.GenTSExplore(delta=0.05)
     hidden = sp.simulate(oracle, policy, truth, seed=1, budget=500)
@@ -66,7 +71,7 @@ def test_spanning_trees_beyond_counting_are_decided_under_a_budget():
     rng = np.random.default_rng(0)
     weights = rng.permutation(family.n_arms).astype(float)
     outcome = sp.simulate(
-        family.oracle_problem(noise_scale=0.02), sp.GenTSExplore(), sp.Gaussian(weights, 0.02), budget=2000
+        family.oracle_problem(noise=0.02), sp.GenTSExplore(), sp.Gaussian(weights, 0.02), budget=2000
     )
     assert outcome.status is sp.Status.DONE
     assert outcome.plan == tuple(family.best(weights))
@@ -86,7 +91,7 @@ def test_the_bound_on_missing_plans_holds_for_most_seeds():
 
 
 def test_a_found_problem_travels_to_other_processes():
-    problem = problems.knapsack([4, 5], [4, 5], 10, item_names=["tea", "coffee"], noise_scale=1)
+    problem = problems.knapsack([4, 5], [4, 5], 10, item_names=["tea", "coffee"], noise=1)
     copy = pickle.loads(pickle.dumps(problem))
     assert (copy.plans == problem.plans).all()
     assert copy.plan_names == problem.plan_names
@@ -102,7 +107,7 @@ def test_a_found_problem_travels_to_other_processes():
         (lambda f: f.problem([1, 2, 3], n_best=1), "ask for 2 or more"),
         (lambda f: f.problem([1, 2, 3], n_best=0), "n_best must be at least 1"),
         (
-            lambda f: problems.transport_family([3, 2], [4, 1]).problem(noise_scale=1),
+            lambda f: problems.transport_family([3, 2], [4, 1]).problem(noise=1),
             "cannot be listed one by one",
         ),
     ],

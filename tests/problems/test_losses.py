@@ -25,19 +25,21 @@ def names(n):
 
 POSSIBLE = [[1, 1, 0, 1], [1, 0, 1, 1], [1, 1, 1, 1]]
 FAMILIES = {
-    "choices": problems.top_k_family(names(6), 2),
-    "the least choices": problems.top_k_family(names(6), 4, minimize=True),
+    "choices": problems.top_k_family(names(6), 2, goal="largest"),
+    "the least choices": problems.top_k_family(names(6), 4, goal="smallest"),
     "trees": problems.tree_family(nx.wheel_graph(5)),
     "trees with a bridge": problems.tree_family([*nx.cycle_graph(4).edges, (3, 4)]),
-    "the heaviest trees": problems.tree_family(nx.complete_graph(4), minimize=False),
+    "the heaviest trees": problems.tree_family(nx.complete_graph(4), goal="largest"),
     "paths": grid(3),
     "the longest paths": problems.path_family(
-        [("A", "B"), ("B", "C"), ("A", "C"), ("C", "D"), ("B", "D")], "A", "D", directed=True, minimize=False
+        [("A", "B"), ("B", "C"), ("A", "C"), ("C", "D"), ("B", "D")], "A", "D", directed=True, goal="largest"
     ),
-    "assignments": problems.matching_family(names(4), names(4)),
-    "assignments that leave columns": problems.matching_family(names(3), names(4), possible=POSSIBLE),
+    "assignments": problems.matching_family(names(4), names(4), goal="smallest"),
+    "assignments that leave columns": problems.matching_family(
+        names(3), names(4), possible=POSSIBLE, goal="smallest"
+    ),
     "assignments that leave rows": problems.matching_family(
-        names(4), names(3), possible=np.transpose(POSSIBLE)
+        names(4), names(3), possible=np.transpose(POSSIBLE), goal="smallest"
     ),
 }
 
@@ -56,7 +58,7 @@ def test_losses_are_those_of_the_best_plan_that_differs(name, seed):
     family = FAMILIES[name]
     plans, weights = all_plans(family), np.random.default_rng(seed).normal(size=family.n_arms)
     best = family.best(weights)
-    values = (plans @ weights) * (-1 if family.minimize else 1)
+    values = (plans @ weights) * (-1 if (family.goal == "smallest") else 1)
     found = family.losses(weights, best)
     for s in range(family.n_arms):
         apart = values[plans[:, s] != best[s]]
@@ -70,9 +72,9 @@ def test_losses_are_those_of_the_best_plan_that_differs(name, seed):
 def test_losses_within_a_branch_are_not_above_those_of_its_plans(name, seed):
     """Exchanges that break a pin may only make a loss larger, never that of a plan of the branch."""
     family, rng = FAMILIES[name], np.random.default_rng(seed)
-    asked = plan_set(family.oracle_problem(noise_scale=1))
+    asked = plan_set(family.oracle_problem(noise=1))
     branch, _ = spanned(asked)
-    inside = all_plans(family) * (-1 if family.minimize else 1)
+    inside = all_plans(family) * (-1 if (family.goal == "smallest") else 1)
     for arm in rng.permutation(branch.free)[: int(rng.integers(1, 4))]:
         branch = branch.pinned(int(arm), float(rng.choice(inside[branch.holds(inside)][:, arm])))
     weights = rng.normal(size=family.n_arms)
@@ -90,8 +92,8 @@ def test_losses_within_a_branch_are_not_above_those_of_its_plans(name, seed):
 def test_a_network_with_cycles_and_other_plans_know_of_no_losses():
     cycles = problems.path_family(nx.complete_graph(4), 0, 2)
     assert cycles.losses is None
-    through = problems.top_k_family(["a", "b"], 1).through([[1.0], [2.0]], ["hours"])
-    assert through.oracle_problem(noise_scale=1).losses is None
-    packings = plan_set(problems.knapsack_family([3, 4], 10).oracle_problem(noise_scale=1))
+    through = problems.top_k_family(["a", "b"], 1, goal="largest").through([[1.0], [2.0]], ["hours"])
+    assert through.oracle_problem(noise=1).losses is None
+    packings = plan_set(problems.knapsack_family([3, 4], 10).oracle_problem(noise=1))
     box, plan = spanned(packings)
     assert packings.losses(np.ones(2), box, plan) is None

@@ -7,14 +7,16 @@ from surepick.problems import family
 from surepick.problems.found import drawn
 
 EDGES = [("A", "B", 2), ("B", "D", 2), ("A", "C", 1), ("C", "D", 4)]
-DRAWS = ["spread", "n_draws", "seed", "noise_scale", "costs", "bounds", "progress"]
+DRAWS = ["spread", "n_draws", "seed", "noise", "cost", "low", "high", "progress"]
 BUILDERS = {
     "knapsack": lambda **options: problems.knapsack([4, 5], [4.0, 5.0], 10, **options),
-    "matchings": lambda **options: problems.matchings([[2, 3], [2, 2]], **options),
+    "matchings": lambda **options: problems.matchings([[2, 3], [2, 2]], **{"goal": "smallest", **options}),
     "paths": lambda **options: problems.paths(EDGES, "A", "D", **options),
     "portfolio": lambda **options: problems.portfolio([5, 4, 3], upper=0.5, **options),
     "production": lambda **options: problems.production([[1, 2], [3, 1]], [8, 9], [3.0, 4.0], **options),
-    "top_k": lambda **options: problems.top_k(["a", "b", "c"], 2, [1.0, 1.5, 2.0], **options),
+    "top_k": lambda **options: problems.top_k(
+        ["a", "b", "c"], 2, [1.0, 1.5, 2.0], **{"goal": "largest", **options}
+    ),
     "transport": lambda **options: problems.transport([3, 2], [4, 1], [[2, 3], [2, 2]], **options),
     "trees": lambda **options: problems.trees([("A", "B", 1), ("B", "C", 2), ("A", "C", 2)], **options),
 }
@@ -25,7 +27,7 @@ LISTING = ("matchings", "paths", "trees")
 def test_every_builder_takes_the_options_of_a_search(name, monkeypatch):
     seen, boxes = [], []
     monkeypatch.setattr(family, "drawn", lambda *given: boxes.append(given[1]) or drawn(*given))
-    options = {"spread": 3.0, "n_draws": 40, "seed": 7, "noise_scale": None, "costs": 2.0, "bounds": (-9, 9)}
+    options = {"spread": 3.0, "n_draws": 40, "seed": 7, "noise": None, "cost": 2.0, "low": -9, "high": 9}
     problem = BUILDERS[name](**options, progress=lambda done, total: seen.append((done, total)))
     assert seen[-1] == (40, 40)
     assert problem.candidates.n_draws == 40

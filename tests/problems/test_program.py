@@ -63,7 +63,7 @@ def test_the_problem_keeps_names_and_whole_numbers_to_the_answer():
         spread=15,
         n_draws=40,
         variable_names=["chair", "table"],
-        noise_scale=1,
+        noise=1,
     )
     assert problem.arm_names == ("chair", "table")
     assert (problem.plans == np.round(problem.plans)).all()
@@ -72,7 +72,7 @@ def test_the_problem_keeps_names_and_whole_numbers_to_the_answer():
 
 def test_programs_may_minimise_and_compare_in_all_ways():
     program = problems.as_program(
-        [[1, 1], [1, 0], [0, 1]], [4, 1, 3], senses=[">=", "=", "<="], minimize=True
+        [[1, 1], [1, 0], [0, 1]], [4, 1, 3], senses=[">=", "=", "<="], goal="smallest"
     )
     assert solve_program(program, np.array([1.0, 2.0])).tolist() == [1, 3]
 
@@ -115,7 +115,7 @@ def test_all_programs_of_a_problem_together_have_their_time():
     program_family(as_program([[1, 2], [3, 1]], [8, 9]))  # the limit is over
 
 
-@pytest.mark.parametrize("more", [{"upper": 4.0}, {"lower": [1, 0]}, {"whole": True}, {"minimize": True}])
+@pytest.mark.parametrize("more", [{"upper": 4.0}, {"lower": [1, 0]}, {"whole": True}, {"goal": "smallest"}])
 def test_what_a_program_says_is_not_said_again(more):
     program = as_program([[1, 2], [3, 1]], [8, 9], [3.0, 4.0])
     with pytest.raises(ProblemError) as caught:

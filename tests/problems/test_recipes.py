@@ -23,13 +23,13 @@ def families():
     )
     return {
         "paths": problems.path_family(DIAMOND, "A", "D", directed=True),
-        "paths both ways": problems.path_family(DIAMOND, "A", "D", minimize=False),
+        "paths both ways": problems.path_family(DIAMOND, "A", "D", goal="largest"),
         "trees": problems.tree_family(nx.complete_graph(6)),
-        "matchings": problems.matching_family(list("abc"), list("xyzw")),
+        "matchings": problems.matching_family(list("abc"), list("xyzw"), goal="smallest"),
         "matchings of some": problems.matching_family(
-            list("abc"), list("xyz"), possible=[[1, 0, 1], [1, 1, 1], [0, 1, 1]]
+            list("abc"), list("xyz"), possible=[[1, 0, 1], [1, 1, 1], [0, 1, 1]], goal="smallest"
         ),
-        "top-k": problems.top_k_family(NAMES, 2),
+        "top-k": problems.top_k_family(NAMES, 2, goal="largest"),
         "knapsack": problems.knapsack_family([3, 4, 5], 9, copies=1),
         "knapsack of any": problems.knapsack_family([2, 4, 6], 9),
         "transport": problems.transport_family([3, 2], [4, 1.0000000001]),
@@ -44,7 +44,7 @@ def families():
 @pytest.mark.parametrize("kind", families())
 def test_a_family_is_read_back_to_an_equal_problem(kind):
     family = families()[kind]
-    problem = family.oracle_problem(noise_scale=np.arange(1.0, family.n_arms + 1) / 7, costs=2.5)
+    problem = family.oracle_problem(noise=np.arange(1.0, family.n_arms + 1) / 7, cost=2.5)
     text = codec.dumps(codec.problem_to_json(problem))
     again = codec.problem_from_json(json.loads(text))
     assert isinstance(again, FamilyProblem)
@@ -59,7 +59,7 @@ def test_a_family_is_read_back_to_an_equal_problem(kind):
 
 
 def test_a_count_that_the_family_does_not_have_is_refused():
-    data = codec.problem_to_json(problems.tree_family(nx.complete_graph(5)).oracle_problem(noise_scale=1))
+    data = codec.problem_to_json(problems.tree_family(nx.complete_graph(5)).oracle_problem(noise=1))
     assert codec.problem_from_json(data).n_plans == 125
     with pytest.raises(FileError):
         codec.problem_from_json({**data, "n_plans": 126})
@@ -72,7 +72,7 @@ def test_a_recipe_of_a_later_kind_is_refused():
 
 
 def test_a_noise_scale_can_be_given_later():
-    problem = problems.top_k_family(["a", "b", "c"], 1).oracle_problem(noise_scale=None)
+    problem = problems.top_k_family(["a", "b", "c"], 1, goal="largest").oracle_problem(noise=None)
     known = problem.with_noise(np.array([1.0, 2.0, 3.0]))
     assert problem.noise_scale is None
     assert known.noise_scale.tolist() == [1.0, 2.0, 3.0]
@@ -89,7 +89,9 @@ def top_two(weights):
 
 
 def own(best=top_two, **options):
-    return sp.OracleProblem(best, 4, **{"noise_scale": 0.5, "arm_names": NAMES, "n_plans": 6, **options})
+    return sp.OracleProblem(
+        best, 4, **{"noise": 0.5, "arms": NAMES, "n_plans": 6, "goal": "largest", **options}
+    )
 
 
 def test_all_but_the_function_is_kept_and_the_function_known_again():
@@ -114,11 +116,11 @@ def test_a_function_that_differs_by_rounding_is_the_same():
         lambda weights: top_two(-weights),
         own(lambda weights: top_two(-weights)),
         lambda weights: [1.0, 0.0],
-        own(noise_scale=0.4),
+        own(noise=0.4),
         own(n_plans=7),
-        own(minimize=True),
-        sp.OracleProblem(lambda w: w[:3] > 1, 3, noise_scale=1),
-        problems.top_k_family(NAMES, 2).oracle_problem(noise_scale=0.5),
+        own(goal="smallest"),
+        sp.OracleProblem(lambda w: w[:3] > 1, 3, noise=1, goal="largest"),
+        problems.top_k_family(NAMES, 2, goal="largest").oracle_problem(noise=0.5),
     ],
 )
 def test_another_function_or_other_settings_are_refused(oracle):
@@ -129,8 +131,8 @@ def test_another_function_or_other_settings_are_refused(oracle):
 @pytest.mark.parametrize(
     "problem",
     [
-        sp.Problem([[1, 0], [0, 1]], noise_scale=1),
-        problems.top_k_family(NAMES, 1).oracle_problem(noise_scale=1),
+        sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest"),
+        problems.top_k_family(NAMES, 1, goal="largest").oracle_problem(noise=1),
     ],
 )
 def test_a_function_for_a_problem_that_has_none_is_refused(problem):
@@ -145,7 +147,7 @@ def whole_within(weights, lower, upper):
 
 def test_an_oracle_that_respects_bounds_is_asked_for_again_too():
     problem = sp.OracleProblem(
-        lambda weights: whole_within(weights, 0, 3), 2, best_within=whole_within, noise_scale=1
+        lambda weights: whole_within(weights, 0, 3), 2, best_within=whole_within, noise=1, goal="largest"
     )
     data = codec.problem_to_json(problem)
     assert codec.problem_from_json(data, problem).best_within is whole_within

@@ -31,32 +31,34 @@ def guess_for(edges):
 
 
 FEW = {
-    "trees": lambda **o: problems.trees(
-        complete_graph(5), guess_for(complete_graph(5)), **{"noise_scale": 1, **o}
+    "trees": lambda **o: problems.trees(complete_graph(5), guess_for(complete_graph(5)), **{"noise": 1, **o}),
+    "matchings": lambda **o: problems.matchings(
+        np.arange(16.0).reshape(4, 4), **{"noise": 1, **o}, goal="smallest"
     ),
-    "matchings": lambda **o: problems.matchings(np.arange(16.0).reshape(4, 4), **{"noise_scale": 1, **o}),
     "paths": lambda **o: problems.paths(
-        ladder(4), "0", "4", guess_for(ladder(4)), directed=True, **{"noise_scale": 1, **o}
+        ladder(4), "0", "4", guess_for(ladder(4)), directed=True, **{"noise": 1, **o}
     ),
     "paths both ways": lambda **o: problems.paths(
-        complete_graph(5), "s0", "s1", [1.0] * 10, **{"noise_scale": 1, **o}
+        complete_graph(5), "s0", "s1", [1.0] * 10, **{"noise": 1, **o}
     ),
-    "top_k": lambda **o: problems.top_k(list("abcdef"), 3, np.arange(6.0), **{"noise_scale": 1, **o}),
-    "knapsack": lambda **o: problems.knapsack([4, 5, 7], [4.0, 5.0, 7.0], 20, **{"noise_scale": 1, **o}),
+    "top_k": lambda **o: problems.top_k(
+        list("abcdef"), 3, np.arange(6.0), **{"noise": 1, **o}, goal="largest"
+    ),
+    "knapsack": lambda **o: problems.knapsack([4, 5, 7], [4.0, 5.0, 7.0], 20, **{"noise": 1, **o}),
 }
 HOW_MANY = {"trees": 125, "matchings": 24, "paths": 16, "paths both ways": 16, "top_k": 20, "knapsack": 27}
 MANY = {
-    "trees": lambda **o: problems.trees(
-        complete_graph(7), guess_for(complete_graph(7)), **{"noise_scale": 1, **o}
+    "trees": lambda **o: problems.trees(complete_graph(7), guess_for(complete_graph(7)), **{"noise": 1, **o}),
+    "matchings": lambda **o: problems.matchings(
+        np.arange(49.0).reshape(7, 7), **{"noise": 1, **o}, goal="smallest"
     ),
-    "matchings": lambda **o: problems.matchings(np.arange(49.0).reshape(7, 7), **{"noise_scale": 1, **o}),
     "paths": lambda **o: problems.paths(
-        ladder(10), "0", "10", guess_for(ladder(10)), directed=True, **{"noise_scale": 1, **o}
+        ladder(10), "0", "10", guess_for(ladder(10)), directed=True, **{"noise": 1, **o}
     ),
     "top_k": lambda **o: problems.top_k(
-        [f"p{s}" for s in range(20)], 10, np.arange(20.0), **{"noise_scale": 1, **o}
+        [f"p{s}" for s in range(20)], 10, np.arange(20.0), **{"noise": 1, **o}, goal="largest"
     ),
-    "knapsack": lambda **o: problems.knapsack(range(4, 16), range(4, 16), 60, **{"noise_scale": 1, **o}),
+    "knapsack": lambda **o: problems.knapsack(range(4, 16), range(4, 16), 60, **{"noise": 1, **o}),
 }
 
 
@@ -111,7 +113,7 @@ def test_what_is_no_plan_is_told_apart():
 
 def test_no_packing_is_left_out_and_none_is_listed_twice():
     weights, room, copies = [3, 4, 5], 12, [2, 9, 1]
-    listed = problems.knapsack(weights, weights, room, copies=copies, noise_scale=1)
+    listed = problems.knapsack(weights, weights, room, copies=copies, noise=1)
     every = [
         counts
         for counts in itertools.product(range(3), range(4), range(2))
@@ -121,11 +123,11 @@ def test_no_packing_is_left_out_and_none_is_listed_twice():
 
 
 def test_a_network_with_cycles_and_many_paths_keeps_its_list_and_says_what_may_be_missing():
-    problem = problems.paths(CROSS, "0", "24", np.full(len(CROSS), 5.0), spread=3.0, noise_scale=1)
+    problem = problems.paths(CROSS, "0", "24", np.full(len(CROSS), 5.0), spread=3.0, noise=1)
     assert problem.candidates.how == "draws"
     assert not problem.about.listing.is_complete
     assert isinstance(
-        problems.paths(CROSS, "0", "24", np.full(len(CROSS), 5.0), list_plans=False, noise_scale=1),
+        problems.paths(CROSS, "0", "24", np.full(len(CROSS), 5.0), list_plans=False, noise=1),
         FamilyProblem,
     )
 
@@ -133,7 +135,7 @@ def test_a_network_with_cycles_and_many_paths_keeps_its_list_and_says_what_may_b
 def test_edges_of_several_arms_keep_their_list():
     family = problems.tree_family(complete_graph(7)).through(np.ones((21, 2)), ["km", "bridges"])
     with pytest.raises(ProblemError):
-        sp.BetGapE().start(family.oracle_problem(noise_scale=1))
+        sp.BetGapE().start(family.oracle_problem(noise=1))
 
 
 def test_a_guess_that_does_not_fit_is_refused_with_and_without_a_list():
@@ -145,7 +147,7 @@ def test_a_guess_that_does_not_fit_is_refused_with_and_without_a_list():
 
 @pytest.mark.parametrize("name", MANY)
 def test_other_processes_get_the_same_problem(name):
-    problem = MANY[name](noise_scale=2.0, costs=3.0).with_about(title="Where to")
+    problem = MANY[name](noise=2.0, cost=3.0).with_about(title="Where to")
     again = pickle.loads(pickle.dumps(problem))
     assert again.about == problem.about
     assert (again.noise_scale == 2.0).all()
@@ -160,7 +162,7 @@ def test_other_processes_get_the_same_problem(name):
 # Files
 
 SITES = "\n".join(
-    ['kind = "trees"', "spread = 2.0", "noise_scale = 0.1", "edges = ["]
+    ['kind = "trees"', "spread = 2.0", "noise = 0.1", "edges = ["]
     + [f'  ["s{i}", "s{j}", {5 + (7 * i + 3 * j) % 5}],' for i in range(8) for j in range(i)]
     + ["]"]
 )
@@ -191,7 +193,7 @@ def listed_session(store, problem, policy=None):
 @pytest.mark.parametrize(
     ("change", "policy"),
     [
-        (("spread = 2.0", "spread = 2.0\ncosts = 2.0"), sp.BetGapE()),
+        (("spread = 2.0", "spread = 2.0\ncost = 2.0"), sp.BetGapE()),
         (('"s1", "s0", 7', '"s1", "s9", 7'), sp.BetGapE()),
         (("", ""), sp.BetGapE(delta=0.01)),
         (("", ""), sp.GenTSExplore()),
@@ -209,7 +211,7 @@ def test_a_list_with_a_plan_that_the_family_has_not_is_another_problem(tmp_path)
     store = f"sqlite:///{tmp_path / 'old.db'}"
     now = loaded(tmp_path, SITES)
     plans = np.vstack([now.best_plan(np.arange(28.0)), np.ones(28)])
-    foreign = sp.Problem(plans, noise_scale=0.1, arm_names=now.arm_names, minimize=True)
+    foreign = sp.Problem(plans, noise=0.1, arms=now.arm_names, goal="smallest")
     listed_session(store, foreign)
     with pytest.raises(SessionError):
         sp.Session.open(store, "sites", now, policy=sp.BetGapE())
@@ -222,14 +224,14 @@ def test_a_list_with_a_plan_that_the_family_has_not_is_another_problem(tmp_path)
 def test_a_builder_knows_what_is_plausible_where_the_guess_has_a_spread(name):
     assert MANY[name]().about.plausible is None
     for problem in (
-        MANY[name](spread=2.0, noise_scale=0.5),
-        MANY[name](spread=2.0, n_draws=9, noise_scale=0.5),
+        MANY[name](spread=2.0, noise=0.5),
+        MANY[name](spread=2.0, n_draws=9, noise=0.5),
     ):
         low, high = np.array(problem.about.plausible).T
         assert high - low == pytest.approx(2 * (2 * 2.0 + 4 * 0.5))
 
 
 def test_amounts_have_a_plausible_range_too():
-    problem = problems.transport([3, 2], [4, 1], [[2, 3], [2, 2]], spread=[[1, 1], [1, 2]], noise_scale=0.25)
+    problem = problems.transport([3, 2], [4, 1], [[2, 3], [2, 2]], spread=[[1, 1], [1, 2]], noise=0.25)
     assert problem.about.plausible == ((-1.0, 5.0), (0.0, 6.0), (-1.0, 5.0), (-3.0, 7.0))
-    assert problems.transport([3, 2], [4, 1], [[2, 3], [2, 2]], noise_scale=1).about.plausible is None
+    assert problems.transport([3, 2], [4, 1], [[2, 3], [2, 2]], noise=1).about.plausible is None

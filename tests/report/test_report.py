@@ -27,9 +27,10 @@ def session(*, n: int = 30, evil: bool = False, delta: float = 0.1) -> Session:
     if evil:
         chosen = sp.Problem(
             chosen.plans,
-            arm_names=[f"{EVIL}arm {s}" for s in range(4)],
+            arms=[f"{EVIL}arm {s}" for s in range(4)],
             plan_names=[f"{EVIL}plan {k}" for k in range(5)],
-            noise_scale=0.3,
+            noise=0.3,
+            goal="largest",
         )
     name = f"{EVIL}alloys" if evil else "alloys"
     made = Session.create("memory://", name, chosen, policy=sp.BetGapE(delta=delta))

@@ -11,7 +11,7 @@ from surepick.sessions.session import Session
 
 GAP, DELTA, RUNS = 0.4, 0.2, 20
 BEST, WISHED = 0, 1  # the worker wants the second plan to be declared
-PROBLEM = sp.Problem(np.eye(2), noise_scale=1.0)
+PROBLEM = sp.Problem(np.eye(2), noise=1.0, goal="largest")
 BLOCK = 4  # values that were averaged when means could be recorded
 
 
@@ -90,7 +90,7 @@ def test_a_lost_reading_drops_the_whole_use_where_readings_may_depend_on_each_ot
     probes = {"north": {"a": {"x": 1}, "b": {"y": 1}}}
     plans, names = [[1.0, 0.0], [0.0, 1.0]], ["x", "y"]
     for readings, left in (("dependent", []), ("independent", ["a"])):
-        problem = sp.Problem(plans, arm_names=names, probes=probes, noise_scale=1.0, readings=readings)
+        problem = sp.Problem(plans, arms=names, measure=probes, noise=1.0, readings=readings, goal="largest")
         session = Session.create("memory://", "s", problem, policy=sp.BetGapE())
         (request,) = session.ask()
         session.tell(request, {"a": 1.0})

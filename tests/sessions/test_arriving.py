@@ -14,11 +14,11 @@ from surepick.sessions.codec import dumps
 ARMS = ["bus", "train", "walk", "bike"]
 MINUTES = {"bus": 20.0, "train": 25.0, "walk": 6.0, "bike": 9.0}
 PROBLEM = sp.Problem(
-    {"by bus": "bus + walk", "by train": "train + walk"}, arm_names=ARMS, noise_scale=2.0, minimize=True
+    {"by bus": "bus + walk", "by train": "train + walk"}, arms=ARMS, noise=2.0, goal="smallest"
 )
 
 SMALL = sp.Problem(
-    {"by bus": "bus + walk", "by train": "train + walk"}, arm_names=ARMS[:3], noise_scale=2.0, minimize=True
+    {"by bus": "bus + walk", "by train": "train + walk"}, arms=ARMS[:3], noise=2.0, goal="smallest"
 )
 
 
@@ -123,7 +123,7 @@ def test_sessions_that_cannot_take_one_say_why():
     with pytest.raises(ParameterError) as caught:
         begun(policy=sp.CombGapE()).add_plan("by bike", "bike")
     assert caught.value.field == "plan"
-    probed = sp.Problem(PROBLEM.plans, arm_names=ARMS, noise_scale=2.0, probes="plans")
+    probed = sp.Problem(PROBLEM.plans, arms=ARMS, noise=2.0, measure="plans", goal="largest")
     with pytest.raises(ParameterError) as caught:
         begun(probed).add_plan("by bike", "bike")
     assert caught.value.field == "plan"
@@ -178,10 +178,8 @@ def test_the_command_adds_it_too(tmp_path):
     from surepick.cli import app
 
     file = tmp_path / "trips.toml"
-    arms = 'arm_names = ["bus", "train", "bike"]'
-    file.write_text(
-        f'kind = "table"\nnoise_scale = 1\nplans = [[1, 0, 0], [0, 1, 0]]\n{arms}\n', encoding="utf-8"
-    )
+    arms = 'arms = ["bus", "train", "bike"]'
+    file.write_text(f'kind = "table"\nnoise = 1\nplans = [[1, 0, 0], [0, 1, 0]]\n{arms}\n', encoding="utf-8")
     assert load(file).problem.relevant.tolist() == [True, True, False]
     store, runner = f"sqlite:///{tmp_path}/trips.db", CliRunner()
     assert runner.invoke(app, ["new", str(file), "--store", store]).exit_code == 0
@@ -264,8 +262,8 @@ def test_a_session_with_new_arms_decides_as_one_that_had_them_from_the_start():
 @pytest.mark.parametrize("epsilon", [0.0, 1.0])
 def test_new_arms_with_a_past_costs_epsilon_and_a_snapshot(epsilon):
     problem = sp.Problem(
-        {"by bus": "bus + walk", "by train": "train + walk"}, arm_names=ARMS[:3], costs=[1.0, 2.0, 1.0],
-        noise_scale=[2.0, 1.0, 2.0], minimize=True,
+        {"by bus": "bus + walk", "by train": "train + walk"}, arms=ARMS[:3], cost=[1.0, 2.0, 1.0],
+        noise=[2.0, 1.0, 2.0], goal="smallest",
     )  # fmt: skip
     past = sp.Past.from_guess(problem, [20.0, 25.0, 6.0], 2.0)
     policy = sp.BetGapE(epsilon=epsilon)
@@ -274,7 +272,7 @@ def test_new_arms_with_a_past_costs_epsilon_and_a_snapshot(epsilon):
         with pytest.raises(SurepickError) as caught:
             session.add_plan("by bike", "bike + walk", new_arms=[arm])
         assert caught.value.field == "new_arms"
-    session.add_plan("by bike", "bike + walk", new_arms=[sp.NewArm("bike", noise_scale=3.0, cost=4.0)])
+    session.add_plan("by bike", "bike + walk", new_arms=[sp.NewArm("bike", noise=3.0, cost=4.0)])
     measured(session, 30)
     ledger = session.ledger()
     assert ledger.setup.past.worth.tolist() == [*past.worth.tolist(), 0.0]
@@ -285,18 +283,18 @@ def test_new_arms_with_a_past_costs_epsilon_and_a_snapshot(epsilon):
 
 
 def test_new_arms_of_a_bounded_problem_have_bounds():
-    problem = sp.Problem([[1, 0], [0, 1]], arm_names=["a", "b"], bounds=(0.0, 10.0))
+    problem = sp.Problem([[1, 0], [0, 1]], arms=["a", "b"], low=0.0, high=10.0, goal="largest")
     session = begun(problem)
     with pytest.raises(SurepickError) as caught:
-        session.add_plan("c", "c", new_arms=[sp.NewArm("c", noise_scale=2.0)])
+        session.add_plan("c", "c", new_arms=[sp.NewArm("c", noise=2.0)])
     assert caught.value.field == "new_arms"
     session.add_plan("c", "c", new_arms=["c"])
-    session.add_plan("d", "d", new_arms=[sp.NewArm("d", bounds=(0.0, 4.0))])
+    session.add_plan("d", "d", new_arms=[sp.NewArm("d", low=0.0, high=4.0)])
     assert session.problem.bounds.tolist() == [[0.0, 10.0]] * 3 + [[0.0, 4.0]]
     assert session.problem.noise_scale.tolist() == [5.0, 5.0, 5.0, 2.0]
     assert session.verify().holds
     with pytest.raises(SurepickError) as caught:
-        begun().add_plan("c", "c", new_arms=[sp.NewArm("c", bounds=(0, 1))])
+        begun().add_plan("c", "c", new_arms=[sp.NewArm("c", low=0, high=1)])
     assert caught.value.field == "new_arms"
 
 
@@ -306,7 +304,7 @@ def test_an_arm_that_nobody_declared_is_taken_for_a_slip():
         with pytest.raises(ParameterError) as caught:
             session.add_plan("by bike", plan)
         assert caught.value.field == "plan"
-    negative = sp.NewArm("tram", noise_scale=-1.0)
+    negative = sp.NewArm("tram", noise=-1.0)
     for arms in (["bike"], ["tram"], "tram", [""], [negative], ["tram", "tram"]):
         with pytest.raises(SurepickError):
             session.add_plan("by bike", "bike + walk", new_arms=arms)
@@ -318,7 +316,7 @@ def test_an_arm_that_nobody_declared_is_taken_for_a_slip():
 def test_more_plans_than_all_leads_can_be_go_on_from_the_log(tmp_path):
     """With more than 64 plans a fresh run is of another kind, so nothing is kept that it could not read."""
     place = f"sqlite:///{tmp_path}/many.db"
-    problem = sp.Problem(np.eye(70)[:64], noise_scale=0.1)
+    problem = sp.Problem(np.eye(70)[:64], noise=0.1, goal="largest")
     session = sp.Session.create(place, "many", problem, policy=sp.BetGapE(epsilon=0.05))
     for request in session.ask(64):
         session.tell(request, 0.0)
@@ -383,7 +381,7 @@ def test_forged_new_arms_are_noticed():
     [arm] = body["new_arms"]
     for wrong in (
         [], [{**arm, "name": "bus"}], [{**arm, "cost": -1.0}], [{**arm, "cost": 1}], [{**arm, "size": 1.0}],
-        [{"name": "bike", "cost": 1.0}], [{**arm, "bounds": [0.0, 1.0]}], ["bike"], [{**arm, "name": ""}],
+        [{"name": "bike", "cost": 1.0}], [{**arm, "low": 0.0, "high": 1.0}], ["bike"], [{**arm, "name": ""}],
     ):  # fmt: skip
         replay = Replay(events[0])
         forged = events[-1]._replace(body=dumps({**body, "new_arms": wrong}))
@@ -393,7 +391,7 @@ def test_forged_new_arms_are_noticed():
 
 
 def test_the_next_epoch_has_the_name_with_a_number_the_plans_that_came_and_the_drawing():
-    problem = sp.problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C", noise_scale=1)
+    problem = sp.problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C", noise=1)
     session = begun(problem)
     later = session.successor("snow")
     assert later.name == "trips-2"

@@ -53,12 +53,12 @@ def test_no_allowed_value_breaks_a_session_and_no_larger_one_gets_in(family: tup
 
 
 def two_arms(**options: object) -> sp.Problem:
-    return sp.Problem([[1, 0], [0, 1]], **{"noise_scale": 1, **options})  # type: ignore[arg-type]
+    return sp.Problem([[1, 0], [0, 1]], **{"noise": 1, **options}, goal="largest")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("value", [1e155, -1e155, 1e308, MOST_SCALES * 0.2 * 1.01])
 def test_a_value_beyond_the_limit_is_refused_at_every_door(value: float) -> None:
-    session = sp.Session.create("memory://", "s", two_arms(noise_scale=0.2), policy=sp.BetGapE())
+    session = sp.Session.create("memory://", "s", two_arms(noise=0.2), policy=sp.BetGapE())
     (request,) = session.ask()
     before = session.fingerprint
     for attempt in (
@@ -74,19 +74,19 @@ def test_a_value_beyond_the_limit_is_refused_at_every_door(value: float) -> None
 
 
 def test_a_problem_with_numbers_that_would_overflow_is_refused() -> None:
-    for options in ({"noise_scale": 1e31}, {"noise_scale": 1e-31}, {"costs": 1e-200}, {"bounds": (0, 1e200)}):
+    for options in ({"noise": 1e31}, {"noise": 1e-31}, {"cost": 1e-200}, {"low": 0, "high": 1e200}):
         with pytest.raises(ProblemError):
             two_arms(**options)
     with pytest.raises(ProblemError):
-        sp.Problem([[1e31, 0], [0, 1]])
+        sp.Problem([[1e31, 0], [0, 1]], goal="largest")
     with pytest.raises(ProblemError):
-        two_arms(bounds=(1e16, 1e16 + 8))
-    assert two_arms(noise_scale=LARGEST).noise_scale is not None
-    assert two_arms(noise_scale=SMALLEST).noise_scale is not None
+        two_arms(low=1e16, high=1e16 + 8)
+    assert two_arms(noise=LARGEST).noise_scale is not None
+    assert two_arms(noise=SMALLEST).noise_scale is not None
 
 
 def test_unknown_noise_whose_values_lie_too_far_from_zero_says_so() -> None:
-    session = sp.Session.create("memory://", "s", two_arms(noise_scale=None), policy=sp.BetGapE())
+    session = sp.Session.create("memory://", "s", two_arms(noise=None), policy=sp.BetGapE())
     rng = np.random.default_rng(0)
 
     def measure() -> None:
@@ -127,7 +127,7 @@ def test_texts_that_no_file_can_hold_are_refused() -> None:
         lambda: session.release(request, reason="\udcff"),
         lambda: session.tell(request, 1.0, worker="\udcff"),
         lambda: session.add_extra(0, 1.0, key="\udcff"),
-        lambda: sp.Session.create("memory://", "t", two_arms(arm_names=["a", "\udcff"]), policy=sp.BetGapE()),
+        lambda: sp.Session.create("memory://", "t", two_arms(arms=["a", "\udcff"]), policy=sp.BetGapE()),
     ):
         with pytest.raises(ParameterError):
             attempt()
@@ -149,7 +149,11 @@ def rare(policy: sp.Policy, far: float) -> sp.Policy:
 
 @pytest.mark.parametrize("policy", [*LISTED, *OF_POLYTOPES], ids=str)
 def test_a_tie_far_from_zero_is_not_called_confident(policy: sp.Policy) -> None:
-    problem = sp.Polytope(A_eq=[[1, 1]], b_eq=[1], noise_scale=1) if policy in OF_POLYTOPES else two_arms()
+    problem = (
+        sp.Polytope(A_eq=[[1, 1]], b_eq=[1], noise=1, goal="largest")
+        if policy in OF_POLYTOPES
+        else two_arms()
+    )
     budget = 50_000 if policy.name in PHASED else 300
     for seed, far in enumerate(FAR):
         outcome = sp.simulate(problem, rare(policy, far), sp.Gaussian([far, far]), seed=seed, budget=budget)
@@ -164,7 +168,7 @@ def uneven_tie(far: float) -> tuple[sp.Problem, sp.Gaussian]:
     part = math.floor(0.3 * far) + 0.125
     means = [far, part, far - part]
     assert means[1] + means[2] == means[0]
-    return sp.Problem([[1, 0, 0], [0, 1, 1]], noise_scale=1), sp.Gaussian(means, scale=1e-3)
+    return sp.Problem([[1, 0, 0], [0, 1, 1]], noise=1, goal="largest"), sp.Gaussian(means, scale=1e-3)
 
 
 @pytest.mark.parametrize(

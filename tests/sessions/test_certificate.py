@@ -28,7 +28,7 @@ def store(request: pytest.FixtureRequest) -> Store:
 
 
 def finished(store: Store | str = "memory://", scale: float = SCALE) -> Session:
-    session = Session.create(store, "mine", problem(noise_scale=scale), policy=sp.CombGapE(delta=0.1), seed=3)
+    session = Session.create(store, "mine", problem(noise=scale), policy=sp.CombGapE(delta=0.1), seed=3)
     run_to_end(session, Tapes(scale=scale))
     return session
 
@@ -262,8 +262,8 @@ def test_the_evidence_per_rival_is_the_same_for_sparse_plans() -> None:
     from scipy import sparse
 
     evidence = Evidence(np.array([10, 20, 30, 40]), np.array([1.0, 2.0, 3.0, 4.0]))
-    thin = sp.Problem(sparse.csr_array(PLANS), noise_scale=SCALE, minimize=True)
-    dense = sp.Problem(PLANS, noise_scale=SCALE, minimize=True)
+    thin = sp.Problem(sparse.csr_array(PLANS), noise=SCALE, goal="smallest")
+    dense = sp.Problem(PLANS, noise=SCALE, goal="smallest")
     for a, b in zip(rivals_of(thin, evidence, 2), rivals_of(dense, evidence, 2), strict=True):
         assert (a.plan, a.gap, a.error) == (b.plan, pytest.approx(b.gap), pytest.approx(b.error))
 
@@ -278,7 +278,7 @@ def test_a_session_with_too_much_noise_says_so() -> None:
 def test_several_plans_that_are_good_enough_are_all_named_and_verified():
     from surepick import views
 
-    problem = sp.Problem(np.eye(3), plan_names=["road", "rail", "ship"], noise_scale=1)
+    problem = sp.Problem(np.eye(3), plan_names=["road", "rail", "ship"], noise=1, goal="largest")
     session = sp.Session.create("memory://", "good enough", problem, policy=sp.BetGapE(epsilon=1.0))
     while requests := session.ask():
         for request in requests:
@@ -297,7 +297,7 @@ def test_what_is_given_back_while_the_last_decision_is_made_counts_in_its_end(mo
     """It stands before the end in the log, so who decided has to see it there as everybody does."""
     store = MemoryStore()
     session = sp.Session.create(
-        store, "race", sp.Problem(np.eye(2), noise_scale=1), policy=sp.BetGapE(), budget=2
+        store, "race", sp.Problem(np.eye(2), noise=1, goal="largest"), policy=sp.BetGapE(), budget=2
     )
     first, second = session.ask(2)
     decide = Ledger.decide
@@ -319,7 +319,9 @@ def test_what_is_given_back_while_the_last_decision_is_made_counts_in_its_end(mo
 
 
 def test_what_is_given_back_after_the_end_leaves_the_certificate_valid():
-    session = sp.Session.create("memory://", "s", sp.Problem(np.eye(2), noise_scale=0.3), policy=sp.BetGapE())
+    session = sp.Session.create(
+        "memory://", "s", sp.Problem(np.eye(2), noise=0.3, goal="largest"), policy=sp.BetGapE()
+    )
     while requests := session.ask():
         session.tell(requests[0], float(requests[0].arm))
     certificate = session.certificate().to_json()

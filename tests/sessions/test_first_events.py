@@ -19,7 +19,7 @@ from surepick.sessions.verify import Verdict, verify, verify_events
 from surepick.store import Draft, MemoryStore
 
 PAIR = sp.Probe({"old": {"x": 1}, "new": {"y": 1}}, covariance=[[1.25, 1.0], [1.0, 1.25]])
-PAIRED = sp.Problem(np.eye(2), arm_names=["x", "y"], noise_scale=1.0, probes={"pair": PAIR})
+PAIRED = sp.Problem(np.eye(2), arms=["x", "y"], noise=1.0, measure={"pair": PAIR}, goal="largest")
 EDGES = [("A", "B"), ("B", "C"), ("A", "C"), ("C", "D")]
 ODD: list[Any] = [None, True, -1, 10**400, 1e308, "", "x", [], [[]], {}, {"a": None}, [1, "a"]]
 HONEST: list[Any] = [("lease", 1e308), ("seed", 10**400), ("name", "x")]  # odd, but a session may have them
@@ -78,7 +78,7 @@ def test_a_covariance_of_no_probe_is_refused() -> None:
 
 
 def test_the_number_of_plans_of_a_family_is_computed_again() -> None:
-    session = begun(tree_family(EDGES).oracle_problem(noise_scale=0.5), sp.BetGapE(delta=0.1))
+    session = begun(tree_family(EDGES).oracle_problem(noise=0.5), sp.BetGapE(delta=0.1))
     body = first(session)
     right = body["problem"]["n_plans"]
     for n in (right + 1, 2, 0, -right, 1e308, None, "3"):
@@ -87,7 +87,7 @@ def test_the_number_of_plans_of_a_family_is_computed_again() -> None:
 
 
 def test_a_scale_beside_the_bounds_of_a_family_is_half_their_width() -> None:
-    session = begun(tree_family(EDGES).oracle_problem(noise_scale=0.5), sp.BetGapE(delta=0.1))
+    session = begun(tree_family(EDGES).oracle_problem(noise=0.5), sp.BetGapE(delta=0.1))
     body = first(session)
     body["problem"]["bounds"] = [[0.0, 1.0]] * len(EDGES)
     body["problem"]["noise_scale"] = [0.001] * len(EDGES)
@@ -120,7 +120,7 @@ def test_verify_says_that_any_odd_first_event_does_not_hold() -> None:
 
 
 def test_odd_proofs_are_objections() -> None:
-    box = sp.Polytope(A_ub=[[1, 1]], b_ub=[1], noise_scale=0.1)
+    box = sp.Polytope(A_ub=[[1, 1]], b_ub=[1], noise=0.1, goal="largest")
     session = begun(box, sp.BetGapE(delta=0.2))
     while requests := session.ask():
         session.tell(requests[0], [2.0, 0.0][requests[0].arm])
@@ -183,7 +183,7 @@ def test_no_file_has_a_name_with_a_null_character(tmp_path: Any) -> None:
         lambda: open_store(f"sqlite:///{tmp_path}/a\0b.db"),
         lambda: open_store(f"sqlite:///{tmp_path}/a%00b.db"),
         lambda: sp.problems.load(tmp_path / "a\0b.toml"),
-        lambda: sp.Problem(tmp_path / "a\0b.csv"),
+        lambda: sp.Problem(tmp_path / "a\0b.csv", goal="largest"),
     ):
         with pytest.raises(SurepickError):
             read()

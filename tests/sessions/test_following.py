@@ -27,10 +27,10 @@ QUESTIONS: dict[str, tuple[sp.Policy, Any]] = {
     "challenge": (sp.Challenge(1, 0.1, epsilon=0.1), PLANS),
 }
 NOISE: dict[str, dict[str, Any]] = {
-    "known": {"noise_scale": 1.0},
-    "variance": {"noise_scale": 1.0, "noise": "bounded variance"},
-    "unknown": {"noise_scale": None},
-    "probes": {"noise_scale": 1.0, "probes": "plans"},
+    "known": {"noise": 1.0},
+    "variance": {"noise": 1.0, "noise_kind": "bounded variance"},
+    "unknown": {"noise": None},
+    "probes": {"noise": 1.0, "measure": "plans"},
 }
 
 
@@ -184,7 +184,7 @@ def test_another_leader_is_a_legal_history() -> None:
 def test_a_smaller_delta_continues_with_the_same_wealth() -> None:
     """It takes no more measurements than a fresh session, up to chance, and asks for none again."""
     continued, fresh = [], []
-    problem = sp.Problem(np.eye(4), noise_scale=1.0)
+    problem = sp.Problem(np.eye(4), noise=1.0, goal="largest")
     for seed in range(8):
         rng = np.random.default_rng(seed)
         values = np.array([0.5, 0.2, 0.1, 0.0])[:, None] + rng.standard_normal((4, 6000))

@@ -25,7 +25,7 @@ POLICIES = {str(policy): policy for policy in CASES if not is_peer(policy) or po
 
 @functools.cache
 def log_of(name: str) -> Log:
-    return honest(problem(noise_scale=NOISE), POLICIES[name])
+    return honest(problem(noise=NOISE), POLICIES[name])
 
 
 def verdict_on(log: Log) -> Verdict:
@@ -98,7 +98,7 @@ def test_a_policy_of_another_version_is_no_forgery_and_cannot_be_checked() -> No
 
 
 def test_values_outside_the_bounds_are_noticed() -> None:
-    log = honest(problem(noise_scale=None, bounds=(-3.0, 3.0)), sp.BetGapE(delta=0.1))
+    log = honest(problem(noise=None, low=-3.0, high=3.0), sp.BetGapE(delta=0.1))
     assert verdict_on(log).holds
     at = change(log, single(log), value=3.5)
     assert at is not None

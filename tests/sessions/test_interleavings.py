@@ -28,7 +28,7 @@ from surepick.sessions.requests import told_in
 from surepick.sessions.session import Session
 from surepick.sessions.settings import Setup
 
-PROBLEM = sp.Problem([[1, 0], [0, 1]], noise_scale=0.3)
+PROBLEM = sp.Problem([[1, 0], [0, 1]], noise=0.3, goal="largest")
 POLICY = sp.CombGapE(delta=0.3)
 MEANS = np.array([2.0, 0.0])
 TAPES = Tapes(1, means=MEANS, scale=0.1)

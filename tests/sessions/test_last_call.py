@@ -192,7 +192,7 @@ def test_a_last_call_in_the_middle_of_a_block_counts_what_comes_after_it(
     n: int, before: int, epsilon: float
 ) -> None:
     """A block in parts of two: the parts before the call are none of the n, and it never asks for nothing."""
-    problem = sp.Problem(np.eye(3), noise_scale=1)
+    problem = sp.Problem(np.eye(3), noise=1, goal="largest")
     session = Session.create("memory://", "s", problem, policy=sp.BetGapE(1e-9, epsilon, max_batch=2))
     rng = np.random.default_rng(0)
     for _ in range(before):

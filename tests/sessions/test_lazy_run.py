@@ -11,7 +11,7 @@ from surepick.sessions import codec
 from surepick.sessions.ledger import Ledger
 from surepick.simulation.outcome import Status
 
-PROBLEM = sp.Problem([[1, 1, 0], [0, 1, 1], [1, 0, 1]], noise_scale=0.5)
+PROBLEM = sp.Problem([[1, 1, 0], [0, 1, 1], [1, 0, 1]], noise=0.5, goal="largest")
 ASK_AND_TELL = """
 import sys
 import surepick as sp

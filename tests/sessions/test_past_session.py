@@ -10,15 +10,15 @@ import surepick as sp
 from surepick.errors import SessionError
 from surepick.problems.files.load import load
 
-PROBLEM = sp.Problem(np.eye(2), arm_names=["road", "rail"], plan_names=["drive", "ride"], noise_scale=1)
+PROBLEM = sp.Problem(np.eye(2), arms=["road", "rail"], plan_names=["drive", "ride"], noise=1, goal="largest")
 PAST = sp.Past.from_guess(PROBLEM, [0.0, 1.0], spread=1.0)
 FILE = """
 kind = "table"
 plans = [[1, 0], [0, 1]]
-arm_names = ["road", "rail"]
+arms = ["road", "rail"]
 guess = [0.0, 1.0]
 spread = 1.0
-noise_scale = 2.0
+noise = 2.0
 """
 
 
@@ -84,12 +84,12 @@ def test_a_file_with_a_spread_brings_its_guess_unless_told_otherwise(tmp_path):
 
 def test_noise_of_bounded_variance_is_kept_said_and_verified(tmp_path):
     file = tmp_path / "trips.toml"
-    file.write_text(FILE + 'noise = "bounded variance"', encoding="utf-8")
+    file.write_text(FILE + 'noise_kind = "bounded variance"', encoding="utf-8")
     problem = load(file).problem
-    assert problem.noise == "bounded variance"
+    assert problem.noise_kind == "bounded variance"
     session = sp.Session.create("memory://", "trips", problem, policy=sp.BetGapE())
     again = sp.Session.load(session.store, "trips")
-    assert again.given_problem.noise == "bounded variance"
+    assert again.given_problem.noise_kind == "bounded variance"
     certificate = measured(again).certificate()
     assert "standard deviation is at most the given scale" in certificate.guarantee
     assert "sub-Gaussian" not in certificate.noise

@@ -28,7 +28,7 @@ SETS = np.array([[1.0, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1], [1, 0, 0, 1]])
 
 
 def trees(**settings: object) -> sp.OracleProblem:
-    return tree_family(EDGES).oracle_problem(noise_scale=0.5, probes="plan arms", **settings)  # type: ignore[arg-type]
+    return tree_family(EDGES).oracle_problem(noise=0.5, measure="plan arms", **settings)  # type: ignore[arg-type]
 
 
 def best_set(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -36,7 +36,9 @@ def best_set(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def sets(**settings: object) -> sp.OracleProblem:
-    return sp.OracleProblem(best_set, 4, 0.5, arm_names=list("abcd"), probes="plan arms", **settings)  # type: ignore[arg-type]
+    return sp.OracleProblem(
+        best_set, 4, noise=0.5, arms=list("abcd"), measure="plan arms", **{"goal": "largest", **settings}
+    )  # type: ignore[arg-type]
 
 
 def begun(
@@ -132,7 +134,7 @@ def test_a_reading_that_is_lost_is_made_up_by_another_play_of_the_same_plan() ->
 
 
 def test_the_certificate_counts_plays_and_readings_and_says_what_is_assumed_of_them() -> None:
-    session = begun(trees(costs=3.0))
+    session = begun(trees(cost=3.0))
     run_to_end(session, n=1)
     certificate, outcome = session.certificate(), session.outcome
     assert outcome is not None
@@ -204,15 +206,15 @@ def test_a_play_that_nobody_asked_for_is_counted_and_an_unknown_one_is_refused()
 
 
 def test_the_problem_is_kept_with_its_plays_and_without_those_that_were_asked_for() -> None:
-    session = begun(trees(costs=3.0))
+    session = begun(trees(cost=3.0))
     kept = codec.problem_to_json(session.problem)
     assert kept["plays"] is True
     again = codec.problem_from_json(kept)
     assert again.plays
     assert not len(again.asked_plays)
     assert codec.problem_to_json(again) == kept
-    assert codec.problem_to_json(trees(costs=3.0)) == kept
-    alone = tree_family(EDGES).oracle_problem(noise_scale=0.5, costs=3.0)
+    assert codec.problem_to_json(trees(cost=3.0)) == kept
+    alone = tree_family(EDGES).oracle_problem(noise=0.5, cost=3.0)
     assert codec.fingerprint(codec.problem_to_json(alone)) != codec.fingerprint(kept)
     # a session that begins with the problem of another one begins with no play
     other = sp.Session.create("memory://", "other", session.problem, policy=sp.BetGapE(delta=0.1))
@@ -254,7 +256,7 @@ def test_what_cannot_be_told_of_a_play_is_refused_with_the_readings_that_it_has(
     with pytest.raises(SessionError) as caught:
         session.tell("99.0", [1.0, 2.0])
     assert caught.value.field == "token"
-    bounded = begun(sets().with_bounds((0.0, 3.0)))
+    bounded = begun(sets().with_limits(0.0, 3.0))
     (request,) = bounded.ask(1)
     with pytest.raises(SessionError) as caught:
         bounded.tell(request, [1.0, 4.0])
@@ -295,7 +297,7 @@ def test_a_log_that_asks_for_other_plays_does_not_hold() -> None:
 
 def test_a_log_with_plays_of_a_problem_without_any_cannot_be_opened() -> None:
     session = sp.Session.create(
-        "memory://", "arms", sp.Problem(SETS, noise_scale=1), policy=sp.BetGapE(delta=0.1)
+        "memory://", "arms", sp.Problem(SETS, noise=1, goal="largest"), policy=sp.BetGapE(delta=0.1)
     )
     events = list(session.events())
     forged = rewritten(events, 1, {**json.loads(events[1].body), "plays": [[0, 1]]})
@@ -318,7 +320,7 @@ def test_a_log_with_a_play_of_no_arms_cannot_be_opened(arms: list[object]) -> No
 
 
 def test_pages_show_plays_and_what_they_read() -> None:
-    session = begun(trees(costs=2.0))
+    session = begun(trees(cost=2.0))
     shown = page(look(session))
     assert shown.arms.what == "arm"
     assert "read by plays of whole plans" in shown.summary.sentence

@@ -18,9 +18,10 @@ def problem():
     return sp.Polytope(
         A_ub=[[1, 2, 1], [3, 1, 2]],
         b_ub=[8, 9],
-        arm_names=["table", "chair", "shelf"],
-        noise_scale=0.5,
-        costs=[1, 2, 1],
+        arms=["table", "chair", "shelf"],
+        noise=0.5,
+        cost=[1, 2, 1],
+        goal="largest",
     )
 
 
@@ -35,7 +36,7 @@ def measure(session, rng, n=10**6):
 
 
 def test_a_polytope_survives_as_json_to_the_last_bit(problem):
-    kept = json.loads(json.dumps(problem_to_json(problem.with_bounds((0.0, 9.0)))))
+    kept = json.loads(json.dumps(problem_to_json(problem.with_limits(0.0, 9.0))))
     again = problem_from_json(kept)
     assert isinstance(again, sp.Polytope)
     assert problem_to_json(again) == kept
@@ -163,7 +164,7 @@ def test_a_proof_holds_where_a_variable_without_room_is_basic():
         {"A_ub": [[1, 1, 1, 1], [1, 0, 0, 0]], "b_ub": [3.0, 0.5]},
         {"upper": [1, 1, 1, 2]},
     ):
-        fixed = sp.Polytope(**{"lower": [0, 0, 0, 2], "upper": [1, 1, 1, 2], **rows}, noise_scale=1)
+        fixed = sp.Polytope(**{"lower": [0, 0, 0, 2], "upper": [1, 1, 1, 2], **rows}, noise=1, goal="largest")
         run, means = sp.BetGapE().start(fixed), np.array([3.0, 2.0, -1.0, 1.0])
         while isinstance(decision := run.decide(), Measure):
             run.absorb(decision.counts, decision.counts * means)

@@ -29,7 +29,7 @@ PAIRED = {
 
 
 def problem_of(probes: dict[str, object] = PROBES, **settings: object) -> sp.Problem:
-    return sp.Problem(PLANS, arm_names=ARMS, noise_scale=1.0, probes=probes, **settings)  # type: ignore[arg-type]
+    return sp.Problem(PLANS, arms=ARMS, noise=1.0, measure=probes, **{"goal": "largest", **settings})  # type: ignore[arg-type]
 
 
 def begun(problem: sp.Problem, place: str = "memory://", **settings: object) -> sp.Session:

@@ -16,7 +16,7 @@ from surepick.sessions.replica import SNAPSHOT_EVERY
 from surepick.sessions.session import Session
 from surepick.sessions.settings import Setup
 
-TWO = sp.Problem(np.eye(2), noise_scale=1)
+TWO = sp.Problem(np.eye(2), noise=1, goal="largest")
 PHASED = ("RAGE", "Peace", "PolyALBA", "XYAdaptive")
 
 
@@ -100,7 +100,9 @@ def test_one_recorded_during_a_round_waits_for_its_end() -> None:
 
 def test_one_of_an_arm_on_which_all_plans_agree_is_only_kept() -> None:
     plans = np.column_stack([np.eye(2), np.ones(2)])
-    session = Session.create("memory://", "mine", sp.Problem(plans, noise_scale=1), policy=sp.CombGapE())
+    session = Session.create(
+        "memory://", "mine", sp.Problem(plans, noise=1, goal="largest"), policy=sp.CombGapE()
+    )
     session.add_extra(2, 5.0)
     run_to_end(session, Tapes(means=np.array([3.0, 0.0, 0.0])))
     assert (session.ledger().n_unasked, session.ledger().run.n_unasked_counted) == (1, 0)

@@ -71,7 +71,7 @@ def test_every_policy_decides_in_a_session_as_in_a_simulation(name: str) -> None
     policy = sp.policies.POLICIES[name](delta=0.1, **NEEDED.get(name, {}))
     question = problem()
     if name in FOR_SINGLE_ARMS:
-        question = sp.Problem(np.eye(question.n_arms), noise_scale=question.noise_scale)
+        question = sp.Problem(np.eye(question.n_arms), noise=question.noise_scale, goal="largest")
     expected = sp.simulate(question, policy, Tapes(1), seed=3)
     session = Session.create("memory://", "mine", question, policy=policy, seed=3)
     assert same_run(run_to_end(session, Tapes(1), n=50), expected)
@@ -236,7 +236,7 @@ def test_a_snapshot_that_does_not_fit_is_no_snapshot(
 
 def test_what_is_wanted_of_a_long_round_is_counted_without_walking_it() -> None:
     policy = sp.RAGE(delta=0.1)
-    session = Session.create("memory://", "mine", problem(noise_scale=30.0), policy=policy)
+    session = Session.create("memory://", "mine", problem(noise=30.0), policy=policy)
     wanted = {request.arm: request.wanted for request in session.ask(4)}
     assert min(wanted.values()) > 100_000
     for _ in range(50):
@@ -257,7 +257,7 @@ class CountingDict(dict[int, float]):
 
 
 def test_a_place_that_stays_open_does_not_make_asking_dearer() -> None:
-    session = Session.create("memory://", "mine", problem(noise_scale=30.0), policy=sp.RAGE(delta=0.1))
+    session = Session.create("memory://", "mine", problem(noise=30.0), policy=sp.RAGE(delta=0.1))
     (slow,) = session.ask(worker="slow")
     ledger = session.ledger()
     stock = ledger.tapes.of[slow.arm].stock = CountingDict()
@@ -425,7 +425,7 @@ def test_several_values_leave_other_workers_tokens_alone() -> None:
 
 def test_several_values_end_the_leases_of_all_their_places(store: Store) -> None:
     policy = sp.RAGE(delta=0.1)
-    session = Session.create(store, "mine", problem(noise_scale=30.0), policy=policy)
+    session = Session.create(store, "mine", problem(noise=30.0), policy=policy)
     theirs = session.ask(3, worker="slow")
     for _ in range(4):
         requests = session.ask(40)
@@ -654,7 +654,7 @@ def test_a_session_needs_neither_policy_nor_name_and_has_an_outcome_while_it_run
     assert run_to_end(session, tapes).status == sp.Status.CONFIDENT
 
 
-@pytest.mark.parametrize("options", [{"noise_scale": None}, {"noise_scale": None, "bounds": (-3, 3)}])
+@pytest.mark.parametrize("options", [{"noise": None}, {"noise": None, "low": -3, "high": 3}])
 def test_a_session_that_has_measured_nothing_has_an_outcome(options: dict[str, float | None]) -> None:
     session = Session.create("memory://", "decision", problem(**options), policy=sp.BetGapE())
     assert (session.outcome.status, session.outcome.plan, session.outcome.n_rounds) == ("running", None, 0)

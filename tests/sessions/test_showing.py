@@ -16,7 +16,7 @@ ARMS = {"<b>road</b>": 1.0, "rail": 9.0}
 @pytest.fixture(scope="module")
 def session():
     problem = sp.Problem(
-        [[1, 0], [0, 1]], arm_names=list(ARMS), plan_names=["drive & park", "ride"], noise_scale=1
+        [[1, 0], [0, 1]], arms=list(ARMS), plan_names=["drive & park", "ride"], noise=1, goal="largest"
     )
     store = MemoryStore()
     sp.decide(problem, ARMS.get, store=store, session="trips")
@@ -26,7 +26,7 @@ def session():
 @pytest.fixture(scope="module")
 def shown(session):
     problem = session.problem
-    oracle = sp.problems.top_k_family(["a", "b", "c"], 2).oracle_problem(noise_scale=1)
+    oracle = sp.problems.top_k_family(["a", "b", "c"], 2, goal="largest").oracle_problem(noise=1)
     outcome = sp.simulate(problem, sp.CombGapE(), sp.Gaussian([1.0, 9.0]))
     limit = sp.limit(problem, [1.0, 9.0])
     advice = sp.advise(problem, [1.0, 9.0], 0.5, n_worlds=2)
@@ -92,14 +92,14 @@ def test_what_the_tables_say(shown):
 
 
 def test_long_lists_are_cut_off_and_counted():
-    problem = sp.problems.best_arm([f"arm number {s}" for s in range(500)], noise_scale=1)
+    problem = sp.problems.best_arm([f"arm number {s}" for s in range(500)], noise=1, goal="largest")
     page = problem._repr_html_()
     assert "and 492 more" in page
     assert len(page) < 6000
 
 
 def test_watching_updates_in_place_until_the_session_has_ended(capsys):
-    problem = sp.Problem([[1, 0], [0, 1]], arm_names=list(ARMS), noise_scale=2.0)
+    problem = sp.Problem([[1, 0], [0, 1]], arms=list(ARMS), noise=2.0, goal="largest")
     session = sp.Session.open("memory://", "trips", problem, policy=sp.CombGapE())
     watcher = threading.Thread(target=session.watch, args=(0.01,))
     watcher.start()

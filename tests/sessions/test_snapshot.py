@@ -12,9 +12,13 @@ import surepick as sp
 from surepick.sessions.snapshot import from_json, restore_run, run_to_json, to_json
 from surepick.testing.policies import Tape, continued
 
-PROBLEM = sp.Problem(np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1], [0, 0, 1]], dtype=float), noise_scale=1)
-ORACLE = sp.problems.top_k_family(["a", "b", "c", "d", "e"], 2).oracle_problem(noise_scale=1)
-POLYTOPE = sp.Polytope(A_ub=[[1, 2, 1, 0, 1], [2, 1, 0, 3, 1]], b_ub=[3, 4], upper=1.0, noise_scale=1)
+PROBLEM = sp.Problem(
+    np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1], [0, 0, 1]], dtype=float), noise=1, goal="largest"
+)
+ORACLE = sp.problems.top_k_family(["a", "b", "c", "d", "e"], 2, goal="largest").oracle_problem(noise=1)
+POLYTOPE = sp.Polytope(
+    A_ub=[[1, 2, 1, 0, 1], [2, 1, 0, 3, 1]], b_ub=[3, 4], upper=1.0, noise=1, goal="largest"
+)
 MEANS = np.array([0.3, 0.1, 0.2, 0.0, 0.25])
 CASES = [
     (sp.BetGapE(delta=0.1, epsilon=0.05), PROBLEM),
@@ -62,7 +66,7 @@ def test_what_came_unasked_while_a_round_was_open_is_kept(policy):
 def test_a_state_of_another_problem_does_not_fit():
     kept = run_to_json(sp.CombGapE().start(PROBLEM))
     with pytest.raises(ValueError, match="shape"):
-        restore_run(sp.CombGapE().start(sp.Problem(np.eye(9), noise_scale=1)), kept)
+        restore_run(sp.CombGapE().start(sp.Problem(np.eye(9), noise=1, goal="largest")), kept)
 
 
 def test_a_state_holds_numbers_and_text_and_nothing_else():

@@ -14,7 +14,7 @@ NAMES = ["a", "b", "c"]
 
 
 def problem(order: str = "balanced") -> sp.Problem:
-    return sp.Problem(np.eye(3), arm_names=NAMES, noise_scale=4.0).with_about(order=order)
+    return sp.Problem(np.eye(3), arms=NAMES, noise=4.0, goal="largest").with_about(order=order)
 
 
 def begun(seed: int, order: str = "balanced") -> Session:
@@ -64,7 +64,7 @@ def test_what_is_shown_as_wanted_is_in_the_order_in_which_it_is_handed_out() -> 
 
 
 def test_probes_are_measured_in_balanced_order_and_asking_again_gives_the_same() -> None:
-    drives = sp.Problem(np.eye(3), probes=[{"day": ["arm 0", "arm 1"]}, "arms"], noise_scale=4.0)
+    drives = sp.Problem(np.eye(3), measure=[{"day": ["arm 0", "arm 1"]}, "arms"], noise=4.0, goal="largest")
     session = Session.create("memory://", "mine", drives, policy=sp.BetGapE(), seed=5)
     while session.ledger().n_rounds < 6:
         request = session.ask()[0]

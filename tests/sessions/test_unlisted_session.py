@@ -23,7 +23,7 @@ from surepick.store import Store, open_store
 ROADS = [("A", "B"), ("B", "C"), ("A", "C"), ("C", "D"), ("A", "D")]
 MEANS = np.array([1.0, 2.0, 0.3, 2.5, 1.7])
 SCALE = 0.11
-TREES = problems.trees(ROADS, noise_scale=1).plans
+TREES = problems.trees(ROADS, noise=1).plans
 GEN_TS = sp.GenTSExplore(delta=0.1)
 ORACLE_POLICIES = [
     policy
@@ -34,7 +34,7 @@ ORACLE_POLICIES = [
 
 
 def family_problem() -> OracleProblem:
-    return problems.tree_family(ROADS).oracle_problem(noise_scale=SCALE)
+    return problems.tree_family(ROADS).oracle_problem(noise=SCALE)
 
 
 def least_tree(weights: FloatArray) -> FloatArray:
@@ -48,8 +48,8 @@ def another_tree(weights: FloatArray) -> FloatArray:
 
 def own_problem(best: Callable[[FloatArray], FloatArray] = least_tree, **options: object) -> OracleProblem:
     names = [f"{a}{b}" for a, b in ROADS]
-    settings = {"noise_scale": SCALE, "arm_names": names, "n_plans": 8, "minimize": True, **options}
-    return OracleProblem(best, 5, **{"noise_scale": 1, **settings})  # type: ignore[arg-type]
+    settings = {"noise": SCALE, "arms": names, "n_plans": 8, "goal": "smallest", **options}
+    return OracleProblem(best, 5, **{"noise": 1, **settings})  # type: ignore[arg-type]
 
 
 def tapes() -> Tapes:
@@ -254,7 +254,7 @@ def test_another_function_is_refused(
 
 def test_a_listed_session_takes_no_function() -> None:
     listed = Session.create(
-        "memory://", "mine", sp.Problem([[1, 0], [0, 1]], noise_scale=1), policy=sp.CombGapE()
+        "memory://", "mine", sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest"), policy=sp.CombGapE()
     )
     with pytest.raises(ParameterError):
         Session.load(listed.store, "mine", problem=least_tree)

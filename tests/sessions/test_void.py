@@ -21,7 +21,7 @@ SLIP = 1200.0
 
 
 def problem(**options: object) -> sp.Problem:
-    return sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], **({"noise_scale": 0.5} | options))
+    return sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], **({"noise": 0.5} | options), goal="largest")
 
 
 def tapes(seed: int, n: int = 4000, means: tuple[float, ...] = MEANS, scale: float = 0.5) -> np.ndarray:
@@ -140,7 +140,7 @@ def wrong_answers(n_runs: int, takes_back: Callable[[float, bool], bool]) -> int
         session = sp.Session.create(
             "memory://",
             "s",
-            sp.Problem([[1, 0], [0, 1]], noise_scale=1),
+            sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest"),
             policy=sp.BetGapE(delta=0.1),
             budget=150,
         )

@@ -10,7 +10,7 @@ import surepick as sp
 from surepick import views
 from surepick.core.run import Measure, Standing, Stop
 
-PROBLEM = sp.Problem(np.eye(2), noise_scale=1.0)
+PROBLEM = sp.Problem(np.eye(2), noise=1.0, goal="largest")
 TRUTH = sp.Gaussian([3.0, 0.0])
 
 

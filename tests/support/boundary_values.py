@@ -65,7 +65,7 @@ def main() -> None:
             plans = factor * np.array(
                 [[1, 0, 0], [0, 1, 0], [0, name not in FOR_SINGLE_ARMS + FOR_MATROIDS, 1]]
             )
-            problem = sp.Problem(plans, noise_scale=scale)
+            problem = sp.Problem(plans, noise=scale, goal="largest")
             try:
                 session = sp.Session.create(
                     "memory://",

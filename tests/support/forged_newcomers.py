@@ -23,7 +23,7 @@ MEANS = {"bus": 20.0, "train": 25.0, "walk": 6.0, "bike": 8.0, "tram": 15.0}
 
 def arrivals() -> Log:
     """Titles, an unasked value that is taken back, two plans that arrive, and a last call to the end."""
-    problem = sp.Problem(PLANS, arm_names=["bus", "train", "walk", "bike"], noise_scale=2.0, minimize=True)
+    problem = sp.Problem(PLANS, arms=["bus", "train", "walk", "bike"], noise=2.0, goal="smallest")
     session = _begun(problem, sp.BetGapE(delta=1e-6))
     session.rename("To work")
     session.rename("To work and back")
@@ -43,7 +43,7 @@ def arrivals() -> Log:
 def readings() -> Log:
     """Probes that are told at once, in parts, and with a reading lost."""
     plans = [[1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1]]
-    problem = sp.Problem(plans, arm_names=list("abcd"), noise_scale=1.0, probes=PROBES)
+    problem = sp.Problem(plans, arms=list("abcd"), noise=1.0, measure=PROBES, goal="largest")
     session = _begun(problem, sp.BetGapE(delta=0.2))
     rng, n = np.random.default_rng(3), 0
     while n < 30 and (requests := session.ask(3)):
@@ -145,8 +145,8 @@ OF_PLANS: dict[str, Rule] = {
     "a new arm that is known": new_arm(name="bus"),
     "a new arm that costs nothing": new_arm(cost=0.0),
     "a new arm that costs a whole number": new_arm(cost=1),
-    "a new arm without noise": new_arm(noise_scale=...),
-    "a new arm with negative noise": new_arm(noise_scale=-1.0),
+    "a new arm without noise": new_arm(noise=...),
+    "a new arm with negative noise": new_arm(noise=-1.0),
     "a new arm with bounds backwards": new_arm(bounds=[1.0, 0.0]),
     "a new arm with a field too many": new_arm(colour="red"),
     "a new arm that is text": lambda log: change(log, find(log, PLAN, "new_arms"), new_arms=["tram"]),

@@ -67,8 +67,8 @@ def documents() -> list[tuple[str, dict[str, Any]]]:
     table = {
         "kind": "table",
         "plans": [[1, 0, 2], [0, 1, 1]],
-        "arm_names": ["a", "b", "c"],
-        "noise_scale": 0.5,
+        "arms": ["a", "b", "c"],
+        "noise": 0.5,
     }
     return [*found, ("table", table), ("table", {**table, "truth": {"means": [1, 2, 3]}})]
 
@@ -90,7 +90,7 @@ def files(rng: random.Random, folder: Path) -> None:
 
 @cache
 def problem() -> sp.Problem:
-    return sp.Problem(np.eye(3), arm_names=["a", "b", "0.0"], noise_scale=0.5)
+    return sp.Problem(np.eye(3), arms=["a", "b", "0.0"], noise=0.5, goal="largest")
 
 
 def csv_rows(rng: random.Random, folder: Path) -> None:
@@ -120,7 +120,7 @@ def csv_rows(rng: random.Random, folder: Path) -> None:
 @cache
 def kept_values() -> list[Any]:
     """Problems and policies as logs keep them."""
-    family = sp.problems.top_k_family(["a", "b", "c"], 2).oracle_problem(noise_scale=1)
+    family = sp.problems.top_k_family(["a", "b", "c"], 2, goal="largest").oracle_problem(noise=1)
     kept: list[Any] = [("problem", codec.problem_to_json(one)) for one in (problem(), family)]
     return kept + [
         ("policy", codec.policy_to_json(POLICIES[name](delta=0.1))) for name in ("BetGapE", "CombGapE")
@@ -219,9 +219,9 @@ def command_line(rng: random.Random, folder: Path) -> None:
     """Commands with odd words, in a folder with a problem and a session, of arms or of probes."""
     os.chdir(folder)
     probes = PROBES if rng.random() < 0.5 else None
-    table = {"kind": "table", "plans": [[1, 0], [0, 1]], "arm_names": ["1.0", "-x"]}
+    table = {"kind": "table", "plans": [[1, 0], [0, 1]], "arms": ["1.0", "-x"]}
     (folder / "mine.json").write_text(as_json(table | ({} if probes is None else {"probes": probes})))
-    asked = sp.Problem(np.eye(2), arm_names=["1.0", "-x"], probes=probes, noise_scale=1)
+    asked = sp.Problem(np.eye(2), arms=["1.0", "-x"], measure=probes, noise=1, goal="largest")
     Session.create("surepick.db", "s", asked, policy=sp.BetGapE())
     name = rng.choice(list(commands()))
     words = [name, *(["mine.json"] if rng.random() < 0.4 else []), *(["0.0"] if rng.random() < 0.3 else [])]

@@ -51,7 +51,7 @@ def make_sessions(url: str) -> None:
         if name in there:
             continue
         probes = PROBES if name == "p" else None
-        asked = sp.Problem(np.eye(3), arm_names=ARMS, noise_scale=0.5, probes=probes)
+        asked = sp.Problem(np.eye(3), arms=ARMS, noise=0.5, measure=probes, goal="largest")
         session = Session.create(url, name, asked, policy=sp.BetGapE(delta=0.1))
         session.ask(worker="w")
         if name == "done":
@@ -74,7 +74,7 @@ class Form(NamedTuple):
     file: tuple[str, str, bytes] | None = None  # field, name and content
 
 
-PROBLEM = b'kind = "table"\nnoise_scale = 1\nplans = [[1, 0], [0, 1]]\narm_names = ["a", "b"]\n'
+PROBLEM = b'kind = "table"\nnoise = 1\nplans = [[1, 0], [0, 1]]\narms = ["a", "b"]\n'
 ROWS = b"token,arm,value\n0.0,a,1.5\n"
 FORMS = (
     Form("/login", {"token": "x"}),

@@ -18,7 +18,7 @@ from surepick.problems.cities import city_hours
 def transport_rows(supply, demand):
     m, n = len(supply), len(demand)
     rows = np.vstack([np.kron(np.eye(m), np.ones(n)), np.kron(np.ones(m), np.eye(n))])
-    return {"A_eq": rows, "b_eq": np.concatenate([supply, demand]), "minimize": True}
+    return {"A_eq": rows, "b_eq": np.concatenate([supply, demand]), "goal": "smallest"}
 
 
 def transport(seed, m=9, n=9):
@@ -27,7 +27,7 @@ def transport(seed, m=9, n=9):
     supply, demand = rng.uniform(0, 1, m), rng.uniform(0, 1, n)
     if (m, n) != (9, 9):
         hours = hours[np.ix_(rng.permutation(9)[:m], rng.permutation(9)[:n])]
-    problem = sp.Polytope(noise_scale=1, **transport_rows(supply / supply.sum(), demand / demand.sum()))
+    problem = sp.Polytope(noise=1, **transport_rows(supply / supply.sum(), demand / demand.sum()))
     return problem, hours.ravel()
 
 
@@ -35,7 +35,7 @@ def product_mix(seed, d=10, k=4):
     rng = np.random.default_rng(seed)
     use = rng.uniform(0.1, 1, (k, d))
     limits = use.sum(1) * rng.uniform(0.2, 0.4, k)
-    return sp.Polytope(A_ub=use, b_ub=limits, upper=1.0, noise_scale=1), use.mean(0) * rng.uniform(
+    return sp.Polytope(A_ub=use, b_ub=limits, upper=1.0, noise=1, goal="largest"), use.mean(0) * rng.uniform(
         0.7, 1.3, d
     )
 
@@ -45,15 +45,15 @@ def random_program(seed, d=40, k=12):
     use = rng.uniform(0, 1, (k, d)) * (rng.uniform(0, 1, (k, d)) < 0.4)
     use += (use.sum(0) == 0) * 0.5
     limits = use.sum(1) * rng.uniform(0.15, 0.35, k)
-    return sp.Polytope(A_ub=use, b_ub=limits, upper=1.0, noise_scale=1), use.mean(0) / 0.2 * rng.uniform(
-        0.8, 1.2, d
-    )
+    return sp.Polytope(A_ub=use, b_ub=limits, upper=1.0, noise=1, goal="largest"), use.mean(
+        0
+    ) / 0.2 * rng.uniform(0.8, 1.2, d)
 
 
 def assignment(n, seed):
     """A degenerate transport: every vertex is a permutation."""
     means = np.random.default_rng(seed).uniform(0, 5, n * n)
-    return sp.Polytope(noise_scale=1, **transport_rows(np.ones(n), np.ones(n))), means
+    return sp.Polytope(noise=1, **transport_rows(np.ones(n), np.ones(n))), means
 
 
 KINDS = {

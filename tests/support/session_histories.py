@@ -43,13 +43,14 @@ from surepick.store import Event
 
 PAIRS = [[1, 1, 0], [0, 1, 1], [1, 0, 1]]
 PROBLEMS = [
-    sp.Problem([[1, 0], [0, 1]], noise_scale=0.3),
-    sp.Problem(PAIRS, noise_scale=0.3),
+    sp.Problem([[1, 0], [0, 1]], noise=0.3, goal="largest"),
+    sp.Problem(PAIRS, noise=0.3, goal="largest"),
     sp.Problem(
         PAIRS,
-        arm_names=["a", "b", "c"],
-        noise_scale=0.3,
-        probes={"left": ["a", "b"], "right": ["b", "c"], "mix": {"a": 1, "c": -1}},
+        arms=["a", "b", "c"],
+        noise=0.3,
+        measure={"left": ["a", "b"], "right": ["b", "c"], "mix": {"a": 1, "c": -1}},
+        goal="largest",
     ),
 ]
 NEW_ARM = 0.25  # the mean of an arm that comes with a plan

@@ -19,7 +19,7 @@ MEANS = np.array([1.0, 0.3, 0.6, -0.2])
 def problem(**options: object) -> sp.Problem:
     """Five plans over four arms."""
     names = ["copper", "tin", "zinc", "lead"]
-    return sp.Problem(PLANS, arm_names=names, **{"noise_scale": SCALE, **options})  # type: ignore[arg-type]
+    return sp.Problem(PLANS, arms=names, **{"noise": SCALE, **options}, goal="largest")  # type: ignore[arg-type]
 
 
 def best_plan(weights: FloatArray) -> FloatArray:
@@ -29,7 +29,7 @@ def best_plan(weights: FloatArray) -> FloatArray:
 
 def oracle_problem() -> sp.OracleProblem:
     """The same problem with nothing but that function."""
-    return sp.OracleProblem(best_plan, 4, SCALE, arm_names=problem().arm_names)
+    return sp.OracleProblem(best_plan, 4, noise=SCALE, arms=problem().arm_names, goal="largest")
 
 
 class Tapes:

@@ -20,10 +20,10 @@ TOKEN = "a token that nobody guesses"
 PROBLEM = """
 kind = "table"
 plans = [[1, 0, 1], [0, 1, 1], [1, 1, 0]]
-arm_names = ["ferry", "tunnel", "bridge"]
+arms = ["ferry", "tunnel", "bridge"]
 plan_names = ["North", "South", "Ring"]
-noise_scale = 0.5
-minimize = true
+noise = 0.5
+goal = "smallest"
 """
 
 
@@ -69,7 +69,7 @@ def three_sessions(url: str) -> None:
         tools.tell_all(middle, middle.ask(), tapes)
     middle.ask(worker="truck 7")
     middle.ask(worker="Ann")
-    Session.create(url, "fresh", tools.problem(noise_scale=None), policy=sp.CombGapE())
+    Session.create(url, "fresh", tools.problem(noise=None), policy=sp.CombGapE())
 
 
 def positions(url: str) -> dict[str, object]:

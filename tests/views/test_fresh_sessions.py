@@ -15,12 +15,13 @@ from surepick.report import report
 
 LISTED = sp.Problem(
     [[1, 0, 1], [0, 1, 1], [1, 1, 0]],
-    arm_names=["ferry", "tunnel", "bridge"],
+    arms=["ferry", "tunnel", "bridge"],
     plan_names=["North", "South", "Ring"],
-    noise_scale=0.5,
+    noise=0.5,
+    goal="largest",
 )
-CHOICES = problems.top_k([f"p{s}" for s in range(6)], 3, list_plans=False, noise_scale=1)
-AMOUNTS = problems.portfolio([5, 4, 3], upper=0.5, noise_scale=1)
+CHOICES = problems.top_k([f"p{s}" for s in range(6)], 3, list_plans=False, noise=1, goal="largest")
+AMOUNTS = problems.portfolio([5, 4, 3], upper=0.5, noise=1)
 OF_A_BUDGET = {"CSA", "CSAR", "MinimaxCombSAR", "SuccessiveRejects"}
 OF_AMOUNTS = {"amounts", "CTnS", "CGE"}
 # The package's own policies and one peer of each kind: phased, drawn, of a budget, of a zone, of amounts.
@@ -118,9 +119,7 @@ def test_problems_without_a_list_say_how_many_plans_there_are():
 
 
 def test_long_names_of_plans_and_large_numbers_do_not_flood_the_page():
-    problem = problems.trees(
-        [(f"village {i}", f"village {j}") for i in range(12) for j in range(i)], noise_scale=1
-    )
+    problem = problems.trees([(f"village {i}", f"village {j}") for i in range(12) for j in range(i)], noise=1)
     session = sp.Session.create("memory://", "trees", problem, policy=sp.BetGapE())
     while session.ledger().n_rounds == 0:
         for request in session.pending():

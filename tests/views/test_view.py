@@ -30,7 +30,7 @@ def begin(
     policy: object = None, *, noise: float = 1.0, guess: bool = False, **settings: object
 ) -> sp.Session:
     problem = sp.Problem(
-        list(PLANS.values()), arm_names=ARMS, plan_names=list(PLANS), minimize=True, noise_scale=noise
+        list(PLANS.values()), arms=ARMS, plan_names=list(PLANS), goal="smallest", noise=noise
     ).with_about(unit="min")
     past = sp.Past.from_guess(problem, [6, 12, 14, 5], spread=3.0) if guess else None
     chosen = policy or sp.BetGapE(epsilon=0.5)
@@ -123,7 +123,7 @@ def test_the_chart_has_a_row_for_each_plan_and_no_markup_of_names() -> None:
     drawn = plans_chart(view)
     assert re.findall(r'<g class="(\w+)"', drawn) == ["leader", "out", "out"]
     assert drawn.count("epsilon") >= 1
-    problem = sp.Problem([[1, 0], [0, 1]], plan_names=["<b>a", "b"], noise_scale=1)
+    problem = sp.Problem([[1, 0], [0, 1]], plan_names=["<b>a", "b"], noise=1, goal="largest")
     evil = sp.Session.create("memory://", "x", problem, policy=sp.BetGapE())
     for value_ in (1.0, 2.0):
         evil.tell(evil.ask()[0], value_)
@@ -135,10 +135,15 @@ def test_the_chart_has_a_row_for_each_plan_and_no_markup_of_names() -> None:
     [
         (
             "paths",
-            lambda: sp.problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C", noise_scale=1),
+            lambda: sp.problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C", noise=1),
         ),
-        ("polytope", lambda: sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise_scale=1)),
-        ("probes", lambda: sp.Problem([[1, 0], [0, 1]], probes={"both": ["arm 0", "arm 1"]}, noise_scale=1)),
+        ("polytope", lambda: sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise=1, goal="largest")),
+        (
+            "probes",
+            lambda: sp.Problem(
+                [[1, 0], [0, 1]], measure={"both": ["arm 0", "arm 1"]}, noise=1, goal="largest"
+            ),
+        ),
     ],
 )
 def test_every_kind_of_problem_has_a_view(kind: str, problem: object) -> None:

@@ -40,7 +40,7 @@ def new(policy: Policy | None = None, store: Store | str = "memory://", **option
 def two_plans(policy: Policy, values: dict[int, list[float]], *, scale: float = 2.0) -> Session:
     """Two plans of one arm each, with these measurements."""
     session = new(
-        policy, problem=sp.Problem([[1, 0], [0, 1]], plan_names=["road", "rail"], noise_scale=scale)
+        policy, problem=sp.Problem([[1, 0], [0, 1]], plan_names=["road", "rail"], noise=scale, goal="largest")
     )
     left = {arm: list(told) for arm, told in values.items()}
     while session.status == "running" and any(left.values()):
@@ -202,7 +202,7 @@ def test_a_rival_with_a_long_name_is_told_by_what_is_different() -> None:
 
 def test_the_best_shares_are_those_of_the_limit_when_the_estimates_are_good() -> None:
     means = np.array([1.0, 0.3, 0.6, -0.2])
-    session = new(sp.Uniform(delta=1e-6), problem=problem(noise_scale=0.01))
+    session = new(sp.Uniform(delta=1e-6), problem=problem(noise=0.01))
     tapes = Tapes(scale=1e-9)
     for _ in range(30):
         tell_all(session, session.ask(), tapes)
@@ -274,7 +274,7 @@ def store() -> Store:
 
 
 def test_the_trace_is_small_however_long_the_session_is() -> None:
-    session = new(sp.Uniform(delta=1e-12), problem=problem(noise_scale=50.0))
+    session = new(sp.Uniform(delta=1e-12), problem=problem(noise=50.0))
     ledger = session.ledger()
     for n in range(2000):
         arm = next(iter(ledger.tapes.wanted()))
@@ -302,7 +302,7 @@ def test_forecasts_hold_in_most_sessions(policy: Policy) -> None:
     inside, ratios = 0, []
     for seed in range(7):
         scale = 0.6
-        session = new(policy, problem=problem(noise_scale=scale))
+        session = new(policy, problem=problem(noise=scale))
         forecast, left = remaining_at(session, Tapes(seed, scale=scale), after=24)
         if forecast is None or left == 0:
             continue
@@ -315,7 +315,8 @@ def test_forecasts_hold_in_most_sessions(policy: Policy) -> None:
 def test_near_ties_are_named() -> None:
     means = np.array([1.0, 0.3, 0.3, -0.2])  # copper with tin is as good as copper with zinc
     session = new(
-        sp.BetGapE(delta=0.1), problem=sp.Problem([[1, 1, 0, 0], [1, 0, 1, 0], [0, 0, 0, 1]], noise_scale=0.3)
+        sp.BetGapE(delta=0.1),
+        problem=sp.Problem([[1, 1, 0, 0], [1, 0, 1, 0], [0, 0, 0, 1]], noise=0.3, goal="largest"),
     )
     tapes = Tapes(3, means=means)
     assert views.summary(look(session)).warnings == ()
@@ -408,7 +409,7 @@ def test_every_view_is_json(tmp_path: object) -> None:
 def test_plans_that_are_not_listed_are_shown_by_their_arms() -> None:
     roads = [("A", "B"), ("B", "C"), ("A", "C"), ("C", "D"), ("A", "D")]
     means = np.array([1.0, 2.0, 0.3, 2.5, 1.7])
-    hidden = problems.tree_family(roads).oracle_problem(noise_scale=0.1)
+    hidden = problems.tree_family(roads).oracle_problem(noise=0.1)
     session = new(sp.GenTSExplore(delta=0.1), problem=hidden)
     tapes = Tapes(1, means=means, scale=0.1)
     for _ in range(12):
@@ -438,7 +439,7 @@ def told(chosen: sp.Problem, means: list[float]) -> views.Picture:
 
 def test_a_knapsack_shows_what_is_packed_and_how_full_it_is() -> None:
     chosen = problems.knapsack(
-        [4, 5], guess=[4.0, 5.0], capacity=11, spread=1.0, item_names=["tea", "coffee"], noise_scale=1
+        [4, 5], guess=[4.0, 5.0], capacity=11, spread=1.0, item_names=["tea", "coffee"], noise=1
     )
     drawn = told(chosen, [4.5, 5.0])
     assert (drawn.kind, drawn.room) == ("items", 11.0)
@@ -448,7 +449,7 @@ def test_a_knapsack_shows_what_is_packed_and_how_full_it_is() -> None:
 
 def test_a_path_is_drawn_from_left_to_right_on_its_graph() -> None:
     drawn = told(
-        problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C", noise_scale=1),
+        problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C", noise=1),
         [1.0, 1.0, 3.0],
     )
     places = {place.name: place for place in drawn.places}
@@ -471,16 +472,16 @@ def test_shipments_between_known_cities_are_drawn_on_a_map() -> None:
     assert places["Atlanta"].y < places["Boston"].y
     assert sum(place.amount for place in drawn.places if place.role == "from") == pytest.approx(1.0)
     unknown = problems.transport(
-        [3, 2], [4, 1], guess=[[2, 3], [2, 2]], supplier_names=["X", "Y"], n_draws=50, noise_scale=1
+        [3, 2], [4, 1], guess=[[2, 3], [2, 2]], supplier_names=["X", "Y"], n_draws=50, noise=1
     )
     drawn = told(unknown, [1.0, 2.0, 3.0, 4.0])
     assert [(place.name, place.x) for place in drawn.places] == [("X", 0), ("Y", 0), ("0", 1), ("1", 1)]
 
 
 def test_a_layout_is_kept_with_the_session_and_is_no_part_of_the_problem(store: Store) -> None:
-    chosen = problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C", noise_scale=1)
+    chosen = problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C", noise=1)
     bare = sp.Problem(
-        chosen.plans, arm_names=chosen.arm_names, plan_names=chosen.plan_names, minimize=True, noise_scale=1
+        chosen.plans, arms=chosen.arm_names, plan_names=chosen.plan_names, goal="smallest", noise=1
     )
     assert codec.fingerprint(codec.problem_to_json(chosen)) == codec.fingerprint(codec.problem_to_json(bare))
     new(problem=chosen, store=store)
@@ -516,7 +517,9 @@ def test_a_page_that_is_drawn_again_solves_no_design(monkeypatch: pytest.MonkeyP
 
 
 def test_the_forecast_says_the_chance_to_be_sure_and_the_arms_what_one_more_brings():
-    problem = sp.Problem([[1, 0], [0, 1]], arm_names=["tea", "coffee"], plan_names=["A", "B"], noise_scale=1)
+    problem = sp.Problem(
+        [[1, 0], [0, 1]], arms=["tea", "coffee"], plan_names=["A", "B"], noise=1, goal="largest"
+    )
     session = sp.Session.create("memory://", "cups", problem, policy=sp.BetGapE(), budget=400)
     for k in range(24):
         for request in session.ask():
@@ -533,7 +536,7 @@ def test_the_forecast_says_the_chance_to_be_sure_and_the_arms_what_one_more_brin
 
 def test_within_epsilon_a_forecast_counts_what_is_proved_and_not_what_was_measured():
     """Of eighty ties nearly any will do, and other plans than the lead are the best in most worlds."""
-    problem, rng = sp.Problem(np.eye(80), noise_scale=1), np.random.default_rng(1)
+    problem, rng = sp.Problem(np.eye(80), noise=1, goal="largest"), np.random.default_rng(1)
     session = sp.Session.create("memory://", "ties", problem, policy=sp.BetGapE(epsilon=1.0))
     said = []
     while requests := session.ask(512):

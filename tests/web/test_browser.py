@@ -266,10 +266,10 @@ def test_script_in_every_name_stays_text(page: Page, memory_disk: Path) -> None:
     script = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'><svg onload=alert(3)>"
     url = f"sqlite:///{memory_disk}/browser-script.db"
     names = {
-        "arm_names": [f"{i}{script}" for i in range(3)],
+        "arms": [f"{i}{script}" for i in range(3)],
         "plan_names": [f"p{i}{script}" for i in range(3)],
     }
-    problem = sp.Problem([[1, 0, 1], [0, 1, 1], [1, 1, 0]], noise_scale=0.5, **names)
+    problem = sp.Problem([[1, 0, 1], [0, 1, 1], [1, 1, 0]], noise=0.5, **names, goal="largest")
     session = Session.create(url, script, problem, policy=sp.BetGapE())
     with running(url, write=True) as server:
         page.goto(server.url)

@@ -348,7 +348,7 @@ def test_a_session_begun_in_the_browser_has_the_usual_policy_and_knows_what_it_i
     assert (session.title, session.given_problem.about.unit) == ("Cables", "km")
     assert session.given_problem.about.plausible is not None
     form = {**dict.fromkeys(("policy", "budget"), ""), "delta": "0.05", "epsilon": "0", "seed": "0"}
-    files = {"files": ("mix.toml", b'kind = "portfolio"\nnoise_scale = 1\nguess = [1, 2, 3]\nupper = 0.5\n')}
+    files = {"files": ("mix.toml", b'kind = "portfolio"\nnoise = 1\nguess = [1, 2, 3]\nupper = 0.5\n')}
     begun = post_files(writing, {**form, "name": "mix"}, files)
     assert begun.status_code == 303, begun.text
     assert Session.load(store, "mix").policy.name == "BetGapE"

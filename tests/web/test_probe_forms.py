@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 DRIVES = sp.Problem(
     {"north": "AB + BD", "south": "AC + CD"},
-    minimize=True,
-    probes={"north loop": ["AB", "BD"], "south loop": ["AC", "CD"], "ends": {"AB": 1, "AC": -1}},
-    noise_scale=1,
+    goal="smallest",
+    measure={"north loop": ["AB", "BD"], "south loop": ["AC", "CD"], "ends": {"AB": 1, "AC": -1}},
+    noise=1,
 )
 
 
@@ -58,7 +58,7 @@ def test_a_play_has_a_field_for_each_of_its_arms_also_one_that_was_asked_for_lat
     writing: Running, store: str
 ) -> None:
     roads = [("A", "B"), ("B", "C"), ("C", "A")]
-    problem = sp.problems.tree_family(roads).oracle_problem(probes="plan arms", noise_scale=1)
+    problem = sp.problems.tree_family(roads).oracle_problem(measure="plan arms", noise=1)
     session = Session.create(store, "plays", problem, policy=sp.BetGapE())
     for _ in range(6):
         first = session.pending(1)[0]

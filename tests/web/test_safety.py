@@ -274,7 +274,7 @@ def test_names_are_escaped_wherever_they_are_shown(memory_disk: Path) -> None:
     url = f"sqlite:///{memory_disk}/script.db"
     arms, plans = [f"arm {i} {SCRIPT}" for i in range(3)], [f"plan {i} {SCRIPT}" for i in range(3)]
     options = {"noise_scale": 0.5, "arm_names": arms, "plan_names": plans}
-    problem = sp.Problem([[1, 0, 1], [0, 1, 1], [1, 1, 0]], **{"noise_scale": 1, **options})
+    problem = sp.Problem([[1, 0, 1], [0, 1, 1], [1, 1, 0]], **{"noise": 1, **options}, goal="largest")
     session = Session.create(url, f"session {SCRIPT}", problem, policy=sp.CombGapE())
     while session.ledger().n_told < 12:
         for request in session.ask(worker=f"worker {SCRIPT}"):

@@ -70,7 +70,9 @@ def test_a_token_of_another_arm_than_the_one_that_was_measured_is_refused(
 def test_large_finite_values_leave_the_dashboard_up_and_nothing_logged(writing: Running, store: str) -> None:
     """Two of them, 1e308 and -1e308, once took the server down; 1e155 broke the session for good."""
     name = "large"
-    session = Session.create(store, name, sp.Problem([[1, 0], [0, 1]], noise_scale=1), policy=sp.BetGapE())
+    session = Session.create(
+        store, name, sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest"), policy=sp.BetGapE()
+    )
     (request,) = session.ask()
     before = session.fingerprint
     for value in (1e308, -1e308, 1e155, -1e155, 1.0000001e10):
@@ -95,7 +97,7 @@ def test_large_finite_values_leave_the_dashboard_up_and_nothing_logged(writing: 
 def test_a_refused_measurement_is_shown_at_its_field(
     writing: Running, store: str, field: str, entered: dict[str, str]
 ) -> None:
-    problem = sp.Problem([[1, 0], [0, 1]], arm_names=["token", "told before"], bounds=(0, 1))
+    problem = sp.Problem([[1, 0], [0, 1]], arms=["token", "told before"], low=0, high=1, goal="largest")
     if "one token" not in positions(store):
         Session.create(store, "one token", problem, policy=sp.CombGapE())
     form = {"form_key": writing.form_key(), "token": "0.0", "value": "0.5", "who": "Ann", **entered}
@@ -161,7 +163,7 @@ def test_the_plans_that_were_read_are_shown_before_a_session_begins(writing: Run
 
 
 def test_attachments_come_with_it(writing: Running, store: str) -> None:
-    file = b'kind = "table"\nnoise_scale = 1\nplans = "plans.csv"\n'
+    file = b'kind = "table"\nnoise = 1\nplans = "plans.csv"\n'
     table = b"plan,road,rail\nNorth,1,0\nSouth,0,1\n"
     assert create(writing, ("a.toml", file), ("plans.csv", table), name="attached").status_code == 303
     assert Session.load(store, "attached").problem.plan_names == ("North", "South")
@@ -176,7 +178,7 @@ def test_a_layout_survives_the_upload(writing: Running, store: str) -> None:
 
 
 def test_a_session_begins_over_json(writing: Running, store: str) -> None:
-    problem = {"kind": "table", "plans": [[1, 0], [0, 1]], "arm_names": ["road", "rail"]}
+    problem = {"kind": "table", "plans": [[1, 0], [0, 1]], "arms": ["road", "rail"]}
     answer = writing.client.post("/api/sessions", json={"name": "a/b", "problem": problem, "delta": 0.2})
     assert answer.status_code == 201
     assert answer.json()["slug"].startswith("~")
@@ -264,7 +266,7 @@ def test_files_that_are_no_problem_are_refused(
         ("a.json", b"[" * 100_000, "nested too deeply"),
         ("a.json", b'{"kind": "table", "plans": [[1, 1e400], [0, 1]]}', "finite"),
         ("a.json", b'{"kind": "table", "plans": [[1, NaN], [0, 1]]}', "finite"),
-        ("a.toml", b'kind = "table"\nnoise_scale = 1\nplans = "plans.csv"', "came together with this one"),
+        ("a.toml", b'kind = "table"\nnoise = 1\nplans = "plans.csv"', "came together with this one"),
         ("a.toml", b'kind = "table"\nplans = "../../../../etc/passwd"', "came together with this one"),
         ("a.toml", b'kind = "production"\nprogram = "/etc/passwd"', "came together with this one"),
         ("a.toml", b'kind = "trees"\nedges = "/etc/passwd"', "came together with this one"),
@@ -296,9 +298,7 @@ def test_a_file_that_asks_for_too_much_is_given_up(
 ) -> None:
     monkeypatch.setattr(uploads, "SECONDS", 3)
     sites = [3] * 12
-    endless = (
-        f'kind = "transport"\nnoise_scale = 1\nsupply = {sites}\ndemand = {sites}\nguess = {[sites] * 12}\n'
-    )
+    endless = f'kind = "transport"\nnoise = 1\nsupply = {sites}\ndemand = {sites}\nguess = {[sites] * 12}\n'
     endless += "n_draws = 1000000\n"
     began = time.monotonic()
     answer = create(writing, ("endless.toml", endless.encode()))
@@ -313,7 +313,7 @@ def test_confined_files_reach_only_their_folder(tmp_path: Path) -> None:
     inside = tmp_path / "inside"
     inside.mkdir()
     file = inside / "a.toml"
-    file.write_text('kind = "table"\nnoise_scale = 1\nplans = "../outside.csv"\n')
+    file.write_text('kind = "table"\nnoise = 1\nplans = "../outside.csv"\n')
     assert load(file).problem.n_plans == 2
     with pytest.raises(FileError) as caught:
         load(file, confined=True)

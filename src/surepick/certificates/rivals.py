@@ -53,7 +53,7 @@ def unlisted_rivals(problem: OracleProblem, evidence: Evidence, lead: Answer) ->
     """For each arm the plan that looks best of those that differ from the lead there, the closest first.
 
     >>> from surepick.problems import top_k_family
-    >>> problem = top_k_family(["tea", "coffee", "cocoa"], 2).oracle_problem()
+    >>> problem = top_k_family(["tea", "coffee", "cocoa"], 2, goal="largest").oracle_problem()
     >>> evidence = Evidence(np.array([9, 9, 9]), np.array([27.0, 18.0, 9.0]))
     >>> [(rival.plan_name, rival.gap) for rival in unlisted_rivals(problem, evidence, (1.0, 1.0, 0.0))]
     [('tea + cocoa', 1.0), ('coffee + cocoa', 2.0)]

@@ -48,7 +48,9 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-_GOAL = "which plan is best stands in the file: a row goal,smallest in a spreadsheet, minimize = true in TOML"
+_GOAL = (
+    "which plan is best stands in the file: a row goal,smallest in a spreadsheet, goal = 'smallest' in TOML"
+)
 _HINTS = dict.fromkeys(("--minimize", "--minimise", "--maximize", "--maximise", "--goal"), _GOAL)
 
 

@@ -197,7 +197,7 @@ def _data(loaded: Truth, forecast: Forecast | None) -> dict[str, Any]:
     data: dict[str, Any] = {
         "title": loaded.title,
         "kind": loaded.kind,
-        "goal": "minimize" if problem.minimize else "maximize",
+        "goal": problem.goal,
         "n_plans": problem.n_plans,
         "plans": loaded.problem.completeness,
         "first_plans": [list(pair) for pair in problem.first_plans()] if problem.is_listed else [],

@@ -18,7 +18,7 @@ def command(words: str, session: Session, store: str) -> str:
     """`surepick` with these words, for this session of the store that the command line named.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0], [0, 1]])
+    >>> problem = sp.Problem([[1, 0], [0, 1]], goal="largest")
     >>> session = sp.Session.create("memory://", "my trips", problem, policy=sp.BetGapE())
     >>> command("ask -n 4", session, "sqlite:///trips.db")
     'surepick ask -n 4 --store sqlite:///trips.db'

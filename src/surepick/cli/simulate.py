@@ -102,7 +102,7 @@ def truth_of(loaded: Truth) -> Gaussian | UniformNoise:
     if scale is None:
         raise FileError(
             "the problem leaves the noise scale unknown, and a simulation has to draw with some; add to the "
-            "problem file:\n  [truth]\n  noise_scale = ...   # a number, or one per arm\n"
+            "problem file:\n  [truth]\n  noise = ...   # a number, or one per arm\n"
             "or to a spreadsheet a row named noise",
             field="truth.noise_scale",
         )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from surepick.core.arrays import FloatArray
+import numpy as np
+
+from surepick.core.arrays import Bounds, FloatArray, aligned
+from surepick.errors import ProblemError
 
 Range = tuple[float, float]
 BALANCED, LISTED = ORDERS = ("balanced", "listed")  # in which measurements of one round are made
@@ -107,6 +109,23 @@ class About:
 NOTHING = About()
 
 
+def described(arms: Sequence[str], *, unit: str, title: str, plausible: Bounds | None) -> About:
+    """Return what people should be told of a problem; `plausible` is one pair (low, high) or one per arm.
+
+    >>> described(["road", "rail"], unit="min", title="", plausible=(0, 90)).plausible
+    ((0.0, 90.0), (0.0, 90.0))
+    """
+    if plausible is None:
+        return About(title, unit)
+    pairs = np.array(aligned("plausible", plausible, arms), dtype=float)
+    if pairs.shape not in ((2,), (len(arms), 2)) or not (pairs.T[0] < pairs.T[1]).all():
+        raise ProblemError(
+            f"plausible must be (low, high) with low below high, or one such pair per arm, got {plausible!r}",
+            field="plausible",
+        )
+    return About(title, unit, tuple((a, b) for a, b in np.broadcast_to(pairs, (len(arms), 2)).tolist()))
+
+
 def plausible_range(
     guess: FloatArray, spread: FloatArray, noise_scale: FloatArray | None
 ) -> tuple[Range, ...] | None:
@@ -115,7 +134,6 @@ def plausible_range(
     None where the spread is 0 for all arms, since nobody said how far the guess may be off. A noise scale
     that is not known yet is taken for half the spread.
 
-    >>> import numpy as np
     >>> plausible_range(np.array([8.0]), np.array([5.0]), np.array([0.5]))
     ((-4.0, 20.0),)
     """

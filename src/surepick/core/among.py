@@ -18,7 +18,9 @@ def among(problem: AnyProblem, policy: Policy, standing: Standing) -> str | None
 
     >>> from surepick.core.problem import Problem
     >>> from surepick.policies import BetGapE
-    >>> problem = Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], plan_names=["road", "rail", "ship"])
+    >>> problem = Problem(
+    ...     [[1, 0, 0], [0, 1, 0], [0, 0, 1]], plan_names=["road", "rail", "ship"], goal="largest"
+    ... )
     >>> among(problem, BetGapE(), Standing(lead=0, remaining=(0, 2)))
     'the best of 3 plans is one of these 2: road, ship; wrong with probability at most 0.05'
     """
@@ -48,7 +50,7 @@ def _unless(problem: Polytope, policy: Policy, standing: Standing) -> str | None
     """In what the best plan of a polytope differs from the lead, if it does; None while that may be anything.
 
     >>> from surepick.policies import BetGapE
-    >>> problem = Polytope(A_ub=[[1, 1, 1]], b_ub=[1.0], arm_names=["tea", "milk", "jam"])
+    >>> problem = Polytope(A_ub=[[1, 1, 1]], b_ub=[1.0], arms=["tea", "milk", "jam"], goal="largest")
     >>> _unless(problem, BetGapE(), Standing(lead=(1.0, 0.0, 0.0), unless=("milk",)))
     'the lead is the best plan, or the best has another amount of milk; wrong with probability at most 0.05'
     """
@@ -68,7 +70,9 @@ def also_good(problem: AnyProblem, policy: Policy, standing: Standing) -> str | 
 
     >>> from surepick.core.problem import Problem
     >>> from surepick.policies import BetGapE
-    >>> problem = Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], plan_names=["road", "rail", "ship"])
+    >>> problem = Problem(
+    ...     [[1, 0, 0], [0, 1, 0], [0, 0, 1]], plan_names=["road", "rail", "ship"], goal="largest"
+    ... )
     >>> print(also_good(problem, BetGapE(epsilon=0.3), Standing(lead=0, good=(0, 2))))
     also within 0.3 of the best: ship; all of them together wrong with probability at most 0.05
     """
@@ -85,7 +89,10 @@ def named(problem: AnyProblem, standing: Standing, most: int = MOST_NAMED) -> li
     """The names of the plans that are not ruled out, the lead first, at most so many of them.
 
     >>> from surepick.core.problem import Problem
-    >>> named(Problem([[1, 0], [0, 1]], plan_names=["road", "rail"]), Standing(lead=1, remaining=(0, 1)))
+    >>> named(
+    ...     Problem([[1, 0], [0, 1]], plan_names=["road", "rail"], goal="largest"),
+    ...     Standing(lead=1, remaining=(0, 1)),
+    ... )
     ['rail', 'road']
     """
     plans = sorted(standing.remaining or (), key=lambda plan: plan != standing.lead)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ PerArm: TypeAlias = "float | Sequence[float] | FloatArray | Mapping[str, float] 
 Bounds: TypeAlias = (
     "Sequence[float] | Sequence[Sequence[float]] | FloatArray | Mapping[str, Sequence[float]] | pd.DataFrame"
 )
+Goal: TypeAlias = Literal["smallest", "largest"]
 Numbers: TypeAlias = "npt.ArrayLike | Mapping[str, Any] | pd.Series[Any] | pd.DataFrame"
 
 ROUNDING = 1e-9  # of the width: how far a mean of measurements may lie outside its bounds by rounding
@@ -53,6 +54,17 @@ def read_only(value: Any) -> Any:
     return value
 
 
+def is_smallest(goal: str) -> bool:
+    """Whether this goal is the smallest value; "largest" is the other one there is.
+
+    >>> is_smallest("smallest"), is_smallest("largest")
+    (True, False)
+    """
+    if goal not in ("smallest", "largest"):
+        raise ProblemError(f"goal must be 'smallest' or 'largest', got {goal!r}", field="goal")
+    return goal == "smallest"
+
+
 def names_for(kind: str, given: Sequence[str] | None, count: int) -> tuple[str, ...]:
     """The names given, checked to be one for each arm or plan and all different; numbers where none are.
 
@@ -61,25 +73,26 @@ def names_for(kind: str, given: Sequence[str] | None, count: int) -> tuple[str, 
     """
     if given is None:
         return tuple(f"{kind} {i}" for i in range(count))
+    field = "arms" if kind == "arm" else f"{kind}_names"
     if isinstance(given, str):
         raise ProblemError(
-            f"{kind}_names must be a list of names, got the text {given!r}; put it in a list",
-            field=f"{kind}_names",
+            f"{field} must be a list of names, got the text {given!r}; put it in a list",
+            field=field,
         )
     names = tuple(str(name) for name in given)
     if len(names) != count:
         raise ProblemError(
-            f"{kind}_names must have one name for each of the {count} {kind}s, got {len(names)}",
-            field=f"{kind}_names",
+            f"{field} must have one name for each of the {count} {kind}s, got {len(names)}",
+            field=field,
         )
     if len(set(names)) < count:
         twice = Counter(names).most_common(1)[0][0]
         raise ProblemError(
             f"{kind} names must differ, got {twice!r} more than once; rename one of them",
-            field=f"{kind}_names",
+            field=field,
         )
     if "" in names:
-        raise ProblemError(f"{kind} {names.index('')} has an empty name; give it one", field=f"{kind}_names")
+        raise ProblemError(f"{kind} {names.index('')} has an empty name; give it one", field=field)
     return names
 
 
@@ -278,18 +291,14 @@ def checked_means(means: Numbers, arms: Sequence[str], what: str = "means") -> F
     return array
 
 
-def ends(
-    low: Numbers | float | None, high: Numbers | float | None, bounds: Bounds | None, arms: Sequence[str]
-) -> Bounds | None:
-    """Return the bounds of readings, given as two ends or as pairs; an end is one number, or one per arm.
+def ends(low: Numbers | float | None, high: Numbers | float | None, arms: Sequence[str]) -> Bounds | None:
+    """Return the limits of readings as pairs, from their low and high ends: one number, or one per arm.
 
-    >>> ends(0, {"rail": 5, "road": 4}, None, ["road", "rail"])
+    >>> ends(0, {"rail": 5, "road": 4}, ["road", "rail"])
     [(0.0, 4.0), (0.0, 5.0)]
     """
     if low is None and high is None:
-        return bounds
-    if bounds is not None:
-        raise ProblemError("low and high are the bounds; leave bounds out", field="bounds")
+        return None
     if low is None or high is None:
         raise ProblemError(
             "readings have a low and a high end, and one is missing; give both",
@@ -299,14 +308,20 @@ def ends(
         return cast(Bounds, (low, high))
     found = []
     for field, given in (("low", low), ("high", high)):
-        in_order = aligned(field, given, arms)
         try:
-            found.append(np.broadcast_to(np.array(in_order, dtype=float), (len(arms),)).tolist())
-        except (TypeError, ValueError, OverflowError):
+            found.append(np.array(aligned(field, given, arms), dtype=float))
+        except (TypeError, ValueError, OverflowError) as error:
+            if isinstance(error, ProblemError):
+                raise
             raise ProblemError(
                 f"{field} must be a number or one per arm, got {given!r}", field=field
             ) from None
-    return list(zip(*found, strict=True))
+    try:
+        return list(zip(*(array.tolist() for array in np.broadcast_arrays(*found)), strict=True))
+    except ValueError:
+        raise ProblemError(
+            f"low and high must be numbers or one per arm, got {low!r} and {high!r}", field="low"
+        ) from None
 
 
 def scale_and_bounds(
@@ -318,16 +333,16 @@ def scale_and_bounds(
     >>> scale.tolist(), bounds.tolist()
     ([2.0, 2.0], [[0.0, 4.0], [0.0, 4.0]])
     """
-    scale = None if noise_scale is None else per_arm("noise_scale", noise_scale, arms)
+    scale = None if noise_scale is None else per_arm("noise", noise_scale, arms)
     if bounds is None:
         return scale, None
     limits = _pairs(bounds, arms)
     half = (limits[:, 1] - limits[:, 0]) / 2
     if scale is not None and not np.array_equal(scale, half):
         raise ProblemError(
-            f"bounds give the noise scale, {brief(half)} (half of their width), and noise_scale says "
-            f"{brief(scale)}; leave noise_scale out, or, if you know that it is smaller, leave bounds out",
-            field="noise_scale",
+            f"low and high bound the noise by {brief(half)} (half of their distance), and noise says "
+            f"{brief(scale)}; leave noise out, or, if you know that it is smaller, low and high",
+            field="noise",
         )
     return half, limits
 
@@ -339,23 +354,21 @@ def _pairs(bounds: Bounds, arms: Sequence[str]) -> FloatArray:
         array = np.array(in_order, dtype=float)
     except (TypeError, ValueError, OverflowError):
         raise ProblemError(
-            f"bounds must be (low, high), or one such pair per arm, got {bounds!r}", field="bounds"
+            f"low and high must be numbers, or one per arm, got {bounds!r}", field="low"
         ) from None
     if array.shape == (2,):
         array = np.tile(array, (len(arms), 1))
     if array.shape != (len(arms), 2):
         raise ProblemError(
-            f"bounds must be (low, high), or one such pair for each of the {len(arms)} arms, "
-            f"got shape {array.shape}",
-            field="bounds",
+            f"low and high must be numbers, or one for each of the {len(arms)} arms, got shape {array.shape}",
+            field="low",
         )
     bad = np.flatnonzero(~(np.isfinite(array).all(axis=1) & (array[:, 0] < array[:, 1])))
     if bad.size:
         s = int(bad[0])
         raise ProblemError(
-            f"bounds of arm {s} ({arms[s]!r}) must be two finite numbers, the lower first, got "
-            f"{array[s].tolist()}",
-            field="bounds",
+            f"low must be below high, and both finite, got {array[s].tolist()} for arm {s} ({arms[s]!r})",
+            field="low",
         )
     half = array[:, 1] / 2 - array[:, 0] / 2  # which cannot overflow
     furthest = np.minimum(MOST_SCALES * np.minimum(half, LARGEST), LARGEST)
@@ -363,9 +376,9 @@ def _pairs(bounds: Bounds, arms: Sequence[str]) -> FloatArray:
     if far.size:
         s = int(far[0])
         raise ProblemError(
-            f"bounds of arm {s} ({arms[s]!r}) must lie within {MOST_SCALES:g} times half their width of "
-            f"zero, and within {LARGEST:g}, got {array[s].tolist()}; subtract a constant from its values",
-            field="bounds",
+            f"low and high of arm {s} ({arms[s]!r}) must lie within {MOST_SCALES:g} times half their "
+            f"distance of zero, and within {LARGEST:g}, got {array[s].tolist()}; subtract a constant",
+            field="low",
         )
     return array
 

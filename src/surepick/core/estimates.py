@@ -41,7 +41,7 @@ def estimate(problem: AnyProblem, evidence: Evidence, plan: Answer | None) -> Es
 
     >>> from surepick.core.problem import Problem
     >>> seen = Evidence(np.array([4, 4]), np.array([6.0, 4.0]))
-    >>> found = estimate(Problem([[1, 0], [0, 1]]), seen, 0)
+    >>> found = estimate(Problem([[1, 0], [0, 1]], goal="largest"), seen, 0)
     >>> abs(found.chance - 0.76) < 0.06, abs(found.expected_loss - 0.1) < 0.03
     (True, True)
     """

@@ -44,7 +44,7 @@ def between(problem: AnyProblem, lead: Answer, rival: Answer, evidence: Evidence
 
     It is infinite where they differ in an arm that was not measured; the estimate of such an arm is 0.
 
-    >>> problem = Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    >>> problem = Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], goal="largest")
     >>> evidence = Evidence(np.array([4, 4, 0]), np.array([12.0, 8.0, 0.0]))
     >>> between(problem, 0, 1, evidence), between(problem, 0, 2, evidence)
     ((1.0, 0.7071067811865476), (3.0, inf))
@@ -118,7 +118,7 @@ def behind(
     `means` and `variance` are those of the arms' estimates (see `mean_variance`); `squares` are those of the
     oriented plans, for who asks often.
 
-    >>> problem = Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    >>> problem = Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], goal="largest")
     >>> gap, error = behind(problem, 0, np.array([3.0, 2.0, 0.0]), np.array([0.25, 0.25, np.inf]))
     >>> gap.tolist(), error.round(2).tolist()
     ([0.0, 1.0, 3.0], [0.0, 0.71, inf])

@@ -32,7 +32,7 @@ GivenProbes: TypeAlias = "TablePath | Mapping[str, Any] | npt.NDArray[Any] | Pro
 
 Arms: TypeAlias = Mapping[str, int]  # indices by name
 
-_READING, _NOISE_SCALE, _COST = "reading", "noise_scale", "cost"  # columns of a file that are no arms
+_READING, _NOISE_SCALE, _COST = "reading", "noise", "cost"  # columns of a file that are no arms
 _DEFINITE = 1e-10  # of its largest entry: the least eigenvalue of a covariance that can be divided by
 
 
@@ -76,12 +76,12 @@ class _Draft:
     def add(self, name: str, readings: Mapping[str, Row], probe: Probe) -> None:
         if not readings:
             raise ProblemError(
-                f"probe {name!r} has no reading; name the arms that a use of it measures", field="probes"
+                f"probe {name!r} has no reading; name the arms that a use of it measures", field="measure"
             )
         for own, row in readings.items():
             if not len(row.arms):
                 raise ProblemError(
-                    f"reading {own!r} of probe {name!r} reads no arm; leave it out", field="probes"
+                    f"reading {own!r} of probe {name!r} reads no arm; leave it out", field="measure"
                 )
         if probe.covariance is not None:
             covariance = _covariance(probe, name, len(readings))
@@ -137,9 +137,9 @@ def _with_numbers(
     readings = [f"reading {i}" for i in range(probes.entries.shape[0])]
     scale, limits = scale_and_bounds(noise_scale, bounds, readings)
     if scale is None:
-        raise ProblemError("the stored probes have no noise scales beside them", field="noise_scale")
+        raise ProblemError("the stored probes have no noise scales beside them", field="noise")
     _check_covariances(probes, scale)
-    prices = per_arm("costs", 1.0 if costs is None else costs, probes.names, kind="probe")
+    prices = per_arm("cost", 1.0 if costs is None else costs, probes.names, kind="probe")
     kept = {
         name: getattr(probes, name)
         for name in ("names", "reading_names", "entries", "covariances", "dependent", "unknown", "unstated")
@@ -181,9 +181,9 @@ def _collect(draft: _Draft, given: Any, listed: Listed) -> None:
             draft.add(name, {VALUE: row}, Probe([]))
     else:
         raise ProblemError(
-            f"probes must be {', '.join(map(repr, KINDS))}, a file, a dictionary of probes by name, an array "
-            f"with a row for each, or a list of these, got {given!r}",
-            field="probes",
+            f"measure must be {', '.join(map(repr, KINDS))}, a file, a dictionary of probes by name, an "
+            f"array with a row for each, or a list of these, got {given!r}",
+            field="measure",
         )
 
 
@@ -217,13 +217,13 @@ def _of_array(given: FloatArray, n_arms: int, before: int) -> Iterator[tuple[str
         raise ProblemError(
             f"an array of probes has a row of numbers for each, one per arm ({n_arms}), got shape "
             f"{given.shape} of {given.dtype}",
-            field="probes",
+            field="measure",
         )
     for o, row in enumerate(given.astype(float)):
         name = f"probe {before + o}"
         if not (np.abs(row) <= LARGEST).all():
             raise ProblemError(
-                f"{name} must have finite numbers of at most {LARGEST:g}, got {row}", field="probes"
+                f"{name} must have finite numbers of at most {LARGEST:g}, got {row}", field="measure"
             )
         where = np.flatnonzero(row)
         yield name, Row(where, row[where])
@@ -241,14 +241,14 @@ def _readings(probe: str, given: Any, arms: Arms) -> dict[str, Row]:
         raise ProblemError(
             f"probe {probe!r} must be a list of arms, a table of numbers by arm, or a table of such tables "
             f"by the names of its readings, got {given!r}",
-            field="probes",
+            field="measure",
         )
     twice = [name for name, n in Counter(given).items() if n > 1]
     if twice:
         raise ProblemError(
             f"probe {probe!r} reads {twice[0]!r} twice; give two readings of one arm names of their own: "
             f"{{'first': {{{twice[0]!r}: 1}}, 'second': {{{twice[0]!r}: 1}}}}",
-            field="probes",
+            field="measure",
         )
     return {name: _mix(probe, name, arms) for name in given}
 
@@ -267,7 +267,7 @@ def _mix(probe: str, given: str | Mix, arms: Arms) -> Row:
         if not abs(number) <= LARGEST:
             raise ProblemError(
                 f"probe {probe!r}, arm {name!r}: expected a number of at most {LARGEST:g}, got {value!r}",
-                field="probes",
+                field="measure",
             )
         if number:
             row[arm] = number
@@ -278,18 +278,17 @@ def _arm(probe: str, name: str, arms: Arms) -> int:
     if name not in arms:
         raise ProblemError(
             f"probe {probe!r} reads {name!r}, and no arm is called so; {suggestion(name, tuple(arms))}",
-            field="probes",
+            field="measure",
         )
     return arms[name]
 
 
 def _covariance(probe: Probe, name: str, n: int) -> FloatArray:
     """A covariance that noise can have, symmetric and positive definite."""
-    if probe.noise_scale is not None:
+    if probe.noise is not None:
         raise ProblemError(
-            f"probe {name!r} has a noise_scale and a covariance, whose diagonal has the squares of the "
-            "scales; leave noise_scale out",
-            field="noise_scale",
+            f"probe {name!r} has noise and a covariance, whose diagonal has its square; leave noise out",
+            field="noise",
         )
     try:
         matrix = np.array(probe.covariance, dtype=float)
@@ -318,10 +317,10 @@ def _covariance(probe: Probe, name: str, n: int) -> FloatArray:
 
 
 def _own_scales(probe: Probe, name: str, readings: list[str]) -> list[float | None]:
-    if probe.noise_scale is None:
+    if probe.noise is None:
         return [None] * len(readings)
     try:
-        scales = per_arm("noise_scale", probe.noise_scale, readings, kind="reading")
+        scales = per_arm("noise", probe.noise, readings, kind="reading")
     except ProblemError as error:
         raise ProblemError(f"probe {name!r}: {error}", field=error.field) from None
     return list(scales.tolist())
@@ -341,14 +340,14 @@ def _scales(
         return own, None
     if limits is not None and any(number is not None for number in own):
         raise ProblemError(
-            "bounds give the noise scale of every reading; leave those of single probes out",
-            field="noise_scale",
+            "low and high are for every reading; leave the noise of single probes out",
+            field="noise",
         )
-    shared = np.ndim(aligned("noise_scale", noise_scale, arms)) == 0 and limits is None
+    shared = np.ndim(aligned("noise", noise_scale, arms)) == 0 and limits is None
     shared = shared or (limits is not None and np.shape(np.asarray(bounds)) == (2,))
     for r, row in enumerate(draft.rows):
         if own[r] is None and not shared and not row.is_unit:
-            what = "noise_scale" if limits is None else "bounds"
+            what = "noise" if limits is None else "low"
             raise ProblemError(_mixes(draft, r, what, len(row.arms)), field=what)
     where = np.array([row.arms[0] for row in draft.rows])
     found: list[float | None] = [
@@ -367,17 +366,17 @@ def _mixes(draft: _Draft, reading: int, what: str, n_arms: int) -> str:
     )
     return (
         f"{what} has one number per arm, and probe {names[reading]!r} reads a mix: {rule}; give that probe a "
-        "noise_scale of its own, sp.Probe(..., noise_scale=...), or one number for all readings"
+        "noise of its own, sp.Probe(..., noise=...), or one number for all readings"
     )
 
 
 def _costs(draft: _Draft, costs: PerArm | None) -> FloatArray:
     names = draft.names
-    shared = per_arm("costs", 1.0 if costs is None else costs, names, kind="probe")
+    shared = per_arm("cost", 1.0 if costs is None else costs, names, kind="probe")
     own = [probe for probe, cost in zip(names, draft.costs, strict=True) if cost is not None]
     if costs is not None and own:
         raise ProblemError(
-            f"the cost of probe {own[0]!r} is given twice, by the probe and by costs; keep one", field="costs"
+            f"the cost of probe {own[0]!r} is given twice, by the probe and for all; keep one", field="cost"
         )
     given = [float(shared[o]) if cost is None else cost for o, cost in enumerate(draft.costs)]
     return per_arm("cost", given, names, kind="probe")
@@ -387,14 +386,14 @@ def _refuse_repeated(names: Sequence[str]) -> None:
     name, n = Counter(names).most_common(1)[0] if names else ("", 0)
     if not names:
         raise ProblemError(
-            "probes are empty; name at least one way to measure, or leave probes out", field="probes"
+            "probes are empty; name at least one way to measure, or leave probes out", field="measure"
         )
     if n > 1:
         raise ProblemError(
-            f"probe names must differ, got {name!r} more than once; rename one of them", field="probes"
+            f"probe names must differ, got {name!r} more than once; rename one of them", field="measure"
         )
     if "" in names:
-        raise ProblemError("a probe has an empty name; give it one", field="probes")
+        raise ProblemError("a probe has an empty name; give it one", field="measure")
 
 
 def _entries(rows: Sequence[Row], n_arms: int) -> Entries:
@@ -404,9 +403,9 @@ def _entries(rows: Sequence[Row], n_arms: int) -> Entries:
     return Entries(data, indices, indptr, (len(rows), n_arms))
 
 
-@blaming("probes")
+@blaming("measure")
 def _of_file(path: TablePath, arms: Arms) -> dict[str, tuple[dict[str, Row], Probe]]:
-    """A line per reading: probe, reading, a column for each arm, noise_scale, cost."""
+    """A line per reading: probe, reading, a column for each arm, noise, cost."""
     columns, lines = named_rows(path)
     known = {_READING, _NOISE_SCALE, _COST}
     where = f" of {str(path)!r}"
@@ -418,14 +417,14 @@ def _of_file(path: TablePath, arms: Arms) -> dict[str, tuple[dict[str, Row], Pro
             raise ProblemError(
                 f"line {number}{where}: probe {name!r} stood further up already; the readings of one probe "
                 "follow each other, and two probes need two names",
-                field="probes",
+                field="measure",
             )
         readings, scales, prices = found.setdefault(name, ({}, [], []))
         own = by_column.get(_READING, "") or VALUE
         if own in readings:
             what = f"reading {own!r} of probe {name!r}" if _READING in columns else f"probe {name!r}"
             raise ProblemError(
-                f"line {number}{where}: {what} stands there twice; rename one of them", field="probes"
+                f"line {number}{where}: {what} stands there twice; rename one of them", field="measure"
             )
         try:
             mix = {c: cell_number(cell, 0.0) for c, cell in by_column.items() if c not in known}
@@ -433,7 +432,7 @@ def _of_file(path: TablePath, arms: Arms) -> dict[str, tuple[dict[str, Row], Pro
             prices += [cell_number(by_column[_COST])] if by_column.get(_COST) else []
             readings[own] = _mix(name, mix, arms)
         except (SurepickError, ValueError) as error:
-            raise ProblemError(f"line {number}{where}: {error}", field="probes") from None
+            raise ProblemError(f"line {number}{where}: {error}", field="measure") from None
         last = name
     return {name: (parts[0], _filed(name, *parts)) for name, parts in found.items()}
 
@@ -441,11 +440,11 @@ def _of_file(path: TablePath, arms: Arms) -> dict[str, tuple[dict[str, Row], Pro
 def _filed(name: str, readings: Mapping[str, Any], scales: list[float], prices: list[float]) -> Probe:
     if len(scales) not in (0, len(readings)):
         raise ProblemError(
-            f"probe {name!r} has a noise_scale on some of its lines; give it on all, or none",
-            field="noise_scale",
+            f"probe {name!r} has noise on some of its lines; give it on all, or none",
+            field="noise",
         )
     if len(set(prices)) > 1:
         raise ProblemError(
             f"probe {name!r} has two costs, {prices[0]:g} and {prices[-1]:g}; one use has one", field="cost"
         )
-    return Probe([], cost=prices[0] if prices else None, noise_scale=scales or None)
+    return Probe([], cost=prices[0] if prices else None, noise=scales or None)

@@ -15,11 +15,14 @@ from surepick.core.arrays import (
     BoolArray,
     Bounds,
     FloatArray,
+    Goal,
     Numbers,
     PerArm,
     brief,
     checked_means,
+    ends,
     index_of,
+    is_smallest,
     per_arm,
     read_only,
     scale_and_bounds,
@@ -63,11 +66,11 @@ class Measurable:
     noise_scale: FloatArray | None  # (n_arms,); of each reading where there are probes
     costs: FloatArray  # (n_arms,); of each probe where there are some
     arm_names: tuple[str, ...]
-    minimize: bool
+    goal: Goal
     bounds: FloatArray | None  # (n_arms, 2) low and high of one measurement; of each reading
     layout: Layout | None
     about: About
-    noise: str = SUB_GAUSSIAN_NOISE  # or BOUNDED_VARIANCE: of what the noise scale is a bound
+    noise_kind: str = SUB_GAUSSIAN_NOISE  # or BOUNDED_VARIANCE: of what the noise scale is a bound
     has_batches: ClassVar[bool] = True  # whether methods plan batches, so that these may have a price
     is_listed: ClassVar[bool]  # whether plans are in a list; said by each kind
     mean_bounds: FloatArray | None = None  # (n_arms, 2) lowest and highest mean; equal: known exactly
@@ -75,6 +78,11 @@ class Measurable:
     setup_cost: float = 0.0  # the price of starting a batch of measurements, whatever is in it
     plays: bool = False  # whether what is measured are plays of plans that no list has (`core.plays`)
     asked_plays: AskedPlays = AskedPlays()  # those that a session has asked for so far; they decide nothing
+
+    @property
+    def minimize(self) -> bool:
+        """Whether the best plan has the smallest value."""
+        return self.goal == "smallest"
 
     @property
     def sign(self) -> float:
@@ -127,7 +135,7 @@ class Measurable:
         """The index of the probe with this name: the arm's, where each is measured by itself.
 
         >>> import surepick as sp
-        >>> sp.Problem([[1, 0], [0, 1]], probes={"both": ["arm 0", "arm 1"]}).probe("both")
+        >>> sp.Problem([[1, 0], [0, 1]], measure={"both": ["arm 0", "arm 1"]}, goal="largest").probe("both")
         0
         """
         return index_of(self.probe_word, name, self.probe_names)
@@ -156,7 +164,7 @@ class Measurable:
         """Every reading by a name of its own, for people: the arm, the probe, or "probe: reading".
 
         >>> import surepick as sp
-        >>> sp.Problem([[1, 0], [0, 1]], probes={"both": ["arm 0", "arm 1"]}).reading_names
+        >>> sp.Problem([[1, 0], [0, 1]], measure={"both": ["arm 0", "arm 1"]}, goal="largest").reading_names
         ('both: arm 0', 'both: arm 1')
         """
         if self.probes is None:
@@ -185,7 +193,7 @@ class Measurable:
         """Return the names of the readings whose noise was not stated, neither by a scale nor by bounds.
 
         >>> import surepick as sp
-        >>> sp.Problem([[1, 0], [0, 1]]).unstated_noise
+        >>> sp.Problem([[1, 0], [0, 1]], goal="largest").unstated_noise
         ('arm 0', 'arm 1')
         """
         if self.noise_scale is None:
@@ -219,19 +227,19 @@ class Measurable:
         """The index of the arm with this name.
 
         >>> import surepick as sp
-        >>> sp.Problem([[1, 0], [0, 1]], arm_names=["road", "rail"]).arm("rail")
+        >>> sp.Problem([[1, 0], [0, 1]], arms=["road", "rail"], goal="largest").arm("rail")
         1
         """
         return index_of("arm", name, self.arm_names)
 
-    def with_bounds(self, bounds: Bounds) -> Self:
-        """The same problem with measurements between these bounds, which also give the noise scale.
+    def with_limits(self, low: Numbers | float, high: Numbers | float) -> Self:
+        """The same problem with every measurement between these limits, which also bound the noise.
 
         >>> import surepick as sp
-        >>> sp.Problem([[1, 0], [0, 2]]).with_bounds((0, 5)).noise_scale.tolist()
+        >>> sp.Problem([[1, 0], [0, 2]], goal="largest").with_limits(0, 5).noise_scale.tolist()
         [2.5, 2.5]
         """
-        return self.with_noise(*scale_and_bounds(None, bounds, self.arm_names))
+        return self.with_noise(*scale_and_bounds(None, ends(low, high, self.arm_names), self.arm_names))
 
     def with_known(self, known: Known) -> Self:
         """Return the same problem, where more is known of the means of these arms.
@@ -240,7 +248,7 @@ class Measurable:
         are bounds of the mean. Both hold surely: the guarantee assumes them.
 
         >>> import surepick as sp
-        >>> problem = sp.Problem([[1, 0, 1], [0, 1, 0]], arm_names=["road", "rail", "toll"])
+        >>> problem = sp.Problem([[1, 0, 1], [0, 1, 0]], arms=["road", "rail", "toll"], goal="largest")
         >>> problem.with_known({"toll": 3, "rail": (0, 20)}).relevant.tolist()
         [True, True, False]
         """
@@ -256,7 +264,7 @@ class Measurable:
         """The same problem with this noise scale, and with these bounds or none; neither is checked."""
         if self.probes is not None and noise_scale is not self.noise_scale:
             raise ProblemError(
-                "the noise of probes is a part of them; build the problem with other probes", field="probes"
+                "the noise of probes is a part of them; build the problem with other probes", field="measure"
             )
         return self._with(noise_scale=noise_scale, bounds=bounds)
 
@@ -266,18 +274,18 @@ class Measurable:
         Fewer policies can promise something then: BetGapE, at nearly the same number of measurements.
 
         >>> import surepick as sp
-        >>> sp.Problem([[1, 0], [0, 1]], noise_scale=4.0).with_bounded_variance().noise
+        >>> sp.Problem([[1, 0], [0, 1]], noise=4.0, goal="largest").with_bounded_variance().noise_kind
         'bounded variance'
         """
         if self.noise_scale is None or self.bounds is not None or self.probes is not None:
-            had = "noise_scale=None" if self.bounds is None else "bounds"
+            had = "unknown noise" if self.bounds is None else "low and high"
             had = had if self.probes is None else "probes"
             raise ProblemError(
-                f"noise of bounded variance needs a noise scale, at least the standard deviation of one "
-                f"measurement, and this problem has {had}; bounds say more than a variance does",
-                field="noise_scale",
+                f"noise of bounded variance needs noise, at least the standard deviation of one measurement, "
+                f"and this problem has {had}",
+                field="noise",
             )
-        return self._with(noise=BOUNDED_VARIANCE)
+        return self._with(noise_kind=BOUNDED_VARIANCE)
 
     def with_setup_cost(self, setup_cost: float) -> Self:
         """The same problem, where starting a batch of measurements has a price, beside that of each.
@@ -285,7 +293,7 @@ class Measurable:
         BetGapE then asks for fewer and larger blocks, and costs count a set-up for every round.
 
         >>> import surepick as sp
-        >>> sp.Problem([[1, 0], [0, 1]]).with_setup_cost(50).setup_cost
+        >>> sp.Problem([[1, 0], [0, 1]], goal="largest").with_setup_cost(50).setup_cost
         50.0
         """
         price = checked_setup_cost(setup_cost)
@@ -321,15 +329,12 @@ class Measurable:
         """The same problem with another title, unit, plausible range or listing; it decides nothing.
 
         >>> import surepick as sp
-        >>> sp.Problem([[1, 0], [0, 1]]).with_about(title="The way to work", unit="min").about.unit
+        >>> sp.Problem([[1, 0], [0, 1]], goal="largest").with_about(
+        ...     title="The way to work", unit="min"
+        ... ).about.unit
         'min'
         """
         return self._with(about=replace(self.about, **changes))
-
-    @property
-    def _goal_word(self) -> str:
-        """Which way is better, in a word."""
-        return "minimize" if self.minimize else "maximize"
 
     @property
     def _noise_words(self) -> str:
@@ -341,11 +346,11 @@ class Measurable:
         n = int(relevant.sum())
         rows: list[tuple[str, object]] = [
             ("plans", plans),
-            ("the best is", "the smallest" if self.minimize else "the largest"),
+            ("goal", self.goal),
             ("arms", f"{len(self.arm_names):,}, of which {n:,} {plural(n, 'matters', 'matter')}"),
             *([] if self.probes is None else [("probes", self.probes.summary)]),
             *([("measured by", "plays of whole plans, each reading every arm of one")] if self.plays else []),
-            ("noise scale", self._noise_words),
+            ("noise", self._noise_words),
         ]
         return card(self.about.title or "Problem", rows, *more)
 
@@ -356,9 +361,11 @@ class Measurable:
         if others["layout"] is not None:
             others["layout"].check_arms(len(arms))
         scale, limits = scale_and_bounds(noise_scale, bounds, arms)
-        costs = per_arm("costs", 1.0 if others["costs"] is None else others["costs"], arms)
-        known = {"arm_names": arms, "noise_scale": scale, "bounds": limits, "costs": costs}
-        self.__setstate__({**others, **known, "minimize": bool(others["minimize"])})
+        costs = per_arm("cost", 1.0 if others["costs"] is None else others["costs"], arms)
+        is_smallest(others["goal"])  # refuses other words
+        self.__setstate__(
+            {**others, "arm_names": arms, "noise_scale": scale, "bounds": limits, "costs": costs}
+        )
 
     def _measured_by(self, probes: Probes, bounds: FloatArray | None) -> None:
         """Let a new problem be measured by these probes instead of arm by arm; bounds are per reading."""

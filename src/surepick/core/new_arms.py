@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
@@ -25,34 +25,32 @@ GivenArms: TypeAlias = "Iterable[str | NewArm]"
 class NewArm:
     """An arm that a problem did not have; what is left out is what all its other arms have alike.
 
-    `noise_scale` and `cost` are those of one measurement; `bounds` (low, high) are for problems that have
-    bounds, and take the place of the noise scale.
+    `noise` and `cost` are those of one measurement; `low` and `high` are for problems that have them, and
+    take the place of the noise.
 
-    >>> NewArm("tram", noise_scale=2.0).cost is None
+    >>> NewArm("tram", noise=2.0).cost is None
     True
     """
 
     name: str
-    noise_scale: float | None = None
+    noise: float | None = None
     cost: float | None = None
-    bounds: tuple[float, float] | None = None
+    low: float | None = None
+    high: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """What is known of it, as JSON values."""
-        known = {"name": self.name, "noise_scale": self.noise_scale, "cost": self.cost}
-        kept = {key: value for key, value in known.items() if value is not None}
-        return kept if self.bounds is None else {**kept, "bounds": list(self.bounds)}
+        return {key: value for key, value in asdict(self).items() if value is not None}
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> NewArm:
         """What `to_json` gave.
 
-        >>> arm = NewArm("tram", cost=2.0, bounds=(0.0, 90.0))
+        >>> arm = NewArm("tram", cost=2.0, low=0.0, high=90.0)
         >>> NewArm.from_json(arm.to_json()) == arm
         True
         """
-        bounds = kept.get("bounds")
-        return cls(**{**kept, "bounds": None if bounds is None else (bounds[0], bounds[1])})
+        return cls(**kept)
 
 
 def settled(problem: Problem, given: GivenArms) -> tuple[NewArm, ...]:
@@ -77,22 +75,23 @@ def _filled_in(problem: Problem, arm: NewArm) -> NewArm:
     cost = _alike(arm.name, "cost", problem.costs[:, None])[0] if arm.cost is None else arm.cost
     cost = _number(arm.name, "cost", cost)
     if problem.bounds is None:
-        if arm.bounds is not None:
+        if arm.low is not None or arm.high is not None:
             raise ProblemError(
-                f"the other arms have no bounds; give a noise scale for {arm.name!r} instead",
+                f"the other arms have no low and high; give the noise of {arm.name!r} instead",
                 field="new_arms",
             )
         scales = problem.noise_scale[:, None]
-        scale = _alike(arm.name, "noise scale", scales)[0] if arm.noise_scale is None else arm.noise_scale
-        return replace(arm, noise_scale=_number(arm.name, "noise scale", scale), cost=cost)
-    if arm.noise_scale is not None:
+        scale = _alike(arm.name, "noise", scales)[0] if arm.noise is None else arm.noise
+        return replace(arm, noise=_number(arm.name, "noise", scale), cost=cost)
+    if arm.noise is not None:
         raise ProblemError(
-            f"the other arms have bounds, which give their noise scale; give bounds for {arm.name!r} instead",
+            f"the other arms have low and high instead of noise; give those of {arm.name!r}",
             field="new_arms",
         )
-    low, high = _alike(arm.name, "bounds", problem.bounds) if arm.bounds is None else arm.bounds
-    low, high = (_number(arm.name, "bounds", end) for end in (low, high))
-    return replace(arm, cost=cost, bounds=(low, high))
+    low, high = arm.low, arm.high
+    if low is None and high is None:
+        low, high = _alike(arm.name, "low and high", problem.bounds)
+    return replace(arm, cost=cost, low=_number(arm.name, "low", low), high=_number(arm.name, "high", high))
 
 
 def _number(name: str, what: str, value: object) -> float:
@@ -122,10 +121,12 @@ def joined(problem: Problem, arms: tuple[NewArm, ...]) -> dict[str, Any]:
     names = names_for("arm", (*problem.arm_names, *(arm.name for arm in arms)), problem.n_arms + n)
     if problem.bounds is None:
         assert problem.noise_scale is not None
-        own = [*problem.noise_scale.tolist(), *(arm.noise_scale or 0.0 for arm in arms)]
+        own = [*problem.noise_scale.tolist(), *(arm.noise or 0.0 for arm in arms)]
         scale, bounds = scale_and_bounds(own, None, names)
     else:
-        scale, bounds = scale_and_bounds(None, [*problem.bounds.tolist(), *(a.bounds for a in arms)], names)
+        scale, bounds = scale_and_bounds(
+            None, [*problem.bounds.tolist(), *([a.low, a.high] for a in arms)], names
+        )
     plausible, means = problem.about.plausible, problem.mean_bounds
     anything = ((-math.inf, math.inf),) * n
     return {
@@ -133,7 +134,7 @@ def joined(problem: Problem, arms: tuple[NewArm, ...]) -> dict[str, Any]:
         "arm_names": names,
         "noise_scale": scale,
         "bounds": bounds,
-        "costs": per_arm("costs", [*problem.costs.tolist(), *(arm.cost or 0.0 for arm in arms)], names),
+        "costs": per_arm("cost", [*problem.costs.tolist(), *(arm.cost or 0.0 for arm in arms)], names),
         "relevant": np.append(problem.relevant, np.zeros(n, dtype=bool)),
         "mean_bounds": None if means is None else np.vstack([means, np.tile([-np.inf, np.inf], (n, 1))]),
         "layout": None,  # which knows where the other arms are

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from surepick.core.about import NOTHING, About
 from surepick.core.arrays import (
     BoolArray,
-    Bounds,
     FloatArray,
+    Goal,
     Numbers,
     PerArm,
     ends,
@@ -29,7 +29,7 @@ from surepick.core.measurable import Measurable
 from surepick.core.plays import AskedPlays
 from surepick.core.problem import Problem
 from surepick.core.wording import counted, in_short, plural, shortened
-from surepick.errors import ProblemError, SurepickError
+from surepick.errors import ProblemError, SurepickError, hinted
 
 Best = Callable[[FloatArray], npt.ArrayLike]
 # The same among the plans within lower and upper bounds, one of each per arm; None where there is none.
@@ -55,20 +55,22 @@ class OracleProblem(Measurable):
 
     `best(weights)` takes one weight per arm and returns the plan vector pi with the largest weights.pi; it
     must be exact. `n_plans`, a number that the plans do not exceed (such as 2**n_arms for 0/1 plans, a whole
-    number of any size), is needed by policies that protect against all plans at once. With `minimize=True`
+    number of any size), is needed by policies that protect against all plans at once. With goal="smallest"
     the best plan is the one with the smallest weights.pi, and `best` returns that. `name_plan(plan)` gives a
     plan a name; without it a plan is called by its arms. The rest is as in `Problem`. An answer is a plan
     vector: a tuple of numbers.
 
-    With `probes="plan arms"` whole plans are played, and one play gives a reading of every arm in its plan:
-    plans are then of zeros and ones, `noise_scale` and `bounds` are those of readings, `costs` is the price
-    of one play, and `best` finds the plays too.
+    With measure="plan arms" whole plans are played, and one play gives a reading of every arm in its plan:
+    plans are then of zeros and ones, `noise`, `low` and `high` are those of readings, `cost` is the price of
+    one play, and `best` finds the plays too.
 
     `best_within(weights, lower, upper)` returns the best of the plans whose entries lie within bounds, or
     None when there is none. BetGapE needs it where plans are of whole numbers other than 0 and 1.
 
     >>> import numpy as np
-    >>> problem = OracleProblem(lambda weights: np.eye(3)[np.argmax(weights)], n_arms=3, n_plans=3)
+    >>> problem = OracleProblem(
+    ...     lambda weights: np.eye(3)[np.argmax(weights)], n_arms=3, n_plans=3, goal="largest"
+    ... )
     >>> problem.best_plan([0.1, 0.9, 0.3]).tolist()
     [0.0, 1.0, 0.0]
     """
@@ -79,7 +81,7 @@ class OracleProblem(Measurable):
     costs: FloatArray  # (n_arms,)
     arm_names: tuple[str, ...]
     n_plans: int | None
-    minimize: bool
+    goal: Goal
     bounds: FloatArray | None  # (n_arms, 2) low and high of one measurement
     name_plan: Callable[[FloatArray], str] | None
     layout: Layout | None = None  # how to draw a plan; decides nothing
@@ -91,24 +93,24 @@ class OracleProblem(Measurable):
     has_batches: ClassVar[bool] = False
     duplicates: ClassVar[tuple[tuple[str, str], ...]] = ()  # known of listed plans only
 
+    @hinted
     def __init__(
         self,
         best: Best,
         n_arms: int,
-        noise_scale: PerArm | None = None,
         *,
-        costs: PerArm | None = None,
-        arm_names: Sequence[str] | None = None,
-        n_plans: int | None = None,
-        minimize: bool = False,
-        bounds: Bounds | None = None,
-        name_plan: Callable[[FloatArray], str] | None = None,
-        layout: Layout | None = None,
-        best_within: BestWithin | None = None,
-        probes: str = ARMS,
-        known: Known | None = None,
+        goal: Goal,
+        arms: Sequence[str] | None = None,
         low: Numbers | float | None = None,
         high: Numbers | float | None = None,
+        noise: PerArm | None = None,
+        cost: PerArm | None = None,
+        known: Known | None = None,
+        measure: str = ARMS,
+        n_plans: int | None = None,
+        name_plan: Callable[[FloatArray], str] | None = None,
+        best_within: BestWithin | None = None,
+        layout: Layout | None = None,
     ) -> None:
         if not callable(best):
             raise ProblemError(
@@ -127,17 +129,17 @@ class OracleProblem(Measurable):
                 f"n_plans is an upper bound on the number of plans, 2 or more, got {n_plans!r}",
                 field="n_plans",
             )
-        plays = _are_plays(probes, noise_scale, costs)
-        arms = names_for("arm", arm_names, int(n_arms))
+        plays = _are_plays(measure, noise, cost)
+        arm_names = names_for("arm", arms, int(n_arms))
         self._fill(
-            arms,
-            noise_scale,
-            ends(low, high, bounds, arms),
+            arm_names,
+            noise,
+            ends(low, high, arm_names),
             best=best,
             n_arms=int(n_arms),
-            costs=costs,
+            costs=cost,
             n_plans=n_plans,
-            minimize=minimize,
+            goal=goal,
             name_plan=name_plan,
             layout=layout,
             best_within=best_within,
@@ -147,18 +149,18 @@ class OracleProblem(Measurable):
         if known:
             self.__setstate__(vars(self.with_known(known)))
 
-    def with_probes(
-        self, probes: str, *, noise_scale: PerArm | None = None, costs: PerArm | None = None
-    ) -> Self:
-        """The same plans, played where probes is "plan arms"; settings are those of `OracleProblem`.
+    def with_probes(self, measure: str, *, noise: PerArm | None = None, cost: PerArm | None = None) -> Self:
+        """The same plans, played where measure is "plan arms"; settings are those of `OracleProblem`.
 
-        >>> problem = OracleProblem(lambda weights: np.eye(3)[np.argmax(weights)], n_arms=3, noise_scale=1)
-        >>> problem.with_probes("plan arms", costs=2.0, noise_scale=1).plays
+        >>> problem = OracleProblem(
+        ...     lambda weights: np.eye(3)[np.argmax(weights)], n_arms=3, noise=1, goal="largest"
+        ... )
+        >>> problem.with_probes("plan arms", cost=2.0, noise=1).plays
         True
         """
-        plays = _are_plays(probes, noise_scale, costs)
-        scale = None if noise_scale is None else per_arm("noise_scale", noise_scale, self.arm_names)
-        prices = per_arm("costs", 1.0 if costs is None else costs, self.arm_names)
+        plays = _are_plays(measure, noise, cost)
+        scale = None if noise is None else per_arm("noise", noise, self.arm_names)
+        prices = per_arm("cost", 1.0 if cost is None else cost, self.arm_names)
         return self._with(plays=plays, noise_scale=scale, costs=prices, bounds=None)
 
     def best_plan(self, weights: npt.ArrayLike) -> FloatArray:
@@ -172,7 +174,7 @@ class OracleProblem(Measurable):
 
         >>> def best(weights, low=(0, 0), high=(3, 3)):
         ...     return [high[s] if weights[s] > 0 else low[s] for s in range(2)]
-        >>> problem = OracleProblem(best, n_arms=2, best_within=best)
+        >>> problem = OracleProblem(best, n_arms=2, best_within=best, goal="largest")
         >>> problem.best_plan_within([1.0, -1.0], [0, 1], [2, 3]).tolist()
         [2.0, 1.0]
         """
@@ -186,7 +188,7 @@ class OracleProblem(Measurable):
     def has_plan(self, plan: npt.ArrayLike) -> bool:
         """Whether this vector is one of the plans, where they are of whole numbers.
 
-        >>> problem = OracleProblem(lambda weights: np.eye(3)[np.argmax(weights)], n_arms=3)
+        >>> problem = OracleProblem(lambda weights: np.eye(3)[np.argmax(weights)], n_arms=3, goal="largest")
         >>> problem.has_plan([0, 1, 0]), problem.has_plan([1, 1, 0])
         (True, False)
         """
@@ -260,7 +262,9 @@ class OracleProblem(Measurable):
     def name_of(self, plan: npt.ArrayLike | None) -> str | None:
         """The name of this plan vector: the given one, or the arms that it uses.
 
-        >>> problem = OracleProblem(lambda weights: weights > 0, n_arms=3, arm_names=["tea", "milk", "jam"])
+        >>> problem = OracleProblem(
+        ...     lambda weights: weights > 0, n_arms=3, arms=["tea", "milk", "jam"], goal="largest"
+        ... )
         >>> problem.name_of((1.0, 0.0, 2.0))
         'tea + 2 x jam'
         """
@@ -272,7 +276,9 @@ class OracleProblem(Measurable):
     def with_asked_plays(self, arms: Sequence[Sequence[int]]) -> Self:
         """The same problem, of which plays of these arms have been asked for, after those that have been.
 
-        >>> problem = OracleProblem(lambda weights: [1, 1], n_arms=2, probes="plan arms", noise_scale=1)
+        >>> problem = OracleProblem(
+        ...     lambda weights: [1, 1], n_arms=2, measure="plan arms", noise=1, goal="largest"
+        ... )
         >>> problem.with_asked_plays([[0, 1]]).reads(0)
         ('arm 0', 'arm 1')
         """
@@ -306,30 +312,30 @@ class OracleProblem(Measurable):
     def __repr__(self) -> str:
         count = "unknown" if self.n_plans is None else f"at most {in_short(self.n_plans)}"
         arms = f"{self.n_arms} {plural(self.n_arms, 'arm')}"
-        return f"{type(self).__name__}({arms}, number of plans {count}, {self._goal_word})"
+        return f"{type(self).__name__}({arms}, number of plans {count}, {self.goal})"
 
 
-def _are_plays(probes: object, noise_scale: PerArm | None, costs: PerArm | None) -> bool:
+def _are_plays(measure: object, noise: PerArm | None, cost: PerArm | None) -> bool:
     """Whether plans are played; what else there may be to measure needs a list of the plans."""
-    if isinstance(probes, str) and probes == ARMS:
+    if isinstance(measure, str) and measure == ARMS:
         return False
-    if not (isinstance(probes, str) and probes == PLAN_ARMS):
+    if not (isinstance(measure, str) and measure == PLAN_ARMS):
         raise ProblemError(
-            f"where plans are not listed, probes is {ARMS!r} (each arm by itself) or {PLAN_ARMS!r} (a plan "
-            f"is played, and every arm in it is read), got {shortened(repr(probes), 60)}; other probes need "
+            f"where plans are not listed, measure is {ARMS!r} (each arm by itself) or {PLAN_ARMS!r} (a plan "
+            f"is played, and every arm in it is read), got {shortened(repr(measure), 60)}; other probes need "
             "the plans in a Problem",
-            field="probes",
+            field="measure",
         )
-    if noise_scale is None:
+    if noise is None:
         raise ProblemError(
-            f"probes={PLAN_ARMS!r} needs the noise scale of a reading; pass noise_scale",
-            field="noise_scale",
+            f"measure={PLAN_ARMS!r} needs the noise of a reading where plans are not listed; pass noise",
+            field="noise",
         )
-    if not (costs is None or isinstance(costs, int | float | np.number)):
+    if not (cost is None or isinstance(cost, int | float | np.number)):
         raise ProblemError(
-            f"with probes={PLAN_ARMS!r} costs is the price of one play, the same for all: one number, got "
-            f"{shortened(repr(costs), 60)}",
-            field="costs",
+            f"with measure={PLAN_ARMS!r} cost is the price of one play, the same for all: one number, got "
+            f"{shortened(repr(cost), 60)}",
+            field="cost",
         )
     return True
 

@@ -76,7 +76,7 @@ def plan_oracle(problem: AnyProblem) -> PlanOracle:
     """The plans of a problem, asked for the best of all.
 
     >>> import surepick as sp
-    >>> plan_oracle(sp.Problem([[1, 0], [0, 1]], minimize=True)).best_of_all(np.array([0.1, 0.9])).tolist()
+    >>> plan_oracle(sp.Problem([[1, 0], [0, 1]], goal="smallest")).best_of_all(np.array([0.1, 0.9])).tolist()
     [-1.0, 0.0]
     """
     return ListedPlans(problem) if problem.is_listed else OraclePlans(problem)
@@ -86,7 +86,7 @@ def plan_set(problem: AnyProblem) -> PlanSet:
     """The plans of a problem, asked branch by branch.
 
     >>> import surepick as sp
-    >>> plans = plan_set(sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]]))
+    >>> plans = plan_set(sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], goal="largest"))
     >>> rest = plans.everything().pinned(1, 0.0)
     >>> plans.best(np.array([0.1, 0.9, 0.3]), rest).tolist()
     [0.0, 0.0, 1.0]
@@ -105,7 +105,7 @@ def spanned(plans: PlanSet) -> tuple[Branch, FloatArray]:
     """The smallest box that holds all plans, and one of them.
 
     >>> import surepick as sp
-    >>> box, _ = spanned(plan_set(sp.Problem([[1, 0, 1], [0, 2, 1]])))
+    >>> box, _ = spanned(plan_set(sp.Problem([[1, 0, 1], [0, 2, 1]], goal="largest")))
     >>> box.lower.tolist(), box.upper.tolist()
     ([0.0, 0.0, 1.0], [1.0, 2.0, 1.0])
     """

@@ -22,7 +22,7 @@ def amounts(problem: AnyProblem, plan: Answer) -> dict[str, float]:
     """What the plan takes of each arm, those that it leaves out left out.
 
     >>> from surepick.core.problem import Problem
-    >>> amounts(Problem([[1, 0, 2.5], [0, 1, 0]], arm_names=["road", "rail", "sea"]), 0)
+    >>> amounts(Problem([[1, 0, 2.5], [0, 1, 0]], arms=["road", "rail", "sea"], goal="largest"), 0)
     {'road': 1.0, 'sea': 2.5}
     """
     vector = problem.vector(plan)
@@ -51,7 +51,7 @@ def called(problem: AnyProblem, plan: Answer | None, length: int = LONGEST) -> s
     """The plan's name; where that is a number only, with what the plan does.
 
     >>> from surepick.core.problem import Problem
-    >>> called(Problem([[1, 0], [0, 2]], arm_names=["road", "rail"]), 1)
+    >>> called(Problem([[1, 0], [0, 2]], arms=["road", "rail"], goal="largest"), 1)
     'plan 1 (rail 2)'
     """
     if plan is None:

@@ -119,7 +119,7 @@ def play_finder(plans: PlanSet, box: Branch) -> FindPlay:
         raise ProblemError(
             'probes="plan arms" is for plans of zeros and ones, and some plan uses an arm more than once: '
             "what a play would read of it is not defined; list the plans in a Problem with probes of its own",
-            field="probes",
+            field="measure",
         )
     sign = -1.0 if -1.0 in ends else 1.0
 

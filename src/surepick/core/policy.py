@@ -86,7 +86,7 @@ def can_start(policy: Policy, problem: AnyProblem) -> bool:
     """Return whether the noise is stated, or the policy learns it, which `learns_noise(problem)` says.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0], [0, 1]], noise_scale=None)
+    >>> problem = sp.Problem([[1, 0], [0, 1]], noise=None, goal="largest")
     >>> can_start(sp.BetGapE(), problem), can_start(sp.Uniform(), problem)
     (True, False)
     """
@@ -98,7 +98,7 @@ def can_start(policy: Policy, problem: AnyProblem) -> bool:
 
 def check_gaussian(problem: AnyProblem, *, gaussian: bool) -> None:
     """Refuse to take bounded readings, or noise of bounded variance, for Gaussian noise."""
-    if gaussian and (problem.noise == BOUNDED_VARIANCE or problem.bounds is not None):
+    if gaussian and (problem.noise_kind == BOUNDED_VARIANCE or problem.bounds is not None):
         stated = "bounds of readings" if problem.bounds is not None else "no more than a variance"
         raise ParameterError(f"the problem states {stated}; leave out gaussian, or that", field="gaussian")
 
@@ -123,7 +123,9 @@ class Onlooker:
 
     def __init__(self, policy: OraclePolicy) -> None:
         like = policy.start(
-            OracleProblem(lambda weights: np.eye(2)[np.argmax(weights)], 2, n_plans=2, noise_scale=1)
+            OracleProblem(
+                lambda weights: np.eye(2)[np.argmax(weights)], 2, n_plans=2, noise=1, goal="largest"
+            )
         )
         self.recalls_unasked = isinstance(like, RecallingRun) and like.recalls_unasked
 
@@ -162,7 +164,7 @@ def start(policy: Policy, problem: AnyProblem, past: Past | None = None) -> Run:
         raise ProblemError(
             f"{policy.name} needs the noise of one measurement, and it is not stated; state noise=, or use "
             "BetGapE, which learns it",
-            field="noise_scale",
+            field="noise",
         )
     if problem.is_listed:
         run = policy.start(problem)
@@ -263,7 +265,7 @@ def known_noise_scale(problem: AnyProblem, *, plays: bool = False) -> FloatArray
 
     `plays` says that the caller knows what to do where plans are played.
     """
-    if problem.noise == BOUNDED_VARIANCE:
+    if problem.noise_kind == BOUNDED_VARIANCE:
         raise ProblemError(
             "of this problem's noise no more is known than a bound on its standard deviation, and this "
             "policy needs tails like those of Gaussian noise; use BetGapE or Challenge, or Pick where no "
@@ -281,6 +283,6 @@ def known_deviation(problem: AnyProblem, *, plays: bool = False) -> FloatArray:
         raise ProblemError(
             "this policy needs the noise scale and the problem has noise_scale=None; pass the standard "
             "deviation of one measurement (or half the width of its range) as noise_scale",
-            field="noise_scale",
+            field="noise",
         )
     return problem.noise_scale

@@ -10,14 +10,14 @@ from typing import Any, ClassVar, TypedDict, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import BoolArray, Bounds, FloatArray, Numbers, PerArm, names_for
+from surepick.core.arrays import BoolArray, FloatArray, Goal, Numbers, PerArm, is_smallest, names_for
 from surepick.core.known import Known
 from surepick.core.layout import Layout
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.rows import Rows, as_rows, refuse_empty
 from surepick.core.standard_form import StandardForm, standard_form
 from surepick.core.wording import in_short, plural
-from surepick.errors import ProblemError, suggestion
+from surepick.errors import ProblemError, unexpected
 
 POLYTOPE = "polytope"  # the kind of its recipe
 _KEPT = 1e-7  # rows and bounds may be missed by this share of their own size: the rounding of solvers
@@ -33,11 +33,10 @@ class PolytopeOptions(TypedDict, total=False):
     b_eq: npt.ArrayLike
     lower: npt.ArrayLike
     upper: npt.ArrayLike
-    noise_scale: PerArm | None
-    costs: PerArm | None
-    arm_names: Sequence[str] | None
-    minimize: bool
-    bounds: Bounds | None
+    goal: Goal
+    noise: PerArm | None
+    cost: PerArm | None
+    arms: Sequence[str] | None
     layout: Layout | None
     name_plan: Callable[[FloatArray], str] | None
     known: Known | None
@@ -54,11 +53,10 @@ _DEFAULTS: dict[str, Any] = {
     "b_eq": None,
     "lower": 0.0,
     "upper": np.inf,
-    "noise_scale": None,
-    "costs": None,
-    "arm_names": None,
-    "minimize": False,
-    "bounds": None,
+    "goal": inspect.Parameter.empty,
+    "noise": None,
+    "cost": None,
+    "arms": None,
     "layout": None,
     "name_plan": None,
     "known": None,
@@ -75,14 +73,14 @@ class Polytope(OracleProblem):
 
     - `A_ub`, `b_ub`, `A_eq`, `b_eq`: a column per arm, a row per limit; arrays or SciPy sparse arrays
     - `lower`, `upper`: of each amount, one number or one per arm; 0 and none
-    - `noise_scale`, `costs`, `arm_names`, `minimize`, `low`, `high`, `known`, `layout`: as in `Problem`;
+    - `goal`, `noise`, `cost`, `arms`, `low`, `high`, `known`, `layout`: as in `Problem`;
       `low` and `high` are of one measurement, not of the amounts
     - `name_plan`: a function from amounts to a name; without it a plan is called by its largest amounts
 
     Rows that leave no plan, a single one, or amounts without an end are refused. Rows and bounds that follow
     from others are found and do no harm.
 
-    >>> problem = Polytope(A_ub=[[1, 2], [3, 1]], b_ub=[8, 9], arm_names=["tables", "chairs"])
+    >>> problem = Polytope(A_ub=[[1, 2], [3, 1]], b_ub=[8, 9], arms=["tables", "chairs"], goal="largest")
     >>> problem.best_plan([3.0, 4.0]).round(9).tolist()
     [2.0, 3.0]
     """
@@ -94,9 +92,9 @@ class Polytope(OracleProblem):
     def __init__(self, **given: Unpack[PolytopeOptions]) -> None:
         for name in given:
             if name not in _DEFAULTS:
-                raise TypeError(
-                    f"Polytope() got an unexpected keyword argument {name!r}; {suggestion(name, _DEFAULTS)}"
-                )
+                raise unexpected("Polytope", name, _DEFAULTS)
+        if "goal" not in given:
+            raise TypeError('Polytope() needs goal="smallest" or goal="largest"')
         _become(self, {**_DEFAULTS, **given}, is_new=True)
 
     @property
@@ -112,7 +110,7 @@ class Polytope(OracleProblem):
     def has_plan(self, plan: npt.ArrayLike) -> bool:
         """Whether these amounts keep the rows and bounds, to within rounding.
 
-        >>> problem = Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], upper=0.7)
+        >>> problem = Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], upper=0.7, goal="largest")
         >>> problem.has_plan([0.3, 0.0, 0.7]), problem.has_plan([0.3, 0.1, 0.7])
         (True, False)
         """
@@ -128,7 +126,9 @@ class Polytope(OracleProblem):
     def name_of(self, plan: npt.ArrayLike | None) -> str | None:
         """The given name of a plan, or its largest amounts.
 
-        >>> problem = Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], upper=0.7, arm_names=["tea", "milk", "jam"])
+        >>> problem = Polytope(
+        ...     A_eq=[[1, 1, 1]], b_eq=[1.0], upper=0.7, arms=["tea", "milk", "jam"], goal="largest"
+        ... )
         >>> problem.name_of((0.3, 0.0, 0.7))
         '0.7 x jam + 0.3 x tea'
         """
@@ -161,7 +161,7 @@ class Polytope(OracleProblem):
         n_rows = len(self.rows.b_ub) + len(self.rows.b_eq)
         arms = f"{self.n_arms} {plural(self.n_arms, 'arm')}"
         vertices = f"at most {in_short(self.n_plans or 2)} vertices"
-        return f"Polytope({arms}, {n_rows} {plural(n_rows, 'row')}, {vertices}, {self._goal_word})"
+        return f"Polytope({arms}, {n_rows} {plural(n_rows, 'row')}, {vertices}, {self.goal})"
 
 
 Polytope.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
@@ -172,8 +172,8 @@ Polytope.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
 def polytope_from(recipe: Mapping[str, Any], **options: Unpack[PolytopeOptions]) -> Polytope:
     """The polytope that `Polytope.recipe` describes: its rows were found to leave plans when it was made.
 
-    >>> problem = Polytope(A_eq=[[1, 2, 0]], b_eq=[1.0], upper=2.0)
-    >>> polytope_from(problem.recipe()).rows.a_eq.tolist()
+    >>> problem = Polytope(A_eq=[[1, 2, 0]], b_eq=[1.0], upper=2.0, goal="largest")
+    >>> polytope_from(problem.recipe(), goal="largest").rows.a_eq.tolist()
     [[1.0, 2.0, 0.0]]
     """
     n_arms, n_equal = len(recipe["lower"]), recipe["n_equal"]
@@ -202,21 +202,20 @@ def _become(problem: Polytope, options: dict[str, Any], *, is_new: bool) -> None
             f"a Polytope has at most {MOST_ARMS:,} arms, got {n_arms:,}: the edges at a plan are a table of "
             "a row and a column each. Leave out arms that no good plan would use, or merge those alike"
         )
-    names = names_for("arm", options["arm_names"], n_arms)
+    names = names_for("arm", options["arms"], n_arms)
     rows = as_rows(options, names)
     if is_new:
         refuse_empty(rows)
     form = standard_form(rows)
     OracleProblem.__init__(
         problem,
-        partial(_best_of_rows, rows, form, bool(options["minimize"])),
+        partial(_best_of_rows, rows, form, is_smallest(options["goal"])),
         len(names),
-        options["noise_scale"],
-        arm_names=names,
+        arms=names,
         n_plans=form.most_vertices,
         **{
             name: options[name]
-            for name in ("costs", "minimize", "bounds", "name_plan", "layout", "known", "low", "high")
+            for name in ("goal", "noise", "cost", "name_plan", "layout", "known", "low", "high")
         },
     )
     problem.__dict__.update(rows=rows, form=form)
@@ -232,7 +231,7 @@ def _count_arms(options: Mapping[str, Any]) -> int:
                     f"{name} must be a table with a column per arm, got shape {shape}", field=name
                 )
             return int(shape[1])
-    for name in ("arm_names", "lower", "upper"):
+    for name in ("arms", "lower", "upper"):
         if options[name] is not None and np.ndim(options[name]) == 1:
             return len(options[name])
     raise ProblemError("a Polytope needs rows (A_ub or A_eq) or bounds for each arm, got neither")

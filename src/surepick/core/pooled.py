@@ -44,7 +44,9 @@ def pooled(problem: Measurable, evidence: Evidence) -> Pooled:
     """All that the readings of this evidence say, with the means that are known.
 
     >>> from surepick.core.problem import Problem
-    >>> problem = Problem([[1, 0], [0, 1]], probes={"both": {"arm 0": 1, "arm 1": 1}, "one": ["arm 0"]})
+    >>> problem = Problem(
+    ...     [[1, 0], [0, 1]], measure={"both": {"arm 0": 1, "arm 1": 1}, "one": ["arm 0"]}, goal="largest"
+    ... )
     >>> seen = Evidence.none_of(problem).with_sums(np.array([2, 4]), np.array([6.0, 4.0]))
     >>> pooled(problem, seen).means.round(6).tolist()
     [1.0, 2.0]

@@ -35,7 +35,7 @@ class Probe:
     """One way to measure: what a use of it reads, what it costs and how noisy it is.
 
     `readings` is a list of arms (each gives a reading of its own), a table of numbers (one reading of this
-    mix) or a table of such tables (named readings). `noise_scale` is one number or one per reading;
+    mix) or a table of such tables (named readings). `noise` is one number or one per reading;
     `covariance` instead where the readings of one use share noise, as two drives on one day do.
 
     >>> Probe(["A-B", "B-C"], cost=3.0).cost
@@ -44,7 +44,7 @@ class Probe:
 
     readings: Readings
     cost: float | None = None
-    noise_scale: float | Sequence[float] | Mapping[str, float] | None = None
+    noise: float | Sequence[float] | Mapping[str, float] | None = None
     covariance: Any = None  # (n_readings, n_readings)
 
 
@@ -234,18 +234,18 @@ def refuse_probes(problem: Any, who: str, *, field: str = "policy") -> None:
     """Refuse a problem with probes where single arms alone can be measured: the one place that does.
 
     >>> from surepick.core.problem import Problem
-    >>> refuse_probes(Problem([[1, 0], [0, 1]]), "CombGapE")
+    >>> refuse_probes(Problem([[1, 0], [0, 1]], goal="largest"), "CombGapE")
     """
     if problem.plays:
         raise ProblemError(
             f"{who} measures single arms, and of this problem whole plans are played, found by its oracle; "
-            "use BetGapE, or leave probes out so that each arm is measured by itself",
+            "use BetGapE, or leave measure out so that each arm is measured by itself",
             field=field,
         )
     if problem.probes is not None:
         raise ProblemError(
             f"{who} measures single arms, and this problem has {len(problem.probes):,} probes of its own; "
-            "use BetGapE or Uniform, or leave probes out so that each arm is measured by itself",
+            "use BetGapE or Uniform, or leave measure out so that each arm is measured by itself",
             field=field,
         )
 

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.about import NOTHING, About
+from surepick.core.about import NOTHING, About, described
 from surepick.core.arrays import (
     LARGEST,
     BoolArray,
     Bounds,
     FloatArray,
+    Goal,
     Numbers,
     PerArm,
     Plans,
@@ -43,7 +44,7 @@ from surepick.core.probes import DEPENDENT, INDEPENDENT, UNKNOWN, Probes
 from surepick.core.tables import TablePath, read_table
 from surepick.core.telling_apart import refuse_inseparable
 from surepick.core.wording import counted, plural
-from surepick.errors import ProblemError, blaming
+from surepick.errors import ProblemError, blaming, hinted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,39 +66,37 @@ class Problem(Measurable):
     `plans` is an array of shape (n_plans, n_arms), a SciPy sparse array, a data frame of pandas, polars or
     Arrow (columns are arms; the index, or a first column of text, plans), the path of a CSV or Excel file
     (header: arm names; first column: plan names), or sums such as "2*tea + coffee", in a list or by the
-    names of the plans. The value of plan k is the sum over arms of `plans[k, s] * mean_s`; the best plan has
-    the largest value, or the smallest with `minimize=True`.
+    names of the plans. The value of plan k is the sum over arms of `plans[k, s] * mean_s`. What is said of
+    arms is one number for all of them, a list in their order, or a dictionary by their names.
 
-    `noise_scale` is the sub-Gaussian scale of one measurement (for Gaussian noise its standard deviation,
-    for measurements in an interval of width w at most w/2): one number or one per arm. Left out it is
-    unknown and is learned. `costs` is the price of one measurement of each arm. `low` and `high`, one number
-    or one per arm, say that every measurement lies between them (`bounds=(low, high)` is the same); the noise
-    scale is left out, and values outside are refused. BetGapE then learns the variance and needs no shape;
-    for other policies half the width is the noise scale (Hoeffding's lemma). With `noise="bounded variance"`
-    the noise scale need not be more than a bound on the standard deviation: noise may be skewed and its
-    tails long.
-
-    `known={"arm": value}` states means that need no measurement, and `known={"arm": (low, high)}` means that
-    surely lie in between: plans that cannot be best are out at once.
-
-    `setup_cost` is the price of starting a batch of measurements, however many are in it; BetGapE then asks
-    for fewer and larger blocks.
-
-    `probes` says what can be measured, where that is not each arm by itself ("arms"): "plans" (a whole plan
-    gives one number, its value), "plan arms" (trying a plan gives a reading of every arm in it), a dictionary
-    of probes by name (lists of arms, mixes, named readings, `Probe`), an array with a row for each, a file,
-    or a list of these. `noise_scale` and `bounds` are then those of readings, `costs` those of probes. Plans
-    that no probe can tell apart are refused. With `readings="dependent"` nothing is assumed of how the
-    readings of one use depend on each other, beyond covariances that are given. With `readings="unknown"`, or
-    where a reading has no stated noise, neither scales nor covariances are known: those stated are guesses
-    that help to plan, noise is Gaussian, and BetGapE learns from equal parts of every block how far the gaps
-    scatter.
+    - `goal`: "smallest" or "largest", the value of the best plan
+    - `arms`, `plan_names`: their names, where the plans do not come with them
+    - `low`, `high`: limits of every measurement; values outside are refused. BetGapE then learns the variance
+      and needs no shape; for other policies half the distance is the noise (Hoeffding's lemma)
+    - `noise`: the standard deviation of one measurement (in general its sub-Gaussian scale); left out it is
+      unknown, and learned
+    - `noise_kind`: "bounded variance" where noise may be skewed and have long tails, and `noise` is no more
+      than a bound on its standard deviation; "sub-Gaussian"
+    - `cost`: the price of one measurement; 1
+    - `known`: means that need no measurement, {"arm": value}, or that surely lie in between,
+      {"arm": (low, high)}: plans that cannot be best are out at once
+    - `measure`: what can be measured: each of the "arms" by itself; "plans", a whole plan giving one number,
+      its value; "plan arms", a plan giving a reading of every arm in it; a dictionary of probes by name
+      (lists of arms, mixes, named readings, `Probe`); an array with a row for each; a file; or a list of
+      these. `noise`, `low`, `high` are then of readings, `cost` of probes. Plans that no probe can tell
+      apart are refused
+    - `readings`: "dependent" where nothing is assumed of how readings of one use depend on each other, beyond
+      given covariances; "unknown" (also where the noise of a reading is not stated) where stated scales are
+      guesses that help to plan: noise is Gaussian, and BetGapE learns it from replicates; "independent"
+    - `setup_cost`: the price of starting a batch of measurements; BetGapE then asks for fewer and larger ones
+    - `unit`, `title`: for people; `plausible`: (low, high) of values that need no question, one pair or one
+      per arm; `layout`: how to draw a plan. These decide nothing
 
     Plans that are equal in every arm are merged into the first of them; `duplicates` says which. The order
     of arms, and of the plans that remain, is the caller's.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0, 2], [0, 1, 2]], arm_names=["road", "rail", "depot"])
+    >>> problem = sp.Problem([[1, 0, 2], [0, 1, 2]], arms=["road", "rail", "depot"], goal="largest")
     >>> problem.n_plans, problem.n_arms, problem.relevant.tolist()
     (2, 3, [True, True, False])
     """
@@ -107,42 +106,45 @@ class Problem(Measurable):
     costs: FloatArray  # (n_arms,); (n_probes,) with probes
     arm_names: tuple[str, ...]
     plan_names: tuple[str, ...]
-    minimize: bool
+    goal: Goal
     bounds: FloatArray | None  # (n_arms, 2) low and high; None: measurements may be any number
     duplicates: tuple[tuple[str, str], ...]  # (name merged away, name kept)
     relevant: BoolArray = field(repr=False)  # (n_arms,) unknown arms on which plans differ that may be best
     layout: Layout | None = None  # how to draw a plan; decides nothing
     about: About = NOTHING  # title, unit and the like; decides nothing
-    noise: str = SUB_GAUSSIAN_NOISE
+    noise_kind: str = SUB_GAUSSIAN_NOISE
 
     is_listed: ClassVar[Literal[True]] = True
     can_decide: ClassVar[Literal[True]] = True  # an `OracleProblem` may have lost its function
 
+    @hinted
     def __init__(
         self,
         plans: npt.ArrayLike | sparse.sparray | pd.DataFrame | Mapping[str, Any] | TablePath,
         *,
-        noise_scale: PerArm | None = None,
-        costs: PerArm | None = None,
-        arm_names: Sequence[str] | None = None,
+        goal: Goal,
+        arms: Sequence[str] | None = None,
         plan_names: Sequence[str] | None = None,
-        minimize: bool = False,
-        bounds: Bounds | None = None,
-        layout: Layout | None = None,
-        noise: str = SUB_GAUSSIAN_NOISE,
-        probes: GivenProbes = ARMS,
-        readings: str = INDEPENDENT,
-        setup_cost: float = 0.0,
-        known: Known | None = None,
+        unit: str = "",
         low: Numbers | float | None = None,
         high: Numbers | float | None = None,
+        noise: PerArm | None = None,
+        noise_kind: str = SUB_GAUSSIAN_NOISE,
+        cost: PerArm | None = None,
+        known: Known | None = None,
+        measure: GivenProbes = ARMS,
+        readings: str = INDEPENDENT,
+        setup_cost: float = 0.0,
+        plausible: Bounds | None = None,
+        title: str = "",
+        layout: Layout | None = None,
     ) -> None:
-        matrix, found_arms, found_plans = _read_plans(plans, arm_names)
+        matrix, found_arms, found_plans = _read_plans(plans, arms)
         n_plans, n_arms = matrix.shape
-        arms = names_for("arm", arm_names if arm_names is not None else found_arms, n_arms)
-        bounds = ends(low, high, bounds, arms)
+        arm_names = names_for("arm", arms if arms is not None else found_arms, n_arms)
+        bounds = ends(low, high, arm_names)
         names = names_for("plan", plan_names if plan_names is not None else found_plans, n_plans)
-        _refuse_non_finite(matrix, arms, names)
+        _refuse_non_finite(matrix, arm_names, names)
         matrix, keep, twin_of = _merge_duplicates(matrix)
         if len(keep) < 2:
             raise ProblemError(
@@ -151,41 +153,41 @@ class Problem(Measurable):
                 field="plans",
             )
         kept = tuple(names[k] for k in keep)
-        by_arm = isinstance(probes, str) and probes == ARMS
+        by_arm = isinstance(measure, str) and measure == ARMS
         self._fill(
-            arms,
-            noise_scale if by_arm else None,
+            arm_names,
+            noise if by_arm else None,
             bounds if by_arm else None,
             plans=matrix,
-            costs=costs if by_arm else None,
+            costs=cost if by_arm else None,
             plan_names=kept,
-            minimize=minimize,
+            goal=goal,
             duplicates=tuple((names[k], names[first]) for k, first in twin_of),
             relevant=_relevant_arms(matrix),
             layout=layout,
             setup_cost=checked_setup_cost(setup_cost),
+            about=described(arm_names, unit=unit, title=title, plausible=plausible),
         )
-        if noise not in (SUB_GAUSSIAN_NOISE, BOUNDED_VARIANCE):
+        if noise_kind not in (SUB_GAUSSIAN_NOISE, BOUNDED_VARIANCE):
             raise ProblemError(
-                f"noise is {SUB_GAUSSIAN_NOISE!r} or {BOUNDED_VARIANCE!r}, got {noise!r}; how large it is "
-                "goes into noise_scale",
-                field="noise",
+                f"noise_kind is {SUB_GAUSSIAN_NOISE!r} or {BOUNDED_VARIANCE!r}, got {noise_kind!r}",
+                field="noise_kind",
             )
-        if noise == BOUNDED_VARIANCE and not by_arm:
+        if noise_kind == BOUNDED_VARIANCE and not by_arm:
             raise ProblemError(
-                f"noise={BOUNDED_VARIANCE!r} is for single arms; leave it out, or leave probes out",
-                field="noise",
+                f"noise_kind={BOUNDED_VARIANCE!r} is for single arms; leave it out, or leave measure out",
+                field="noise_kind",
             )
-        if noise == BOUNDED_VARIANCE:
+        if noise_kind == BOUNDED_VARIANCE:
             self.__setstate__(vars(self.with_bounded_variance()))
         if known:
             self.__setstate__(vars(self.with_known(known)))
         if not by_arm:
-            given = self._given_probes(probes, readings, noise_scale=noise_scale, costs=costs, bounds=bounds)
+            given = self._given_probes(measure, readings, noise_scale=noise, costs=cost, bounds=bounds)
             self._measured_by(*given)
 
     def _given_probes(
-        self, probes: GivenProbes, readings: str, **settings: Any
+        self, given: GivenProbes, readings: str, **settings: Any
     ) -> tuple[Probes, FloatArray | None]:
         """These probes and the bounds of their readings; settings are noise_scale, costs and bounds."""
         if readings not in (INDEPENDENT, DEPENDENT, UNKNOWN):
@@ -194,32 +196,32 @@ class Problem(Measurable):
                 field="readings",
             )
         listed = Listed(self.plans, self.plan_names, self.arm_names)
-        ways, limits = read_probes(probes, listed, **settings)
+        ways, limits = read_probes(given, listed, **settings)
         freed = ways.without_arms(self.is_known)
         refuse_inseparable(freed, self.plan_parts.free, self.plan_names, self.arm_names)
         unknown = ways.unknown or readings == UNKNOWN
         if unknown and limits is not None:
             raise ProblemError(
-                "bounds say how large noise can be; leave them out, or readings='unknown'", field="bounds"
+                "low and high say how large noise can be; leave them out, or readings='unknown'", field="low"
             )
         dependent = ways.dependent or readings == DEPENDENT
         return replace(ways, dependent=dependent, unknown=unknown), limits
 
     def with_probes(
         self,
-        probes: GivenProbes,
+        measure: GivenProbes,
         *,
-        noise_scale: PerArm | None = None,
-        costs: PerArm | None = None,
+        noise: PerArm | None = None,
+        cost: PerArm | None = None,
         readings: str = INDEPENDENT,
     ) -> Self:
         """The same plans, measured by these probes instead of arm by arm; settings are those of `Problem`.
 
-        >>> paths = Problem({"coast": "AB + BC", "hills": "AD + DC"})
+        >>> paths = Problem({"coast": "AB + BC", "hills": "AD + DC"}, goal="largest")
         >>> paths.with_probes("plan arms").reading_names
         ('coast: AB', 'coast: BC', 'hills: AD', 'hills: DC')
         """
-        ways, _ = self._given_probes(probes, readings, noise_scale=noise_scale, costs=costs, bounds=None)
+        ways, _ = self._given_probes(measure, readings, noise_scale=noise, costs=cost, bounds=None)
         return self._with(probes=ways, noise_scale=ways.noise_scale, bounds=None, costs=ways.costs)
 
     @property
@@ -244,7 +246,7 @@ class Problem(Measurable):
 
     @property
     def oriented(self) -> Plans:
-        """The plans with the sign that makes larger better, whatever `minimize` says."""
+        """The plans with the sign that makes larger better, whatever the goal."""
         return -self.plans if self.minimize else self.plans
 
     @property
@@ -269,7 +271,7 @@ class Problem(Measurable):
     def name_of(self, plan: int | tuple[float, ...] | None) -> str | None:
         """The name of a plan by its index; None for None, and for a plan given as a vector.
 
-        >>> Problem([[1, 0], [0, 2]], plan_names=["road", "rail"]).name_of(1)
+        >>> Problem([[1, 0], [0, 2]], plan_names=["road", "rail"], goal="largest").name_of(1)
         'rail'
         """
         return self.plan_names[plan] if isinstance(plan, int) else None
@@ -277,7 +279,7 @@ class Problem(Measurable):
     def vector(self, plan: int | tuple[float, ...]) -> FloatArray:
         """One plan as a dense vector, one number per arm; a plan given as its vector is that vector.
 
-        >>> Problem([[1, 0], [0, 2]]).vector(1).tolist()
+        >>> Problem([[1, 0], [0, 2]], goal="largest").vector(1).tolist()
         [0.0, 2.0]
         """
         if isinstance(plan, tuple):
@@ -288,7 +290,7 @@ class Problem(Measurable):
     def values(self, means: Numbers) -> FloatArray:
         """The value of every plan, in the caller's sign, if the arms had these means.
 
-        >>> Problem([[1, 0], [0, 2]]).values([3.0, 1.0]).tolist()
+        >>> Problem([[1, 0], [0, 2]], goal="largest").values([3.0, 1.0]).tolist()
         [3.0, 2.0]
         """
         return np.asarray(self.plans @ self.as_means(means))
@@ -296,7 +298,7 @@ class Problem(Measurable):
     def best(self, means: Numbers) -> int:
         """The index of the best plan under these means; ties go to the lowest index.
 
-        >>> Problem([[1, 0], [0, 2]], minimize=True).best([3.0, 1.0])
+        >>> Problem([[1, 0], [0, 2]], goal="smallest").best([3.0, 1.0])
         1
         """
         values = self.values(means)
@@ -316,7 +318,7 @@ class Problem(Measurable):
         The plan is a sum such as "2*tea + coffee", amounts by the names of arms, or one number per arm. One
         that is there already is refused.
 
-        >>> problem = Problem([[1, 0], [0, 1]], arm_names=["tea", "coffee"], plan_names=["A", "B"])
+        >>> problem = Problem([[1, 0], [0, 1]], arms=["tea", "coffee"], plan_names=["A", "B"], goal="largest")
         >>> problem.with_plan("both", "tea + coffee").values([2.0, 3.0]).tolist()
         [2.0, 3.0, 5.0]
         """
@@ -346,7 +348,7 @@ class Problem(Measurable):
     def with_arms(self, arms: GivenArms) -> Problem:
         """The same problem with more arms after its own, which no plan uses yet: names, or `NewArm`.
 
-        >>> problem = Problem([[1, 0], [0, 1]], arm_names=["tea", "coffee"], noise_scale=1)
+        >>> problem = Problem([[1, 0], [0, 1]], arms=["tea", "coffee"], noise=1, goal="largest")
         >>> problem.with_arms(["milk"]).relevant.tolist()
         [True, True, False]
         """
@@ -367,7 +369,7 @@ class Problem(Measurable):
     def first_plans(self, most: int = 10) -> list[tuple[str, str]]:
         """Return the first plans, each as its name and the sum of arms that it is.
 
-        >>> Problem({"tea": "leaves + 2*water", "water": "water"}).first_plans(1)
+        >>> Problem({"tea": "leaves + 2*water", "water": "water"}, goal="largest").first_plans(1)
         [('tea', 'leaves + 2 x water')]
         """
         first = range(min(self.n_plans, most))
@@ -381,12 +383,12 @@ class Problem(Measurable):
         noise = self._noise_words
         arms = f"{self.n_arms} {plural(self.n_arms, 'arm')}"
         ways = "" if self.probes is None else f"{self.probes.summary}, "
-        return f"Problem({self.n_plans} plans, {arms}, {ways}noise_scale={noise}, {self._goal_word})"
+        return f"Problem({self.n_plans} plans, {arms}, {ways}noise={noise}, {self.goal})"
 
 
 @blaming("plans")
 def _read_plans(
-    plans: Any, arm_names: Sequence[str] | None
+    plans: Any, given_arms: Sequence[str] | None
 ) -> tuple[Any, Sequence[str] | None, Sequence[str] | None]:
     """A float matrix and the arm and plan names that came with it."""
     arms: Sequence[str] | None = None
@@ -399,7 +401,7 @@ def _read_plans(
     elif is_frame(plans):
         matrix, arms, names = frame_table(plans)
     elif are_expressions(plans):
-        matrix, arms, names = read_expressions(plans, arm_names)
+        matrix, arms, names = read_expressions(plans, given_arms)
     else:
         matrix = _dense_matrix(plans)
     if matrix.ndim != 2 or 0 in matrix.shape:

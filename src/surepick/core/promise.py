@@ -37,7 +37,7 @@ class Promise:
 
     >>> from surepick.policies import Uniform
     >>> from surepick.core.problem import Problem
-    >>> Promise.of(Uniform(), Problem([[1, 0], [0, 1]], bounds=(0, 1))).assumption
+    >>> Promise.of(Uniform(), Problem([[1, 0], [0, 1]], low=0, high=1, goal="largest")).assumption
     'independent measurements within the given bounds'
     """
 
@@ -93,7 +93,7 @@ class Promise:
             promise = replace(promise, besides=promise.besides + shared)
         if problem.noise_scale is None and promise.assumption in (SUB_GAUSSIAN, GAUSSIAN):
             return replace(promise, assumption=UNKNOWN_NOISE)
-        if problem.noise == BOUNDED_VARIANCE and promise.assumption == SUB_GAUSSIAN:
+        if problem.noise_kind == BOUNDED_VARIANCE and promise.assumption == SUB_GAUSSIAN:
             return replace(promise, assumption=OF_VARIANCE)
         if problem.bounds is not None and promise.assumption == SUB_GAUSSIAN:
             learned = learns_variance(policy, problem)
@@ -124,7 +124,7 @@ def learns_variance(policy: Policy, problem: AnyProblem) -> bool:
 
     >>> from surepick.policies import BetGapE, CombGapE
     >>> from surepick.core.problem import Problem
-    >>> problem = Problem([[1, 0], [0, 1]], low=0, high=1)
+    >>> problem = Problem([[1, 0], [0, 1]], low=0, high=1, goal="largest")
     >>> learns_variance(BetGapE(), problem), learns_variance(CombGapE(), problem)
     (True, False)
     """

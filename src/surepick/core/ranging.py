@@ -25,7 +25,7 @@ def ranging(problem: Polytope, plan: Answer, means: FloatArray) -> FloatArray | 
     stays on its side of 0. None where the plan is no vertex that is best under these means. At a degenerate
     vertex the edges of one basis are taken: there the plan may stay best a little further.
 
-    >>> problem = Polytope(A_eq=[[1, 1]], b_eq=[1.0])
+    >>> problem = Polytope(A_eq=[[1, 1]], b_eq=[1.0], goal="largest")
     >>> ranging(problem, (1.0, 0.0), np.array([3.0, 2.0])).tolist()
     [[2.0, inf], [-inf, 3.0]]
     """
@@ -49,7 +49,7 @@ def listed_ranging(problem: Problem, plan: int, means: FloatArray) -> FloatArray
 
     None where another plan is better under these means, and where plans are too many.
 
-    >>> problem = Problem([[1, 0], [0, 1]], minimize=True)
+    >>> problem = Problem([[1, 0], [0, 1]], goal="smallest")
     >>> listed_ranging(problem, 1, np.array([3.0, 2.0])).tolist()
     [[2.0, inf], [-inf, 3.0]]
     """

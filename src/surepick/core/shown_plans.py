@@ -40,7 +40,7 @@ class ShownPlans:
                     f"the oracle is not exact: its plan {self._brief(plan)} is worse by {excess:g} than "
                     f"{self._brief(seen[k])}, which it returned before; either the first is not the best "
                     "under the weights that it was given, or the second is not a plan. It must return the "
-                    f"plan with the {least} total (minimize={self._problem.minimize}), for weights of any "
+                    f"plan with the {least} total (goal={self._problem.goal!r}), for weights of any "
                     "sign and size, and always out of the same plans",
                     field="best",
                 )

@@ -49,7 +49,7 @@ def single_arms(problem: Problem, policy: str) -> SingleArms:
 
     What all plans have in common does not matter: the plans may share amounts of every arm.
 
-    >>> found = single_arms(Problem([[5, 2], [3, 4]], noise_scale=1), "LUCB")
+    >>> found = single_arms(Problem([[5, 2], [3, 4]], noise=1, goal="largest"), "LUCB")
     >>> found.way.tolist(), found.factor.tolist()
     ([0, 1], [2.0, 2.0])
     """
@@ -63,7 +63,9 @@ def read_arms(problem: Problem, policy: str) -> SingleArms:
 
     Every arm is read by one and the same probe throughout: those that read most of what is left come first.
 
-    >>> read_arms(Problem([[1, 0], [0, 1]], probes={"both": ["arm 0", "arm 1"]}), "KN").way.tolist()
+    >>> read_arms(
+    ...     Problem([[1, 0], [0, 1]], measure={"both": ["arm 0", "arm 1"]}, goal="largest"), "KN"
+    ... ).way.tolist()
     [0, 0]
     """
     probes = problem.probes

@@ -52,7 +52,7 @@ def refuse_inseparable(
         if (size > APART * largest).any():
             k = int(np.argmax(size > APART * largest))
             raise ProblemError(
-                _why(plan_names[0], plan_names[first + k], -rest[k], arm_names), field="probes"
+                _why(plan_names[0], plan_names[first + k], -rest[k], arm_names), field="measure"
             )
         first += len(block)
 

@@ -30,7 +30,7 @@ def worth_of_one(
 
     >>> from surepick.core.problem import Problem
     >>> seen = Evidence(np.array([4, 4, 2]), np.array([4.0, 3.2, 0.4]))
-    >>> worth = worth_of_one(Problem(np.eye(3)), seen, 0)
+    >>> worth = worth_of_one(Problem(np.eye(3), goal="largest"), seen, 0)
     >>> (worth / worth.max()).round(3).tolist()
     [0.841, 0.541, 1.0]
     """
@@ -92,7 +92,9 @@ def turn(problem: AnyProblem, evidence: Evidence, lead: Answer | None, rival: An
     """What would have to be true for this rival to win against the lead; None where nothing is known.
 
     >>> from surepick.core.problem import Problem
-    >>> problem = Problem([[1, 0], [0, 1]], arm_names=["tea", "coffee"], plan_names=["A", "B"], noise_scale=1)
+    >>> problem = Problem(
+    ...     [[1, 0], [0, 1]], arms=["tea", "coffee"], plan_names=["A", "B"], noise=1, goal="largest"
+    ... )
     >>> found = turn(problem, Evidence(np.array([4, 16]), np.array([12.0, 32.0])), 0, 1)
     >>> found.arm_name, found.above, found.at
     ('tea', False, 2.0)

@@ -11,7 +11,7 @@ from surepick.errors import ProblemError
 def check_zeros_and_ones(problem: Problem, policy: str, advice: str) -> None:
     """Refuse plans that are not sets of arms, with the reason or what to use instead.
 
-    >>> check_zeros_and_ones(Problem([[1, 0], [0, 1]]), "CSAR", "use CSA")
+    >>> check_zeros_and_ones(Problem([[1, 0], [0, 1]], goal="largest"), "CSAR", "use CSA")
     """
     plans = problem.plans
     entries = plans if isinstance(plans, np.ndarray) else plans.data

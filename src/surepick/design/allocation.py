@@ -280,7 +280,7 @@ def _checked_costs(costs: npt.ArrayLike | None, n_arms: int) -> FloatArray | Non
     prices = np.asarray(costs, dtype=float)
     if prices.shape != (n_arms,) or not ((prices > 0) & np.isfinite(prices)).all():
         raise ParameterError(
-            f"costs must be one positive number for each of the {n_arms} arms, got {costs!r}", field="costs"
+            f"costs must be one positive number for each of the {n_arms} arms, got {costs!r}", field="cost"
         )
     return prices
 

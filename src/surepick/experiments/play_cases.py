@@ -31,8 +31,8 @@ def published_tree(name: str, *, probes: str = "plan arms") -> tuple[OracleProbl
     (20736, True)
     """
     instance = _data()[name]
-    family = tree_family([(str(a), str(b)) for a, b in instance["edges"]], minimize=False)
-    return family.oracle_problem(probes=probes, noise_scale=1), np.array(instance["means"])
+    family = tree_family([(str(a), str(b)) for a, b in instance["edges"]], goal="largest")
+    return family.oracle_problem(measure=probes, noise=1), np.array(instance["means"])
 
 
 def published_results(name: str) -> dict[str, dict[str, float]]:

@@ -24,7 +24,7 @@ def soare(d: int, angle: float) -> tuple[Problem, FloatArray]:
     close = np.zeros(d)
     close[:2] = np.cos(angle), np.sin(angle)
     vectors = np.vstack([np.eye(d), close])
-    return Problem(vectors, probes=vectors, noise_scale=1), 2.0 * np.eye(d)[0]
+    return Problem(vectors, measure=vectors, noise=1, goal="largest"), 2.0 * np.eye(d)[0]
 
 
 def sphere(n: int, d: int, seed: int) -> tuple[Problem, FloatArray]:
@@ -34,23 +34,25 @@ def sphere(n: int, d: int, seed: int) -> tuple[Problem, FloatArray]:
     vectors /= np.linalg.norm(vectors, axis=1)[:, None]
     apart = 2 - 2 * vectors @ vectors.T + 9 * np.eye(n)
     i, j = np.unravel_index(apart.argmin(), apart.shape)
-    return Problem(vectors, probes=vectors, noise_scale=1), vectors[i] + 0.01 * (vectors[j] - vectors[i])
+    return Problem(vectors, measure=vectors, noise=1, goal="largest"), vectors[i] + 0.01 * (
+        vectors[j] - vectors[i]
+    )
 
 
 def transductive(d: int, angle: float = 0.1) -> tuple[Problem, FloatArray]:
     """Fiez et al. 2019: 2d unit vectors are measured, d of them and d turned ones are chosen from."""
     units = np.eye(2 * d)
     turned = np.cos(angle) * units[:d] + np.sin(angle) * units[d:]
-    return Problem(np.vstack([units[:d], turned]), probes=units, noise_scale=1), units[0]
+    return Problem(np.vstack([units[:d], turned]), measure=units, noise=1, goal="largest"), units[0]
 
 
 def top_k(d: int, k: int, seed: int, feedback: str) -> tuple[Problem, FloatArray]:
     """The k best of d arms; a play shows its total ("full"), its arms ("semi"), or arms are measured."""
     chosen = itertools.combinations(range(d), k)
     plans = np.array([[s in subset for s in range(d)] for subset in chosen], dtype=float)
-    return Problem(plans, probes=FEEDBACK[feedback], noise_scale=1), np.random.default_rng(seed).uniform(
-        0, 1, d
-    )
+    return Problem(plans, measure=FEEDBACK[feedback], noise=1, goal="largest"), np.random.default_rng(
+        seed
+    ).uniform(0, 1, d)
 
 
 def grid_paths(n: int, seed: int, feedback: str) -> tuple[Problem, FloatArray]:
@@ -69,4 +71,4 @@ def grid_paths(n: int, seed: int, feedback: str) -> tuple[Problem, FloatArray]:
             here = there
         plans.append(plan)
     means = -np.random.default_rng(seed).uniform(0, 2, len(edges))
-    return Problem(np.array(plans), probes=FEEDBACK[feedback], noise_scale=1), means
+    return Problem(np.array(plans), measure=FEEDBACK[feedback], noise=1, goal="largest"), means

@@ -140,14 +140,16 @@ def _transport(*, distances: str | Spec = "great-circle", plans: str = "listed",
 
 
 def _given(*, plans: Any, means: Any, **parameters: Any) -> Truth:
-    problem = Problem(plans, **{"noise_scale": 1.0, **parameters})
+    problem = Problem(plans, **{"noise": 1.0, **parameters}, goal="largest")
     return Truth(problem, problem.as_means(means), title=f"given, {problem.n_plans} plans")
 
 
 def _top_k(*, n_arms: int, k: int, seed: int, spread: float = 0.5, probes: str = "arms") -> Truth:
-    problem: Problem = top_k_family([f"arm {s}" for s in range(n_arms)], k).problem(every=True, noise_scale=1)
+    problem: Problem = top_k_family([f"arm {s}" for s in range(n_arms)], k, goal="largest").problem(
+        every=True, noise=1
+    )
     if probes != "arms":
-        problem = Problem(problem.plans, arm_names=problem.arm_names, probes=probes, noise_scale=1)
+        problem = Problem(problem.plans, arms=problem.arm_names, measure=probes, noise=1, goal="largest")
     means = spread * np.random.default_rng(seed).standard_normal(n_arms)
     return Truth(problem, means, title=f"best {k} of {n_arms} arms, seed {seed}")
 
@@ -162,14 +164,10 @@ def _network(*, shape: str, size: int, seed: int, plans: str = "listed") -> Trut
     elif shape == "trees":
         family = tree_family([(a, b) for k, a in enumerate(names) for b in names[k + 1 :]])
     elif shape == "matchings":
-        family = matching_family(names, names)
+        family = matching_family(names, names, goal="smallest")
     else:
         raise ParameterError(f"shape is paths, trees or matchings, got {shape!r}", field="shape")
-    problem = (
-        family.problem(every=True, noise_scale=1)
-        if plans == "listed"
-        else family.oracle_problem(noise_scale=1)
-    )
+    problem = family.problem(every=True, noise=1) if plans == "listed" else family.oracle_problem(noise=1)
     means = np.random.default_rng(seed).standard_normal(problem.n_arms)
     return Truth(problem, means, title=f"{shape}, size {size}, seed {seed}")
 
@@ -183,14 +181,16 @@ def _rectangle(*, m: int, n: int, seed: int) -> Truth:
     hours = city_hours("great-circle").numbers[np.ix_(rng.permutation(9)[:m], rng.permutation(9)[:n])]
     rows = np.vstack([np.kron(np.eye(m), np.ones(n)), np.kron(np.ones(m), np.eye(n))])
     totals = np.concatenate([supply / supply.sum(), demand / demand.sum()])
-    problem = Polytope(A_eq=rows, b_eq=totals, minimize=True, noise_scale=1)
+    problem = Polytope(A_eq=rows, b_eq=totals, goal="smallest", noise=1)
     return Truth(problem, hours.ravel(), title=f"transport {m} x {n}, seed {seed}")
 
 
 def _mix(*, seed: int) -> Truth:
     rng = np.random.default_rng(seed)
     use = rng.uniform(0.1, 1, (4, 10))  # resources x products
-    problem = Polytope(A_ub=use, b_ub=use.sum(1) * rng.uniform(0.2, 0.4, 4), upper=1.0, noise_scale=1)
+    problem = Polytope(
+        A_ub=use, b_ub=use.sum(1) * rng.uniform(0.2, 0.4, 4), upper=1.0, noise=1, goal="largest"
+    )
     return Truth(problem, use.mean(0) * rng.uniform(0.7, 1.3, 10), title=f"product mix, seed {seed}")
 
 

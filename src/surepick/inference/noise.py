@@ -79,14 +79,14 @@ class NoiseEstimate:
                 raise ProblemError(
                     f"all measurements of {name} are equal, so its noise cannot be learned from them; give "
                     "noise_scale",
-                    field="noise_scale",
+                    field="noise",
                 )
         varies_at_all = any(scatter.any() for scatter in self.scatter)
         if varies_at_all and self.largest > MOST_SCALES * float(self.probes().noise_scale.max()):
             raise ProblemError(
                 f"measurements of about {self.largest:g} are over {MOST_SCALES:g} times their noise, so that "
                 "rounding outweighs it; subtract a constant from all values",
-                field="noise_scale",
+                field="noise",
             )
 
     def probes(self) -> Probes:

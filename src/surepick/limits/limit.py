@@ -58,7 +58,7 @@ def limit(
     `Polytope`, it is about a plan within epsilon of the best, and a wide bracket; a tolerance of .1 or more
     has it found quickly, and wider.
 
-    >>> problem = Problem([[3, 0, 1], [0, 2, 2], [1, 1, 3], [2, 2, 0], [0, 0, 4]], noise_scale=1)
+    >>> problem = Problem([[3, 0, 1], [0, 2, 2], [1, 1, 3], [2, 2, 0], [0, 0, 4]], noise=1, goal="largest")
     >>> found = limit(problem, [1, 0.5, 0.3])
     >>> round(found.time.value, 4), found.shares.round(3).tolist()
     (355.5556, [0.25, 0.5, 0.25])

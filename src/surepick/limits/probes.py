@@ -81,7 +81,7 @@ def least_cover(probes: Probes, differs: BoolArray, prices: FloatArray) -> float
     """The least price, by fractions, of seeing every arm in which plans differ; one probe where they mix.
 
     >>> from surepick.core.problem import Problem
-    >>> routes = Problem([[1, 1, 0], [0, 1, 1], [1, 0, 1]], probes="plan arms", noise_scale=1)
+    >>> routes = Problem([[1, 1, 0], [0, 1, 1], [1, 0, 1]], measure="plan arms", noise=1, goal="largest")
     >>> least_cover(routes.probes, np.ones(3, dtype=bool), np.ones(3))
     1.5
     """

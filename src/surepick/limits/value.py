@@ -121,7 +121,7 @@ class Limit:
         """Return the limit at another delta: max(T* kl(delta, 1 - delta), (1 - 2 delta) relevant arms).
 
         >>> import surepick as sp
-        >>> found = sp.limit(sp.Problem([[1, 0], [0, 1]], noise_scale=1), [1.0, 0.0])
+        >>> found = sp.limit(sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest"), [1.0, 0.0])
         >>> round(found.at(0.05), 2), round(found.at(0.001), 2)
         (21.2, 55.14)
         """

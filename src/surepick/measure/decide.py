@@ -175,7 +175,9 @@ def _problem_of(entries: Mapping[str, Any], goal: str | None) -> Problem:
     if goal not in ("largest", "smallest"):
         raise ParameterError(f'state the goal: goal="largest" or goal="smallest", got {goal!r}', field="goal")
     names = list(entries)
-    return Problem(np.eye(len(names)), arm_names=names, plan_names=names, minimize=goal == "smallest")
+    return Problem(
+        np.eye(len(names)), arms=names, plan_names=names, goal="smallest" if goal == "smallest" else "largest"
+    )
 
 
 class _Report:

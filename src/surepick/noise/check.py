@@ -151,7 +151,7 @@ def powers(
 
 def could_have_seen(problem: AnyProblem, record: NoiseRecord) -> str:
     """Return in words what the check would have found in nine of ten sessions with as many values."""
-    if problem.noise == BOUNDED_VARIANCE:
+    if problem.noise_kind == BOUNDED_VARIANCE:
         return ""
     found = powers(problem, record)
     if not found:
@@ -165,7 +165,7 @@ def could_have_seen(problem: AnyProblem, record: NoiseRecord) -> str:
 
 def _applicable(sample: Sample) -> Iterator[Look]:
     """Yield the looks that this problem allows; noise of bounded variance may have any shape."""
-    is_any_shape = sample.problem.noise == BOUNDED_VARIANCE
+    is_any_shape = sample.problem.noise_kind == BOUNDED_VARIANCE
     applies = {
         "scale": bool(sample.readings) and sample.problem.knows_noise and not is_any_shape,
         "shape": bool(sample.apart) and not sample.problem.knows_noise and not is_any_shape,

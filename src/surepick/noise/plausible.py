@@ -19,7 +19,7 @@ def doubt(problem: AnyProblem, reading: int, told: Sequence[float], values: Iter
     """Why the first of these values that surprises does so, beside those told of the reading, or None.
 
     >>> from surepick.core.problem import Problem
-    >>> problem = Problem([[1, 0], [0, 1]], arm_names=["road", "rail"], noise_scale=1)
+    >>> problem = Problem([[1, 0], [0, 1]], arms=["road", "rail"], noise=1, goal="largest")
     >>> doubt(problem, 0, [7.9, 8.1, 8.0, 8.0], [8.4, 84.0])
     "84 is 76 away from the mean of 4 measurements of 'road', 8, which is 68 times what the noise explains"
     """

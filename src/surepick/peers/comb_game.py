@@ -45,8 +45,8 @@ class CombGame(SemiBanditPolicy):
     `variant="authors"` repeats the program with which Tzeng et al. (2023) made their figures of it.
 
     >>> import surepick as sp
-    >>> family = sp.problems.top_k_family([str(s) for s in range(8)], 3)
-    >>> problem = family.oracle_problem(probes="plan arms", noise_scale=1)
+    >>> family = sp.problems.top_k_family([str(s) for s in range(8)], 3, goal="largest")
+    >>> problem = family.oracle_problem(measure="plan arms", noise=1)
     >>> means = [1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
     >>> sp.simulate(problem, sp.policies.CombGame(delta=0.1), sp.Gaussian(means), seed=1).plan == tuple(means)
     True

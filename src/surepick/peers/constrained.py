@@ -80,7 +80,7 @@ class CTnS(ConstrainedPolicy):
     """Track-and-stop under linear constraints: all plans of a `Polytope`.
 
     >>> import surepick as sp
-    >>> problem = sp.Polytope(A_ub=[[1, 2], [3, 1]], b_ub=[8, 9], noise_scale=1)
+    >>> problem = sp.Polytope(A_ub=[[1, 2], [3, 1]], b_ub=[8, 9], noise=1, goal="largest")
     >>> sp.simulate(problem, sp.policies.CTnS(), sp.Gaussian([3.0, 4.0]), seed=1).plan
     (2.0, 3.0)
     """
@@ -97,7 +97,7 @@ class CGE(ConstrainedPolicy):
     """The constrained game explorer: a learner of shares against the edge that is hardest to rule out.
 
     >>> import surepick as sp
-    >>> problem = sp.Polytope(A_ub=[[1, 2], [3, 1]], b_ub=[8, 9], noise_scale=1)
+    >>> problem = sp.Polytope(A_ub=[[1, 2], [3, 1]], b_ub=[8, 9], noise=1, goal="largest")
     >>> sp.simulate(problem, sp.policies.CGE(), sp.Gaussian([3.0, 4.0]), seed=1).plan
     (2.0, 3.0)
     """

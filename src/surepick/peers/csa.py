@@ -46,7 +46,7 @@ class CSA(BudgetPolicy):
     `budget` is divided over the phases; without one it is what the loop or the session has.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[3, 0, 1], [0, 2, 2], [1, 1, 3]], noise_scale=1)
+    >>> problem = sp.Problem([[3, 0, 1], [0, 2, 2], [1, 1, 3]], noise=1, goal="largest")
     >>> outcome = sp.simulate(problem, sp.policies.CSA(), sp.Gaussian([1.0, 0.5, 0.1]), budget=600)
     >>> outcome.plan, outcome.lead, outcome.n_measurements <= 600
     (None, 0, True)
@@ -66,7 +66,7 @@ class CSAR(BudgetPolicy):
     `budget` is divided over the phases; without one it is what the loop or the session has.
 
     >>> import surepick as sp
-    >>> problem = sp.problems.top_k(["a", "b", "c", "d"], 2, noise_scale=1)
+    >>> problem = sp.problems.top_k(["a", "b", "c", "d"], 2, noise=1, goal="largest")
     >>> truth = sp.Gaussian([1.0, 0.9, 0.1, 0.0])
     >>> sp.simulate(problem, sp.policies.CSAR(), truth, budget=400).lead_name
     'a + b'

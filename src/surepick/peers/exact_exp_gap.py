@@ -53,7 +53,7 @@ class ExactExpGap(SoundPolicy):
     """Drop arms that better ones can replace and accept those that none can; for bases of a matroid.
 
     >>> import surepick as sp
-    >>> problem = sp.problems.top_k(["a", "b", "c"], 2, noise_scale=1)
+    >>> problem = sp.problems.top_k(["a", "b", "c"], 2, noise=1, goal="largest")
     >>> sp.simulate(problem, sp.policies.ExactExpGap(), sp.Gaussian([2.0, 1.0, 0.0]), seed=1).plan_name
     'a + b'
     """

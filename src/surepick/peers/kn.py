@@ -103,7 +103,7 @@ class KN(ZonePolicy):
     Probes that read several arms in one use are used as pairs.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise_scale=1)
+    >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise=1, goal="largest")
     >>> sp.simulate(problem, sp.policies.KN(zone=0.5), sp.Gaussian([1.0, 0.4, 0.0]), seed=1).plan
     0
     """
@@ -121,7 +121,7 @@ class KNPlusPlus(ZonePolicy):
     """Kim and Nelson's second procedure: as KN, with variances of all that was seen.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise_scale=1)
+    >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise=1, goal="largest")
     >>> sp.simulate(problem, sp.policies.KNPlusPlus(zone=0.5), sp.Gaussian([1.0, 0.4, 0.0]), seed=1).plan
     0
     """

@@ -41,7 +41,7 @@ class LilUCB(SoundPolicy):
     """Upper bounds by the law of the iterated logarithm; `variant` is "paper" (proved) or "heuristic".
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise_scale=1)
+    >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise=1, goal="largest")
     >>> truth = sp.Gaussian([1.0, 0.4, 0.0])
     >>> sp.simulate(problem, sp.policies.LilUCB(variant="heuristic"), truth, seed=1).plan
     0

@@ -46,7 +46,7 @@ class LinGame(LinearPolicy):
     `radius` is "normal-mixture" (proved) or "heuristic" (no proof; published experiments).
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0], [0.5, 0.5]], probes="plans", noise_scale=1)
+    >>> problem = sp.Problem([[1, 0], [0.5, 0.5]], measure="plans", noise=1, goal="largest")
     >>> sp.simulate(problem, sp.policies.LinGame(), sp.Gaussian([1.0, 0.0]), seed=1).plan
     0
     """

@@ -89,7 +89,7 @@ class Readings:
 def readings_of(problem: Problem, policy: str) -> Readings:
     """Return what can be measured of this problem, and its plans.
 
-    >>> found = readings_of(Problem([[1, 0, 2], [0, 1, 2]], noise_scale=0.5), "LinGame")
+    >>> found = readings_of(Problem([[1, 0, 2], [0, 1, 2]], noise=0.5, goal="largest"), "LinGame")
     >>> found.rows.tolist(), found.ways.tolist()
     ([[2.0, 0.0], [0.0, 2.0]], [0, 1])
     """

@@ -35,7 +35,7 @@ class LUCB(WithinPolicy):
     """Lower and upper confidence bounds: the lead and its strongest rival, two measurements a round.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise_scale=1)
+    >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise=1, goal="largest")
     >>> sp.simulate(problem, sp.policies.LUCB(), sp.Gaussian([1.0, 0.4, 0.0]), seed=1).plan
     0
     """

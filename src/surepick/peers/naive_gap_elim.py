@@ -44,7 +44,7 @@ class NaiveGapElim(SoundPolicy):
     """Know gaps twice as well each phase and drop the sets that are further behind, for sets of arms.
 
     >>> import surepick as sp
-    >>> problem = sp.problems.top_k(["a", "b", "c"], 2, noise_scale=1)
+    >>> problem = sp.problems.top_k(["a", "b", "c"], 2, noise=1, goal="largest")
     >>> sp.simulate(problem, sp.policies.NaiveGapElim(), sp.Gaussian([2.0, 1.0, 0.0]), seed=1).plan_name
     'a + b'
     """

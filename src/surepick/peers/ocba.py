@@ -54,7 +54,7 @@ class OCBA(PickingPolicy):
     It never stops by itself. `first` is how often every arm is measured before the allocation is trusted.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise_scale=1)
+    >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise=1, goal="largest")
     >>> outcome = sp.simulate(problem, sp.policies.OCBA(), sp.Gaussian([1.0, 0.6, 0.0]), budget=300)
     >>> outcome.lead, outcome.counts.argmin().item()
     (0, 2)
@@ -80,7 +80,7 @@ class LinearOCBA(PickingPolicy):
     """OCBA for any plans: a budget, the plan that looks best at its end. It never stops by itself.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[3, 0, 1], [0, 2, 2], [1, 1, 3]], noise_scale=1)
+    >>> problem = sp.Problem([[3, 0, 1], [0, 2, 2], [1, 1, 3]], noise=1, goal="largest")
     >>> sp.simulate(problem, sp.policies.LinearOCBA(), sp.Gaussian([1.0, 0.5, 0.1]), budget=300).lead
     0
     """

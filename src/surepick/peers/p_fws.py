@@ -40,8 +40,8 @@ class PFWS(SemiBanditPolicy):
     `variant="authors"` repeats the program with which the authors made their figures.
 
     >>> import surepick as sp
-    >>> family = sp.problems.top_k_family([str(s) for s in range(8)], 3)
-    >>> problem = family.oracle_problem(probes="plan arms", noise_scale=1)
+    >>> family = sp.problems.top_k_family([str(s) for s in range(8)], 3, goal="largest")
+    >>> problem = family.oracle_problem(measure="plan arms", noise=1)
     >>> means = [1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
     >>> sp.simulate(problem, sp.policies.PFWS(delta=0.1), sp.Gaussian(means), seed=1).plan == tuple(means)
     True

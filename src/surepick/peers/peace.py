@@ -54,7 +54,7 @@ class Peace(SoundPolicy):
     measurement of every arm sets it.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0], [0, 1]], noise_scale=1)
+    >>> problem = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
     >>> sp.simulate(problem, sp.Peace(delta=0.05, max_gap=2.0), sp.Gaussian([1.0, 0.0]), seed=1).plan
     0
     """
@@ -101,7 +101,7 @@ class PeaceRun(PhasedRun):
     def size(self, tau: float, n_arms: int) -> int:
         """Return N, the measurements of this phase, for a design of this tau (noise scale included).
 
-        >>> run = Peace(max_gap=1.0).start(Problem([[1, 0], [0, 1]], noise_scale=1))
+        >>> run = Peace(max_gap=1.0).start(Problem([[1, 0], [0, 1]], noise=1, goal="largest"))
         >>> run.size(30.0, 2)  # 2 * 1.1 * 30 * 4^2
         1056
         """

@@ -54,7 +54,7 @@ class PolyALBA(SoundPolicy):
     """Least-squares elimination where a measurement is the value of a whole plan (the full bandit).
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 1, 0], [0, 1, 1], [1, 0, 1]], probes="plans", noise_scale=1)
+    >>> problem = sp.Problem([[1, 1, 0], [0, 1, 1], [1, 0, 1]], measure="plans", noise=1, goal="largest")
     >>> sp.simulate(problem, sp.policies.PolyALBA(), sp.Gaussian([1.0, 0.5, 0.0]), seed=1).plan
     0
     """

@@ -67,7 +67,7 @@ class RAGE(SoundPolicy):
     fewer measurements.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0], [0, 1]], noise_scale=1)
+    >>> problem = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
     >>> sp.simulate(problem, sp.RAGE(delta=0.05), sp.Gaussian([1.0, 0.0]), seed=1).plan
     0
     """
@@ -112,7 +112,7 @@ class RAGERun(PhasedRun):
     def size(self, rho: float, n_support: int, n_arms: int) -> int:
         """Return N, the measurements of this phase, for a design of value rho (noise scale included).
 
-        >>> run = RAGE(0.1).start(Problem([[1, 0], [0, 1]], noise_scale=1))
+        >>> run = RAGE(0.1).start(Problem([[1, 0], [0, 1]], noise=1, goal="largest"))
         >>> run.size(4.0, 2, 2)  # 8 * 16 * 1.2 * 4 * log(40)
         2267
         """

@@ -35,7 +35,7 @@ class Rinott(ZonePolicy):
     """Rinott's two-stage procedure: single arms, unknown noise, a zone of differences that do not matter.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise_scale=1)
+    >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise=1, goal="largest")
     >>> outcome = sp.simulate(problem, sp.policies.Rinott(zone=0.5), sp.Gaussian([1.0, 0.4, 0.0]), seed=1)
     >>> outcome.plan, outcome.n_rounds
     (0, 21)

@@ -39,7 +39,7 @@ class SuccessiveRejects(BudgetPolicy):
     `budget` is divided over the phases; without one it is what the loop or the session has.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise_scale=1)
+    >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise=1, goal="largest")
     >>> truth = sp.Gaussian([1.0, 0.4, 0.0])
     >>> outcome = sp.simulate(problem, sp.policies.SuccessiveRejects(budget=300), truth)
     >>> outcome.plan, outcome.lead, outcome.n_measurements <= 300

@@ -51,7 +51,7 @@ class TTUCB(PairwisePolicy):
     `radius` is "kaufmann-koolen" (proved), "normal-mixture" (proved) or "heuristic" (no promise).
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise_scale=1)
+    >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise=1, goal="largest")
     >>> sp.simulate(problem, sp.policies.TTUCB(), sp.Gaussian([1.0, 0.4, 0.0]), seed=1).plan
     0
     """
@@ -71,7 +71,7 @@ class EBTCI(PairwisePolicy):
     `radius` is "kaufmann-koolen" (proved), "normal-mixture" (proved) or "heuristic" (no promise).
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise_scale=1)
+    >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise=1, goal="largest")
     >>> sp.simulate(problem, sp.policies.EBTCI(), sp.Gaussian([1.0, 0.4, 0.0]), seed=1).plan
     0
     """
@@ -90,7 +90,7 @@ class TTTS(PairwisePolicy):
     `radius` is "kaufmann-koolen" (proved), "normal-mixture" (proved) or "heuristic" (no promise).
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise_scale=1)
+    >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise=1, goal="largest")
     >>> sp.simulate(problem, sp.policies.TTTS(), sp.Gaussian([1.0, 0.4, 0.0]), seed=1).plan
     0
     """

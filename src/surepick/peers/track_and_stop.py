@@ -44,7 +44,7 @@ class TrackAndStop(PairwisePolicy):
     `radius` is "kaufmann-koolen" (proved), "normal-mixture" (proved) or "heuristic" (no promise).
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise_scale=1)
+    >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise=1, goal="largest")
     >>> sp.simulate(problem, sp.policies.TrackAndStop(), sp.Gaussian([1.0, 0.4, 0.0]), seed=1).plan
     0
     """

@@ -51,7 +51,7 @@ class GenTSExplore:
     `OracleProblem` every draw is one call of the oracle, and answers are plan vectors.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0], [0, 1]], noise_scale=1)
+    >>> problem = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
     >>> sp.simulate(problem, sp.GenTSExplore(delta=0.05), sp.Gaussian([3.0, 0.0]), seed=1).plan
     0
     """
@@ -90,7 +90,7 @@ class TSExplore(GenTSExplore):
     On an `OracleProblem` the plans are taken to be zeros and ones, since they cannot all be checked.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 1, 0], [0, 1, 1]], noise_scale=0.5)
+    >>> problem = sp.Problem([[1, 1, 0], [0, 1, 1]], noise=0.5, goal="largest")
     >>> sp.simulate(problem, sp.TSExplore(), sp.Gaussian([2.0, 0.5, 0.0], scale=0.5), seed=1).plan
     0
     """

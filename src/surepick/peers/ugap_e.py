@@ -40,7 +40,7 @@ class UGapE(WithinPolicy):
     """Unified gap-based exploration: one measurement a round, of the named arm or its strongest rival.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise_scale=1)
+    >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise=1, goal="largest")
     >>> sp.simulate(problem, sp.policies.UGapE(), sp.Gaussian([1.0, 0.4, 0.0]), seed=1).plan
     0
     """

@@ -51,7 +51,7 @@ class XYAdaptive(SoundPolicy):
     """Phases of greedy uses for the differences that still matter.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0], [0.5, 0.5]], probes="plans", noise_scale=1)
+    >>> problem = sp.Problem([[1, 0], [0.5, 0.5]], measure="plans", noise=1, goal="largest")
     >>> sp.simulate(problem, sp.policies.XYAdaptive(), sp.Gaussian([1.0, 0.0]), seed=1).plan
     0
     """

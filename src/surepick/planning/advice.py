@@ -123,7 +123,7 @@ def advise(
     list.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 1, 0], [0, 1, 1]], noise_scale=2.0)
+    >>> problem = sp.Problem([[1, 1, 0], [0, 1, 1]], noise=2.0, goal="largest")
     >>> found = advise(problem, [3.0, 1.0, 1.0], 0.5)
     >>> found.policy.name, found.epsilon, bool(found.limit < found.expected < 1000)
     ('BetGapE', 0.0, True)

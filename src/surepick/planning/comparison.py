@@ -54,7 +54,7 @@ def takers(problem: AnyProblem, policies: Sequence[Policy]) -> Takers:
     If none does, the last error is raised.
 
     >>> import surepick as sp
-    >>> probed = sp.Problem([[1, 0], [0, 1]], probes="plans")
+    >>> probed = sp.Problem([[1, 0], [0, 1]], measure="plans", goal="largest")
     >>> able = takers(probed, [sp.CombGapE(), sp.BetGapE()])
     >>> [policy.name for policy in able.policies], able.left_out[0][0].name
     (['BetGapE'], 'CombGapE')
@@ -88,7 +88,7 @@ def compare(
     A policy that cannot learn unknown noise gets the noise of the environment.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0], [0, 1]], noise_scale=1)
+    >>> problem = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
     >>> first, second = compare(problem, [sp.CombGapE(), sp.Uniform()], sp.Gaussian([2.0, 0.0]), runs=5)
     >>> first.policy.name, first.errors, first.cut_off
     ('CombGapE', 0, 0)
@@ -143,7 +143,7 @@ def is_error(problem: AnyProblem, environment: Environment, outcome: Outcome) ->
     """Whether the run answered with a plan worse than the best by more than its epsilon.
 
     >>> import surepick as sp
-    >>> problem, truth = sp.Problem([[1, 0], [0, 1]], noise_scale=1), sp.Gaussian([3.0, 0.0])
+    >>> problem, truth = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest"), sp.Gaussian([3.0, 0.0])
     >>> is_error(problem, truth, sp.simulate(problem, sp.CombGapE(), truth))
     False
     """
@@ -162,7 +162,7 @@ def loss(problem: AnyProblem, plan: Answer, means: FloatArray) -> float:
     """How much worse than the best plan this one is, if the arms had these means.
 
     >>> from surepick.core.problem import Problem
-    >>> loss(Problem([[1, 0], [0, 1]], minimize=True), 1, np.array([2.0, 5.0]))
+    >>> loss(Problem([[1, 0], [0, 1]], goal="smallest"), 1, np.array([2.0, 5.0]))
     3.0
     """
     return problem.sign * float(problem.best_plan(means) @ means - problem.vector(plan) @ means)

@@ -90,7 +90,7 @@ def forecast(
     A problem with `noise_scale=None` needs `noise`, a rough standard deviation of one measurement.
 
     >>> from surepick.core.problem import Problem
-    >>> problem = Problem([[1, 0], [0, 1]], noise_scale=1)
+    >>> problem = Problem([[1, 0], [0, 1]], noise=1, goal="largest")
     >>> found = forecast(problem, [1.0, 0.0], 0.2, n_worlds=10)
     >>> bool(found.quantile(0.1) <= found.quantile(0.9))
     True

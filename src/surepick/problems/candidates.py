@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.core.about import Listing
-from surepick.core.arrays import FloatArray, IntArray, read_only
+from surepick.core.arrays import FloatArray, IntArray, is_smallest, read_only
 from surepick.errors import ProblemError
 from surepick.problems.numbers import as_count, as_numbers, seeded
 
@@ -256,9 +256,9 @@ def complete(family: Family, most: int, progress: Progress | None = None) -> Can
     """Every plan of the family; None where there are more than `most`.
 
     >>> from surepick.problems import top_k_family
-    >>> complete(top_k_family(["a", "b", "c"], 2), 3).plans.tolist()
+    >>> complete(top_k_family(["a", "b", "c"], 2, goal="largest"), 3).plans.tolist()
     [[1.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]
-    >>> complete(top_k_family(["a", "b", "c"], 2), 2) is None
+    >>> complete(top_k_family(["a", "b", "c"], 2, goal="largest"), 2) is None
     True
     """
     if family.count_is_exact and family.n_plans is not None and family.n_plans > most:
@@ -301,7 +301,7 @@ def _in_order(family: Family, weights: FloatArray) -> Iterator[list[int]]:
             f"the {family.noun}s of this family cannot be listed one by one; give a guess", field="guess"
         )
     ticket = count()  # of equal plans the one found first comes first
-    signed = weights if family.minimize else -weights
+    signed = weights if is_smallest(family.goal) else -weights
     heap: list[tuple[float, int, list[int], int, list[int]]] = []
 
     def push(required: list[int], forbidden: list[int]) -> None:

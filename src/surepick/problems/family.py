@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.core.arrays import (
-    Bounds,
     FloatArray,
+    Goal,
     Numbers,
     PerArm,
     aligned,
@@ -47,8 +47,8 @@ GRID = 30  # binary digits that are kept of the entries of a real-valued plan: 1
 class Family:
     """A set of plans, known by the best of them for given weights of their pieces.
 
-    `solve(weights)` returns a plan, one number per piece, with the least total weight where `minimize` is
-    true and the largest otherwise; it is exact. `n_plans` is a number that the plans do not exceed, None
+    `solve(weights)` returns a plan, one number per piece, with the smallest or largest total weight, as
+    `goal` says; it is exact. `n_plans` is a number that the plans do not exceed, None
     where there is no such number. `solve_within(weights, lower, upper)`, for plans of whole numbers, is the
     same among the plans within bounds, and None where there are none. `losses(weights, plan)`, for plans of
     zeros and ones, says of every piece how much worse the best plan with the other entry there is than
@@ -61,7 +61,7 @@ class Family:
 
     solve: Callable[[FloatArray], npt.ArrayLike]
     piece_names: tuple[str, ...]
-    minimize: bool
+    goal: Goal
     n_plans: int | None
     count_is_exact: bool = False  # or within rounding of it
     noun: str = "plan"
@@ -149,9 +149,10 @@ class Family:
         n_best: int | None = None,
         every: bool = False,
         seed: int = 0,
-        noise_scale: PerArm | None = None,
-        costs: PerArm | None = None,
-        bounds: Bounds | None = None,
+        noise: PerArm | None = None,
+        cost: PerArm | None = None,
+        low: Numbers | float | None = None,
+        high: Numbers | float | None = None,
         progress: Progress | None = None,
     ) -> FoundProblem:
         """The problem of choosing between candidates of this family.
@@ -160,7 +161,7 @@ class Family:
         or the `n_best` best under the guess itself; without one, or with `every=True`, they are all plans.
         `options.SearchOptions` says what each option is.
         """
-        options = {"noise_scale": noise_scale, "costs": costs, "bounds": bounds}
+        options = {"noise": noise, "cost": cost, "low": low, "high": high}
         if every or guess is None:
             return FoundProblem(self, all_plans(self, progress), options)
         centre = self.as_guess(guess)
@@ -171,40 +172,47 @@ class Family:
         return FoundProblem(self, drawn(self, box, n_draws, progress), options)
 
     def all_plans(
-        self, *, noise_scale: PerArm | None = None, costs: PerArm | None = None, bounds: Bounds | None = None
+        self,
+        *,
+        noise: PerArm | None = None,
+        cost: PerArm | None = None,
+        low: Numbers | float | None = None,
+        high: Numbers | float | None = None,
     ) -> Polytope | FamilyProblem:
         """The problem of choosing between all plans of this family, none listed: a polytope where it is one.
 
         >>> from surepick.problems import portfolio_family
         >>> portfolio_family(["stocks", "bonds", "gold"], upper=0.5).all_plans()
-        Polytope(3 arms, 1 row, at most 3 vertices, maximize)
+        Polytope(3 arms, 1 row, at most 3 vertices, largest)
         """
         if self.rows is None or self.coefficients is not None:
-            return self.oracle_problem(noise_scale=noise_scale, costs=costs, bounds=bounds)
-        given: PolytopeOptions = {
+            return self.oracle_problem(noise=noise, cost=cost, low=low, high=high)
+        given: Any = {
             **self.rows(),
-            "arm_names": self.arm_names,
-            "minimize": self.minimize,
+            "arms": self.arm_names,
+            "goal": self.goal,
             "layout": self.layout,
-            "noise_scale": noise_scale,
-            "costs": costs,
-            "bounds": bounds,
+            "noise": noise,
+            "cost": cost,
+            "low": low,
+            "high": high,
         }
         return Polytope(**given)
 
     def oracle_problem(
         self,
         *,
-        noise_scale: PerArm | None = None,
-        costs: PerArm | None = None,
-        bounds: Bounds | None = None,
-        probes: str = ARMS,
+        noise: PerArm | None = None,
+        cost: PerArm | None = None,
+        low: Numbers | float | None = None,
+        high: Numbers | float | None = None,
+        measure: str = ARMS,
     ) -> FamilyProblem:
         """The problem of choosing between all plans of this family, none of which is ever listed.
 
-        With `probes="plan arms"` whole plans are played: see `OracleProblem`.
+        With measure="plan arms" whole plans are played: see `OracleProblem`.
         """
-        return FamilyProblem(self, noise_scale=noise_scale, costs=costs, bounds=bounds, probes=probes)
+        return FamilyProblem(self, noise=noise, cost=cost, low=low, high=high, measure=measure)
 
 
 class FamilyProblem(OracleProblem):
@@ -216,10 +224,11 @@ class FamilyProblem(OracleProblem):
         self,
         family: Family,
         *,
-        noise_scale: PerArm | None = None,
-        costs: PerArm | None = None,
-        bounds: Bounds | None = None,
-        probes: str = ARMS,
+        noise: PerArm | None = None,
+        cost: PerArm | None = None,
+        low: Numbers | float | None = None,
+        high: Numbers | float | None = None,
+        measure: str = ARMS,
     ) -> None:
         if family.n_plans == 1:
             raise ProblemError(f"there is one {family.noun} only; there is nothing to choose")
@@ -228,16 +237,17 @@ class FamilyProblem(OracleProblem):
                 family.in_arms(np.asarray(family.solve(family.weights(means)), dtype=float))
             ),
             family.n_arms,
-            noise_scale,
-            costs=costs,
-            bounds=bounds,
-            arm_names=family.arm_names,
+            noise=noise,
+            cost=cost,
+            low=low,
+            high=high,
+            arms=family.arm_names,
             n_plans=family.n_plans,
-            minimize=family.minimize,
+            goal=family.goal,
             name_plan=family.name_of if family.coefficients is None else None,
             layout=family.layout,
             best_within=family.solve_within,
-            probes=probes,
+            measure=measure,
         )
         object.__setattr__(self, "family", family)
         object.__setattr__(self, "losses", family.losses)
@@ -299,7 +309,9 @@ def family_from(recipe: Mapping[str, Any]) -> Family:
     """The family that this recipe makes, equal to the one that it came from.
 
     >>> from surepick.problems import top_k_family
-    >>> family_from(top_k_family(["tea", "coffee", "cocoa"], 2).recipe()).best([1.0, 3.0, 2.0]).tolist()
+    >>> family_from(top_k_family(["tea", "coffee", "cocoa"], 2, goal="largest").recipe()).best(
+    ...     [1.0, 3.0, 2.0]
+    ... ).tolist()
     [0.0, 1.0, 1.0]
     """
     arguments = dict(recipe)

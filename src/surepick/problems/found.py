@@ -40,9 +40,9 @@ class FoundProblem(Problem):
             raise OneCandidateError(_one_candidate(family, candidates))
         super().__init__(
             family.in_arms(candidates.plans),
-            arm_names=family.arm_names,
+            arms=family.arm_names,
             plan_names=_plan_names(family, candidates.plans),
-            minimize=family.minimize,
+            goal=family.goal,
             layout=family.layout,
             **options,
         )

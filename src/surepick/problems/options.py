@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypedDict, TypeVar
 
 from surepick.core.about import plausible_range
-from surepick.core.arrays import Bounds, Numbers, PerArm, aligned
+from surepick.core.arrays import Numbers, PerArm, aligned
 from surepick.core.polytope import Polytope
-from surepick.errors import ProblemError, suggestion
+from surepick.errors import ProblemError, unexpected
 from surepick.problems.candidates import FEW_AT_MOST, Candidates, Progress, complete
 from surepick.problems.family import COMPLETE, Family, FamilyProblem
 from surepick.problems.found import FoundProblem
@@ -33,9 +33,9 @@ class DrawOptions(TypedDict, total=False):
     - `spread`: how far the means may lie from the guess, a number or one per arm; 1
     - `n_draws`: how many times means are drawn within the spread and the best plan is found; 1000
     - `seed`: the seed of the draws, a whole number; 0
-    - `noise_scale`: the standard deviation of one measurement, a number or one per arm; None: unknown
-    - `costs`: the price of one measurement, a number or one per arm; None: 1
-    - `bounds`: between which two numbers a measurement lies, or one pair per arm; None
+    - `noise`: the standard deviation of one measurement, a number or one per arm; None: unknown
+    - `cost`: the price of one measurement, a number or one per arm; None: 1
+    - `low`, `high`: limits of every measurement, a number or one per arm; None
     - `progress`: a function of (done, total) that is called after each draw; None
     - `list_plans`: True: choose from a list of plans, False: from all plans without a list; None: all plans,
       in a list where they are at most 1,000, unless draws or another list are asked for
@@ -44,9 +44,10 @@ class DrawOptions(TypedDict, total=False):
     spread: Numbers
     n_draws: int
     seed: int
-    noise_scale: PerArm | None
-    costs: PerArm | None
-    bounds: Bounds | None
+    noise: PerArm | None
+    cost: PerArm | None
+    low: Numbers | float | None
+    high: Numbers | float | None
     progress: Progress | None
     list_plans: bool | None
 
@@ -83,8 +84,7 @@ def completed(build: Callable[..., Any], options: OptionsT) -> OptionsT:
     parameters = inspect.signature(build).parameters
     for name in options:
         if name not in parameters:
-            hint = suggestion(name, parameters)
-            raise TypeError(f"{build.__name__}() got an unexpected keyword argument {name!r}; {hint}")
+            raise unexpected(build.__name__, name, parameters)
     defaults = {name: p.default for name, p in parameters.items() if name in SearchOptions.__annotations__}
     return {**defaults, **options}  # type: ignore[return-value]
 
@@ -120,7 +120,7 @@ def family_problem(
             "leave one of the two out",
             field=asked,
         )
-    measured = {name: options[name] for name in ("noise_scale", "costs", "bounds") if name in options}
+    measured = {name: options[name] for name in ("noise", "cost", "low", "high") if name in options}
     if list_plans is None and not asked:
         if few := _few(family):
             return FoundProblem(family, few, measured)

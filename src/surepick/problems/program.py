@@ -19,11 +19,13 @@ import numpy.typing as npt
 from surepick.core.arrays import (
     BoolArray,
     FloatArray,
+    Goal,
     Numbers,
     aligned,
     aligned_table,
     column_labels_of,
     first_named,
+    is_smallest,
     labels_of,
     names_for,
     read_only,
@@ -52,12 +54,12 @@ class Program:
     whole: BoolArray  # (n_variables,) which variables take whole numbers only
     objective: FloatArray  # (n_variables,) a guess
     variable_names: tuple[str, ...]
-    minimize: bool = False
+    goal: Goal = "largest"
 
     def recipe(self) -> dict[str, Any]:
         """All of it as JSON values that `program_family` reads; what has no limit is an empty value."""
         kept = {name: _as_json(getattr(self, name)) for name in _ARRAYS}
-        return {**kept, "variable_names": list(self.variable_names), "minimize": self.minimize}
+        return {**kept, "variable_names": list(self.variable_names), "goal": self.goal}
 
     @classmethod
     def from_recipe(cls, data: Mapping[str, Any]) -> Program:
@@ -65,7 +67,7 @@ class Program:
         arrays = {name: _from_json(data[name], above="upper" in name) for name in _ARRAYS}
         whole = arrays["whole"].astype(bool)
         names = tuple(data["variable_names"])
-        return cls(**{**arrays, "whole": whole}, variable_names=names, minimize=data["minimize"])
+        return cls(**{**arrays, "whole": whole}, variable_names=names, goal=data["goal"])
 
 
 _ARRAYS = ("matrix", "row_lower", "row_upper", "lower", "upper", "whole", "objective")
@@ -95,7 +97,7 @@ def program_family(program: Program | Mapping[str, Any] | str | Path) -> Family:
     return Family(
         solve=partial(solve_program, limits),
         piece_names=limits.variable_names,
-        minimize=limits.minimize,
+        goal=limits.goal,
         n_plans=_count_at_most(limits),
         noun="program",
         name_of=(lambda plan: counted(limits.variable_names, plan)) if limits.whole.all() else None,
@@ -139,7 +141,7 @@ def as_program(
     lower: Numbers = 0.0,
     upper: Numbers = np.inf,
     whole: bool | Sequence[bool] | Mapping[str, bool] = False,
-    minimize: bool = False,
+    goal: Goal = "largest",
     variable_names: Sequence[str] | None = None,
 ) -> Program:
     """A program from matrices: `use` times the variables compares to `limits` as `senses` says.
@@ -177,7 +179,7 @@ def as_program(
         np.broadcast_to(np.asarray(by_name("whole", whole), dtype=bool), (n_variables,)).copy(),
         numbers_for("guess", by_name("guess", centre), n_variables, "variables"),
         names_for("variable", named or None, n_variables),
-        minimize,
+        goal,
     )
 
 
@@ -187,7 +189,7 @@ def solve_program(program: Program, weights: FloatArray) -> FloatArray:
     >>> solve_program(as_program([[2, 3]], [7], whole=True), np.array([1.0, 1.6])).tolist()
     [2.0, 1.0]
     """
-    costs = weights if program.minimize else -weights
+    costs = weights if is_smallest(program.goal) else -weights
     answer = _least(program, costs)
     if answer.status != 0 or answer.x is None:
         raise ProblemError(_why_unsolved(program, weights, str(answer.message)))
@@ -224,7 +226,7 @@ def _why_unsolved(program: Program, weights: FloatArray, message: str) -> str:
     if status == 2:
         return "the program is infeasible: no plan keeps all constraints; loosen a limit or a bound"
     if status == 0:
-        better = weights < 0 if program.minimize else weights > 0
+        better = weights < 0 if is_smallest(program.goal) else weights > 0
         open_ = np.flatnonzero(better & np.isinf(program.upper))
         which = f" such as {program.variable_names[int(open_[0])]!r}" if open_.size else ""
         return f"the objective is unbounded: it grows for ever along some variables{which}; give upper limits"

@@ -42,7 +42,7 @@ class Truth:
         """Return a problem whose means are guessed, where they are: in the order of its arms, or by name.
 
         >>> from surepick.core.problem import Problem
-        >>> problem = Problem([[1, 0], [0, 1]], arm_names=["road", "rail"])
+        >>> problem = Problem([[1, 0], [0, 1]], arms=["road", "rail"], goal="largest")
         >>> Truth.guessed(problem, {"rail": 2, "road": 1}, 0.5).guess.tolist()
         [1.0, 2.0]
         """

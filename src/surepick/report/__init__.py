@@ -47,7 +47,7 @@ def report(session: Session) -> str:
     """The session as one HTML page without scripts and without anything to fetch.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0], [0, 1]], plan_names=["<b>road</b>", "rail"])
+    >>> problem = sp.Problem([[1, 0], [0, 1]], plan_names=["<b>road</b>", "rail"], noise=1, goal="largest")
     >>> session = sp.Session.create("memory://", "trips", problem, policy=sp.CombGapE())
     >>> page = report(session)
     >>> page.startswith("<!doctype html>"), "<b>road</b>" in page

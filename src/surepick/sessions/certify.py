@@ -184,7 +184,7 @@ def _noise(setup: Setup, ledger: Ledger) -> str:
             "independent uses of probes with Gaussian noise, whatever its scales are and however the "
             "readings of one use depend on each other; nothing rests on the noise that was guessed"
         )
-    if setup.problem.noise == BOUNDED_VARIANCE:
+    if setup.problem.noise_kind == BOUNDED_VARIANCE:
         return "independent measurements with noise whose standard deviation is at most the given scale"
     if setup.problem.noise_scale is None:
         return "independent measurements with Gaussian noise of unknown scale, the same in every measurement"

@@ -70,7 +70,7 @@ def problem_to_json(problem: AnyProblem) -> Json:
     A family of plans is kept by its kind and parameters. Of plans that are known by a function of the user's
     own, all is kept but the function, and its answers to a few weights, to know it by when it comes back.
 
-    >>> problem = Problem([[1, 0], [0, 2.5]], arm_names=["road", "rail"])
+    >>> problem = Problem([[1, 0], [0, 2.5]], arms=["road", "rail"], goal="largest")
     >>> problem_from_json(problem_to_json(problem)).plans.tolist()
     [[1.0, 0.0], [0.0, 2.5]]
     """
@@ -86,7 +86,7 @@ def problem_to_json(problem: AnyProblem) -> Json:
         # only where there are some: problems without bounds keep their fingerprints
         **({} if problem.bounds is None else {"bounds": problem.bounds.tolist()}),
         **({} if problem.mean_bounds is None else {"known": _known_to_json(problem)}),
-        **({} if problem.noise == SUB_GAUSSIAN_NOISE else {"noise": problem.noise}),
+        **({} if problem.noise_kind == SUB_GAUSSIAN_NOISE else {"noise": problem.noise_kind}),
         **({"setup_cost": problem.setup_cost} if problem.setup_cost else {}),
     }
 
@@ -118,7 +118,7 @@ def _problem_from_json(data: Mapping[str, Any], oracle: Best | OracleProblem | N
 def needs_function(data: Mapping[str, Any]) -> bool:
     """Whether the plans of a problem in JSON are known by a function that is not kept with it.
 
-    >>> needs_function(problem_to_json(Problem([[1, 0], [0, 1]])))
+    >>> needs_function(problem_to_json(Problem([[1, 0], [0, 1]], goal="largest")))
     False
     """
     return "oracle" in data and data["oracle"]["kind"] == FUNCTION
@@ -135,17 +135,14 @@ def _listed_to_json(problem: Problem) -> Json:
 def _listed_from_json(data: Mapping[str, Any]) -> Problem:
     problem = Problem(
         _plans_from_json(data["plans"]),
-        noise_scale=data["noise_scale"],
-        costs=data["costs"],
-        arm_names=data["arm_names"],
+        **_settings(data),
+        cost=data["costs"],
         plan_names=data["plan_names"],
-        minimize=data["minimize"],
-        bounds=data.get("bounds"),
-        noise=data.get("noise", SUB_GAUSSIAN_NOISE),
+        noise_kind=data.get("noise", SUB_GAUSSIAN_NOISE),
         layout=Layout.from_json(data.get("layout")),
         setup_cost=data.get("setup_cost", 0.0),
         known=data.get("known"),
-        probes=_probes_from_json(data["probes"]) if "probes" in data else ARMS,
+        measure=_probes_from_json(data["probes"]) if "probes" in data else ARMS,
     )
     object.__setattr__(problem, "duplicates", tuple((a, b) for a, b in data.get("duplicates", ())))
     return problem
@@ -216,7 +213,7 @@ def _family_from_json(data: Mapping[str, Any]) -> OracleProblem:
         return _polytope_from_json(data)
     family = family_from(data["oracle"])
     family = dataclasses.replace(family, n_plans=_kept_count(data, family.n_plans))
-    problem = family.oracle_problem(noise_scale=data["noise_scale"], **_ways(data))
+    problem = family.oracle_problem(noise=data["noise_scale"], **_ways(data))
     if data.get("bounds") is None:
         return problem
     scale, bounds = scale_and_bounds(data["noise_scale"], data["bounds"], problem.arm_names)
@@ -238,14 +235,18 @@ def _kept_count(data: Mapping[str, Any], found: float | None) -> Any:
 
 def _ways(data: Mapping[str, Any]) -> Json:
     """What is measured behind an oracle, and its price: that of a play is kept beside every arm."""
-    return {"probes": PLAN_ARMS, "costs": data["costs"][0]} if "plays" in data else {"costs": data["costs"]}
+    return {"measure": PLAN_ARMS, "cost": data["costs"][0]} if "plays" in data else {"cost": data["costs"]}
+
+
+def _settings(data: Mapping[str, Any]) -> Json:
+    """Return the arguments that all constructors of problems share."""
+    low, high = (None, None) if data.get("bounds") is None else zip(*data["bounds"], strict=True)
+    goal = "smallest" if data["minimize"] else "largest"
+    return {"goal": goal, "arms": data["arm_names"], "noise": data["noise_scale"], "low": low, "high": high}
 
 
 def _polytope_from_json(data: Mapping[str, Any]) -> Polytope:
-    settings: Json = {
-        name: data.get(name) for name in ("noise_scale", "costs", "arm_names", "minimize", "bounds")
-    }
-    problem = polytope_from(data["oracle"], **settings)
+    problem = polytope_from(data["oracle"], cost=data["costs"], **_settings(data))
     problem.__dict__["n_plans"] = _kept_count(data, problem.n_plans)
     return problem
 
@@ -258,15 +259,14 @@ def _with_function(data: Mapping[str, Any], oracle: Best | OracleProblem | None)
             "the plans are known by a Python function, which no file keeps: open it from Python with "
             "Session.load(..., problem=function); commands can only show it"
         )
-    names = ("arm_names", "n_plans", "minimize", "bounds", "known")
-    settings: Json = {name: data.get(name) for name in names} | _ways(data)
+    settings: Json = {name: data.get(name) for name in ("n_plans", "known")} | _settings(data) | _ways(data)
     if data["oracle"].get("best_within"):
         if oracle is not absent:
             raise MissingFunctionError(
                 "the problem was kept with a best_within too; give all of it as problem="
             )
         settings["best_within"] = absent
-    return OracleProblem(oracle, len(data["arm_names"]), data["noise_scale"], **settings)
+    return OracleProblem(oracle, len(data["arm_names"]), **settings)
 
 
 def _same_problem(data: Mapping[str, Any], given: OracleProblem) -> OracleProblem:

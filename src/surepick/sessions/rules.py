@@ -229,9 +229,7 @@ def _added(ledger: Ledger, body: Body, key: str | None) -> None:
 def _check_new_arm(problem: Problem, arm: Any) -> None:
     """A new arm is written with all that is known of it."""
     require(type(arm) is dict, f"its new arm {arm!r} is none")
-    shape(arm, {"name": str, "cost": float}, {"noise_scale": float, "bounds": list})
-    ends = arm.get("bounds", [0.0, 0.0])
-    require([type(end) for end in ends] == [float, float], f"the bounds of its new arm are {ends!r}")
+    shape(arm, {"name": str, "cost": float}, {"noise": float, "low": float, "high": float})
     written = [one.to_json() for one in settled(problem, [NewArm.from_json(arm)])]
     require(codec.dumps(written) == codec.dumps([arm]), f"its new arm {arm!r} is not written as sessions do")
 

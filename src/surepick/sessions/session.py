@@ -50,7 +50,7 @@ class Session(Looking):
     share one.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0], [0, 1]], arm_names=["road", "rail"], noise_scale=1)
+    >>> problem = sp.Problem([[1, 0], [0, 1]], arms=["road", "rail"], noise=1, goal="largest")
     >>> session = sp.Session.create("memory://", "trips", problem, policy=sp.CombGapE(delta=0.05))
     >>> hours = {"road": 1.0, "rail": 9.0}
     >>> while requests := session.ask():

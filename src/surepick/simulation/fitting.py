@@ -23,7 +23,7 @@ REACH = 100.0  # noise scales that a simulated value may lie from its mean
 def fitted(problem: Problem | OracleProblem, environment: Environment, *, allow_noisier: bool) -> Environment:
     """The environment for this problem: in the order of its arms, with its noise scale if it is to take that.
 
-    >>> problem = Problem([[1, 0], [0, 1]], noise_scale=[0.2, 0.3])
+    >>> problem = Problem([[1, 0], [0, 1]], noise=[0.2, 0.3], goal="largest")
     >>> fitted(problem, Gaussian([1.0, 2.0]), allow_noisier=False).scale.tolist()
     [0.2, 0.3]
     """

@@ -79,7 +79,7 @@ def simulate(
     times a second.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 1, 0], [0, 1, 1]], arm_names=["road", "depot", "rail"], noise_scale=1)
+    >>> problem = sp.Problem([[1, 1, 0], [0, 1, 1]], arms=["road", "depot", "rail"], noise=1, goal="largest")
     >>> outcome = sp.simulate(problem, sp.CombGapE(), sp.Gaussian([2.0, 0.0, 1.0]), seed=0)
     >>> outcome.status, outcome.plan_name, outcome.counts.tolist()[1]
     (<Status.CONFIDENT: 'confident'>, 'plan 0', 0)

@@ -79,7 +79,9 @@ def decisions(
 ) -> list[Decision]:
     """The first requests of a run as tuples of counts, ending with ("stop", plan) if it stops.
 
-    >>> decisions(sp.Uniform(), sp.Problem([[1, 0], [0, 1]], noise_scale=1), Tape([1.0, 0.0], [0, 1]), 3)
+    >>> decisions(
+    ...     sp.Uniform(), sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest"), Tape([1.0, 0.0], [0, 1]), 3
+    ... )
     [(1, 1), (1, 0), (0, 1)]
     """
     return continued(policy.start(problem), environment, range(n_rounds), seed)
@@ -88,7 +90,7 @@ def decisions(
 def continued(run: Run, environment: Tape | Environment, rounds: range, seed: int = 0) -> list[Decision]:
     """The requests of these rounds of a run that stands before the first of them.
 
-    >>> run = sp.Uniform().start(sp.Problem([[1, 0], [0, 1]], noise_scale=1))
+    >>> run = sp.Uniform().start(sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest"))
     >>> continued(run, Tape([1.0, 0.0], [0, 1]), range(1))
     [(1, 1)]
     """
@@ -112,7 +114,7 @@ def compare_with_looking(
     To look is to call `standing`, and `log_evidence` and `proof` where a run has them.
 
     >>> compare_with_looking(
-    ...     sp.Uniform(), sp.Problem([[1, 0], [0, 1]], noise_scale=1), Tape([1.0, 0.0], [0, 1]), 3
+    ...     sp.Uniform(), sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest"), Tape([1.0, 0.0], [0, 1]), 3
     ... )
     """
     watched, alone = start(policy, problem), start(policy, problem)
@@ -184,7 +186,7 @@ class PolicyContract:
 
     def problem(self, plans: Any, **settings: Any) -> Any:
         """The problem of choosing between these plans, which the policy is given in every test."""
-        return sp.Problem(plans, **{"noise_scale": 1.0, **settings})
+        return sp.Problem(plans, **{"noise": 1.0, **settings}, goal="largest")
 
     def has_found(self, answer: Any, plan: npt.ArrayLike, problem: Any) -> bool:
         """Whether an answer on this problem is this plan, given as its vector."""
@@ -344,7 +346,7 @@ class PolicyContract:
             policy,
             seed,
             60,
-            lambda plans: self.problem(plans, minimize=True),
+            lambda plans: self.problem(plans, goal="smallest"),
             lambda plans: self.problem(-plans),
         )
 
@@ -392,17 +394,17 @@ class PolicyContract:
         assert self.has_found(outcome.lead, [1.0, 0.0, 1.0], problem)
 
     def test_an_unknown_noise_scale_is_a_clear_error(self, policy: Policy) -> None:
-        problem = self.problem([[1.0, 0.0], [0.0, 1.0]], noise_scale=None)
+        problem = self.problem([[1.0, 0.0], [0.0, 1.0]], noise=None)
         if can_start(policy, problem):
             pytest.skip("this policy learns the noise while it measures")
         with pytest.raises(sp.SurepickError) as caught:
             start(policy, problem)
-        assert caught.value.field == "noise_scale"
+        assert caught.value.field == "noise"
 
     def test_measurements_it_did_not_ask_for_are_taken_in_between_rounds(self, policy: Policy) -> None:
         """The same ones give the same decisions, and without noise the best plan wins all the same."""
         plans, means = self.instance(0, policy)
-        problem = self.problem(plans, noise_scale=0.2)
+        problem = self.problem(plans, noise=0.2)
         if self.never_stops(policy):
             pytest.skip("its runs have no end to compare")
         if recalling(policy, policy.start(problem), unasked=True) is None:

@@ -57,7 +57,7 @@ def arms(look: Look, *, first: int = 0, n: int | None = None) -> Arms:
 
     >>> import surepick as sp
     >>> from surepick.views import look
-    >>> problem = sp.Problem([[1, 0], [0, 1]], noise_scale=1)
+    >>> problem = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
     >>> session = sp.Session.create("memory://", "trips", problem, policy=sp.CombGapE())
     >>> for value in (3.0, 1.0):
     ...     _ = session.tell(session.ask()[0], value)

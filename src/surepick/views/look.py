@@ -327,7 +327,7 @@ def look(session: Session, *, n_used: int | None = None, n_tokens: int = 20) -> 
     `n_tokens` is how many tokens of the open round are listed.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0], [0, 1]], arm_names=["road", "rail"], noise_scale=1)
+    >>> problem = sp.Problem([[1, 0], [0, 1]], arms=["road", "rail"], noise=1, goal="largest")
     >>> session = sp.Session.create("memory://", "trips", problem, policy=sp.CombGapE())
     >>> seen = look(session)
     >>> seen.n_used, seen.n_missing, seen.first_tokens
@@ -426,7 +426,7 @@ def _decision(session: Session, n_rounds: int) -> tuple[float | None, tuple[tupl
 def label(problem: Problem | OracleProblem, vector: FloatArray) -> str:
     """A plan by what it uses, cut off where it gets long.
 
-    >>> label(Problem([[1, 0], [0, 2]], arm_names=["road", "rail"]), np.array([1.0, 2.0]))
+    >>> label(Problem([[1, 0], [0, 2]], arms=["road", "rail"], goal="largest"), np.array([1.0, 2.0]))
     'road + 2 rail'
     """
     used = np.flatnonzero(vector)

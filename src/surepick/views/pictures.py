@@ -95,7 +95,7 @@ def picture(
 
     >>> import surepick as sp
     >>> from surepick.views import look
-    >>> problem = sp.problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C")
+    >>> problem = sp.problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C", noise=1)
     >>> session = sp.Session.create("memory://", "trips", problem, policy=sp.CombGapE())
     >>> drawn = picture(look(session), 0)
     >>> drawn.kind, [place.name for place in drawn.places]

@@ -36,7 +36,7 @@ def plan(look: Look) -> Plan | None:
 
     >>> import surepick as sp
     >>> from surepick.views import look
-    >>> problem = sp.Problem([[1, 2], [0, 1]], arm_names=["road", "rail"], noise_scale=1)
+    >>> problem = sp.Problem([[1, 2], [0, 1]], arms=["road", "rail"], noise=1, goal="largest")
     >>> session = sp.Session.create("memory://", "trips", problem, policy=sp.CombGapE())
     >>> for value in (3.0, 1.0):
     ...     _ = session.tell(session.ask()[0], value)

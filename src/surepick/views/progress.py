@@ -99,7 +99,7 @@ def progress(look: Look) -> Progress:
 
     >>> import surepick as sp
     >>> from surepick.views import look
-    >>> problem = sp.Problem([[1, 0], [0, 1]], plan_names=["road", "rail"], noise_scale=1)
+    >>> problem = sp.Problem([[1, 0], [0, 1]], plan_names=["road", "rail"], noise=1, goal="largest")
     >>> session = sp.Session.create("memory://", "trips", problem, policy=sp.BetGapE())
     >>> for value in (3.0, 1.0):
     ...     _ = session.tell(session.ask()[0], value)

@@ -77,7 +77,7 @@ def rivals(look: Look, *, first: int = 0, n: int = 10) -> Rivals:
 
     >>> import surepick as sp
     >>> from surepick.views import look
-    >>> problem = sp.Problem([[1, 0], [0, 1]], plan_names=["road", "rail"], noise_scale=1)
+    >>> problem = sp.Problem([[1, 0], [0, 1]], plan_names=["road", "rail"], noise=1, goal="largest")
     >>> session = sp.Session.create("memory://", "trips", problem, policy=sp.CombGapE(radius="published"))
     >>> for value in (3.0, 1.0):
     ...     _ = session.tell(session.ask()[0], value)

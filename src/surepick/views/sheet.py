@@ -74,7 +74,7 @@ def measuring_sheet(session: Session, requests: Sequence[Request]) -> MeasuringS
     """The sheet of these requests of a session.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0], [0, 1]], arm_names=["road", "rail"])
+    >>> problem = sp.Problem([[1, 0], [0, 1]], arms=["road", "rail"], noise=1, goal="largest")
     >>> session = sp.Session.create("memory://", "trips", problem, policy=sp.CombGapE())
     >>> measuring_sheet(session, session.ask(2, worker="Ann")).rows[0]
     ('t0.0', 'road', '', 'Ann', '')

@@ -130,7 +130,7 @@ def summary(look: Look) -> Summary:
 
     >>> import surepick as sp
     >>> from surepick.views import look
-    >>> problem = sp.Problem([[1, 0], [0, 1]], plan_names=["road", "rail"], noise_scale=1)
+    >>> problem = sp.Problem([[1, 0], [0, 1]], plan_names=["road", "rail"], noise=1, goal="largest")
     >>> session = sp.Session.create("memory://", "trips", problem, policy=sp.CombGapE())
     >>> summary(look(session)).sentence
     'Nothing is measured yet: 2 plans, 2 arms.'

@@ -148,7 +148,7 @@ class View:
     """A session at one moment. `plan` is None unless the state is confident.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0], [0, 1]], plan_names=["road", "rail"], noise_scale=1)
+    >>> problem = sp.Problem([[1, 0], [0, 1]], plan_names=["road", "rail"], noise=1, goal="largest")
     >>> session = sp.Session.create("memory://", "trips", problem, policy=sp.BetGapE())
     >>> from surepick.views.build import build
     >>> build(session)

@@ -63,7 +63,7 @@ def work(look: Look) -> Work:
 
     >>> import surepick as sp
     >>> from surepick.views import look
-    >>> problem = sp.Problem([[1, 0], [0, 1]], arm_names=["road", "rail"], noise_scale=1)
+    >>> problem = sp.Problem([[1, 0], [0, 1]], arms=["road", "rail"], noise=1, goal="largest")
     >>> session = sp.Session.create("memory://", "trips", problem, policy=sp.CombGapE())
     >>> _ = session.ask(worker="truck 7")
     >>> seen = work(look(session))

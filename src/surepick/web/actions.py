@@ -102,13 +102,14 @@ class Arm(Body):
     """An arm that there was not before; what is left out is as it is for the others."""
 
     name: Name
-    noise_scale: float | None = None
+    noise: float | None = None
     cost: float | None = None
-    bounds: tuple[float, float] | None = None
+    low: float | None = None
+    high: float | None = None
 
     def as_new(self) -> NewArm:
         """The same as sessions take it."""
-        return NewArm(self.name, self.noise_scale, self.cost, self.bounds)
+        return NewArm(self.name, self.noise, self.cost, self.low, self.high)
 
 
 class AddPlan(Body):

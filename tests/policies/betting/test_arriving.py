@@ -16,7 +16,7 @@ N_ARMS, N_RUNS, DELTA = 18, 60, 0.5
 
 def chain(n_plans):
     """Arms as plans, the first so many of them."""
-    return sp.Problem(np.eye(N_ARMS)[:n_plans], noise_scale=1)
+    return sp.Problem(np.eye(N_ARMS)[:n_plans], noise=1, goal="largest")
 
 
 def is_ever_ruled_out(seed, n_rounds=6):
@@ -62,13 +62,13 @@ def test_newcomers_that_begin_with_a_wealth_of_one_are_caught(monkeypatch):
 @pytest.mark.parametrize("noise_scale", [1.0, None])
 @pytest.mark.parametrize("policy", [BetGapE(), BetGapE(epsilon=0.3), sp.Challenge(0, epsilon=0.1)], ids=str)
 def test_a_newcomer_begins_with_no_more_than_any_plan_has_and_can_win(policy, noise_scale):
-    run = policy.start(sp.Problem(np.eye(3)[:2], noise_scale=noise_scale))
+    run = policy.start(sp.Problem(np.eye(3)[:2], noise=noise_scale, goal="largest"))
     rng, means, has_grown = np.random.default_rng(3), np.array([0.4, 0.0, 1.4]), False
     for n_round in range(400):
         if n_round >= 6 and run.may_grow and not has_grown:
             has_grown = True
             before = run._question.log_wealth().copy()
-            run.grow(sp.Problem(np.eye(3), noise_scale=noise_scale))
+            run.grow(sp.Problem(np.eye(3), noise=noise_scale, goal="largest"))
             assert run._question.log_wealth()[2] <= max(before.min(), 0.0) + 1e-12
             assert run._question.log_wealth()[:2].tolist() == pytest.approx(before.tolist())
         decision = run.decide()
@@ -83,10 +83,13 @@ def test_a_newcomer_begins_with_no_more_than_any_plan_has_and_can_win(policy, no
 def test_plans_arrive_where_probes_are_measured():
     plans, means = np.vstack([np.eye(3), [1.0, 1.0, -0.5]]), np.array([0.4, 0.3, -0.5])
     probes = np.array([[1.0, 1, 0], [1, -1, 0], [0, 1, 1], [0, 0, 1]])
-    run, rng = BetGapE().start(sp.Problem(plans[:3], probes=probes, noise_scale=1)), np.random.default_rng(1)
+    run, rng = (
+        BetGapE().start(sp.Problem(plans[:3], measure=probes, noise=1, goal="largest")),
+        np.random.default_rng(1),
+    )
     for n_round in range(300):
         if n_round == 8:
-            run.grow(sp.Problem(plans, probes=probes, noise_scale=1))
+            run.grow(sp.Problem(plans, measure=probes, noise=1, goal="largest"))
         decision = run.decide()
         if isinstance(decision, sp.Stop):
             break
@@ -96,16 +99,16 @@ def test_plans_arrive_where_probes_are_measured():
 
 
 def test_an_arm_that_no_plan_needed_is_measured_first_and_the_rest_goes_on():
-    run = BetGapE().start(sp.Problem(np.eye(3)[:2], noise_scale=1))
+    run = BetGapE().start(sp.Problem(np.eye(3)[:2], noise=1, goal="largest"))
     assert isinstance(run, GrowingRun)
     for _ in range(3):
         counts = run.decide().counts
         assert counts[2] == 0
         run.absorb(counts, counts * np.array([0.3, 0.0, 0.0]))
-    run.grow(sp.Problem(np.eye(3), noise_scale=1))
+    run.grow(sp.Problem(np.eye(3), noise=1, goal="largest"))
     assert run.decide().counts.tolist() == [0, 0, 1]
     kept = run.state()
-    again = BetGapE().start(sp.Problem(np.eye(3), noise_scale=1))
+    again = BetGapE().start(sp.Problem(np.eye(3), noise=1, goal="largest"))
     again.restore(kept)
     for one in (run, again):
         one.absorb(np.array([0, 0, 1]), np.array([0.0, 0.0, 0.1]))
@@ -118,7 +121,9 @@ def test_the_relevant_arms_and_the_duplicates_of_a_longer_list():
     from scipy.sparse import csr_array
 
     for plans in ([[1, 0, 0], [0, 1, 0]], csr_array(np.eye(3)[:2])):
-        problem = sp.Problem(plans, arm_names=["tea", "milk", "cake"], plan_names=["A", "B"], noise_scale=1)
+        problem = sp.Problem(
+            plans, arms=["tea", "milk", "cake"], plan_names=["A", "B"], noise=1, goal="largest"
+        )
         longer = problem.with_plan("all", {"tea": 1, "milk": 2.5, "cake": 1})
         assert (longer.n_plans, longer.relevant.tolist()) == (3, [True, True, True])
         assert longer.vector(2).tolist() == [1.0, 2.5, 1.0]

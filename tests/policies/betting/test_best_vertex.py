@@ -25,7 +25,7 @@ def test_without_noise_the_best_of_all_vertices_wins(seed, kind):
         problem, means = transport(seed, 3, 3)
     else:
         problem, means = (
-            sp.Polytope(A_ub=rng.uniform(0, 1, (2, 3)), b_ub=[0.8, 0.9], upper=1.0, noise_scale=1),
+            sp.Polytope(A_ub=rng.uniform(0, 1, (2, 3)), b_ub=[0.8, 0.9], upper=1.0, noise=1, goal="largest"),
             rng.normal(size=3),
         )
     values = problem.sign * (all_vertices(problem) @ means)
@@ -75,14 +75,14 @@ def test_costs_and_scales_enter_what_is_measured():
     plain = sp.simulate(problem.with_noise(np.full(9, 0.5)), sp.BetGapE(), truth, seed=2, budget=10**7)
     busiest = int(plain.counts.argmax())
     costs = np.where(np.arange(9) == busiest, 9.0, 1.0)
-    costly = sp.Polytope(**rows, minimize=True, costs=costs, noise_scale=0.5)
+    costly = sp.Polytope(**rows, goal="smallest", cost=costs, noise=0.5)
     dear = sp.simulate(costly, sp.BetGapE(), truth, seed=2, budget=10**7)
     assert plain.plan == dear.plan
     assert dear.counts[busiest] / dear.n_measurements < 0.7 * plain.counts[busiest] / plain.n_measurements
 
 
 def test_epsilon_ends_ties_and_the_answer_is_that_good():
-    problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise_scale=1)
+    problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise=1, goal="largest")
     truth = sp.Gaussian([1.0, 1.0, 0.2])
     outcome = sp.simulate(problem, sp.BetGapE(epsilon=0.1), truth, seed=0, budget=10**5)
     assert outcome.status is sp.Status.CONFIDENT
@@ -91,7 +91,7 @@ def test_epsilon_ends_ties_and_the_answer_is_that_good():
 
 
 def test_standing_names_the_neighbour_that_is_the_closest_call():
-    problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], arm_names=["a", "b", "c"], noise_scale=1)
+    problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], arms=["a", "b", "c"], noise=1, goal="largest")
     run = sp.BetGapE().start(problem)
     for _ in range(3):
         decision = run.decide()
@@ -105,7 +105,7 @@ def test_standing_names_the_neighbour_that_is_the_closest_call():
 
 
 def test_unknown_noise_is_learned_by_replicates():
-    problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise_scale=None)
+    problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise=None, goal="largest")
     truth = sp.Gaussian([2.0, 0.0, 0.0], 0.5)
     for epsilon in (0.0, 0.1):
         outcome = sp.simulate(problem, sp.BetGapE(0.05, epsilon), truth, seed=0)
@@ -113,7 +113,7 @@ def test_unknown_noise_is_learned_by_replicates():
 
 
 def test_noise_of_bounded_variance_is_decided_exactly_and_refused_within_epsilon():
-    problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise_scale=1).with_bounded_variance()
+    problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise=1, goal="largest").with_bounded_variance()
     outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian([2.0, 0.0, 0.0]), seed=0)
     assert outcome.plan == (1.0, 0.0, 0.0)
     with pytest.raises(sp.SurepickError) as caught:
@@ -142,7 +142,7 @@ def errors_of(policy, problem, means, budget, runs=RUNS):
 
 @pytest.mark.parametrize("policy", [sp.BetGapE, PeekingPolicy])
 def test_keeps_its_promise_and_bets_chosen_after_the_block_are_caught(policy):
-    problem = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], noise_scale=1)
+    problem = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], noise=1, goal="largest")
     wrong = errors_of(policy(delta=0.05), problem, [0.05, 0.0], 1_000)
     assert is_refuted(wrong, RUNS, 0.05) == (policy is PeekingPolicy)
 
@@ -155,7 +155,7 @@ def test_keeps_its_promise_where_leads_change():
 
 def test_no_account_grows_on_average_where_its_edge_improves():
     """The mean of cash and the account of the wrong basis stays at 1: the supermartingale of the proof."""
-    problem, values = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], noise_scale=1), []
+    problem, values = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], noise=1, goal="largest"), []
     for seed in range(400):
         rng, run = np.random.default_rng(seed), sp.BetGapE(delta=1e-9).start(problem)
         for _ in range(8):
@@ -174,9 +174,9 @@ def test_no_account_grows_on_average_where_its_edge_improves():
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1])
 def test_arms_of_known_mean_are_not_measured_and_the_proof_counts_them(epsilon):
-    rows = {"A_eq": [[1, 1, 1, 1]], "b_eq": [1.0], "noise_scale": 1}
+    rows = {"A_eq": [[1, 1, 1, 1]], "b_eq": [1.0], "noise": 1}
     means = np.array([2.0, 0.5, 1.2, -1.0])
-    problem = sp.Polytope(**rows, arm_names=list("abcd"), known={"c": 1.2, "d": -1.0})
+    problem = sp.Polytope(**rows, arms=list("abcd"), known={"c": 1.2, "d": -1.0}, goal="largest")
     run, rng = sp.BetGapE(0.05, epsilon).start(problem), np.random.default_rng(1)
     while isinstance(decision := run.decide(), Measure):
         counts = decision.counts
@@ -187,13 +187,15 @@ def test_arms_of_known_mean_are_not_measured_and_the_proof_counts_them(epsilon):
         assert average_proof.objections(problem, decision.plan, run.proof(), 0.05, epsilon) == []
     else:
         assert vertex_proof.objections(problem, decision.plan, run.proof(), 0.05) == []
-        other = sp.Polytope(**rows, arm_names=list("abcd"), known={"c": 2.5, "d": -1.0})
+        other = sp.Polytope(**rows, arms=list("abcd"), known={"c": 2.5, "d": -1.0}, goal="largest")
         assert vertex_proof.objections(other, decision.plan, run.proof(), 0.05) == []  # a - c is measured
-        moved = sp.Polytope(**rows, arm_names=list("abcd"), known={"a": 2.0, "c": 2.5, "d": -1.0})
+        moved = sp.Polytope(**rows, arms=list("abcd"), known={"a": 2.0, "c": 2.5, "d": -1.0}, goal="largest")
         assert vertex_proof.objections(moved, decision.plan, run.proof(), 0.05) != []
 
 
 def test_with_all_means_known_nothing_is_measured():
-    problem = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], arm_names=["a", "b"], known={"a": 0.0, "b": 1.0})
+    problem = sp.Polytope(
+        A_eq=[[1, 1]], b_eq=[1.0], arms=["a", "b"], known={"a": 0.0, "b": 1.0}, goal="largest"
+    )
     for epsilon in (0.0, 0.1):
         assert sp.BetGapE(0.05, epsilon).start(problem).decide().plan == (0.0, 1.0)

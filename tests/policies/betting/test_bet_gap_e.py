@@ -12,7 +12,7 @@ from surepick.testing import decisions
 
 
 def test_a_batch_larger_than_the_limit_is_asked_for_in_parts():
-    problem, truth = sp.Problem(np.eye(3), noise_scale=1), sp.Gaussian([0.5, 0.0, 0.0])
+    problem, truth = sp.Problem(np.eye(3), noise=1, goal="largest"), sp.Gaussian([0.5, 0.0, 0.0])
     whole = sp.simulate(problem, sp.BetGapE(), truth, seed=2)
     parts = sp.simulate(problem, sp.BetGapE(max_batch=2), truth, seed=2)
     assert parts.status is whole.status is sp.Status.CONFIDENT
@@ -26,7 +26,7 @@ def test_a_batch_larger_than_the_limit_is_asked_for_in_parts():
 
 
 def test_parts_of_a_batch_are_worth_the_whole():
-    problem, rng = sp.Problem(np.eye(3), noise_scale=1), np.random.default_rng(0)
+    problem, rng = sp.Problem(np.eye(3), noise=1, goal="largest"), np.random.default_rng(0)
     whole, parts = sp.BetGapE().start(problem), sp.BetGapE(max_batch=2).start(problem)
     for _ in range(8):
         wanted = whole.decide().counts
@@ -40,7 +40,7 @@ def test_parts_of_a_batch_are_worth_the_whole():
 
 
 def test_an_incomplete_answer_is_refused():
-    run = sp.BetGapE().start(sp.Problem(np.eye(3), noise_scale=1))
+    run = sp.BetGapE().start(sp.Problem(np.eye(3), noise=1, goal="largest"))
     counts = run.decide().counts
     with pytest.raises(ParameterError):
         run.absorb(counts - np.array([1, 0, 0]), np.zeros(3))
@@ -54,7 +54,7 @@ def test_a_batch_of_nothing_is_refused(max_batch):
 
 def test_the_risk_never_rises_while_the_leader_stays_and_ends_below_delta():
     problem, truth, rng = (
-        sp.Problem(np.eye(4), noise_scale=1),
+        sp.Problem(np.eye(4), noise=1, goal="largest"),
         sp.Gaussian([1.0, 0.4, 0.2, 0.0]),
         np.random.default_rng(1),
     )
@@ -73,29 +73,34 @@ def test_the_risk_never_rises_while_the_leader_stays_and_ends_below_delta():
 
 def test_dear_arms_are_measured_less_often():
     truth = sp.Gaussian([0.3, 0.0])
-    cheap = sp.simulate(sp.Problem(np.eye(2), noise_scale=1), sp.BetGapE(), truth, seed=5)
-    dear = sp.simulate(sp.Problem(np.eye(2), costs=[1.0, 25.0], noise_scale=1), sp.BetGapE(), truth, seed=5)
+    cheap = sp.simulate(sp.Problem(np.eye(2), noise=1, goal="largest"), sp.BetGapE(), truth, seed=5)
+    dear = sp.simulate(
+        sp.Problem(np.eye(2), cost=[1.0, 25.0], noise=1, goal="largest"), sp.BetGapE(), truth, seed=5
+    )
     assert cheap.counts[0] / cheap.counts[1] == pytest.approx(1, abs=0.1)
     assert dear.counts[0] / dear.counts[1] == pytest.approx(5, rel=0.3)  # n_s in proportion to 1/sqrt(c_s)
 
 
 def test_noisy_arms_are_measured_more_often():
-    problem = sp.Problem(np.eye(2), noise_scale=[4.0, 1.0])
+    problem = sp.Problem(np.eye(2), noise=[4.0, 1.0], goal="largest")
     outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian([0.5, 0.0], [4.0, 1.0]), seed=5)
     assert outcome.counts[0] / outcome.counts[1] == pytest.approx(4, rel=0.3)
 
 
 def test_measuring_in_other_units_changes_nothing():
     plans, means = np.array([[1.0, 2.0], [2.0, 1.0], [0.0, 3.0]]), np.array([0.4, 0.1])
-    one = sp.simulate(sp.Problem(plans, noise_scale=1), sp.BetGapE(), sp.Gaussian(means), seed=3)
+    one = sp.simulate(sp.Problem(plans, noise=1, goal="largest"), sp.BetGapE(), sp.Gaussian(means), seed=3)
     other = sp.simulate(
-        sp.Problem(plans, noise_scale=1024.0), sp.BetGapE(), sp.Gaussian(1024 * means, 1024.0), seed=3
+        sp.Problem(plans, noise=1024.0, goal="largest"),
+        sp.BetGapE(),
+        sp.Gaussian(1024 * means, 1024.0),
+        seed=3,
     )
     assert one.counts.tolist() == other.counts.tolist()
 
 
 def test_epsilon_ends_exact_ties_with_confidence():
-    problem = sp.Problem(np.eye(3), noise_scale=1)
+    problem = sp.Problem(np.eye(3), noise=1, goal="largest")
     outcome = sp.simulate(problem, sp.BetGapE(epsilon=0.2), sp.Gaussian([0.3, 0.3, 0.0]), seed=4)
     assert outcome.status is sp.Status.CONFIDENT
     assert outcome.plan in (0, 1)
@@ -103,7 +108,7 @@ def test_epsilon_ends_exact_ties_with_confidence():
 
 
 def test_epsilon_needs_fewer_measurements():
-    problem, truth = sp.Problem(np.eye(2), noise_scale=1), sp.Gaussian([0.2, 0.0])
+    problem, truth = sp.Problem(np.eye(2), noise=1, goal="largest"), sp.Gaussian([0.2, 0.0])
     exact, rough = (
         np.mean(
             [sp.simulate(problem, sp.BetGapE(epsilon=e), truth, seed=s).n_measurements for s in range(10)]
@@ -115,14 +120,17 @@ def test_epsilon_needs_fewer_measurements():
 
 def test_a_tiny_delta_needs_no_special_arithmetic():
     outcome = sp.simulate(
-        sp.Problem(np.eye(2), noise_scale=1), sp.BetGapE(delta=1e-200), sp.Gaussian([1.0, 0.0]), seed=0
+        sp.Problem(np.eye(2), noise=1, goal="largest"),
+        sp.BetGapE(delta=1e-200),
+        sp.Gaussian([1.0, 0.0]),
+        seed=0,
     )
     assert outcome.plan == 0
     assert outcome.standing.risk <= 1e-200
 
 
 def test_a_best_plan_ruled_out_by_bad_luck_does_not_keep_the_run_from_ending():
-    problem, rng = sp.Problem(np.eye(3), noise_scale=1), np.random.default_rng(0)
+    problem, rng = sp.Problem(np.eye(3), noise=1, goal="largest"), np.random.default_rng(0)
     run = sp.BetGapE(delta=0.2).start(problem)
     unlucky, truth = sp.Gaussian([0.0, 1.0, 1.0]), sp.Gaussian([1.0, 0.0, 0.0])
     for n_round in range(400):
@@ -145,14 +153,15 @@ def test_sparse_plans_decide_as_dense_ones_where_there_are_many(epsilon):
     plans, means = many_plans()
     policy, truth = sp.BetGapE(epsilon=epsilon), sp.Gaussian(means)
     dense, thin = (
-        decisions(policy, sp.Problem(p, noise_scale=1), truth, 60) for p in (plans, sparse.csr_array(plans))
+        decisions(policy, sp.Problem(p, noise=1, goal="largest"), truth, 60)
+        for p in (plans, sparse.csr_array(plans))
     )
     assert dense == thin
 
 
 @pytest.mark.parametrize(("n_arms", "is_bet_on"), [(2, True), (3, False)])
 def test_the_only_rival_left_is_bet_on_against_the_leader(n_arms, is_bet_on):
-    run = sp.BetGapE(delta=1e-6).start(sp.Problem(np.eye(n_arms), noise_scale=1))
+    run = sp.BetGapE(delta=1e-6).start(sp.Problem(np.eye(n_arms), noise=1, goal="largest"))
     for values in ([1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 2.0, 2.0], [0.6, 0.0, 0.0]):
         run.follow(run.propose())
         counts = run.decide().counts
@@ -166,7 +175,7 @@ def test_the_only_rival_left_is_bet_on_against_the_leader(n_arms, is_bet_on):
 
 def test_a_leader_forgotten_among_many_counts_as_new():
     rng = np.random.default_rng(0)
-    run = sp.BetGapE().start(sp.Problem(np.eye(80), noise_scale=1))
+    run = sp.BetGapE().start(sp.Problem(np.eye(80), noise=1, goal="largest"))
     for leader in range(80):  # every plan leads once, more than are remembered
         counts = run.decide().counts
         run.absorb(counts, counts * (rng.normal(size=80) + 60.0 * (leader + 1) * (np.arange(80) == leader)))
@@ -177,7 +186,7 @@ def test_a_leader_forgotten_among_many_counts_as_new():
 def test_looking_changes_nothing():
     rng = np.random.default_rng(4)
     for policy in (sp.BetGapE(), sp.BetGapE(epsilon=0.2), sp.Challenge(1)):
-        problem = sp.Problem(np.eye(4), noise_scale=1)
+        problem = sp.Problem(np.eye(4), noise=1, goal="largest")
         watched, alone = policy.start(problem), policy.start(problem)
         for _ in range(12):
             watched.standing(), watched.log_evidence(), watched.state()
@@ -192,7 +201,10 @@ def test_looking_changes_nothing():
 
 def test_the_last_bits_of_values_change_no_decision():
     """Sums are rounded differently by other linear algebra libraries; what decides is rounded first."""
-    for problem in (sp.Problem(many_plans()[0], noise_scale=1), sp.Problem(np.eye(5), noise_scale=None)):
+    for problem in (
+        sp.Problem(many_plans()[0], noise=1, goal="largest"),
+        sp.Problem(np.eye(5), noise=None, goal="largest"),
+    ):
         n, rng = problem.n_arms, np.random.default_rng(5)
         one, other = sp.BetGapE().start(problem), sp.BetGapE().start(problem)
         for _ in range(40):

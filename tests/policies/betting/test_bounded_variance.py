@@ -10,7 +10,7 @@ import surepick as sp
 from surepick.errors import ParameterError, ProblemError
 from surepick.inference.wealth import COMMON
 
-SKEWED = sp.Problem(np.eye(2), noise="bounded variance", noise_scale=1)
+SKEWED = sp.Problem(np.eye(2), noise_kind="bounded variance", noise=1, goal="largest")
 DELTA = 0.001
 
 
@@ -47,7 +47,7 @@ def test_the_promise_holds_under_log_normal_noise():
 
 @pytest.mark.slow
 def test_the_gaussian_factor_is_caught_there():
-    assert is_refuted(sp.Problem(np.eye(2), noise_scale=1), 2000)
+    assert is_refuted(sp.Problem(np.eye(2), noise=1, goal="largest"), 2000)
 
 
 def test_a_final_batch_tests_by_the_variance_alone():
@@ -91,7 +91,7 @@ def largest_mean_wealth(problem):
 def test_a_challenge_bets_by_the_variance_alone():
     assert largest_mean_wealth(SKEWED) <= 1 + 1e-9
     assert (
-        largest_mean_wealth(sp.Problem(np.eye(2), noise_scale=1)) > 1.01
+        largest_mean_wealth(sp.Problem(np.eye(2), noise=1, goal="largest")) > 1.01
     )  # the Gaussian factor is not fair there
     outcome = sp.simulate(SKEWED, sp.Challenge(0, epsilon=0.3), sp.Gaussian([0.0, 1.0]), seed=1)
     assert outcome.plan == 1
@@ -99,12 +99,12 @@ def test_a_challenge_bets_by_the_variance_alone():
 
 
 def test_epsilon_costs_and_requests_in_parts_go_with_it():
-    problem = sp.Problem(np.eye(3), noise="bounded variance", costs=[1, 2, 1], noise_scale=1)
+    problem = sp.Problem(np.eye(3), noise_kind="bounded variance", cost=[1, 2, 1], noise=1, goal="largest")
     for policy in (sp.BetGapE(epsilon=0.3), sp.BetGapE(epsilon=0.3, max_batch=5)):
         assert sp.simulate(problem, policy, sp.Gaussian([0.3, 0.3, 0.0]), seed=2).plan in (0, 1)
 
 
-@pytest.mark.parametrize("given", [{"noise_scale": None}, {"bounds": (0, 1)}, {"noise": "heavy"}], ids=str)
+@pytest.mark.parametrize("given", [{"noise": None}, {"low": 0, "high": 1}, {"noise_kind": "heavy"}], ids=str)
 def test_what_a_variance_cannot_be_given_with_is_refused(given):
     with pytest.raises(ProblemError):
-        sp.Problem(np.eye(2), **{"noise": "bounded variance", **given})
+        sp.Problem(np.eye(2), **{"noise_kind": "bounded variance", **given}, goal="largest")

@@ -25,7 +25,7 @@ class TestContract(OwnContract):
     def test_without_noise_the_best_plan_wins(self, policy, seed):
         plans, means = self.instance(seed, policy)
         outcome = sp.simulate(
-            sp.Problem(plans, noise_scale=1), policy, sp.Gaussian(means, scale=0.0), budget=10**9
+            sp.Problem(plans, noise=1, goal="largest"), policy, sp.Gaussian(means, scale=0.0), budget=10**9
         )
         values = plans @ means
         if outcome.plan == 0:
@@ -34,7 +34,7 @@ class TestContract(OwnContract):
             assert values[outcome.plan] > values[0]
 
     def test_exact_ties_end_by_the_budget_and_say_so(self, policy):
-        problem = sp.Problem(np.eye(2), noise_scale=1)
+        problem = sp.Problem(np.eye(2), noise=1, goal="largest")
         outcome = sp.simulate(problem, policy, sp.Gaussian([0.3, 0.3], scale=0.0), budget=3000)
         if policy.epsilon == 0:
             assert (outcome.plan, outcome.status) == (None, sp.Status.BUDGET_SPENT)
@@ -42,7 +42,7 @@ class TestContract(OwnContract):
             assert outcome.plan in (0, None)
 
     def test_measurements_it_did_not_ask_for_are_taken_in_between_rounds(self, policy):
-        run = policy.start(sp.Problem(np.eye(3), noise_scale=1))
+        run = policy.start(sp.Problem(np.eye(3), noise=1, goal="largest"))
         run.recall(np.array([4, 4, 4]), np.array([4.0, 0.0, 0.0]))
         assert run.standing().risk == 1.0, "what nobody asked for wins no bet"
         assert run.decide().counts.sum() > 0
@@ -59,7 +59,7 @@ class OwnCash(KeepOrReplace):
 
 def answers(kind, means, epsilon, runs, n_rounds, delta=DELTA):
     """What is answered with arms of these means as plans, the first of them the incumbent."""
-    problem = sp.Problem(np.eye(len(means)), noise_scale=1)
+    problem = sp.Problem(np.eye(len(means)), noise=1, goal="largest")
     for seed in range(runs):
         question = kind(problem.oriented, delta, epsilon, 0)
         run, rng = BatchRun(problem, Challenge(0), question), np.random.default_rng(seed)
@@ -101,7 +101,7 @@ def test_an_incumbent_that_is_too_bad_is_not_kept_too_often():
 
 def test_it_replaces_a_bad_plan_much_sooner_than_the_best_is_found():
     means = np.array([0.0, 2.0, 1.95, 1.9])
-    problem, truth = sp.Problem(np.eye(4), noise_scale=1), sp.Gaussian(means)
+    problem, truth = sp.Problem(np.eye(4), noise=1, goal="largest"), sp.Gaussian(means)
     challenge = sp.simulate(problem, sp.Challenge(0), truth, seed=3)
     best = sp.simulate(problem, sp.BetGapE(), truth, seed=3)
     assert challenge.plan in (1, 2, 3)
@@ -109,7 +109,7 @@ def test_it_replaces_a_bad_plan_much_sooner_than_the_best_is_found():
 
 
 def test_a_good_plan_is_kept_and_a_tie_ends_with_epsilon():
-    problem = sp.Problem(np.eye(3), noise_scale=1)
+    problem = sp.Problem(np.eye(3), noise=1, goal="largest")
     assert sp.simulate(problem, sp.Challenge(2), sp.Gaussian([0.0, 0.5, 1.5]), seed=1).plan == 2
     tie = sp.simulate(problem, sp.Challenge(2, epsilon=0.4), sp.Gaussian([1.0, 1.0, 1.0]), seed=1)
     assert tie.plan == 2
@@ -118,7 +118,7 @@ def test_a_good_plan_is_kept_and_a_tie_ends_with_epsilon():
 
 
 def test_the_incumbent_is_found_by_its_name_or_refused():
-    problem = sp.Problem(np.eye(2), plan_names=["north", "south"], noise_scale=1)
+    problem = sp.Problem(np.eye(2), plan_names=["north", "south"], noise=1, goal="largest")
     assert sp.Challenge("south").place(problem) == 1
     for unknown in ("sout", 7):
         with pytest.raises(ParameterError) as caught:
@@ -127,7 +127,7 @@ def test_the_incumbent_is_found_by_its_name_or_refused():
 
 
 def test_a_session_of_it_is_certified_and_verified():
-    problem = sp.Problem(np.eye(2), plan_names=["today", "other"], noise_scale=1)
+    problem = sp.Problem(np.eye(2), plan_names=["today", "other"], noise=1, goal="largest")
     session = sp.Session.create("memory://", "mine", problem, policy=sp.Challenge("today", epsilon=1.0))
     while requests := session.ask():
         session.tell(requests[0], {"0": 0.0, "1": 5.0}[requests[0].token[0]])
@@ -139,10 +139,10 @@ def test_a_session_of_it_is_certified_and_verified():
 
 
 @pytest.mark.parametrize(
-    "given", [{"noise_scale": None}, {"probes": "plans"}, {"probes": {"both": ["arm 0", "arm 1"]}}], ids=str
+    "given", [{"noise": None}, {"measure": "plans"}, {"measure": {"both": ["arm 0", "arm 1"]}}], ids=str
 )
 def test_it_takes_unknown_noise_and_probes(given):
-    problem = sp.Problem(np.eye(2), **{"noise_scale": 1, **given})
+    problem = sp.Problem(np.eye(2), **{"noise": 1, **given}, goal="largest")
     for means, answer in (([0.0, 1.5], 1), ([1.5, 0.0], 0)):
         run, rng, probes = Challenge(0).start(problem), np.random.default_rng(1), problem.probes
         rows = np.eye(2) if probes is None else probes.rows.toarray()
@@ -154,7 +154,7 @@ def test_it_takes_unknown_noise_and_probes(given):
 
 
 def test_a_final_batch_can_prove_either_answer():
-    problem = sp.Problem(np.eye(2), noise_scale=1)
+    problem = sp.Problem(np.eye(2), noise=1, goal="largest")
     for means, answer in (([0.0, 1.0], 1), ([1.0, 0.0], 0)):
         how = {"seed": 4, "budget": 40, "last_call": 0.6, "gaussian": True}
         outcome = sp.simulate(problem, Challenge(0), sp.Gaussian(means), **how)

@@ -14,7 +14,9 @@ NAMES = [f"arm {s}" for s in range(5)]
 
 
 def problem(known=(), **more):
-    return sp.Problem(PLANS, noise_scale=1.0, known={NAMES[s]: MEANS[s] for s in known}, **more)
+    return sp.Problem(
+        PLANS, noise=1.0, known={NAMES[s]: MEANS[s] for s in known}, **{"goal": "largest", **more}
+    )
 
 
 def measurements(chosen, n=40, **more):
@@ -37,7 +39,9 @@ def test_known_arms_are_never_measured_and_save_measurements(epsilon):
 
 
 def test_plans_that_differ_in_known_arms_alone_are_compared_without_measuring():
-    chosen = sp.Problem(np.eye(3), noise_scale=1.0, known={"arm 0": 1.0, "arm 1": 2.0, "arm 2": 3.0})
+    chosen = sp.Problem(
+        np.eye(3), noise=1.0, known={"arm 0": 1.0, "arm 1": 2.0, "arm 2": 3.0}, goal="largest"
+    )
     outcome = sp.simulate(chosen, sp.BetGapE(), sp.Gaussian([1.0, 2.0, 3.0]))
     assert (outcome.plan, outcome.n_measurements) == (2, 0)
     assert outcome.status is sp.Status.CONFIDENT
@@ -57,7 +61,7 @@ def test_bounds_on_means_save_measurements():
 def test_readings_of_probes_are_freed_of_known_arms():
     probes = {"all": dict.fromkeys(NAMES, 1.0)} | {f"two {s}": [NAMES[s]] for s in (1, 2, 3)}
     known = {NAMES[s]: MEANS[s] for s in (0, 4)}
-    chosen = sp.Problem(PLANS, probes=probes, noise_scale=1.0, known=known)
+    chosen = sp.Problem(PLANS, measure=probes, noise=1.0, known=known, goal="largest")
     outcome = sp.simulate(chosen, sp.BetGapE(0.1), sp.Gaussian(MEANS), seed=3)
     assert outcome.plan == int(np.argmax(PLANS @ MEANS))
 
@@ -75,7 +79,7 @@ def test_errors_at_a_near_tie_that_known_arms_make(kind, caught):
     from surepick.policies.betting.bet_gap_e import question_for
 
     # 0.3 + 0 against 0 + 0.31: without the known part the wrong plan is far ahead
-    chosen = sp.Problem([[1, 0, 0], [0, 1, 1]], noise_scale=1.0, known={"arm 2": 0.31})
+    chosen = sp.Problem([[1, 0, 0], [0, 1, 1]], noise=1.0, known={"arm 2": 0.31}, goal="largest")
     rng, n_wrong, n = np.random.default_rng(8), 0, 200
     for _ in range(n):
         run = kind(chosen, sp.BetGapE(0.2), question_for(chosen, 0.2, 0.0))

@@ -63,7 +63,7 @@ def evidence_against_the_best(kind, scale, gaussian, seed):
 
     The best plan is to do nothing; each of six things to do is a hair's breadth worse.
     """
-    run = started(kind, sp.Problem(np.vstack([np.zeros(6), np.eye(6)]), noise_scale=1), 0.001)
+    run = started(kind, sp.Problem(np.vstack([np.zeros(6), np.eye(6)]), noise=1, goal="largest"), 0.001)
     rng = np.random.default_rng(seed)
     for n_round in range(9):
         if n_round == 3:
@@ -100,7 +100,7 @@ def test_a_test_that_looks_first_is_caught(kind):
 @pytest.mark.parametrize(("kind", "is_caught"), [(BatchRun, False), (Peak, True)])
 def test_the_peak_for_the_wealth_now_is_caught(kind, is_caught):
     """All that the peak adds is luck, and there is more of it the longer the bets before the call go on."""
-    problem, level, runs, wrong = sp.Problem(np.eye(2), noise_scale=1), 0.2, 200, 0
+    problem, level, runs, wrong = sp.Problem(np.eye(2), noise=1, goal="largest"), 0.2, 200, 0
     for seed in range(runs):
         run, rng = started(kind, problem, 1e-6), np.random.default_rng(seed)
         for n_round in range(17):
@@ -115,7 +115,7 @@ def test_the_peak_for_the_wealth_now_is_caught(kind, is_caught):
 
 
 def test_it_proves_more_than_bets_with_the_same_budget():
-    problem, truth = sp.Problem(np.eye(3), noise_scale=1), sp.Gaussian([0.6, 0.0, 0.0])
+    problem, truth = sp.Problem(np.eye(3), noise=1, goal="largest"), sp.Gaussian([0.6, 0.0, 0.0])
     bets, test, sharper = [], [], []
     for seed in range(60):
         how = {"seed": seed, "budget": 120}
@@ -129,7 +129,7 @@ def test_it_proves_more_than_bets_with_the_same_budget():
 
 
 def test_an_answer_comes_with_its_assumption_and_only_where_the_test_was_needed():
-    problem, truth = sp.Problem(np.eye(2), noise_scale=1), sp.Gaussian([0.5, 0.0])
+    problem, truth = sp.Problem(np.eye(2), noise=1, goal="largest"), sp.Gaussian([0.5, 0.0])
     early = sp.simulate(problem, BetGapE(), truth, seed=1, budget=2_000, last_call=0.5, gaussian=True)
     assert early.plan == 0
     assert "sub-Gaussian" in early.guarantee
@@ -144,18 +144,21 @@ def test_an_answer_comes_with_its_assumption_and_only_where_the_test_was_needed(
 
 
 @pytest.mark.parametrize("policy", [BetGapE(), BetGapE(epsilon=0.3), BetGapE(max_batch=7)], ids=str)
-@pytest.mark.parametrize("given", [{}, {"probes": "plans"}, {"noise": "bounded variance"}], ids=str)
+@pytest.mark.parametrize("given", [{}, {"measure": "plans"}, {"noise_kind": "bounded variance"}], ids=str)
 def test_the_whole_budget_is_used(policy, given):
-    problem, truth = sp.Problem(np.eye(4), noise_scale=1, **given), sp.Gaussian([0.4, 0.3, 0.2, 0.0])
+    problem, truth = (
+        sp.Problem(np.eye(4), noise=1, **given, goal="largest"),
+        sp.Gaussian([0.4, 0.3, 0.2, 0.0]),
+    )
     for budget in (20, 33, 150):
         outcome = sp.simulate(problem, policy, truth, seed=3, budget=budget, last_call=0.4)
         assert outcome.counts.sum() == budget
         assert 0 <= outcome.risk <= 1
 
 
-@pytest.mark.parametrize("given", [{"noise_scale": None}, {"probes": "plans", "noise_scale": None}], ids=str)
+@pytest.mark.parametrize("given", [{"noise": None}, {"measure": "plans", "noise": None}], ids=str)
 def test_unknown_noise_has_a_final_batch_of_replicates(given):
-    problem, means, found = sp.Problem(np.eye(3), **given), np.array([1.2, 0.0, 0.0]), []
+    problem, means, found = sp.Problem(np.eye(3), **given, goal="largest"), np.array([1.2, 0.0, 0.0]), []
     for seed in range(20):
         run, rng, used = BetGapE(delta=0.05).start(problem), np.random.default_rng(seed), 0
         while not isinstance(decision := run.decide(), Stop):
@@ -172,7 +175,7 @@ def test_unknown_noise_has_a_final_batch_of_replicates(given):
 
 
 def test_a_run_is_kept_before_within_and_after_its_last_block():
-    problem, rng = sp.Problem(np.eye(3), noise_scale=1), np.random.default_rng(0)
+    problem, rng = sp.Problem(np.eye(3), noise=1, goal="largest"), np.random.default_rng(0)
     run = BetGapE(max_batch=5).start(problem)
     for n_round in range(40):
         decision = run.decide()
@@ -190,7 +193,7 @@ def test_a_run_is_kept_before_within_and_after_its_last_block():
 
 
 def test_after_the_last_block_there_is_no_other():
-    run = BetGapE().start(sp.Problem(np.eye(2), noise_scale=1))
+    run = BetGapE().start(sp.Problem(np.eye(2), noise=1, goal="largest"))
     run.absorb(run.decide().counts, np.zeros(2))
     run.call_last(10, gaussian=False)
     with pytest.raises(ParameterError) as caught:
@@ -204,7 +207,7 @@ def test_after_the_last_block_there_is_no_other():
 
 
 def test_what_was_not_measured_in_it_is_not_tested():
-    run = BetGapE(delta=1e-9).start(sp.Problem(np.eye(3), noise_scale=1))
+    run = BetGapE(delta=1e-9).start(sp.Problem(np.eye(3), noise=1, goal="largest"))
     run.absorb(run.decide().counts, np.array([5.0, 0.0, 0.0]))
     run.call_last(2, gaussian=True)
     counts = run.decide().counts
@@ -216,7 +219,7 @@ def test_what_was_not_measured_in_it_is_not_tested():
 
 def test_a_block_is_cut_to_what_is_left():
     assert cut(np.array([5, 5, 0]), 20).tolist() == [5, 5, 0]
-    problem, truth = sp.Problem(np.eye(6), noise_scale=1), sp.Gaussian(np.zeros(6))
+    problem, truth = sp.Problem(np.eye(6), noise=1, goal="largest"), sp.Gaussian(np.zeros(6))
     for policy in (BetGapE(), BetGapE(max_batch=4)):
         spent = [sp.simulate(problem, policy, truth, budget=b).n_measurements for b in (30, 31, 32, 33, 47)]
         least = 30 if policy.name == "BetGapE" else 24
@@ -231,18 +234,18 @@ def test_a_block_is_cut_to_what_is_left():
     [
         {"last_call": 1.0},
         {"last_call": 0.5, "policy": sp.CombGapE()},
-        {"gaussian": True, "problem": sp.Problem(np.eye(2), bounds=(0, 1))},
+        {"gaussian": True, "problem": sp.Problem(np.eye(2), low=0, high=1, goal="largest")},
     ],
 )
 def test_what_makes_no_sense_is_refused(how):
-    given = {"problem": sp.Problem(np.eye(2), noise_scale=1), "policy": BetGapE(), **how}
+    given = {"problem": sp.Problem(np.eye(2), noise=1, goal="largest"), "policy": BetGapE(), **how}
     problem, policy = given.pop("problem"), given.pop("policy")
     with pytest.raises(ParameterError):
         sp.simulate(problem, policy, sp.Gaussian([0.5, 0.4], scale=0.01), budget=100, **given)
 
 
 def test_cash_that_other_accounts_took_since_is_not_in_the_wealth_of_a_test():
-    problem, evidence = sp.Problem(np.eye(70), noise_scale=1), []
+    problem, evidence = sp.Problem(np.eye(70), noise=1, goal="largest"), []
     for taken in (None, 0.9):
         run, rng = sp.BetGapE(0.2, epsilon=0.3).start(problem), np.random.default_rng(1)
         means = np.append(3.0, np.zeros(69))

@@ -17,7 +17,7 @@ from surepick.policies.betting.question import NO_LEADER
 from surepick.policies.betting.within import WithinMany
 
 DELTA, N = 0.2, FEW + 6
-PROBLEM = sp.Problem(sparse.eye_array(N, format="csr"), noise_scale=1)
+PROBLEM = sp.Problem(sparse.eye_array(N, format="csr"), noise=1, goal="largest")
 
 
 class OneAccount(WithinMany):
@@ -88,7 +88,7 @@ def wrongly_good(question, n):
     Two good plans and plan 3 lead in turn: who leads is free as long as it was fixed before the batch.
     """
     means, found = np.array([0.5, 0.4, 0.4, -1e-9]), 0
-    problem, uses = sp.Problem(np.eye(4), noise_scale=1), np.full(4, 8)
+    problem, uses = sp.Problem(np.eye(4), noise=1, goal="largest"), np.full(4, 8)
     for seed in range(n):
         rng, asked = np.random.default_rng([32, seed]), question(np.eye(4), DELTA, 0.5)
         run, wrong = BatchRun(problem, sp.BetGapE(DELTA, epsilon=0.5), asked), False
@@ -143,7 +143,7 @@ def test_wealth_against_a_plan_starts_at_one_and_a_stake_moves_it():
 @pytest.mark.parametrize("epsilon", [0.0, 0.3])
 @pytest.mark.parametrize("noise_scale", [1.0, None])
 def test_sessions_with_planning_rounds_verify(epsilon, noise_scale):
-    problem = sp.Problem(np.eye(N), noise_scale=noise_scale)
+    problem = sp.Problem(np.eye(N), noise=noise_scale, goal="largest")
     session = sp.Session.create("memory://", problem, sp.BetGapE(0.1, epsilon=epsilon), name="many")
     rng = np.random.default_rng(5)
     while requests := session.ask(5000):

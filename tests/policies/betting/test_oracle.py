@@ -30,9 +30,9 @@ def chosen_plans(seed, n_arms=5, most=1):
     return rng.permutation(everything)[: int(rng.integers(2, min(14, len(everything))))]
 
 
-def oracle(plans, *, minimize=False, within=False, **settings):
+def oracle(plans, *, goal="largest", within=False, **settings):
     """These plans behind an oracle, which is all that is known of them."""
-    sign = -1.0 if minimize else 1.0
+    sign = -1.0 if goal == "smallest" else 1.0
 
     def best(weights):
         return plans[np.argmax(sign * (plans @ weights))]
@@ -44,18 +44,18 @@ def oracle(plans, *, minimize=False, within=False, **settings):
     return sp.OracleProblem(
         best,
         plans.shape[1],
-        minimize=minimize,
+        goal=goal,
         best_within=best_within if within else None,
-        **{"noise_scale": 1, **settings},
+        **{"noise": 1, **settings},
     )
 
 
 def families():
     names = [str(s) for s in range(8)]
     return {
-        "choices": sp.problems.top_k_family(names, 3),
+        "choices": sp.problems.top_k_family(names, 3, goal="largest"),
         "trees": sp.problems.tree_family([("A", "B"), ("B", "C"), ("A", "C"), ("C", "D"), ("B", "D")]),
-        "assignments": sp.problems.matching_family(names[:4], names[:4]),
+        "assignments": sp.problems.matching_family(names[:4], names[:4], goal="smallest"),
         "paths": sp.problems.path_family(
             [("A", "B"), ("B", "D"), ("A", "C"), ("C", "D"), ("B", "C"), ("A", "D")], "A", "D", directed=True
         ),
@@ -70,7 +70,7 @@ def families():
 def test_finds_the_best_plan_of_every_kind(name):
     family = families()[name]
     means = np.random.default_rng(3).uniform(0, 3, family.n_arms)
-    outcome = sp.simulate(family.oracle_problem(noise_scale=1), sp.BetGapE(), sp.Gaussian(means), seed=1)
+    outcome = sp.simulate(family.oracle_problem(noise=1), sp.BetGapE(), sp.Gaussian(means), seed=1)
     assert outcome.status is sp.Status.CONFIDENT
     assert outcome.plan == tuple(family.best(means))
     assert outcome.risk == pytest.approx(0.05)
@@ -80,7 +80,7 @@ def test_finds_the_best_plan_of_every_kind(name):
 def test_plans_that_contain_others_are_not_lost(minimize):
     """All subsets: each plan contains many others, and the best is the set of arms with positive means."""
     means = np.array([1.0, -1.0, 0.7, -0.7, 0.5, -2.0])
-    problem = oracle(all_plans(6, 1), minimize=minimize)
+    problem = oracle(all_plans(6, 1), goal="smallest" if minimize else "largest")
     outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means), seed=2)
     assert outcome.plan == tuple(((means < 0) if minimize else (means > 0)).astype(float))
 
@@ -88,7 +88,7 @@ def test_plans_that_contain_others_are_not_lost(minimize):
 def test_large_families_are_decided_without_a_list():
     names = [str(s) for s in range(40)]
     means = np.repeat([1.0, 0.0], 20)
-    problem = sp.problems.top_k_family(names, 20).oracle_problem(noise_scale=1)
+    problem = sp.problems.top_k_family(names, 20, goal="largest").oracle_problem(noise=1)
     outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means), seed=0)
     assert outcome.plan == tuple(means)
     assert outcome.n_measurements < 4000
@@ -113,7 +113,7 @@ def test_costs_move_measurements_to_the_cheap_arms():
     plans = np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     means, counts = [0.3, 0.3, 0.0], {}
     for price in (1.0, 100.0):
-        problem = oracle(plans, costs=[1.0, price, 1.0])
+        problem = oracle(plans, cost=[1.0, price, 1.0])
         counts[price] = sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means), seed=4).counts
     assert counts[100.0][1] / counts[100.0].sum() < 0.6 * counts[1.0][1] / counts[1.0].sum()
 
@@ -211,7 +211,7 @@ def wealth_of(run, plans):
 )
 def test_certificates_agree_with_enumeration(seed, n_blocks, most, epsilon, minimize):
     plans = chosen_plans(seed, n_arms=4, most=most)
-    problem = oracle(plans, minimize=minimize, within=most > 1)
+    problem = oracle(plans, goal="smallest" if minimize else "largest", within=most > 1)
     run, _ = played(problem, seed, n_blocks, epsilon=epsilon)
     inside = (-plans if minimize else plans) + 0.0
     if not run._question.has_leader:
@@ -259,7 +259,7 @@ def test_a_branch_without_a_plan_is_partitioned(seed, most, one_size):
 def test_penalties_find_the_best_plan_of_a_branch(seed, minimize):
     rng = np.random.default_rng(seed)
     plans = chosen_plans(seed)
-    asked = plan_set(oracle(plans, minimize=minimize))
+    asked = plan_set(oracle(plans, goal="smallest" if minimize else "largest"))
     inside = (-plans if minimize else plans) + 0.0
     branch, _ = spanned(asked)
     assert branch.lower.tolist() == inside.min(axis=0).tolist()
@@ -299,10 +299,10 @@ def test_a_hull_has_the_least_log_sum_found():
 
 class TestBadOracles:
     def start(self, best, n_arms=3, **settings):
-        return sp.BetGapE().start(sp.OracleProblem(best, n_arms, **{"noise_scale": 1, **settings}))
+        return sp.BetGapE().start(sp.OracleProblem(best, n_arms, **{"noise": 1, **settings}, goal="largest"))
 
     def test_a_single_plan_is_the_answer_at_once(self):
-        problem = sp.OracleProblem(lambda weights: [1.0, 0.0, 1.0], n_arms=3, noise_scale=1)
+        problem = sp.OracleProblem(lambda weights: [1.0, 0.0, 1.0], n_arms=3, noise=1, goal="largest")
         outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian([1.0, 0.0, 0.0]))
         assert (outcome.plan, outcome.n_measurements) == ((1.0, 0.0, 1.0), 0)
 
@@ -332,7 +332,7 @@ class TestBadOracles:
         assert caught.value.field == "best"
 
     def test_a_real_family_says_what_is_covered(self):
-        problem = sp.problems.transport_family([1.0, 2.0], [1.5, 1.5]).oracle_problem(noise_scale=1)
+        problem = sp.problems.transport_family([1.0, 2.0], [1.5, 1.5]).oracle_problem(noise=1)
         with pytest.raises(ProblemError) as caught:
             sp.BetGapE().start(problem)
         assert caught.value.field == "best"
@@ -345,15 +345,17 @@ class TestBadOracles:
             values = plans @ weights
             return plans[np.argmax(values) if np.count_nonzero(weights) < 2 else np.argmin(values)]
 
-        problem = sp.OracleProblem(best, 3, arm_names=["tea", "milk", "rye"], noise_scale=1)
+        problem = sp.OracleProblem(best, 3, arms=["tea", "milk", "rye"], noise=1, goal="largest")
         with pytest.raises(ProblemError) as caught:
             sp.simulate(problem, sp.BetGapE(), sp.Gaussian([1.0, 0.5, 0.0]))
         assert caught.value.field == "best"
-        assert "the plan with the largest total (minimize=False)" in str(caught.value)
+        assert "the plan with the largest total (goal='largest')" in str(caught.value)
 
     def test_one_that_finds_the_least_where_the_largest_is_asked_for(self):
         plans = chosen_plans(2)
-        problem = sp.OracleProblem(lambda weights: plans[np.argmin(plans @ weights)], 5, noise_scale=1)
+        problem = sp.OracleProblem(
+            lambda weights: plans[np.argmin(plans @ weights)], 5, noise=1, goal="largest"
+        )
         with pytest.raises(ProblemError) as caught:
             sp.simulate(problem, sp.BetGapE(), sp.Gaussian([1.0, 0.5, 0.2, 0.1, 0.0]))
         assert caught.value.field == "best"
@@ -367,7 +369,9 @@ class TestBadOracles:
             return left[np.argmax(left @ weights)]
 
         with pytest.raises(ProblemError) as caught:
-            sp.simulate(sp.OracleProblem(best, 3, noise_scale=1), sp.BetGapE(), sp.Gaussian([1.0, 0.5, 0.2]))
+            sp.simulate(
+                sp.OracleProblem(best, 3, noise=1, goal="largest"), sp.BetGapE(), sp.Gaussian([1.0, 0.5, 0.2])
+            )
         assert caught.value.field == "best"
 
     def test_one_that_overlooks_plans_within_bounds(self):
@@ -376,7 +380,8 @@ class TestBadOracles:
             lambda weights: plans[np.argmax(plans @ weights)],
             2,
             best_within=lambda *asked: None,
-            noise_scale=1,
+            noise=1,
+            goal="largest",
         )
         with pytest.raises(ProblemError) as caught:
             sp.simulate(problem, sp.BetGapE(), sp.Gaussian([1.0, 0.5]))
@@ -390,7 +395,9 @@ class TestBadOracles:
             return next(answers, np.eye(3)[np.argmax(weights)])
 
         with pytest.raises(ProblemError) as caught:
-            sp.simulate(sp.OracleProblem(best, 3, noise_scale=1), sp.BetGapE(), sp.Gaussian([1.0, 0.5, 0.2]))
+            sp.simulate(
+                sp.OracleProblem(best, 3, noise=1, goal="largest"), sp.BetGapE(), sp.Gaussian([1.0, 0.5, 0.2])
+            )
         assert caught.value.field == "best"
 
     @pytest.mark.parametrize("answer", [[0.5, 0.0, 0.0], [3.0, 0.0, 0.0]])
@@ -400,7 +407,8 @@ class TestBadOracles:
             lambda weights: plans[np.argmax(weights)],
             3,
             best_within=lambda weights, lower, upper: answer,
-            noise_scale=1,
+            noise=1,
+            goal="largest",
         )
         with pytest.raises(ProblemError) as caught:
             sp.simulate(problem, sp.BetGapE(), sp.Gaussian([1.0, 0.5, 0.2]))
@@ -438,7 +446,11 @@ NEAR_TIES = {  # plans, means, epsilon, measurements; the first plan, or what is
 def n_wrong(name, kind=BatchRun, runs=60, final=0):
     """How many runs at delta = .2 give a wrong answer; with `final` after a final batch of so many."""
     plans, means, epsilon, budget = NEAR_TIES[name]
-    problem = oracle(np.abs(plans), minimize=bool((plans < 0).any()), within=bool((np.abs(plans) > 1).any()))
+    problem = oracle(
+        np.abs(plans),
+        goal="smallest" if bool((plans < 0).any()) else "largest",
+        within=bool((np.abs(plans) > 1).any()),
+    )
     values, wrong = plans @ np.array(means), 0
     for seed in range(runs):
         run = kind(problem, BetGapE(0.2), OracleBest(problem, 0.2, epsilon))
@@ -510,7 +522,7 @@ def test_a_final_batch_rules_out_the_best_plan_no_more_often_than_delta():
 def test_a_final_batch_rules_out_what_its_p_values_do(seed, minimize, gaussian):
     """By enumeration: every plan outside the branch, or ruled out, has had wealth / p of 1/delta."""
     plans = chosen_plans(seed, n_arms=4)
-    run, _ = played(oracle(plans, minimize=minimize), seed, 4)
+    run, _ = played(oracle(plans, goal="smallest" if minimize else "largest"), seed, 4)
     if isinstance(run.propose(), sp.Stop) or not run._question.has_leader:
         return
     inside, rng = (-plans if minimize else plans) + 0.0, np.random.default_rng(seed)
@@ -580,7 +592,7 @@ def test_a_budget_below_the_free_arms_settles_no_bet():
 
 
 EXCHANGES = {
-    "choices": (sp.problems.top_k_family([str(s) for s in range(8)], 3), 56),
+    "choices": (sp.problems.top_k_family([str(s) for s in range(8)], 3, goal="largest"), 56),
     "paths": (
         sp.problems.path_family(
             [(f"{i}{a}", f"{i + 1}{b}") for i in range(4) for a in "AB" for b in "AB"]
@@ -592,7 +604,7 @@ EXCHANGES = {
         32,
     ),
     "trees": (sp.problems.tree_family([(a, b) for a in "ABCDE" for b in "ABCDE" if a < b]), 125),
-    "assignments": (sp.problems.matching_family(list("ABCD"), list("EFGH")), 24),
+    "assignments": (sp.problems.matching_family(list("ABCD"), list("EFGH"), goal="smallest"), 24),
 }
 
 
@@ -613,7 +625,7 @@ def test_plans_ruled_out_by_their_exchanges_have_the_wealth_that_it_takes(name, 
     for seed in range(2):
         rng = np.random.default_rng(seed)
         means, most = rng.normal(size=family.n_arms), np.full(n_plans, -np.inf)
-        run = BetGapE(delta=0.2).start(family.oracle_problem(noise_scale=1))
+        run = BetGapE(delta=0.2).start(family.oracle_problem(noise=1))
         for _ in range(40):
             decision, question = run.decide(), run._question
             if question.has_leader and len(question._book.kinds):
@@ -629,8 +641,8 @@ def test_plans_ruled_out_by_their_exchanges_have_the_wealth_that_it_takes(name, 
 def listed_plans(family):
     """All plans as a run sees them: negated where the least is best."""
     if family.within is None:
-        return np.array(sp.problems.top_k(list(family.arm_names), 3, noise_scale=1).plans)
-    return (-1.0 if family.minimize else 1.0) * family.problem(every=True).plans + 0.0
+        return np.array(sp.problems.top_k(list(family.arm_names), 3, noise=1, goal="largest").plans)
+    return (-1.0 if family.goal == "smallest" else 1.0) * family.problem(every=True).plans + 0.0
 
 
 def test_losses_that_are_too_large_are_caught_by_the_same_test(monkeypatch):

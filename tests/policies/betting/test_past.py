@@ -13,8 +13,8 @@ from surepick.policies.betting.challenge import KeepOrReplace
 from surepick.policies.betting.oracle import OracleBest
 from surepick.problems import knapsack_instance
 
-TWO = sp.Problem(np.eye(2), noise_scale=1)
-THREE = sp.Problem(np.eye(3), noise_scale=1)
+TWO = sp.Problem(np.eye(2), noise=1, goal="largest")
+THREE = sp.Problem(np.eye(3), noise=1, goal="largest")
 WRONG = sp.Past(np.array([20.0, 20.0]), np.array([0.0, 3.0]))  # says loudly that the worse arm is better
 
 
@@ -28,7 +28,7 @@ class BettingOnIt(BatchRun):
         batch.uses = batch.uses - 20
 
 
-ASKED = sp.OracleProblem(lambda weights: np.eye(2)[np.argmax(weights)], 2, noise_scale=1)
+ASKED = sp.OracleProblem(lambda weights: np.eye(2)[np.argmax(weights)], 2, noise=1, goal="largest")
 
 
 def best(kind):
@@ -81,7 +81,7 @@ def test_a_past_that_wins_bets_is_caught(begin, kind):
     ids=str,
 )
 def test_other_policies_begin_with_it_too_and_go_on_from_their_state(policy):
-    problem, means = sp.Problem(np.eye(4), noise_scale=1), np.array([0.5, 0.1, 0.0, 0.0])
+    problem, means = sp.Problem(np.eye(4), noise=1, goal="largest"), np.array([0.5, 0.1, 0.0, 0.0])
     past = sp.Past.from_guess(problem, means, spread=0.5)
     run, again = (start(policy, problem, past) for _ in range(2))
     assert run.decide().counts.any()
@@ -111,7 +111,7 @@ def test_a_guess_worth_one_measurement_saves_measurements_on_knapsacks():
 
 
 def test_the_first_block_measures_what_nothing_was_thought_of():
-    problem = sp.Problem(np.eye(3), noise_scale=1)
+    problem = sp.Problem(np.eye(3), noise=1, goal="largest")
     run = sp.BetGapE().start(problem)
     run.remember(sp.Past.from_guess(problem, [1.0, 0.0, 0.0], spread=[1.0, 1.0, np.inf]))
     assert run.decide().counts.tolist() == [0, 0, 1]
@@ -131,7 +131,7 @@ def test_a_past_of_everything_lets_the_first_block_bet():
 
 
 def test_a_past_worth_nothing_changes_nothing():
-    problem, truth = sp.Problem(np.eye(4), noise_scale=1), sp.Gaussian([0.5, 0.3, 0.2, 0.0])
+    problem, truth = sp.Problem(np.eye(4), noise=1, goal="largest"), sp.Gaussian([0.5, 0.3, 0.2, 0.0])
     nothing = sp.Past.from_guess(problem, [1.0, 2.0, 3.0, 4.0], spread=np.inf)
     for policy in (sp.BetGapE(), sp.Pick(), sp.Challenge(1)):
         bare = sp.simulate(problem, policy, truth, seed=3, budget=500)
@@ -140,7 +140,7 @@ def test_a_past_worth_nothing_changes_nothing():
 
 
 def test_a_pick_can_begin_with_fewer_measurements_than_arms():
-    problem = sp.Problem(np.eye(6), noise_scale=1)
+    problem = sp.Problem(np.eye(6), noise=1, goal="largest")
     past = sp.Past.from_guess(problem, [3.0, 2.9, 0, 0, 0, 0], spread=0.5)
     outcome = sp.simulate(problem, sp.Pick(), sp.Gaussian([3.0, 3.4, 0, 0, 0, 0]), budget=4, past=past)
     assert outcome.n_measurements == 4
@@ -148,7 +148,7 @@ def test_a_pick_can_begin_with_fewer_measurements_than_arms():
 
 
 def test_a_guess_counts_by_its_spread_and_a_history_by_its_counts_up_to_a_limit():
-    problem = sp.Problem(np.eye(3), noise_scale=[1.0, 2.0, 4.0], arm_names=["a", "b", "c"])
+    problem = sp.Problem(np.eye(3), noise=[1.0, 2.0, 4.0], arms=["a", "b", "c"], goal="largest")
     assert sp.Past.from_guess(problem, [1, 2, 3], 2.0).worth.tolist() == [0.25, 1.0, 4.0]
     assert sp.Past.from_guess(problem, [1, 2, 3], 0.01).worth.tolist() == [20.0] * 3
     by_name = sp.Past.from_guess(problem, {"c": 3, "b": 2, "a": 1}, {"a": 1.0, "b": 2.0, "c": 4.0})
@@ -178,7 +178,7 @@ def test_what_is_no_past_is_refused_in_words(make):
 
 
 def test_a_guess_of_arms_that_probes_measure_is_refused():
-    problem = sp.Problem([[1, 1, 0], [0, 1, 1]], probes="plan arms", noise_scale=1)
+    problem = sp.Problem([[1, 1, 0], [0, 1, 1]], measure="plan arms", noise=1, goal="largest")
     with pytest.raises(ParameterError) as caught:
         sp.Past.from_guess(problem, [1.0, 2.0, 3.0], 1.0)
     assert caught.value.field == "past"

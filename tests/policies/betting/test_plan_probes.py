@@ -14,15 +14,15 @@ from surepick.policies.betting.oracle import OracleBest
 from surepick.policies.betting.plan_probes import PlanProbeRun
 
 
-def oracle(plans, *, minimize=False, **settings):
+def oracle(plans, *, goal="largest", **settings):
     """These plans behind an oracle, to be played."""
-    sign = -1.0 if minimize else 1.0
+    sign = -1.0 if goal == "smallest" else 1.0
     return sp.OracleProblem(
         lambda weights: plans[np.argmax(sign * (plans @ weights))],
         plans.shape[1],
-        minimize=minimize,
-        probes="plan arms",
-        **{"noise_scale": 1, **settings},
+        goal=goal,
+        measure="plan arms",
+        **{"noise": 1, **settings},
     )
 
 
@@ -62,21 +62,25 @@ def test_finds_the_published_trees_without_a_list(name):
 @pytest.mark.parametrize(
     "family",
     [
-        lambda less: sp.problems.top_k_family([str(s) for s in range(8)], 3, minimize=less),
+        lambda less: sp.problems.top_k_family(
+            [str(s) for s in range(8)], 3, goal="smallest" if less else "largest"
+        ),
         lambda less: sp.problems.path_family(
             [("A", "B"), ("B", "D"), ("A", "C"), ("C", "D"), ("B", "C"), ("A", "D")],
             *("A", "D"),
             directed=True,
-            minimize=less,
+            goal="smallest" if less else "largest",
         ),
-        lambda less: sp.problems.matching_family(list("abc"), list("xyz"), minimize=less),
+        lambda less: sp.problems.matching_family(
+            list("abc"), list("xyz"), goal="smallest" if less else "largest"
+        ),
     ],
     ids=["choices", "paths", "assignments"],
 )
 def test_finds_the_best_plan_of_families(family, minimize):
     chosen = family(minimize)
     means = np.random.default_rng(5).uniform(0, 3, chosen.n_arms)
-    problem = chosen.oracle_problem(probes="plan arms", costs=2.5, noise_scale=1)
+    problem = chosen.oracle_problem(measure="plan arms", cost=2.5, noise=1)
     outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means), seed=1)
     assert outcome.plan == tuple(chosen.best(means))
     assert outcome.cost == 2.5 * outcome.n_measurements
@@ -86,7 +90,7 @@ def test_finds_the_best_plan_of_families(family, minimize):
 @given(seed=st.integers(0, 10**6), n_blocks=st.integers(2, 20), minimize=st.booleans(), within=st.booleans())
 def test_blocks_are_plays_that_read_every_arm_in_question(seed, n_blocks, minimize, within):
     plans = some_plans(seed)
-    problem = oracle(plans, minimize=minimize)
+    problem = oracle(plans, goal="smallest" if minimize else "largest")
     run, asked = played(problem, seed, n_blocks, epsilon=0.4 if within else 0.0)
     known = {plan.tobytes() for plan in plans}
     for decision, branch in asked:
@@ -118,7 +122,7 @@ def test_agrees_with_the_list_where_gaps_are_clear(seed):
     assert outcome.plan == tuple(plans[np.argmax(plans @ means)])
     keep = plans.any(axis=1)
     if keep.all():
-        listed = sp.Problem(plans, probes="plan arms", noise_scale=1)
+        listed = sp.Problem(plans, measure="plan arms", noise=1, goal="largest")
         other = sp.simulate(listed, sp.BetGapE(), sp.Gaussian(means), seed=seed)
         assert outcome.plan == tuple(listed.plans[other.plan])
 
@@ -126,7 +130,7 @@ def test_agrees_with_the_list_where_gaps_are_clear(seed):
 def test_takes_about_as_many_plays_as_betgape_with_the_list():
     plans = np.array([[1.0, 1, 0, 0, 0], [0, 1, 1, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 1, 1], [1, 0, 0, 0, 1]])
     means = np.array([0.5, 0.6, 0.2, 0.1, 0.0])
-    asked, listed = oracle(plans), sp.Problem(plans, probes="plan arms", noise_scale=1)
+    asked, listed = oracle(plans), sp.Problem(plans, measure="plan arms", noise=1, goal="largest")
     taken = [
         [sp.simulate(problem, policy, sp.Gaussian(means), seed=s).n_measurements for s in range(6)]
         for problem, policy in ((asked, sp.BetGapE()), (listed, sp.BetGapE()))
@@ -207,22 +211,22 @@ class TestRefusals:
     def test_what_else_could_be_measured(self):
         for probes in ("plans", {"a": ["arm 0"]}, ["arms", "plan arms"]):
             with pytest.raises(ProblemError) as caught:
-                sp.OracleProblem(lambda w: np.eye(3)[np.argmax(w)], 3, probes=probes)
-            assert caught.value.field == "probes"
+                sp.OracleProblem(lambda w: np.eye(3)[np.argmax(w)], 3, measure=probes, goal="largest")
+            assert caught.value.field == "measure"
 
     def test_an_unknown_noise_scale_and_prices_of_arms(self):
         with pytest.raises(ProblemError) as caught:
-            oracle(np.eye(3), noise_scale=None)
-        assert caught.value.field == "noise_scale"
+            oracle(np.eye(3), noise=None)
+        assert caught.value.field == "noise"
         with pytest.raises(ProblemError) as caught:
-            oracle(np.eye(3), costs=[1.0, 2.0, 3.0])
-        assert caught.value.field == "costs"
+            oracle(np.eye(3), cost=[1.0, 2.0, 3.0])
+        assert caught.value.field == "cost"
 
     def test_plans_that_use_an_arm_twice(self):
         family = sp.problems.knapsack_family([3, 5], 20)
         with pytest.raises(ProblemError) as caught:
-            sp.BetGapE().start(family.oracle_problem(probes="plan arms", noise_scale=1))
-        assert caught.value.field == "probes"
+            sp.BetGapE().start(family.oracle_problem(measure="plan arms", noise=1))
+        assert caught.value.field == "measure"
 
     @pytest.mark.parametrize("policy", [sp.GenTSExplore(), sp.CombGapE()])
     def test_policies_that_measure_single_arms(self, policy):

@@ -19,9 +19,9 @@ from surepick.policies.polytopes.edges import basis_text
 
 LEVELS = (0.5, 0.2, 0.05)
 RUNS = 120
-TWO = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], noise_scale=1)
+TWO = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], noise=1, goal="largest")
 NOTHING_OR_ONE = sp.Polytope(
-    A_ub=np.ones((1, 5)), b_ub=[1.0], noise_scale=1
+    A_ub=np.ones((1, 5)), b_ub=[1.0], noise=1, goal="largest"
 )  # nothing, or one of five, or mixtures
 
 
@@ -334,7 +334,7 @@ def test_a_past_worth_nothing_changes_nothing(epsilon):
 
 
 def test_the_lead_is_best_unless_the_best_plan_differs_in_one_of_those_named():
-    problem = sp.Polytope(A_ub=[[1, 1, 1]], b_ub=[1.0], arm_names=["tea", "milk", "jam"], noise_scale=1)
+    problem = sp.Polytope(A_ub=[[1, 1, 1]], b_ub=[1.0], arms=["tea", "milk", "jam"], noise=1, goal="largest")
     run, rng = sp.BetGapE(0.05).start(problem), np.random.default_rng(0)
     means, named = np.array([1.0, 0.9, 0.2]), []
     while isinstance(decision := run.decide(), Measure):

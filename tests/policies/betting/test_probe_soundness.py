@@ -21,12 +21,14 @@ SURE = 1e-4  # of the binomial: what is beyond it is no chance
 def blends() -> tuple[sp.Problem, FloatArray]:
     """Three recipes, all as good, seen through blends and pairs."""
     probes = {
-        "first": sp.Probe({"a": 0.5, "b": 0.5}, noise_scale=0.7),
-        "second": sp.Probe({"b": 0.3, "c": 0.7}, noise_scale=1.5),
+        "first": sp.Probe({"a": 0.5, "b": 0.5}, noise=0.7),
+        "second": sp.Probe({"b": 0.3, "c": 0.7}, noise=1.5),
         "pair": sp.Probe({"x": {"a": 1}, "y": {"c": 1}}, covariance=[[1.0, 0.8], [0.8, 1.0]]),
-        "third": sp.Probe({"a": 1, "b": 1, "c": 1}, noise_scale=1.0),
+        "third": sp.Probe({"a": 1, "b": 1, "c": 1}, noise=1.0),
     }
-    return sp.Problem(np.eye(3), arm_names=["a", "b", "c"], probes=probes, noise_scale=1), np.full(3, 0.5)
+    return sp.Problem(np.eye(3), arms=["a", "b", "c"], measure=probes, noise=1, goal="largest"), np.full(
+        3, 0.5
+    )
 
 
 def peaks(correlation: float = 0.8) -> Iterator[float]:

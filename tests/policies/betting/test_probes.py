@@ -15,20 +15,22 @@ def mixed(scales=(1.0, 2.0, 0.5)):
     three = {"q1": {"a": 1, "b": 1}, "q2": {"b": 1, "c": -1}, "q3": {"a": 2}}
     return sp.Problem(
         {"one": "a", "two": "b", "three": "c"},
-        probes={
-            "survey": sp.Probe(three, noise_scale=scales),
+        measure={
+            "survey": sp.Probe(three, noise=scales),
             "blend": {"a": 0.5, "c": 0.5},
             "plain": ["c"],
         },
-        noise_scale=1,
+        noise=1,
+        goal="largest",
     )
 
 
 def paired(covariance=((4.25, 4.0), (4.0, 4.25))):
     return sp.Problem(
         {"old": "a", "new": "b"},
-        probes={"pair": sp.Probe(["a", "b"], covariance=[list(c) for c in covariance])},
-        noise_scale=1,
+        measure={"pair": sp.Probe(["a", "b"], covariance=[list(c) for c in covariance])},
+        noise=1,
+        goal="largest",
     )
 
 
@@ -39,7 +41,9 @@ def families():
         "mixed": (mixed(), close),
         "paired": (paired(), np.array([0.05, 0.0])),
         "semi": (
-            sp.Problem(np.eye(3), probes={"ab": ["arm 0", "arm 1"], "c": ["arm 2"]}, noise_scale=1),
+            sp.Problem(
+                np.eye(3), measure={"ab": ["arm 0", "arm 1"], "c": ["arm 2"]}, noise=1, goal="largest"
+            ),
             close,
         ),
     }
@@ -70,7 +74,7 @@ def test_control_more_noise_than_was_stated_breaks_delta():
 
 CASES = {
     "dense": probe_cases.soare(4, 0.4),
-    "semi": probe_cases.top_k(5, 2, 3, "semi"),
+    "semi": probe_cases.top_k(5, 2, 3, "semi", goal="largest"),
     "paired": (paired(), np.array([1.0, 0.3])),
 }
 
@@ -90,13 +94,15 @@ def test_the_best_plan_is_found(name, epsilon):
 
 
 def test_a_tie_ends_with_epsilon():
-    problem = sp.Problem(np.eye(3), probes=np.array([[1.0, 1, 0], [1, -1, 0], [0, 1, 1]]), noise_scale=1)
+    problem = sp.Problem(
+        np.eye(3), measure=np.array([[1.0, 1, 0], [1, -1, 0], [0, 1, 1]]), noise=1, goal="largest"
+    )
     outcome = sp.simulate(problem, sp.BetGapE(epsilon=0.5), sp.Gaussian([0.0, 0.0, 0.0]), seed=1)
     assert outcome.plan is not None
 
 
 def test_minimizing_turns_the_answer_round():
-    problem = sp.Problem({"a": "x", "b": "y"}, probes="plans", minimize=True, noise_scale=1)
+    problem = sp.Problem({"a": "x", "b": "y"}, measure="plans", goal="smallest", noise=1)
     assert sp.simulate(problem, sp.BetGapE(), sp.Gaussian([0.0, 2.0]), seed=1).plan_name == "a"
 
 
@@ -161,7 +167,7 @@ def test_prices_are_heeded():
     rng = np.random.default_rng(0)
     probes = rng.normal(size=(30, 3))
     dear = 10.0 ** rng.uniform(0, 2, 30)
-    problem = sp.Problem(np.eye(3), probes=probes, costs=dear, noise_scale=1)
+    problem = sp.Problem(np.eye(3), measure=probes, cost=dear, noise=1, goal="largest")
     outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian([1.0, 0.0, -1.0]), seed=0)
     assert outcome.cost / outcome.n_measurements < np.median(dear) / 2
 
@@ -195,9 +201,9 @@ def drawn(seed):
     plans = np.unique(rng.integers(0, 2, (int(rng.integers(2, 14)), n_arms)), axis=0)
     rows = rng.integers(-1, 2, (int(rng.integers(1, 15)), n_arms)) * 10.0 ** rng.integers(-3, 4)
     probes = {f"probe {i}": dict(zip(names, row, strict=False)) for i, row in enumerate(rows) if row.any()}
-    given = {"probes": "plans" if rng.random() < 0.5 else probes, "arm_names": list(names[:n_arms])}
+    given = {"measure": "plans" if rng.random() < 0.5 else probes, "arms": list(names[:n_arms])}
     try:
-        return sp.Problem(plans, noise_scale=1, **given), rng.normal(size=n_arms)
+        return sp.Problem(plans, noise=1, **given, goal="largest"), rng.normal(size=n_arms)
     except ProblemError:
         return None
 
@@ -230,7 +236,7 @@ def test_last_bits_of_values_change_no_decision(name):
 
 
 def test_a_log_and_its_certificate_are_verified_where_last_bits_differ():
-    problem, means = probe_cases.top_k(6, 2, 0, "full")
+    problem, means = probe_cases.top_k(6, 2, 0, "full", goal="largest")
     session = sp.Session.create("memory://", "plans", problem, policy=sp.BetGapE(delta=0.2))
     truth, rng = problem.probes.rows @ (8 * means), np.random.default_rng(5)
     while requests := session.ask(200):

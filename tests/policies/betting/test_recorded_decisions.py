@@ -25,7 +25,7 @@ def best_pair(weights):
     return PLANS[np.argmax(PLANS @ weights)]
 
 
-KNOWN = {"noise_scale": 1.0}
+KNOWN = {"noise": 1.0}
 NOISE = {
     "known": KNOWN,
     "bounded variance": {**KNOWN, "noise": "bounded variance"},
@@ -39,9 +39,9 @@ CASES = {
     for noise, probes in itertools.product(NOISE, PROBES)
     if noise != "bounded variance" or probes == "arms"
 } | {
-    "within, many plans": (sp.BetGapE(0.05, epsilon=0.4), sp.Problem(MANY, **KNOWN)),
+    "within, many plans": (sp.BetGapE(0.05, epsilon=0.4), sp.Problem(MANY, **KNOWN, goal="largest")),
     "vertex": (BEST, hull(PLANS, **KNOWN)),
-    "vertex, unknown noise": (BEST, hull(PLANS, noise_scale=None)),
+    "vertex, unknown noise": (BEST, hull(PLANS, noise=None)),
     "polytope within": (WITHIN, hull(PLANS, **KNOWN)),
     "oracle": (BEST, sp.OracleProblem(best_pair, 4, **KNOWN)),
     "oracle, unknown noise": (BEST, sp.OracleProblem(best_pair, 4, noise_scale=None)),

@@ -35,7 +35,7 @@ def test_not_knowing_the_noise_costs_at_most_a_third(name):
     for seed in range(12):
         for k, scale in enumerate((1.0, None)):
             keys = 1000 * (seed + 1) + np.arange(len(means))
-            n, answer = measured(sp.Problem(plans, noise_scale=scale), Tape(means, keys.tolist()))
+            n, answer = measured(sp.Problem(plans, noise=scale, goal="largest"), Tape(means, keys.tolist()))
             total[k] += n
             assert answer == best
     assert total[1] <= 1.35 * total[0]
@@ -43,7 +43,7 @@ def test_not_knowing_the_noise_costs_at_most_a_third(name):
 
 @pytest.mark.parametrize("scale", [1e-5, 1.0, 300.0])
 def test_answers_are_right_whatever_the_scale_is(scale):
-    problem, wrong = sp.Problem(np.eye(3), noise_scale=None), 0
+    problem, wrong = sp.Problem(np.eye(3), noise=None, goal="largest"), 0
     for seed in range(15):
         truth = sp.Gaussian(scale * np.array([0.0, 0.4, 0.0]), scale)
         wrong += sp.simulate(problem, sp.BetGapE(0.2), truth, seed=seed).plan != 1
@@ -51,19 +51,19 @@ def test_answers_are_right_whatever_the_scale_is(scale):
 
 
 def test_it_estimates_the_noise():
-    problem = sp.Problem([[1, 0, 1], [0, 1, 1]], noise_scale=None)
+    problem = sp.Problem([[1, 0, 1], [0, 1, 1]], noise=None, goal="largest")
     outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian([30.0, 0.0, 0.0], 20.0))
     assert (outcome.plan, outcome.counts[2]) == (0, 0)
     assert outcome.noise_scale[:2] == pytest.approx(20.0, rel=0.4)
 
 
 def test_large_lists_and_incumbents_need_no_stated_noise():
-    assert can_start(sp.BetGapE(), sp.Problem(np.eye(1500), noise_scale=None))
-    assert can_start(sp.Challenge(0), sp.Problem(np.eye(2), noise_scale=None))
+    assert can_start(sp.BetGapE(), sp.Problem(np.eye(1500), noise=None, goal="largest"))
+    assert can_start(sp.Challenge(0), sp.Problem(np.eye(2), noise=None, goal="largest"))
 
 
 def test_readings_that_never_differ_are_refused():
-    run = sp.BetGapE().start(sp.Problem(np.eye(2), noise_scale=None))
+    run = sp.BetGapE().start(sp.Problem(np.eye(2), noise=None, goal="largest"))
 
     def measure_constants():
         for _ in range(100):
@@ -72,11 +72,11 @@ def test_readings_that_never_differ_are_refused():
 
     with pytest.raises(sp.SurepickError) as caught:
         measure_constants()
-    assert caught.value.field == "noise_scale"
+    assert caught.value.field == "noise"
 
 
 def session_of(store="memory://", **settings):
-    problem = sp.Problem(np.eye(3), noise_scale=None, arm_names=["a", "b", "c"])
+    problem = sp.Problem(np.eye(3), noise=None, arms=["a", "b", "c"], goal="largest")
     return sp.Session.create(store, "learned", problem, policy=sp.BetGapE(0.1), **settings)
 
 

@@ -10,8 +10,8 @@ from surepick.core.policy import can_start
 from surepick.policies.betting.scale_bound import REPLICATES, SHARE, scale_bound
 
 MEANS = [2.0, 0.5, 0.0]
-ORACLE = sp.OracleProblem(lambda w: np.eye(3)[np.argmax(w)], 3, None, n_plans=3)
-POLYTOPE = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise_scale=None)
+ORACLE = sp.OracleProblem(lambda w: np.eye(3)[np.argmax(w)], 3, noise=None, n_plans=3, goal="largest")
+POLYTOPE = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise=None, goal="largest")
 CASES = {"oracle": (ORACLE, 0.0), "oracle within": (ORACLE, 0.3), "polytope within": (POLYTOPE, 0.3)}
 
 
@@ -61,12 +61,12 @@ def test_values_that_never_differ_and_a_final_batch_too_early_are_refused():
         run.absorb(run.decide().counts, np.array(MEANS))
     with pytest.raises(sp.SurepickError) as caught:
         run.absorb(run.decide().counts, np.array(MEANS))
-    assert caught.value.field == "noise_scale"
+    assert caught.value.field == "noise"
 
 
 @pytest.mark.parametrize("policy", [sp.CombGapE(), sp.Pick(), sp.Uniform(), sp.GenTSExplore()], ids=str)
 def test_other_policies_need_the_noise_to_be_stated(policy):
-    problem = sp.Problem(np.eye(3), noise_scale=None)
+    problem = sp.Problem(np.eye(3), noise=None, goal="largest")
     assert not can_start(policy, problem)
     for begin in (
         lambda: sp.simulate(problem, policy, sp.Gaussian(MEANS, 1.0)),
@@ -74,4 +74,4 @@ def test_other_policies_need_the_noise_to_be_stated(policy):
     ):
         with pytest.raises(sp.SurepickError) as caught:
             begin()
-        assert caught.value.field == "noise_scale"
+        assert caught.value.field == "noise"

@@ -9,14 +9,14 @@ from surepick.experiments import probe_cases
 from surepick.policies.betting.batch_design import batch_cost
 from surepick.sessions.codec import problem_from_json, problem_to_json
 
-SINGLE = sp.Problem(np.eye(4), noise_scale=1), np.array([0.4, 0.0, 0.0, 0.0])
+SINGLE = sp.Problem(np.eye(4), noise=1, goal="largest"), np.array([0.4, 0.0, 0.0, 0.0])
 CASES = {
     "single arms": (*SINGLE, 0.0),
     "within epsilon": (*SINGLE, 0.2),
-    "readings of arms": (*probe_cases.top_k(4, 2, 1, "semi"), 0.0),
+    "readings of arms": (*probe_cases.top_k(4, 2, 1, "semi", goal="largest"), 0.0),
     "mixes": (*probe_cases.soare(4, 0.4), 0.0),
     "unknown noise": (
-        sp.Problem(np.eye(3), probes={"all": ["arm 0", "arm 1", "arm 2"]}, noise_scale=None),
+        sp.Problem(np.eye(3), measure={"all": ["arm 0", "arm 1", "arm 2"]}, noise=None, goal="largest"),
         np.array([0.5, 0.0, 0.0]),
         0.0,
     ),
@@ -56,7 +56,7 @@ def test_without_a_price_nothing_changes(name):
 
 
 def test_costs_and_the_limit_count_the_set_ups():
-    problem, means = sp.Problem(np.eye(2), setup_cost=7.0, noise_scale=1), np.array([1.0, 0.0])
+    problem, means = sp.Problem(np.eye(2), setup_cost=7.0, noise=1, goal="largest"), np.array([1.0, 0.0])
     outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means), seed=1)
     assert outcome.cost == outcome.n_measurements + 7.0 * outcome.n_rounds
     plain = sp.limit(problem.with_setup_cost(0.0), means)
@@ -66,7 +66,7 @@ def test_costs_and_the_limit_count_the_set_ups():
 
 def test_a_session_counts_them_and_keeps_the_price(tmp_path):
     place = f"sqlite:///{tmp_path}/lab.db"
-    problem = sp.Problem(np.eye(2), setup_cost=7.0, noise_scale=1)
+    problem = sp.Problem(np.eye(2), setup_cost=7.0, noise=1, goal="largest")
     session = sp.Session.create(place, "lab", problem, policy=sp.BetGapE())
     rng = np.random.default_rng(2)
     while requests := session.ask(50):
@@ -78,21 +78,21 @@ def test_a_session_counts_them_and_keeps_the_price(tmp_path):
 
 
 def test_a_problem_with_a_price_survives_its_file_and_others_keep_their_form():
-    problem = sp.Problem(np.eye(2), setup_cost=7.0, noise_scale=1)
+    problem = sp.Problem(np.eye(2), setup_cost=7.0, noise=1, goal="largest")
     data = problem_to_json(problem)
     assert problem_from_json(data).setup_cost == 7.0
-    assert "setup_cost" not in problem_to_json(sp.Problem(np.eye(2), noise_scale=1))
+    assert "setup_cost" not in problem_to_json(sp.Problem(np.eye(2), noise=1, goal="largest"))
 
 
 @pytest.mark.parametrize("price", [-1.0, float("nan"), float("inf"), "ten", True])
 def test_what_is_no_price_is_refused(price):
     with pytest.raises(sp.SurepickError) as caught:
-        sp.Problem(np.eye(2), setup_cost=price, noise_scale=1)
+        sp.Problem(np.eye(2), setup_cost=price, noise=1, goal="largest")
     assert caught.value.field == "setup_cost"
 
 
 def test_plans_that_cannot_be_listed_have_none():
-    problem = sp.OracleProblem(lambda w: np.eye(3)[np.argmax(w)], 3, noise_scale=1)
+    problem = sp.OracleProblem(lambda w: np.eye(3)[np.argmax(w)], 3, noise=1, goal="largest")
     with pytest.raises(sp.SurepickError) as caught:
         problem.with_setup_cost(5.0)
     assert caught.value.field == "setup_cost"
@@ -100,7 +100,7 @@ def test_plans_that_cannot_be_listed_have_none():
 
 def test_a_problem_file_has_it(tmp_path):
     file = tmp_path / "lab.toml"
-    file.write_text('kind = "table"\nnoise_scale = 1\nplans = [[1, 0], [0, 1]]\nsetup_cost = 12')
+    file.write_text('kind = "table"\nnoise = 1\nplans = [[1, 0], [0, 1]]\nsetup_cost = 12')
     assert sp.problems.load(file).problem.setup_cost == 12.0
 
 

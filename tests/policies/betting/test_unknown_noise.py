@@ -18,9 +18,9 @@ def worlds(means=(0.0, 0.0, 0.0, 0.0), shared=SHARED):
     """Four arms in one use: the problem that knows nothing of the noise, and the world with this noise."""
     names = ["a", "b", "c", "d"]
     known = sp.Problem(
-        np.eye(4), arm_names=names, probes={"all": sp.Probe(names, covariance=shared)}, noise_scale=1
+        np.eye(4), arms=names, measure={"all": sp.Probe(names, covariance=shared)}, noise=1, goal="largest"
     )
-    unknown = sp.Problem(np.eye(4), arm_names=names, probes={"all": names}, noise_scale=None)
+    unknown = sp.Problem(np.eye(4), arms=names, measure={"all": names}, noise=None, goal="largest")
     return known, unknown, GaussianReadings(np.array(means), known.probes, None)
 
 
@@ -69,7 +69,7 @@ def test_single_arms_of_unknown_noise_cost_little_more_than_known_noise(n_arms):
         used = 0
         for seed in range(30):
             run, rng = (
-                sp.BetGapE().start(sp.Problem(np.eye(n_arms), noise_scale=scale)),
+                sp.BetGapE().start(sp.Problem(np.eye(n_arms), noise=scale, goal="largest")),
                 np.random.default_rng(seed),
             )
             while not isinstance(decision := run.decide(), Stop):
@@ -87,7 +87,7 @@ def test_single_arms_are_measured_alike_in_any_unit(scale, epsilon):
     """The unit is a power of 10, so that rounding differs; the counts do not."""
     asked = []
     for unit in (1.0, scale):
-        run = sp.BetGapE(epsilon=unit * epsilon).start(sp.Problem(np.eye(3), noise_scale=None))
+        run = sp.BetGapE(epsilon=unit * epsilon).start(sp.Problem(np.eye(3), noise=None, goal="largest"))
         rng, counted = np.random.default_rng(2), []
         for _ in range(60):
             decision = run.decide()
@@ -120,7 +120,7 @@ def test_the_best_plan_is_found_whatever_the_scale(policy, scale):
 def test_mixes_and_pairs_of_unknown_noise_are_learned():
     probes = {"pair": ["a", "b"], "mix": {"a": 0.5, "c": 0.5}, "c": ["c"]}
     problem = sp.Problem(
-        np.eye(3), arm_names=["a", "b", "c"], probes=probes, readings="unknown", noise_scale=1
+        np.eye(3), arms=["a", "b", "c"], measure=probes, readings="unknown", noise=1, goal="largest"
     )
     outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian([1.0, 0.0, 0.3]), seed=2)
     assert outcome.plan == 0
@@ -128,7 +128,7 @@ def test_mixes_and_pairs_of_unknown_noise_are_learned():
 
 
 def test_noise_without_any_variation_is_refused_and_wins_no_bet():
-    problem = sp.Problem(np.eye(2), probes={"both": ["arm 0", "arm 1"]}, noise_scale=None)
+    problem = sp.Problem(np.eye(2), measure={"both": ["arm 0", "arm 1"]}, noise=None, goal="largest")
     run = sp.BetGapE().start(problem)
 
     def measure_constants():
@@ -138,13 +138,13 @@ def test_noise_without_any_variation_is_refused_and_wins_no_bet():
 
     with pytest.raises(sp.SurepickError) as caught:
         measure_constants()
-    assert caught.value.field == "noise_scale"
+    assert caught.value.field == "noise"
     assert run.standing().risk == 1.0
 
 
 def test_replicates_asked_in_smaller_parts_and_a_snapshot_change_nothing():
     probes = {"pair": ["a", "b"], "other": ["b", "c"]}
-    problem = sp.Problem(np.eye(3), arm_names=["a", "b", "c"], probes=probes, noise_scale=None)
+    problem = sp.Problem(np.eye(3), arms=["a", "b", "c"], measure=probes, noise=None, goal="largest")
     rng = np.random.default_rng(3)
     whole, parts = (
         sp.BetGapE().start(problem),
@@ -173,9 +173,13 @@ def test_what_makes_no_sense_is_refused():
     with pytest.raises(ProblemError):
         sp.RAGE(variant="authors").start(worlds()[1])
     with pytest.raises(ProblemError):
-        sp.Problem(np.eye(2), probes={"both": ["arm 0", "arm 1"]}, readings="strange", noise_scale=1)
+        sp.Problem(
+            np.eye(2), measure={"both": ["arm 0", "arm 1"]}, readings="strange", noise=1, goal="largest"
+        )
     with pytest.raises(ProblemError):
-        sp.Problem(np.eye(2), probes={"both": ["arm 0", "arm 1"]}, readings="unknown", bounds=(0, 1))
+        sp.Problem(
+            np.eye(2), measure={"both": ["arm 0", "arm 1"]}, readings="unknown", low=0, high=1, goal="largest"
+        )
 
 
 def test_a_session_with_unknown_noise_says_what_it_rests_on():

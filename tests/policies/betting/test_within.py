@@ -40,7 +40,7 @@ def excess(question=WithinFew, factor=SubGaussian):
     rows of all these plans, cut off at `CAP`, which can only lower its mean.
     """
     means, found = np.array([EPSILON + 1e-9, 0, 0, 0, 0, 0]), []
-    problem = sp.Problem(np.eye(6), noise_scale=1)
+    problem = sp.Problem(np.eye(6), noise=1, goal="largest")
     for seed in range(RUNS):
         asked = question(problem.oriented, 1e-9, EPSILON)
         run, rng = BatchRun(problem, sp.BetGapE(), asked), np.random.default_rng(seed)
@@ -69,21 +69,24 @@ def test_a_wealth_that_is_not_fair_is_caught(control):
 )
 def test_it_needs_fewer_measurements_than_kn_prints(means, textbook):
     """Kim and Nelson's KN (2001) with a zone of .3, ten thousand runs of theirs against these few."""
-    problem, policy = sp.Problem(np.eye(len(means)), noise_scale=1), sp.BetGapE(epsilon=0.3)
+    problem, policy = sp.Problem(np.eye(len(means)), noise=1, goal="largest"), sp.BetGapE(epsilon=0.3)
     outcomes = [sp.simulate(problem, policy, sp.Gaussian(means), seed=50 + s) for s in range(30)]
     assert np.mean([outcome.n_measurements for outcome in outcomes]) < textbook
     assert sum(means[outcome.plan] < max(means) - 0.3 - 1e-9 for outcome in outcomes) <= 5
 
 
 def test_with_two_plans_the_whole_stake_is_on_the_other_plan():
-    run = sp.BetGapE(epsilon=0.3).start(sp.Problem(np.eye(2), noise_scale=1))
+    run = sp.BetGapE(epsilon=0.3).start(sp.Problem(np.eye(2), noise=1, goal="largest"))
     run.follow(run.propose())
     staked = np.exp(run._question.account(COMMON).components).sum(axis=1)
     assert staked == pytest.approx([0, 0.8, 0.8, 0])
 
 
 def test_the_parts_of_a_stake_sum_to_no_more_than_the_stake():
-    run, rng = sp.BetGapE(epsilon=0.3).start(sp.Problem(np.eye(7), noise_scale=1)), np.random.default_rng(3)
+    run, rng = (
+        sp.BetGapE(epsilon=0.3).start(sp.Problem(np.eye(7), noise=1, goal="largest")),
+        np.random.default_rng(3),
+    )
     for _ in range(30):
         cash = run._question.wealth.log_cash
         before = np.exp(run._question.account(COMMON).components) if cash else 0.0
@@ -99,7 +102,9 @@ def test_the_parts_of_a_stake_sum_to_no_more_than_the_stake():
 
 @pytest.mark.parametrize("probes", ["arms", "plans"])
 def test_the_question_depends_on_the_number_of_plans(probes):
-    few, many = (sp.Problem(np.eye(n), probes=probes, noise_scale=1) for n in (MOST_PLANS, MOST_PLANS + 1))
+    few, many = (
+        sp.Problem(np.eye(n), measure=probes, noise=1, goal="largest") for n in (MOST_PLANS, MOST_PLANS + 1)
+    )
     assert isinstance(sp.BetGapE(epsilon=0.1).start(few)._question, WithinFew)
     assert isinstance(sp.BetGapE(epsilon=0.1).start(many)._question, WithinMany)
     assert type(sp.BetGapE().start(few)._question) is Best
@@ -108,14 +113,14 @@ def test_the_question_depends_on_the_number_of_plans(probes):
 def test_many_plans_within_epsilon_end_in_ties():
     plans = np.array([[i == j or i == j + 1 for i in range(70)] for j in range(69)], dtype=float)
     outcome = sp.simulate(
-        sp.Problem(plans, noise_scale=1), sp.BetGapE(epsilon=3.0), sp.Gaussian(np.zeros(70)), seed=1
+        sp.Problem(plans, noise=1, goal="largest"), sp.BetGapE(epsilon=3.0), sp.Gaussian(np.zeros(70)), seed=1
     )
     assert outcome.plan is not None
     assert outcome.plan in outcome.good
 
 
 def test_good_plans_are_within_epsilon_and_the_answer_is_one():
-    problem = sp.Problem(np.eye(4), noise_scale=1)
+    problem = sp.Problem(np.eye(4), noise=1, goal="largest")
     for seed in range(20):
         outcome = sp.simulate(problem, sp.BetGapE(epsilon=0.5), sp.Gaussian([1.0, 0.9, 0.2, 0.0]), seed=seed)
         assert outcome.plan in outcome.good
@@ -124,7 +129,7 @@ def test_good_plans_are_within_epsilon_and_the_answer_is_one():
 
 def test_prices_move_measurements_to_cheap_arms():
     plans, costs = np.eye(3), [1.0, 1.0, 50.0]
-    problem = sp.Problem(plans, costs=costs, noise_scale=1)
+    problem = sp.Problem(plans, cost=costs, noise=1, goal="largest")
     counts = sum(
         sp.simulate(problem, sp.BetGapE(epsilon=0.3), sp.Gaussian([0.3, 0.0, 0.0]), seed=s).counts
         for s in range(10)
@@ -133,7 +138,7 @@ def test_prices_move_measurements_to_cheap_arms():
 
 
 def test_the_state_is_all_there_is():
-    problem, policy = sp.Problem(np.eye(5), noise_scale=1), sp.BetGapE(epsilon=0.4, max_batch=3)
+    problem, policy = sp.Problem(np.eye(5), noise=1, goal="largest"), sp.BetGapE(epsilon=0.4, max_batch=3)
     run, rng = policy.start(problem), np.random.default_rng(0)
     means = np.array([0.4, 0.2, 0.0, 0.0, 0.0])
     for _ in range(200):
@@ -153,13 +158,13 @@ def test_the_state_is_all_there_is():
 
 def test_a_better_plan_that_arrives_is_found_and_begins_with_the_cash_alone():
     run, rng = (
-        sp.BetGapE(epsilon=0.3).start(sp.Problem(np.eye(3)[:2], noise_scale=1)),
+        sp.BetGapE(epsilon=0.3).start(sp.Problem(np.eye(3)[:2], noise=1, goal="largest")),
         np.random.default_rng(1),
     )
     means = np.array([0.3, 0.0, 1.5])
     for n_round in range(200):
         if n_round == 5:
-            run.grow(sp.Problem(np.eye(3), noise_scale=1))
+            run.grow(sp.Problem(np.eye(3), noise=1, goal="largest"))
             account, cash = run._question.account(COMMON), run._question.wealth.log_cash
             assert account.current.reshape(3, 3)[:, 2] == pytest.approx(cash)
             assert (account.components.reshape(3, 3, -1)[:, 2] == EMPTY).all()

@@ -59,8 +59,8 @@ def test_costs_scales_and_fixed_arms():
     rows = {"A_eq": [[1, 1, 1, 0]], "b_eq": [1.0], "lower": [0, 0, 0, 2], "upper": [1, 1, 1, 2]}
     means = [1.0, 0.9, 0.2, 5.0]
     noise = [0.5, 0.5, 0.25, 1.0]
-    cheap = sp.Polytope(**rows, noise_scale=noise)
-    dear = sp.Polytope(**rows, noise_scale=noise, costs=[9.0, 1.0, 1.0, 1.0])
+    cheap = sp.Polytope(**rows, noise=noise, goal="largest")
+    dear = sp.Polytope(**rows, noise=noise, cost=[9.0, 1.0, 1.0, 1.0], goal="largest")
     shares = []
     for problem in (cheap, dear):
         outcome = sp.simulate(
@@ -93,7 +93,7 @@ RUNS = 30
 @pytest.mark.parametrize("policy", [sp.BetGapE, PeekingPolicy])
 def test_keeps_its_promise_and_a_lead_chosen_after_the_block_is_caught(policy):
     """Leads of small blocks are often the wrong arm, and then so is the average."""
-    problem, truth = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], noise_scale=1), sp.Gaussian([0.3, 0.0])
+    problem, truth = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], noise=1, goal="largest"), sp.Gaussian([0.3, 0.0])
     outcomes = [
         sp.simulate(problem, policy(delta=0.05, epsilon=0.05), truth, seed=r, budget=400) for r in range(RUNS)
     ]
@@ -103,7 +103,7 @@ def test_keeps_its_promise_and_a_lead_chosen_after_the_block_is_caught(policy):
 
 def test_the_wealth_against_a_best_plan_does_not_grow_on_average():
     """The supermartingale of the proof: without epsilon, and with means of 0, every plan is best."""
-    problem, values = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise_scale=1), []
+    problem, values = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise=1, goal="largest"), []
     best = np.array([[0.0, 1.0, 0.0]])
     for seed in range(200):
         rng, run = np.random.default_rng(seed), sp.BetGapE(delta=1e-9, epsilon=1.0).start(problem)

@@ -57,7 +57,7 @@ def test_decides_as_its_formulas(policy, step, scale, sparse):
     rng = np.random.default_rng(1)
     plans = rng.uniform(0, 3, (40, 6)) * (rng.random((40, 6)) < 0.6)
     means = rng.normal(size=6)
-    problem = sp.Problem(csr_array(plans) if sparse else plans, noise_scale=scale)
+    problem = sp.Problem(csr_array(plans) if sparse else plans, noise=scale, goal="largest")
     run = policy.start(problem)
     counts, sums = np.zeros(6, dtype=np.int64), np.zeros(6)
     for n_round in range(400):
@@ -79,7 +79,7 @@ def test_decides_as_its_formulas(policy, step, scale, sparse):
 def test_is_right_on_easy_instances(policy):
     wrong = sum(
         sp.simulate(
-            sp.Problem(np.eye(3), noise_scale=1), policy, sp.Gaussian([0.8, 0.0, 0.0]), seed=seed
+            sp.Problem(np.eye(3), noise=1, goal="largest"), policy, sp.Gaussian([0.8, 0.0, 0.0]), seed=seed
         ).plan
         != 0
         for seed in range(200)

@@ -29,7 +29,7 @@ def test_lam_grows_with_the_counts():
 def first_standing(name, plans, counts, means, delta, scale):
     """The gap and the radius of a run that has absorbed these counts and means at once."""
     policy = sp.CombGapE(delta=delta, radius=name)
-    run = policy.start(sp.Problem(plans, noise_scale=scale))
+    run = policy.start(sp.Problem(plans, noise=scale, goal="largest"))
     run.absorb(np.array(counts), np.array(counts) * np.array(means))
     return run.standing()
 
@@ -74,7 +74,7 @@ def test_an_unknown_radius_names_the_known_ones():
 
 
 def test_the_risk_is_the_delta_at_which_the_run_would_stop_now():
-    problem, means = sp.Problem(np.eye(3), noise_scale=1), np.array([0.5, 0.0, -0.2])
+    problem, means = sp.Problem(np.eye(3), noise=1, goal="largest"), np.array([0.5, 0.0, -0.2])
     counts = np.array([300, 350, 200])
     run = sp.CombGapE(delta=1e-9).start(problem)
     run.absorb(counts, counts * means)

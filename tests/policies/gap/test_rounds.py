@@ -92,7 +92,7 @@ def test_takes_the_decisions_of_an_independent_implementation(
         return
     scale, costs = rng.uniform(0.5, 2, n_arms), rng.uniform(0.5, 2, n_arms)
     given_plans = plans if storage == "dense" else sparse.csr_array(plans)
-    problem = sp.Problem(given_plans, noise_scale=scale, costs=costs)
+    problem = sp.Problem(given_plans, noise=scale, cost=costs, goal="largest")
     policy = sp.CombGapE(delta=0.1, epsilon=epsilon, radius=radius, arm_rule=arm_rule)
     run, reference = policy.start(problem), FromScratch(plans, scale, costs, 0.1, epsilon, radius, arm_rule)
     means = rng.normal(size=n_arms)
@@ -124,7 +124,7 @@ def test_long_runs_do_not_drift(radius, storage):
     """What the incremental updates keep equals what is computed from the counts and sums."""
     rng = np.random.default_rng(3)
     plans = rng.uniform(size=(300, 12)) * (rng.random((300, 12)) < 0.4)
-    problem, means = sp.Problem(storage(plans), noise_scale=1), rng.normal(size=12) * 1e-3
+    problem, means = sp.Problem(storage(plans), noise=1, goal="largest"), rng.normal(size=12) * 1e-3
     run = sp.CombGapE(radius=radius).start(problem)
     first = run.decide()
     run.absorb(first.counts, first.counts * means)

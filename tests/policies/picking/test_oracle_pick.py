@@ -21,15 +21,15 @@ def losses(problem, policy, budget, n_runs=60):
 
 
 def test_it_loses_about_as_little_as_with_a_list_and_less_than_equal_shares():
-    family = top_k_family(NAMES, 3)
-    oracle = losses(family.oracle_problem(noise_scale=1), sp.Pick(), 30)
-    listed = family.problem(noise_scale=1)
+    family = top_k_family(NAMES, 3, goal="largest")
+    oracle = losses(family.oracle_problem(noise=1), sp.Pick(), 30)
+    listed = family.problem(noise=1)
     assert oracle < 1.4 * losses(listed, sp.Pick(), 30)
     assert oracle < 0.9 * losses(listed, sp.Uniform(), 30)
 
 
 def test_no_rival_in_sight_is_no_reason_to_stop_measuring():
-    problem = top_k_family(NAMES[:3], 1).oracle_problem(noise_scale=1e-6)
+    problem = top_k_family(NAMES[:3], 1, goal="largest").oracle_problem(noise=1e-6)
     outcome = sp.simulate(problem, sp.Pick(), sp.Gaussian([3.0, 2.0, 1.0], 1e-6), budget=40)
     assert outcome.lead == (1.0, 0.0, 0.0)
     assert outcome.n_measurements == 40
@@ -37,7 +37,7 @@ def test_no_rival_in_sight_is_no_reason_to_stop_measuring():
 
 
 def test_it_picks_from_a_polytope_and_with_a_past_too():
-    plants = sp.Polytope(A_ub=[[1, 2, 1]], b_ub=[4], upper=2.0, noise_scale=0.5)
+    plants = sp.Polytope(A_ub=[[1, 2, 1]], b_ub=[4], upper=2.0, noise=0.5, goal="largest")
     truth = sp.Gaussian([1.0, 3.0, 0.5], 0.5)
     outcome = sp.simulate(plants, sp.Pick(), truth, budget=30)
     assert np.asarray(outcome.lead) @ [1.0, 3.0, 0.5] == pytest.approx(6.0)

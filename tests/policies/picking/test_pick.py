@@ -9,7 +9,7 @@ from surepick.errors import ParameterError
 
 def test_the_check_values():
     """Three arms, means 1, .8, .2 and counts 4, 4, 2: weights 1 : .5547, scores .07773, .05, .09244."""
-    run = sp.Pick().start(sp.Problem(np.eye(3), noise_scale=1))
+    run = sp.Pick().start(sp.Problem(np.eye(3), noise=1, goal="largest"))
     run.absorb(np.array([4, 4, 2]), np.array([4.0, 3.2, 0.4]))
     _, _, weight = run._compare()
     assert weight == pytest.approx([0.0, 1.0, 0.5547], abs=1e-4)
@@ -24,7 +24,7 @@ def test_scores_are_the_fall_of_the_expected_loss():
 
     plans = np.array([[1, 1, 0, 2.0], [0, 1, 1, 1], [1, 0, 1, 0], [0, 2, 0, 1]])
     scale, costs = np.array([1.0, 2.0, 0.5, 1.0]), np.array([1.0, 3.0, 1.0, 2.0])
-    run = sp.Pick().start(sp.Problem(plans, noise_scale=scale, costs=costs))
+    run = sp.Pick().start(sp.Problem(plans, noise=scale, cost=costs, goal="largest"))
     counts, sums = np.array([5, 9, 4, 7]), np.array([3.0, 2.0, 1.0, 4.0])
     run.absorb(counts, sums)
     lead = int(np.argmax(plans @ (sums / counts)))
@@ -45,7 +45,7 @@ def test_it_picks_better_than_equal_shares():
     import itertools
 
     plans = np.array([[s in chosen for s in range(7)] for chosen in itertools.combinations(range(7), 3)])
-    problem, wrong = sp.Problem(plans.astype(float), noise_scale=1), {"Pick": 0, "Uniform": 0}
+    problem, wrong = sp.Problem(plans.astype(float), noise=1, goal="largest"), {"Pick": 0, "Uniform": 0}
     for seed in range(60):
         means = np.random.default_rng([5, seed]).normal(0, 0.5, 7)
         for policy in (sp.Pick(), sp.Uniform(delta=1e-9)):
@@ -58,14 +58,16 @@ def test_it_picks_better_than_equal_shares():
 def test_a_costly_arm_is_measured_less():
     counts = []
     for costs in ([1.0, 1.0], [1.0, 25.0]):
-        problem = sp.Problem(np.eye(2), costs=costs, noise_scale=1)
+        problem = sp.Problem(np.eye(2), cost=costs, noise=1, goal="largest")
         counts.append(sp.simulate(problem, sp.Pick(), sp.Gaussian([0.2, 0.0]), budget=600).counts)
     assert abs(counts[0][0] - counts[0][1]) < 30
     assert counts[1][0] > 4 * counts[1][1]
 
 
 def test_it_spends_its_budget_and_promises_nothing():
-    outcome = sp.simulate(sp.Problem(np.eye(2), noise_scale=1), sp.Pick(), sp.Gaussian([5.0, 0.0]), budget=77)
+    outcome = sp.simulate(
+        sp.Problem(np.eye(2), noise=1, goal="largest"), sp.Pick(), sp.Gaussian([5.0, 0.0]), budget=77
+    )
     assert outcome.status is sp.Status.BUDGET_SPENT
     assert (outcome.plan, outcome.lead, outcome.risk, outcome.remaining) == (None, 0, None, None)
     assert outcome.n_measurements == 77
@@ -73,14 +75,16 @@ def test_it_spends_its_budget_and_promises_nothing():
     assert outcome.chance == 1.0
     assert outcome.expected_loss == 0.0
     assert (
-        sp.simulate(sp.Problem(np.eye(9), noise_scale=1), sp.Pick(), sp.Gaussian(np.zeros(9)), budget=8).lead
+        sp.simulate(
+            sp.Problem(np.eye(9), noise=1, goal="largest"), sp.Pick(), sp.Gaussian(np.zeros(9)), budget=8
+        ).lead
         is None
     )
 
 
 def test_unasked_measurements_are_pooled():
     session = sp.Session.create(
-        "memory://", "mine", sp.Problem(np.eye(2), noise_scale=1), policy=sp.Pick(), budget=9
+        "memory://", "mine", sp.Problem(np.eye(2), noise=1, goal="largest"), policy=sp.Pick(), budget=9
     )
     assert session.counts_unasked
     session.add_extra(0, 3.0)
@@ -98,7 +102,11 @@ def test_unasked_measurements_are_pooled():
 
 
 def test_a_batch_is_never_larger_than_it_may_be():
-    run = sp.Pick(max_batch=2).start(sp.Problem(np.eye(3), noise_scale=1))
+    run = sp.Pick(max_batch=2).start(sp.Problem(np.eye(3), noise=1, goal="largest"))
     run.absorb(np.array([300, 300, 300]), np.zeros(3))
     assert run.decide().counts.sum() == 2
-    assert sp.Pick().start(sp.Problem(np.eye(3), noise_scale=1)).decide().counts.tolist() == [1, 1, 1]
+    assert sp.Pick().start(sp.Problem(np.eye(3), noise=1, goal="largest")).decide().counts.tolist() == [
+        1,
+        1,
+        1,
+    ]

@@ -16,7 +16,7 @@ def random_polytope(seed):
     rng = np.random.default_rng(seed)
     if seed % 2:
         return transport(seed, 3, 3)[0]
-    return sp.Polytope(A_ub=rng.uniform(0.1, 1, (2, 4)), b_ub=[0.8, 0.9], upper=1.0, noise_scale=1)
+    return sp.Polytope(A_ub=rng.uniform(0.1, 1, (2, 4)), b_ub=[0.8, 0.9], upper=1.0, noise=1, goal="largest")
 
 
 def searched(problem, inequality, **settings):

@@ -16,7 +16,7 @@ GUIDE = (ROOT / "docs" / "problem-files.md").read_text(encoding="utf-8")
 FENCE = re.compile(r"```(toml|json)\n(.*?)```", re.DOTALL)
 ATTACHMENT = re.compile(r"`(\w+\.csv)`\n\n```csv\n(.*?)```", re.DOTALL)
 
-TABLE = 'kind = "table"\nplans = [[1, 0], [0, 1]]\narm_names = ["road", "rail"]\n'
+TABLE = 'kind = "table"\nplans = [[1, 0], [0, 1]]\narms = ["road", "rail"]\n'
 KNAPSACK = 'kind = "knapsack"\nweights = [4, 5]\nguess = [4, 5]\ncapacity = 10\n'
 TRANSPORT = 'kind = "transport"\nsupply = [3, 2]\ndemand = [4, 1]\nguess = [[2, 3], [2, 2]]\nn_draws = 50\n'
 
@@ -92,7 +92,7 @@ def test_the_routes_example_reads_its_spreadsheet():
 
 def test_a_table_carries_all_that_the_file_says(load):
     loaded = load(
-        TABLE + 'title = "T"\nminimize = true\nnoise_scale = [1, 2.5]\ncosts = 3\nplan_names = ["a", "b"]'
+        TABLE + 'title = "T"\ngoal = "smallest"\nnoise = [1, 2.5]\ncost = 3\nplan_names = ["a", "b"]'
     )
     problem = loaded.problem
     assert (loaded.kind, loaded.title, loaded.means, loaded.axes) == ("table", "T", None, None)
@@ -104,7 +104,7 @@ def test_a_table_carries_all_that_the_file_says(load):
 
 def test_names_in_the_file_win_over_those_of_its_attachment(load, tmp_path):
     (tmp_path / "plans.csv").write_text(",x,y\np,1,0\nq,0,1\n")
-    problem = load('kind = "table"\nplans = "plans.csv"\narm_names = ["road", "rail"]').problem
+    problem = load('kind = "table"\nplans = "plans.csv"\narms = ["road", "rail"]').problem
     assert (problem.arm_names, problem.plan_names) == (("road", "rail"), ("p", "q"))
 
 
@@ -118,17 +118,17 @@ def test_json_says_the_same_as_toml(load):
 
 def test_a_knapsack_file_is_the_knapsack_of_its_values(load):
     loaded = load(
-        KNAPSACK + 'spread = 2.0\nn_draws = 30\nseed = 4\nitem_names = ["tea", "coffee"]\ncosts = [1, 2]'
+        KNAPSACK + 'spread = 2.0\nn_draws = 30\nseed = 4\nitem_names = ["tea", "coffee"]\ncost = [1, 2]'
     )
-    expected = problems.knapsack([4, 5], [4, 5], 10, spread=2.0, n_draws=30, seed=4, noise_scale=1)
+    expected = problems.knapsack([4, 5], [4, 5], 10, spread=2.0, n_draws=30, seed=4, noise=1)
     assert (loaded.problem.plans == expected.plans).all()
     assert loaded.problem.arm_names == ("tea", "coffee")
     assert loaded.problem.costs.tolist() == [1, 2]
 
 
 def test_a_transport_file_is_the_transport_of_its_values(load):
-    loaded = load(TRANSPORT + 'seed = 2\nsupplier_names = ["X", "Y"]\ncosts = 2.0')
-    expected = problems.transport([3, 2], [4, 1], [[2, 3], [2, 2]], n_draws=50, seed=2, noise_scale=1)
+    loaded = load(TRANSPORT + 'seed = 2\nsupplier_names = ["X", "Y"]\ncost = 2.0')
+    expected = problems.transport([3, 2], [4, 1], [[2, 3], [2, 2]], n_draws=50, seed=2, noise=1)
     assert (loaded.problem.plans == expected.plans).all()
     assert loaded.problem.minimize
     assert loaded.axes == (("X", "Y"), ("0", "1"))
@@ -173,23 +173,23 @@ def test_the_guess_may_be_the_truth(load):
         ('kind = "tabel"', "unknown kind 'tabel'; did you mean 'table'?"),
         ("kind = 3", "kind must be text, got 3"),
         ('kind = "table"', "the key 'plans' is missing"),
-        (TABLE + "nois_scale = 1", "unknown key 'nois_scale'; did you mean 'noise_scale'?"),
+        (TABLE + "nois = 1", "unknown key 'nois'; did you mean 'noise'?"),
         ('kind = "knapsack"\nweight = [1]', "unknown key 'weight'; did you mean 'weights'?"),
         (TABLE + "capacity = 3", "unknown key 'capacity'; known: "),
         (TABLE + "title = 5", "title must be text, got 5"),
-        (TABLE + 'minimize = "yes"', "minimize must be true or false, got 'yes'"),
+        (TABLE + 'goal = "yes"', "unknown goal 'yes'"),
         (
-            TABLE + 'noise_scale = "big"',
-            "noise_scale must be a list of numbers, a table of them or the name of a CSV file, got 'big'",
+            TABLE + 'noise = "big"',
+            "noise must be a list of numbers, a table of them or the name of a CSV file, got 'big'",
         ),
-        (TABLE + "noise_scale = true", "noise_scale must be a number, a list of numbers, a table of them or"),
+        (TABLE + "noise = true", "noise must be a number, a list of numbers, a table of them or"),
         (
-            TABLE + "noise_scale = [1, 0]",
-            "noise_scale of arm 1 ('rail') must be positive and finite, got 0.0",
+            TABLE + "noise = [1, 0]",
+            "noise of arm 1 ('rail') must be positive and finite, got 0.0",
         ),
         (
-            TABLE + 'costs = [1, "x"]',
-            "costs must be a number, a list of numbers, a table of them or the name of a CSV file, got",
+            TABLE + 'cost = [1, "x"]',
+            "cost must be a number, a list of numbers, a table of them or the name of a CSV file, got",
         ),
         (TABLE + 'plan_names = "ab"', "plan_names must be a list of names, got 'ab'"),
         (TABLE + "plan_names = [1, 2]", "plan_names must be a list of names, got [1, 2]"),
@@ -242,7 +242,7 @@ def test_a_file_that_says_something_wrong_is_refused(refusal, text, says):
         ("[1, 2]", "must hold keys and values, got a list"),
         ('{"kind": "table", "kind": "table"}', "the key 'kind' appears more than once"),
         ('{"kind": "table", "plans": [[1, NaN], [0, 1]]}', "plans must be finite, got nan"),
-        ('{"kind": "table", "plans": [[1, 0], [0, 1]], "costs": null}', "costs must be a number"),
+        ('{"kind": "table", "plans": [[1, 0], [0, 1]], "cost": null}', "cost must be a number"),
     ],
 )
 def test_json_that_says_something_wrong_is_refused(refusal, text, says):
@@ -300,16 +300,16 @@ def test_a_search_that_would_take_hours_is_refused_before_it_begins(load, text):
 @pytest.mark.parametrize(
     ("text", "field"),
     [
-        (TABLE + "noise_scale = -1\n", "noise_scale"),
-        (TABLE + "noise_scale = 1\nbounds = [2, 1]\n", "bounds"),
-        (TABLE + "costs = [1, 2, 3]\n", "costs"),
-        (TABLE + "noise_scales = 1\n", "noise_scales"),
+        (TABLE + "noise = -1\n", "noise"),
+        (TABLE + "noise = 1\nlow = 2\nhigh = 1\n", "low"),
+        (TABLE + "cost = [1, 2, 3]\n", "cost"),
+        (TABLE + "noises = 1\n", "noises"),
         (TABLE + 'plan_names = ["a", "a"]\n', "plan_names"),
         (TABLE + "guess = [1, 2, 3]\n", "guess"),
         (TABLE + "[truth]\nmeans = [1, 2, 3]\n", "truth.means"),
-        (TABLE + "[truth]\nmeans = [1, 2]\nnoise = 1\n", "truth.noise"),
+        (TABLE + "[truth]\nmeans = [1, 2]\nnoises = 1\n", "truth.noises"),
         (TABLE.replace("[0, 1]", '["a", 1]'), "plans"),
-        (TABLE + 'probes = "whole"\n', "probes"),
+        (TABLE + 'measure = "whole"\n', "measure"),
         (KNAPSACK.replace("10", "1"), "capacity"),
         (TRANSPORT.replace("[3, 2]", "[3, 3]"), "supply"),
         (TRANSPORT.replace("[[2, 3], [2, 2]]", '"hours.csv"'), "guess"),
@@ -327,7 +327,7 @@ def test_an_error_in_a_file_names_the_key(load, text, field):
 
 
 def test_an_error_in_a_sheet_names_the_key_that_its_row_stands_for(load):
-    for row, field in (("noise,x,1", "noise_scale"), ("goal,most", "minimize"), ("by bus,x,2", "plans")):
+    for row, field in (("noise,x,1", "noise"), ("goal,most", "goal"), ("by bus,x,2", "plans")):
         with pytest.raises(FileError) as caught:
             load(f"plan,bus,walk\n{row}\non foot,,7\n", "ways.csv")
         assert caught.value.field == field

@@ -57,10 +57,10 @@ def test_mps_and_lp_files_say_the_same(tmp_path, name, text):
     assert program.objective.tolist() == [20, 45]
     assert program.whole.tolist() == [True, False]
     assert program.upper.tolist() == [9, np.inf]
-    assert not program.minimize
+    assert program.goal == "largest"
     assert solve_program(program, program.objective).tolist() == [9, 3]
     assert solve_program(program, np.array([-1.0, -1.0])).tolist() == [0, 3]
-    problem = problems.production(tmp_path / name, spread=[30, 1], n_draws=100, noise_scale=1)
+    problem = problems.production(tmp_path / name, spread=[30, 1], n_draws=100, noise=1)
     assert problem.arm_names == ("CHAIR", "TABLE")
 
 
@@ -105,7 +105,7 @@ def read_mps(folder, end):
     assert program.variable_names == ("a", "b")
     assert program.matrix.tolist() == [[2, 1], [3, 0], [1, 0]]
     assert program.objective.tolist() == [1, -5]
-    assert program.minimize
+    assert program.goal == "smallest"
     return program
 
 
@@ -210,7 +210,7 @@ def test_without_highspy_the_extra_is_named(tmp_path, monkeypatch):
 def test_variables_that_the_objective_does_not_have_are_known_and_never_measured(tmp_path):
     file = tmp_path / "mix.lp"
     file.write_text("Maximize\n p: 3 x + 2 y\nSubject To\n a: x + y + s <= 4\n b: x + 3 y - s <= 6\nEnd\n")
-    problem = sp.problems.production(file, noise_scale=1)
+    problem = sp.problems.production(file, noise=1)
     assert problem.is_known.tolist() == [False, False, True]
     outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian([3.0, 2.0, 0.0]), seed=1)
     assert outcome.counts[2] == 0

@@ -17,7 +17,7 @@ from surepick.store import open_store
 from surepick.web.charts import map_chart
 
 TRANSPORT = """kind = "transport"
-noise_scale = 1
+noise = 1
 supply = [60, 40]
 demand = [55, 45]
 guess = [[2.0, 3.0], [2.0, 2.0]]
@@ -66,9 +66,9 @@ def test_places_by_latitude_and_longitude(load: Load, places: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        f'kind = "paths"\nnoise_scale = 1\nsource = "A"\ntarget = "D"\n{EDGES}{CORNERS}',
-        f'kind = "paths"\nnoise_scale = 1\nsource = "A"\ntarget = "D"\nlist_plans = false\n{EDGES}{CORNERS}',
-        f'kind = "trees"\nnoise_scale = 1\n{EDGES}{CORNERS}',
+        f'kind = "paths"\nnoise = 1\nsource = "A"\ntarget = "D"\n{EDGES}{CORNERS}',
+        f'kind = "paths"\nnoise = 1\nsource = "A"\ntarget = "D"\nlist_plans = false\n{EDGES}{CORNERS}',
+        f'kind = "trees"\nnoise = 1\n{EDGES}{CORNERS}',
         (
             'kind = "matchings"\nguess = [[4, 6], [5, 5]]\nspread = 2\nrow_names = ["A", "B"]\n'
             f'column_names = ["C", "D"]\n{CORNERS}'
@@ -132,13 +132,13 @@ def test_wrong_places_are_refused_with_the_file_and_the_reason(load: Load, lines
 
 def test_what_has_no_places_takes_none(load: Load) -> None:
     with pytest.raises(FileError) as caught:
-        load('kind = "subsets"\nnoise_scale = 1\narms = ["a", "b"]\nk = 1\n' + CORNERS)
+        load('kind = "subsets"\nnoise = 1\narms = ["a", "b"]\nk = 1\n' + CORNERS)
     assert caught.value.field == "places"
-    legs = 'kind = "paths"\nnoise_scale = 1\nsource = "A"\ntarget = "D"\nedges = "legs.csv"\nevery = true\n'
+    legs = 'kind = "paths"\nnoise = 1\nsource = "A"\ntarget = "D"\nedges = "legs.csv"\nevery = true\n'
     legs += 'arms = ["road", "toll"]\n'
     with pytest.raises(FileError) as caught:
         load(legs + CORNERS)
     assert caught.value.field == "places"
     with pytest.raises(ProblemError) as caught:
-        sp.Problem([[1, 0], [0, 1]], noise_scale=1).with_places({"A": (0, 0)})
+        sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest").with_places({"A": (0, 0)})
     assert caught.value.field == "places"

@@ -21,7 +21,7 @@ def loaded(tmp_path, text):
 @pytest.mark.parametrize("kind", ["plan arms", "plans"])
 def test_paths_are_driven_whole(tmp_path, kind):
     plain = loaded(tmp_path, PATHS)
-    problem = loaded(tmp_path, PATHS + f'probes = "{kind}"\nnoise_scale = 0.5\ncosts = 3')
+    problem = loaded(tmp_path, PATHS + f'measure = "{kind}"\nnoise = 0.5\ncost = 3')
     assert problem.probe_names == plain.plan_names
     assert problem.costs.tolist() == [3.0] * problem.n_plans
     assert set(problem.noise_scale.tolist()) == {0.5}
@@ -31,24 +31,22 @@ def test_paths_are_driven_whole(tmp_path, kind):
 
 
 def test_unknown_noise_and_the_default(tmp_path):
-    problem = loaded(tmp_path, PATHS + 'probes = "plan arms"\nnoise_scale = "unknown"')
+    problem = loaded(tmp_path, PATHS + 'measure = "plan arms"\nnoise = "unknown"')
     assert problem.probes.unknown
-    assert loaded(tmp_path, PATHS + 'probes = "arms"\nnoise_scale = [1, 2, 3, 4, 5]').probes is None
+    assert loaded(tmp_path, PATHS + 'measure = "arms"\nnoise = [1, 2, 3, 4, 5]').probes is None
 
 
 def test_a_probe_that_reads_no_road_of_the_network_is_refused(tmp_path):
     with pytest.raises(sp.SurepickError) as caught:
-        loaded(tmp_path, PATHS + '[probes.loop]\nreads = ["A-X"]')
-    assert caught.value.field == "probes"
+        loaded(tmp_path, PATHS + '[measure.loop]\nreads = ["A-X"]')
+    assert caught.value.field == "measure"
 
 
 def test_plans_that_are_in_no_list_are_played_and_other_probes_say_what_to_do(tmp_path):
-    played = loaded(
-        tmp_path, PATHS + 'probes = "plan arms"\nlist_plans = false\nnoise_scale = 2.0\ncosts = 3'
-    )
+    played = loaded(tmp_path, PATHS + 'measure = "plan arms"\nlist_plans = false\nnoise = 2.0\ncost = 3')
     assert played.plays
     assert (played.noise_scale == 2.0).all()
     assert (played.costs == 3.0).all()
     with pytest.raises(sp.SurepickError) as caught:
-        loaded(tmp_path, PATHS + 'probes = "plans"\nlist_plans = false')
-    assert caught.value.field == "probes"
+        loaded(tmp_path, PATHS + 'measure = "plans"\nlist_plans = false')
+    assert caught.value.field == "measure"

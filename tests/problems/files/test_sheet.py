@@ -87,13 +87,13 @@ def test_a_sheet_with_semicolons_and_decimal_commas_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("row", "field", "named"),
     [
-        (["goal", "quick", "", ""], "minimize", "'quick'"),
-        (["goal", "", "", ""], "minimize", "row 'goal'"),
+        (["goal", "quick", "", ""], "goal", "'quick'"),
+        (["goal", "", "", ""], "goal", "row 'goal'"),
         (["unit", "h", "km", ""], "unit", "'h', 'km'"),
         (["guess", 14, "", 8], "guess", "'train'"),
-        (["noise", 4, "", 1], "noise_scale", "'train'"),
-        (["noise", 4, "loud", 1], "noise_scale", "row 'noise', column 'train'"),
-        (["noise", 4, 0, 1], "noise_scale", "'train'"),
+        (["noise", 4, "", 1], "noise", "'train'"),
+        (["noise", 4, "loud", 1], "noise", "row 'noise', column 'train'"),
+        (["noise", 4, 0, 1], "noise", "'train'"),
         (["bus and walk", 1, "one", 1], "plans", "row 'bus and walk', column 'train'"),
         (["bus and walk", 1, "1.234", "1;5"], "plans", "row 'bus and walk', column 'walk'"),
     ],
@@ -107,7 +107,7 @@ def test_a_mistake_is_named_with_its_file_row_and_column(tmp_path, row, field, n
 
 
 def test_a_row_that_is_there_twice_is_refused(tmp_path):
-    for row, field in ((["Goal", "largest", "", ""], "minimize"), (ROWS[-3], "plan_names")):
+    for row, field in ((["Goal", "largest", "", ""], "goal"), (ROWS[-3], "plan_names")):
         refused = refusal(write(tmp_path / "w.csv", [*ROWS, row]))
         assert refused.field == field
         assert f"'{row[0]}'" in str(refused)
@@ -167,8 +167,8 @@ def test_supply_and_demand_may_be_csv_files_by_name(tmp_path):
 def test_numbers_of_arms_may_be_tables_by_name(tmp_path):
     loaded = toml(
         tmp_path,
-        'kind = "table"\nplans = "plans.csv"\ncosts = "costs.csv"\n'
-        "noise_scale = { rail = 2, road = 1 }\nguess = { rail = 5, road = 4 }\n"
+        'kind = "table"\nplans = "plans.csv"\ncost = "costs.csv"\n'
+        "noise = { rail = 2, road = 1 }\nguess = { rail = 5, road = 4 }\n"
         "spread = { road = 1, rail = 3 }\n",
         plans="plan,road,rail\nnorth,1,\nsouth,,1\n",
         costs="arm,price\nrail,20\nroad,10\n",
@@ -182,10 +182,9 @@ def test_names_that_are_not_known_are_refused_in_files_too(tmp_path):
     with pytest.raises(FileError) as caught:
         toml(
             tmp_path,
-            'kind = "table"\nplans = [[1,0],[0,1]]\narm_names = ["road", "rail"]\n'
-            "[costs]\nraod = 1\nrail = 2",
+            'kind = "table"\nplans = [[1,0],[0,1]]\narms = ["road", "rail"]\n[cost]\nraod = 1\nrail = 2',
         )
-    assert caught.value.field == "costs"
+    assert caught.value.field == "cost"
 
 
 @pytest.mark.parametrize("ending", [".csv", ".xlsx"])

@@ -10,8 +10,8 @@ from surepick.errors import ProblemError
 @given(st.lists(st.floats(-9, 9, width=32), min_size=3, max_size=7), st.integers(1, 2), st.booleans())
 def test_the_best_k_are_the_k_largest(means, k, minimize):
     names = [f"a{s}" for s in range(len(means))]
-    family = problems.top_k_family(names, k, minimize=minimize)
-    problem = problems.top_k(names, k, minimize=minimize, noise_scale=1)
+    family = problems.top_k_family(names, k, goal="smallest" if minimize else "largest")
+    problem = problems.top_k(names, k, goal="smallest" if minimize else "largest", noise=1)
     assert problem.n_plans == family.n_plans
     chosen = np.sort(means)[:k] if minimize else np.sort(means)[-k:]
     values = problem.values(means)
@@ -22,9 +22,11 @@ def test_the_best_k_are_the_k_largest(means, k, minimize):
 def test_a_guess_narrows_many_choices_down():
     names = [f"a{s}" for s in range(40)]
     with pytest.raises(ProblemError) as caught:
-        problems.top_k(names, 20, list_plans=True)
+        problems.top_k(names, 20, list_plans=True, goal="largest")
     assert caught.value.field == "guess"
-    problem = problems.top_k(names, 20, guess=np.arange(40.0), spread=1.0, list_plans=True, noise_scale=1)
+    problem = problems.top_k(
+        names, 20, guess=np.arange(40.0), spread=1.0, list_plans=True, noise=1, goal="largest"
+    )
     assert 2 <= problem.n_plans < 10
 
 
@@ -39,12 +41,12 @@ def test_a_guess_narrows_many_choices_down():
 )
 def test_sets_that_make_no_choice_are_refused(sets, says):
     with pytest.raises(ProblemError) as caught:
-        problems.subsets(["tea", "coffee"], sets)
+        problems.subsets(["tea", "coffee"], sets, goal="largest")
     assert says in str(caught.value)
 
 
 @pytest.mark.parametrize("k", [0, 2, 3])
 def test_k_leaves_something_out(k):
     with pytest.raises(ProblemError) as caught:
-        problems.top_k(["a", "b"], k)
+        problems.top_k(["a", "b"], k, goal="largest")
     assert caught.value.field == "k"

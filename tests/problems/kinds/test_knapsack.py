@@ -53,7 +53,7 @@ def test_the_unit_of_weight_does_not_matter(unit):
 
 def test_every_candidate_fits_and_is_best_for_some_values():
     weights = np.array([12, 17, 23, 31])
-    problem = problems.knapsack(weights, guess=weights, capacity=100, seed=3, noise_scale=1)
+    problem = problems.knapsack(weights, guess=weights, capacity=100, seed=3, noise=1)
     assert problem.n_plans > 2
     assert (problem.plans @ weights <= 100).all()
     assert (problem.plans == np.round(problem.plans)).all()
@@ -61,7 +61,7 @@ def test_every_candidate_fits_and_is_best_for_some_values():
 
 def test_the_problem_carries_names_noise_and_costs():
     problem = problems.knapsack(
-        [4, 5], [4, 5], 10, item_names=["tea", "coffee"], noise_scale=[2, 3], costs=[1, 7], spread=[1, 2]
+        [4, 5], [4, 5], 10, item_names=["tea", "coffee"], noise=[2, 3], cost=[1, 7], spread=[1, 2]
     )
     assert problem.arm_names == ("tea", "coffee")
     assert problem.noise_scale.tolist() == [2, 3]

@@ -32,7 +32,7 @@ def tables(draw):
 @given(tables(), st.booleans())
 def test_no_assignment_is_better_and_all_are_listed(guess, minimize):
     expected = all_assignments(~np.isnan(guess))
-    options = {"minimize": minimize, "every": True}
+    options = {"goal": "smallest" if minimize else "largest", "every": True}
     if len(expected) < 2:
         with pytest.raises(ProblemError):
             problems.matchings(guess, **options)
@@ -44,7 +44,7 @@ def test_no_assignment_is_better_and_all_are_listed(guess, minimize):
     assert sorted(problem.values(weights)) == pytest.approx(sorted(totals))
     best = (min if minimize else max)(totals)
     assert weights @ problem.family.best(weights) == pytest.approx(best)
-    some = problems.matchings(guess, minimize=minimize, n_best=2, noise_scale=1)
+    some = problems.matchings(guess, goal="smallest" if minimize else "largest", n_best=2, noise=1)
     assert some.values(weights)[0] == pytest.approx(best)
 
 
@@ -54,14 +54,17 @@ def test_names_lead_from_the_table_to_the_answer():
         row_names=["Ann", "Bob", "Cleo"],
         column_names=["x", "y"],
         spread=3,
-        noise_scale=1,
+        noise=1,
+        goal="smallest",
     )
     assert problem.arm_names == ("Ann: x", "Ann: y", "Bob: y", "Cleo: x", "Cleo: y")
     assert "Ann: x, Bob: y" in problem.plan_names
 
 
 def test_the_family_may_be_made_without_a_guess():
-    family = problems.matching_family(["a", "b"], ["x", "y"], possible=[[True, True], [True, False]])
+    family = problems.matching_family(
+        ["a", "b"], ["x", "y"], possible=[[True, True], [True, False]], goal="smallest"
+    )
     assert family.arm_names == ("a: x", "a: y", "b: x")
     assert family.best([0.0, 9.0, 9.0]).tolist() == [0, 1, 1]
 
@@ -80,5 +83,5 @@ def test_the_family_may_be_made_without_a_guess():
 )
 def test_tables_without_a_choice_are_refused(guess, options, says):
     with pytest.raises(ProblemError) as caught:
-        problems.matchings(guess, **options)
+        problems.matchings(guess, goal="smallest", **options)
     assert says in str(caught.value)

@@ -72,7 +72,7 @@ def test_all_simple_paths_are_listed_once_and_never_more_than_the_bound(case):
     if len(expected) == 1:
         assert isinstance(refusal(edges, 0, 1, directed=directed), OneCandidateError)
         return
-    problem = problems.paths(edges, 0, 1, directed=directed, noise_scale=1)
+    problem = problems.paths(edges, 0, 1, directed=directed, noise=1)
     assert sorted(tuple(np.flatnonzero(plan)) for plan in problem.plans) == sorted(expected)
     assert problem.about.listing.is_complete
 
@@ -85,7 +85,7 @@ def test_the_n_best_are_the_n_shortest_in_order(case, n):
     totals = sorted(lengths[list(path)].sum() for path in all_paths(edges, directed))
     if len(totals) < 2:
         return
-    problem = problems.paths(edges, 0, 1, guess=lengths, directed=directed, n_best=n, noise_scale=1)
+    problem = problems.paths(edges, 0, 1, guess=lengths, directed=directed, n_best=n, noise=1)
     assert problem.values(lengths) == pytest.approx(totals[:n])
     if len(totals) > n:
         assert problem.candidates.margin == pytest.approx(totals[n] - totals[0])
@@ -102,7 +102,7 @@ def test_networkx_rustworkx_csv_and_pairs_say_the_same(tmp_path):
     (tmp_path / "edges.csv").write_text("from,to,guess\n" + "".join(f"{a},{b},{w}\n" for a, b, w in pairs))
     frame = pd.DataFrame(pairs, columns=["from", "to", "guess"])
     forms = [pairs, graph, other, tmp_path / "edges.csv", frame, pl.from_pandas(frame)]
-    found = [problems.paths(form, "A", "D", directed=True, n_draws=50, noise_scale=1) for form in forms]
+    found = [problems.paths(form, "A", "D", directed=True, n_draws=50, noise=1) for form in forms]
     for problem in found:
         plans = {(name, *plan) for name, plan in zip(problem.plan_names, problem.plans.tolist(), strict=True)}
         assert set(problem.arm_names) == {"A -> B", "B -> D", "A -> C", "C -> D"}
@@ -112,16 +112,16 @@ def test_networkx_rustworkx_csv_and_pairs_say_the_same(tmp_path):
 def test_acyclic_networks_take_any_signs_and_may_maximise():
     grid = [(f"{i},{j}", f"{k},{m}") for i, j in itertools.product(range(3), repeat=2)
             for k, m in ((i + 1, j), (i, j + 1)) if k < 3 and m < 3]  # fmt: skip
-    family = problems.path_family(grid, "0,0", "2,2", directed=True, minimize=False)
+    family = problems.path_family(grid, "0,0", "2,2", directed=True, goal="largest")
     assert family.n_plans == 6
-    problem = problems.paths(grid, "0,0", "2,2", directed=True, minimize=False, noise_scale=1)
+    problem = problems.paths(grid, "0,0", "2,2", directed=True, goal="largest", noise=1)
     weights = np.random.default_rng(0).normal(size=len(grid))
     assert weights @ family.best(weights) == pytest.approx(problem.values(weights).max())
     assert not problem.minimize
 
 
 def test_parallel_edges_are_arms_of_their_own():
-    problem = problems.paths([("A", "B"), ("A", "B"), ("A", "B")], "A", "B", noise_scale=1)
+    problem = problems.paths([("A", "B"), ("A", "B"), ("A", "B")], "A", "B", noise=1)
     assert problem.arm_names == ("A - B (1)", "A - B (2)", "A - B (3)")
     assert problem.n_plans == 3
     assert len(set(problem.plan_names)) == 3

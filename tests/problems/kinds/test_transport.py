@@ -106,7 +106,7 @@ def test_a_wrong_answer_is_never_believed(monkeypatch, fault):
 
 def test_every_candidate_meets_supply_and_demand():
     supply, demand = np.array([3.0, 2, 4]), np.array([5.0, 1, 3])
-    problem = problems.transport(supply, demand, guess=np.full((3, 3), 5.0), n_draws=50, noise_scale=1)
+    problem = problems.transport(supply, demand, guess=np.full((3, 3), 5.0), n_draws=50, noise=1)
     tables = np.asarray(problem.plans).reshape(-1, 3, 3)
     assert problem.n_plans > 5
     assert np.allclose(tables.sum(axis=2), supply)
@@ -118,8 +118,8 @@ def test_the_problem_minimises_and_carries_names_noise_and_costs():
         [3, 2],
         [4, 1],
         guess=[[2, 3], [2, 2]],
-        noise_scale=0.5,
-        costs=[1, 2, 3, 4],
+        noise=0.5,
+        cost=[1, 2, 3, 4],
         supplier_names=["X", "Y"],
         demander_names=["A", "B"],
     )
@@ -131,7 +131,7 @@ def test_the_problem_minimises_and_carries_names_noise_and_costs():
 
 def test_the_best_plan_under_the_guess_is_the_cheapest_transport_of_it():
     supply, demand, costs = np.ones(4), np.ones(4), np.random.default_rng(0).random((4, 4)) * 3
-    problem = problems.transport(supply, demand, costs, spread=0.5, n_draws=300, noise_scale=1)
+    problem = problems.transport(supply, demand, costs, spread=0.5, n_draws=300, noise=1)
     least = problem.values(costs.ravel()).min()
     assert least == pytest.approx(least_cost(supply, demand, costs))
 

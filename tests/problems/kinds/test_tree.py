@@ -33,12 +33,12 @@ def all_trees(n_nodes, edges):
 def test_no_spanning_tree_is_better_and_all_are_listed(case, minimize):
     n_nodes, edges, weights = case
     expected = all_trees(n_nodes, edges)
-    family = problems.tree_family(edges, minimize=minimize)
+    family = problems.tree_family(edges, goal="smallest" if minimize else "largest")
     assert family.n_plans == len(expected)
     best = (min if minimize else max)(weights[list(tree)].sum() for tree in expected)
     assert weights @ family.best(weights) == pytest.approx(best)
     if len(expected) > 1:
-        problem = problems.trees(edges, minimize=minimize, noise_scale=1)
+        problem = problems.trees(edges, goal="smallest" if minimize else "largest", noise=1)
         assert sorted(tuple(np.flatnonzero(plan)) for plan in problem.plans) == sorted(expected)
 
 
@@ -48,9 +48,7 @@ def test_the_n_best_trees_come_in_order(case, n):
     n_nodes, edges, weights = case
     totals = sorted(weights[list(tree)].sum() for tree in all_trees(n_nodes, edges))
     if len(totals) > 1:
-        assert problems.trees(edges, weights, n_best=n, noise_scale=1).values(weights) == pytest.approx(
-            totals[:n]
-        )
+        assert problems.trees(edges, weights, n_best=n, noise=1).values(weights) == pytest.approx(totals[:n])
 
 
 def test_the_count_of_trees_is_cayleys_and_never_too_small():

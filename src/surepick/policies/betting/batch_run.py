@@ -624,7 +624,7 @@ def _factor_for(problem: AnyProblem) -> Factor:
         return Student()
     if isinstance(problem, Problem) and problem.bounds is not None:
         return BoundedReadings()
-    return BoundedVariance() if problem.noise == BOUNDED_VARIANCE else SubGaussian()
+    return BoundedVariance() if problem.noise_kind == BOUNDED_VARIANCE else SubGaussian()
 
 
 def _numbers_of(decision: Decision) -> tuple[float, float]:

@@ -41,7 +41,7 @@ class BetGapE(WithinPolicy):
     `max_batch` limits how many measurements are asked for at once; larger batches are asked for in parts.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0], [0, 1]], noise_scale=1)
+    >>> problem = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
     >>> sp.simulate(problem, sp.BetGapE(delta=0.05), sp.Gaussian([1.0, 0.0]), seed=1).plan
     0
     """

@@ -47,7 +47,7 @@ class Challenge:
     epsilon of 0 a run ends only if the incumbent is the best plan by itself, or something is better.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0], [0, 1]], plan_names=["today", "other"], noise_scale=1)
+    >>> problem = sp.Problem([[1, 0], [0, 1]], plan_names=["today", "other"], noise=1, goal="largest")
     >>> policy = sp.Challenge("today", epsilon=0.5)
     >>> sp.simulate(problem, policy, sp.Gaussian([0.0, 2.0]), seed=1).plan_name
     'other'

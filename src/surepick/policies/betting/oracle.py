@@ -87,7 +87,7 @@ class OracleBest(Question):
 
     def __init__(self, problem: OracleProblem, delta: float, epsilon: float = 0.0) -> None:
         super().__init__(None, Wealth(-math.log(delta)), epsilon)
-        if problem.noise == BOUNDED_VARIANCE:
+        if problem.noise_kind == BOUNDED_VARIANCE:
             raise ProblemError(
                 "plans behind an oracle need noise with tails like those of Gaussian noise, got noise of "
                 "bounded variance; list the plans in a Problem",

@@ -246,7 +246,7 @@ def scale_bound(replicates: FloatArray, problem: AnyProblem, delta: float) -> Fl
         name = problem.arm_names[int(constant[0])]
         raise ProblemError(
             f"all measurements of {name!r} are equal, so that its noise cannot be learned; state noise=",
-            field="noise_scale",
+            field="noise",
         )
     level = SHARE * delta / int(relevant.sum())
     factor = math.sqrt(freedom / (2.0 * float(gammaincinv(freedom / 2, level))))

@@ -33,7 +33,7 @@ class CLUCB(WithinPolicy):
     """Stop when even the sum of all arms' uncertainties cannot lift a rival above the lead.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0], [0, 1]], noise_scale=1)
+    >>> problem = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
     >>> sp.simulate(problem, sp.CLUCB(delta=0.05), sp.Gaussian([1.0, 0.0]), seed=1).plan
     0
     """

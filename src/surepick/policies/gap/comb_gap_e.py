@@ -40,7 +40,7 @@ class CombGapE(RadiusPolicy):
     tables; it has no proof).
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0], [0, 1]], noise_scale=1)
+    >>> problem = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
     >>> sp.simulate(problem, sp.CombGapE(delta=0.05), sp.Gaussian([1.0, 0.0]), seed=1).plan
     0
     """

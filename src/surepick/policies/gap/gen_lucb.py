@@ -44,7 +44,7 @@ class GenLUCB(SoundPolicy):
     """The plan with the largest pessimistic value against the largest optimistic one, for sets of arms.
 
     >>> import surepick as sp
-    >>> problem = sp.problems.top_k(["a", "b", "c"], 2, noise_scale=1)
+    >>> problem = sp.problems.top_k(["a", "b", "c"], 2, noise=1, goal="largest")
     >>> sp.simulate(problem, sp.policies.GenLUCB(), sp.Gaussian([2.0, 1.0, 0.0]), seed=1).plan_name
     'a + b'
     """

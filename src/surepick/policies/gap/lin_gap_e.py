@@ -48,7 +48,7 @@ class LinGapE(WithinPolicy):
     of the paper's experiments, and rarely true elsewhere. `arm_rule` is "greedy" or "ratio".
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0], [0, 1]], noise_scale=1)
+    >>> problem = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
     >>> sp.simulate(problem, sp.LinGapE(delta=0.05), sp.Gaussian([1.0, 0.0]), seed=1).plan
     0
     """

@@ -25,7 +25,7 @@ class Uniform(RadiusPolicy):
     """Measure every relevant arm equally often, and stop when the lead is sure.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0], [0, 1]], noise_scale=1)
+    >>> problem = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
     >>> outcome = sp.simulate(problem, sp.Uniform(), sp.Gaussian([1.0, 0.0]), seed=1)
     >>> int(outcome.counts.max() - outcome.counts.min()) <= 1
     True

@@ -160,7 +160,7 @@ class Vertices:
 def neighbours(problem: Polytope, plan: FloatArray) -> list[FloatArray]:
     """The vertices at the other ends of the edges of a vertex, of one basis where it has several.
 
-    >>> square = Polytope(lower=[0, 0], upper=[1, 2])
+    >>> square = Polytope(lower=[0, 0], upper=[1, 2], goal="largest")
     >>> [plan.tolist() for plan in neighbours(square, np.array([1.0, 0.0]))]
     [[0.0, 0.0], [1.0, 2.0]]
     """

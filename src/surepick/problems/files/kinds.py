@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick import plugins
-from surepick.core.arrays import FloatArray, labels_of, names_for
+from surepick.core.arrays import FloatArray, Goal, labels_of, names_for
 from surepick.core.expressions import are_expressions
 from surepick.core.given_probes import ARMS, PLAN_ARMS
 from surepick.core.oracle_problem import OracleProblem
@@ -58,7 +58,7 @@ class Kind:
 
 def _table(document: Section, _: Progress | None) -> Truth:
     table = document.attachment("plans", empty=0.0)
-    arm_names, plan_names = document.names("arm_names"), document.names("plan_names")
+    arm_names, plan_names = document.names("arms"), document.names("plan_names")
     if table is not None:
         arm_names = arm_names or list(table.column_names)
         plan_names = plan_names or list(table.row_names)
@@ -66,10 +66,10 @@ def _table(document: Section, _: Progress | None) -> Truth:
     sums = are_expressions(given)
     problem = Problem(
         given if sums else document.rows("plans") if table is None else table.numbers,
-        arm_names=arm_names,
+        arms=arm_names,
         plan_names=plan_names,
-        minimize=document.flag("minimize"),
-        probes=probes_in(document),
+        goal=_goal(document),
+        measure=probes_in(document),
         readings=_readings(document),
         known=known_means(document),
         **measuring(document),
@@ -127,7 +127,7 @@ def _matchings(document: Section, progress: Progress | None) -> Truth:
             names_for("row", rows, len(guess)),
             names_for("column", columns, guess.shape[1]),
             possible=possible,
-            minimize=document.flag("minimize", default=True),
+            goal=_goal(document, "smallest"),
         )
     return replace(_of_family(document, family, guess[possible], _search(document, progress)), pair=": ")
 
@@ -137,14 +137,14 @@ def _paths(document: Section, progress: Progress | None) -> Truth:
     source, target = document.text("source"), document.text("target")
     with document.blaming("edges"):
         network = _network(document, directed=stated)
-        family = path_family(network, source, target, minimize=document.flag("minimize", default=True))
+        family = path_family(network, source, target, goal=_goal(document, "smallest"))
     return _over_edges(document, network, family, progress)
 
 
 def _trees(document: Section, progress: Progress | None) -> Truth:
     with document.blaming("edges"):
         network = _network(document, directed=False)
-        family = tree_family(network, minimize=document.flag("minimize", default=True))
+        family = tree_family(network, goal=_goal(document, "smallest"))
     return _over_edges(document, network, family, progress)
 
 
@@ -170,7 +170,7 @@ def _over_edges(document: Section, network: Network, family: Family, progress: P
 
 
 def _subsets(document: Section, _: Progress | None) -> Truth:
-    arms, minimize = document.names("arms") or [], document.flag("minimize")
+    arms, goal = document.names("arms") or [], _goal(document)
     problem: Problem | OracleProblem
     if document.one_of("k", "sets") == "sets":
         sets, names = document.values["sets"], document.names("plan_names")
@@ -178,13 +178,13 @@ def _subsets(document: Section, _: Progress | None) -> Truth:
             raise document.wrong("sets", "a list of lists of arms")
         if not lists_plans(document):
             raise document.error("'sets' is a list of plans; list_plans = false is for 'k'", "list_plans")
-        problem = subsets(arms, sets, minimize=minimize, plan_names=names, **measuring(document))
+        problem = subsets(arms, sets, goal=goal, plan_names=names, **measuring(document))
         return Truth.guessed(problem, _optional_guess(document), document.numbers("spread", 1.0))
     if "plan_names" in document.values:
         raise document.error(
             "'plan_names' is for 'sets'; with 'k' the choices are named by their arms", "plan_names"
         )
-    family = top_k_family(arms, document.whole("k", 1), minimize=minimize)
+    family = top_k_family(arms, document.whole("k", 1), goal=goal)
     found = _of_family(document, family, None, _search(document, None))
     return Truth.guessed(found.problem, _optional_guess(document), document.numbers("spread", 1.0))
 
@@ -227,7 +227,7 @@ def _matrices(document: Section) -> Program:
         lower=document.numbers("lower", 0.0),
         upper=document.numbers("upper", np.inf),
         whole=whole,
-        minimize=document.flag("minimize"),
+        goal=_goal(document),
         variable_names=names,
     )
 
@@ -259,6 +259,12 @@ def _groups(document: Section) -> dict[str, tuple[list[str], float]]:
     return found
 
 
+def _goal(document: Section, natural: Goal = "largest") -> Goal:
+    """What the file says is best; not every kind has a natural answer."""
+    said = document.text("goal", natural, options=("smallest", "largest"))
+    return "smallest" if said == "smallest" else "largest"
+
+
 def lists_plans(document: Section) -> bool:
     """Whether the file allows that plans are listed."""
     return document.flag("list_plans", default=True)
@@ -272,7 +278,7 @@ def _list_plans(document: Section) -> bool | None:
 def measuring(document: Section) -> dict[str, Any]:
     """The options of every kind: noise scale and costs. Bounds come when the arms are known."""
     if probes_in(document) != ARMS and document.values.get("kind") != "table":
-        return {"noise_scale": None, "costs": None}  # those of arms; `probed` has those of probes
+        return {"noise": None, "cost": None}  # those of arms; `probed` has those of probes
     return of_readings(document)
 
 
@@ -286,9 +292,9 @@ def known_means(document: Section) -> dict[str, Any]:
 
 def of_readings(document: Section) -> dict[str, Any]:
     """Noise scale and costs as the file gives them: of arms, or of readings and probes where it has some."""
-    unknown = document.values.get("noise_scale") == "unknown"
-    noise = None if unknown else document.numbers("noise_scale")
-    return {"noise_scale": noise, "costs": document.numbers("costs")}
+    unknown = document.values.get("noise") == "unknown"
+    noise = None if unknown else document.numbers("noise")
+    return {"noise": noise, "cost": document.numbers("cost")}
 
 
 def probed(document: Section, problem: Problem | OracleProblem) -> Problem | OracleProblem:
@@ -305,9 +311,9 @@ def _played(document: Section, problem: OracleProblem, probes: Any) -> OraclePro
     """The problem of plans that no list has, measured by playing them."""
     if probes != PLAN_ARMS:
         raise document.error(
-            f"plans that are in no list can be played, with probes = {PLAN_ARMS!r}; for other "
+            f"plans that are in no list can be played, with measure = {PLAN_ARMS!r}; for other "
             "probes ask for a list of candidates with n_draws or n_best",
-            "probes",
+            "measure",
         )
     played = problem.with_probes(probes, **of_readings(document))
     if _readings(document) != INDEPENDENT:
@@ -324,7 +330,7 @@ def _played(document: Section, problem: OracleProblem, probes: Any) -> OraclePro
 def _readings(document: Section) -> str:
     """Return how the readings of one use belong together; scales beside an unknown noise are guesses."""
     readings = document.text("readings", INDEPENDENT, options=(INDEPENDENT, DEPENDENT, UNKNOWN))
-    return UNKNOWN if document.values.get("noise_scale") == UNKNOWN else readings
+    return UNKNOWN if document.values.get("noise") == UNKNOWN else readings
 
 
 def _of_family(
@@ -350,12 +356,12 @@ def _optional_guess(document: Section) -> Any:
 
 
 COMMON_KEYS = (
-    *("kind", "title", "unit", "truth", "noise_scale", "noise", "bounds", "costs", "list_plans", "plausible"),
-    *("setup_cost", "order", "probes", "readings", "known", "low", "high"),
+    *("kind", "title", "unit", "truth", "noise", "noise_kind", "cost", "list_plans", "plausible"),
+    *("setup_cost", "order", "measure", "readings", "known", "low", "high"),
 )
 _DRAWS = "spread n_draws seed"
-_LISTED = f"{_DRAWS} n_best every guess minimize places"
-_LIMITS = "limits senses lower upper whole variable_names minimize"  # of a production
+_LISTED = f"{_DRAWS} n_best every guess goal places"
+_LIMITS = "limits senses lower upper whole variable_names goal"  # of a production
 
 
 def _kind(build: Build, required: str, optional: str, needs_list: str = "") -> Kind:
@@ -366,7 +372,7 @@ KINDS: dict[str, Kind] = {
     "table": _kind(
         _table,
         "plans",
-        "arm_names plan_names minimize guess spread",
+        "arms plan_names goal guess spread",
         "a table is a list of plans",
     ),
     "knapsack": _kind(_knapsack, "weights guess capacity", f"{_DRAWS} item_names copies"),
@@ -378,7 +384,7 @@ KINDS: dict[str, Kind] = {
     "paths": _kind(_paths, "edges source target", f"{_LISTED} arms directed"),
     "trees": _kind(_trees, "edges", f"{_LISTED} arms"),
     "matchings": _kind(_matchings, "guess", f"{_LISTED} row_names column_names"),
-    "subsets": _kind(_subsets, "arms", "k sets plan_names minimize guess spread"),
+    "subsets": _kind(_subsets, "arms", "k sets plan_names goal guess spread"),
     "production": _kind(_production, "", f"{_DRAWS} use {_LIMITS} program guess"),
     "portfolio": _kind(
         _portfolio,

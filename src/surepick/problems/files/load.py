@@ -43,7 +43,7 @@ def load(path: str | Path, *, progress: Progress | None = None, confined: bool =
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "routes.toml"
-    >>> _ = file.write_text('kind = "table"\\nplans = [[1, 0], [0, 1]]\\narm_names = ["road", "rail"]')
+    >>> _ = file.write_text('kind = "table"\\nplans = [[1, 0], [0, 1]]\\narms = ["road", "rail"]')
     >>> load(file).problem.arm_names
     ('road', 'rail')
     """
@@ -65,7 +65,7 @@ def _load(path: Path, progress: Progress | None, confined: bool) -> Truth:
         raise document.error(
             f"list_plans = false is not for kind = {name!r}: {kind.needs_list}", "list_plans"
         )
-    truth = document.section("truth", keys=("means",), optional=("noise_scale",))
+    truth = document.section("truth", keys=("means",), optional=("noise",))
     try:
         built = kind.build(document, progress)
         problem = built.problem
@@ -112,18 +112,18 @@ def _past(problem: AnyProblem, guess: FloatArray | None, spread: FloatArray | No
 def _within_bounds(document: Section, problem: AnyProblem) -> AnyProblem:
     """The problem with the bounds that the file gives, if it does."""
     low, high = document.numbers("low"), document.numbers("high")
-    given = ends(low, high, _ranges(document, "bounds", problem.arm_names), problem.arm_names)
+    given = ends(low, high, problem.arm_names)
     if given is None:
         return problem
-    unknown = document.values.get("noise_scale", "unknown") == "unknown"
+    unknown = document.values.get("noise", "unknown") == "unknown"
     scale = None if unknown else problem.noise_scale
     return problem.with_noise(*scale_and_bounds(scale, given, problem.arm_names))
 
 
 def _with_tails(document: Section, problem: AnyProblem) -> AnyProblem:
     """The problem with noise of bounded variance, if the file says that no more is known of it."""
-    noise = document.text("noise", SUB_GAUSSIAN_NOISE, options=(SUB_GAUSSIAN_NOISE, BOUNDED_VARIANCE))
-    return problem.with_bounded_variance() if noise == BOUNDED_VARIANCE else problem
+    kind = document.text("noise_kind", SUB_GAUSSIAN_NOISE, options=(SUB_GAUSSIAN_NOISE, BOUNDED_VARIANCE))
+    return problem.with_bounded_variance() if kind == BOUNDED_VARIANCE else problem
 
 
 def _ranges(document: Section, key: str, arm_names: tuple[str, ...]) -> Any:
@@ -155,9 +155,9 @@ def _plausible(
 
 def _true_scale(truth: Section, problem: AnyProblem) -> FloatArray | None:
     """The noise that simulations draw with, where it is not the problem's own."""
-    if "noise_scale" not in truth.values:
+    if "noise" not in truth.values:
         return None
-    return per_arm("truth.noise_scale", truth.numbers("noise_scale"), problem.arm_names)
+    return per_arm("truth.noise", truth.numbers("noise"), problem.arm_names)
 
 
 def _true_means(truth: Section, built: Truth, problem: AnyProblem) -> FloatArray:

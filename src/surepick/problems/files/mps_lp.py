@@ -65,8 +65,8 @@ def read_program(path: str | Path) -> Program:
     >>> file = Path(tempfile.mkdtemp()) / "two.lp"
     >>> _ = file.write_text("Maximize\\n yield: 3 x + 4 y\\nSubject To\\n wood: x + 2 y <= 8\\nEnd\\n")
     >>> program = read_program(file)
-    >>> program.variable_names, program.objective.tolist(), program.row_upper.tolist(), program.minimize
-    (('x', 'y'), [3.0, 4.0], [8.0], False)
+    >>> program.variable_names, program.objective.tolist(), program.row_upper.tolist(), program.goal
+    (('x', 'y'), [3.0, 4.0], [8.0], 'largest')
     """
     file = Path(path)
     checks = {".mps": _check_mps, ".lp": _check_lp}
@@ -212,7 +212,7 @@ def _program(model: Any, said: _Variables) -> Program:
         np.array(kinds) == int(highspy.HighsVarType.kInteger),
         np.array(lp.col_cost_, dtype=float),
         names,
-        lp.sense_ == highspy.ObjSense.kMinimize,
+        "smallest" if lp.sense_ == highspy.ObjSense.kMinimize else "largest",
     )
     if not names:
         raise _UnreadError("it has no variables; there is nothing to choose")

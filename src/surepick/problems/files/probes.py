@@ -9,28 +9,26 @@ from surepick.core.probes import Probe
 from surepick.problems.files.section import Section
 
 _READS, _MIX, _READINGS = "reads", "mix", "readings"  # what a probe measures: exactly one of these
-_SETTINGS = ("cost", "noise_scale", "covariance")
+_SETTINGS = ("cost", "noise", "covariance")
 
 
 def probes_in(document: Section) -> Any:
-    """What a problem takes as `probes`, from the key of this name; "arms" where the file has none."""
-    given = document.values.get("probes", ARMS)
-    for key in ("bounds", "plausible"):
+    """What a problem takes as `measure`, from the key of this name; "arms" where the file has none."""
+    given = document.values.get("measure", ARMS)
+    for key in ("low", "high", "plausible"):
         if given != ARMS and key in document.values:
-            raise document.error(
-                f"{key} is about single arms; with probes give noise_scale (half the width)", key
-            )
+            raise document.error(f"{key} is about single arms; give the noise of probes", key)
     if isinstance(given, str):
-        return _word(document, "probes")
+        return _word(document, "measure")
     if isinstance(given, list) and all(isinstance(part, str) for part in given):
         parts = Section(
-            document.path, "probes.", {str(i): part for i, part in enumerate(given)}, document.confined
+            document.path, "measure.", {str(i): part for i, part in enumerate(given)}, document.confined
         )
         return [_word(parts, key) for key in parts.values]
     if isinstance(given, dict) and given:
         return {name: _probe(document, name, entry) for name, entry in given.items()}
     raise document.wrong(
-        "probes", f"{', '.join(map(repr, KINDS))}, a CSV file, a list of these, or a table for each probe"
+        "measure", f"{', '.join(map(repr, KINDS))}, a CSV file, a list of these, or a table for each probe"
     )
 
 
@@ -43,14 +41,14 @@ def _word(section: Section, key: str) -> Any:
 def _probe(document: Section, name: str, entry: Any) -> Probe:
     if not isinstance(entry, dict):
         raise document.error(
-            f"probes.{name} must be a table with one of 'reads', 'mix' or 'readings', got {entry!r}",
-            f"probes.{name}",
+            f"measure.{name} must be a table with one of 'reads', 'mix' or 'readings', got {entry!r}",
+            f"measure.{name}",
         )
-    part = Section(document.path, f"probes.{name}.", entry, document.confined)
+    part = Section(document.path, f"measure.{name}.", entry, document.confined)
     part.refuse_unknown({_READS, _MIX, _READINGS, *_SETTINGS})
     what = part.one_of(_READS, _MIX, _READINGS)
     readings = part.names(what) if what == _READS else entry[what]
     if what != _READS and not isinstance(readings, dict):
         raise part.wrong(what, "a table of numbers by arm" if what == _MIX else "a table of such tables")
     cost = part.number("cost", 1.0) if "cost" in entry else None
-    return Probe(readings or [], cost, part.numbers("noise_scale"), entry.get("covariance"))
+    return Probe(readings or [], cost, part.numbers("noise"), entry.get("covariance"))

@@ -16,19 +16,18 @@ SUFFIXES = (".csv", ".tsv", *SHEETS)
 # Rows that are no plans, by the name in their first cell: the key of a problem file that they stand for, and
 # what they say.
 ROWS = {
-    "goal": ("minimize", "smallest or largest is best"),
+    "goal": ("goal", "smallest or largest is best"),
     "unit": ("unit", "of a measurement"),
     "guess": ("guess", "what each arm may be"),
     "spread": ("spread", "how far off that may be"),
-    "noise": ("noise_scale", "how much one measurement scatters"),
-    "cost": ("costs", "of one measurement"),
+    "noise": ("noise", "how much one measurement scatters"),
+    "cost": ("cost", "of one measurement"),
     "low": ("low", "the least that a measurement can be"),
     "high": ("high", "the most that it can be: then no noise is needed"),
     "known": ("known", "means that need no measurement: 6, or 11 to 14"),
     "truth": ("truth", "means to rehearse with"),
 }
-GOALS = {"smallest": True, "minimize": True, "minimise": True}
-GOALS |= {"largest": False, "maximize": False, "maximise": False}
+GOALS = {"smallest", "largest"}
 
 Row = list[str]
 
@@ -43,8 +42,8 @@ def read_sheet(path: Path) -> dict[str, Any]:
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "ways.csv"
     >>> _ = file.write_text("plan,bus,walk\\ngoal,smallest\\nnoise,4,1\\nby bus,1,2\\non foot,,7\\n")
-    >>> read_sheet(file)["plans"], read_sheet(file)["noise_scale"], read_sheet(file)["minimize"]
-    ([[1.0, 2.0], [0.0, 7.0]], [4.0, 1.0], True)
+    >>> read_sheet(file)["plans"], read_sheet(file)["noise"], read_sheet(file)["goal"]
+    ([[1.0, 2.0], [0.0, 7.0]], [4.0, 1.0], 'smallest')
     """
     try:
         arms, rows = named_rows(path, short=ROWS)
@@ -73,9 +72,9 @@ def read_sheet(path: Path) -> dict[str, Any]:
             [sheet.number("plans", name, s, cell, empty=0.0) for s, cell in enumerate(row)]
             for name, row in plans.items()
         ],
-        "arm_names": list(arms),
+        "arms": list(arms),
         "plan_names": list(plans),
-        "noise_scale": "unknown",
+        "noise": "unknown",
         **{ROWS[key][0]: sheet.meaning(key, row) for key, row in said.items()},
     }
 
@@ -144,7 +143,7 @@ class _Sheet:
             raise self._wrong(
                 f"row 'goal' says {word!r}; it says 'smallest' or 'largest', whichever is best", ROWS[key][0]
             )
-        return GOALS[word.lower()]
+        return word.lower()
 
     def _said(self, row: Row) -> set[str]:
         return {cell for cell in row if cell}

@@ -10,7 +10,7 @@ from typing import Unpack
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import Bounds, FloatArray, PerArm, Plans, names_for
+from surepick.core.arrays import FloatArray, Goal, Numbers, PerArm, Plans, is_smallest, names_for
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.problem import Problem
 from surepick.core.wording import counted
@@ -25,68 +25,71 @@ MOST_DENSE = 1_000_000  # numbers of a table of plans that is kept with its zero
 
 
 def subsets(
-    arm_names: Sequence[str],
+    arms: Sequence[str],
     sets: Iterable[Iterable[str]],
     *,
-    minimize: bool = False,
-    noise_scale: PerArm | None = None,
-    costs: PerArm | None = None,
-    bounds: Bounds | None = None,
+    goal: Goal,
+    noise: PerArm | None = None,
+    cost: PerArm | None = None,
+    low: Numbers | float | None = None,
+    high: Numbers | float | None = None,
     plan_names: Sequence[str] | None = None,
 ) -> Problem:
     """The problem of choosing the set of arms, out of those given, with the largest sum of means.
 
-    - `arm_names`: the arms, by name
+    - `arms`: the arms, by name
     - `sets`: the sets, each a list of names
-    - `minimize`: whether the smallest sum is best; False
-    - `noise_scale`, `costs`, `bounds`: as for `Problem`
+    - `goal`: the sum of the best set, "smallest" or "largest"
+    - `noise`, `cost`, `low`, `high`: as for `Problem`
     - `plan_names`: names for the sets; the names of their arms
 
-    >>> problem = subsets(["tea", "coffee", "cocoa"], [["tea", "cocoa"], ["coffee"]])
+    >>> problem = subsets(["tea", "coffee", "cocoa"], [["tea", "cocoa"], ["coffee"]], goal="largest")
     >>> problem.plan_names, problem.plans.tolist()
     (('tea + cocoa', 'coffee'), [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
     """
-    names = names_for("arm", arm_names, len(arm_names))
+    names = names_for("arm", arms, len(arms))
     at = {name: s for s, name in enumerate(names)}
     rows = [sorted(_members(at, members, k)) for k, members in enumerate(sets)]
     if plan_names is None:
         plan_names = _numbered([" + ".join(names[s] for s in row) or "nothing" for row in rows])
     return Problem(
         _zeros_and_ones(rows, len(names)),
-        noise_scale=noise_scale,
-        costs=costs,
-        bounds=bounds,
-        arm_names=names,
+        noise=noise,
+        cost=cost,
+        low=low,
+        high=high,
+        arms=names,
         plan_names=plan_names,
-        minimize=minimize,
+        goal=goal,
     )
 
 
 def best_arm(
-    arm_names: Sequence[str],
+    arms: Sequence[str],
     *,
-    minimize: bool = False,
-    noise_scale: PerArm | None = None,
-    costs: PerArm | None = None,
-    bounds: Bounds | None = None,
+    goal: Goal,
+    noise: PerArm | None = None,
+    cost: PerArm | None = None,
+    low: Numbers | float | None = None,
+    high: Numbers | float | None = None,
 ) -> Problem:
     """The problem of finding the arm with the largest mean.
 
-    >>> best_arm(["red", "green", "blue"]).plan_names
+    >>> best_arm(["red", "green", "blue"], goal="largest").plan_names
     ('red', 'green', 'blue')
     """
-    names = names_for("arm", arm_names, len(arm_names))
+    names = names_for("arm", arms, len(arms))
     sets = [[name] for name in names]
-    return subsets(names, sets, minimize=minimize, noise_scale=noise_scale, costs=costs, bounds=bounds)
+    return subsets(names, sets, goal=goal, noise=noise, cost=cost, low=low, high=high)
 
 
 @lists(DrawOptions)
 def top_k(
-    arm_names: Sequence[str],
+    arms: Sequence[str],
     k: int,
     guess: npt.ArrayLike | None = None,
     *,
-    minimize: bool = False,
+    goal: Goal,
     **options: Unpack[DrawOptions],
 ) -> OracleProblem | FoundProblem:
     """The problem of finding the k arms with the largest means.
@@ -95,26 +98,26 @@ def top_k(
     the means, one per arm, and draws asked for, the plans are the best choices of draws near it. `options`
     are `DrawOptions`.
 
-    >>> top_k(["a", "b", "c"], 2).plan_names
+    >>> top_k(["a", "b", "c"], 2, goal="largest").plan_names
     ('a + b', 'a + c', 'b + c')
-    >>> top_k([f"player {s}" for s in range(40)], 20)
-    FamilyProblem(40 arms, number of plans at most 1.4e11, maximize)
+    >>> top_k([f"player {s}" for s in range(40)], 20, goal="largest")
+    FamilyProblem(40 arms, number of plans at most 1.4e11, largest)
     """
-    return builder_problem(top_k, top_k_family(arm_names, k, minimize=minimize), guess, options)
+    return builder_problem(top_k, top_k_family(arms, k, goal=goal), guess, options)
 
 
-def top_k_family(arm_names: Sequence[str], k: int, *, minimize: bool = False) -> Family:
+def top_k_family(arms: Sequence[str], k: int, *, goal: Goal) -> Family:
     """All choices of k arms, known by the best for given means.
 
-    >>> family = top_k_family(["a", "b", "c"], 2)
+    >>> family = top_k_family(["a", "b", "c"], 2, goal="largest")
     >>> family.best([1.0, 3.0, 2.0]).tolist(), family.n_plans
     ([0.0, 1.0, 1.0], 3)
     """
-    names = names_for("arm", arm_names, len(arm_names))
+    names = names_for("arm", arms, len(arms))
     size = as_count("k", k)
     if size >= len(names):
         raise ProblemError(f"k must be less than the number of arms, {len(names)}, got {size}", field="k")
-    sign = 1.0 if minimize else -1.0
+    sign = 1.0 if is_smallest(goal) else -1.0
 
     def losses(means: FloatArray, plan: FloatArray) -> FloatArray:
         """An arm that joins drives out the worst of those chosen; one that leaves lets in the best other."""
@@ -125,12 +128,12 @@ def top_k_family(arm_names: Sequence[str], k: int, *, minimize: bool = False) ->
         solve=lambda means: chosen(np.argsort(sign * means, kind="stable")[:size], len(names)),
         losses=losses,
         piece_names=names,
-        minimize=minimize,
+        goal=goal,
         n_plans=comb(len(names), size),
         count_is_exact=True,
         noun="choice",
         name_of=lambda plan: counted(names, plan),
-        recipe=lambda: {"kind": "top k", "arm_names": list(names), "k": size, "minimize": minimize},
+        recipe=lambda: {"kind": "top k", "arms": list(names), "k": size, "goal": goal},
         some=lambda most: [
             chosen(list(arms), len(names)) for arms in islice(combinations(range(len(names)), size), most)
         ],

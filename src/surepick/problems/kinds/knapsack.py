@@ -119,7 +119,7 @@ def knapsack_family(
     return Family(
         solve=lambda values: _solve(loads, values, room, most if bounded else None),
         piece_names=names,
-        minimize=False,
+        goal="largest",
         n_plans=prod(int(k) + 1 for k in most),
         noun="packing",
         name_of=lambda plan: counted(names, plan),
@@ -170,7 +170,7 @@ def knapsack_instance(n_items: int, seed: int) -> Truth:
         draw_seed = int(rng.integers(2**63))
         try:
             problem = knapsack_family(weights, PAPER_CAPACITY).problem(
-                weights, spread=PAPER_SPREAD, n_draws=PAPER_DRAWS, seed=draw_seed, noise_scale=1
+                weights, spread=PAPER_SPREAD, n_draws=PAPER_DRAWS, seed=draw_seed, noise=1
             )
         except OneCandidateError:
             continue

@@ -14,10 +14,12 @@ import numpy.typing as npt
 from surepick.core.arrays import (
     BoolArray,
     FloatArray,
+    Goal,
     IntArray,
     Numbers,
     aligned_table,
     column_labels_of,
+    is_smallest,
     labels_of,
     names_for,
 )
@@ -35,7 +37,7 @@ from surepick.problems.options import SearchOptions, builder_problem, lists
 def matchings(
     guess: Numbers,
     *,
-    minimize: bool = True,
+    goal: Goal,
     row_names: Sequence[str] | None = None,
     column_names: Sequence[str] | None = None,
     **options: Unpack[SearchOptions],
@@ -48,11 +50,13 @@ def matchings(
     or with `every=True` all.
 
     - `guess`: the weight of each pair, a row per worker and a column per job; nan for a pair that cannot be
-    - `minimize`: whether the least total is best; True
+    - `goal`: the total of the best plan, "smallest" or "largest"
     - `row_names`, `column_names`: their names; those of a DataFrame, or "row 0", "column 0", ...
     - `options`: `SearchOptions`; `spread` may be a table like the guess
 
-    >>> problem = matchings([[2, 3], [2, 2]], row_names=["Ann", "Bob"], column_names=["paint", "weld"])
+    >>> problem = matchings(
+    ...     [[2, 3], [2, 2]], row_names=["Ann", "Bob"], column_names=["paint", "weld"], goal="smallest"
+    ... )
     >>> sorted(problem.plan_names)
     ['Ann: paint, Bob: weld', 'Ann: weld, Bob: paint']
     """
@@ -66,7 +70,7 @@ def matchings(
     if np.ndim(options.get("spread", 1.0)) == 2:  # type: ignore[arg-type]
         spread = aligned_table("spread", options["spread"], rows, columns, kinds=kinds)
         options["spread"] = np.asarray(spread, dtype=float)[possible]
-    family = matching_family(rows, columns, possible=possible, minimize=minimize)
+    family = matching_family(rows, columns, possible=possible, goal=goal)
     return builder_problem(matchings, family, table[possible], options)
 
 
@@ -75,11 +79,11 @@ def matching_family(
     column_names: Sequence[str],
     *,
     possible: npt.ArrayLike | None = None,
-    minimize: bool = True,
+    goal: Goal,
 ) -> Family:
     """All assignments of rows to columns, known by the best for given weights of the possible pairs.
 
-    >>> family = matching_family(["Ann", "Bob"], ["paint", "weld"])
+    >>> family = matching_family(["Ann", "Bob"], ["paint", "weld"], goal="smallest")
     >>> family.best([2.0, 3.0, 2.0, 2.0]).tolist(), family.n_plans
     ([1.0, 0.0, 0.0, 1.0], 2)
     """
@@ -96,13 +100,13 @@ def matching_family(
             "pairs (those marked nan are not possible)",
             field="possible",
         )
-    sign = 1.0 if minimize else -1.0
+    sign = 1.0 if is_smallest(goal) else -1.0
     names = tuple(f"{pairs.rows[i]}: {pairs.columns[j]}" for i, j in zip(rows, columns, strict=True))
     return Family(
         solve=lambda weights: chosen(_assign(pairs, sign * weights, [], []) or [], len(names)),
         losses=lambda weights, plan: _losses(pairs, sign * weights, plan),
         piece_names=names,
-        minimize=minimize,
+        goal=goal,
         n_plans=perm(max(mask.shape), min(mask.shape)),
         count_is_exact=bool(pairs.possible.all()),
         noun="matching",
@@ -113,7 +117,7 @@ def matching_family(
             "row_names": list(pairs.rows),
             "column_names": list(pairs.columns),
             "possible": pairs.possible.astype(int).tolist(),
-            "minimize": minimize,
+            "goal": goal,
         },
         layout=Layout(
             "matching",

@@ -14,7 +14,7 @@ from typing import Unpack
 
 import numpy as np
 
-from surepick.core.arrays import BoolArray, FloatArray, IntArray, Numbers
+from surepick.core.arrays import BoolArray, FloatArray, Goal, IntArray, Numbers, is_smallest
 from surepick.core.oracle_problem import OracleProblem
 from surepick.errors import ProblemError
 from surepick.problems.candidates import MOST_LISTED, chosen
@@ -35,7 +35,7 @@ def paths(
     guess: str | Numbers | None = None,
     *,
     directed: bool | None = None,
-    minimize: bool = True,
+    goal: Goal = "smallest",
     **options: Unpack[SearchOptions],
 ) -> OracleProblem | FoundProblem:
     """The problem of going from `source` to `target` in the least total weight of the edges.
@@ -51,7 +51,7 @@ def paths(
     - `guess`: one number per edge, or the name of the column (edge attribute) that holds it; "guess" if there
     - `directed`: whether edges are used from -> to only; None: as the graph is; for pairs and files True
       where both A -> B and B -> A are there
-    - `minimize`: whether the least total is best; True
+    - `goal`: the total of the best plan, "smallest" or "largest"; "smallest"
     - `options`: `SearchOptions`
 
     >>> problem = paths([("A", "B", 2), ("B", "D", 2), ("A", "C", 1), ("C", "D", 4)], "A", "D")
@@ -59,12 +59,12 @@ def paths(
     (('A - B', 'B - D', 'A - C', 'C - D'), ('A -> B -> D', 'A -> C -> D'))
     """
     network = as_network(graph, directed=directed)
-    family = path_family(network, source, target, minimize=minimize)
+    family = path_family(network, source, target, goal=goal)
     return builder_problem(paths, family, network.guess(guess), options)
 
 
 def path_family(
-    graph: Graph, source: object, target: object, *, directed: bool | None = None, minimize: bool = True
+    graph: Graph, source: object, target: object, *, directed: bool | None = None, goal: Goal = "smallest"
 ) -> Family:
     """All simple paths from `source` to `target`, known by the shortest for given weights of the edges.
 
@@ -74,12 +74,12 @@ def path_family(
     """
     network = as_network(graph, directed=directed)
     ways = _ways(network, network.node(source, "source"), network.node(target, "target"))
-    sign = 1.0 if minimize else -1.0
+    sign = 1.0 if is_smallest(goal) else -1.0
     return Family(
         solve=lambda weights: chosen(_shortest(ways, sign * weights), network.n_edges),
         losses=(lambda weights, plan: _losses(ways, sign * weights, plan)) if ways.acyclic else None,
         piece_names=network.edge_names,
-        minimize=minimize,
+        goal=goal,
         n_plans=_count_at_most(ways),
         count_is_exact=ways.acyclic,
         noun="path",
@@ -90,7 +90,7 @@ def path_family(
             "graph": network.recipe(),
             "source": str(source),
             "target": str(target),
-            "minimize": minimize,
+            "goal": goal,
         },
         is_slow=not ways.acyclic,
         layout=network.layout("path", (network.node(source, "source"), network.node(target, "target"))),

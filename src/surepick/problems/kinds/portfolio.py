@@ -45,10 +45,10 @@ def portfolio(
     - `lower`, `upper`: the limits of each amount, one number or one per asset; 0 and the budget
     - `groups`: limits of sums, a name with the assets in it and the most that they may hold together; None
     - `asset_names`: names for the assets; the labels of the guess, or "asset 0", ...
-    - `options`: `DrawOptions`; `bounds` are of one measurement, not of the amounts
+    - `options`: `DrawOptions`; `low` and `high` are of one measurement, not of the amounts
 
     >>> portfolio([5, 4, 3], upper=0.5)
-    Polytope(3 arms, 1 row, at most 3 vertices, maximize)
+    Polytope(3 arms, 1 row, at most 3 vertices, largest)
     >>> sorted(portfolio([5, 4, 3], upper=0.5, spread=2, n_draws=100).plans.tolist())
     [[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]]
     """

@@ -8,7 +8,7 @@ from typing import Unpack
 
 import numpy as np
 
-from surepick.core.arrays import Numbers
+from surepick.core.arrays import Goal, Numbers
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.polytope import Polytope
 from surepick.errors import ProblemError
@@ -28,7 +28,7 @@ def production(
     lower: Numbers = 0.0,
     upper: Numbers = np.inf,
     whole: bool | Sequence[bool] | Mapping[str, bool] = False,
-    minimize: bool = False,
+    goal: Goal | None = None,
     variable_names: Sequence[str] | None = None,
     **options: Unpack[DrawOptions],
 ) -> OracleProblem | FoundProblem:
@@ -46,18 +46,18 @@ def production(
     - `senses`: how use compares to limits, "<=", ">=" or "=", one or one per resource; "<="
     - `lower`, `upper`: the limits of each product, one number or one per product; 0 and none
     - `whole`: whether a product comes in whole numbers, one or one per product; False
-    - `minimize`: whether the least total is best; False
+    - `goal`: the total of the best plan, "smallest" or "largest"; "largest"
     - `variable_names`: names for the products; the columns of a DataFrame, or "variable 0", ...
-    - `options`: `DrawOptions`; `bounds` are of one measurement, not of the variables
+    - `options`: `DrawOptions`; `low` and `high` are of one measurement, not of the variables
 
     >>> production([[1, 2], [3, 1]], [8, 9], [3.0, 4.0])
-    Polytope(2 arms, 2 rows, at most 6 vertices, maximize)
+    Polytope(2 arms, 2 rows, at most 6 vertices, largest)
     >>> sorted(production([[1, 2], [3, 1]], [8, 9], [3.0, 4.0], n_draws=100).plans.tolist())
     [[0.0, 4.0], [2.0, 3.0]]
     """
     if isinstance(use, Program | str | Path):
         given = {"limits": limits is not None, "senses": senses != "<=", "lower": np.any(lower != 0.0)}
-        given |= {"upper": np.any(upper != np.inf), "whole": whole is not False, "minimize": minimize}
+        given |= {"upper": np.any(upper != np.inf), "whole": whole is not False, "goal": goal is not None}
         for name, is_given in (given | {"variable_names": variable_names is not None}).items():
             if is_given:
                 raise ProblemError(f"{name} is said by the program; change it there", field=name)
@@ -71,7 +71,7 @@ def production(
             lower=lower,
             upper=upper,
             whole=whole,
-            minimize=minimize,
+            goal=goal or "largest",
             variable_names=variable_names,
         )
     centre = program.objective if guess is None else guess

@@ -70,11 +70,11 @@ def transport(
     - `supply`, `demand`: how much each sends and receives; the same total
     - `guess`: the cost per unit, a row per supplier and a column per demander; `spread` may be such a table
     - `supplier_names`, `demander_names`: their names; the labels of the guess or of the amounts, or "0", ...
-    - `options`: `DrawOptions`; `costs` are of measurements and no part of the transport
+    - `options`: `DrawOptions`; `cost` is of measurements and no part of the transport
 
     >>> problem = transport([3, 2], [4, 1], guess=[[2, 3], [2, 2]], supplier_names=["X", "Y"])
     >>> problem
-    Polytope(4 arms, 4 rows, at most 3 vertices, minimize)
+    Polytope(4 arms, 4 rows, at most 3 vertices, smallest)
     >>> listed = transport([3, 2], [4, 1], guess=[[2, 3], [2, 2]], n_draws=100)
     >>> listed.arm_names, sorted(listed.plans.tolist())
     (('0 -> 0', '0 -> 1', '1 -> 0', '1 -> 1'), [[2.0, 1.0, 2.0, 0.0], [3.0, 0.0, 1.0, 1.0]])
@@ -117,7 +117,7 @@ def transport_family(
     return Family(
         solve=lambda costs: _cheapest(supplies, demands, costs.reshape(shape)).ravel(),
         piece_names=tuple(f"{supplier} -> {demander}" for supplier in suppliers for demander in demanders),
-        minimize=True,
+        goal="smallest",
         n_plans=m ** (n - 1) * n ** (m - 1),  # vertices are spanning trees of the pairs
         noun="plan",
         recipe=lambda: {
@@ -171,7 +171,7 @@ def transport_instance(
     family, rng = _between_cities(seed, hours)
     means = read_only(hours.numbers.ravel())
     seed_of_draws = int(rng.integers(2**63))
-    problem = family.problem(means, n_draws=n_draws, seed=seed_of_draws, noise_scale=1, progress=progress)
+    problem = family.problem(means, n_draws=n_draws, seed=seed_of_draws, noise=1, progress=progress)
     return Truth(problem, means, title=f"transport between cities, {source} hours, seed {seed}")
 
 
@@ -179,12 +179,12 @@ def whole_transport(seed: int, *, distances: Distances | Table = "great-circle")
     """The same case with every transport as a plan: a polytope.
 
     >>> whole_transport(0).problem
-    Polytope(81 arms, 18 rows, at most 1.3e17 vertices, minimize)
+    Polytope(81 arms, 18 rows, at most 1.3e17 vertices, smallest)
     """
     hours, source = _hours(distances)
     family, _ = _between_cities(seed, hours)
     title = f"all transports between cities, {source} hours, seed {seed}"
-    return Truth(family.all_plans(noise_scale=1), read_only(hours.numbers.ravel()), title=title)
+    return Truth(family.all_plans(noise=1), read_only(hours.numbers.ravel()), title=title)
 
 
 def _hours(distances: Distances | Table) -> tuple[Table, str]:

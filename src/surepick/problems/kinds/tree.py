@@ -7,7 +7,7 @@ from typing import Unpack
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray, Numbers, read_only
+from surepick.core.arrays import FloatArray, Goal, IntArray, Numbers, is_smallest, read_only
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.wording import counted, how_many
 from surepick.errors import ProblemError
@@ -31,7 +31,7 @@ def trees(
     graph: Graph,
     guess: str | Numbers | None = None,
     *,
-    minimize: bool = True,
+    goal: Goal = "smallest",
     **options: Unpack[SearchOptions],
 ) -> OracleProblem | FoundProblem:
     """The problem of connecting all nodes by edges of the least total weight.
@@ -46,11 +46,11 @@ def trees(
     ['A - B + A - C', 'A - B + B - C', 'B - C + A - C']
     """
     network = as_network(graph, directed=False)
-    family = tree_family(network, minimize=minimize)
+    family = tree_family(network, goal=goal)
     return builder_problem(trees, family, network.guess(guess), options)
 
 
-def tree_family(graph: Graph, *, minimize: bool = True) -> Family:
+def tree_family(graph: Graph, *, goal: Goal = "smallest") -> Family:
     """All spanning trees, known by the least for given weights of the edges.
 
     >>> family = tree_family([("A", "B"), ("B", "C"), ("A", "C")])
@@ -63,20 +63,20 @@ def tree_family(graph: Graph, *, minimize: bool = True) -> Family:
             "a spanning tree needs edges that may be used both ways, got a directed graph", field="graph"
         )
     _refuse_unconnected(network)
-    sign = 1.0 if minimize else -1.0
+    sign = 1.0 if is_smallest(goal) else -1.0
     return Family(
         solve=lambda weights: chosen(
             _kruskal(network, np.argsort(sign * weights, kind="stable")), network.n_edges
         ),
         losses=lambda weights, plan: _losses(network, sign * weights, plan),
         piece_names=network.edge_names,
-        minimize=minimize,
+        goal=goal,
         n_plans=_count_at_most(network),
         count_is_exact=True,
         noun="tree",
         name_of=lambda plan: counted(network.edge_names, plan),
         within=lambda weights, required, forbidden: _within(network, sign * weights, required, forbidden),
-        recipe=lambda: {"kind": "trees", "graph": network.recipe(), "minimize": minimize},
+        recipe=lambda: {"kind": "trees", "graph": network.recipe(), "goal": goal},
         layout=network.layout("tree"),
     )
 
@@ -99,7 +99,7 @@ def cable_instance(seed: int, n_towns: int = 12) -> tuple[FamilyProblem, FloatAr
     lengths = np.linalg.norm(places[first] - places[second], axis=1)
     edges = [(TOWNS[i], TOWNS[j]) for i, j in zip(first, second, strict=True)]
     means = lengths * rng.uniform(0.8, 1.25, len(edges))
-    return tree_family(edges).oracle_problem(noise_scale=2.0), read_only(means)
+    return tree_family(edges).oracle_problem(noise=2.0), read_only(means)
 
 
 def _kruskal(network: Network, order: IntArray) -> IntArray:
