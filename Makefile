@@ -8,15 +8,14 @@ PYTEST_WORKERS ?= 2
 # The tests start many processes, which share compiled modules.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: wheels lock demo test test-slow soak lint docs pictures bench bench-quick browser clean help
+.PHONY: wheels lock demo test test-slow soak lint docs pictures bench browser clean help
 
 help:
 	@echo "make demo       decide the paper's transport case, with live progress"
 	@echo "make test       lint, types and the whole test suite"
 	@echo "make pictures   draw the pictures of the README again"
 	@echo "make docs       build the site into site/; warnings are errors, examples are run"
-	@echo "make bench      all benchmarks in one run, about 20 minutes; pages in results/bench"
-	@echo "make bench-quick  the same with small samples, at most ten minutes"
+	@echo "make bench      the benchmarks with small samples, about ten minutes"
 	@echo "make lint       ruff and strict mypy"
 	@echo "make test-slow  the long statistical studies"
 	@echo "make soak       the simulations of make test again, and odd inputs, by the thousand; HISTORIES=20000 INPUTS=5000"
@@ -80,9 +79,13 @@ soak: $(READY)
 	$(BIN)/python tests/support/fuzzing.py --inputs $(INPUTS) --seed $(FIRST)
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -q $$(grep -rl '^from hypothesis' tests --include='test_*.py')
 
-bench bench-quick: $(READY)
+bench: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group bench
-	$(BIN)/python benchmarks/run.py $(if $(filter bench-quick,$@),--quick,--out results/bench)
+	set -e; export OMP_NUM_THREADS=1; for one in "design --repeats 1 --largest 1000" hops "matrix --runs 2 --only list" \
+	  "paper_errors factor-4 sum counts argmax reversed best-arm plus-d" "soundness --runs 10 --only polytopes" \
+	  "probe_soundness --runs 5" "answers guesses --scale 0.02" "misuse --runs 5" "store --sizes 100 --seconds 1" \
+	  "web --viewers 20 --workers 4 --seconds 4 --measurements 5000"; do \
+	  set -- $$one; name=$$1; shift; echo "== $$name"; timeout 600 $(BIN)/python benchmarks/$$name.py "$$@"; done
 
 clean:
 	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache
