@@ -37,7 +37,7 @@ def test_shares_of_single_arms_are_near_the_optimum():
 
 @pytest.mark.parametrize(
     "problem",
-    [probe_cases.sphere(120, 8, 4)[0], probe_cases.top_k(8, 3, 1, "semi", goal="largest")[0]],
+    [probe_cases.sphere(120, 8, 4)[0], probe_cases.top_k(8, 3, 1, "semi")[0]],
     ids=["dense", "semi"],
 )
 def test_shares_of_probes_are_near_the_certified_optimum(problem):
@@ -51,7 +51,7 @@ def test_shares_of_probes_are_near_the_certified_optimum(problem):
 @pytest.mark.parametrize("feedback", ["full", "semi"])
 @pytest.mark.parametrize("n_rivals", [2, 14])
 def test_a_cover_shows_every_contrast(feedback, n_rivals):
-    problem, _ = probe_cases.top_k(6, 2, 0, feedback, goal="largest")
+    problem, _ = probe_cases.top_k(6, 2, 0, feedback)
     readings, targets = of_first(problem)
     contrasts = Contrasts(targets[:n_rivals])
     shares = np.full(15, 1 / 15)

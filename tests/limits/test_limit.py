@@ -240,7 +240,7 @@ def test_published_trees_have_their_check_values(name, low, high):
 
 
 def test_plan_probes_behind_an_oracle_have_the_limit_of_the_list():
-    listed, means = probe_cases.top_k(8, 3, 1, "semi", goal="largest")
+    listed, means = probe_cases.top_k(8, 3, 1, "semi")
     problem = asked(np.asarray(listed.plans), measure="plan arms", cost=3.0, noise=1)
     right, found = limit(listed, means), limit(problem, means)
     assert 0.99 * right.time.lower <= found.time.lower <= right.time.upper * (1 + 1e-6)

@@ -20,8 +20,8 @@ KNOWN = {
     "sphere 100 x 10": (probe_cases.sphere(100, 10, 0), 142.3896, 142.3911),
     "transductive 20": (probe_cases.transductive(20), 928.39, 928.41),
     "transductive 40": (probe_cases.transductive(40), 978.64, 978.66),
-    "top 3 of 10, full": (probe_cases.top_k(10, 3, 0, "full", goal="largest"), 1212.42, 1212.44),
-    "top 3 of 10, semi": (probe_cases.top_k(10, 3, 0, "semi", goal="largest"), 569.95, 569.97),
+    "top 3 of 10, full": (probe_cases.top_k(10, 3, 0, "full"), 1212.42, 1212.44),
+    "top 3 of 10, semi": (probe_cases.top_k(10, 3, 0, "semi"), 569.95, 569.97),
     "paths 4 x 4, semi": (probe_cases.grid_paths(4, 0, "semi"), 5483.0, 5483.8),
     "paths 4 x 4, full": (probe_cases.grid_paths(4, 0, "full"), 2744.4, 2745.3),
 }

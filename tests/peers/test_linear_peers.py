@@ -171,7 +171,7 @@ def test_finds_the_best_plan_where_vectors_are_measured(policy, case):
     problem, means = {
         "soare": lambda: probe_cases.soare(3, 0.6),
         "transductive": lambda: probe_cases.transductive(2, 0.6),
-        "full": lambda: probe_cases.top_k(4, 2, 5, "full", goal="largest"),
+        "full": lambda: probe_cases.top_k(4, 2, 5, "full"),
     }[case]()
     outcome = sp.simulate(problem, policy, sp.Gaussian(2 * means), seed=1)
     assert outcome.plan == problem.best(means)
@@ -180,7 +180,7 @@ def test_finds_the_best_plan_where_vectors_are_measured(policy, case):
 
 @pytest.mark.parametrize("policy", [LinGame(radius="heuristic"), FWS(radius="heuristic")], ids=str)
 def test_several_readings_of_a_use_count_together(policy):
-    problem, means = probe_cases.top_k(4, 2, 5, "semi", goal="largest")
+    problem, means = probe_cases.top_k(4, 2, 5, "semi")
     outcome = sp.simulate(problem, policy, sp.Gaussian(3 * means), seed=1)
     assert outcome.plan == problem.best(means)
 
@@ -195,7 +195,7 @@ def test_arms_that_no_probe_reads_do_no_harm(policy):
 
 def test_what_cannot_be_measured_so_is_refused():
     with pytest.raises(ProblemError):
-        XYAdaptive().start(probe_cases.top_k(4, 2, 5, "semi", goal="largest")[0])
+        XYAdaptive().start(probe_cases.top_k(4, 2, 5, "semi")[0])
     loose = sp.Problem(
         np.eye(3),
         measure={"ab": ["arm 0", "arm 1"], "c": ["arm 2"]},

@@ -65,7 +65,7 @@ def test_the_best_plan_is_found_and_a_broken_logarithm_is_seen():
 
 
 def test_totals_of_three_of_ten_arms():
-    problem, means = probe_cases.top_k(10, 3, 5, "full", goal="largest")
+    problem, means = probe_cases.top_k(10, 3, 5, "full")
     outcome = sp.simulate(problem, PolyALBA(), sp.Gaussian(means), seed=2, budget=10**12)
     assert outcome.plan == int(np.argmax(problem.plans @ means))
 

@@ -9,7 +9,7 @@ from surepick.experiments import probe_cases
 
 CASES = {
     "soare": lambda: probe_cases.soare(5, 0.3),
-    "semi": lambda: probe_cases.top_k(5, 2, 3, "semi", goal="largest"),
+    "semi": lambda: probe_cases.top_k(5, 2, 3, "semi"),
     "transductive": lambda: probe_cases.transductive(3, 0.5),
 }
 

@@ -74,7 +74,7 @@ def test_control_more_noise_than_was_stated_breaks_delta():
 
 CASES = {
     "dense": probe_cases.soare(4, 0.4),
-    "semi": probe_cases.top_k(5, 2, 3, "semi", goal="largest"),
+    "semi": probe_cases.top_k(5, 2, 3, "semi"),
     "paired": (paired(), np.array([1.0, 0.3])),
 }
 
@@ -236,7 +236,7 @@ def test_last_bits_of_values_change_no_decision(name):
 
 
 def test_a_log_and_its_certificate_are_verified_where_last_bits_differ():
-    problem, means = probe_cases.top_k(6, 2, 0, "full", goal="largest")
+    problem, means = probe_cases.top_k(6, 2, 0, "full")
     session = sp.Session.create("memory://", "plans", problem, policy=sp.BetGapE(delta=0.2))
     truth, rng = problem.probes.rows @ (8 * means), np.random.default_rng(5)
     while requests := session.ask(200):

@@ -13,7 +13,7 @@ SINGLE = sp.Problem(np.eye(4), noise=1, goal="largest"), np.array([0.4, 0.0, 0.0
 CASES = {
     "single arms": (*SINGLE, 0.0),
     "within epsilon": (*SINGLE, 0.2),
-    "readings of arms": (*probe_cases.top_k(4, 2, 1, "semi", goal="largest"), 0.0),
+    "readings of arms": (*probe_cases.top_k(4, 2, 1, "semi"), 0.0),
     "mixes": (*probe_cases.soare(4, 0.4), 0.0),
     "unknown noise": (
         sp.Problem(np.eye(3), measure={"all": ["arm 0", "arm 1", "arm 2"]}, noise=None, goal="largest"),
