@@ -8,10 +8,10 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
+from store_contract import note
 from surepick.errors import StoreError
 from surepick.store import open_store
 from surepick.store.address import database_at
-from surepick.testing.stores import note
 
 
 @pytest.mark.parametrize(

@@ -22,14 +22,13 @@ SCRIPT = """
 import os, sys
 from pathlib import Path
 from surepick.errors import StoreError
-from surepick.store import open_store, sqlite
-from surepick.testing.stores import note
+from surepick.store import Draft, open_store, sqlite
 
 url, flag, fence = sys.argv[1], Path(os.environ["DISK_FAILS"]), sys.argv[2] == "fence"
 if not fence:
     sqlite.Sqlite._move_log = lambda self, connection: None
 store = open_store(url)
-store.create("trips", [note(key="first")])
+store.create("trips", [Draft("noted", "{}", 1.5, "first")])
 store.close()
 bystander = open_store(url)  # so that no connection is the last, which would move the log by itself
 bystander.names()
@@ -38,14 +37,14 @@ for i in range(3):
     flag.touch()
     for _ in range(2):
         try:
-            store.append("trips", [note(key=str(i))], expected=store.head("trips"))
+            store.append("trips", [Draft("noted", "{}", 1.5, str(i))], expected=store.head("trips"))
             sys.exit("a failed fsync was acknowledged")
         except StoreError:
             pass
     flag.unlink()
     if store.find("trips", str(i)) is None:
-        store.append("trips", [note(key=str(i))], expected=store.head("trips"))
-    store.append("trips", [note(key=f"{i}, later")], expected=store.head("trips"))
+        store.append("trips", [Draft("noted", "{}", 1.5, str(i))], expected=store.head("trips"))
+    store.append("trips", [Draft("noted", "{}", 1.5, f"{i}, later")], expected=store.head("trips"))
 os._exit(0)
 """
 

@@ -19,11 +19,11 @@ from psycopg.conninfo import conninfo_to_dict
 import surepick as sp
 from pooler import Pooler
 from session_tools import Tapes, problem, run_to_end, same_run
+from store_contract import in_threads, note
 from store_workers import query
 from surepick.sessions.session import Session
 from surepick.sessions.verify import verify
 from surepick.store import Claim, open_store
-from surepick.testing.stores import in_threads, note
 
 POLICY = sp.CombGapE(delta=1e-3)
 SETTINGS = ("synchronous_commit", "default_transaction_isolation", "plan_cache_mode")

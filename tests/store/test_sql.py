@@ -1,4 +1,4 @@
-"""What only a store on a disk can go through: crashes, crowds, old files, damage and full disks."""
+"""What only a store on a disk can go through: crashes, many processes, forks, damage, replaced files."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ import hashlib
 import json
 import os
 import random
-import resource
 import signal
 import time
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, nullcontext
 from pathlib import Path
@@ -19,22 +17,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from store_contract import note
 from store_workers import (
     all_succeed,
+    append_one,
     append_until_killed,
     change,
     crowd,
     hold,
     query,
-    starting_line,
     storm,
-    take_turns,
     wait_for,
 )
 from surepick.errors import ConflictError, DamageError, StoreError
-from surepick.store import START, Draft, Head, Snapshot, Store, open_store
+from surepick.store import START, Draft, Head, Snapshot, open_store
 from surepick.store.log import checked, seal
-from surepick.testing.stores import note
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 
@@ -90,22 +87,12 @@ def test_events_are_not_written_where_a_crash_could_lose_them(url: str) -> None:
     assert store.head("trips") == head
 
 
-def test_of_many_writers_none_starves(sqlite_url: str) -> None:
-    store = open_store(sqlite_url)
-    store.create("trips", [note()])
-    assert all_succeed(crowd(6, take_turns, sqlite_url, 40, 0, starting_line(6)))
-    turns = [str(event.key).split("-")[0] for event in store.read("trips")][1:]
-    first_done = min(len(turns) - turns[::-1].index(str(i)) for i in range(6))
-    shares = Counter(turns[:first_done])  # from here on there are fewer
-    assert min(shares[str(i)] for i in range(6)) >= 40 / 8
-
-
 def test_a_writer_that_dies_while_it_waits_holds_up_no_other(sqlite_url: str, tmp_path: Path) -> None:
     store = open_store(sqlite_url)
     head = store.create("trips", [note()])
     (holder,) = crowd(1, hold, sqlite_url, tmp_path / "ready")
     wait_for((tmp_path / "ready").exists)
-    waiting = crowd(3, take_turns, sqlite_url, 1)
+    waiting = crowd(3, append_one, sqlite_url)
     time.sleep(0.2)
     os.kill(waiting[1].pid or 0, signal.SIGSTOP)
     for process in (waiting[0], holder):
@@ -123,58 +110,6 @@ def test_a_checksum_is_that_of_the_json_text(kind: str, key: str | None, time: f
     row = [START.checksum, 1, kind, key, time, body]
     line = json.dumps(row, ensure_ascii=False, separators=(",", ":"))
     assert event.checksum == hashlib.sha256(line.encode()).hexdigest()
-
-
-@pytest.mark.parametrize("digits", [0, 1, 16, 63])
-def test_a_chain_of_short_checksums_is_no_chain(digits: int) -> None:
-    """A log that was changed and sealed again with fewer digits is refused at its first event."""
-    rows, before = [], START.checksum
-    for position in (1, 2, 3):
-        line = f'["{before}",{position},"noted",null,0.0,"{{}}"]'
-        before = hashlib.sha256(line.encode()).hexdigest()[:digits]
-        rows.append((position, "noted", None, 0.0, "{}", before))
-    with pytest.raises(DamageError):
-        next(checked(rows, START, "trips"))
-    assert len(list(checked(seal([Draft("noted", "{}", 0.0)] * 3, START), START, "trips"))) == 3
-
-
-def test_a_forked_child_uses_its_own_connection(url: str) -> None:
-    store = open_store(url)
-    head = store.create("trips", [note()])
-    child = os.fork()
-    if child == 0:
-        try:
-            store.append("trips", [note("child")], expected=head)
-            os._exit(0)
-        except BaseException:
-            os._exit(1)
-    assert os.waitpid(child, 0)[1] == 0
-    store.append("trips", [note("parent")], expected=store.head("trips"))
-    assert store.head("trips").position == 3
-
-
-def test_what_a_forked_child_writes_outlives_its_parents_connection(sqlite_url: str) -> None:
-    parent = open_store(sqlite_url)
-    head = parent.create("trips", [note()])
-    told, tell = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            store = open_store(sqlite_url)
-            for i in range(40):
-                head = store.append("trips", [note(str(i))], expected=head)
-                os.write(tell, b".")
-                time.sleep(0.001)
-            os._exit(0)
-        except BaseException:
-            os._exit(1)
-    for _ in range(5):
-        os.read(told, 1)
-        parent.close()
-        open_store(sqlite_url).close()  # the last one to close a file clears up: is it the last?
-    assert os.waitpid(child, 0)[1] == 0
-    assert parent.head("trips").position == 41
-    assert len(list(parent.read("trips"))) == 41
 
 
 @pytest.mark.parametrize("version", [2, 99])
@@ -221,70 +156,6 @@ def test_a_store_that_is_not_there_is_not_made_by_looking(tmp_path: Path, option
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_lost_connection_is_opened_again(postgres_url: str) -> None:
-    import psycopg
-
-    store = open_store(postgres_url)
-    head = store.create("trips", [note()])
-    store.claim("trips", ["a"], worker="w", now=0.0, until=1.0)
-    with psycopg.connect(postgres_url, autocommit=True) as admin:
-        admin.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-            "WHERE pid <> pg_backend_pid() AND query LIKE '%surepick%'"
-        )
-    assert store.head("trips") == head
-    assert store.claim("trips", ["a"], worker="w", now=0.0, until=1.0) == ["a"]
-    store.append("trips", [note()], expected=head)
-
-
-def tampered(url: str, statement: str) -> Store:
-    store = open_store(url)
-    store.create("trips", [note(str(i)) for i in range(20)])
-    change(store, statement)
-    return store
-
-
-@pytest.mark.parametrize(
-    ("statement", "n_read"),
-    [
-        ("UPDATE surepick_events SET body = '{}' WHERE position = 7", 6),
-        ("UPDATE surepick_events SET time = 2.5 WHERE position = 9", 8),
-        ("DELETE FROM surepick_events WHERE position = 5", 4),
-    ],
-)
-def test_a_changed_event_is_noticed(url: str, statement: str, n_read: int) -> None:
-    events, read = tampered(url, statement).read("trips"), []
-    with pytest.raises(DamageError):
-        read.extend(iter(events))
-    assert len(read) == n_read
-
-
-def test_a_damaged_snapshot_counts_as_none(url: str) -> None:
-    store = open_store(url)
-    head = store.create("trips", [note()])
-    store.save_snapshot("trips", Snapshot(head, head.checksum, b"abc"))
-    assert store.snapshot("trips") is not None
-    change(store, "UPDATE surepick_snapshots SET digest = 'x'")
-    assert store.snapshot("trips") is None
-
-
-@pytest.mark.parametrize("column", ["checksum", "first"])
-def test_a_snapshot_of_another_log_counts_as_none(url: str, column: str) -> None:
-    store = open_store(url)
-    head = store.create("trips", [note()])
-    store.save_snapshot("trips", Snapshot(head, head.checksum, b"abc"))
-    change(store, f"UPDATE surepick_snapshots SET {column} = 'x'")
-    assert store.snapshot("trips") is None
-
-
-def test_a_file_that_is_no_store_is_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "letter.db"
-    path.write_text("Dear diary, " * 200)
-    with pytest.raises(DamageError):
-        open_store(str(path))
-    assert path.read_text() == "Dear diary, " * 200
-
-
 @pytest.mark.parametrize("what", ["deleted", "replaced"])
 def test_a_file_that_is_gone_takes_nothing_more(tmp_path: Path, what: str) -> None:
     path, aside = tmp_path / "store.db", tmp_path / "aside.db"
@@ -312,47 +183,6 @@ def test_a_file_that_is_gone_takes_nothing_more(tmp_path: Path, what: str) -> No
     assert store.append("trips", [note("kept")], expected=head) == store.head("trips")
 
 
-def test_a_new_store_does_not_wipe_out_the_rest_of_one_that_was_moved(tmp_path: Path) -> None:
-    path, aside = tmp_path / "store.db", tmp_path / "aside.db"
-    store = open_store(str(path))
-    head = store.create("trips", [note()])
-    path.rename(aside)
-    with pytest.raises(StoreError):
-        open_store(str(path))
-    assert not path.exists()
-    aside.rename(path)
-    assert open_store(str(path)).head("trips") == head
-
-
-def test_a_program_may_change_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    store = open_store("store.db")
-    head = store.create("trips", [note()])
-    store.close()
-    monkeypatch.chdir("/")
-    assert store.head("trips") == head
-
-
-def test_the_files_of_a_new_store_are_its_owners_alone(tmp_path: Path) -> None:
-    before = os.umask(0)
-    try:
-        store = open_store(str(tmp_path / "store.db"))
-        store.create("trips", [note()])
-    finally:
-        os.umask(before)
-    modes = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.glob("store.db*")}
-    assert modes == dict.fromkeys(("store.db", "store.db-wal", "store.db-shm"), 0o600)
-
-
-def test_a_store_that_its_owner_shares_stays_shared(tmp_path: Path) -> None:
-    path = tmp_path / "store.db"
-    open_store(str(path)).close()
-    path.chmod(0o660)
-    store = open_store(str(path))
-    store.create("trips", [note()])
-    assert {file.stat().st_mode & 0o777 for file in tmp_path.iterdir()} == {0o660}
-
-
 def test_every_append_is_synchronised(sqlite_url: str) -> None:
     store = open_store(sqlite_url)
     store.create("trips", [note()])
@@ -373,31 +203,6 @@ def test_a_reader_sees_a_writer_that_comes_later(tmp_path: Path, monkeypatch: py
     assert viewer.head("trips") == head
     later = open_store(url).append("trips", [note()], expected=head)
     assert viewer.head("trips") == later
-
-
-def test_a_full_disk_is_explained_and_what_was_acknowledged_stays(sqlite_url: str) -> None:
-    store = open_store(sqlite_url)
-    store.create("trips", [note()])
-    child = os.fork()
-    if child == 0:
-        os._exit(fill_the_disk(sqlite_url))
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert status > 3  # events acknowledged; negative or small: it failed in another way
-    assert len(list(store.read("trips"))) == 1 + status
-    store.append("trips", [note()], expected=store.head("trips"))
-
-
-def fill_the_disk(url: str) -> int:
-    """Append under a limit on the size of files until it is refused; how many were acknowledged."""
-    resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
-    store = open_store(url)
-    head = store.head("trips")
-    for done in range(200):
-        try:
-            head = store.append("trips", [note("x" * 20_000)], expected=head)
-        except StoreError as error:
-            return done if "disk is full" in str(error) else 1
-    return 2
 
 
 def test_a_refused_first_event_leaves_the_name_free(url: str) -> None:
@@ -447,3 +252,91 @@ def append_when_told(url: str, head: Head, ready: int, go: int) -> int:
     except StoreError:
         os.write(ready, b".")
         return 1
+
+
+@pytest.mark.parametrize("column", ["digest", "checksum", "first"])
+def test_a_snapshot_that_was_changed_or_is_of_another_log_counts_as_none(url: str, column: str) -> None:
+    store = open_store(url)
+    head = store.create("trips", [note()])
+    store.save_snapshot("trips", Snapshot(head, head.checksum, b"abc"))
+    assert store.snapshot("trips") is not None
+    change(store, f"UPDATE surepick_snapshots SET {column} = 'x'")
+    assert store.snapshot("trips") is None
+
+
+@pytest.mark.parametrize(
+    ("statement", "n_read"),
+    [
+        ("UPDATE surepick_events SET body = '{}' WHERE position = 7", 6),
+        ("UPDATE surepick_events SET time = 2.5 WHERE position = 9", 8),
+        ("DELETE FROM surepick_events WHERE position = 5", 4),
+    ],
+)
+def test_a_changed_event_is_noticed(url: str, statement: str, n_read: int) -> None:
+    store, read = open_store(url), []
+    store.create("trips", [note(str(i)) for i in range(20)])
+    change(store, statement)
+    with pytest.raises(DamageError):
+        read.extend(iter(store.read("trips")))
+    assert len(read) == n_read
+
+
+@pytest.mark.parametrize("digits", [0, 1, 16, 63])
+def test_a_chain_of_short_checksums_is_no_chain(digits: int) -> None:
+    """A log that was changed and sealed again with fewer digits is refused at its first event."""
+    line = f'["{START.checksum}",1,"noted",null,0.0,"{{}}"]'
+    short = hashlib.sha256(line.encode()).hexdigest()[:digits]
+    with pytest.raises(DamageError):
+        next(checked([(1, "noted", None, 0.0, "{}", short)], START, "trips"))
+    assert len(list(checked(seal([Draft("noted", "{}", 0.0)] * 3, START), START, "trips"))) == 3
+
+
+def test_the_files_of_a_store_have_the_owners_permissions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """0600 for a new one; one that its owner shares stays shared. The program may change its folder."""
+    monkeypatch.chdir(tmp_path)
+    before = os.umask(0)
+    try:
+        store = open_store("store.db")
+        head = store.create("trips", [note()])
+    finally:
+        os.umask(before)
+    modes = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.glob("store.db*")}
+    assert modes == dict.fromkeys(("store.db", "store.db-wal", "store.db-shm"), 0o600)
+    store.close()
+    monkeypatch.chdir("/")
+    (tmp_path / "store.db").chmod(0o660)
+    store.append("trips", [note()], expected=head)
+    assert {file.stat().st_mode & 0o777 for file in tmp_path.iterdir()} == {0o660}
+
+
+def test_files_that_are_no_store_and_leftovers_of_one_are_left_alone(tmp_path: Path) -> None:
+    letter, path, aside = tmp_path / "letter.db", tmp_path / "store.db", tmp_path / "aside.db"
+    letter.write_text("Dear diary, " * 200)
+    with pytest.raises(DamageError):
+        open_store(str(letter))
+    assert letter.read_text() == "Dear diary, " * 200
+    store = open_store(str(path))
+    head = store.create("trips", [note()])
+    path.rename(aside)
+    with pytest.raises(StoreError):  # its write-ahead log is still there
+        open_store(str(path))
+    assert not path.exists()
+    aside.rename(path)
+    assert open_store(str(path)).head("trips") == head
+
+
+def test_a_child_that_was_forked_has_its_own_connection(url: str) -> None:
+    store = open_store(url)
+    head = store.create("trips", [note()])
+    child = os.fork()
+    if child == 0:
+        try:
+            store.append("trips", [note("child")], expected=head)
+            os._exit(0)
+        except BaseException:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    store.append("trips", [note("parent")], expected=store.head("trips"))
+    assert store.head("trips").position == 3

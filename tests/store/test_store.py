@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
+from store_contract import LastingStoreContract, StoreContract
 from surepick.store import Store, open_store
-from surepick.testing import LastingStoreContract, StoreContract
 
 
 class TestMemory(StoreContract):

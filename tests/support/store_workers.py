@@ -8,13 +8,12 @@ import os
 import time
 from collections.abc import Callable
 from multiprocessing.process import BaseProcess
-from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
+from store_contract import note
 from surepick.errors import ConflictError, NameTakenError
 from surepick.store import open_store
-from surepick.testing.stores import note
 
 _FORK = multiprocessing.get_context("fork")  # no imports again: all of a crowd start at the same moment
 
@@ -44,21 +43,11 @@ def storm(i: int, url: str) -> None:
             store.append("trips", [note(key=f"{i}-{j}")], expected=store.head("trips"))
 
 
-def starting_line(count: int) -> Barrier:
-    """Where so many processes wait until all of them have come."""
-    return _FORK.Barrier(count)
-
-
-def take_turns(i: int, url: str, count: int, name: int = 0, line: Barrier | None = None) -> None:
-    """Append events one after the other, holding the log for 1 ms each, with 5 ms between."""
+def append_one(i: int, url: str) -> None:
+    """Append an event."""
     store = open_store(url)
-    if line is not None:
-        line.wait(60)
-    for j in range(count):
-        with store.transaction("trips"):
-            store.append("trips", [note(key=f"{i + name}-{j}")], expected=store.head("trips"))
-            time.sleep(0.001)
-        time.sleep(0.005)
+    with store.transaction("trips"):
+        store.append("trips", [note(key=str(i))], expected=store.head("trips"))
 
 
 def append_until_killed(i: int, url: str, journal: Path, attempt: int) -> None:

@@ -1,8 +1,8 @@
 """What a store is: append-only logs of events, each event chained to all before it by its checksum.
 
-`Store` says what memory, SQLite and PostgreSQL do alike; `testing/stores.py` is the suite that all of them
-pass. Every event carries the SHA-256 of itself and of all events before it, so that a changed, missing or
-swapped event breaks the chain.
+`Store` says what memory, SQLite and PostgreSQL do alike; all of them pass tests/support/store_contract.py.
+Every event carries the SHA-256 of itself and of all events before it, so that a changed, missing or swapped
+event breaks the chain.
 """
 
 from __future__ import annotations
