@@ -215,8 +215,15 @@ def test_the_signature_lists_the_parameters() -> None:
     parameters = inspect.signature(sp.decide).parameters
     assert {"workers", "store", "timeout", "incumbent", "prior", "final_batch"} <= set(parameters)
     assert (parameters["delta"].default, parameters["session"].default) == (0.05, "decision")
-    with pytest.raises(TypeError):
-        sp.decide(problem(), measure, n_jobs=3)
+    for word, ours in (
+        ("n_jobs", "workers"),
+        ("n_trials", "budget"),
+        ("alpha", "delta"),
+        ("worker", "workers"),
+    ):
+        with pytest.raises(TypeError) as caught:
+            sp.decide(problem(), measure, **{word: 3})
+        assert ours in str(caught.value)
 
 
 def test_progress_is_printed_or_handed_on(capfd: pytest.CaptureFixture[str]) -> None:

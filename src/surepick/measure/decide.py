@@ -19,7 +19,7 @@ from surepick.core.past import Past
 from surepick.core.policy import Policy
 from surepick.core.problem import Problem
 from surepick.core.wording import how_many
-from surepick.errors import NoiseWarning, ParameterError
+from surepick.errors import NoiseWarning, ParameterError, hinted
 from surepick.measure.executors import Measure, workers_for
 from surepick.measure.loop import measure_all
 from surepick.sessions.requests import Request
@@ -32,6 +32,7 @@ DELTA, EPSILON = 0.05, 0.0
 log = logging.getLogger("surepick.measure")
 
 
+@hinted
 def decide(
     problem: AnyProblem | Sequence[Any] | Mapping[str, Any] | Any,
     measure: Measure,
@@ -129,7 +130,7 @@ def decide(
     report.show(view)
     log.info("session %r: %s after %s", session, view.state, how_many(view.n_measured, "measurement"))
     if view.doubts:
-        warnings.warn(f"{session}: {no_guarantee(opened.doubts)}", NoiseWarning, stacklevel=2)
+        warnings.warn(f"{session}: {no_guarantee(opened.doubts)}", NoiseWarning, stacklevel=3)
     return view
 
 
