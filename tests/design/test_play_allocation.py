@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surepick.design.information import Diagonal
+from surepick.design.minimax import minimax
 from surepick.design.play_allocation import PlayEffort, covering_plays, even, play_allocation, rounded
-from surepick.design.probe_allocation import Effort, probe_allocation
 
 
 def finder(plays):
@@ -30,7 +30,7 @@ def test_the_bracket_holds_what_listed_plays_reach(seed):
     targets = rng.normal(size=(int(rng.integers(1, 6)), n_arms))
     owner, arm = np.nonzero(plays)
     listed = Diagonal(arm, np.ones(len(arm)), owner, len(plays), n_arms)
-    right = probe_allocation(listed, targets, np.ones(len(plays)), Effort(1e-4))
+    right = minimax(listed, targets, np.ones(len(plays)), tolerance=1e-4)
     begin = covering_plays(finder(plays), np.ones(n_arms, dtype=bool), np.zeros(n_arms))
     found = play_allocation(targets**2, finder(plays), PlayEffort(1e-3, 300, 100), even(begin))
     assert found.lower <= right.upper * (1 + 1e-9)

@@ -1,7 +1,10 @@
-"""How to divide measurements between arms so that the hardest comparison is as easy as possible.
+"""How to allocate measurements so that the hardest comparison is as easy as possible.
 
-`allocation` takes listed comparisons (`interior_point` solves for the few that bind), `pairs` all pairs of
-plans, `width` the measure of Peace; `probe_allocation` divides between probes, by their `information`, and
-`play_allocation` between plays that nobody has listed; `rounding` makes whole numbers of shares. Arrays in,
-arrays out; imports `core` and `errors` alone.
+    minimax          shares of cost between probes, by their `information`: arms, mixed readings, plans
+    play_allocation  the same between plans behind an oracle, by column generation
+    allocation       listed rows on single arms to a certified bracket (`interior_point`); `pairs`, `width`
+    own_arms         many rivals with an arm of their own, in closed form
+    counts           whole counts of a batch: covers, rounding (`rounding`); `grid` rounds what decides
+
+Arrays in, arrays out; nothing here bears on a guarantee.
 """

@@ -1,51 +1,73 @@
-"""Minimax design: shares of cost that nearly minimise the largest variance of some contrasts.
+"""Minimax design: shares of cost that nearly minimise the largest variance of some contrasts, with a bracket.
 
-For targets z_j (contrasts times the square root of their priority) and shares of cost u,
+For targets z_j (contrasts, scaled by what each needs) and shares of cost u,
 
     value(u) = max_j z_j' M(u)^-1 z_j,   M(u) = sum_o (u_o / c_o) sum_k x_ok x_ok'.
 
-The steps are multiplicative, on the shares and on the weights of the targets (the dual), from given shares; a
-few of them suffice from those of the last batch. Nothing here bears on a guarantee.
-`probe_allocation` solves the same problem to a certified tolerance.
+Any u gives an upper end of the least value, and any u with weights on the targets (the dual) a lower one, by
+weak duality: with phi = sum_j dual_j z_j' M^-1 z_j and use_o = (1/c_o) sum_k sum_j dual_j (x_ok' M^-1 z_j)^2,
+
+    min over u of value(u)  >=  phi^2 / max_o use_o.
+
+(z'M^-1z = max_v 2 z.v - v'Mv; exchange minimum and maximum, and scale v.) The steps are multiplicative, on
+shares and dual. From the shares of the last batch a few of them suffice. Where every arm has a probe of its
+own, the best shares for a dual are known, and only the dual takes steps.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from surepick.core.arrays import FloatArray
-from surepick.design.information import Dense, Diagonal
+from surepick.core.arrays import FloatArray, IntArray
+from surepick.design.information import TRACE, Dense, Diagonal
 
-_WARMTH = (
-    0.9  # of the start from the given solution, the rest from the uniform one: new targets need new arms
-)
+_WARMTH = 0.9  # of the start from a given solution, the rest is uniform: new targets need new probes
 _FOCUS = 8  # power of values in the first weights of targets
 _REVIEW = 10  # steps between looks at all probes and all targets; in between those in play are enough
 _IN_PLAY, _USEFUL = 1e-5, 0.9  # of the largest share, and of the largest use: probes that stay in play
 _BINDING, _CLOSE = 1e-7, 0.8  # of the largest weight, and of the largest value: targets that stay in play
-_RIDGE = 1e-9  # of the uniform design
+_SPARSE_REVIEW, _LIGHT, _NEAR = 8, 1e-4, 0.7  # the same on single arms, where a step costs less
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """Shares of cost, weights of the targets, and the certified bracket of the least largest value."""
+
+    shares: FloatArray  # (n_probes,) sum 1
+    dual: FloatArray  # (n_targets,) sum 1
+    upper: float
+    lower: float
+    n_steps: int
 
 
 def minimax(
     information: Diagonal | Dense,
-    targets: FloatArray,  # (n, d)
+    targets: FloatArray,  # (n, rank) in the information's coordinates
     costs: FloatArray,  # (n_probes,)
-    shares: FloatArray,
     *,
-    steps: int = 40,
-    tolerance: float = 0.02,
-) -> tuple[FloatArray, FloatArray]:
-    """Return shares of cost, improved from these, and weights of the targets.
+    tolerance: float,
+    most_steps: int = 3000,
+    start: FloatArray | None = None,
+    dual: FloatArray | None = None,
+) -> Design:
+    """Return the best design that was found within the steps, or until the bracket is narrow.
+
+    `start` has the shares of a similar design, and `dual` weights of the targets.
 
     >>> each = np.arange(2)
     >>> arms = Diagonal(each, np.ones(2), each, 2, 2)
-    >>> minimax(arms, np.array([[1.0, -2.0]]), np.ones(2), np.full(2, 0.5))[0].round(3).tolist()
-    [0.333, 0.667]
+    >>> found = minimax(arms, np.array([[1.0, -2.0]]), np.ones(2), tolerance=1e-9)
+    >>> round(found.upper, 6), found.shares.round(3).tolist()
+    (9.0, [0.333, 0.667])
     """
-    shares = _WARMTH * shares + (1 - _WARMTH) / len(shares)
+    n = information.n_probes
+    shares = np.full(n, 1.0 / n) if start is None else _WARMTH * start + (1 - _WARMTH) / n
+    dual = None if dual is None else _WARMTH * dual / dual.sum() + (1 - _WARMTH) / len(dual)
     if isinstance(information, Diagonal) and information.is_single:
-        return _single_arms(information, targets, costs, shares, steps, tolerance)
-    return _any_probes(information, targets, costs, shares, steps, tolerance)
+        return _single_arms(information, targets, costs, (shares, dual), most_steps, tolerance)
+    return _any_probes(information, targets, costs, (shares, dual), most_steps, tolerance)
 
 
 def _first_dual(value: FloatArray) -> FloatArray:
@@ -58,98 +80,94 @@ def _single_arms(
     information: Diagonal,
     targets: FloatArray,
     costs: FloatArray,
-    shares: FloatArray,
-    steps: int,
+    start: tuple[FloatArray, FloatArray | None],
+    most_steps: int,
     tolerance: float,
-) -> tuple[FloatArray, FloatArray]:
+) -> Design:
     """Return the solution where every arm has its own probe.
 
-    For weights lam on the targets the best shares are u_s ~ sqrt(sum_j lam_j z_js^2 c_s / precision_s), so
-    that only the weights need steps.
+    For weights lam on the targets the best shares are u_s ~ root_s = sqrt(sum_j lam_j z_js^2 c_s /
+    precision_s), and the square of their sum is the lower end.
     """
-    price = np.zeros(targets.shape[1])
-    price[information.arm] = costs / information.precision
-    squares = targets * targets * price
+    price, shares = np.zeros(targets.shape[1]), np.zeros(targets.shape[1])
+    price[information.arm], shares[information.arm] = costs / information.precision, start[0]
+    everything = squares = targets * targets * price
+    dual = _first_dual(squares @ _inverse(shares)) if start[1] is None else start[1]
     rows = np.arange(len(targets))
-    start = np.zeros(targets.shape[1])
-    start[information.arm] = shares
-    dual = _first_dual(squares @ np.divide(1.0, start, out=np.zeros(len(start)), where=start > 0))
-    for step in range(steps):
+    for step in range(most_steps):
         root = np.sqrt(dual @ squares)
         total = root.sum()
-        value = squares @ np.divide(total, root, out=np.zeros(len(root)), where=root > 0)
+        inverse = total * _inverse(root)
+        value = squares @ inverse
         worst = value.max()
-        if worst <= (1 + tolerance) * total * total or step == steps - 1:
-            break
+        is_last = step == most_steps - 1
+        if is_last or worst <= (1 + tolerance) * total * total:
+            worst = worst if len(rows) == len(targets) else (everything @ inverse).max()
+            if is_last or worst <= (1 + tolerance) * total * total:
+                break
+            value, dual = everything @ inverse, _spread(dual, rows, len(targets))
+            dual = _WARMTH * dual + (1 - _WARMTH) / len(dual)  # all targets are looked at again
+            rows, squares = np.arange(len(targets)), everything
         dual = dual * (value / (dual @ value)) ** 1.5
         dual = dual / dual.sum()
-        if step % 8 == 2:  # targets that neither bind nor come close are left out from here on
-            keep = (dual >= 1e-4 / len(dual)) | (value >= 0.7 * worst)
-            if keep.sum() < 0.7 * len(keep):
+        if step % _SPARSE_REVIEW == 2:  # targets that neither bind nor come close are left out from here on
+            keep = (dual >= _LIGHT / len(dual)) | (value >= _NEAR * worst)
+            if keep.sum() < _NEAR * len(keep):
                 rows, squares, dual = rows[keep], squares[keep], dual[keep] / dual[keep].sum()
-    weights = np.zeros(len(targets))
-    weights[rows] = dual
-    return (root / total)[information.arm], weights
+    found = (root / total)[information.arm]
+    return Design(found, _spread(dual, rows, len(targets)), float(worst), float(total * total), step + 1)
+
+
+def _spread(weights: FloatArray, rows: IntArray, n: int) -> FloatArray:
+    """Return n weights, of which these rows have some and the others none."""
+    found = np.zeros(n)
+    found[rows] = weights
+    return found
 
 
 def _any_probes(
     information: Diagonal | Dense,
     targets: FloatArray,
     costs: FloatArray,
-    shares: FloatArray,
-    steps: int,
+    start: tuple[FloatArray, FloatArray | None],
+    most_steps: int,
     tolerance: float,
-) -> tuple[FloatArray, FloatArray]:
-    """Return the best shares that the steps have seen.
-
-    With phi = sum_j lam_j z_j' M^-1 z_j and use_o = (1/c_o) sum_k sum_j lam_j (x_ok' M^-1 z_j)^2, phi^2 / max
-    use bounds every value(u) from below (weak duality), which ends the search.
-    """
-    from scipy.linalg.lapack import dposv  # scipy.linalg's wrappers would take half of the time
-
-    n, owner = len(shares), information.owner
-    rows = information.rows if isinstance(information, Dense) else _as_rows(information)
-    ridge = rows.T @ rows * (_RIDGE / (n * costs.mean()))
-    dual = np.zeros(len(targets))
-    best, best_shares, best_dual, lower = np.inf, shares, dual, 0.0
-    in_play, readings = np.arange(len(targets)), np.arange(len(owner))
-    for step in range(steps):
-        is_review = step % _REVIEW == 0 or step == steps - 1
+) -> Design:
+    """Return the best shares that the steps have seen."""
+    # on single readings these powers are nearly the exact minimiser; elsewhere bolder shares take fewer steps
+    of_shares, of_dual = (0.5, 1.5) if isinstance(information, Diagonal) else (0.8, 1.0)
+    shares, given = start
+    dual = np.zeros(len(targets)) if given is None else given
+    upper, lower, best = np.inf, 0.0, (shares, dual)
+    every = np.arange(len(targets))
+    for step in range(most_steps):
+        is_review = step % _REVIEW == 0 or step == most_steps - 1
         if is_review:
-            in_play, readings = np.arange(len(targets)), np.arange(len(owner))
-        X, own, Z, lam = rows[readings], owner[readings], targets[in_play], dual[in_play]
-        matrix = X.T @ ((shares / costs)[own, None] * X) + ridge
-        solved = dposv(matrix, Z.T, lower=1)[1]  # M^-1 z, (d, n)
-        value = np.einsum("jd,dj->j", Z, solved)
-        if step == 0:
-            dual = lam = _first_dual(value)
-        if len(Z) >= X.shape[1]:  # the cheaper of two ways to sum over targets
-            use = np.einsum("rd,rd->r", X @ ((solved * lam) @ solved.T), X)
-        else:
-            use = ((X @ (solved * np.sqrt(lam))) ** 2).sum(axis=1)
-        use = np.maximum(np.bincount(own, use, minlength=n) / costs, 0.0)
-        phi = float(lam @ value)
+            rivals, in_play = every, None
+        value, uses_for = information.prices(shares, costs, targets[rivals], in_play)
+        if step == 0 and given is None:
+            dual = _first_dual(value)
+        lam = dual[rivals]
+        use, phi = uses_for(lam), max(float(lam @ value), 1e-300)
         if is_review:
-            lower = max(lower, phi * phi / use.max())
-            if value.max() < best:
-                best, best_shares, best_dual = value.max(), shares, dual
-            if best <= (1 + tolerance) * lower:
+            lower = max(lower, phi * phi / max(float(use.max()), 1e-300))
+            if value.max() < upper:
+                upper, best = float(value.max()), (shares, dual)
+            if upper <= (1 + tolerance) * lower:
                 break
-            in_play = np.flatnonzero((dual > _BINDING * dual.max()) | (value > _CLOSE * value.max()))
-            lam, value = np.maximum(dual[in_play], _BINDING * dual.max()), value[in_play]
-            stays = (shares > _IN_PLAY * shares.max()) | (use > _USEFUL * use.max())
-            shares = np.where(stays, np.maximum(shares, _IN_PLAY * shares.max()), 0.0)
-            readings = np.flatnonzero(stays[owner])
-        lam = lam * (value / phi)
+            rivals = np.flatnonzero((dual > _BINDING * dual.max()) | (value > _CLOSE * value.max()))
+            lam, value = np.maximum(dual[rivals], _BINDING * dual.max()), value[rivals]
+            in_play = (shares > _IN_PLAY * shares.max()) | (use > _USEFUL * use.max())
+            shares = np.where(in_play, np.maximum(shares, _IN_PLAY * shares.max()), 0.0)
+        lam = lam * (value / phi) ** of_dual
         dual = np.zeros(len(targets))
-        dual[in_play] = lam / lam.sum()
-        shares = shares * (use / phi) ** 0.8
+        dual[rivals] = lam / lam.sum()
+        shares = shares * (use / phi) ** of_shares
         shares = shares / shares.sum()
-    return best_shares, best_dual
+    # prices count a trace of the uniform design, and so does the upper end
+    return Design((1 - TRACE) * best[0] + TRACE / len(shares), best[1], upper, lower, step + 1)
 
 
-def _as_rows(information: Diagonal) -> FloatArray:
-    """Return readings of one arm each as rows."""
-    rows = np.zeros((len(information.owner), information.n_arms))
-    rows[np.arange(len(rows)), information.arm] = np.sqrt(information.precision)
-    return rows
+def _inverse(values: FloatArray) -> FloatArray:
+    """Return 1 / values, and 0 where a value is 0: no target differs there."""
+    return np.divide(1.0, values, out=np.zeros(len(values)), where=values > 0)

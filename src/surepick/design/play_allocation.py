@@ -14,17 +14,17 @@ end, and joins the pool of plays if it is better than those there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.plays import FindPlay
+from surepick.design.information import Diagonal
+from surepick.design.minimax import minimax
 
-_OF_SHARES, _OF_DUAL = 0.8, 1.0  # powers of the multiplicative steps
 _WARMTH = 0.95  # of shares when a play joins
-_DUAL_WARMTH = 0.9
 _LEAST = 1e-12  # readings a play: keeps prices finite
 _ROUNDING = 1e-9  # of a sum of prices: more than an exact oracle loses
 _IN_USE = 1e-4  # of the largest share: a play with less may be forgotten
@@ -104,72 +104,38 @@ def play_allocation(
     >>> round(found.upper, 4), found.weights.round(3).tolist()
     (9.0, [0.333, 0.667])
     """
-    search = _Search(squares, start)
+    plays, shares, n_rows = start.plays, start.shares, len(squares)
+    dual = np.append(start.dual, np.zeros(n_rows - len(start.dual))) if start.dual.any() else None
+    best, lower, targets = PlayAllocation(plays, shares, np.zeros(n_rows), np.inf, 0.0), 0.0, np.sqrt(squares)
     for _ in range(effort.most_calls):
-        search.settle(effort)
-        play = find(search.prices)
-        is_new = search.price(play)
-        if search.upper <= (1 + effort.tolerance) * search.lower:
+        pool, tolerance = _pool(plays), effort.tolerance / 2
+        costs = np.ones(len(plays))
+        found = minimax(
+            pool, targets, costs, tolerance=tolerance, most_steps=effort.steps, start=shares, dual=dual
+        )
+        shares, dual = found.shares, found.dual
+        readings = shares @ plays + _LEAST
+        prices = (dual @ squares) / readings**2
+        play = find(prices)
+        # the play that is missing most bounds all plays
+        most = max(float(play @ prices), float((plays @ prices).max())) * (1 + _ROUNDING)
+        lower = max(lower, float(dual @ (squares @ (1.0 / readings))) ** 2 / max(most, 1e-300))
+        if found.upper < best.upper:
+            best = PlayAllocation(plays, shares, dual, found.upper, lower)
+        if best.upper <= (1 + effort.tolerance) * lower:
             break
-        if is_new:
-            search.join(play)
-        elif search.is_settled:
+        if not (plays == play).all(axis=1).any():
+            plays, n = np.vstack([plays, play]), len(plays) + 1
+            shares = np.append(_WARMTH * shares, 0.0) + (1 - _WARMTH) / n
+        elif found.upper <= (1 + tolerance) * found.lower:
             break
-    return search.found()
+    return replace(best, lower=min(lower, best.upper))
 
 
-class _Search:
-    """The state of one search; changed by `settle`, `price` and `join` alone."""
-
-    def __init__(self, squares: FloatArray, start: PlayAllocation) -> None:
-        n, m = len(start.plays), len(squares)
-        self.squares, self.plays = squares, start.plays
-        self.keys = {play.tobytes() for play in start.plays}
-        self.shares = _WARMTH * start.shares + (1 - _WARMTH) / n
-        known = np.append(start.dual, np.zeros(m - len(start.dual)))
-        self.dual = _DUAL_WARMTH * known + (1 - _DUAL_WARMTH) / m
-        self.dual = self.dual / self.dual.sum()
-        self.upper, self.lower = np.inf, 0.0
-        self.best, self.binding = self.shares, self.dual
-        self.prices, self.average, self.dearest = np.zeros(squares.shape[1]), 0.0, 0.0
-        self.is_settled = False
-
-    def settle(self, effort: PlayEffort) -> None:
-        """Divide between the plays of the pool, until its own bracket is narrow."""
-        self.is_settled = False
-        for _ in range(effort.steps):
-            readings = self.shares @ self.plays + _LEAST
-            values = self.squares @ (1.0 / readings)
-            self.prices = (self.dual @ self.squares) / readings**2
-            uses = self.plays @ self.prices
-            self.average, self.dearest = float(self.dual @ values), float(uses.max())
-            worst = float(values.max())
-            if worst < self.upper:
-                self.upper, self.best, self.binding = worst, self.shares, self.dual
-            if worst * self.dearest <= (1 + effort.tolerance / 2) * self.average**2:
-                self.is_settled = True
-                return
-            dual = self.dual * (values / self.average) ** _OF_DUAL
-            shares = self.shares * (uses / self.average) ** _OF_SHARES
-            self.dual, self.shares = dual / dual.sum(), shares / shares.sum()
-
-    def price(self, play: FloatArray) -> bool:
-        """Raise the lower end by what the best play of all costs; whether it is a new one."""
-        most = max(float(play @ self.prices), self.dearest) * (1 + _ROUNDING)
-        self.lower = max(self.lower, self.average**2 / max(most, 1e-300))
-        return play.tobytes() not in self.keys
-
-    def join(self, play: FloatArray) -> None:
-        """Take a new play into the pool, with a small share."""
-        self.keys.add(play.tobytes())
-        self.plays = np.vstack([self.plays, play])
-        n = len(self.plays)
-        self.shares = np.append(_WARMTH * self.shares, 0.0) + (1 - _WARMTH) / n
-        self.best = np.append(self.best, 0.0)
-
-    def found(self) -> PlayAllocation:
-        """The best division so far."""
-        return PlayAllocation(self.plays, self.best, self.binding, self.upper, min(self.lower, self.upper))
+def _pool(plays: FloatArray) -> Diagonal:
+    """Return these plays as probes that read their arms."""
+    owner, arm = np.nonzero(plays)
+    return Diagonal(arm, np.ones(len(arm)), owner, len(plays), plays.shape[1])
 
 
 def rounded(shares: FloatArray, n: int) -> IntArray:

@@ -25,7 +25,7 @@ from surepick.core.arrays import BoolArray, FloatArray
 from surepick.core.probes import Probes
 from surepick.core.problem import Problem
 from surepick.design.information import information_of
-from surepick.design.probe_allocation import Effort, ProbeAllocation, probe_allocation
+from surepick.design.minimax import Design, minimax
 from surepick.limits.value import Bracket, Limit, Once, no_limit
 
 PROBE_TOLERANCE = 1e-3  # of T*: where the best design uses few probes, further digits come slowly
@@ -64,17 +64,16 @@ def probe_limit(
     )
 
 
-def probe_times(
-    probes: Probes, targets: FloatArray, tolerance: float
-) -> tuple[ProbeAllocation, ProbeAllocation]:
+def probe_times(probes: Probes, targets: FloatArray, tolerance: float) -> tuple[Design, Design]:
     """The best division by measurements and by cost; targets are (best - plan) / gap."""
     information = information_of(probes)
     known = information.coordinates(targets)
-    effort = Effort(max(tolerance, PROBE_TOLERANCE))
-    time = probe_allocation(information, known, np.ones(len(probes)), effort)
+    tolerance = max(tolerance, PROBE_TOLERANCE)
+    time = minimax(information, known, np.ones(len(probes)), tolerance=tolerance)
     if np.ptp(probes.costs) == 0:
         return time, time
-    return time, probe_allocation(information, known, probes.costs, effort, start=time)
+    cost = minimax(information, known, probes.costs, tolerance=tolerance, start=time.shares, dual=time.dual)
+    return time, cost
 
 
 def least_cover(probes: Probes, differs: BoolArray, prices: FloatArray) -> float:

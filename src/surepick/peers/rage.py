@@ -44,8 +44,8 @@ import numpy as np
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.problem import Problem
 from surepick.design.information import information_of
+from surepick.design.minimax import minimax
 from surepick.design.pairs import pair_allocation
-from surepick.design.probe_allocation import Effort, probe_allocation
 from surepick.design.rounding import round_allocation
 from surepick.errors import ParameterError
 from surepick.peers.linear import readings_of
@@ -54,7 +54,6 @@ from surepick.policies.sound import SoundPolicy
 
 PAPER_EPS, AUTHORS_EPS = 1 / 5, 1 / 10
 AUTHORS_FLOOR = 20  # measurements per arm or vector of the design's support
-_EFFORT = Effort(0.05, 400)  # of a design over probes
 _MOST_PAIRS = 4000  # that a design over probes looks at; beyond, plans and their mean, which costs a factor
 _SUPPORT = 1e-5  # least share of a vector in the design
 
@@ -150,7 +149,9 @@ class RAGEOnProbes(RAGERun):
         targets, factor = plans[first] - plans[second], 1.0
         if len(first) > _MOST_PAIRS:
             targets, factor = plans - plans.mean(axis=0), 4.0  # |a - b|^2 <= 4 max |a - mean|^2
-        design = probe_allocation(self._information, targets, np.ones(self._readings.n_ways), _EFFORT)
+        design = minimax(
+            self._information, targets, np.ones(self._readings.n_ways), tolerance=0.05, most_steps=400
+        )
         shares = np.where(design.shares > _SUPPORT, design.shares, 0.0)
         shares, support = shares / shares.sum(), int(np.count_nonzero(shares))
         n = self.size(factor * design.upper, support, 0)

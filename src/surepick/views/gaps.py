@@ -17,14 +17,14 @@ from surepick.core.oracle_problem import AnyProblem
 from surepick.core.run import Standing
 from surepick.design.allocation import optimal_allocation
 from surepick.design.information import information_of
-from surepick.design.probe_allocation import Effort, probe_allocation
+from surepick.design.minimax import minimax
 
 LEAST_RISK = 1e-300  # a smaller one is shown as this one, which has a logarithm
 LEAST_NEEDED = 1e-9
 MOST_LOG = 700.0  # a larger exponential has no number
 MOST_ALLOCATED = 256  # rivals that an allocation looks at: the closest; the others are satisfied by it
 ALLOCATION_TOLERANCE = 0.02  # the estimates are rougher
-PROBE_EFFORT = Effort(0.05, 100)  # the same where probes are measured
+PROBE_TOLERANCE, PROBE_STEPS = 0.05, 100  # the same where probes are measured
 MOST_KEPT = 128  # allocations
 
 
@@ -98,7 +98,8 @@ def best_shares(
     if problem.probes is not None:
         information, prices = information_of(problem.probes), problem.probes.costs
         targets = information.coordinates(differences / np.sqrt(reach)[:, None])
-        uses = probe_allocation(information, targets, prices, PROBE_EFFORT).shares / prices
+        found = minimax(information, targets, prices, tolerance=PROBE_TOLERANCE, most_steps=PROBE_STEPS)
+        uses = found.shares / prices
         return np.asarray(uses / uses.sum())
     squares = differences**2 * noise_variance(problem) / reach[:, None]
     costs = problem.costs if np.ptp(problem.costs) > 0 else None

@@ -112,8 +112,8 @@ class BatchDesign:
         tolerance: float = 0.02,
     ) -> tuple[FloatArray, FloatArray]:
         information, costs = readings.information, readings.costs
-        shares, dual = minimax(information, targets, costs, self.shares, steps=steps, tolerance=tolerance)
-        return on_grid(shares, SHARE_BITS), on_grid(dual, SHARE_BITS)
+        found = minimax(information, targets, costs, tolerance=tolerance, most_steps=steps, start=self.shares)
+        return on_grid(found.shares, SHARE_BITS), on_grid(found.dual, SHARE_BITS)
 
     def _cover(self, readings: Readings, shares: FloatArray, contrasts: Contrasts) -> BoolArray:
         dense = contrasts.dense() if isinstance(readings.information, Dense) else None
