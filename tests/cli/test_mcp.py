@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import surepick as sp
-from surepick.core.promise import Promise
+from surepick.core.guarantee import Promise
 from surepick.sessions.session import Session
 
 mcp = pytest.importorskip("mcp")

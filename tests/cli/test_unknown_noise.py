@@ -11,7 +11,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from surepick.cli import app
-from surepick.core.promise import UNKNOWN_NOISE
+from surepick.core.guarantee import UNKNOWN_NOISE
 from surepick.errors import SessionError
 
 UNKNOWN = """kind = "table"

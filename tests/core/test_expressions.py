@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import surepick as sp
-from surepick.core.expressions import amounts_in
+from surepick.core.frames import amounts_in
 from surepick.errors import FileError, MissingExtraError, ParameterError, ProblemError
 from surepick.store import MemoryStore
 

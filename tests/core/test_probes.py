@@ -6,7 +6,7 @@ from scipy import sparse
 
 import surepick as sp
 from surepick.core.policy import start
-from surepick.core.telling_apart import span
+from surepick.core.probes import span
 from surepick.errors import ParameterError, ProblemError
 from surepick.policies import POLICIES
 from surepick.sessions.codec import fingerprint, problem_from_json, problem_to_json

@@ -14,7 +14,7 @@ import surepick as sp
 from policy_contract import WITHOUT_DELTA
 from surepick import views
 from surepick.cli import app
-from surepick.core.promise import GAUSSIAN, UNKNOWN_NOISE, Promise
+from surepick.core.guarantee import GAUSSIAN, UNKNOWN_NOISE, Promise
 from surepick.policies import POLICIES, parse_policy
 from surepick.report import report
 from surepick.sessions.session import Session

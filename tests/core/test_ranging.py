@@ -5,7 +5,7 @@ import pytest
 
 import surepick as sp
 from polytopes import KINDS
-from surepick.core.ranging import ranging
+from surepick.core.sensitivity import ranging
 
 
 @pytest.mark.parametrize(("kind", "seed"), [("3x3", 308), ("5x4", 308), ("mix", 303)])

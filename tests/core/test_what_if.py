@@ -9,8 +9,7 @@ from scipy.stats import norm
 import surepick as sp
 from surepick.core.estimates import estimate
 from surepick.core.evidence import Evidence
-from surepick.core.ranging import listed_ranging
-from surepick.core.what_if import turn, worth_of_one
+from surepick.core.sensitivity import listed_ranging, turn, worth_of_one
 
 COMMUTES = sp.Problem(
     [[1, 0, 1], [0, 1, 1], [0, 0, 3]],

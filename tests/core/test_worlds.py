@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.core.worlds import EIGHT_OF_TEN, quantile
+from surepick.core.estimates import EIGHT_OF_TEN, quantile
 from surepick.planning.forecast import Forecast
 from surepick.planning.rehearsal import Rehearsal
 from surepick.views.progress import over_worlds

@@ -160,12 +160,8 @@ def test_low_rank_batches_show_what_their_span_contains():
 
 
 def test_readings_of_one_arm_each_are_one_number_per_arm():
-    assert isinstance(
-        readings_of(probe_cases.top_k(5, 2, 0, "semi")[0].probes), DiagonalReadings
-    )
-    assert isinstance(
-        readings_of(probe_cases.top_k(5, 2, 0, "full")[0].probes), DenseReadings
-    )
+    assert isinstance(readings_of(probe_cases.top_k(5, 2, 0, "semi")[0].probes), DiagonalReadings)
+    assert isinstance(readings_of(probe_cases.top_k(5, 2, 0, "full")[0].probes), DenseReadings)
     unknown = sp.Problem(np.eye(2), measure=np.eye(2), noise=None, goal="largest")
     assert isinstance(readings_of(unknown.probes), DiagonalReadings)
     shared = sp.Problem(np.eye(2), measure={"both": ["arm 0", "arm 1"]}, noise=None, goal="largest")

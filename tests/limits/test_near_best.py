@@ -67,7 +67,9 @@ def small(seed):
         rows = {"A_ub": use, "b_ub": use.sum(1) * 0.4, "upper": 1.0}
         means = rng.uniform(0.5, 1.5, 4)
     n = len(means)
-    problem = sp.Polytope(**{"goal": "largest", **rows}, noise=rng.uniform(0.5, 2, n), cost=rng.uniform(1, 3, n))
+    problem = sp.Polytope(
+        **{"goal": "largest", **rows}, noise=rng.uniform(0.5, 2, n), cost=rng.uniform(1, 3, n)
+    )
     return problem, means, float(10 ** rng.uniform(-2, -0.5))
 
 

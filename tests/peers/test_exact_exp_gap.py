@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.core.matroid import matroid_of
 from surepick.errors import ProblemError
+from surepick.peers.matroid import matroid_of
 from surepick.policies import ExactExpGap
 from surepick.problems import tree_family
 

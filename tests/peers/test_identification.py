@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.core.promise import Promise
+from surepick.core.guarantee import Promise
 from surepick.errors import ParameterError
 from surepick.peers.sequential import PairRadius
 from surepick.peers.track_and_stop import best_shares

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 
 import surepick as sp
-from surepick.core.promise import Promise
+from surepick.core.guarantee import Promise
 from surepick.errors import ParameterError, ProblemError
 from surepick.experiments import probe_cases
 from surepick.peers.fws import best_of_game

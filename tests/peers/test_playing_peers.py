@@ -5,7 +5,7 @@ import pytest
 
 import surepick as sp
 from surepick import problems
-from surepick.core.promise import Promise
+from surepick.core.guarantee import Promise
 from surepick.errors import ParameterError, ProblemError
 from surepick.peers import plays
 from surepick.peers.p_fws import gradient

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.core.promise import Promise
+from surepick.core.guarantee import Promise
 from surepick.errors import ParameterError, ProblemError
 from surepick.peers.rinott import rinott_h
 from surepick.planning.comparison import binomial_interval

@@ -15,7 +15,7 @@ import pytest
 
 import surepick as sp
 from policy_contract import CASES, OF_INCUMBENTS, OF_POLYTOPES
-from surepick.core.promise import SUB_GAUSSIAN, promise
+from surepick.core.guarantee import SUB_GAUSSIAN, promise
 from surepick.policies import POLICIES
 
 

@@ -9,7 +9,7 @@ from rich.console import Console
 import surepick as sp
 from surepick import problems, views
 from surepick.cli.screen import screen
-from surepick.core.promise import Promise
+from surepick.core.guarantee import Promise
 from surepick.policies import POLICIES, parse_policy
 from surepick.report import report
 

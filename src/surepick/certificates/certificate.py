@@ -12,11 +12,9 @@ from surepick._version import __version__
 from surepick.certificates.rivals import Rival
 from surepick.certificates.text import text
 from surepick.core.about import Listing
-from surepick.core.cards import alarm, card, note
-from surepick.core.doubt import Doubt, no_guarantee
-from surepick.core.promise import Promise
+from surepick.core.guarantee import Doubt, Promise, no_guarantee
 from surepick.core.run import Answer
-from surepick.core.wording import how_many, shortened
+from surepick.core.wording import alarm, card, how_many, note, shortened
 from surepick.errors import ParameterError
 from surepick.simulation.outcome import Status
 

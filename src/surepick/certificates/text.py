@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surepick.core.doubt import no_guarantee
+from surepick.core.guarantee import no_guarantee
 from surepick.core.plan_words import listed, measured
 from surepick.core.wording import counted, how_many, plural
 

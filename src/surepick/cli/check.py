@@ -150,7 +150,7 @@ def _closest(loaded: Truth, delta: float, noise: float | None) -> tuple[Limit, L
 
 
 def _call_data(found: tuple[Limit, Limit | None] | None) -> dict[str, Any] | None:
-    from surepick.core.close_call import call_data
+    from surepick.core.sensitivity import call_data
 
     return None if found is None else call_data(found[0].closest)
 

@@ -71,7 +71,7 @@ def compare(
 
 def _print_comparison(loaded: Truth, rows: Sequence[Comparison], delta: float, as_json: bool) -> None:
     """Policies side by side."""
-    from surepick.core.promise import Promise
+    from surepick.core.guarantee import Promise
     from surepick.policies import describe
 
     if as_json:
@@ -102,7 +102,7 @@ def _print_comparison(loaded: Truth, rows: Sequence[Comparison], delta: float, a
 
 
 def _comparison_data(loaded: Truth, row: Comparison) -> dict[str, Any]:
-    from surepick.core.promise import Promise
+    from surepick.core.guarantee import Promise
     from surepick.policies import describe
 
     data = dataclasses.asdict(row)

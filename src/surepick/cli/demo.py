@@ -149,8 +149,8 @@ def introduce(loaded: Truth, policy: Policy, as_json: bool) -> None:
     """Say what is about to be decided."""
     if as_json:
         return
+    from surepick.core.guarantee import Promise
     from surepick.core.polytope import Polytope
-    from surepick.core.promise import Promise
 
     problem = loaded.problem
     console.print(f"[bold]{escape(loaded.title)}[/]")

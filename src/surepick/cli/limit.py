@@ -10,7 +10,7 @@ from rich.table import Table
 from surepick.cli.options import Delta, Epsilon, File, Json
 from surepick.cli.render import MOST_ROWS, bar, console, load_file, make_table, print_json
 from surepick.cli.simulate import truth_of
-from surepick.core.close_call import call_data
+from surepick.core.sensitivity import call_data
 from surepick.core.wording import how_many
 
 if TYPE_CHECKING:

@@ -97,8 +97,8 @@ class Tools:
     ) -> dict[str, Any]:
         """Begin a session from a problem file. delta: allowed probability of a wrong answer; epsilon: a
         difference that does not matter; budget: stop without a promise after this many measurements."""
+        from surepick.core.guarantee import stated_guarantee
         from surepick.core.policy import takes_past
-        from surepick.core.promise import stated_guarantee
         from surepick.policies import policy_for
         from surepick.problems.files.load import load
         from surepick.sessions.session import Session

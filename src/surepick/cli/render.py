@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from surepick.core.numerals import numeral
+from surepick.core.tables import numeral
 from surepick.core.wording import shortened
 from surepick.errors import ParameterError
 

@@ -35,7 +35,7 @@ from surepick.cli.render import (
     print_json,
     short,
 )
-from surepick.core.among import among
+from surepick.core.plan_words import among
 
 if TYPE_CHECKING:
     from surepick.core.arrays import FloatArray

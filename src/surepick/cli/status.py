@@ -64,7 +64,7 @@ def log(
 def state_of(session: Session) -> dict[str, Any]:
     """What every answer in JSON says about the session."""
     from surepick.certificates.rivals import MOST_RIVALS
-    from surepick.core.among import among, named
+    from surepick.core.plan_words import among, named
     from surepick.sessions import codec
 
     ledger = session.ledger()

@@ -14,7 +14,7 @@ import typer
 from surepick.cli.opening import only_name, open_to_read
 from surepick.cli.options import DEFAULT_STORE, DOUBTFUL, NOT_SURE, Json, Name, StoreUrl
 from surepick.cli.render import answer, say
-from surepick.core.doubt import no_guarantee
+from surepick.core.guarantee import no_guarantee
 from surepick.core.wording import how_many
 from surepick.errors import FileError, StoreError
 

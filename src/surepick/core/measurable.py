@@ -27,12 +27,11 @@ from surepick.core.arrays import (
     read_only,
     scale_and_bounds,
 )
-from surepick.core.cards import card
 from surepick.core.known import Known, mean_bounds, refuse_contradiction
 from surepick.core.layout import Layout, located
 from surepick.core.plays import AskedPlays
 from surepick.core.probes import VALUE, Probes
-from surepick.core.wording import plural
+from surepick.core.wording import card, plural
 from surepick.errors import ProblemError
 
 SUB_GAUSSIAN_NOISE, BOUNDED_VARIANCE = "sub-Gaussian", "bounded variance"  # what a noise scale bounds

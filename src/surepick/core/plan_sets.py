@@ -13,18 +13,158 @@ Inside, larger is better: where the problem minimises, plans are the negated vec
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray
-from surepick.core.branches import Branch
+from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
 from surepick.core.polytope import Polytope
 from surepick.core.problem import Problem
 from surepick.core.run import Answer
-from surepick.core.shown_plans import ShownPlans
+from surepick.core.wording import counted
 from surepick.errors import ProblemError
+
+
+def check_zeros_and_ones(problem: Problem, policy: str, advice: str) -> None:
+    """Refuse plans that are not sets of arms, with the reason or what to use instead.
+
+    >>> check_zeros_and_ones(Problem([[1, 0], [0, 1]], goal="largest"), "CSAR", "use CSA")
+    """
+    plans = problem.plans
+    entries = plans if isinstance(plans, np.ndarray) else plans.data
+    odd = entries[(entries != 0) & (entries != 1)]
+    if odd.size:
+        raise ProblemError(
+            f"{policy} is for plans of zeros and ones, got {odd.flat[0]:g}; {advice}", field="policy"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Branch:
+    """The plans whose entries lie within these bounds."""
+
+    lower: FloatArray  # (n_arms,)
+    upper: FloatArray  # (n_arms,)
+
+    @property
+    def free(self) -> IntArray:
+        """The arms that are not pinned to one value."""
+        return np.flatnonzero(self.lower < self.upper)
+
+    def holds(self, plans: FloatArray) -> FloatArray:
+        """Which of these plans (rows) are in the branch."""
+        return np.asarray(((plans >= self.lower) & (plans <= self.upper)).all(axis=-1))
+
+    def pinned(self, arm: int, value: float) -> Branch:
+        """The plans of this branch with this value on this arm."""
+        return self._with(arm, value, value)
+
+    def apart(self, arm: int, value: float, step: float) -> Iterator[Branch]:
+        """The plans of this branch with another value on this arm: those below it and those above."""
+        below, above = _neighbours(value, step)
+        if self.lower[arm] <= below:
+            yield self._with(arm, self.lower[arm], below)
+        if self.upper[arm] >= above:
+            yield self._with(arm, above, self.upper[arm])
+
+    def without(
+        self, plan: FloatArray, step: float, *, one_size: bool = False, left_out: BoolArray | None = None
+    ) -> Iterator[Branch]:
+        """Branches that hold every plan of this one but `plan`, and no plan twice (Lawler's partition).
+
+        The i-th agrees with the plan on the first i free arms and differs on the next; both ways, so that
+        plans that contain others are not lost. Where all entries of a plan always add up to the same sum
+        (`one_size`), another plan must fall below this one somewhere and rise above it elsewhere, so that
+        looking at the arms where it can fall is enough, or at those where it can rise. Parts that differ from
+        the plan on arms of `left_out` are left out.
+        """
+        rest, arms = self, self.free
+        if one_size:
+            falls, rises = arms[plan[arms] > self.lower[arms]], arms[plan[arms] < self.upper[arms]]
+            arms = falls if len(falls) <= len(rises) else rises
+        for arm in arms:
+            if left_out is None or not left_out[arm]:
+                yield from rest.apart(arm, plan[arm], step)
+            rest = rest.pinned(arm, plan[arm])
+
+    def _with(self, arm: int, low: float, high: float) -> Branch:
+        lower, upper = self.lower.copy(), self.upper.copy()
+        lower[arm], upper[arm] = low, high
+        return Branch(lower, upper)
+
+
+def _neighbours(value: float, step: float) -> tuple[float, float]:
+    """The nearest values a plan may have on either side; without a step, the nearest floats."""
+    if step:
+        return value - step, value + step
+    return float(np.nextafter(value, -np.inf)), float(np.nextafter(value, np.inf))
+
+
+ALARM = 1e-7  # an oracle is called wrong when it misses a plan it has shown by this share of the weights
+_REMEMBERED = 64  # plans an oracle's answers are compared with
+_SHOWN_ARMS = 12  # of a plan, in a message
+
+
+class ShownPlans:
+    """The last plans that an oracle has shown, with which its next ones are compared."""
+
+    def __init__(self, problem: OracleProblem) -> None:
+        self._problem = problem
+        self._plans = np.zeros((_REMEMBERED, problem.n_arms))
+        self._keys: list[bytes] = []  # in the order of the rows
+        self._known: set[bytes] = set()  # the same
+        self._next = 0  # the row that is overwritten next
+
+    def compare(self, weights: FloatArray, branch: Branch | None, plan: FloatArray) -> None:
+        """Refuse a plan that is worse than one of the same branch that was shown before; remember it."""
+        if self._keys:
+            seen = self._plans[: len(self._keys)]
+            values = seen @ weights
+            if branch is not None:
+                values = np.where(branch.holds(seen), values, -np.inf)
+            k = int(values.argmax())
+            excess = float(values[k] - plan @ weights)
+            if excess > 0 and excess > ALARM * self._sizes(weights, plan, seen[k]):
+                least = "smallest" if self._problem.minimize else "largest"
+                raise ProblemError(
+                    f"the oracle is not exact: its plan {self._brief(plan)} is worse by {excess:g} than "
+                    f"{self._brief(seen[k])}, which it returned before; either the first is not the best "
+                    "under the weights that it was given, or the second is not a plan. It must return the "
+                    f"plan with the {least} total (goal={self._problem.goal!r}), for weights of any "
+                    "sign and size, and always out of the same plans",
+                    field="best",
+                )
+        if (key := plan.tobytes()) not in self._known:
+            self._known.difference_update(self._keys[self._next : self._next + 1])
+            self._known.add(key)
+            self._plans[self._next] = plan
+            self._keys[self._next : self._next + 1] = [key]
+            self._next = (self._next + 1) % _REMEMBERED
+
+    def _sizes(self, weights: FloatArray, one: FloatArray, other: FloatArray) -> float:
+        return float(np.abs(weights) @ np.maximum(np.abs(one), np.abs(other)))
+
+    def refuse_none(self, branch: Branch) -> None:
+        """Refuse an answer that the branch is empty when a plan of it was shown before."""
+        inside = self._plans[: len(self._keys)][branch.holds(self._plans[: len(self._keys)])]
+        if len(inside):
+            raise ProblemError(
+                "best_within returned None, for no plan within the bounds, though "
+                f"{self._brief(inside[0])}, which it returned before, lies within them; bounds are inclusive",
+                field="best_within",
+            )
+
+    def _brief(self, plan: FloatArray) -> str:
+        """A plan by the names of its arms, not too long."""
+        used = np.flatnonzero(plan)[:_SHOWN_ARMS]
+        short = np.zeros(len(plan))
+        short[used] = np.abs(plan[used])
+        more = " + ..." if np.count_nonzero(plan) > len(used) else ""
+        return f"'{counted(self._problem.arm_names, short)}{more}'"
+
 
 ROUNDING = 2.0**-40  # a sum of up to 4000 products errs by less than this share of the sum of their sizes
 _NEARLY = 1e-4  # a solver's 0.99999 is within this of a whole number

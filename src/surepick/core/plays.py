@@ -20,8 +20,7 @@ from surepick.core.arrays import FloatArray, IntArray, first_few
 from surepick.errors import ProblemError
 
 if TYPE_CHECKING:
-    from surepick.core.branches import Branch
-    from surepick.core.plan_sets import PlanSet
+    from surepick.core.plan_sets import Branch, PlanSet
 
 # The play with the largest sum of these numbers, none of them negative.
 FindPlay: TypeAlias = Callable[[FloatArray], FloatArray]

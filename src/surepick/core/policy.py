@@ -7,12 +7,12 @@ from typing import ClassVar, Protocol, runtime_checkable
 import numpy as np
 
 from surepick.core.arrays import LARGEST, FloatArray, IntArray
+from surepick.core.guarantee import Promise
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
 from surepick.core.past import Past
 from surepick.core.probes import refuse_probes
 from surepick.core.problem import Problem
-from surepick.core.promise import Promise
 from surepick.core.run import (
     LastCallRun,
     Measure,

@@ -14,8 +14,7 @@ from surepick.core.arrays import BoolArray, FloatArray, Goal, Numbers, PerArm, i
 from surepick.core.known import Known
 from surepick.core.layout import Layout
 from surepick.core.oracle_problem import OracleProblem
-from surepick.core.rows import Rows, as_rows, refuse_empty
-from surepick.core.standard_form import StandardForm, standard_form
+from surepick.core.standard_form import Rows, StandardForm, as_rows, refuse_empty, standard_form
 from surepick.core.wording import in_short, plural
 from surepick.errors import ProblemError, unexpected
 

@@ -27,9 +27,7 @@ from surepick.core.arrays import (
     index_of,
     names_for,
 )
-from surepick.core.cards import MOST_ROWS, listing
-from surepick.core.expressions import are_expressions, read_expressions
-from surepick.core.frames import frame_table, is_frame
+from surepick.core.frames import are_expressions, frame_table, is_frame, read_expressions
 from surepick.core.given_probes import ARMS, GivenProbes, Listed, read_probes
 from surepick.core.known import Known, contenders, row_keys, without_columns
 from surepick.core.layout import Layout
@@ -40,10 +38,9 @@ from surepick.core.measurable import (
     checked_setup_cost,
 )
 from surepick.core.new_arms import GivenArms, joined, settled
-from surepick.core.probes import DEPENDENT, INDEPENDENT, UNKNOWN, Probes
+from surepick.core.probes import DEPENDENT, INDEPENDENT, UNKNOWN, Probes, refuse_inseparable
 from surepick.core.tables import TablePath, read_table
-from surepick.core.telling_apart import refuse_inseparable
-from surepick.core.wording import counted, plural
+from surepick.core.wording import MOST_ROWS, counted, listing, plural
 from surepick.errors import ProblemError, blaming, hinted
 
 if TYPE_CHECKING:

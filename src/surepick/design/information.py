@@ -19,8 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
-from surepick.core.probes import Probes
-from surepick.core.telling_apart import span
+from surepick.core.probes import Probes, span
 
 TRACE = 1e-10  # of the uniform design: keeps M regular, and is counted in all prices
 Prices: TypeAlias = tuple[FloatArray, Callable[[FloatArray], FloatArray]]

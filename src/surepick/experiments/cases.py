@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from surepick._version import __version__
+from surepick.core.guarantee import Promise
 from surepick.core.policy import known_deviation
-from surepick.core.promise import Promise
 from surepick.errors import ParameterError
 from surepick.experiments.specs import (
     Spec,

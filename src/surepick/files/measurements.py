@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
-from surepick.core.numerals import numeral
-from surepick.core.tables import SHEETS, as_cell, csv_lines, from_cell
+from surepick.core.tables import SHEETS, as_cell, csv_lines, from_cell, numeral
 from surepick.errors import FileError, ProblemError, SessionError
 from surepick.files.log import log_of
 from surepick.sessions import codec

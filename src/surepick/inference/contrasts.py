@@ -19,8 +19,7 @@ import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, as_dense
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.probes import VALUE, Entries, Probes
-from surepick.core.telling_apart import span
+from surepick.core.probes import VALUE, Entries, Probes, span
 from surepick.design.information import Dense, Diagonal, information_of
 
 MEAN_BOUND = 2.0**20  # no reading's mean exceeds this many times the largest average so far and the noise

@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray
-from surepick.core.branches import Branch
 from surepick.core.oracle_problem import OracleProblem
-from surepick.core.plan_sets import PlanSet, plan_set, spanned
+from surepick.core.plan_sets import Branch, PlanSet, plan_set, spanned
 from surepick.core.plays import FindPlay, play_finder
 from surepick.core.policy import known_deviation
 from surepick.core.run import Answer

@@ -15,9 +15,9 @@ from dataclasses import replace
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
-from surepick.core.close_call import close_call
 from surepick.core.policy import known_deviation
 from surepick.core.polytope import Polytope
+from surepick.core.sensitivity import close_call
 from surepick.core.standard_form import AT_LOWER, AT_UPPER, BASIC
 from surepick.limits.near_best import CAREFUL, QUICK, NearBest
 from surepick.limits.rows import least_of, scaled_squares

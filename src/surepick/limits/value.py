@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.cards import card, note
-from surepick.core.close_call import CloseCall
 from surepick.core.policy import check_delta
 from surepick.core.run import Answer
-from surepick.core.wording import how_many
+from surepick.core.sensitivity import CloseCall
+from surepick.core.wording import card, how_many, note
 
 LIMIT_FORMULA = "max(T* kl(delta, 1 - delta), (1 - 2 delta) relevant arms)"
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from surepick.core.doubt import no_guarantee
 from surepick.core.frames import frame_cells, is_frame
+from surepick.core.guarantee import no_guarantee
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
 from surepick.core.past import Past
 from surepick.core.policy import Policy

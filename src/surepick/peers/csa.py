@@ -34,8 +34,8 @@ from typing import ClassVar
 import numpy as np
 
 from surepick.core.arrays import IntArray
+from surepick.core.plan_sets import check_zeros_and_ones
 from surepick.core.problem import Problem
-from surepick.core.zeros_and_ones import check_zeros_and_ones
 from surepick.peers.budget_phases import BudgetPhases, BudgetPolicy
 
 

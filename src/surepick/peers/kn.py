@@ -43,10 +43,10 @@ from typing import ClassVar
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.core.guarantee import Promise
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import check_delta
 from surepick.core.problem import Problem
-from surepick.core.promise import Promise
 from surepick.errors import ParameterError
 from surepick.peers.sequential import ArmsRun
 

@@ -29,8 +29,8 @@ from typing import ClassVar
 import numpy as np
 
 from surepick.core.arrays import IntArray
+from surepick.core.guarantee import Promise
 from surepick.core.problem import Problem
-from surepick.core.promise import Promise
 from surepick.errors import ParameterError
 from surepick.peers.sequential import ArmsRun
 from surepick.policies.sound import SoundPolicy

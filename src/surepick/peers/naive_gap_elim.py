@@ -29,9 +29,9 @@ from typing import ClassVar
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.core.plan_sets import check_zeros_and_ones
 from surepick.core.probes import refuse_probes
 from surepick.core.problem import Problem
-from surepick.core.zeros_and_ones import check_zeros_and_ones
 from surepick.design.pairs import pair_allocation
 from surepick.design.rounding import refuse_too_many
 from surepick.peers.linear import readings_of

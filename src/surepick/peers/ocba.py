@@ -38,8 +38,8 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.problem import Problem
 from surepick.core.run import Measure, Standing, Stop
-from surepick.core.single_arms import single_arms
 from surepick.errors import ParameterError
+from surepick.peers.single_arms import single_arms
 from surepick.policies.picking.pick import BLOCK_SHARE, PickRun
 from surepick.policies.picking.pooled import PickingPolicy, PooledRun
 

@@ -33,9 +33,9 @@ from typing import ClassVar
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.core.guarantee import GAUSSIAN
 from surepick.core.probes import refuse_probes
 from surepick.core.problem import Problem
-from surepick.core.promise import GAUSSIAN
 from surepick.design.rounding import round_allocation
 from surepick.design.width import width_allocation
 from surepick.errors import ParameterError

@@ -35,11 +35,11 @@ import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, as_dense
 from surepick.core.problem import Problem
-from surepick.core.single_arms import single_arms
 from surepick.design.information import information_of
 from surepick.errors import ProblemError
 from surepick.peers.linear import Readings, readings_of
 from surepick.peers.phases import Phase, PhasedRun
+from surepick.peers.single_arms import single_arms
 from surepick.policies.sound import SoundPolicy
 
 _PARALLEL = 1e-9  # of a cosine

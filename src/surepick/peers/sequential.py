@@ -23,7 +23,7 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.problem import Problem
 from surepick.core.run import Answer, Measure, Standing, Stop
-from surepick.core.single_arms import read_arms, single_arms
+from surepick.peers.single_arms import read_arms, single_arms
 from surepick.policies.gap import radius as radii
 from surepick.policies.sound import RadiusPolicy
 

@@ -28,8 +28,8 @@ import numpy as np
 
 from surepick.core.arrays import IntArray
 from surepick.core.problem import Problem
-from surepick.core.single_arms import single_arms
 from surepick.peers.budget_phases import BudgetPhases, BudgetPolicy
+from surepick.peers.single_arms import single_arms
 
 
 @dataclass(frozen=True)

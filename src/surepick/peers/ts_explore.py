@@ -34,12 +34,11 @@ from typing import ClassVar
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.guarantee import Promise
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.plan_sets import plan_oracle
+from surepick.core.plan_sets import check_zeros_and_ones, plan_oracle
 from surepick.core.policy import check_delta, known_noise_scale
-from surepick.core.promise import Promise
 from surepick.core.run import Measure, Standing, Stop
-from surepick.core.zeros_and_ones import check_zeros_and_ones
 from surepick.errors import ParameterError, ProblemError
 
 

@@ -14,11 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from surepick.core.arrays import Numbers
-from surepick.core.cards import card, listing, note
+from surepick.core.estimates import EIGHT_OF_TEN
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Policy, check_delta, check_epsilon, epsilon_of
-from surepick.core.wording import how_many, plural
-from surepick.core.worlds import EIGHT_OF_TEN
+from surepick.core.wording import card, how_many, listing, note, plural
 from surepick.errors import ParameterError
 from surepick.planning.rehearsal import Progress, Rehearsal, Stage
 from surepick.policies import BetGapE, CombGapE, describe

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from surepick.core.arrays import FloatArray, Numbers, PerArm, aligned, per_arm
+from surepick.core.estimates import EIGHT_OF_TEN, quantile
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import check_delta
 from surepick.core.wording import how_many
-from surepick.core.worlds import EIGHT_OF_TEN, quantile
 from surepick.errors import ParameterError
 from surepick.limits.limit import limit
 from surepick.problems.candidates import Progress

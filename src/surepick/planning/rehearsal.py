@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from surepick.core.arrays import FloatArray, Numbers, aligned
-from surepick.core.estimates import SAME
+from surepick.core.estimates import SAME, quantile
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Policy, epsilon_of
 from surepick.core.polytope import Polytope
 from surepick.core.wording import how_many
-from surepick.core.worlds import quantile
 from surepick.errors import ParameterError
 from surepick.limits.limit import limit
 from surepick.planning.forecast import UNLISTED_TOLERANCE

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from surepick.core.guarantee import SUB_GAUSSIAN, promise
 from surepick.core.policy import check_delta, check_epsilon
-from surepick.core.promise import SUB_GAUSSIAN, promise
 from surepick.errors import ParameterError
 from surepick.policies.gap import radius as radii
 

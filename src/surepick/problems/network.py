@@ -26,8 +26,7 @@ from surepick.core.arrays import (
 )
 from surepick.core.frames import frame_cells, is_frame
 from surepick.core.layout import Layout
-from surepick.core.numerals import numeral
-from surepick.core.tables import csv_lines
+from surepick.core.tables import csv_lines, numeral
 from surepick.errors import ParameterError, ProblemError, blaming, suggestion
 
 # a Network, a networkx or rustworkx graph, the path of a CSV file, a data frame, or a list of pairs

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surepick.core.arrays import Numbers
-from surepick.core.expressions import amounts_in
+from surepick.core.frames import amounts_in
 from surepick.core.new_arms import GivenArms, NewArm, settled
 from surepick.core.problem import Problem
 from surepick.errors import ParameterError, SessionError, suggestion

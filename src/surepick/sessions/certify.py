@@ -7,12 +7,11 @@ from typing import Any
 
 from surepick.certificates.certificate import Certificate
 from surepick.certificates.rivals import MOST_RIVALS, Rival, rivals_of, unlisted_rivals
-from surepick.core.among import also_good, among, named
-from surepick.core.gaps import behind_by, closest_first, runner_up
+from surepick.core.estimates import behind_by, closest_first, runner_up
+from surepick.core.guarantee import Promise, learns_variance
 from surepick.core.measurable import BOUNDED_VARIANCE
-from surepick.core.plan_words import amounts, value_of
+from surepick.core.plan_words import also_good, among, amounts, named, value_of
 from surepick.core.policy import delta_of, epsilon_of
-from surepick.core.promise import Promise, learns_variance
 from surepick.core.run import Answer
 from surepick.core.wording import how_many, plural
 from surepick.noise.check import could_have_seen

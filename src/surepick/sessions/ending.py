@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from surepick.core.numerals import count_in
 from surepick.core.past import Past
 from surepick.core.policy import takes_past
-from surepick.core.ranging import named_ranging
+from surepick.core.sensitivity import named_ranging
+from surepick.core.tables import count_in
 from surepick.errors import ParameterError, SessionError
 from surepick.sessions.certify import promised
 from surepick.sessions.ledger import Ledger, NewEvent

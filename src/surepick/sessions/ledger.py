@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
-from surepick.core.doubt import Doubt
 from surepick.core.evidence import Evidence
+from surepick.core.guarantee import Doubt
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import delta_of, epsilon_of
 from surepick.core.run import Answer, Standing

@@ -18,12 +18,12 @@ from dataclasses import replace
 from typing import Any
 
 from surepick.certificates.certificate import Certificate
-from surepick.core.doubt import Doubt, no_guarantee
+from surepick.core.guarantee import Doubt, no_guarantee
 from surepick.core.layout import Layout
-from surepick.core.numerals import count_in
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem, absent
 from surepick.core.policy import Policy
 from surepick.core.run import Standing
+from surepick.core.tables import count_in
 from surepick.errors import DamageError, NoiseWarning, ParameterError, SessionError
 from surepick.noise.plausible import doubt
 from surepick.sessions import codec

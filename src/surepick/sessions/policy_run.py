@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.decision import Decision as Batch
-from surepick.core.decision import is_close
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Onlooker, Policy, delta_of, last_calling, n_asked, recalling, start
 from surepick.core.problem import Problem
@@ -25,9 +23,11 @@ from surepick.core.run import (
     Stop,
     ValueRun,
     WeighingRun,
+    is_close,
     parts_of,
     standing_of,
 )
+from surepick.core.run import Decision as Batch
 from surepick.errors import SessionError
 from surepick.sessions import codec
 from surepick.sessions.history import Sample, Trace

@@ -18,11 +18,11 @@ from typing import Any, cast
 
 from surepick.core.arrays import Numbers
 from surepick.core.new_arms import GivenArms, plans_by_name
-from surepick.core.numerals import count_in
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
 from surepick.core.past import Past
 from surepick.core.policy import Policy, check_gaussian
 from surepick.core.problem import Problem
+from surepick.core.tables import count_in
 from surepick.errors import NameTakenError, ParameterError, SessionError
 from surepick.sessions.arriving import ADDED, additions
 from surepick.sessions.ending import calling, closing, epoch_of, next_name

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Set
 from typing import Any, cast
 
 from surepick.core.arrays import MOST_SCALES, furthest_value, outside
-from surepick.core.numerals import numeral
 from surepick.core.oracle_problem import AnyProblem
+from surepick.core.tables import numeral
 from surepick.core.wording import shortened
 from surepick.errors import SessionError
 from surepick.sessions.leasing import AHEAD

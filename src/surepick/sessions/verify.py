@@ -11,11 +11,10 @@ from typing import Any
 from surepick._version import __version__
 from surepick.certificates.certificate import as_certificate
 from surepick.core import average_proof, vertex_proof
-from surepick.core.doubt import Doubt
+from surepick.core.guarantee import Doubt, Promise
 from surepick.core.oracle_problem import Best, OracleProblem, absent
 from surepick.core.policy import delta_of, epsilon_of
 from surepick.core.polytope import Polytope
-from surepick.core.promise import Promise
 from surepick.core.wording import how_many
 from surepick.errors import DamageError, SurepickError
 from surepick.sessions import codec

@@ -11,17 +11,14 @@ from functools import cached_property
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.cards import alarm, card
-from surepick.core.close_call import estimated_call
-from surepick.core.doubt import Doubt, no_guarantee
-from surepick.core.estimates import Estimate, estimate
+from surepick.core.estimates import Estimate, estimate, runner_up
 from surepick.core.evidence import Evidence
-from surepick.core.gaps import runner_up
+from surepick.core.guarantee import Doubt, no_guarantee
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Policy, delta_of, epsilon_of, is_proved
 from surepick.core.run import Answer, Standing, Stop
-from surepick.core.what_if import turn, worth_of_one
-from surepick.core.wording import how_many, shortened
+from surepick.core.sensitivity import estimated_call, turn, worth_of_one
+from surepick.core.wording import alarm, card, how_many, shortened
 
 LONGEST_NAME = 60  # letters of a plan in one line
 _ROUNDING = 1e-9  # of delta: a risk is the exponential of a sum of logs

@@ -12,13 +12,13 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence
+from surepick.core.guarantee import Promise
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.past import Past, fitting
 from surepick.core.policy import Policy, check_gaussian, last_calling, n_asked, start
 from surepick.core.problem import Problem
-from surepick.core.promise import Promise
-from surepick.core.ranging import named_ranging
 from surepick.core.run import BudgetedRun, Measure, NoiseLearningRun, Run, Stop, ValueRun
+from surepick.core.sensitivity import named_ranging
 from surepick.errors import ParameterError
 from surepick.simulation.environments import (
     BoundedEnvironment,

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surepick.core.ranging import named_ranging
-from surepick.core.what_if import worth_of_one
+from surepick.core.sensitivity import named_ranging, worth_of_one
 from surepick.sessions.codec import finite_or_none
 from surepick.views.look import Look
 

@@ -8,16 +8,15 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from surepick.core import promise as assumptions
+from surepick.core import guarantee as assumptions
 from surepick.core.arrays import FloatArray
-from surepick.core.close_call import estimated_call
 from surepick.core.estimates import estimate
+from surepick.core.guarantee import Promise
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.plan_words import amounts, value_of
 from surepick.core.polytope import Polytope
-from surepick.core.promise import Promise
-from surepick.core.ranging import named_ranging
 from surepick.core.run import Answer
+from surepick.core.sensitivity import estimated_call, named_ranging
 from surepick.core.wording import how_many, in_short, plural, shortened
 from surepick.sessions import requests
 from surepick.sessions.session import Session

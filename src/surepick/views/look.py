@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, Plans, as_dense
-from surepick.core.doubt import Doubt
-from surepick.core.evidence import Evidence
-from surepick.core.gaps import (
+from surepick.core.estimates import (
     arm_means,
     behind,
     behind_by,
@@ -21,16 +19,17 @@ from surepick.core.gaps import (
     closest_first,
     mean_variance,
     noise_variance,
+    pooled,
     runner_up,
     squares_of,
 )
+from surepick.core.evidence import Evidence
+from surepick.core.guarantee import Doubt, Promise
 from surepick.core.layout import Layout
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plan_words import called
 from surepick.core.policy import Policy, delta_of, epsilon_of
-from surepick.core.pooled import pooled
 from surepick.core.problem import Problem
-from surepick.core.promise import Promise
 from surepick.core.run import Answer, Standing
 from surepick.core.wording import shortened
 from surepick.sessions.certify import promised

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from surepick.core.arrays import FloatArray
+from surepick.core.estimates import EIGHT_OF_TEN, in_errors, quantile
 from surepick.core.evidence import Evidence
-from surepick.core.gaps import in_errors
 from surepick.core.run import Standing
 from surepick.core.wording import plural
-from surepick.core.worlds import EIGHT_OF_TEN, quantile
 from surepick.views.gaps import Weight, exp
 from surepick.views.look import Look
 from surepick.views.text import rounded

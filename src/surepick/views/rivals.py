@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surepick.core.gaps import between
+from surepick.core.estimates import between
 from surepick.core.plan_words import has_own_name, value_of
 from surepick.core.run import Answer
 from surepick.core.wording import shortened

@@ -5,16 +5,12 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from surepick.core.among import also_good, among
-from surepick.core.close_call import estimated_call
-from surepick.core.doubt import Doubt, no_guarantee
-from surepick.core.estimates import estimate
-from surepick.core.gaps import between
+from surepick.core.estimates import between, estimate
+from surepick.core.guarantee import Doubt, Promise, no_guarantee
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.plan_words import value_of
+from surepick.core.plan_words import also_good, among, value_of
 from surepick.core.policy import delta_of
-from surepick.core.promise import Promise
-from surepick.core.what_if import turn
+from surepick.core.sensitivity import estimated_call, turn
 from surepick.core.wording import how_many, plural, shortened
 from surepick.simulation.outcome import Status
 from surepick.views.look import Look

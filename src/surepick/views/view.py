@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from surepick.core.cards import alarm
-from surepick.core.doubt import Doubt
-from surepick.core.wording import shortened
+from surepick.core.guarantee import Doubt
+from surepick.core.wording import alarm, shortened
 from surepick.views.numbers import odds, value
 
 MOST_LISTED = 200  # rows of each list of a View

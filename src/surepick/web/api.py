@@ -13,10 +13,10 @@ from fastapi.responses import Response
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from surepick import views
+from surepick.core.guarantee import Promise
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
 from surepick.core.policy import takes_past
-from surepick.core.promise import Promise
 from surepick.core.wording import shortened
 from surepick.errors import ParameterError, SurepickError
 from surepick.policies import POLICIES, parse_policy, policy_for

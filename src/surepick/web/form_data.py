@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pydantic import ValidationError
 from starlette.datastructures import FormData
 
-from surepick.core.numerals import is_numeral, numeral
+from surepick.core.tables import is_numeral, numeral
 from surepick.errors import ParameterError
 from surepick.web.api import MOST_VALUES, B, mistakes
 from surepick.web.security import Keys

@@ -13,8 +13,8 @@ from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.datastructures import FormData, UploadFile
 
-from surepick.core.numerals import numeral
 from surepick.core.oracle_problem import AnyProblem
+from surepick.core.tables import numeral
 from surepick.errors import ParameterError, SurepickError
 from surepick.sessions.requests import Receipt
 from surepick.sessions.session import Session

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from html import escape
 
-from surepick.core.numerals import count_in
+from surepick.core.tables import count_in
 from surepick.errors import SurepickError
 from surepick.web.session_cache import SessionCache
 

@@ -14,8 +14,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.datastructures import FormData, UploadFile
 
 from surepick import views
-from surepick.core.numerals import count_in
-from surepick.core.tables import SHEETS
+from surepick.core.tables import SHEETS, count_in
 from surepick.errors import ParameterError, SurepickError
 from surepick.files.measurements import Row, import_rows, in_words
 from surepick.sessions.arriving import growing

@@ -8,8 +8,7 @@ from scipy import sparse
 from scipy.stats import beta
 
 import surepick as sp
-from surepick.core.decision import Decision
-from surepick.core.run import Stop
+from surepick.core.run import Decision, Stop
 from surepick.inference.wealth import COMMON, WAITING
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.best import FEW, Best

@@ -9,8 +9,7 @@ from scipy.special import log_ndtr, logsumexp
 from scipy.stats import binom
 
 import surepick as sp
-from surepick.core.branches import Branch
-from surepick.core.plan_sets import plan_set, spanned
+from surepick.core.plan_sets import Branch, plan_set, spanned
 from surepick.errors import ProblemError
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.best import GRID, SHRINKAGE

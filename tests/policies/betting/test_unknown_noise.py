@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom
 
 import surepick as sp
-from surepick.core.promise import UNKNOWN_NOISE
+from surepick.core.guarantee import UNKNOWN_NOISE
 from surepick.core.run import Measure, Stop
 from surepick.errors import ProblemError
 from surepick.inference.factors import Student, SubGaussian

@@ -20,12 +20,11 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, first_few
-from surepick.core.decision import Decision, is_close
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
 from surepick.core.problem import Problem
-from surepick.core.run import Answer, Measure, Standing, Stop
+from surepick.core.run import Answer, Decision, Measure, Standing, Stop, is_close
 from surepick.design.counts import cut
 from surepick.errors import ParameterError
 from surepick.inference.bounded import BatchReadings, BoundedNoise, BoundedReadings

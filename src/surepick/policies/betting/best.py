@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.decision import Decision
 from surepick.core.problem import PlanParts
+from surepick.core.run import Decision
 from surepick.design.own_arms import arm_of_each
 from surepick.inference.contrasts import DiagonalReadings
 from surepick.inference.wealth import COMMON, EMPTY, Account, Wealth

@@ -17,9 +17,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.decision import TOLERANCE, Decision
 from surepick.core.polytope import Polytope
-from surepick.core.run import Answer, Standing
+from surepick.core.run import TOLERANCE, Answer, Decision, Standing
 from surepick.core.standard_form import ROUNDING
 from surepick.core.vertex_proof import proof_of, variable_names
 from surepick.errors import ParameterError

@@ -15,8 +15,7 @@ import math
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray
-from surepick.core.branches import Branch
-from surepick.core.plan_sets import PlanSet
+from surepick.core.plan_sets import Branch, PlanSet
 from surepick.inference.factors import log_sum_exp
 from surepick.policies.betting.plan_wealth import FLAT, CommonWealth, PlanAccount, PlanWealth
 

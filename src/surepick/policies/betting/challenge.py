@@ -23,12 +23,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.decision import TOLERANCE, Decision
+from surepick.core.guarantee import SUB_GAUSSIAN, Promise
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import check_delta, check_epsilon
 from surepick.core.problem import Problem
-from surepick.core.promise import SUB_GAUSSIAN, Promise
-from surepick.core.run import Answer, Standing
+from surepick.core.run import TOLERANCE, Answer, Decision, Standing
 from surepick.design.grid import VALUE_BITS, on_grid
 from surepick.errors import ParameterError, suggestion
 from surepick.inference.wealth import COMMON, Account, Wealth

@@ -23,14 +23,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
-from surepick.core.branches import Branch
-from surepick.core.decision import TOLERANCE, Decision
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import OracleProblem
-from surepick.core.plan_sets import plan_set, spanned
+from surepick.core.plan_sets import Branch, plan_set, spanned
 from surepick.core.plays import FindPlay, play_finder
 from surepick.core.policy import known_noise_scale
-from surepick.core.run import Answer, Standing
+from surepick.core.run import TOLERANCE, Answer, Decision, Standing
 from surepick.design.grid import VALUE_BITS, on_grid
 from surepick.errors import ProblemError
 from surepick.inference.contrasts import Contrasts

@@ -18,10 +18,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
-from surepick.core.decision import Decision
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plays import FindPlay, Plays
-from surepick.core.run import Measure
+from surepick.core.run import Decision, Measure
 from surepick.design.grid import PRIORITY_BITS, rounded
 from surepick.design.play_allocation import (
     PlayAllocation,

@@ -27,8 +27,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
-from surepick.core.branches import Branch
-from surepick.core.plan_sets import ROUNDING
+from surepick.core.plan_sets import ROUNDING, Branch
 from surepick.inference.factors import SubGaussian, log_sum_exp
 from surepick.inference.wealth import EMPTY
 from surepick.policies.betting.best import GRID, SHRINKAGE

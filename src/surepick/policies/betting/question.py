@@ -18,9 +18,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
-from surepick.core.decision import TOLERANCE, Decision
 from surepick.core.problem import PlanParts
-from surepick.core.run import Answer, Standing
+from surepick.core.run import TOLERANCE, Answer, Decision, Standing
 from surepick.design.grid import VALUE_BITS, on_grid
 from surepick.inference.bounded import BatchReadings
 from surepick.inference.contrasts import Contrasts, DenseReadings, DiagonalReadings

@@ -23,10 +23,9 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arrays import MOST_SCALES, SMALLEST, FloatArray, IntArray, furthest_value
-from surepick.core.decision import Decision
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
-from surepick.core.run import Answer, Measure, Standing, Stop
+from surepick.core.run import Answer, Decision, Measure, Standing, Stop
 from surepick.errors import ParameterError, ProblemError
 from surepick.policies.betting.batch_run import BatchPolicy, BatchRun
 from surepick.policies.betting.question import NO_LEADER

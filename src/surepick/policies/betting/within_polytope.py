@@ -25,9 +25,8 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.average_proof import Inequality, Test, errors_ahead, log_wealth, proof_of, proof_of_test
-from surepick.core.decision import Decision
 from surepick.core.polytope import Polytope
-from surepick.core.run import Answer, Standing
+from surepick.core.run import Answer, Decision, Standing
 from surepick.design.grid import SHARE_BITS
 from surepick.errors import ParameterError
 from surepick.inference.contrasts import Contrasts, arm_probes, readings_of

@@ -27,10 +27,10 @@ from typing import ClassVar
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, as_dense
+from surepick.core.plan_sets import check_zeros_and_ones
 from surepick.core.policy import known_noise_scale
 from surepick.core.problem import Problem
 from surepick.core.run import Measure, Standing, Stop
-from surepick.core.zeros_and_ones import check_zeros_and_ones
 from surepick.policies.sound import SoundPolicy
 
 NO_UNION = (

@@ -54,7 +54,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surepick.core.arrays import FloatArray
-from surepick.core.promise import GAUSSIAN, SUB_GAUSSIAN, Promise, promise
+from surepick.core.guarantee import GAUSSIAN, SUB_GAUSSIAN, Promise, promise
 from surepick.errors import ParameterError, suggestion
 
 PUBLISHED, NORMAL_MIXTURE, NORMAL_MIXTURE_JOINT, KAUFMANN_KOOLEN, RECTANGLE, RIDGE, HEURISTIC = range(7)

@@ -6,9 +6,9 @@ from typing import ClassVar
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence
+from surepick.core.guarantee import Promise
 from surepick.core.policy import known_deviation
 from surepick.core.problem import Problem
-from surepick.core.promise import Promise
 
 
 class PickingPolicy:

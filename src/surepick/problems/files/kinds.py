@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from surepick import plugins
 from surepick.core.arrays import FloatArray, Goal, labels_of, names_for
-from surepick.core.expressions import are_expressions
+from surepick.core.frames import are_expressions
 from surepick.core.given_probes import ARMS, PLAN_ARMS
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plan_sets import plan_set, spanned

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.core.single_arms import single_arms
 from surepick.errors import ProblemError
+from surepick.peers.single_arms import single_arms
 
 
 def test_each_plan_gets_its_own_arm_whatever_all_share():

@@ -1,7 +1,8 @@
-"""What an answer promises, and under which assumption; or that nothing is proved."""
+"""The guarantee: what a policy proves of its answer, on which assumption, and what contradicts it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from surepick.core.measurable import BOUNDED_VARIANCE
 if TYPE_CHECKING:
     from surepick.core.oracle_problem import AnyProblem
     from surepick.core.policy import Policy
+
 
 # Assumptions about the noise under which promises are made.
 SUB_GAUSSIAN = "independent sub-Gaussian noise of the given scale"
@@ -162,3 +164,32 @@ def promise(delta: float, epsilon: float, assumption: str) -> str:
 def stated_guarantee(policy: Policy, problem: AnyProblem) -> str:
     """The policy's promise with the assumption that this problem makes about its noise, in one sentence."""
     return Promise.of(policy, problem).text
+
+
+CODES = ("noise_larger", "heavy_tails", "coarse", "dependent", "drift", "released")
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """Something that the guarantee does not allow, seen in one arm, or in all arms together (`arm` None).
+
+    `stated` is the standard deviation of one measurement that the guarantee assumes, None where it is
+    unknown; `seen` is the one that the values show.
+    """
+
+    code: str  # one of CODES
+    arm: str | None
+    n_measurements: int
+    stated: float | None
+    seen: float
+    text: str
+    advice: str
+
+    def __str__(self) -> str:
+        return f"{self.text}; {self.advice}"
+
+
+def no_guarantee(doubts: Sequence[Doubt]) -> str:
+    """Return why the guarantee does not apply, in one line: the first doubt, and how many more there are."""
+    more = f" (and {len(doubts) - 1} more)" if len(doubts) > 1 else ""
+    return f"the guarantee does not apply: {doubts[0].text}{more}"

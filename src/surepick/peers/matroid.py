@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.core.plan_sets import check_zeros_and_ones
 from surepick.core.problem import Problem
-from surepick.core.zeros_and_ones import check_zeros_and_ones
 from surepick.errors import ProblemError
 
 _BLOCK = 4096  # sets whose exchanges are looked at together
