@@ -28,7 +28,7 @@ def test_the_series_lies_below_the_logarithm():
     assert powers[0] @ SERIES == pytest.approx(np.log1p(-CAP))
 
 
-PAIR = sp.Problem(np.eye(2), probes={"both": Probe(["arm 0", "arm 1"])}, low=0, high=1)
+PAIR = sp.Problem(np.eye(2), measure={"both": Probe(["arm 0", "arm 1"])}, low=0, high=1, goal="largest")
 
 
 class Centred(BoundedNoise):

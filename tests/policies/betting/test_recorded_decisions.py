@@ -43,13 +43,19 @@ CASES = {
     "vertex": (BEST, hull(PLANS, **KNOWN)),
     "vertex, unknown noise": (BEST, hull(PLANS, noise=None)),
     "polytope within": (WITHIN, hull(PLANS, **KNOWN)),
-    "oracle": (BEST, sp.OracleProblem(best_pair, 4, **KNOWN)),
-    "oracle, unknown noise": (BEST, sp.OracleProblem(best_pair, 4, noise_scale=None)),
-    "polytope within, unknown noise": (WITHIN, hull(PLANS, noise_scale=None)),
-    "oracle within": (WITHIN, sp.OracleProblem(best_pair, 4, **KNOWN)),
-    "oracle, smallest": (BEST, sp.OracleProblem(lambda w: best_pair(-w), 4, minimize=True, **KNOWN)),
-    "plans of an oracle": (BEST, sp.OracleProblem(best_pair, 4, probes="plan arms", **KNOWN)),
-    "plans of an oracle, within": (WITHIN, sp.OracleProblem(best_pair, 4, probes="plan arms", **KNOWN)),
+    "oracle": (BEST, sp.OracleProblem(best_pair, 4, **KNOWN, goal="largest")),
+    "oracle, unknown noise": (BEST, sp.OracleProblem(best_pair, 4, noise=None, goal="largest")),
+    "polytope within, unknown noise": (WITHIN, hull(PLANS, noise=None)),
+    "oracle within": (WITHIN, sp.OracleProblem(best_pair, 4, **KNOWN, goal="largest")),
+    "oracle, smallest": (BEST, sp.OracleProblem(lambda w: best_pair(-w), 4, goal="smallest", **KNOWN)),
+    "plans of an oracle": (
+        BEST,
+        sp.OracleProblem(best_pair, 4, measure="plan arms", **KNOWN, goal="largest"),
+    ),
+    "plans of an oracle, within": (
+        WITHIN,
+        sp.OracleProblem(best_pair, 4, measure="plan arms", **KNOWN, goal="largest"),
+    ),
 }
 SOME = ["best, known, arms", "within, unknown, arms", "keep or replace, known, arms", *list(CASES)[-11:]]
 
