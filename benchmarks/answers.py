@@ -15,8 +15,8 @@ import numpy as np
 
 import surepick as sp
 from surepick.limits.value import binary_kl, fewest
-from surepick.planning.comparison import is_error
 from surepick.problems import knapsack_instance, transport_instance
+from surepick.simulation.comparison import is_error
 
 SEED = 9_300_000
 TOO_LONG = 30_000  # T* of instances that are left out and drawn again

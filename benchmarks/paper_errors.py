@@ -10,7 +10,7 @@ import sys
 import numpy as np
 
 import surepick as sp
-from surepick.planning.comparison import compare
+from surepick.simulation.comparison import compare
 
 DELTA = 0.05
 

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 import surepick as sp
 from hard_families import FAMILIES, Family, Peeking, count_errors, is_refuted
 from polytopes import PeekingPolicy, assignment, transport
-from surepick.planning.comparison import binomial_interval
+from surepick.simulation.comparison import binomial_interval
 
 SEED = 8_200_000
 

@@ -25,10 +25,6 @@ if TYPE_CHECKING:
     from surepick.limits.limit import limit as limit
     from surepick.limits.value import Limit as Limit
     from surepick.measure.decide import decide as decide
-    from surepick.planning.advice import Advice as Advice
-    from surepick.planning.advice import advise as advise
-    from surepick.planning.forecast import Forecast as Forecast
-    from surepick.planning.forecast import forecast as forecast
     from surepick.policies import CLUCB as CLUCB
     from surepick.policies import RAGE as RAGE
     from surepick.policies import BetGapE as BetGapE
@@ -45,6 +41,8 @@ if TYPE_CHECKING:
     from surepick.simulation.environments import Gaussian as Gaussian
     from surepick.simulation.environments import Replay as Replay
     from surepick.simulation.environments import UniformNoise as UniformNoise
+    from surepick.simulation.forecast import Forecast as Forecast
+    from surepick.simulation.forecast import forecast as forecast
     from surepick.simulation.outcome import Outcome as Outcome
     from surepick.simulation.outcome import Status as Status
     from surepick.simulation.simulate import simulate as simulate
@@ -61,8 +59,7 @@ _OFFERED = {
     "core.problem": "Problem",
     "errors": "SurepickError",
     "measure.decide": "decide",
-    "planning.advice": "Advice advise",
-    "planning.forecast": "Forecast forecast",
+    "simulation.forecast": "Forecast forecast",
     "limits.limit": "limit",
     "limits.value": "Limit",
     "policies": "BetGapE CLUCB Challenge CombGapE GenTSExplore LinGapE Peace Pick RAGE TSExplore Uniform",

@@ -12,7 +12,7 @@ from surepick import problems
 from surepick.cli import app
 from surepick.core.oracle_problem import OracleProblem
 from surepick.errors import FileError, MissingFunctionError
-from surepick.planning.comparison import is_error, loss
+from surepick.simulation.comparison import is_error, loss
 
 CABLES = """
 kind = "trees"

@@ -5,23 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import surepick as sp
-from surepick.core.estimates import EIGHT_OF_TEN, quantile
-from surepick.planning.forecast import Forecast
-from surepick.planning.rehearsal import Rehearsal
+from surepick.core.estimates import quantile
 from surepick.views.progress import over_worlds
-
-
-@pytest.mark.parametrize("n_worlds", [1, 5, 10, 12, 20, 48])
-def test_three_rooms_mean_the_same_by_eight_of_ten(n_worlds: int) -> None:
-    taken = np.sort(np.random.default_rng(n_worlds).uniform(1.0, 1e6, n_worlds))
-    planned = Forecast(0.05, taken, np.ones(1))
-    rehearsed = Rehearsal(sp.BetGapE(), taken, 1.0, 1.0, np.ones(1))
-    shown = over_worlds(taken, 1.0)
-    expected = tuple(quantile(taken, share) for share in EIGHT_OF_TEN)
-    assert tuple(map(planned.quantile, EIGHT_OF_TEN)) == expected
-    assert tuple(map(rehearsed.quantile, EIGHT_OF_TEN)) == expected
-    assert (shown.low, shown.middle, shown.high) == expected
 
 
 @pytest.mark.parametrize("n_worlds", [1, 2, 10, 30, 70])

@@ -9,8 +9,8 @@ import surepick as sp
 from surepick.core.guarantee import Promise
 from surepick.errors import ParameterError, ProblemError
 from surepick.peers.rinott import rinott_h
-from surepick.planning.comparison import binomial_interval
 from surepick.policies import KN, KNPlusPlus, Rinott
+from surepick.simulation.comparison import binomial_interval
 
 
 def kn(samples, delta, zone, first):

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binom
 
 import surepick as sp
-from surepick.planning.comparison import is_error
+from surepick.simulation.comparison import is_error
 
 REFUTED = 1e-6
 RUNS, DELTA = 300, 0.01

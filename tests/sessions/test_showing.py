@@ -29,7 +29,6 @@ def shown(session):
     oracle = sp.problems.top_k_family(["a", "b", "c"], 2, goal="largest").oracle_problem(noise=1)
     outcome = sp.simulate(problem, sp.CombGapE(), sp.Gaussian([1.0, 9.0]))
     limit = sp.limit(problem, [1.0, 9.0])
-    advice = sp.advise(problem, [1.0, 9.0], 0.5, n_worlds=2)
     return {
         "Problem": problem,
         "OracleProblem": oracle,
@@ -37,11 +36,10 @@ def shown(session):
         "Session": session,
         "Limit": limit,
         "Certificate": session.certificate(),
-        "Advice": advice,
     }
 
 
-NAMES = ["Problem", "OracleProblem", "Outcome", "Session", "Limit", "Certificate", "Advice"]
+NAMES = ["Problem", "OracleProblem", "Outcome", "Session", "Limit", "Certificate"]
 
 
 class Balanced(html.parser.HTMLParser):

@@ -10,9 +10,9 @@ import pytest
 
 import surepick as sp
 from surepick.errors import ParameterError, SessionError
-from surepick.planning.comparison import binomial_interval
 from surepick.sessions import codec
 from surepick.sessions.verify import verify
+from surepick.simulation.comparison import binomial_interval
 from surepick.store import Draft
 from surepick.views import look, summary
 

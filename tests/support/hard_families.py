@@ -10,8 +10,8 @@ from scipy.stats import binom
 
 import surepick as sp
 from surepick.inference.factors import SubGaussian
-from surepick.planning.comparison import is_error
 from surepick.policies.betting.bet_gap_e import BetGapE
+from surepick.simulation.comparison import is_error
 
 REFUTED = 1e-6  # so many errors would be an accident of this probability at error rate delta
 

@@ -20,7 +20,7 @@ from surepick.cli.stdout import answers_only
 from surepick.errors import ParameterError, SurepickError, suggestion
 
 # The functions of the commands, in the order of the help, by the kind of work; and who has another's file.
-_PLANNING = "demo init check advise simulate compare limit reproduce"
+_PLANNING = "demo init check simulate compare limit reproduce"
 _SESSIONS = (
     "new ask sheet tell void withdraw status list_ log export import_ extend add_plan last_call new_epoch "
     "close verify doctor backup run challenge aa"

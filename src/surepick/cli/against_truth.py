@@ -38,8 +38,8 @@ def _best_of(is_listed: bool, listing: Listing | None) -> str:
 
 def losses(loaded: Truth, plan: Answer) -> tuple[float, float]:
     """How much worse under the truth this plan is than the best of the list, and of the whole family."""
-    from surepick.planning.comparison import loss
     from surepick.problems.found import FoundProblem
+    from surepick.simulation.comparison import loss
 
     problem, means = loaded.problem, loaded.true_means
     listed = _without_rounding(loss(problem, plan, means), loaded, plan)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,10 +19,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from surepick.limits.value import Limit
-    from surepick.planning.forecast import Forecast
-    from surepick.planning.rehearsal import PickRehearsal
     from surepick.problems.candidates import Progress
     from surepick.problems.truth import Truth
+    from surepick.simulation.forecast import Forecast
 
 MOST_ARMS = 12  # shown with their share of the forecast
 ROUGH = 0.1  # tolerance of a limit of which only the closest call is shown
@@ -38,9 +36,7 @@ def check(
         float | None, typer.Option(help="A rough noise scale for the forecast, where the file has none.")
     ] = None,
     epsilon: Epsilon = 0.0,
-    budget: Annotated[
-        int | None, typer.Option(help="Say what the best guess after so many measurements is worth.")
-    ] = None,
+    budget: Annotated[int | None, typer.Option(help="The most measurements of a rehearsal.")] = None,
     as_json: Json = False,
 ) -> None:
     """Say what a problem file was understood to mean, and forecast how many measurements it will take.
@@ -54,21 +50,13 @@ def check(
     with bar("finding candidate plans", quiet=as_json) as progress:
         loaded = load(file, progress=progress)
     with bar("forecasting", quiet=as_json) as progress:
-        found = _forecast(loaded, (delta, epsilon), worlds, seed, noise, progress)
+        found = _forecast(loaded, (delta, epsilon), worlds, seed, noise, progress, budget)
         call = _closest(loaded, delta, noise) if found is not None and not epsilon else None
-    picked = None if budget is None else _picked(loaded, budget, worlds, seed, noise)
     if as_json:
-        picks = {} if picked is None else {"pick": asdict(picked)}
-        print_json({**_data(loaded, found), "closest_call": _call_data(call), **picks})
+        print_json({**_data(loaded, found), "closest_call": _call_data(call)})
         return
     _print(loaded, found, delta)
     _print_closest(loaded, call)
-    if epsilon and found is not None and not found.epsilon:
-        rehearse = f"surepick advise {shlex.quote(str(file))} --epsilon {epsilon:g}"
-        within = f"within {epsilon:g} of the best, as many measurements or fewer; to rehearse it: {rehearse}"
-        console.print(escape(within), soft_wrap=True)
-    if picked is not None:
-        console.print(escape(picked.sentence(loaded.problem.about.unit)))
     _print_more(file, loaded)
 
 
@@ -87,9 +75,9 @@ def _forecast(
     seed: int,
     noise: float | None,
     progress: Progress | None,
+    budget: int | None = None,
 ) -> Forecast | None:
-    from surepick.core.polytope import Polytope
-    from surepick.planning.forecast import forecast
+    from surepick.simulation.forecast import forecast
 
     centre = loaded.means if loaded.guess is None else loaded.guess
     rough = loaded.noise_scale if noise is None else noise
@@ -100,31 +88,13 @@ def _forecast(
         centre,
         0.0 if loaded.spread is None else loaded.spread,
         delta=asked[0],
-        n_worlds=worlds,
+        rehearsals=worlds,
+        budget=budget,
         seed=seed,
         noise=rough,
         progress=progress,
-        epsilon=asked[1] if isinstance(loaded.problem, Polytope) else 0.0,
+        epsilon=asked[1],
     )
-
-
-def _picked(loaded: Truth, budget: int, worlds: int, seed: int, noise: float | None) -> PickRehearsal:
-    import numpy as np
-
-    from surepick.errors import ParameterError
-    from surepick.planning.rehearsal import Stage, rehearse_pick
-
-    centre = loaded.means if loaded.guess is None else loaded.guess
-    if centre is None:
-        raise ParameterError(
-            "what a budget buys depends on where the means may lie, and the file has neither a guess nor a "
-            "truth; give it a guess with a spread",
-            field="budget",
-        )
-    spread = 0.0 if loaded.spread is None else loaded.spread
-    known = loaded.noise_scale
-    rough = noise if noise is not None or known is None else float(np.max(known))
-    return rehearse_pick(Stage(loaded.problem, centre, spread, budget, rough, worlds, seed, None))
 
 
 def _closest(loaded: Truth, delta: float, noise: float | None) -> tuple[Limit, Limit | None] | None:
@@ -216,14 +186,12 @@ def _data(loaded: Truth, forecast: Forecast | None) -> dict[str, Any]:
     }
     if forecast is not None:
         data["forecast"] = {
-            "delta": forecast.delta,
             "from": "truth" if loaded.guess is None else "guess",
             "worlds": len(forecast.measurements),
-            "low": forecast.quantile(0.1),
-            "median": forecast.quantile(0.5),
-            "high": forecast.quantile(0.9),
-            "epsilon": forecast.epsilon,
-            "upper_median": forecast.upper_median,
+            "low": forecast.low,
+            "median": forecast.median,
+            "high": forecast.high,
+            "confident": forecast.confident,
         }
     return data
 
@@ -291,13 +259,14 @@ def _print_forecast(loaded: Truth, forecast: Forecast | None) -> None:
         say("forecast, from \\[truth] since there is no guess:")
     else:
         say("forecast:")
-    say(forecast.explanation + ".")
+    n = f"{forecast.low:,.0f} to {forecast.high:,.0f}"
+    say(f"about {forecast.median:,.0f} measurements; {n} in 8 of 10 rehearsals.")
     if not any(x < float("inf") for x in forecast.measurements):
         return
     names, what = loaded.problem.counted_names, "arm" if loaded.problem.probes is None else "probe"
     title = "Which arms the plays read" if loaded.problem.plays else "Where the measurements go"
     say(title, style="bold")  # wider than the table, in which it would wrap
     table = make_table("", what, "share")
-    for s in sorted(range(len(names)), key=lambda s: -forecast.arm_shares[s])[:MOST_ARMS]:
-        table.add_row(escape(names[s]), f"{forecast.arm_shares[s]:.1%}")
+    for name in sorted(names, key=lambda name: -forecast.shares[name])[:MOST_ARMS]:
+        table.add_row(escape(name), f"{forecast.shares[name]:.1%}")
     say(table)

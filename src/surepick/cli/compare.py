@@ -15,8 +15,8 @@ from surepick.cli.simulate import truth_of
 from surepick.core.wording import how_many
 
 if TYPE_CHECKING:
-    from surepick.planning.comparison import Comparison
     from surepick.problems.truth import Truth
+    from surepick.simulation.comparison import Comparison
 
 COMPARED = "BetGapE,CombGapE,CombGapE:radius=published,Uniform"
 COMPARED_UNLISTED = "BetGapE"  # the other policies that need no list take minutes a run
@@ -44,9 +44,9 @@ def compare(
 
     Try: surepick init table, then surepick compare table.toml --runs 50
     """
-    from surepick.planning.comparison import compare as run_comparison
-    from surepick.planning.comparison import takers
     from surepick.policies import describe, parse_policy
+    from surepick.simulation.comparison import compare as run_comparison
+    from surepick.simulation.comparison import takers
 
     loaded = load_file(file, as_json)
     usual = COMPARED if loaded.problem.is_listed else COMPARED_UNLISTED

@@ -114,7 +114,7 @@ def rehearse(loaded: Truth, policy: Policy, quiet: bool, **how: Any) -> Outcome:
 
     `how` are the settings of `simulate`: seed, budget, last call.
     """
-    from surepick.planning.comparison import knowing_noise
+    from surepick.simulation.comparison import knowing_noise
     from surepick.simulation.simulate import simulate as run
 
     truth = truth_of(loaded)

@@ -30,9 +30,9 @@ from surepick.experiments.specs import (
 )
 from surepick.limits.limit import limit
 from surepick.limits.value import Limit, fewest
-from surepick.planning.comparison import is_error, loss, rounding_of
 from surepick.problems.truth import Truth
 from surepick.sessions import codec
+from surepick.simulation.comparison import is_error, loss, rounding_of
 from surepick.simulation.environments import Gaussian
 from surepick.simulation.outcome import Status
 from surepick.simulation.simulate import simulate

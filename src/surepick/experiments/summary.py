@@ -15,8 +15,8 @@ import numpy as np
 
 from surepick.experiments.cases import Row
 from surepick.experiments.specs import ALL_PLANS
-from surepick.planning.comparison import binomial_interval
 from surepick.sessions import codec
+from surepick.simulation.comparison import binomial_interval
 
 GROUP = 30  # runs: the paper's tables are means of this many
 

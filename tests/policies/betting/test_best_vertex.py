@@ -13,8 +13,8 @@ from polytopes import KINDS, PeekingPolicy, all_vertices, assignment, transport
 from surepick.core import average_proof, vertex_proof
 from surepick.core.run import Measure
 from surepick.inference.wealth import EMPTY
-from surepick.planning.comparison import is_error
 from surepick.policies.polytopes.edges import Vertices
+from surepick.simulation.comparison import is_error
 
 
 @settings(max_examples=25, deadline=None)

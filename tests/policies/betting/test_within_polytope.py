@@ -10,7 +10,7 @@ from hard_families import is_refuted
 from polytopes import KINDS, PeekingPolicy, transport
 from surepick.core.average_proof import log_wealth, objections
 from surepick.core.run import Measure, Stop
-from surepick.planning.comparison import is_error
+from surepick.simulation.comparison import is_error
 
 
 def finished(problem, policy, means, seed=0):

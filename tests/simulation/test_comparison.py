@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import binomtest
 
 import surepick as sp
-from surepick.planning.comparison import binomial_interval, compare, is_error
+from surepick.simulation.comparison import binomial_interval, compare, is_error
 
 
 @pytest.mark.parametrize(("k", "n"), [(0, 10), (3, 10), (10, 10), (1, 2000), (112, 1000)])

@@ -1,0 +1,244 @@
+"""Forecasts: how many measurements a decision may take, and what would save some, before any is made.
+
+The means are not known, but where they are thought to lie is. The decision is rehearsed by simulation in
+worlds drawn from there; the forecast is what those rehearsals took. Nothing of it is evidence.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, Numbers, PerArm, aligned, per_arm
+from surepick.core.estimates import EIGHT_OF_TEN, quantile
+from surepick.core.oracle_problem import AnyProblem
+from surepick.core.past import Past
+from surepick.core.policy import Policy
+from surepick.errors import ParameterError
+from surepick.policies import BetGapE
+from surepick.problems.numbers import half_widths
+from surepick.simulation.environments import Gaussian
+from surepick.simulation.simulate import simulate
+
+MOST = 20_000  # measurements of a rehearsal, unless a budget is given
+EPSILONS = (0.02, 0.05, 0.1, 0.2)  # of what choosing well is worth: epsilons to offer
+WORTH_IT = 0.8  # an epsilon is offered if it takes at most this share of the measurements
+
+Progress = Callable[[int, int], object]
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """How many measurements a decision took in rehearsals; infinite where one was cut off.
+
+    `low` and `high` hold 8 of 10 rehearsals, `confident` is the share that ended within the budget, and
+    `shares` are those of the measurements by arm (probe).
+    """
+
+    median: float
+    low: float
+    high: float
+    confident: float
+    shares: Mapping[str, float]
+    measurements: FloatArray = field(repr=False)  # (n_rehearsals,)
+
+    def __repr__(self) -> str:
+        return f"Forecast(about {self.median:,.0f} measurements, {self.low:,.0f} to {self.high:,.0f})"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A change of the question or of what is stated, and about how many measurements it would take then."""
+
+    setting: str  # "epsilon", "noise" or "guess"
+    value: float | None  # None: left out
+    median: float
+
+
+@dataclass(frozen=True, eq=False)
+class Rehearsals:
+    """Worlds to rehearse a decision in: the same worlds and noise for every policy and problem."""
+
+    worlds: list[FloatArray]
+    noise: FloatArray  # (n_arms,) that measurements are drawn with
+    budget: int
+    seed: int = 0
+    progress: Progress | None = None
+
+    @classmethod
+    def around(
+        cls,
+        problem: AnyProblem,
+        guess: Numbers,
+        spread: Numbers = 0.0,
+        *,
+        noise: PerArm | None = None,
+        budget: int | None = None,
+        rehearsals: int = 20,
+        seed: int = 0,
+        progress: Progress | None = None,
+    ) -> Rehearsals:
+        """Draw worlds within `spread` of the guess, each value equally likely."""
+        for name, value in (("rehearsals", rehearsals), ("budget", budget)):
+            if value is not None and value < 1:
+                raise ParameterError(f"{name} is 1 or more, got {value!r}", field=name)
+        centre = problem.as_means(guess)
+        width = half_widths(aligned("spread", spread, problem.arm_names), centre.shape)
+        rng = np.random.default_rng(seed)
+        worlds = [centre + width * rng.uniform(-1.0, 1.0, len(centre)) for _ in range(rehearsals)]
+        scale = problem.noise_scale if noise is None else per_arm("noise", noise, problem.arm_names)
+        if scale is None:
+            raise ParameterError(
+                "the noise of the problem is unknown, so that a forecast needs a rough one: pass noise=",
+                field="noise",
+            )
+        return cls(worlds, scale, budget or MOST, seed, progress)
+
+    def forecast(self, problem: AnyProblem, policy: Policy, past: Past | None = None) -> Forecast:
+        """Simulate the policy on this problem in every world; prior data guide it as in a session."""
+        # rehearsed noise is normal: limits of readings would refuse it, and have given the noise
+        told = problem if problem.bounds is None else problem.with_noise(problem.noise_scale)
+        outcomes = []
+        for w, means in enumerate(self.worlds):
+            truth = Gaussian(means) if problem.probes is not None else Gaussian(means, self.noise)
+            settings = {"seed": self.seed + w, "budget": self.budget}
+            outcomes.append(simulate(told, policy, truth, past=past, **settings))  # type: ignore[arg-type]
+            if self.progress is not None:
+                self.progress(w + 1, len(self.worlds))
+        ended = np.array([one.n_measurements if one.plan is not None else math.inf for one in outcomes])
+        counts = sum((one.counts for one in outcomes), np.zeros(len(problem.counted_names)))
+        shares = (counts / max(float(counts.sum()), 1.0)).tolist()
+        low, median, high = (quantile(ended, q) for q in EIGHT_OF_TEN)
+        named = dict(zip(problem.counted_names, shares, strict=True))
+        return Forecast(median, low, high, float(np.isfinite(ended).mean()), named, ended)
+
+    def stake(self, problem: AnyProblem) -> float:
+        """Return what choosing well is worth in the median world: the best plan less the average one.
+
+        Where plans cannot be listed, half of the difference between the best and the worst.
+        """
+        if problem.is_listed:
+            values = (np.asarray(problem.oriented @ means) for means in self.worlds)
+            return float(np.median([own.max() - own.mean() for own in values]))
+        ends = ([problem.best_plan(sign * means) @ means for sign in (1.0, -1.0)] for means in self.worlds)
+        return float(np.median([abs(one - other) / 2 for one, other in ends]))
+
+
+def forecast(
+    problem: AnyProblem,
+    guess: Numbers,
+    spread: Numbers = 0.0,
+    *,
+    noise: PerArm | None = None,
+    delta: float = 0.05,
+    epsilon: float = 0.0,
+    budget: int | None = None,
+    rehearsals: int = 20,
+    seed: int = 0,
+    past: Past | None = None,
+    progress: Progress | None = None,
+) -> Forecast:
+    """Forecast the measurements of a decision whose means lie within `spread` of the guess.
+
+    - guess, spread: what the means may be, one number per arm, and how far off that may be.
+    - noise: a rough standard deviation of one measurement, where the problem does not state it.
+    - budget: the most measurements of a rehearsal; 20,000.
+    - rehearsals, seed: how many worlds are drawn, and from which seed.
+    - past: prior data that guide the decision.
+
+    >>> import surepick as sp
+    >>> found = forecast(sp.Problem([[1, 1, 0], [0, 1, 1]], noise=2.0, goal="largest"), [3.0, 1.0, 1.0], 0.5)
+    >>> found.low <= found.median <= found.high, found.confident
+    (True, 1.0)
+    """
+    stage = Rehearsals.around(
+        problem,
+        guess,
+        spread,
+        noise=noise,
+        budget=budget,
+        rehearsals=rehearsals,
+        seed=seed,
+        progress=progress,
+    )
+    return stage.forecast(problem, BetGapE(delta=delta, epsilon=epsilon), past)
+
+
+def advise(
+    problem: AnyProblem,
+    guess: Numbers,
+    spread: Numbers = 0.0,
+    *,
+    noise: PerArm | None = None,
+    delta: float = 0.05,
+    epsilon: float = 0.0,
+    budget: int | None = None,
+    rehearsals: int = 20,
+    seed: int = 0,
+    past: Past | None = None,
+    progress: Progress | None = None,
+) -> tuple[Forecast, list[Choice]]:
+    """Return the forecast, and what another epsilon, a stated noise or the guess would take instead.
+
+    The parameters are those of `forecast`.
+
+    >>> import surepick as sp
+    >>> problem = sp.Problem([[1, 0], [0, 1]], noise=1.0, goal="largest")
+    >>> found, choices = advise(problem, [1.0, 0.8], 0.1, rehearsals=5)
+    >>> [choice.setting for choice in choices], choices[0].median < found.median
+    (['epsilon'], True)
+    """
+    stage = Rehearsals.around(
+        problem,
+        guess,
+        spread,
+        noise=noise,
+        budget=budget,
+        rehearsals=rehearsals,
+        seed=seed,
+        progress=progress,
+    )
+    asked = BetGapE(delta=delta, epsilon=epsilon)
+    found, choices = stage.forecast(problem, asked, past), list[Choice]()
+    if epsilon:
+        choices.append(Choice("epsilon", 0.0, stage.forecast(problem, BetGapE(delta), past).median))
+    if (near := _cheaper(stage, problem, found, delta, epsilon, past)) is not None:
+        choices.append(near)
+    if problem.noise_scale is None:
+        stated = stage.forecast(problem.with_noise(stage.noise), asked, past).median
+        choices.append(Choice("noise", float(stage.noise.max()), stated))
+    if past is not None:
+        choices.append(Choice("guess", None, stage.forecast(problem, asked).median))
+    return found, choices
+
+
+def _cheaper(
+    stage: Rehearsals,
+    problem: AnyProblem,
+    found: Forecast,
+    delta: float,
+    epsilon: float,
+    past: Past | None,
+) -> Choice | None:
+    """Return the first larger epsilon that saves a fifth of the measurements, or ends where it did not."""
+    worth = stage.stake(problem)
+    for share in EPSILONS if worth > 0 else ():
+        near = _round_up(share * worth)
+        if near > epsilon:
+            median = stage.forecast(problem, BetGapE(delta, near), past).median
+            if median <= WORTH_IT * found.median and math.isfinite(median):
+                return Choice("epsilon", near, median)
+    return None
+
+
+def _round_up(x: float) -> float:
+    """Return the next number with one significant digit, for people to say.
+
+    >>> _round_up(0.0213)
+    0.03
+    """
+    unit = 10.0 ** math.floor(math.log10(x))
+    return float(f"{math.ceil(x / unit - 1e-9) * unit:.1g}")

@@ -1,0 +1,80 @@
+"""Forecasts are judged by what comes true; choices by what they save."""
+
+import math
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from surepick.errors import ParameterError
+from surepick.simulation.forecast import advise
+
+PLANS = [[2, 0, 1, 0], [0, 2, 0, 1], [1, 1, 1, 0], [0, 0, 2, 2]]
+GUESS, SPREAD = [1.0, 0.7, 0.4, 0.3], 0.2
+
+
+def problem(**settings):
+    return sp.Problem(PLANS, goal="largest", **{"noise": 1.0, **settings})
+
+
+def test_the_forecast_comes_true_in_other_worlds():
+    found, rng, taken = sp.forecast(problem(), GUESS, SPREAD), np.random.default_rng(99), []
+    for seed in range(14):
+        truth = sp.Gaussian(np.array(GUESS) + SPREAD * rng.uniform(-1, 1, 4))
+        taken.append(sp.simulate(problem(), sp.BetGapE(), truth, seed=1000 + seed).n_measurements)
+    assert found.low <= np.median(taken) <= found.high
+    assert np.median(taken) == pytest.approx(found.median, rel=0.7)
+    assert sum(found.shares.values()) == pytest.approx(1.0)
+    again = sp.forecast(problem(), GUESS, SPREAD)
+    assert again.measurements.tolist() == found.measurements.tolist()
+
+
+def test_a_budget_cuts_rehearsals_off():
+    found = sp.forecast(problem(), GUESS, SPREAD, budget=30)
+    assert 0 <= found.confident < 1
+    assert found.high == math.inf
+    tied = sp.forecast(sp.Problem(np.eye(2), noise=1, goal="largest"), [1.0, 1.0], budget=50)
+    assert (tied.median, tied.confident) == (math.inf, 0.0)
+
+
+def test_an_epsilon_and_a_stated_noise_save_measurements():
+    found, choices = advise(problem(noise=None), GUESS, 0.1, noise=1.0, rehearsals=6, budget=50_000)
+    by = {choice.setting: choice for choice in choices}
+    assert (by["noise"].value, math.isfinite(by["noise"].median)) == (1.0, True)
+    assert by["epsilon"].value > 0
+    assert by["epsilon"].median <= 0.8 * found.median
+    _, near = advise(problem(), GUESS, 0.1, epsilon=0.5, rehearsals=4)
+    assert (near[0].setting, near[0].value) == ("epsilon", 0.0)
+
+
+def test_what_a_guess_saves_is_said_where_one_guides():
+    past = sp.Past.from_guess(problem(), GUESS, spread=SPREAD)
+    _, choices = advise(problem(), GUESS, SPREAD, rehearsals=4, past=past)
+    assert [choice.value for choice in choices if choice.setting == "guess"] == [None]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        sp.Polytope(A_ub=[[1, 2], [3, 1]], b_ub=[8, 9], noise=1, goal="largest"),
+        sp.problems.top_k_family(["a", "b"], 1, goal="largest").oracle_problem(noise=1),
+        sp.Problem(np.eye(2), measure="plans", noise=1, goal="largest"),
+    ],
+    ids=["polytope", "oracle", "probes"],
+)
+def test_every_kind_of_problem_is_rehearsed(other):
+    found, _ = advise(other, [3.0, 1.0], 0.2, rehearsals=2, epsilon=0.2)
+    assert 0 < found.low <= found.median <= found.high
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [({"rehearsals": 0}, "rehearsals"), ({"budget": 0}, "budget"), ({"delta": 2.0}, "delta")],
+)
+def test_nonsense_and_noise_to_draw_with_are_asked_for(wrong, field):
+    with pytest.raises(ParameterError) as caught:
+        sp.forecast(problem(), GUESS, **wrong)
+    assert caught.value.field == field
+    with pytest.raises(ParameterError) as caught:
+        sp.forecast(problem(noise=None), GUESS)
+    assert caught.value.field == "noise"
