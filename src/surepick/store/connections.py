@@ -23,7 +23,7 @@ Parameters = Mapping[str, object]
 Statement = tuple[str, Parameters]  # parameters are written :name, for every database
 NO_PARAMETERS: Parameters = {}
 COMMIT: Statement = ("COMMIT", NO_PARAMETERS)
-PAUSE = 0.005  # seconds between two tries, times a random number about 1, where the database does not wait
+PAUSE = 0.002  # seconds between two tries, times a random number about 1, where the database does not wait
 FORK_WAIT = 5.0  # seconds that a fork waits for the transactions of other threads
 
 
