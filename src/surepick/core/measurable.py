@@ -276,9 +276,8 @@ class Measurable:
         >>> sp.Problem([[1, 0], [0, 1]], noise=4.0, goal="largest").with_bounded_variance().noise_kind
         'bounded variance'
         """
-        if self.noise_scale is None or self.bounds is not None or self.probes is not None:
+        if not self.knows_noise or self.bounds is not None:
             had = "unknown noise" if self.bounds is None else "low and high"
-            had = had if self.probes is None else "probes"
             raise ProblemError(
                 f"noise of bounded variance needs noise, at least the standard deviation of one measurement, "
                 f"and this problem has {had}",

@@ -170,18 +170,13 @@ class Problem(Measurable):
                 f"noise_kind is {SUB_GAUSSIAN_NOISE!r} or {BOUNDED_VARIANCE!r}, got {noise_kind!r}",
                 field="noise_kind",
             )
-        if noise_kind == BOUNDED_VARIANCE and not by_arm:
-            raise ProblemError(
-                f"noise_kind={BOUNDED_VARIANCE!r} is for single arms; leave it out, or leave measure out",
-                field="noise_kind",
-            )
-        if noise_kind == BOUNDED_VARIANCE:
-            self.__setstate__(vars(self.with_bounded_variance()))
         if known:
             self.__setstate__(vars(self.with_known(known)))
         if not by_arm:
             given = self._given_probes(measure, readings, noise_scale=noise, costs=cost, bounds=bounds)
             self._measured_by(*given)
+        if noise_kind == BOUNDED_VARIANCE:
+            self.__setstate__(vars(self.with_bounded_variance()))
 
     def _given_probes(
         self, given: GivenProbes, readings: str, **settings: Any

@@ -25,37 +25,27 @@ def best_pair(weights):
     return PLANS[np.argmax(PLANS @ weights)]
 
 
-KNOWN = {"noise": 1.0}
-NOISE = {
-    "known": KNOWN,
-    "bounded variance": {**KNOWN, "noise": "bounded variance"},
-    "unknown": {"noise_scale": None},
-}
-PROBES = {"arms": {}, "plans": {"probes": "plans"}, "mixed": {"probes": np.eye(4) + 0.25}}
+KNOWN, UNKNOWN = {"noise": 1.0, "goal": "largest"}, {"noise": None, "goal": "largest"}
+NOISE = {"known": KNOWN, "bounded variance": {**KNOWN, "noise_kind": "bounded variance"}, "unknown": UNKNOWN}
+PROBES = {"arms": {}, "plans": {"measure": "plans"}, "mixed": {"measure": np.eye(4) + 0.25}}
 BEST, WITHIN, KEEP = sp.BetGapE(0.05), sp.BetGapE(0.05, epsilon=0.3), sp.Challenge(1, 0.05, epsilon=0.2)
+ORACLE, WHOLE = {"n_arms": 4, **KNOWN}, {"n_arms": 4, "measure": "plan arms"}
 CASES = {
     f"{name}, {noise}, {probes}": (policy, sp.Problem(PLANS, **NOISE[noise], **PROBES[probes]))
     for name, policy in [("best", BEST), ("within", WITHIN), ("keep or replace", KEEP)]
     for noise, probes in itertools.product(NOISE, PROBES)
-    if noise != "bounded variance" or probes == "arms"
 } | {
-    "within, many plans": (sp.BetGapE(0.05, epsilon=0.4), sp.Problem(MANY, **KNOWN, goal="largest")),
-    "vertex": (BEST, hull(PLANS, **KNOWN)),
+    "within, many plans": (sp.BetGapE(0.05, epsilon=0.4), sp.Problem(MANY, **KNOWN)),
+    "vertex": (BEST, hull(PLANS)),
     "vertex, unknown noise": (BEST, hull(PLANS, noise=None)),
-    "polytope within": (WITHIN, hull(PLANS, **KNOWN)),
-    "oracle": (BEST, sp.OracleProblem(best_pair, 4, **KNOWN, goal="largest")),
-    "oracle, unknown noise": (BEST, sp.OracleProblem(best_pair, 4, noise=None, goal="largest")),
+    "polytope within": (WITHIN, hull(PLANS)),
+    "oracle": (BEST, sp.OracleProblem(best_pair, **ORACLE)),
+    "oracle, unknown noise": (BEST, sp.OracleProblem(best_pair, 4, **UNKNOWN)),
     "polytope within, unknown noise": (WITHIN, hull(PLANS, noise=None)),
-    "oracle within": (WITHIN, sp.OracleProblem(best_pair, 4, **KNOWN, goal="largest")),
-    "oracle, smallest": (BEST, sp.OracleProblem(lambda w: best_pair(-w), 4, goal="smallest", **KNOWN)),
-    "plans of an oracle": (
-        BEST,
-        sp.OracleProblem(best_pair, 4, measure="plan arms", **KNOWN, goal="largest"),
-    ),
-    "plans of an oracle, within": (
-        WITHIN,
-        sp.OracleProblem(best_pair, 4, measure="plan arms", **KNOWN, goal="largest"),
-    ),
+    "oracle within": (WITHIN, sp.OracleProblem(best_pair, **ORACLE)),
+    "oracle, smallest": (BEST, sp.OracleProblem(lambda w: best_pair(-w), 4, noise=1.0, goal="smallest")),
+    "plans of an oracle": (BEST, sp.OracleProblem(best_pair, **WHOLE, **KNOWN)),
+    "plans of an oracle, within": (WITHIN, sp.OracleProblem(best_pair, **WHOLE, **KNOWN)),
 }
 SOME = ["best, known, arms", "within, unknown, arms", "keep or replace, known, arms", *list(CASES)[-11:]]
 
