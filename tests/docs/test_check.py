@@ -41,7 +41,7 @@ NOISE: dict[str, dict[str, Any]] = {
     "unknown": {"noise": None},
     "bounded": {"low": -9.0, "high": 9.0},
 }
-CASES = [(q, n) for q in QUESTIONS for n in NOISE if n in ("known", "bounded") or len(QUESTIONS[q][1]) < 9]
+CASES = [(q, n) for q in QUESTIONS for n in NOISE if n == "known" or len(QUESTIONS[q][1]) < 9]
 
 
 @pytest.fixture(scope="module")
