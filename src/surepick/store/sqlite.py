@@ -27,8 +27,8 @@ from surepick.store.connections import NO_PARAMETERS, Answer, Append, Database, 
 from surepick.store.schema import INSERT, MOVE_HEAD, RELEASE
 
 # SQLite itself waits for another writer so long, trying after 1, 2, 5 and 10 ms, which takes a tenth of the
-# processor that tries from Python take. Then it is asked again and begins with 1 ms: after its later pauses of
-# up to 100 ms a writer that has waited long would be the last to notice that the lock is free.
+# processor that tries from Python take. Then it is asked again and begins with 1 ms: after its later pauses
+# of up to 100 ms a writer that has waited long would be the last to notice that the lock is free.
 BUSY_TIMEOUT = 0.02  # seconds
 
 
