@@ -230,7 +230,7 @@ def test_a_certificate_from_before_an_extension_is_out_of_date() -> None:
 def test_a_changed_measurement_is_noticed(store: Store) -> None:
     finished(store)
     statement = "UPDATE surepick_events SET body = replace(body, '.', '.1') WHERE kind = 'measured'"
-    store._transactions.run([(statement, {})])  # type: ignore[attr-defined]
+    store._database.run([(statement, {})])  # type: ignore[attr-defined]
     assert not verify(store, "mine").holds
 
 

@@ -209,6 +209,6 @@ def test_an_unexpected_error_ends_no_heartbeat(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_session_of_another_schema_is_not_opened(sqlite_url: str) -> None:
     session = Session.create(sqlite_url, "mine", problem(), policy=POLICY)
-    session.store._transactions.run([("UPDATE surepick_schema SET version = 2", {})])  # type: ignore[attr-defined]
+    session.store._database.run([("UPDATE surepick_schema SET version = 2", {})])  # type: ignore[attr-defined]
     with pytest.raises(StoreError):
         Session.load(sqlite_url, "mine")

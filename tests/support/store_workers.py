@@ -76,13 +76,13 @@ def hold(i: int, url: str, ready: Path) -> None:
 
 def query(store: Any, text: str) -> list[tuple[Any, ...]]:
     """What a statement gives on the store's own connection."""
-    rows: list[tuple[Any, ...]] = store._transactions.query(text)
+    rows: list[tuple[Any, ...]] = store._database.query(text)
     return rows
 
 
 def change(store: Any, text: str) -> None:
     """Change the store behind its back."""
-    store._transactions.run([(text, {})])
+    store._database.run([(text, {})])
 
 
 def wait_for(condition: Callable[[], bool]) -> None:

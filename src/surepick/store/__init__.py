@@ -39,11 +39,13 @@ def open_store(
     if url.startswith("memory:"):
         return MemoryStore()
     from surepick.store.address import database_at  # database packages are slow to import
-    from surepick.store.sql import PATIENCE, SqlStore
+    from surepick.store.sql import SqlStore
 
     database = database_at(url, read_only=read_only)
     if not database.exists() and (read_only or not create):
         raise StoreError(
             f"there is no store at {database.place}; check the path, or make one with `surepick new`"
         )
-    return SqlStore(database, patience=PATIENCE if patience is None else patience)
+    if patience is not None:
+        database.patience = patience
+    return SqlStore(database)

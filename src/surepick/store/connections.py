@@ -1,6 +1,6 @@
 """Connections and transactions: one connection per thread, waiting for other writers, failures, forks.
 
-`Database` is what differs between SQLite and PostgreSQL; all else is written here once.
+What differs between SQLite and PostgreSQL is in `sqlite` and `postgres`; all else is written here once.
 """
 
 from __future__ import annotations
@@ -34,9 +34,6 @@ class Answer(NamedTuple):
     rows: list[tuple[Any, ...]]
 
 
-Run = Callable[[Sequence[Statement]], list[Answer]]  # runs statements of a transaction, in one round trip
-
-
 class Append(NamedTuple):
     """Events to write: from which head to which, and the tokens whose leases end with them."""
 
@@ -61,64 +58,6 @@ class OutcomeUnknownError(StoreError):
     """The connection broke while the server was asked to commit: it may have done so, or not."""
 
 
-class Database(ABC):
-    """One kind of database: connections, locks, and errors in the user's words."""
-
-    dialect: ClassVar[str]
-    remote: ClassVar[bool]  # a statement is a round trip: few long ones, and an append is a single one
-    list_tables: ClassVar[str]
-    lock_schema: ClassVar[str | None] = None  # within a transaction: no other process makes tables
-    lock_session: ClassVar[str | None] = None  # no other process appends to this session
-    lock_leases: ClassVar[str | None] = None  # no other process claims its leases
-    place: str  # for people; without password
-    where: str  # the same for two drivers of one database
-    read_only: bool
-    errors: tuple[type[Exception], ...]  # that its connections raise
-
-    def exists(self) -> bool:
-        """Return whether there is something to open; a server says so itself."""
-        return True
-
-    def check(self) -> None:  # noqa: B027
-        """Raise an error if what was opened is no longer there; a server says so itself."""
-
-    @abstractmethod
-    def connect(self) -> Any:
-        """Return a new DB-API connection in autocommit mode."""
-
-    @abstractmethod
-    def begin(self, *, durable: bool) -> list[Statement]:
-        """Return the statements that open a writing transaction; one for leases need not reach the disk."""
-
-    @abstractmethod
-    def run_all(self, connection: Any, batch: Sequence[Statement]) -> list[Answer]:
-        """Run these statements, in one round trip if the database is remote."""
-
-    def is_whole(self, batch: Sequence[Statement]) -> bool:
-        """Return whether this batch is a transaction by itself."""
-        return False
-
-    @abstractmethod
-    def append(self, run: Run, step: Append) -> bool:
-        """Move the head, write the events and end the leases; False if the head was elsewhere."""
-
-    @abstractmethod
-    def in_transaction(self, connection: Any) -> bool:
-        """Return whether a transaction is open on this connection."""
-
-    @abstractmethod
-    def is_busy(self, error: Exception) -> bool:
-        """Return whether this error means: another process is in the way, try again."""
-
-    def is_gone(self, error: Exception) -> bool:
-        """Return whether this error means that the connection is lost; a file stays."""
-        return False
-
-    @abstractmethod
-    def explain(self, error: Exception) -> StoreError:
-        """Return the same error in the user's words."""
-
-
 class Connection:
     """A connection of one thread of one process; `inside` says whether a transaction of ours is open."""
 
@@ -138,15 +77,17 @@ class Connection:
         # open after its store is gone, and a forked child would inherit it.
         self.close()
 
-    def run(self, batch: Sequence[Statement], *, opens: bool = False) -> list[Answer]:
+    def run(self, batch: Sequence[Statement], *, opens: bool = False, ends: bool = False) -> list[Answer]:
         """Run statements in one round trip; if one fails, no transaction that they began stays open.
 
         Inside a transaction no other process can be in the way, and nothing is repeated, since what came
-        before in it would be missing: an error is the user's.
+        before in it would be missing: an error is the user's. One of the statement that `ends` the
+        transaction is the database's own: the caller finds out what became of it.
         """
         if not batch:
             return []
         with self.lock:
+            self.inside = self.inside and not ends
             try:
                 answers = self.database.run_all(self._raw, batch)
                 self.inside = self.inside or opens
@@ -177,13 +118,69 @@ class Connection:
             self._raw.close()
 
 
-class Transactions:
-    """Runs statements for any number of threads; it changes by opening and closing connections."""
+class Database(ABC):
+    """A database: one connection per thread, transactions, and errors in the user's words.
 
-    def __init__(self, database: Database, patience: float) -> None:
-        self._database = database
-        self._patience = patience  # seconds to wait for other writers before an error
-        self._local = threading.local()
+    Subclasses say what differs between SQLite and PostgreSQL. It changes by opening and closing connections.
+    """
+
+    dialect: ClassVar[str]
+    remote: ClassVar[bool]  # a statement is a round trip: few long ones, and an append is a single one
+    list_tables: ClassVar[str]
+    lock_schema: ClassVar[str | None] = None  # within a transaction: no other process makes tables
+    lock_session: ClassVar[str | None] = None  # no other process appends to this session
+    lock_leases: ClassVar[str | None] = None  # no other process claims its leases
+    place: str  # for people; without password
+    where: str  # the same for two drivers of one database
+    read_only: bool
+    errors: tuple[type[Exception], ...]  # that its connections raise
+    patience: float = 60.0  # seconds to wait for other writers before an error
+
+    def __init__(self) -> None:
+        self._local = threading.local()  # `connection`: of this thread
+
+    def exists(self) -> bool:
+        """Return whether there is something to open; a server says so itself."""
+        return True
+
+    def check(self) -> None:  # noqa: B027
+        """Raise an error if what was opened is no longer there; a server says so itself."""
+
+    @abstractmethod
+    def connect(self) -> Any:
+        """Return a new DB-API connection in autocommit mode."""
+
+    @abstractmethod
+    def begin(self, *, durable: bool) -> list[Statement]:
+        """Return the statements that open a writing transaction; one for leases need not reach the disk."""
+
+    @abstractmethod
+    def run_all(self, connection: Any, batch: Sequence[Statement]) -> list[Answer]:
+        """Run these statements, in one round trip if the database is remote."""
+
+    def is_whole(self, batch: Sequence[Statement]) -> bool:
+        """Return whether this batch is a transaction by itself."""
+        return False
+
+    @abstractmethod
+    def append(self, step: Append) -> bool:
+        """Move the head, write the events and end the leases; False if the head was elsewhere."""
+
+    @abstractmethod
+    def in_transaction(self, connection: Any) -> bool:
+        """Return whether a transaction is open on this connection."""
+
+    @abstractmethod
+    def is_busy(self, error: Exception) -> bool:
+        """Return whether this error means: another process is in the way, try again."""
+
+    def is_gone(self, error: Exception) -> bool:
+        """Return whether this error means that the connection is lost; a file stays."""
+        return False
+
+    @abstractmethod
+    def explain(self, error: Exception) -> StoreError:
+        """Return the same error in the user's words."""
 
     def query(self, text: str, parameters: Parameters = NO_PARAMETERS) -> list[tuple[Any, ...]]:
         """Return all rows of a reading statement; inside a transaction it sees what was written there."""
@@ -200,14 +197,14 @@ class Transactions:
         inside = self.inside()
         if inside is not None or not batch:
             return [] if inside is None else inside.run(batch)
-        if self._database.is_whole(batch):
+        if self.is_whole(batch):
             return self._attempt(lambda connection: connection.run(batch), commits=durable)
-        begin = self._database.begin(durable=durable)
+        begin = self.begin(durable=durable)
         whole = [*begin, *batch, COMMIT]
         return self._attempt(lambda connection: connection.run(whole)[len(begin) : -1], commits=durable)
 
     @contextmanager
-    def open(
+    def transaction(
         self, first: Sequence[Statement] = (), *, durable: bool = True
     ) -> Iterator[tuple[Connection, list[Answer]]]:
         """Open a writing transaction, or join the open one; yield its connection and the answers to `first`.
@@ -219,7 +216,7 @@ class Transactions:
         if inside is not None:
             yield inside, inside.run(first)
             return
-        begin = self._database.begin(durable=durable)
+        begin = self.begin(durable=durable)
         batch = [*begin, *first]
         connection, answers = self._attempt(lambda found: (found, found.run(batch, opens=True)))
         connection.durable = durable
@@ -240,7 +237,7 @@ class Transactions:
     def close(self) -> None:
         """Close all connections of this store; they are opened again when needed."""
         for connection in _open_connections():
-            if connection.database is self._database:
+            if connection.database is self:
                 connection.close()
 
     def disconnect(self) -> None:
@@ -251,12 +248,11 @@ class Transactions:
             connection.close()
 
     def _commit(self, connection: Connection) -> None:
-        connection.inside = False  # so that the error, if there is one, is the database's own
         try:
-            connection.run([COMMIT])
-        except self._database.errors as error:
-            why = self._database.explain(error)
-            raise (OutcomeUnknownError(str(why)) if self._database.is_gone(error) else why) from error
+            connection.run([COMMIT], ends=True)
+        except self.errors as error:
+            why = self.explain(error)
+            raise (OutcomeUnknownError(str(why)) if self.is_gone(error) else why) from error
 
     def _attempt(
         self, attempt: Callable[[Connection], T], *, writes: bool = True, commits: bool = False
@@ -267,46 +263,46 @@ class Transactions:
         perhaps hours ago, is opened again once: what was sent before had no effect, except that an attempt
         that `commits` may have done so, which only the caller can find out.
         """
-        database, began, reconnected = self._database, time.monotonic(), False
-        if writes and database.read_only:
-            raise StoreError(f"{database.place} was opened for reading only; open it for writing")
-        database.check()
+        began, reconnected = time.monotonic(), False
+        if writes and self.read_only:
+            raise StoreError(f"{self.place} was opened for reading only; open it for writing")
+        self.check()
         while True:
             try:
                 return attempt(self._connection())
-            except database.errors as error:
-                if database.is_busy(error):
+            except self.errors as error:
+                if self.is_busy(error):
                     self._wait(time.monotonic() - began, error)
-                elif database.is_gone(error):
+                elif self.is_gone(error):
                     self.disconnect()
                     if commits or reconnected:
                         kind = OutcomeUnknownError if commits else StoreError
-                        raise kind(str(database.explain(error))) from error
+                        raise kind(str(self.explain(error))) from error
                     reconnected = True
                 else:
-                    raise database.explain(error) from error
+                    raise self.explain(error) from error
 
     def _wait(self, waited: float, error: Exception) -> None:
         """Sleep until the next try, or raise a StoreError if it has waited for too long."""
-        if waited > self._patience:
+        if waited > self.patience:
             raise StoreError(
-                f"{self._database.place} has been in use by another process for more than "
-                f"{self._patience:g} s ({error}); nothing was written. Look for a stopped process, and repeat"
+                f"{self.place} has been in use by another process for more than "
+                f"{self.patience:g} s ({error}); nothing was written. Look for a stopped process, and repeat"
             ) from error
         time.sleep(random.uniform(0.5, 1.5) * PAUSE)
 
     def _connection(self) -> Connection:
         """Return this thread's connection, opened if it has none."""
-        connection, database = self._usable(), self._database
+        connection = self._usable()
         if connection is not None:
             return connection
-        if not database.remote and any(old.database.where == database.where for old in _INHERITED):
+        if not self.remote and any(old.database.where == self.where for old in _INHERITED):
             raise StoreError(
-                f"this process was forked while a transaction on {database.place} was open, and cannot open "
+                f"this process was forked while a transaction on {self.place} was open, and cannot open "
                 "the file safely; start processes with multiprocessing's 'spawn' method"
             )
-        with nullcontext() if database.remote else _FORKING:  # no fork while a file is being opened
-            self._local.connection = connection = Connection(database)
+        with nullcontext() if self.remote else _FORKING:  # no fork while a file is being opened
+            self._local.connection = connection = Connection(self)
             _add(connection)
         return connection
 

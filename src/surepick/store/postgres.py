@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from typing import Any, ClassVar
 
 from surepick.errors import ConflictError, StoreError, missing_extra
-from surepick.store.connections import NO_PARAMETERS, Answer, Append, Database, Run, Statement
+from surepick.store.connections import NO_PARAMETERS, Answer, Append, Database, Statement
 from surepick.store.schema import APPEND, DO_NOT_WAIT, WAIT_FOR_DISK
 
 
@@ -40,6 +40,7 @@ class Postgres(Database):
 
         self.errors = (psycopg.Error,)
         self.place = self.where = shown
+        super().__init__()
         self.read_only = read_only
         self._url = url
         try:
@@ -83,10 +84,10 @@ class Postgres(Database):
     def is_whole(self, batch: Sequence[Statement]) -> bool:
         return len(batch) == 1 and batch[0][0] is APPEND
 
-    def append(self, run: Run, step: Append) -> bool:
+    def append(self, step: Append) -> bool:
         events = json.dumps([event._asdict() for event in step.events])
         row = {**step.heads(), "events": events, "tokens": json.dumps(list(step.release))}
-        (answer,) = run([(APPEND, row)])
+        (answer,) = self.run([(APPEND, row)])
         return bool(answer.rows[0][0])
 
     def in_transaction(self, connection: Any) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 from surepick.errors import DamageError, StoreError, name_taken, suggestion
 from surepick.store import schema
-from surepick.store.connections import Answer, Append, Database, OutcomeUnknownError, Statement, Transactions
+from surepick.store.connections import Answer, Append, Database, OutcomeUnknownError, Statement
 from surepick.store.log import (
     START,
     Claim,
@@ -31,38 +31,36 @@ from surepick.store.log import (
     seal,
 )
 
-PATIENCE = 60.0  # seconds to wait for other writers before an error
 PAGE = 5000  # events read at a time, so that a long read never holds back SQLite's checkpoints
 
 
 class SqlStore(Store):
     """Logs in a SQL database; logs change only by appending."""
 
-    def __init__(self, database: Database, *, patience: float = PATIENCE) -> None:
+    def __init__(self, database: Database) -> None:
         self._database, self.place = database, database.place
-        self._transactions = Transactions(database, patience)
         self._pinned: tuple[str, int] | None = None  # a name and the id of the log that it means here
         self._written = threading.local()  # `step`: what this thread last wrote in its open transaction
         self._make_tables()
 
     def _make_tables(self) -> None:
         """Make the tables where there are none; a StoreError if there are those of another surepick."""
-        database, transactions = self._database, self._transactions
+        database = self._database
         if self._has_tables():
             return
         if database.read_only:
             raise StoreError(f"{self.place} is empty; make a session in it with `surepick new`")
-        with transactions.open():  # of many processes only the first does it
+        with database.transaction():  # of many processes only the first does it
             if database.lock_schema:
-                transactions.run([(database.lock_schema, {})])
+                database.run([(database.lock_schema, {})])
             if not self._has_tables():
                 words = schema.WORDS[database.dialect]
-                transactions.run([(text.format(**words), {}) for text in schema.TABLES])
+                database.run([(text.format(**words), {}) for text in schema.TABLES])
 
     def _has_tables(self) -> bool:
-        if ("surepick_schema",) not in self._transactions.query(self._database.list_tables):
+        if ("surepick_schema",) not in self._database.query(self._database.list_tables):
             return False
-        version = self._transactions.query("SELECT max(version) FROM surepick_schema")[0][0]
+        version = self._database.query("SELECT max(version) FROM surepick_schema")[0][0]
         if version != schema.VERSION:
             raise StoreError(
                 f"{self.place} was written by another version of surepick (schema {version}, this one has "
@@ -73,14 +71,14 @@ class SqlStore(Store):
     def create(self, name: str, drafts: Sequence[Draft]) -> Head:
         row = {"name": name, "position": START.position, "checksum": START.checksum}
         with self._transaction():
-            (made,) = self._transactions.run([(schema.MAKE_SESSION, row)])
+            (made,) = self._database.run([(schema.MAKE_SESSION, row)])
             if made.rowcount != 1:
                 raise name_taken(name, self.place)
-            number = self._transactions.query(schema.SESSION, {"name": name})[0][0]
+            number = self._database.query(schema.SESSION, {"name": name})[0][0]
             return self._append(name, number, drafts, START, ())
 
     def names(self) -> list[str]:
-        return [row[0] for row in self._transactions.query(schema.NAMES)]
+        return [row[0] for row in self._database.query(schema.NAMES)]
 
     def pin(self, name: str) -> SqlStore:
         pinned = copy.copy(self)
@@ -100,7 +98,7 @@ class SqlStore(Store):
         while left > 0:
             size = min(left, PAGE)
             row = {"session_id": number, "after": after.position, "limit": size + (after != START)}
-            rows = self._after(name, number, after, self._transactions.query(schema.READ, row))
+            rows = self._after(name, number, after, self._database.query(schema.READ, row))
             yield checked(rows, after, name)
             if len(rows) < size:
                 return
@@ -116,7 +114,7 @@ class SqlStore(Store):
             return rows
         if rows and Event(*rows[0]).head == after:
             return rows[1:]
-        if not self._transactions.query(schema.SESSION_BY_ID, {"session_id": number}):
+        if not self._database.query(schema.SESSION_BY_ID, {"session_id": number}):
             raise deleted(name, self.place)
         raise DamageError(
             f"session {name!r} no longer has the event {after.position} that was read before; run "
@@ -127,12 +125,12 @@ class SqlStore(Store):
         number = self._id(name)
         look = _look(number, after)
         if claim is None:
-            return self._view(name, number, after, self._transactions.query(*look))
-        claimed, seen = self._transactions.run([self._claim(number, claim), look], durable=False)
+            return self._view(name, number, after, self._database.query(*look))
+        claimed, seen = self._database.run([self._claim(number, claim), look], durable=False)
         return self._view(name, number, after, seen.rows)._replace(held=_granted(claim, claimed))
 
     def find(self, name: str, key: str) -> Event | None:
-        rows = self._transactions.query(schema.FIND, {"session_id": self._id(name), "key": key})
+        rows = self._database.query(schema.FIND, {"session_id": self._id(name), "key": key})
         if not rows:
             self._session(name)  # which says so if it was deleted
         return Event(*rows[0]) if rows else None
@@ -153,17 +151,17 @@ class SqlStore(Store):
         return head
 
     def _write(self, step: Append) -> bool:
-        transactions = self._transactions
+        database = self._database
         self._written.step = step
-        if self._database.remote and transactions.inside() is None:
+        if database.remote and database.inside() is None:
             try:
-                return self._database.append(transactions.run, step)
+                return database.append(step)
             except OutcomeUnknownError:
-                return self._arrived(step) or self._database.append(transactions.run, step)
-        with transactions.open() as (connection, _):
+                return self._arrived(step) or database.append(step)
+        with database.transaction() as (connection, _):
             if not connection.durable:
                 raise StoreError("events cannot be written in a transaction that need not survive a crash")
-            return self._database.append(connection.run, step)
+            return database.append(step)
 
     @contextmanager
     def transaction(self, name: str, *, after: Head | None = None, durable: bool = True) -> Iterator[View]:
@@ -182,7 +180,7 @@ class SqlStore(Store):
         """Open a transaction; if the connection breaks at its end, look whether the server committed it."""
         self._written.step = None
         try:
-            with self._transactions.open(first, durable=durable) as (_, answers):
+            with self._database.transaction(first, durable=durable) as (_, answers):
                 yield answers
         except OutcomeUnknownError:
             if self._written.step is None or not self._arrived(self._written.step):
@@ -195,15 +193,15 @@ class SqlStore(Store):
         lock waits until the server has ended, either way, what it may still be doing for that connection.
         Then the checksum tells, since it stands for these events and all before them.
         """
-        self._transactions.disconnect()
+        self._database.disconnect()
         lock = self._database.lock_session
         row = {"session_id": step.session_id, "position": step.head.position}
-        with self._transactions.open([] if lock is None else [(lock, row)]):
-            return self._transactions.query(schema.CHECKSUM_AT, row) == [(step.head.checksum,)]
+        with self._database.transaction([] if lock is None else [(lock, row)]):
+            return self._database.query(schema.CHECKSUM_AT, row) == [(step.head.checksum,)]
 
     def claim(self, name: str, tokens: Iterable[str], *, worker: str, until: float, now: float) -> list[str]:
         claim = Claim(list(tokens), worker, until, now)
-        (claimed,) = self._transactions.run([self._claim(self._id(name), claim)], durable=False)
+        (claimed,) = self._database.run([self._claim(self._id(name), claim)], durable=False)
         if not claimed.rows:
             self._session(name)  # which says so if it was deleted
         return _granted(claim, claimed)
@@ -216,10 +214,10 @@ class SqlStore(Store):
     def release(self, name: str, tokens: Sequence[str]) -> None:
         row = {"session_id": self._id(name), "tokens": json.dumps(list(tokens))}
         if tokens:
-            self._transactions.run([(schema.RELEASE[self._database.dialect], row)], durable=False)
+            self._database.run([(schema.RELEASE[self._database.dialect], row)], durable=False)
 
     def leases(self, name: str) -> list[Lease]:
-        rows = self._transactions.query(schema.LEASES, {"session_id": self._id(name)})
+        rows = self._database.query(schema.LEASES, {"session_id": self._id(name)})
         return [Lease(*row) for row in rows]
 
     def save_snapshot(self, name: str, snapshot: Snapshot) -> None:
@@ -230,10 +228,10 @@ class SqlStore(Store):
             "body": snapshot.body,
             "digest": hashlib.sha256(snapshot.body).hexdigest(),
         }
-        self._transactions.run([(schema.SAVE_SNAPSHOT, row)], durable=False)
+        self._database.run([(schema.SAVE_SNAPSHOT, row)], durable=False)
 
     def snapshot(self, name: str) -> Snapshot | None:
-        rows = self._transactions.query(schema.SNAPSHOT, {"session_id": self._id(name)})
+        rows = self._database.query(schema.SNAPSHOT, {"session_id": self._id(name)})
         for position, checksum, first, body, digest in rows:
             if hashlib.sha256(body).hexdigest() == digest:
                 return Snapshot(Head(position, checksum), first, body)
@@ -242,18 +240,18 @@ class SqlStore(Store):
     def delete(self, name: str, *, expected: Head) -> None:
         session: dict[str, object] = {"session_id": self._id(name)}
         with self._transaction():
-            (gone,) = self._transactions.run([(schema.DELETE_SESSION, {**session, **expected._asdict()})])
+            (gone,) = self._database.run([(schema.DELETE_SESSION, {**session, **expected._asdict()})])
             if gone.rowcount != 1:
                 self._session(name)  # which says so if it was deleted
                 raise moved_on(name, expected)
-            self._transactions.run([(text, session) for text in schema.DELETE_REST])
+            self._database.run([(text, session) for text in schema.DELETE_REST])
 
     def disconnect(self) -> None:
-        if self._transactions.inside() is None:
-            self._transactions.disconnect()
+        if self._database.inside() is None:
+            self._database.disconnect()
 
     def close(self) -> None:
-        self._transactions.close()
+        self._database.close()
 
     def _view(self, name: str, number: int, after: Head, rows: Sequence[tuple[Any, ...]]) -> View:
         leases = [Lease(token, worker, expires) for at, _, token, expires, worker, _ in rows if at == 0]
@@ -266,11 +264,11 @@ class SqlStore(Store):
     def _session(self, name: str) -> tuple[int, int, str]:
         """Return the id of a log and where it ends; an error if there is none."""
         if self._pinned is not None and self._pinned[0] == name:
-            rows = self._transactions.query(schema.SESSION_BY_ID, {"session_id": self._pinned[1]})
+            rows = self._database.query(schema.SESSION_BY_ID, {"session_id": self._pinned[1]})
             if not rows:
                 raise deleted(name, self.place)
         else:
-            rows = self._transactions.query(schema.SESSION, {"name": name})
+            rows = self._database.query(schema.SESSION, {"name": name})
             if not rows:
                 known = suggestion(name, self.names())
                 raise StoreError(f"there is no session named {name!r} in {self.place}; {known}")

@@ -23,7 +23,7 @@ from typing import ClassVar
 from urllib.parse import quote
 
 from surepick.errors import ConflictError, DamageError, StoreError
-from surepick.store.connections import NO_PARAMETERS, Answer, Append, Database, Run, Statement
+from surepick.store.connections import NO_PARAMETERS, Answer, Append, Database, Statement
 from surepick.store.schema import INSERT, MOVE_HEAD, RELEASE
 
 # SQLite itself waits for another writer so long, trying after 1, 2, 5 and 10 ms, which takes a tenth of the
@@ -44,6 +44,7 @@ class Sqlite(Database):
         self.place = str(Path(path))
         self.path = Path(path).absolute()  # the program may change its folder
         self.where = str(self.path.resolve())
+        super().__init__()
         self.read_only = read_only
         self._is_suspect = False  # whether an I/O error may have left a hole in the write-ahead log
         self._opened: tuple[int, int] | None = None  # device and inode of the file that was opened
@@ -156,15 +157,15 @@ class Sqlite(Database):
             raise
         return answers
 
-    def append(self, run: Run, step: Append) -> bool:
+    def append(self, step: Append) -> bool:
         session = {"session_id": step.session_id}
-        (moved,) = run([(MOVE_HEAD, step.heads())])
+        (moved,) = self.run([(MOVE_HEAD, step.heads())])
         if moved.rowcount != 1:
             return False
         batch: list[Statement] = [(INSERT, {**session, **event._asdict()}) for event in step.events]
         if step.release:
             batch.append((RELEASE["sqlite"], {**session, "tokens": json.dumps(list(step.release))}))
-        run(batch)
+        self.run(batch)
         return True
 
     def in_transaction(self, connection: sqlite3.Connection) -> bool:
