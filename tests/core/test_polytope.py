@@ -13,7 +13,7 @@ import surepick as sp
 from polytopes import transport, transport_rows
 from surepick.core.polytope import polytope_from
 from surepick.core.standard_form import safe_bound
-from surepick.kernels.simplex import SOLVED, begin, restore, solve, tableau_of
+from surepick.policies.polytopes.simplex import SOLVED, begin, restore, solve, tableau_of
 
 
 def random_polytope(seed):

@@ -15,7 +15,7 @@ from policy_contract import CASES, FOR_SETS, OF_INCUMBENTS, OF_POLYTOPES
 from surepick.core.arrays import LARGEST, MOST_SCALES, SMALLEST
 from surepick.errors import ParameterError, ProblemError, SessionError
 from surepick.policies import POLICIES
-from surepick.policies.betting.batch_run import Batch
+from surepick.policies.betting.batch import Batch
 
 WORKER = Path(__file__).parents[1] / "support" / "boundary_values.py"
 FAMILIES = (

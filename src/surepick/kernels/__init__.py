@@ -1,4 +1,1 @@
-"""What the compiled loops of all rooms share: how they are compiled and kept, records, plans and feeds.
-
-Imports `core` alone; `compiled.py` alone imports Numba.
-"""
+"""How loops are compiled, with Numba where it is there, and how compiled loops draw measurements (feeds)."""

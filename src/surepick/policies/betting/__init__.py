@@ -3,6 +3,7 @@ against it win.
 
     bet_gap_e    BetGapE, for all plan sets; `challenge` is Challenge, against the plan of today
       batch_run    a run of batches: decide, absorb, standing, state, final batch, arriving plans, prior data
+      batch        the measurements of one batch
       batch_design which probes a batch uses, how often, and how long it is
       question     what a run asks: `best` (the best plan), `within` (one within epsilon), `challenge`,
                    `best_vertex` and `within_polytope` (the same of all plans of a polytope), `oracle` (the

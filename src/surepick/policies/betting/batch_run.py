@@ -14,12 +14,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray, first_few
+from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
@@ -33,6 +32,7 @@ from surepick.inference.factors import BoundedVariance, Factor, Student, SubGaus
 from surepick.inference.noise import NoiseEstimate
 from surepick.inference.wealth import Account, Wealth
 from surepick.policies.betting import run_state
+from surepick.policies.betting.batch import Batch, FinalBatch
 from surepick.policies.betting.batch_design import WORKING_SET, BatchDesign, first_uses
 from surepick.policies.betting.question import NO_LEADER, BatchResult, Bet, Estimates, Question, Targets
 
@@ -49,95 +49,6 @@ class BatchPolicy(Protocol):
     def max_batch(self) -> int | None:
         """The most measurements to ask for at once."""
         ...
-
-
-@dataclass(eq=False)
-class Batch:
-    """The measurements of one batch, fixed before the first of them. Changed by `add`."""
-
-    uses: IntArray  # (n_probes,) of one replicate
-    missing: IntArray  # (n_replicates, n_probes)
-    removed: IntArray  # (n_replicates, n_probes) uses whose values were removed: no measurements
-    sums: FloatArray  # (n_replicates, n_readings)
-    lost: FloatArray  # (n_replicates, n_readings) by rounding, in adding up requests
-    bets: list[Any]
-    is_final: bool = False
-    values: dict[int, FloatArray] = field(default_factory=dict)  # (n, m) bounded readings, by probe
-
-    @property
-    def n_replicates(self) -> int:
-        """Into how many equal parts the batch is divided."""
-        return len(self.missing)
-
-    @property
-    def counts(self) -> IntArray:
-        """Uses of each probe in the whole batch."""
-        return self.uses * self.n_replicates
-
-    @property
-    def n_measurements(self) -> int:
-        """Measurements of the whole batch."""
-        return int(self.counts.sum())
-
-    @property
-    def n_missing(self) -> int:
-        """Measurements that are still to come."""
-        return int(self.missing.sum())
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether everything was measured."""
-        return not self.missing.any()
-
-    def _open_replicate(self) -> int:
-        return int(np.argmax(self.missing.any(axis=1)))
-
-    def next_request(self, max_batch: int | None) -> IntArray:
-        """Return what the first incomplete replicate lacks, at most `max_batch`, lowest probes first."""
-        missing = self.missing[self._open_replicate()]
-        return missing.copy() if max_batch is None else first_few(missing, max_batch)
-
-    def next_measure(self, max_batch: int | None) -> Measure:
-        """Return the next request as a run hands it out."""
-        return Measure(self.next_request(max_batch))
-
-    def add(self, counts: IntArray, sums: FloatArray, removed: IntArray) -> None:
-        """Add the measurements of a request (compensated summation after Neumaier)."""
-        k = self._open_replicate()
-        before, total = self.sums[k], self.sums[k] + sums
-        larger, smaller = np.where(np.abs(before) >= np.abs(sums), (before, sums), (sums, before))
-        self.lost[k] += (larger - total) + smaller
-        self.sums[k] = total
-        self.missing[k] -= counts + removed
-        self.removed[k] += removed
-
-    def without_removed(self, *, replicates: bool) -> Batch | None:
-        """Return the batch as its bets are settled; None if it counts for nothing.
-
-        A removed value was no measurement: the counts are lower. Replicates are equal, so that one with a
-        removed value is dropped, and two at least are needed.
-        """
-        if not self.removed.any():
-            return self
-        whole = ~self.removed.any(axis=1) if replicates else np.ones(1, dtype=bool)
-        if replicates and whole.sum() < 2:
-            return None
-        uses = self.uses if replicates else self.uses - self.removed[0]
-        counts, sums = (self.missing[whole], self.removed[whole]), (self.sums[whole], self.lost[whole])
-        return Batch(uses, *counts, *sums, self.bets, self.is_final, self.values)
-
-    def averages(self, owner: IntArray) -> FloatArray:
-        """Return the averages of readings, (n_readings, n_replicates); 0 where a probe was not used."""
-        return np.asarray(((self.sums + self.lost) / np.maximum(self.uses[owner], 1)).T)
-
-
-@dataclass(eq=False)
-class FinalBatch:
-    """A call for a final batch: after it the run stops. Changed by the run."""
-
-    left: int  # measurements still to come, the rest of an open batch included
-    gaussian: bool  # whether the noise is known to be Gaussian
-    is_over: bool = False
 
 
 class BatchRun:
@@ -459,7 +370,9 @@ class BatchRun:
             )
         batch.add(counts, self._without_known(counts, sums), removed)
         if self._bounded is not None:
-            self._add_values(batch, counts, values)
+            for probe in np.flatnonzero(counts).tolist():
+                own = self._bounded_values(probe, int(counts[probe]), {} if values is None else values)
+                batch.keep(probe, own)
         if batch.is_complete:
             self.settle(batch)
 
@@ -469,23 +382,18 @@ class BatchRun:
             return sums
         return np.asarray(sums - counts[self._readings.owner] * self._known_parts)
 
-    def _add_values(self, batch: Batch, counts: IntArray, values: Mapping[int, FloatArray] | None) -> None:
-        """Keep bounded readings, each of which must be there."""
+    def _bounded_values(self, probe: int, n: int, values: Mapping[int, FloatArray]) -> FloatArray:
+        """Return the readings of n uses, (n, m), without known parts; each of them must be there."""
         assert self._bounded is not None
-        for probe in np.flatnonzero(counts).tolist():
-            here = self._probes.readings_of(probe)
-            own = np.asarray(values[probe] if values is not None and probe in values else [], dtype=float)
-            own = own.reshape(-1, here.stop - here.start)
-            if len(own) != counts[probe]:
-                raise ParameterError(
-                    f"bounded readings come one by one, {counts[probe]} of probe {probe}, got {len(own)}",
-                    field="values",
-                )
-            own = own if self._known_parts is None else own - self._known_parts[here]
-            # bounds hold up to rounding where a value was recorded, and exactly in the proof
-            own = np.clip(own, self._bounded.low[here], self._bounded.high[here])
-            kept = batch.values.get(probe)
-            batch.values[probe] = own if kept is None else np.vstack([kept, own])
+        here = self._probes.readings_of(probe)
+        own = np.asarray(values.get(probe, ()), dtype=float).reshape(-1, here.stop - here.start)
+        if len(own) != n:
+            raise ParameterError(
+                f"bounded readings come one by one, {n} of probe {probe}, got {len(own)}", field="values"
+            )
+        own = own if self._known_parts is None else own - self._known_parts[here]
+        # bounds hold up to rounding where a value was recorded, and exactly in the proof
+        return np.clip(own, self._bounded.low[here], self._bounded.high[here])
 
     def settle(self, batch: Batch) -> None:
         """Multiply wealth by the factors of the bets, and let the complete batch guide the next ones."""

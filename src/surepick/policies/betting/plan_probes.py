@@ -30,8 +30,9 @@ from surepick.design.play_allocation import (
     play_allocation,
 )
 from surepick.design.play_allocation import rounded as whole_uses
+from surepick.policies.betting.batch import Batch
 from surepick.policies.betting.batch_design import NEED_SMOOTHING
-from surepick.policies.betting.batch_run import Batch, BatchPolicy, BatchRun
+from surepick.policies.betting.batch_run import BatchPolicy, BatchRun
 from surepick.policies.betting.oracle import OracleBest
 from surepick.policies.betting.question import Pace, Targets
 

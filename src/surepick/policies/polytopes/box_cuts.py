@@ -15,8 +15,8 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.average_proof import Inequality
 from surepick.kernels.compiled import compiled_inner
-from surepick.kernels.simplex import GAVE_UP, Tableau, lower_costs, make_rows, place
 from surepick.policies.polytopes.boundary import tangent
+from surepick.policies.polytopes.simplex import GAVE_UP, Tableau, lower_costs, make_rows, place
 
 COVERED, ALIVE, UNKNOWN = 1, 0, -1
 

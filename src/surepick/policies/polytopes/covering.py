@@ -21,8 +21,6 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.average_proof import Cut, Inequality, Node, System
 from surepick.kernels.compiled import compiled, compiled_inner
-from surepick.kernels.records import make_record
-from surepick.kernels.simplex import BASIC, EMPTY, SOLVED, Tableau, empty_tableau, find_prices, restore
 from surepick.policies.polytopes.boundary import boundary, measure
 from surepick.policies.polytopes.box_cuts import (
     ALIVE,
@@ -37,6 +35,16 @@ from surepick.policies.polytopes.box_cuts import (
     fill_secants,
     show_empty,
     solve_fresh,
+)
+from surepick.policies.polytopes.records import make_record
+from surepick.policies.polytopes.simplex import (
+    BASIC,
+    EMPTY,
+    SOLVED,
+    Tableau,
+    empty_tableau,
+    find_prices,
+    restore,
 )
 from surepick.policies.polytopes.tightening import Wide, tighten
 

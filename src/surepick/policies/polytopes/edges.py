@@ -18,7 +18,7 @@ from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.polytope import Polytope
 from surepick.core.standard_form import AT_LOWER, AT_UPPER, BASIC
 from surepick.errors import ProblemError
-from surepick.kernels.simplex import SOLVED, Tableau, begin, restore, solve, tableau_of
+from surepick.policies.polytopes.simplex import SOLVED, Tableau, begin, restore, solve, tableau_of
 
 _AT_BOUND = 1e-9  # a basic variable this near to its bound makes the vertex degenerate
 _CLEARER = 1.0 + 1e-9  # another basis must be clearer by this factor

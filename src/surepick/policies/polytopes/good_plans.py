@@ -10,7 +10,7 @@ from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.average_proof import Inequality, system_of
 from surepick.core.polytope import Polytope
 from surepick.core.standard_form import BASIC, ROUNDING, safe_bound
-from surepick.kernels.simplex import SOLVED, empty_tableau, restore, solve
+from surepick.policies.polytopes.simplex import SOLVED, empty_tableau, restore, solve
 
 _NOTHING = np.zeros(0)
 

@@ -13,9 +13,9 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.average_proof import Inequality
 from surepick.core.polytope import Polytope
-from surepick.kernels.simplex import SOLVED, Tableau, restore, solve
 from surepick.policies.polytopes.boundary import descend
 from surepick.policies.polytopes.edges import Vertices, unsolved
+from surepick.policies.polytopes.simplex import SOLVED, Tableau, restore, solve
 
 _MOST = 250  # rivals that are kept
 _FIRST = 12  # plans in arbitrary directions, to begin with
