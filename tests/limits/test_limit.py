@@ -1,5 +1,5 @@
 import math
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -252,3 +252,19 @@ def test_ties_and_a_single_plan_behind_an_oracle_are_told():
     assert not limit(asked(np.eye(2), noise=1), [1.0, 1.0]).is_finite
     with pytest.raises(ProblemError):
         limit(asked(np.array([[1.0, 0.0]]), noise=1), [1.0, 1.0])
+
+
+@pytest.mark.parametrize("n_known", [0, 1, 2, 3])
+def test_known_means_take_no_measurements_whatever_holds_the_plans(n_known):
+    means = [0.9, 0.5, 0.1, 0.3]
+    names, known = [f"arm {s}" for s in range(4)], {f"arm {s}": means[s] for s in range(n_known)}
+    pairs = np.array([[float(s in pair) for s in range(4)] for pair in combinations(range(4), 2)])
+    settings_of = {"noise": 1.0, "goal": "largest", "known": known}
+    listed = sp.limit(sp.Problem(pairs, **settings_of), means)
+    family = sp.problems.top_k_family(names, 2, goal="largest").oracle_problem(noise=1.0)
+    polytope = sp.Polytope(A_eq=np.ones((1, 4)), b_eq=[2.0], upper=np.ones(4), **settings_of)
+    for problem in (family.with_known(known), polytope):
+        found = sp.limit(problem, means)
+        assert found.time.lower == pytest.approx(listed.time.lower, rel=1e-3)
+        assert found.once == listed.once
+        assert not found.time.shares[:n_known].any()

@@ -44,7 +44,9 @@ _WHOLE = 1e-9  # a cover this little below a whole number of uses is that number
 
 def oracle_limit(problem: OracleProblem, means: FloatArray, delta: float, tolerance: float) -> Limit:
     """Return the limit by column generation, in measurements and in cost."""
-    variance = known_deviation(problem, plays=True) ** 2
+    # a known mean takes no measurements: its variance is 0
+    variance = np.where(problem.is_known, 0.0, known_deviation(problem, plays=True) ** 2)
+    means = np.where(problem.is_known, problem.known_means, means)
     plans = plan_set(problem)
     branch, _ = spanned(plans)
     best = plans.best(means, branch)
@@ -53,7 +55,8 @@ def oracle_limit(problem: OracleProblem, means: FloatArray, delta: float, tolera
         raise ProblemError("all plans are the same; with one plan there is nothing to choose")
     find = play_finder(plans, branch) if problem.plays else None
     rivals = Rivals(plans, branch, best, means, find)
-    answer, once, price = plans.answer(best), Once.of(problem.costs, branch.free), float(problem.costs[0])
+    measured = branch.free[~problem.is_known[branch.free]]
+    answer, once, price = plans.answer(best), Once.of(problem.costs, measured), float(problem.costs[0])
     if tied := rivals.tied():
         return no_limit(answer, delta, problem.n_arms, once, tied)
     time = rivals.bracket(variance, tolerance)

@@ -42,9 +42,10 @@ def polytope_limit(
 
 def _edge_limit(problem: Polytope, means: FloatArray, delta: float, tolerance: float) -> Limit:
     """Return the limit over the edges at the best vertex; a bracket where there are too many to find all."""
-    noise = known_deviation(problem)
-    at_best = VertexEdges(problem, means, noise)
-    once = Once.of(problem.costs, np.flatnonzero(at_best.differences.any(axis=0)))
+    means = np.where(problem.is_known, problem.known_means, means)
+    at_best = VertexEdges(problem, means, known_deviation(problem))
+    noise = np.where(problem.is_known, 0.0, known_deviation(problem))  # a known mean takes no measurements
+    once = Once.of(problem.costs, np.flatnonzero(at_best.differences.any(axis=0) & ~problem.is_known))
     closest = close_call(problem, at_best.best, at_best.neighbours, means)
     if tied := at_best.tied():
         return replace(no_limit(at_best.best, delta, problem.n_arms, once, tied), closest=closest)
