@@ -19,6 +19,7 @@ ROOMS: dict[str, set[str]] = {
     "policies": {"errors", "plugins", "core", "kernels", "design", "inference"},
     "peers": {"errors", "core", "kernels", "design", "policies"},
     "problems": {"errors", "plugins", "core", "kernels"},
+    "inputs": {"errors", "plugins", "core", "problems"},
     "simulation": {"errors", "core", "kernels", "policies", "problems"},
     "limits": {"errors", "core", "design", "policies"},
     "store": {"errors"},

@@ -8,7 +8,7 @@ import pytest
 
 import surepick as sp
 from surepick.errors import FileError
-from surepick.problems.files.load import load
+from surepick.inputs.load import read_problem
 from surepick.sessions import codec
 
 FUZZER = Path(__file__).parent / "support" / "fuzzing.py"
@@ -59,7 +59,7 @@ def test_a_file_that_is_nested_too_deeply_or_holds_endless_numbers_is_refused(
     path = tmp_path / "deep.json"
     path.write_text(text)
     with pytest.raises(FileError):
-        load(path)
+        read_problem(path)
 
 
 @pytest.mark.parametrize("name", ["plans", "costs", "noise_scale", "arm_names", "minimize"])

@@ -26,6 +26,7 @@ from typer.testing import CliRunner
 
 import surepick as sp
 from surepick.cli import app
+from surepick.inputs.load import read_problem
 
 SOURCE = Path(__file__).parents[1] / "src"
 LINKS = {"cable": 9.0, "radio": 12.0, "mirror": 10.5}
@@ -214,7 +215,7 @@ def test_the_analyst_gets_the_best_plan_and_can_prove_it(
     file = f"{kind}.toml"
     assert "forecast:" in surepick("check", file)
     surepick("new", file)
-    loaded, session = sp.problems.load(file), sp.Session.load("surepick.db")
+    loaded, session = read_problem(file), sp.Session.load("surepick.db")
     rng = np.random.default_rng(7)
     while requests := session.ask():
         arm, n = requests[0].arm, max(1, min(requests[0].wanted, 100))

@@ -14,6 +14,7 @@ import pytest
 import surepick as sp
 from surepick.core.run import Measure
 from surepick.errors import FileError, ParameterError, PluginError
+from surepick.inputs.load import read_problem
 from surepick.policies import describe, parse_policy, policy_named
 from surepick.sessions import codec
 
@@ -85,16 +86,16 @@ def test_sessions_keep_a_policy_of_another_package(installed, sqlite_url):
 def test_a_kind_of_another_package_is_read_like_our_own(installed, tmp_path):
     file = tmp_path / "meadow.toml"
     file.write_text('kind = "blend"\nparts = ["clover", "rye"]\nsteps = 2\nnoise = 0.3\n')
-    loaded = sp.problems.load(file)
+    loaded = read_problem(file)
     assert loaded.problem.plan_names == ("100% rye", "50% clover + 50% rye", "100% clover")
     assert loaded.problem.noise_scale.tolist() == [0.3, 0.3]
     file.write_text('kind = "blend"\nparts = ["clover", "rye"]\nstep = 2\n')
     with pytest.raises(FileError) as caught:
-        sp.problems.load(file)
+        read_problem(file)
     assert caught.value.field == "step"
     file.write_text('kind = "blent"\n')
     with pytest.raises(FileError) as caught:
-        sp.problems.load(file)
+        read_problem(file)
     assert caught.value.field == "kind"
 
 
@@ -126,7 +127,7 @@ def test_a_kind_that_is_none_names_the_package(site, tmp_path):
     file.write_text('kind = "mix"\n')
     try:
         with pytest.raises(PluginError):
-            sp.problems.load(file)
+            read_problem(file)
     finally:
         sys.modules.pop("broken", None)
 

@@ -32,13 +32,14 @@ NEEDS = {
     "web": "from surepick.cli.serve import serve; serve()",
     "mcp": "from surepick.cli.mcp import mcp; mcp()",
     "sign": "from surepick.certificates import signing; signing.require_cryptography()",
-    "sheets": "open('x.xlsx', 'w').close(); sp.problems.load('x.xlsx')",
+    "sheets": "open('x.xlsx', 'w').close(); sp.load('x.xlsx')",
     "frames": "sp.Problem(type('Frame', (), {'columns': ['a'], '__arrow_c_stream__': None})())",
 }
 SCRIPT = """
 import sys
 import surepick, surepick.store
 import surepick as sp
+from surepick.inputs.load import read_problem
 from surepick.experiments import Case
 PROBLEM = {"kind": "given", "plans": [[1, 0], [0, 1]], "means": [1, 0]}
 SESSION = sp.Session.create("memory://", sp.Problem([[1, 0], [0, 1]]), sp.BetGapE(), name="trips")
@@ -165,7 +166,7 @@ def test_the_sdist_makes_the_same_wheel_and_holds_what_it_needs(tmp_path):
     again, _ = build(tmp_path / sdist.name.removesuffix(".tar.gz"), tmp_path / "again")
     names = [sorted(zipfile.ZipFile(one).namelist()) for one in (wheel, again)]
     assert names[0] == names[1]
-    assert {"surepick/py.typed", "surepick/problems/files/starters/paths.toml"} <= set(names[0])
+    assert {"surepick/py.typed", "surepick/inputs/starters/paths.toml"} <= set(names[0])
     assert not [name for name in names[0] if not name.startswith(("surepick/", "surepick-"))]
 
 

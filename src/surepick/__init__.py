@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from surepick.core.run import Standing as Standing
     from surepick.core.run import Stop as Stop
     from surepick.errors import SurepickError as SurepickError
+    from surepick.inputs.load import load as load
     from surepick.limits.limit import limit as limit
     from surepick.limits.value import Limit as Limit
     from surepick.measure.decide import decide as decide
@@ -58,6 +59,7 @@ _OFFERED = {
     "core.probes": "Probe",
     "core.problem": "Problem",
     "errors": "SurepickError",
+    "inputs.load": "load",
     "measure.decide": "decide",
     "simulation.forecast": "Forecast forecast",
     "limits.limit": "limit",

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from surepick.cli import app, main
 from surepick.errors import FileError
-from surepick.problems.files.kinds import KINDS
+from surepick.inputs.kinds import KINDS
 
 
 def run(*words, code=0):

@@ -13,6 +13,7 @@ import pytest
 
 import surepick as sp
 from surepick.core.guarantee import Promise
+from surepick.inputs.load import read_problem
 from surepick.sessions.session import Session
 
 mcp = pytest.importorskip("mcp")
@@ -102,7 +103,7 @@ def test_new_states_the_assumption_that_the_file_makes_about_the_noise(tmp_path:
     file = tmp_path / "trips.toml"
     file.write_text(PROBLEM.replace("noise = 0.5", "low = 0.0\nhigh = 9.0"))
     begun = Tools(f"sqlite:///{tmp_path}/x.db").new(str(file), "x")
-    assert begun["guarantee"] == Promise.of(sp.BetGapE(), sp.problems.load(file).problem).text
+    assert begun["guarantee"] == Promise.of(sp.BetGapE(), read_problem(file).problem).text
 
 
 GARBAGE = (

@@ -16,7 +16,7 @@ import surepick as sp
 from surepick import views
 from surepick.cli import app
 from surepick.errors import SurepickError
-from surepick.problems.files.load import load
+from surepick.inputs.load import read_problem
 from surepick.report import report
 
 ROADS = """
@@ -175,7 +175,7 @@ SITES = "\n".join(
 
 def test_a_list_that_lacks_plans_promises_the_best_of_the_listed_ones_alone(folder):
     (folder / "sites.toml").write_text(SITES)
-    problem = load(folder / "sites.toml").problem
+    problem = read_problem(folder / "sites.toml").problem
     missing = problem.candidates.chance_of_new
     assert missing > 0.05
     assert f"{problem.n_plans:,}" in run("simulate", "sites.toml", "--epsilon", "3").stdout

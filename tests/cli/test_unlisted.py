@@ -12,6 +12,7 @@ from surepick import problems
 from surepick.cli import app
 from surepick.core.oracle_problem import OracleProblem
 from surepick.errors import FileError, MissingFunctionError
+from surepick.inputs.load import read_problem
 from surepick.simulation.comparison import is_error, loss
 
 CABLES = """
@@ -117,7 +118,7 @@ def answer(*words, code=0):
 @pytest.mark.parametrize("kind", FILES)
 def test_a_file_without_a_list_decides_between_all_plans(folder, kind):
     file = write(folder, FILES[kind])
-    loaded = problems.load(file)
+    loaded = read_problem(file)
     assert isinstance(loaded.problem, OracleProblem)
     assert loaded.guess is not None
     found = answer("simulate", file)
@@ -136,7 +137,7 @@ def test_a_file_without_a_list_decides_between_all_plans(folder, kind):
 )
 def test_keys_about_a_list_are_refused(folder, change):
     with pytest.raises(FileError):
-        problems.load(write(folder, CABLES.replace(*change)))
+        read_problem(write(folder, CABLES.replace(*change)))
 
 
 @pytest.mark.parametrize(
@@ -151,7 +152,7 @@ def test_keys_about_a_list_are_refused(folder, change):
 )
 def test_a_kind_that_cannot_says_why(folder, text):
     with pytest.raises(FileError):
-        problems.load(write(folder, f"list_plans = false\n{text}"))
+        read_problem(write(folder, f"list_plans = false\n{text}"))
 
 
 def test_check_counts_the_plans_and_forecasts(folder):
@@ -177,7 +178,7 @@ def test_limit_and_compare_know_the_plan(folder):
 
 
 def test_a_wrong_answer_would_be_counted(folder):
-    loaded = problems.load(write(folder))
+    loaded = read_problem(write(folder))
     truth = sp.Gaussian(loaded.means, 0.5)
     outcome = sp.simulate(loaded.problem, sp.BetGapE(), truth)
     assert not is_error(loaded.problem, truth, outcome)

@@ -14,6 +14,7 @@ from scipy import stats
 import surepick as sp
 from surepick import problems
 from surepick.errors import FileError, ParameterError, ProblemError, SessionError
+from surepick.inputs.load import read_problem
 from surepick.sessions import codec
 from surepick.sessions.session import Session
 
@@ -175,7 +176,7 @@ def write(folder: Path, extra: str) -> Path:
     ],
 )
 def test_files_may_give_bounds(tmp_path: Path, line: str, scales: list[float]) -> None:
-    assert problems.load(write(tmp_path, line)).problem.noise_scale.tolist() == scales
+    assert read_problem(write(tmp_path, line)).problem.noise_scale.tolist() == scales
 
 
 @pytest.mark.parametrize(
@@ -184,7 +185,7 @@ def test_files_may_give_bounds(tmp_path: Path, line: str, scales: list[float]) -
 )
 def test_files_with_wrong_bounds_are_refused(tmp_path: Path, line: str) -> None:
     with pytest.raises(FileError):
-        problems.load(write(tmp_path, line))
+        read_problem(write(tmp_path, line))
 
 
 def test_the_answer_holds_for_bounded_measurements_and_fails_with_a_scale_that_is_too_small() -> None:

@@ -8,6 +8,7 @@ import pytest
 import surepick as sp
 from surepick.core.frames import amounts_in
 from surepick.errors import FileError, MissingExtraError, ParameterError, ProblemError
+from surepick.inputs.load import read_problem
 from surepick.store import MemoryStore
 
 
@@ -79,12 +80,12 @@ def test_an_arm_that_is_not_known_is_refused():
 def test_a_problem_file_may_have_sums(tmp_path):
     path = tmp_path / "drinks.toml"
     path.write_text('kind = "table"\nplans = ["2*tea + coffee", "cocoa"]\n')
-    assert sp.problems.load(path).problem.plans.tolist() == [[2, 1, 0], [0, 0, 1]]
+    assert read_problem(path).problem.plans.tolist() == [[2, 1, 0], [0, 0, 1]]
     path.write_text('kind = "table"\n[plans]\nmorning = "2*tea + coffee"\nevening = "cocoa"\n')
-    assert sp.problems.load(path).problem.plan_names == ("morning", "evening")
+    assert read_problem(path).problem.plan_names == ("morning", "evening")
     path.write_text('kind = "table"\nplans = ["2*tea +", "cocoa"]\n')
     with pytest.raises(FileError) as caught:
-        sp.problems.load(path)
+        read_problem(path)
     assert caught.value.field == "plans"
 
 

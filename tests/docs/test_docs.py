@@ -10,7 +10,7 @@ import typer
 import surepick as sp
 from page_code import ELSEWHERE, NOT_RUN, PAGES, ROOT, blocks, lines, name_of, reason_not_to_run
 from surepick.cli import app
-from surepick.problems.files.kinds import COMMON_KEYS, KINDS
+from surepick.inputs.kinds import COMMON_KEYS, KINDS
 
 DOCS = ROOT / "docs"
 # Made when the site is built.

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import surepick as sp
 from surepick import problems
+from surepick.inputs.load import read_problem
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "when-plans-cannot-be-listed.md").read_text(
     encoding="utf-8"
@@ -32,7 +33,7 @@ def test_the_python_examples_run_in_their_order(tmp_path, monkeypatch, capsys):
 def test_the_file_is_decided(tmp_path):
     (text,) = blocks("toml")
     (tmp_path / "cables.toml").write_text(text)
-    loaded = problems.load(tmp_path / "cables.toml")
+    loaded = read_problem(tmp_path / "cables.toml")
     outcome = sp.simulate(loaded.problem, sp.BetGapE(), sp.Gaussian(loaded.means, 0.5), seed=1)
     assert outcome.plan_name == "A - B + A - C + C - D"
 

@@ -10,6 +10,7 @@ import pytest
 import surepick as sp
 from surepick import problems
 from surepick.errors import FileError, ProblemError, SessionError
+from surepick.inputs.load import read_problem
 from surepick.problems.family import COMPLETE, FamilyProblem
 
 CROSS = [(str(a), str(b)) for a, b in nx.convert_node_labels_to_integers(nx.grid_2d_graph(5, 5)).edges]
@@ -170,7 +171,7 @@ SITES = "\n".join(
 
 def loaded(tmp_path, text):
     (tmp_path / "sites.toml").write_text(text)
-    return problems.load(tmp_path / "sites.toml").problem
+    return read_problem(tmp_path / "sites.toml").problem
 
 
 def test_a_file_takes_all_plans_unless_it_asks_for_a_list(tmp_path):

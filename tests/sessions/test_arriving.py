@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import surepick as sp
 from surepick.errors import ParameterError, ProblemError, SessionError, SurepickError
-from surepick.problems.files.load import load
+from surepick.inputs.load import read_problem
 from surepick.sessions.codec import dumps
 
 ARMS = ["bus", "train", "walk", "bike"]
@@ -180,7 +180,7 @@ def test_the_command_adds_it_too(tmp_path):
     file = tmp_path / "trips.toml"
     arms = 'arms = ["bus", "train", "bike"]'
     file.write_text(f'kind = "table"\nnoise = 1\nplans = [[1, 0, 0], [0, 1, 0]]\n{arms}\n', encoding="utf-8")
-    assert load(file).problem.relevant.tolist() == [True, True, False]
+    assert read_problem(file).problem.relevant.tolist() == [True, True, False]
     store, runner = f"sqlite:///{tmp_path}/trips.db", CliRunner()
     assert runner.invoke(app, ["new", str(file), "--store", store]).exit_code == 0
     done = runner.invoke(app, ["add-plan", "by bike", "bike", "--store", store])

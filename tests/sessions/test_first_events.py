@@ -12,6 +12,7 @@ import pytest
 import surepick as sp
 from session_tools import Tapes, oracle_problem, problem, run_to_end
 from surepick.errors import ParameterError, SurepickError
+from surepick.inputs.load import read_problem
 from surepick.problems.kinds.tree import tree_family
 from surepick.sessions import codec
 from surepick.sessions.session import Session
@@ -182,7 +183,7 @@ def test_no_file_has_a_name_with_a_null_character(tmp_path: Any) -> None:
         lambda: read_rows(tmp_path / "a\0b.csv"),
         lambda: open_store(f"sqlite:///{tmp_path}/a\0b.db"),
         lambda: open_store(f"sqlite:///{tmp_path}/a%00b.db"),
-        lambda: sp.problems.load(tmp_path / "a\0b.toml"),
+        lambda: read_problem(tmp_path / "a\0b.toml"),
         lambda: sp.Problem(tmp_path / "a\0b.csv", goal="largest"),
     ):
         with pytest.raises(SurepickError):

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import surepick as sp
 from surepick.errors import SessionError
-from surepick.problems.files.load import load
+from surepick.inputs.load import read_problem
 
 PROBLEM = sp.Problem(np.eye(2), arms=["road", "rail"], plan_names=["drive", "ride"], noise=1, goal="largest")
 PAST = sp.Past.from_guess(PROBLEM, [0.0, 1.0], spread=1.0)
@@ -69,9 +69,9 @@ def test_a_file_with_a_spread_brings_its_guess_unless_told_otherwise(tmp_path):
 
     file = tmp_path / "trips.toml"
     file.write_text(FILE, encoding="utf-8")
-    assert load(file).past.worth.tolist() == [4.0, 4.0]
+    assert read_problem(file).past.worth.tolist() == [4.0, 4.0]
     file.with_stem("bare").write_text(FILE.replace("spread = 1.0", ""), encoding="utf-8")
-    assert load(file.with_stem("bare")).past is None  # a width that nobody stated is no knowledge
+    assert read_problem(file.with_stem("bare")).past is None  # a width that nobody stated is no knowledge
     store = f"sqlite:///{tmp_path}/trips.db"
     runner = CliRunner()
     for options, past in (([], PAST), (["--no-guess"], None), (["--policy", "CombGapE"], None)):
@@ -85,7 +85,7 @@ def test_a_file_with_a_spread_brings_its_guess_unless_told_otherwise(tmp_path):
 def test_noise_of_bounded_variance_is_kept_said_and_verified(tmp_path):
     file = tmp_path / "trips.toml"
     file.write_text(FILE + 'noise_kind = "bounded variance"', encoding="utf-8")
-    problem = load(file).problem
+    problem = read_problem(file).problem
     assert problem.noise_kind == "bounded variance"
     session = sp.Session.create("memory://", "trips", problem, policy=sp.BetGapE())
     again = sp.Session.load(session.store, "trips")

@@ -39,8 +39,8 @@ from fuzzing_edges import forms, mcp
 from odd_inputs import NAMES, NUMBERS, garbled, mutated
 from surepick.cli import app
 from surepick.errors import SurepickError
+from surepick.inputs.load import read_problem
 from surepick.policies import POLICIES
-from surepick.problems.files.load import load
 from surepick.problems.integer import solving_within
 from surepick.sessions import codec
 from surepick.sessions.session import Session
@@ -49,7 +49,7 @@ from surepick.web.settings import Settings
 
 SECONDS, MEGABYTES = 10, 1024
 SOLVING = 3.0  # seconds that the integer programs of one file may take together
-STARTERS = Path(sp.__file__).parent / "problems" / "files" / "starters"
+STARTERS = Path(sp.__file__).parent / "inputs" / "starters"
 
 
 def as_json(value: Any) -> str:
@@ -85,7 +85,7 @@ def files(rng: random.Random, folder: Path) -> None:
     for attachment in STARTERS.glob("*.csv"):
         (folder / attachment.name.split("-")[1]).write_bytes(attachment.read_bytes())
     with solving_within(SOLVING):
-        load(path, confined=True)
+        read_problem(path, confined=True)
 
 
 @cache

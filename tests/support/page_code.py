@@ -30,7 +30,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 ELSEWHERE = {
     "adding-a-policy.md": "tests/test_plugins.py",
     "experiments.md": "tests/experiments/test_reproduce_command.py",
-    "problem-files.md": "tests/problems/files/test_load.py",
+    "problem-files.md": "tests/inputs/test_load.py",
 }
 
 # Lines that are not run here, and why. Their options are still checked.

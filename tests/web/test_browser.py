@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import surepick as sp
-from surepick.problems.files.load import load
+from surepick.inputs.load import read_problem
 from surepick.report import write_report
 from surepick.sessions.session import Session
 from teller import MEANS
@@ -118,7 +118,7 @@ def test_from_a_file_to_a_certificate_by_hand(
 def test_it_updates_live_while_another_process_tells(
     page: Page, looking: Running, store: str, tmp_path: Path
 ) -> None:
-    Session.create(store, "from elsewhere", load(problem_file(tmp_path)).problem, policy=sp.BetGapE())
+    Session.create(store, "from elsewhere", read_problem(problem_file(tmp_path)).problem, policy=sp.BetGapE())
     page.goto(f"{looking.url}/sessions/from elsewhere")
     page.get_by_text("live", exact=True).wait_for()
     page.evaluate("window.loadedOnce = true")
@@ -155,7 +155,9 @@ def test_the_slider_shows_the_past(page: Page, looking: Running) -> None:
 def test_what_somebody_types_is_left_alone_by_updates(
     page: Page, writing: Running, store: str, tmp_path: Path
 ) -> None:
-    session = Session.create(store, "typing", load(problem_file(tmp_path)).problem, policy=sp.BetGapE())
+    session = Session.create(
+        store, "typing", read_problem(problem_file(tmp_path)).problem, policy=sp.BetGapE()
+    )
     page.goto(f"{writing.url}/sessions/typing")
     page.get_by_text("live", exact=True).wait_for()
     page.get_by_label("Value", exact=True).fill("12.5")
@@ -167,7 +169,9 @@ def test_what_somebody_types_is_left_alone_by_updates(
 def test_a_choice_stays_when_another_person_records_it_meanwhile(
     page: Page, browser: Browser, writing: Running, store: str, tmp_path: Path
 ) -> None:
-    session = Session.create(store, "two people", load(problem_file(tmp_path)).problem, policy=sp.BetGapE())
+    session = Session.create(
+        store, "two people", read_problem(problem_file(tmp_path)).problem, policy=sp.BetGapE()
+    )
     first, second = session.pending()[:2]
     page.goto(f"{writing.url}/sessions/two people")
     page.get_by_text("live", exact=True).wait_for()
@@ -201,7 +205,7 @@ def test_a_choice_stays_when_another_person_records_it_meanwhile(
 def test_what_was_entered_survives_the_end_of_the_session(
     page: Page, writing: Running, store: str, tmp_path: Path
 ) -> None:
-    session = Session.create(store, "ends", load(problem_file(tmp_path)).problem, policy=sp.BetGapE())
+    session = Session.create(store, "ends", read_problem(problem_file(tmp_path)).problem, policy=sp.BetGapE())
     page.goto(f"{writing.url}/sessions/ends")
     page.get_by_text("live", exact=True).wait_for()
     page.get_by_label("Value", exact=True).fill("8.1")
@@ -211,7 +215,9 @@ def test_what_was_entered_survives_the_end_of_the_session(
 
 
 def test_what_was_taken_is_chosen(page: Page, writing: Running, store: str, tmp_path: Path) -> None:
-    session = Session.create(store, "taking", load(problem_file(tmp_path)).problem, policy=sp.BetGapE())
+    session = Session.create(
+        store, "taking", read_problem(problem_file(tmp_path)).problem, policy=sp.BetGapE()
+    )
     (held,) = session.ask(worker="Bob")
     page.goto(f"{writing.url}/sessions/taking")
     chosen = page.get_by_label("What was measured").locator("option:checked")
@@ -227,7 +233,7 @@ def test_what_was_taken_is_chosen(page: Page, writing: Running, store: str, tmp_
 def test_a_telephone_shows_the_form_first_and_a_keypad(
     browser: Browser, writing: Running, store: str, tmp_path: Path
 ) -> None:
-    Session.create(store, "out there", load(problem_file(tmp_path)).problem, policy=sp.BetGapE())
+    Session.create(store, "out there", read_problem(problem_file(tmp_path)).problem, policy=sp.BetGapE())
     context = browser.new_context(
         viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True, device_scale_factor=2
     )

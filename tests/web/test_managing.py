@@ -12,7 +12,7 @@ import pytest
 import session_tools as tools
 import surepick as sp
 from surepick.errors import StoreError
-from surepick.problems.files.load import load
+from surepick.inputs.load import read_problem
 from surepick.sessions.session import Session
 from web_tools import Running, positions, problem_file
 
@@ -399,7 +399,7 @@ def test_a_plan_with_a_new_arm_and_a_new_epoch(writing: Running, store: str) -> 
 
 
 def test_managing_in_a_browser(page: Page, writing: Running, store: str, tmp_path: Path) -> None:
-    Session.create(store, "managed", load(problem_file(tmp_path)).problem, policy=sp.BetGapE())
+    Session.create(store, "managed", read_problem(problem_file(tmp_path)).problem, policy=sp.BetGapE())
     PICTURES.mkdir(parents=True, exist_ok=True)
     page.goto(f"{writing.url}/sessions/managed")
     page.get_by_role("link", name="Manage").click()

@@ -11,7 +11,7 @@ import pytest
 import session_tools as tools
 import surepick as sp
 from surepick.errors import FileError
-from surepick.problems.files.load import load
+from surepick.inputs.load import read_problem
 from surepick.sessions.session import Session
 from surepick.web import uploads
 from web_tools import PROBLEM, Running, positions
@@ -314,9 +314,9 @@ def test_confined_files_reach_only_their_folder(tmp_path: Path) -> None:
     inside.mkdir()
     file = inside / "a.toml"
     file.write_text('kind = "table"\nnoise = 1\nplans = "../outside.csv"\n')
-    assert load(file).problem.n_plans == 2
+    assert read_problem(file).problem.n_plans == 2
     with pytest.raises(FileError) as caught:
-        load(file, confined=True)
+        read_problem(file, confined=True)
     assert caught.value.field == "plans"
 
 

@@ -45,10 +45,10 @@ def check(
 
     Try: surepick init table, then surepick check table.toml
     """
-    from surepick.problems import load
+    from surepick.inputs.load import read_problem
 
     with bar("finding candidate plans", quiet=as_json) as progress:
-        loaded = load(file, progress=progress)
+        loaded = read_problem(file, progress=progress)
     with bar("forecasting", quiet=as_json) as progress:
         found = _forecast(loaded, (delta, epsilon), worlds, seed, noise, progress, budget)
         call = _closest(loaded, delta, noise) if found is not None and not epsilon else None
@@ -62,9 +62,9 @@ def check(
 
 def describe_file(file: Path, delta: float) -> dict[str, Any]:
     """What the file was understood to mean, with a forecast where it has a guess, as JSON values."""
-    from surepick.problems import load
+    from surepick.inputs.load import read_problem
 
-    loaded = load(file)
+    loaded = read_problem(file)
     return _data(loaded, _forecast(loaded, (delta, 0.0), 20, 0, None, None))
 
 
@@ -232,7 +232,7 @@ def _print(loaded: Truth, forecast: Forecast | None, delta: float) -> None:
 def _print_more(file: Path, loaded: Truth) -> None:
     """What the file might say besides, of a spreadsheet the rows that it does not have; and what is next."""
     from surepick.core.tables import named_rows
-    from surepick.problems.files.sheet import ROWS, SUFFIXES
+    from surepick.inputs.sheet import ROWS, SUFFIXES
 
     if file.suffix.lower() not in SUFFIXES:
         if loaded.means is None:

@@ -19,7 +19,7 @@ def init(
 
     Try: surepick init paths, then surepick check paths.toml
     """
-    from surepick.problems.files.starters import write_starter
+    from surepick.inputs.starters import write_starter
 
     written = write_starter(kind, into, force=force)
     for path in written:

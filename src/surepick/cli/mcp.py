@@ -99,11 +99,11 @@ class Tools:
         difference that does not matter; budget: stop without a promise after this many measurements."""
         from surepick.core.guarantee import stated_guarantee
         from surepick.core.policy import takes_past
+        from surepick.inputs.load import read_problem
         from surepick.policies import policy_for
-        from surepick.problems.files.load import load
         from surepick.sessions.session import Session
 
-        loaded = load(Path(file))
+        loaded = read_problem(Path(file))
         policy = policy_for(None, delta=delta, epsilon=epsilon)
         past = loaded.past if takes_past(policy) else None
         begun = Session.create(self._store, name, loaded.problem, policy=policy, budget=budget, prior=past)

@@ -87,11 +87,11 @@ def _print_begun(session: Session, store: str, *, announce: bool) -> None:
 
 def _create(file: Path, name: str | None, wishes: Wishes) -> Session:
     from surepick.core.policy import takes_past
+    from surepick.inputs.load import read_problem
     from surepick.policies import policy_for
-    from surepick.problems.files.load import load
     from surepick.sessions.session import Session
 
-    loaded = load(file)
+    loaded = read_problem(file)
     chosen = policy_for(wishes.policy, delta=wishes.delta, epsilon=wishes.epsilon)
     return Session.create(
         wishes.store,
@@ -150,7 +150,7 @@ def refuse_other_settings(session: Session, policy: str | None, given: Mapping[s
 
 def _go_on(file: Path, name: str | None, store: str) -> Session | None:
     """The session that an earlier call began, if it is about the same problem."""
-    from surepick.problems.files.load import load
+    from surepick.inputs.load import read_problem
     from surepick.sessions import codec
     from surepick.sessions.session import Session
     from surepick.store import open_store
@@ -160,7 +160,7 @@ def _go_on(file: Path, name: str | None, store: str) -> Session | None:
     if name not in place.names():
         return None
     session = Session.load(place, name)
-    now = load(file).problem
+    now = read_problem(file).problem
     if codec.problem_to_json(session.given_problem) != codec.problem_to_json(now):
         raise SessionError(
             f"session {name!r} in {place.place} is about another problem than {str(file)!r}; "

@@ -145,7 +145,7 @@ def _cell(value: Any) -> str:
 
 def load_file(file: Path, quiet: bool) -> Truth:
     """The problem of this file, with progress while its plans are found."""
-    from surepick.problems import load
+    from surepick.inputs.load import read_problem
 
     with bar("finding candidate plans", quiet=quiet) as progress:
-        return load(file, progress=progress)
+        return read_problem(file, progress=progress)

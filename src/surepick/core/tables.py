@@ -12,12 +12,12 @@ import zipfile
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray, read_only
-from surepick.errors import ParameterError, ProblemError, missing_extra
+from surepick.errors import ParameterError, ProblemError, missing_extra, suggestion
 
 _EXPONENT = r"(?:[eE][-+]?\d+)?"
 _WITH_POINT = re.compile(rf"[-+]?(?:\d+\.?\d*|\.\d+){_EXPONENT}", re.ASCII)
@@ -109,12 +109,14 @@ def read_table(path: TablePath, *, empty: float | None = None) -> Table:
     return Table(read_only(numbers), names, columns)
 
 
-def named_rows(path: TablePath, *, short: Collection[str] = ()) -> tuple[tuple[str, ...], Lines]:
+def named_rows(
+    path: TablePath, *, short: Collection[str] = (), sheet: str | None = None
+) -> tuple[tuple[str, ...], Lines]:
     """The names of the columns, and the lines below: each with its name and one cell per column.
 
     Lines of the names `short` may end early, as who writes a file by hand ends them; empty cells follow.
     """
-    lines = csv_lines(Path(path))
+    lines = csv_lines(Path(path), sheet)
     if len(lines) < 2 or len(lines[0][1]) < 2:
         raise ProblemError(
             f"{str(path)!r} needs a header that names the columns and then rows that begin with their name, "
@@ -160,7 +162,7 @@ def _without_unnamed_columns(path: TablePath, lines: Lines) -> Lines:
     return [(number, [cell for i, cell in enumerate(row) if i not in empty]) for number, row in lines]
 
 
-def csv_lines(path: Path) -> Lines:
+def csv_lines(path: Path, sheet: str | None = None) -> Lines:
     """The lines of a CSV or Excel file that are not blank, with their numbers in the file.
 
     Commas separate cells; or semicolons or tabs, as spreadsheets write them where numbers have a comma. A
@@ -169,7 +171,7 @@ def csv_lines(path: Path) -> Lines:
     """
     refuse_endless(path)
     if path.suffix.lower() in SHEETS:
-        return _sheet_lines(path)
+        return _sheet_lines(path, sheet)
     try:
         with path.open(newline="", encoding="utf-8-sig") as stream:
             separator = _separator(next((line for line in stream if line.strip()), ""))
@@ -259,15 +261,17 @@ def _refuse_bomb(path: Path) -> None:
         )
 
 
-def _sheet_lines(path: Path) -> Lines:
-    """The lines of the first sheet of a workbook, as a CSV file would have them."""
+def _sheet_lines(path: Path, name: str | None) -> Lines:
+    """The lines of this sheet of a workbook, the first unless named, as a CSV file would have them."""
     try:
         from openpyxl import load_workbook
     except ImportError:
         raise missing_extra("openpyxl", "sheets") from None
     _refuse_bomb(path)
     try:
-        values, formulas = (load_workbook(path, data_only=known).worksheets[0] for known in (True, False))
+        values, formulas = (_sheet(load_workbook(path, data_only=known), name) for known in (True, False))
+    except ProblemError:
+        raise
     except OSError as error:
         raise ProblemError(f"cannot read {str(path)!r}: {error.strerror or error}") from None
     except Exception as error:  # a workbook may be damaged in more ways than openpyxl has errors for
@@ -285,7 +289,7 @@ def _sheet_lines(path: Path) -> Lines:
                 f"cell {cell.coordinate} of {str(path)!r} is a formula without a computed value; open "
                 "the file in a spreadsheet, save it, and try again"
             )
-    filled = {where: text for where, cell in values._cells.items() if (text := _cell_text(cell.value))}
+    filled = {where: text for where, cell in values._cells.items() if (text := _cell_text(cell))}
     rows = sorted({row for row, _ in filled})
     width = max((column for _, column in filled), default=0)
     if len(rows) * width > MOST_CELLS:
@@ -296,10 +300,23 @@ def _sheet_lines(path: Path) -> Lines:
     return [(row, [filled.get((row, column), "") for column in range(1, width + 1)]) for row in rows]
 
 
-def _cell_text(value: object) -> str:
-    """What stands in a cell, as text that gives the same number back."""
+def _sheet(workbook: Any, name: str | None) -> Any:
+    if name is None:
+        return workbook.worksheets[0]
+    if name not in workbook.sheetnames:
+        raise ProblemError(
+            f"there is no sheet {name!r}; {suggestion(name, workbook.sheetnames)}", field="sheet"
+        )
+    return workbook[name]
+
+
+def _cell_text(cell: Any) -> str:
+    """What stands in a cell, as text that gives the same number back; a share shown as 10% is "10%"."""
+    value = cell.value
     if value is None:
         return ""
+    if isinstance(value, int | float) and "%" in (cell.number_format or ""):
+        return f"{100 * value:.15g}%"
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return str(int(value))
     return value.strip() if isinstance(value, str) else str(value)

@@ -1,8 +1,6 @@
-"""From a person's data to a `Problem`: builders and families of every kind, and the files that describe them.
+"""Builders of problems by kind: knapsacks, transports, paths, trees, matchings, choices, programs.
 
-A builder (`kinds`) makes a `Family` of plans (`family`), which finds its candidates (`candidates`); a file
-(`files`) says which. This room imports `core`, `kernels` for its compiled loops, and `plugins` for kinds of
-files that others offer; it knows no policies.
+A builder (`kinds`) makes a `Family` of plans (`family`), which finds its candidates (`candidates`).
 """
 
 from __future__ import annotations
@@ -15,11 +13,6 @@ if TYPE_CHECKING:
     from surepick.problems.candidates import plans_from_oracle as plans_from_oracle
     from surepick.problems.cities import city_hours as city_hours
     from surepick.problems.family import Family as Family
-    from surepick.problems.files.kinds import Kind as Kind
-    from surepick.problems.files.kinds import measuring as measuring
-    from surepick.problems.files.load import load as load
-    from surepick.problems.files.mps_lp import read_program as read_program
-    from surepick.problems.files.section import Section as Section
     from surepick.problems.found import FoundProblem as FoundProblem
     from surepick.problems.kinds.choice import best_arm as best_arm
     from surepick.problems.kinds.choice import subsets as subsets
@@ -49,6 +42,7 @@ if TYPE_CHECKING:
     from surepick.problems.program import Program as Program
     from surepick.problems.program import as_program as as_program
     from surepick.problems.program import program_family as program_family
+    from surepick.problems.program_files import read_program as read_program
     from surepick.problems.truth import Truth as Truth
 
 # By module, loaded on first use: POT, SciPy and Numba are slow to import. No module may be called like a name
@@ -58,10 +52,7 @@ _NAMES = {
     "cities": "city_hours",
     "family": "Family",
     "found": "FoundProblem",
-    "files.kinds": "Kind measuring",
-    "files.load": "load",
-    "files.mps_lp": "read_program",
-    "files.section": "Section",
+    "program_files": "read_program",
     "kinds.choice": "best_arm subsets top_k top_k_family",
     "kinds.knapsack": "best_packing knapsack knapsack_family knapsack_instance",
     "kinds.matching": "matching_family matchings",

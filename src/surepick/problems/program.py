@@ -127,7 +127,7 @@ def _as_program(given: Program | Mapping[str, Any] | str | Path) -> Program:
         return Program.from_recipe(given)
     if isinstance(given, Program):
         return given
-    from surepick.problems.files.mps_lp import read_program
+    from surepick.problems.program_files import read_program
 
     return read_program(given)
 

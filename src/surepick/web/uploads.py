@@ -158,11 +158,11 @@ def _limit_this_process() -> None:
 
 
 def _problem(path: str) -> dict[str, Any]:
-    from surepick.problems.files.load import load
+    from surepick.inputs.load import read_problem
     from surepick.problems.integer import solving_within
 
     with solving_within(0.75 * SECONDS):  # so that it can say so before it is ended
-        loaded = load(path, confined=True)
+        loaded = read_problem(path, confined=True)
     problem, past = loaded.problem, None if loaded.past is None else loaded.past.to_json()
     layout = None if problem.layout is None else problem.layout.to_json()
     kept = {**codec.problem_to_json(problem), "layout": layout}

@@ -35,17 +35,20 @@ CASES = {
     for name, policy in [("best", BEST), ("within", WITHIN), ("keep or replace", KEEP)]
     for noise, probes in itertools.product(NOISE, PROBES)
 } | {
-    "within, many plans": (sp.BetGapE(0.05, epsilon=0.4), sp.Problem(MANY, **KNOWN)),
+    "within, many plans": (sp.BetGapE(0.05, epsilon=0.4), sp.Problem(MANY, **{"goal": "largest", **KNOWN})),
     "vertex": (BEST, hull(PLANS)),
     "vertex, unknown noise": (BEST, hull(PLANS, noise=None)),
     "polytope within": (WITHIN, hull(PLANS)),
-    "oracle": (BEST, sp.OracleProblem(best_pair, **ORACLE)),
-    "oracle, unknown noise": (BEST, sp.OracleProblem(best_pair, 4, **UNKNOWN)),
+    "oracle": (BEST, sp.OracleProblem(best_pair, **{"goal": "largest", **ORACLE})),
+    "oracle, unknown noise": (BEST, sp.OracleProblem(best_pair, 4, **{"goal": "largest", **UNKNOWN})),
     "polytope within, unknown noise": (WITHIN, hull(PLANS, noise=None)),
-    "oracle within": (WITHIN, sp.OracleProblem(best_pair, **ORACLE)),
+    "oracle within": (WITHIN, sp.OracleProblem(best_pair, **{"goal": "largest", **ORACLE})),
     "oracle, smallest": (BEST, sp.OracleProblem(lambda w: best_pair(-w), 4, noise=1.0, goal="smallest")),
-    "plans of an oracle": (BEST, sp.OracleProblem(best_pair, **WHOLE, **KNOWN)),
-    "plans of an oracle, within": (WITHIN, sp.OracleProblem(best_pair, **WHOLE, **KNOWN)),
+    "plans of an oracle": (BEST, sp.OracleProblem(best_pair, **{"goal": "largest", **WHOLE}, **KNOWN)),
+    "plans of an oracle, within": (
+        WITHIN,
+        sp.OracleProblem(best_pair, **{"goal": "largest", **WHOLE}, **KNOWN),
+    ),
 }
 SOME = ["best, known, arms", "within, unknown, arms", "keep or replace, known, arms", *list(CASES)[-11:]]
 

@@ -6,6 +6,7 @@ import pytest
 import surepick as sp
 from surepick.core.run import Measure
 from surepick.experiments import probe_cases
+from surepick.inputs.load import read_problem
 from surepick.policies.betting.batch_design import batch_cost
 from surepick.sessions.codec import problem_from_json, problem_to_json
 
@@ -101,7 +102,7 @@ def test_plans_that_cannot_be_listed_have_none():
 def test_a_problem_file_has_it(tmp_path):
     file = tmp_path / "lab.toml"
     file.write_text('kind = "table"\nnoise = 1\nplans = [[1, 0], [0, 1]]\nsetup_cost = 12')
-    assert sp.problems.load(file).problem.setup_cost == 12.0
+    assert read_problem(file).problem.setup_cost == 12.0
 
 
 def test_the_length_of_a_batch_makes_set_ups_and_overshoot_least_together():

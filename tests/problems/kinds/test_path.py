@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from surepick import problems
 from surepick.errors import ProblemError
+from surepick.inputs.load import read_problem
 from surepick.problems.found import OneCandidateError
 from surepick.problems.kinds import path as path_kind
 
@@ -214,9 +215,9 @@ def test_a_file_that_lists_both_directions_is_directed(tmp_path):
     edges = 'edges = [["A", "B"], ["B", "A"], ["B", "C"], ["A", "C"]]'
     text = f'kind = "paths"\nsource = "A"\ntarget = "C"\n{edges}\n'
     file.write_text(text)
-    assert problems.load(file).problem.layout.directed
+    assert read_problem(file).problem.layout.directed
     file.write_text(text + "directed = false\n")
-    assert not problems.load(file).problem.layout.directed
+    assert not read_problem(file).problem.layout.directed
 
 
 def test_sioux_falls_is_built_without_an_integer_program(monkeypatch):

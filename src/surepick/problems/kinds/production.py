@@ -12,10 +12,10 @@ from surepick.core.arrays import Goal, Numbers
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.polytope import Polytope
 from surepick.errors import ProblemError
-from surepick.problems.files.mps_lp import read_program
 from surepick.problems.found import FoundProblem
 from surepick.problems.options import DrawOptions, builder_problem, lists
 from surepick.problems.program import Program, as_program, program_family
+from surepick.problems.program_files import read_program
 
 
 @lists(DrawOptions)

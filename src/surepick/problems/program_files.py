@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from surepick.core.tables import refuse_endless
 from surepick.errors import FileError, ProblemError, missing_extra
-from surepick.problems.files.section import read_text
 from surepick.problems.program import Program
 
 _NUMBER = r"(?>(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)"
@@ -56,6 +56,19 @@ _LP_SECTIONS = {
     "end": ("(?!)", "nothing"),
 }
 _OBJECTIVE, _END = next(iter(_LP_SECTIONS)), "end"
+
+
+def read_text(path: Path) -> str:
+    """The text of a UTF-8 file, or a clear error that names it."""
+    try:
+        refuse_endless(path)
+        return path.read_text(encoding="utf-8-sig")
+    except ProblemError as error:
+        raise FileError(str(error), field=error.field) from None
+    except OSError as error:
+        raise FileError(f"cannot read {str(path)!r}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise FileError(f"{str(path)!r} is not UTF-8 text; save it as UTF-8") from None
 
 
 def read_program(path: str | Path) -> Program:

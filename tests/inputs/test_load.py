@@ -8,10 +8,11 @@ from surepick import problems
 from surepick.core.tables import read_table
 from surepick.errors import FileError, ProblemError, SurepickError
 from surepick.files.log import read_json
-from surepick.problems.files.kinds import COMMON_KEYS, KINDS
-from surepick.problems.files.section import read_text
+from surepick.inputs.kinds import COMMON_KEYS, KINDS
+from surepick.inputs.load import read_problem
+from surepick.inputs.section import read_text
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "problem-files.md").read_text(encoding="utf-8")
 FENCE = re.compile(r"```(toml|json)\n(.*?)```", re.DOTALL)
 ATTACHMENT = re.compile(r"`(\w+\.csv)`\n\n```csv\n(.*?)```", re.DOTALL)
@@ -27,7 +28,7 @@ def load(tmp_path):
 
     def load_text(text, name="case.toml"):
         (tmp_path / name).write_text(text, encoding="utf-8")
-        return problems.load(tmp_path / name)
+        return read_problem(tmp_path / name)
 
     return load_text
 
@@ -76,14 +77,14 @@ def test_the_guide_describes_the_common_keys():
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("examples/*.toml")), ids=lambda path: path.name)
 def test_every_example_file_loads_with_its_truth_and_title(path):
-    loaded = problems.load(path)
+    loaded = read_problem(path)
     assert loaded.means is not None
     assert loaded.title != path.stem
     assert loaded.kind in KINDS
 
 
 def test_the_routes_example_reads_its_spreadsheet():
-    loaded = problems.load(ROOT / "examples" / "routes.toml")
+    loaded = read_problem(ROOT / "examples" / "routes.toml")
     assert loaded.problem.plan_names[loaded.problem.best(loaded.means)] == "Tunnel and harbour"
 
 
@@ -252,7 +253,7 @@ def test_json_that_says_something_wrong_is_refused(refusal, text, says):
 def test_a_file_that_is_not_utf8_is_refused(tmp_path):
     (tmp_path / "case.toml").write_bytes('title = "Köln"'.encode("latin-1"))
     with pytest.raises(FileError):
-        problems.load(tmp_path / "case.toml")
+        read_problem(tmp_path / "case.toml")
 
 
 def test_an_error_in_an_attachment_names_both_files(refusal, tmp_path):
@@ -339,12 +340,12 @@ def test_a_file_says_which_means_are_known(tmp_path):
         'kind = "paths"\nedges = [["A", "B", 1], ["B", "C", 1], ["A", "C", 3]]\nsource = "A"\ntarget = "C"\n'
     )
     file.write_text(text)
-    first, second, *_ = problems.load(file).problem.arm_names
+    first, second, *_ = read_problem(file).problem.arm_names
     file.write_text(text + f'[known]\n"{first}" = 1.5\n"{second}" = [0, 2]\n')
-    problem = problems.load(file).problem
+    problem = read_problem(file).problem
     assert problem.mean_bounds[:2].tolist() == [[1.5, 1.5], [0, 2]]
     assert not problem.relevant[0]
     file.write_text(text + "known = 3\n")
     with pytest.raises(FileError) as caught:
-        problems.load(file)
+        read_problem(file)
     assert caught.value.field == "known"

@@ -7,7 +7,7 @@ import pytest
 
 from surepick.core import tables
 from surepick.errors import FileError
-from surepick.problems import load
+from surepick.inputs.load import read_problem
 
 ROWS = [
     ["plan", "bus", "train", "walk"],
@@ -42,13 +42,13 @@ def changed(name, *cells):
 
 def refusal(path):
     with pytest.raises(FileError) as caught:
-        load(path)
+        read_problem(path)
     return caught.value
 
 
 @pytest.mark.parametrize("name", ["ways.xlsx", "ways.csv", "ways.tsv", "WAYS.XLSX"])
 def test_a_sheet_says_all_that_a_table_can(tmp_path, name):
-    loaded = load(write(tmp_path / name, separator="\t" if name.endswith("tsv") else ","))
+    loaded = read_problem(write(tmp_path / name, separator="\t" if name.endswith("tsv") else ","))
     problem = loaded.problem
     assert problem.arm_names == ("bus", "train", "walk")
     assert problem.plan_names == ("bus and walk", "train and walk", "walk all the way")
@@ -63,7 +63,7 @@ def test_a_sheet_says_all_that_a_table_can(tmp_path, name):
 
 
 def test_plans_alone_are_enough_and_the_noise_is_then_unknown(tmp_path):
-    loaded = load(write(tmp_path / "ways.csv", [ROWS[0], *ROWS[-3:]]))
+    loaded = read_problem(write(tmp_path / "ways.csv", [ROWS[0], *ROWS[-3:]]))
     assert loaded.problem.noise_scale is None
     assert not loaded.problem.minimize
     assert loaded.guess is loaded.means is None
@@ -72,16 +72,16 @@ def test_plans_alone_are_enough_and_the_noise_is_then_unknown(tmp_path):
 def test_a_row_that_says_something_may_end_early_and_a_plan_may_not(tmp_path):
     text = "plan,bus,walk\ngoal,smallest\nunit,min\nspread,3\nby bus,1,2\non foot,,7\n"
     (tmp_path / "ways.csv").write_text(text)
-    loaded = load(tmp_path / "ways.csv")
+    loaded = read_problem(tmp_path / "ways.csv")
     assert (loaded.problem.minimize, loaded.problem.about.unit) == (True, "min")
     (tmp_path / "ways.csv").write_text(text.replace("on foot,,7", "on foot,7"))
     with pytest.raises(FileError):
-        load(tmp_path / "ways.csv")
+        read_problem(tmp_path / "ways.csv")
 
 
 def test_a_sheet_with_semicolons_and_decimal_commas_is_read(tmp_path):
     rows = changed("truth", "14", "11,5", "8,125")
-    assert load(write(tmp_path / "ways.csv", rows, ";")).means.tolist() == [14, 11.5, 8.125]
+    assert read_problem(write(tmp_path / "ways.csv", rows, ";")).means.tolist() == [14, 11.5, 8.125]
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def toml(folder, text, **files):
     for name, content in files.items():
         (folder / f"{name}.csv").write_text(content)
     (folder / "case.toml").write_text(text)
-    return load(folder / "case.toml")
+    return read_problem(folder / "case.toml")
 
 
 def test_supply_and_demand_may_be_csv_files_by_name(tmp_path):
@@ -193,7 +193,7 @@ def test_a_row_without_a_number_is_no_plan(tmp_path, ending):
     rows = [["route", "road", "rail"], ["North", 1, ""], ["South", "", 1], note]
     file = write(tmp_path / f"ways{ending}", rows)
     with pytest.raises(FileError) as caught:
-        load(file)
+        read_problem(file)
     assert caught.value.field == "plans"
     assert "A4" in str(caught.value)
 
@@ -213,7 +213,7 @@ def far_away(folder, *, column, value=None):
 def test_a_blank_cell_far_away_costs_nothing(tmp_path, column):
     file = far_away(tmp_path, column=column)
     tracemalloc.start()
-    assert load(file).problem.plan_names == ("North", "South")
+    assert read_problem(file).problem.plan_names == ("North", "South")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2**25
@@ -222,12 +222,14 @@ def test_a_blank_cell_far_away_costs_nothing(tmp_path, column):
 def test_a_sheet_of_too_many_cells_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "MOST_CELLS", 10_000)
     with pytest.raises(FileError) as caught:
-        load(far_away(tmp_path, column=16_384, value=1))
+        read_problem(far_away(tmp_path, column=16_384, value=1))
     assert "16,384" in str(caught.value)
 
 
 def test_a_row_says_which_means_are_known(tmp_path):
-    problem = load(write(tmp_path / "ways.csv", [*ROWS[:7], ["known", "", "11 to 14", 8], *ROWS[8:]])).problem
+    problem = read_problem(
+        write(tmp_path / "ways.csv", [*ROWS[:7], ["known", "", "11 to 14", 8], *ROWS[8:]])
+    ).problem
     assert problem.mean_bounds[1:].tolist() == [[11, 14], [8, 8]]
     assert problem.is_known.tolist() == [False, False, True]
     wrong = refusal(write(tmp_path / "ways.csv", [*ROWS[:7], ["known", "", "11 till 14", 8], *ROWS[8:]]))

@@ -20,12 +20,11 @@ from surepick.core.probes import DEPENDENT, INDEPENDENT, UNKNOWN
 from surepick.core.problem import Problem
 from surepick.core.tables import Table
 from surepick.errors import blaming
+from surepick.inputs.probes import probes_in
+from surepick.inputs.section import Section
 from surepick.problems.candidates import Progress
 from surepick.problems.cities import city_hours
 from surepick.problems.family import Family
-from surepick.problems.files.mps_lp import read_program
-from surepick.problems.files.probes import probes_in
-from surepick.problems.files.section import Section
 from surepick.problems.kinds.choice import subsets, top_k_family
 from surepick.problems.kinds.knapsack import PAPER_DRAWS, PAPER_SPREAD, knapsack_family
 from surepick.problems.kinds.matching import matching_family
@@ -36,6 +35,7 @@ from surepick.problems.kinds.tree import tree_family
 from surepick.problems.network import Network, as_network
 from surepick.problems.options import asks_for_list, family_problem
 from surepick.problems.program import Program, as_program, program_family
+from surepick.problems.program_files import read_program
 from surepick.problems.truth import Truth
 
 Build: TypeAlias = Callable[[Section, Progress | None], Truth]
@@ -410,5 +410,5 @@ def kind_named(name: str) -> Kind:
     entry = plugins.offered(plugins.PROBLEM_GROUP)[name]
     kind = plugins.load(entry)
     if not isinstance(kind, Kind):
-        raise plugins.wrong(entry, f"must be a surepick.problems.Kind, got {kind!r}")
+        raise plugins.wrong(entry, f"must be a surepick.inputs.Kind, got {kind!r}")
     return kind

@@ -7,7 +7,7 @@ from typing import Any
 
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.tables import Table
-from surepick.problems.files.section import Section, is_list_of_numbers, is_number
+from surepick.inputs.section import Section, is_list_of_numbers, is_number
 
 # The names that the two coordinates may have, that to the right first, and whether they are geographic.
 _COORDINATES = {

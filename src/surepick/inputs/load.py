@@ -21,8 +21,7 @@ from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
 from surepick.core.tables import Table
 from surepick.errors import FileError, ProblemError
-from surepick.problems.candidates import Progress
-from surepick.problems.files.kinds import (
+from surepick.inputs.kinds import (
     COMMON_KEYS,
     kind_named,
     kind_names,
@@ -30,33 +29,52 @@ from surepick.problems.files.kinds import (
     lists_plans,
     probed,
 )
-from surepick.problems.files.places import on_map
-from surepick.problems.files.section import Section, is_list_of_numbers, is_number, read_text
-from surepick.problems.files.sheet import SUFFIXES, read_sheet
+from surepick.inputs.places import on_map
+from surepick.inputs.section import Section, is_list_of_numbers, is_number, read_text
+from surepick.inputs.sheet import SUFFIXES, read_sheet
+from surepick.problems.candidates import Progress
 from surepick.problems.truth import Truth
 
 
-def load(path: str | Path, *, progress: Progress | None = None, confined: bool = False) -> Truth:
-    """The problem that a TOML or JSON file describes, or a spreadsheet of plans (.xlsx, .csv).
+def load(path: str | Path, *, sheet: str | None = None) -> AnyProblem:
+    """Return the problem in a spreadsheet (.xlsx, .csv), TOML or JSON file; `sheet` names one of several.
 
-    With `confined` it may name no files but those in its own folder: for files that somebody else sent.
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "ways.csv"
+    >>> _ = file.write_text("way,bus,walk\\ngoal,smallest\\nby bus,1,2\\non foot,,7\\n")
+    >>> load(file)
+    Problem(2 plans, 2 arms, noise=unknown, smallest)
+    """
+    return read_problem(path, sheet=sheet).problem
+
+
+def read_problem(
+    path: str | Path,
+    *,
+    sheet: str | None = None,
+    progress: Progress | None = None,
+    confined: bool = False,
+) -> Truth:
+    """Return the problem that a TOML or JSON file describes, or a spreadsheet of plans (.xlsx, .csv).
+
+    With `confined` it may name no files but those in its own folder: for files that another person sent.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "routes.toml"
     >>> _ = file.write_text('kind = "table"\\nplans = [[1, 0], [0, 1]]\\narms = ["road", "rail"]')
-    >>> load(file).problem.arm_names
+    >>> read_problem(file).problem.arm_names
     ('road', 'rail')
     """
     path = Path(path)
     try:
-        return _load(path, progress, confined)
+        return _load(path, sheet, progress, confined)
     except (ArithmeticError, RecursionError) as error:
         why = "its values are nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise FileError(f"{str(path)!r} is no problem file: {why}; use plain lists of numbers") from None
 
 
-def _load(path: Path, progress: Progress | None, confined: bool) -> Truth:
-    document = Section(path, "", _parse(path), confined)
+def _load(path: Path, sheet: str | None, progress: Progress | None, confined: bool) -> Truth:
+    document = Section(path, "", _parse(path, sheet), confined)
     name = document.text("kind", options=kind_names())
     kind = kind_named(name)
     document.refuse_unknown({*COMMON_KEYS, *kind.required, *kind.optional})
@@ -196,11 +214,11 @@ def _by_arm(table: Table, pair: str) -> dict[str, float]:
     }
 
 
-def _parse(path: Path) -> dict[str, Any]:
+def _parse(path: Path, sheet: str | None) -> dict[str, Any]:
     """The document in the file, whichever language it is written in, or that a spreadsheet stands for."""
     parsers: dict[str, Callable[[str], Any]] = {".toml": tomllib.loads, ".json": _parse_json}
     if path.suffix.lower() in SUFFIXES:
-        return read_sheet(path)
+        return read_sheet(path, sheet)
     if path.suffix.lower() not in parsers:
         hint = "; save it as .xlsx or .csv" if path.suffix.lower() in (".xls", ".ods", ".numbers") else ""
         if path.suffix.lower() in (".mps", ".lp"):

@@ -32,7 +32,7 @@ GOALS = {"smallest", "largest"}
 Row = list[str]
 
 
-def read_sheet(path: Path) -> dict[str, Any]:
+def read_sheet(path: Path, sheet: str | None = None) -> dict[str, Any]:
     """The keys of the problem file that this CSV or Excel file stands for.
 
     The first column names the plans, the header the arms; an empty cell of a plan is 0. Rows called goal,
@@ -46,7 +46,7 @@ def read_sheet(path: Path) -> dict[str, Any]:
     ([[1.0, 2.0], [0.0, 7.0]], [4.0, 1.0], 'smallest')
     """
     try:
-        arms, rows = named_rows(path, short=ROWS)
+        arms, rows = named_rows(path, short=ROWS, sheet=sheet)
     except ProblemError as error:
         raise FileError(str(error), field=error.field) from None
     said, plans = dict[str, Row](), dict[str, Row]()
@@ -65,17 +65,17 @@ def read_sheet(path: Path) -> dict[str, Any]:
                 field="plans",
             )
         (said if known else plans)[key] = cells
-    sheet = _Sheet(path, arms)
+    cells_of = _Sheet(path, arms)
     return {
         "kind": "table",
         "plans": [
-            [sheet.number("plans", name, s, cell, empty=0.0) for s, cell in enumerate(row)]
+            [cells_of.number("plans", name, s, cell, empty=0.0) for s, cell in enumerate(row)]
             for name, row in plans.items()
         ],
         "arms": list(arms),
         "plan_names": list(plans),
         "noise": "unknown",
-        **{ROWS[key][0]: sheet.meaning(key, row) for key, row in said.items()},
+        **{ROWS[key][0]: cells_of.meaning(key, row) for key, row in said.items()},
     }
 
 

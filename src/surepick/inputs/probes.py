@@ -6,7 +6,7 @@ from typing import Any
 
 from surepick.core.given_probes import ARMS, KINDS
 from surepick.core.probes import Probe
-from surepick.problems.files.section import Section
+from surepick.inputs.section import Section
 
 _READS, _MIX, _READINGS = "reads", "mix", "readings"  # what a probe measures: exactly one of these
 _SETTINGS = ("cost", "noise", "covariance")

@@ -6,7 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from surepick.errors import FileError, all_names
-from surepick.problems.files.kinds import KINDS, kind_named, kind_names
+from surepick.inputs.kinds import KINDS, kind_named, kind_names
 
 EXAMPLES = ("drives", "plays")  # starters beside those that are named like a kind: probes, and plays
 
@@ -43,7 +43,7 @@ def _parts(kind: str) -> dict[str, str]:
                 f"the kind {kind!r} comes without a starter; see the package that offers it", field="kind"
             )
         return {f"{kind}.toml": starter}
-    parts = [p for p in (files("surepick.problems.files") / "starters").iterdir() if _belongs(p.name, kind)]
+    parts = [p for p in (files("surepick.inputs") / "starters").iterdir() if _belongs(p.name, kind)]
     parts.sort(key=lambda part: (not part.name.endswith(".toml"), part.name))
     return {part.name: part.read_text(encoding="utf-8") for part in parts}
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 import surepick as sp
-from surepick import problems, views
+from surepick import views
 from surepick.core.oracle_problem import AnyProblem
 from surepick.errors import FileError, ProblemError
+from surepick.inputs.load import read_problem
 from surepick.report import report
 from surepick.sessions import codec
 from surepick.store import open_store
@@ -50,7 +51,7 @@ def load(tmp_path: Path) -> Load:
             "from,to,road,toll\nA,B,1,0\nB,D,2,1\nA,C,2,0\nC,D,2,0\n", encoding="utf-8"
         )
         (tmp_path / "case.toml").write_text(text, encoding="utf-8")
-        return problems.load(tmp_path / "case.toml").problem
+        return read_problem(tmp_path / "case.toml").problem
 
     return load_text
 

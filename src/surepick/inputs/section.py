@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from surepick.core.tables import Table, read_table, refuse_endless
+from surepick.core.tables import Table, read_table
 from surepick.errors import FileError, ProblemError, suggestion
+from surepick.problems.program_files import read_text as read_text
 
 
 @dataclass(frozen=True)
@@ -184,19 +185,6 @@ class Section:
                 f"give either {' or '.join(map(repr, keys))}, exactly one of them", self.prefix + keys[0]
             )
         return given[0]
-
-
-def read_text(path: Path) -> str:
-    """The text of a UTF-8 file, or a clear error that names it."""
-    try:
-        refuse_endless(path)
-        return path.read_text(encoding="utf-8-sig")
-    except ProblemError as error:
-        raise FileError(str(error), field=error.field) from None
-    except OSError as error:
-        raise FileError(f"cannot read {str(path)!r}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise FileError(f"{str(path)!r} is not UTF-8 text; save it as UTF-8") from None
 
 
 def _is_plain_name(name: str) -> bool:

@@ -3,6 +3,7 @@
 import pytest
 
 import surepick as sp
+from surepick.inputs.load import read_problem
 
 PATHS = """
 kind = "paths"
@@ -15,7 +16,7 @@ target = "C"
 def loaded(tmp_path, text):
     file = tmp_path / "routes.toml"
     file.write_text(text)
-    return sp.problems.load(file).problem
+    return read_problem(file).problem
 
 
 @pytest.mark.parametrize("kind", ["plan arms", "plans"])
