@@ -74,7 +74,7 @@ class DeletedError(StoreError):
 
 
 class DamageError(StoreError):
-    """What the store holds is not what was written; `surepick doctor` says what can still be read."""
+    """What the store holds is not what was written; `surepick verify --all` says what can still be read."""
 
 
 class SessionError(SurepickError):

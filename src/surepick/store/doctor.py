@@ -20,7 +20,7 @@ from surepick.store.connections import Database
 from surepick.store.log import START, Event, Head, is_successor
 from surepick.store.schema import VERSION
 
-RECOVER = "sqlite3 {place} .recover | sqlite3 recovered.db && surepick doctor --store recovered.db"
+RECOVER = "sqlite3 {place} .recover | sqlite3 recovered.db && surepick verify --all --store recovered.db"
 CHUNK = 4096  # events read at once
 Rows = list[tuple[Any, ...]]
 Query = Callable[[str], Rows]

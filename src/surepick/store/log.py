@@ -244,7 +244,7 @@ def _broken(log: str, expected: int, found: int) -> str:
         what = f"session {log!r} lacks event {expected}: its log continues with event {found}"
     else:
         what = f"event {expected} of session {log!r} does not match its checksum: it was changed"
-    return f"{what}; run `surepick doctor`"
+    return f"{what}; run `surepick verify --all`"
 
 
 def moved_on(name: str, expected: Head) -> ConflictError:

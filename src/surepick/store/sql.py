@@ -118,7 +118,7 @@ class SqlStore(Store):
             raise deleted(name, self.place)
         raise DamageError(
             f"session {name!r} no longer has the event {after.position} that was read before; run "
-            "`surepick doctor`"
+            "`surepick verify --all`"
         )
 
     def look(self, name: str, *, after: Head, claim: Claim | None = None) -> View:

@@ -181,7 +181,7 @@ class Sqlite(Database):
         if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
             return DamageError(
                 f"{place} is damaged or is not a SQLite file ({error}); nothing was changed, "
-                "run `surepick doctor` to see what can be read"
+                "run `surepick verify --all` to see what can be read"
             )
         if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
             return StoreError(
