@@ -61,7 +61,9 @@ def run(case, seed, problem=None, past=None):
     """Measurements in units of the limit, and whether the answer was wrong."""
     own, means, limit = case
     problem = own if problem is None else problem
-    outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means), seed=seed, budget=10**8, past=past)
+    outcome = sp.simulate(
+        problem, sp.Gaussian(means), policy=sp.BetGapE(), seed=seed, budget=10**8, past=past
+    )
     return outcome.n_measurements / limit, is_error(own, sp.Gaussian(means), outcome)
 
 
@@ -123,7 +125,7 @@ def last_call(scale):
         for budget in (50, 150, 500):
             how = {"budget": budget, "last_call": 0.5, "gaussian": True}
             ends = [
-                sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means), seed=SEED + k, **how)
+                sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(), seed=SEED + k, **how)
                 for k in range(n_runs)
             ]
             shares = [np.mean([o.lead != best and o.risk <= a for o in ends]) for a in levels]
@@ -152,7 +154,7 @@ def challenge_nulls(scale):
         policy = sp.Challenge(0, delta=0.2, epsilon=epsilon)
         problem = sp.Problem(np.eye(len(means)), noise=1, goal="largest")
         plans = [
-            sp.simulate(problem, policy, sp.Gaussian(means), seed=SEED + k, budget=600).plan
+            sp.simulate(problem, sp.Gaussian(means), policy=policy, seed=SEED + k, budget=600).plan
             for k in range(n_runs)
         ]
         kept, replaced = plans.count(0), sum(plan not in (0, None) for plan in plans)
@@ -200,7 +202,7 @@ def called(case, seed, multiple):
     budget = max(int(multiple * limit / binary_kl(0.05)), 2 * n_arms)
     how = {"budget": budget, "last_call": 0.5, "gaussian": True}
     policy = sp.BetGapE(delta=1e-3)  # with .05 it would stop there, and no risk would be much less
-    o = sp.simulate(problem, policy, sp.Gaussian(means), seed=seed, **how)
+    o = sp.simulate(problem, sp.Gaussian(means), policy=policy, seed=seed, **how)
     values = problem.sign * problem.values(means)
     return 1.0 if o.risk is None else o.risk, values[o.lead] < values.max() - 1e-9
 
@@ -250,7 +252,7 @@ def challenged(case, seed, share):
     values = problem.values(means)
     share = np.random.default_rng(seed).uniform(0, 0.75) if share is None else share
     incumbent = int(np.argsort(values)[int(share * (len(values) - 1))])
-    asked = sp.simulate(problem, sp.Challenge(incumbent), sp.Gaussian(means), seed=seed, budget=10**6)
+    asked = sp.simulate(problem, sp.Gaussian(means), policy=sp.Challenge(incumbent), seed=seed, budget=10**6)
     wrong = asked.plan is None or values[asked.plan] <= values[incumbent]
     return asked.n_measurements / (run(case, seed)[0] * limit), wrong
 
@@ -309,7 +311,7 @@ def picked(draw, seed, each):
     problem, values = case.problem, case.problem.sign * case.problem.values(case.means)
     for m in each:
         budget = m * int(problem.relevant.sum())
-        o = sp.simulate(problem, sp.Pick(), sp.Gaussian(case.means), seed=seed, budget=budget)
+        o = sp.simulate(problem, sp.Gaussian(case.means), policy=sp.Pick(), seed=seed, budget=budget)
         lost = values.max() - values[o.lead]
         yield m, o.chance, lost < 1e-9, o.expected_loss, lost
 

@@ -80,7 +80,7 @@ def walks(folder: str) -> dict[str, Walk]:
     environment = sp.Gaussian(list(means.values()))
 
     def simulated() -> object:
-        return sp.simulate(problem, sp.BetGapE(delta=0.05), environment, seed=1)
+        return sp.simulate(problem, environment, policy=sp.BetGapE(delta=0.05), seed=1)
 
     simulated()
     found = {"simulate": walk(simulated)}

@@ -149,7 +149,7 @@ def counts(cell: Cell, runs: int) -> tuple[int, int] | str:
         environment, means = truth_of(cell)
         wrong = answered = 0
         for seed in range(runs):
-            outcome = sp.simulate(problem, policy, environment, seed=SEED + seed, budget=cell.budget)
+            outcome = sp.simulate(problem, environment, policy=policy, seed=SEED + seed, budget=cell.budget)
             if outcome.plan is not None:
                 answered += 1
                 wrong += is_wrong(cell, problem, means, outcome.plan)

@@ -50,7 +50,7 @@ def argmax():
 def reversed_inequalities():
     """The share of wrong answers where arms are 3 apart, and the least that the proof's last line allows."""
     problem, policy = sp.Problem(np.eye(2), noise=1, goal="largest"), sp.CombGapE(DELTA, radius="published")
-    runs = [sp.simulate(problem, policy, sp.Gaussian([3.0, 0.0]), seed=seed) for seed in range(100)]
+    runs = [sp.simulate(problem, sp.Gaussian([3.0, 0.0]), policy=policy, seed=seed) for seed in range(100)]
     return sum(run.plan != 0 for run in runs) / len(runs), 1 - DELTA
 
 

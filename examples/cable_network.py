@@ -59,7 +59,7 @@ def main(arguments=None):
     print(f"{len(pairs)} possible links, {family.n_plans:.3g} spanning trees.")
     problem = family.oracle_problem(noise=options.noise)
     surveys = sp.Gaussian(lengths, options.noise)
-    outcome = sp.simulate(problem, sp.BetGapE(), surveys, seed=options.seed, budget=options.budget)
+    outcome = sp.simulate(problem, surveys, policy=sp.BetGapE(), seed=options.seed, budget=options.budget)
     print(f"{outcome.status}: {outcome.n_measurements:,} surveys in {outcome.seconds:.1f} s.")
     if outcome.plan is not None:
         best = family.best(lengths)

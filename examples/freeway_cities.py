@@ -33,7 +33,7 @@ def main(arguments=None):
     results = {}
     for epsilon in (0.0, THREE_MINUTES):
         policy = sp.CombGapE(delta=0.05, epsilon=epsilon)
-        outcome = sp.simulate(case.problem, policy, truth, seed=options.seed, budget=options.budget)
+        outcome = sp.simulate(case.problem, truth, policy=policy, seed=options.seed, budget=options.budget)
         answer = (
             "none" if outcome.plan is None else f"{values[outcome.plan] - values.min():.4f} h from the best"
         )

@@ -91,7 +91,7 @@ def main(arguments=None):
         "year."
     )
     policy = sp.CombGapE(delta=0.05, epsilon=options.epsilon)
-    outcome = sp.simulate(problem, policy, flights, seed=options.seed, budget=options.budget)
+    outcome = sp.simulate(problem, flights, policy=policy, seed=options.seed, budget=options.budget)
     values = problem.values(flights.means)
     print(f"{outcome.status}: {outcome.n_measurements:,} flights measured in {outcome.seconds:.1f} s.")
     if outcome.plan is not None:

@@ -166,7 +166,7 @@ def test_a_simulation_of_a_policy_that_asks_for_nothing_ends_with_an_error(stubb
     policy = stubborn
     problem = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
     with pytest.raises(PluginError):
-        sp.simulate(problem, policy, sp.Gaussian([1.0, 0.0]))
+        sp.simulate(problem, sp.Gaussian([1.0, 0.0]), policy=policy)
 
 
 def test_a_session_of_such_a_policy_says_so_and_keeps_what_was_told(stubborn, sqlite_url):

@@ -23,7 +23,7 @@ def main():
         supplier_names=MILLS,
         demander_names=SHOPS,
     )
-    outcome = sp.simulate(problem, sp.BetGapE(delta=0.05), sp.Gaussian(HOURS.ravel(), 0.5), seed=0)
+    outcome = sp.simulate(problem, sp.Gaussian(HOURS.ravel(), 0.5), policy=sp.BetGapE(delta=0.05), seed=0)
     print(f"{problem.completeness}; sure after {outcome.n_measurements} trips: {outcome.plan_name}")
 
     figure, axis = panels(1)

@@ -28,7 +28,9 @@ def main():
 
     figure, left, right = panels(1, 1)
     for epsilon, colour in ((0.1, OTHER), (THREE_MINUTES, CHOSEN)):
-        outcomes = [sp.simulate(problem, sp.BetGapE(0.05, epsilon), truth, seed=seed) for seed in range(8)]
+        outcomes = [
+            sp.simulate(problem, truth, policy=sp.BetGapE(0.05, epsilon), seed=seed) for seed in range(8)
+        ]
         trips = [outcome.n_measurements for outcome in outcomes]
         late = [60 * (np.array(outcome.plan) @ truth.means - least) for outcome in outcomes]
         label = f"within {60 * epsilon:g} minutes"

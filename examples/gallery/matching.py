@@ -19,7 +19,7 @@ def main():
         guess, row_names=PEOPLE, column_names=JOBS, spread=1.0, noise=0.5, goal="smallest"
     )
     print(problem.completeness)
-    outcome = sp.simulate(problem, sp.BetGapE(delta=0.05), sp.Gaussian(HOURS.ravel(), 0.5), seed=1)
+    outcome = sp.simulate(problem, sp.Gaussian(HOURS.ravel(), 0.5), policy=sp.BetGapE(delta=0.05), seed=1)
     print(f"{outcome.plan_name}: sure after {outcome.n_measurements} trials")
 
     figure, left, right = panels(1, 1.1, height=3.8)

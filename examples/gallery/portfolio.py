@@ -24,7 +24,7 @@ def main():
     )
     print(problem.candidates.explanation)
     policy = sp.BetGapE(delta=0.05, epsilon=0.005)
-    outcome = sp.simulate(problem, policy, sp.Gaussian(RETURNS, 0.5), seed=0)
+    outcome = sp.simulate(problem, sp.Gaussian(RETURNS, 0.5), policy=policy, seed=0)
     shares = problem.vector(outcome.plan)
     print(", ".join(f"{x:.0%} {f}" for x, f in zip(shares, FIELDS, strict=True) if x > 0))
     print(f"{outcome.n_measurements:,} small grants; {outcome.guarantee}")

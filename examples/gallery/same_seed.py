@@ -26,7 +26,8 @@ def main():
     for way, probes in ways.items():
         problem = sp.Problem(plans, measure=probes, arms=LAYOUTS, noise=1, goal="largest")
         found[way] = [
-            sp.simulate(problem, sp.BetGapE(delta=0.05), sp.Gaussian(SERVED), seed=seed) for seed in range(10)
+            sp.simulate(problem, sp.Gaussian(SERVED), policy=sp.BetGapE(delta=0.05), seed=seed)
+            for seed in range(10)
         ]
         uses = np.mean([outcome.n_measurements for outcome in found[way]])
         print(f"{way}: {uses:.0f} runs of all four on average; {found[way][0].plan_name}")

@@ -24,7 +24,7 @@ def main():
     for plan, name in zip(problem.plans.astype(int).tolist(), problem.plan_names, strict=True):
         print(plan, name)
 
-    outcome = sp.simulate(problem, sp.BetGapE(delta=0.05), sp.Gaussian(MINUTES, 3.0), seed=2)
+    outcome = sp.simulate(problem, sp.Gaussian(MINUTES, 3.0), policy=sp.BetGapE(delta=0.05), seed=2)
     print("answer:", outcome.plan_name)
     print("promise:", outcome.guarantee)
     limit = sp.limit(problem, MINUTES)

@@ -18,7 +18,7 @@ def main():
     problem = sp.problems.trees(edges, spread=30.0, noise=8.0)
     print(problem.completeness)
     truth = [m + (7 if e % 3 else -9) for e, m in enumerate(METRES)]
-    outcome = sp.simulate(problem, sp.BetGapE(delta=0.05), sp.Gaussian(truth, 8.0), seed=0)
+    outcome = sp.simulate(problem, sp.Gaussian(truth, 8.0), policy=sp.BetGapE(delta=0.05), seed=0)
     print(f"dig {outcome.plan_name}")
     print(f"{outcome.n_measurements} surveys; {sp.limit(problem, truth).explanation}")
 

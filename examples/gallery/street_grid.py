@@ -32,8 +32,8 @@ def main():
         plan_names=[name.replace(" -> ", " ") for name in routes.plan_names],
     )
     truth = sp.Gaussian(MINUTES)
-    by_drive = sp.simulate(drives, sp.BetGapE(delta=0.05), truth, seed=3)
-    by_street = sp.simulate(routes, sp.BetGapE(delta=0.05), truth, seed=3)
+    by_drive = sp.simulate(drives, truth, policy=sp.BetGapE(delta=0.05), seed=3)
+    by_street = sp.simulate(routes, truth, policy=sp.BetGapE(delta=0.05), seed=3)
     print(f"best route: {by_drive.plan_name}")
     print(f"{by_drive.n_measurements} drives, or {by_street.n_measurements} streets timed one by one")
 

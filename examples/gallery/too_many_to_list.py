@@ -16,7 +16,9 @@ SCALE = 1.0
 def main():
     problem = sp.problems.top_k([f"player {s}" for s in range(40)], 20, noise=SCALE, goal="largest")
     means = np.random.default_rng(0).permutation(np.linspace(0, 10, 40))
-    outcome = sp.simulate(problem, sp.BetGapE(delta=0.05), sp.Gaussian(means, SCALE), seed=0, budget=50_000)
+    outcome = sp.simulate(
+        problem, sp.Gaussian(means, SCALE), policy=sp.BetGapE(delta=0.05), seed=0, budget=50_000
+    )
     team = np.array(outcome.plan) > 0
     print(f"{problem.n_plans:.2g} teams; {outcome.status} after {outcome.n_measurements} trials")
     print(f"the right team: {set(np.flatnonzero(team)) == set(np.argsort(means)[20:])}")

@@ -20,7 +20,9 @@ def main():
     problem = sp.Problem(PLANS, plan_names=["first", "second"], noise=0.2, goal="largest")
     runs = {
         rule: [
-            sp.simulate(problem, sp.CombGapE(delta=0.05, arm_rule=rule), sp.Gaussian(MEANS, 0.2), seed=seed)
+            sp.simulate(
+                problem, sp.Gaussian(MEANS, 0.2), policy=sp.CombGapE(delta=0.05, arm_rule=rule), seed=seed
+            )
             for seed in range(20)
         ]
         for rule in ("gap", "naive")

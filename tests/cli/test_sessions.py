@@ -70,7 +70,7 @@ def test_a_session_by_hand_from_new_to_the_answer() -> None:
             ok("tell", request["token"], str(tapes.value(request["token"])))
     assert asked.exit_code == 1
     expected = sp.simulate(
-        Session.load("surepick.db").problem, sp.CombGapE(delta=0.1), Tapes(scale=0.1), seed=3
+        Session.load("surepick.db").problem, Tapes(scale=0.1), policy=sp.CombGapE(delta=0.1), seed=3
     )
     status = answer("status")
     assert (status["status"], status["answer"]) == ("confident", expected.plan_name)

@@ -180,7 +180,7 @@ def test_limit_and_compare_know_the_plan(folder):
 def test_a_wrong_answer_would_be_counted(folder):
     loaded = read_problem(write(folder))
     truth = sp.Gaussian(loaded.means, 0.5)
-    outcome = sp.simulate(loaded.problem, sp.BetGapE(), truth)
+    outcome = sp.simulate(loaded.problem, truth, policy=sp.BetGapE())
     assert not is_error(loaded.problem, truth, outcome)
     worse = replace(outcome, plan=(0.0, 1.0, 1.0, 1.0, 0.0, 0.0))
     assert is_error(loaded.problem, truth, worse)

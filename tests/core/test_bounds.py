@@ -127,7 +127,7 @@ def test_a_certificate_states_the_bounds() -> None:
     "environment", [sp.Bernoulli([0.2, 0.9]), sp.UniformNoise([0.2, 0.9], 0.1), sp.Replay([[0, 0.4], [0.9]])]
 )
 def test_simulations_take_environments_within_the_bounds(environment: sp.Replay) -> None:
-    outcome = sp.simulate(sp.Problem(TWO, low=0, high=1, goal="largest"), sp.BetGapE(), environment)
+    outcome = sp.simulate(sp.Problem(TWO, low=0, high=1, goal="largest"), environment, policy=sp.BetGapE())
     assert outcome.plan == 1
 
 
@@ -137,7 +137,7 @@ def test_simulations_take_environments_within_the_bounds(environment: sp.Replay)
 )
 def test_simulations_refuse_environments_that_may_leave_the_bounds(environment: sp.Replay) -> None:
     with pytest.raises(ParameterError) as caught:
-        sp.simulate(sp.Problem(TWO, low=0, high=1, goal="largest"), sp.Uniform(), environment)
+        sp.simulate(sp.Problem(TWO, low=0, high=1, goal="largest"), environment, policy=sp.Uniform())
     assert caught.value.field == "environment"
 
 
@@ -155,9 +155,9 @@ class Silent:
 
 def test_simulations_refuse_a_value_outside_the_bounds_when_it_comes() -> None:
     problem = sp.Problem(TWO, low=0, high=1, goal="largest")
-    assert sp.simulate(problem, sp.Uniform(), Silent(0.9)).plan == 1
+    assert sp.simulate(problem, Silent(0.9), policy=sp.Uniform()).plan == 1
     with pytest.raises(ParameterError) as caught:
-        sp.simulate(problem, sp.Uniform(), Silent(1.3))
+        sp.simulate(problem, Silent(1.3), policy=sp.Uniform())
     assert caught.value.field == "environment"
 
 
@@ -194,7 +194,8 @@ def test_the_answer_holds_for_bounded_measurements_and_fails_with_a_scale_that_i
     def wrong(problem: sp.Problem, delta: float) -> int:
         truth = sp.Bernoulli([0.55, 0.45])
         return sum(
-            sp.simulate(problem, sp.Uniform(delta=delta), truth, seed=seed, allow_noisier=True).plan == 1
+            sp.simulate(problem, truth, policy=sp.Uniform(delta=delta), seed=seed, allow_noisier=True).plan
+            == 1
             for seed in range(N_RUNS)
         )
 

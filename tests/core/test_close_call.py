@@ -81,9 +81,9 @@ def test_there_is_none_where_it_is_not_known():
 
 def test_a_run_that_its_budget_ended_says_it_and_one_that_is_sure_does_not():
     problem, truth = freight(), sp.Gaussian(np.ravel(HOURS))
-    spent = sp.simulate(problem, sp.BetGapE(), truth, seed=0, budget=500)
+    spent = sp.simulate(problem, truth, policy=sp.BetGapE(), seed=0, budget=500)
     assert spent.n_measurements == 500
     assert "would end it" in spent.what_if
-    within = sp.simulate(problem, sp.BetGapE(epsilon=20.0), truth, seed=0)
+    within = sp.simulate(problem, truth, policy=sp.BetGapE(epsilon=20.0), seed=0)
     assert within.plan is not None
     assert within.what_if is None

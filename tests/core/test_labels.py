@@ -88,7 +88,9 @@ def test_environments_by_name_measure_as_those_in_order(given):
         (sp.Replay({"ship": [3], "road": [0, 2], "rail": [2]}), sp.Replay([[0, 2], [2], [3]])),
         (sp.Replay(pd.DataFrame(past)), sp.Replay([past[name] for name in ARMS])),
     ):
-        one, other = (sp.simulate(problem, sp.CombGapE(), e, seed=1, budget=400) for e in (by_name, in_order))
+        one, other = (
+            sp.simulate(problem, e, policy=sp.CombGapE(), seed=1, budget=400) for e in (by_name, in_order)
+        )
         assert one.counts.tolist() == other.counts.tolist()
         assert one.means.tolist() == other.means.tolist()
 
@@ -97,8 +99,8 @@ def test_an_environment_with_other_arms_is_refused():
     with pytest.raises(ProblemError) as caught:
         sp.simulate(
             sp.Problem(PLANS, noise=1, goal="largest"),
-            sp.CombGapE(),
             sp.Gaussian({"road": 1, "rail": 2, "boat": 3}),
+            policy=sp.CombGapE(),
         )
     assert caught.value.field == "means"
     with pytest.raises(ParameterError) as caught:

@@ -100,7 +100,8 @@ def wrong_answers(problem, runs=40):
     """Return how often two arms 1 apart with noise of 20 are decided wrongly."""
     truth, policy = sp.Gaussian([1.0, 0.0], 20.0), sp.BetGapE(delta=0.05)
     outcomes = [
-        sp.simulate(problem, policy, truth, seed=seed, budget=400, allow_noisier=True) for seed in range(runs)
+        sp.simulate(problem, truth, policy=policy, seed=seed, budget=400, allow_noisier=True)
+        for seed in range(runs)
     ]
     return sum(outcome.plan == 1 for outcome in outcomes)
 

@@ -25,7 +25,7 @@ def test_linear_programs_agree_on_both_sides_of_every_end(kind, seed):
 
 def test_an_outcome_says_what_would_have_to_change():
     problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], arms=["tea", "milk", "jam"], noise=1, goal="largest")
-    outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian([2.0, 1.0, 0.0], 0.1), seed=0)
+    outcome = sp.simulate(problem, sp.Gaussian([2.0, 1.0, 0.0], 0.1), policy=sp.BetGapE(), seed=0)
     low, high = outcome.ranging["tea"]
     assert low == pytest.approx(outcome.means[1])
     assert high == np.inf
@@ -36,12 +36,12 @@ def test_there_is_none_without_an_answer_or_where_the_plan_is_not_best():
     problem = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], noise=1, goal="largest")
     assert ranging(problem, (0.5, 0.5), np.array([1.0, 0.0])) is None
     assert ranging(problem, (0.0, 1.0), np.array([1.0, 0.0])) is None
-    spent = sp.simulate(problem, sp.BetGapE(), sp.Gaussian([0.0, 0.0]), budget=50)
+    spent = sp.simulate(problem, sp.Gaussian([0.0, 0.0]), policy=sp.BetGapE(), budget=50)
     assert spent.ranging is None
     tied = sp.simulate(
         sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest"),
-        sp.BetGapE(),
         sp.Gaussian([0.0, 0.0]),
+        policy=sp.BetGapE(),
         budget=50,
     )
     assert tied.plan is None

@@ -90,7 +90,7 @@ def test_what_would_have_to_be_true_is_just_that():
 
 def test_an_outcome_has_all_of_it():
     outcome = sp.simulate(
-        COMMUTES, sp.BetGapE(), sp.Gaussian([20.0, 26.0, 12.0], COMMUTES.noise_scale), seed=1
+        COMMUTES, sp.Gaussian([20.0, 26.0, 12.0], COMMUTES.noise_scale), policy=sp.BetGapE(), seed=1
     )
     assert outcome.plan_name == "by bus"
     assert set(outcome.worth) == {"bus", "train", "walk"}

@@ -34,7 +34,7 @@ def test_many_single_arms_take_few_times_the_limit():
     means = 15 - np.abs(np.random.default_rng(1).normal(0, 3, 3249))
     means[0] = 15.5
     problem = sp.problems.best_arm([f"a{s}" for s in range(3249)], noise=1.0, goal="largest")
-    outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means - 15), seed=2)
+    outcome = sp.simulate(problem, sp.Gaussian(means - 15), policy=sp.BetGapE(), seed=2)
     gaps = 15.5 - means[1:]
     leader, own = own_arm_shares(1 / gaps**2, 1 / gaps**2)
     limit = 2 * ((1 / leader + 1 / own) / gaps**2).max() * 2.65  # kl(.05, .95)

@@ -50,7 +50,7 @@ def test_tiny_and_the_library_measure_the_same_arms_and_answer_the_same(family, 
 
     problem = sp.Problem(plans, noise=scale, goal="largest")
     expected = sp.simulate(
-        problem, sp.CombGapE(delta=0.1, radius=radius), Tape(means, keys, scale), budget=2000
+        problem, Tape(means, keys, scale), policy=sp.CombGapE(delta=0.1, radius=radius), budget=2000
     )
     plan, evidence = TINY["find_best"](
         plans,

@@ -98,7 +98,7 @@ def test_weights_of_single_uses_show_the_contrasts(probes):
 
 def measured(problem, means, n, environment=None, seed=0):
     environment = sp.Bernoulli(means) if environment is None else environment
-    runs = [sp.simulate(problem, sp.BetGapE(), environment, seed=seed + k) for k in range(n)]
+    runs = [sp.simulate(problem, environment, policy=sp.BetGapE(), seed=seed + k) for k in range(n)]
     return np.mean([run.n_measurements for run in runs]), sum(run.plan != np.argmax(means) for run in runs)
 
 
@@ -106,7 +106,7 @@ def test_the_variance_is_learned():
     narrow = sp.UniformNoise([0.51, 0.50], 0.045 * np.sqrt(3))  # scores with a deviation of .045
     learned, n_wrong = measured(TWO, [0.51, 0.50], 12, narrow)
     stated = sp.Problem(np.eye(2), noise=0.045 * np.sqrt(3), goal="largest")
-    runs = [sp.simulate(stated, sp.BetGapE(), narrow, seed=k).n_measurements for k in range(12)]
+    runs = [sp.simulate(stated, narrow, policy=sp.BetGapE(), seed=k).n_measurements for k in range(12)]
     assert n_wrong <= 3
     assert learned < 1.5 * np.mean(runs)  # Hoeffding takes over a hundred times as many
 

@@ -12,7 +12,7 @@ if {hidden}:
 import numpy as np
 import surepick as sp
 problem, truth = sp.Problem(np.eye(3), noise=1, goal="largest"), sp.Gaussian([2.0, 0.5, 0.0])
-outcome = sp.simulate(problem, sp.{policy}(0.1), truth, seed=4)
+outcome = sp.simulate(problem, truth, policy=sp.{policy}(0.1), seed=4)
 print(outcome.plan, outcome.counts.tolist())
 """
 

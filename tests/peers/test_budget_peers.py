@@ -48,7 +48,9 @@ def test_csa_follows_its_box(budget, seed):
     tape = Tape(MEANS, keys=range(10 * seed, 10 * seed + 4))
     answer, counts = csa(PLANS, budget, lambda more: tape.measure(more, None))
     fresh = Tape(MEANS, keys=range(10 * seed, 10 * seed + 4))
-    outcome = sp.simulate(sp.Problem(PLANS, noise=1, goal="largest"), CSA(), _from(fresh), budget=budget)
+    outcome = sp.simulate(
+        sp.Problem(PLANS, noise=1, goal="largest"), _from(fresh), policy=CSA(), budget=budget
+    )
     assert (outcome.lead, outcome.counts.tolist()) == (answer, counts.tolist())
     assert outcome.n_measurements <= budget
 
@@ -65,7 +67,7 @@ def test_csar_is_csa_on_sets_and_refuses_other_numbers():
     problem = sp.problems.top_k(list("abcde"), 2, noise=1, goal="largest")
     truth = sp.Gaussian([0.5, 0.4, 0.3, 0.2, 0.1])
     for seed in range(5):
-        one, other = (sp.simulate(problem, p, truth, seed=seed, budget=200) for p in (CSA(), CSAR()))
+        one, other = (sp.simulate(problem, truth, policy=p, seed=seed, budget=200) for p in (CSA(), CSAR()))
         assert (one.lead, one.counts.tolist()) == (other.lead, other.counts.tolist())
     with pytest.raises(ProblemError):
         CSAR().start(sp.Problem(PLANS, noise=1, goal="largest"))
@@ -95,7 +97,11 @@ def test_no_budget_is_exceeded_and_all_but_a_rest_is_spent(policy):
     for budget in (4, 5, 11, 60, 999, 10_000):
         means = rng.normal(size=4)
         outcome = sp.simulate(
-            sp.Problem(PLANS, noise=1, goal="largest"), policy, sp.Gaussian(means), seed=budget, budget=budget
+            sp.Problem(PLANS, noise=1, goal="largest"),
+            sp.Gaussian(means),
+            policy=policy,
+            seed=budget,
+            budget=budget,
         )
         assert outcome.n_measurements <= budget
         assert outcome.lead is not None
@@ -108,7 +114,7 @@ def test_a_budget_is_needed_and_must_do_for_every_arm(policy):
     for act in (
         lambda: policy().start(sp.Problem(PLANS, noise=1, goal="largest")).decide(),
         lambda: sp.simulate(
-            sp.Problem(PLANS, noise=1, goal="largest"), policy(), sp.Gaussian(MEANS), budget=3
+            sp.Problem(PLANS, noise=1, goal="largest"), sp.Gaussian(MEANS), policy=policy(), budget=3
         ),
         lambda: policy(budget=0),
     ):
@@ -155,7 +161,7 @@ def test_ocba_has_the_ratios_of_its_paper():
 def test_ocba_comes_to_its_allocation():
     means, scale = np.array([1.0, 0.5, 0.2, -0.5]), np.array([1.0, 1.0, 2.0, 1.0])
     problem = sp.Problem(np.eye(4), noise=scale, goal="largest")
-    counts = sp.simulate(problem, OCBA(), sp.Gaussian(means, 1e-9), budget=4000).counts
+    counts = sp.simulate(problem, sp.Gaussian(means, 1e-9), policy=OCBA(), budget=4000).counts
     assert counts / counts.sum() == pytest.approx(allocation(means, scale), abs=2e-3)
 
 

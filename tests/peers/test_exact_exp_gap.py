@@ -67,7 +67,7 @@ def test_selecting_accepts_what_nothing_near_can_replace():
 def test_finds_the_best_tree_and_says_what_is_left():
     problem = tree_family(EDGES).problem(every=True, noise=1)
     means = np.array([0.9, 0.1, 0.8, 0.2, 0.7, 0.0])
-    outcome = sp.simulate(problem, ExactExpGap(), sp.Gaussian(means), seed=2, budget=10**9)
+    outcome = sp.simulate(problem, sp.Gaussian(means), policy=ExactExpGap(), seed=2, budget=10**9)
     assert outcome.plan == problem.best(means)
     assert outcome.remaining == (outcome.plan,)
 
@@ -79,7 +79,8 @@ def test_keeps_its_promise_where_arms_nearly_tie(claimed, holds):
     problem = sp.Problem(np.eye(3), noise=claimed, goal="largest")
     truth = sp.Gaussian([0.1, 0.0, 0.0], 1.0)
     wrong = sum(
-        sp.simulate(problem, ExactExpGap(0.1), truth, seed=s, budget=10**9, allow_noisier=True).plan != 0
+        sp.simulate(problem, truth, policy=ExactExpGap(0.1), seed=s, budget=10**9, allow_noisier=True).plan
+        != 0
         for s in range(40)
     )
     assert (wrong <= 10) == holds

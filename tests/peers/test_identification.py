@@ -31,14 +31,14 @@ def test_the_tracked_shares_attain_the_limit(seed):
 def test_track_and_stop_comes_to_the_best_shares(tracking):
     problem = sp.Problem(np.eye(4), noise=1, goal="largest")
     policy = TrackAndStop(delta=1e-200, tracking=tracking)
-    counts = sp.simulate(problem, policy, sp.Gaussian(MEANS, 0.0), budget=4000).counts
+    counts = sp.simulate(problem, sp.Gaussian(MEANS, 0.0), policy=policy, budget=4000).counts
     assert counts / counts.sum() == pytest.approx(sp.limit(problem, MEANS).shares, abs=0.03)
 
 
 @pytest.mark.parametrize("policy", [TTUCB(delta=1e-200), EBTCI(delta=1e-200), TTTS(delta=1e-200)], ids=str)
 def test_top_two_gives_half_to_the_best_arm_and_the_rest_where_costs_are_equal(policy):
     problem = sp.Problem(np.eye(4), noise=1, goal="largest")
-    counts = sp.simulate(problem, policy, sp.Gaussian(MEANS, 0.0), budget=3000).counts
+    counts = sp.simulate(problem, sp.Gaussian(MEANS, 0.0), policy=policy, budget=3000).counts
     assert counts[1] / 3000 == pytest.approx(0.5, abs=0.06)
     cost = (MEANS[1] - MEANS) ** 2 / (1 / counts[1] + 1 / counts)
     others = cost[[0, 2, 3]]
@@ -62,7 +62,7 @@ def test_a_radius_means_the_same_here_and_in_the_gap_policies(radius):
     """Uniform stops on the very measurement at which the same radius would stop a run of single arms."""
     problem, means = sp.Problem(np.eye(3), noise=1, goal="largest"), [0.9, 0.3, 0.0]
     for seed in range(4):
-        outcome = sp.simulate(problem, sp.Uniform(radius=radius), sp.Gaussian(means), seed=seed)
+        outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.Uniform(radius=radius), seed=seed)
         ahead = outcome.means[outcome.plan] - outcome.means
         ahead[outcome.plan] = np.inf
         assert (ahead > PairRadius.of(radius, 0.05, 3)(outcome.plan, outcome.counts, np.ones(3)) - 1e-9).all()
@@ -71,7 +71,9 @@ def test_a_radius_means_the_same_here_and_in_the_gap_policies(radius):
 def test_the_heuristic_radius_promises_nothing_wherever_it_is_used():
     for policy in (CombGapE(radius="heuristic"), sp.Uniform(radius="heuristic"), TTUCB(radius="heuristic")):
         assert policy.guarantee == "none: the heuristic threshold log((1 + log t)/delta) has no proof"
-        outcome = sp.simulate(sp.Problem(np.eye(2), noise=1, goal="largest"), policy, sp.Gaussian([2.0, 0.0]))
+        outcome = sp.simulate(
+            sp.Problem(np.eye(2), noise=1, goal="largest"), sp.Gaussian([2.0, 0.0]), policy=policy
+        )
         assert outcome.plan == 0
         assert not Promise.read(outcome.guarantee).proved
         assert (outcome.risk, outcome.remaining) == (None, None)
@@ -94,7 +96,7 @@ def test_lucb_measures_the_lead_and_the_largest_upper_bound_of_the_others():
 )
 def test_with_epsilon_ties_are_answered(policy):
     outcome = sp.simulate(
-        sp.Problem(np.eye(2), noise=1, goal="largest"), policy, sp.Gaussian([0.3, 0.3]), seed=1
+        sp.Problem(np.eye(2), noise=1, goal="largest"), sp.Gaussian([0.3, 0.3]), policy=policy, seed=1
     )
     assert outcome.status is sp.Status.CONFIDENT
     assert Promise.read(outcome.guarantee).proved

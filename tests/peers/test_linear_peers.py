@@ -173,7 +173,7 @@ def test_finds_the_best_plan_where_vectors_are_measured(policy, case):
         "transductive": lambda: probe_cases.transductive(2, 0.6),
         "full": lambda: probe_cases.top_k(4, 2, 5, "full"),
     }[case]()
-    outcome = sp.simulate(problem, policy, sp.Gaussian(2 * means), seed=1)
+    outcome = sp.simulate(problem, sp.Gaussian(2 * means), policy=policy, seed=1)
     assert outcome.plan == problem.best(means)
     assert outcome.counts.shape == (problem.n_probes,)
 
@@ -181,7 +181,7 @@ def test_finds_the_best_plan_where_vectors_are_measured(policy, case):
 @pytest.mark.parametrize("policy", [LinGame(radius="heuristic"), FWS(radius="heuristic")], ids=str)
 def test_several_readings_of_a_use_count_together(policy):
     problem, means = probe_cases.top_k(4, 2, 5, "semi")
-    outcome = sp.simulate(problem, policy, sp.Gaussian(3 * means), seed=1)
+    outcome = sp.simulate(problem, sp.Gaussian(3 * means), policy=policy, seed=1)
     assert outcome.plan == problem.best(means)
 
 
@@ -190,7 +190,7 @@ def test_arms_that_no_probe_reads_do_no_harm(policy):
     problem = sp.Problem(
         [[1, 0, 2], [0, 1, 2]], measure={"a": ["arm 0"], "b": ["arm 1"]}, noise=1, goal="largest"
     )
-    assert sp.simulate(problem, policy, sp.Gaussian([2.0, 0.0, 0.0]), seed=1).plan == 0
+    assert sp.simulate(problem, sp.Gaussian([2.0, 0.0, 0.0]), policy=policy, seed=1).plan == 0
 
 
 def test_what_cannot_be_measured_so_is_refused():

@@ -34,8 +34,8 @@ def test_a_list_is_played_as_the_oracle_is(method):
         sp.Problem(PLANS, measure="plan arms", noise=1, goal="largest"),
         sp.Gaussian(MEANS, scale=0.0),
     )
-    one = sp.simulate(oracle(measure="plan arms"), method(delta=0.1), truth, seed=3, budget=400)
-    other = sp.simulate(listed, method(delta=0.1), truth, seed=3, budget=400)
+    one = sp.simulate(oracle(measure="plan arms"), truth, policy=method(delta=0.1), seed=3, budget=400)
+    other = sp.simulate(listed, truth, policy=method(delta=0.1), seed=3, budget=400)
     assert one.n_measurements == other.n_measurements
     assert one.plan == tuple(listed.plans[other.plan])
 

@@ -54,7 +54,9 @@ def wrong_answers(n_runs, **broken):
         with pytest.MonkeyPatch.context() as patch:
             for name, value in broken.items():
                 patch.setattr(PolyALBARun, name, value)
-            outcome = sp.simulate(problem, PolyALBA(delta=0.2), sp.Gaussian(means), seed=seed, budget=10**12)
+            outcome = sp.simulate(
+                problem, sp.Gaussian(means), policy=PolyALBA(delta=0.2), seed=seed, budget=10**12
+            )
         wrong += outcome.plan != 0
     return wrong
 
@@ -66,7 +68,7 @@ def test_the_best_plan_is_found_and_a_broken_logarithm_is_seen():
 
 def test_totals_of_three_of_ten_arms():
     problem, means = probe_cases.top_k(10, 3, 5, "full")
-    outcome = sp.simulate(problem, PolyALBA(), sp.Gaussian(means), seed=2, budget=10**12)
+    outcome = sp.simulate(problem, sp.Gaussian(means), policy=PolyALBA(), seed=2, budget=10**12)
     assert outcome.plan == int(np.argmax(problem.plans @ means))
 
 

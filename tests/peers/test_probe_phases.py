@@ -17,7 +17,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_rage_finds_the_best_plan_and_is_far_from_the_limit(case):
     problem, means = CASES[case]()
-    outcome = sp.simulate(problem, sp.RAGE(variant="authors"), sp.Gaussian(means), seed=1)
+    outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.RAGE(variant="authors"), seed=1)
     assert outcome.plan == problem.best(means)
     assert outcome.n_measurements > 2 * sp.limit(problem, means).measurements
     assert outcome.counts.shape == (problem.n_probes,)
@@ -40,7 +40,7 @@ def test_a_phase_drops_nothing_that_it_did_not_read():
 
 def test_lin_gap_e_measures_the_vectors_that_the_closest_pair_needs():
     problem, means = probe_cases.soare(4, 0.4)
-    outcome = sp.simulate(problem, sp.LinGapE(norm_bound=2.0), sp.Gaussian(means), seed=1)
+    outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.LinGapE(norm_bound=2.0), seed=1)
     assert outcome.plan == problem.best(means)
     assert outcome.counts[1] > outcome.counts[2]  # across the best, where its neighbour differs
     assert outcome.standing.radius <= outcome.standing.gap
@@ -50,5 +50,5 @@ def test_lin_gap_e_with_several_readings_and_epsilon():
     problem = sp.Problem(
         np.eye(3), measure={"ab": ["arm 0", "arm 1"], "bc": ["arm 1", "arm 2"]}, noise=1, goal="largest"
     )
-    outcome = sp.simulate(problem, sp.LinGapE(epsilon=0.5), sp.Gaussian([0.5, 0.0, -0.5]), seed=2)
+    outcome = sp.simulate(problem, sp.Gaussian([0.5, 0.0, -0.5]), policy=sp.LinGapE(epsilon=0.5), seed=2)
     assert outcome.plan_name in ("plan 0", "plan 1")

@@ -72,10 +72,10 @@ def test_multiples_of_comb_gap_e_on_knapsacks_have_the_known_order_of_magnitude(
     for seed in range(10):
         instance = problems.knapsack_instance(5, seed)
         truth = sp.Gaussian(instance.means)
-        unit = sp.simulate(instance.problem, sp.CombGapE(radius="published"), truth, seed=seed)
+        unit = sp.simulate(instance.problem, truth, policy=sp.CombGapE(radius="published"), seed=seed)
         for variant, found in ratios.items():
             policy = sp.RAGE(variant=variant)
-            outcome = sp.simulate(instance.problem, policy, truth, seed=seed, budget=10**14)
+            outcome = sp.simulate(instance.problem, truth, policy=policy, seed=seed, budget=10**14)
             found.append(outcome.n_measurements / unit.n_measurements)
     assert 5e3 < np.mean(ratios["paper"]) < 5e5  # seen: 5.4e4 on 30 instances
     assert 3e2 < np.mean(ratios["authors"]) < 3e4  # seen: 3.4e3

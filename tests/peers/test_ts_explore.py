@@ -62,7 +62,7 @@ def test_an_oracle_decides_exactly_as_the_list_behind_it():
 
         hidden = sp.OracleProblem(best, n_arms=4, n_plans=problem.n_plans, noise=1, goal="largest")
         outcomes = [
-            sp.simulate(p, sp.GenTSExplore(), sp.Gaussian(means), seed=seed, budget=40)
+            sp.simulate(p, sp.Gaussian(means), policy=sp.GenTSExplore(), seed=seed, budget=40)
             for p in (problem, hidden)
         ]
         assert outcomes[0].counts.tolist() == outcomes[1].counts.tolist()
@@ -78,7 +78,7 @@ def test_finds_the_best_of_plans_that_cannot_be_listed():
 
     problem = sp.OracleProblem(top_three, n_arms=8, noise=0.1, n_plans=math.comb(8, 3), goal="largest")
     means = np.array([0.9, 0.8, 0.7, 0, 0, 0, 0, 0.1])
-    outcome = sp.simulate(problem, sp.GenTSExplore(), sp.Gaussian(means, scale=0.1), seed=0)
+    outcome = sp.simulate(problem, sp.Gaussian(means, scale=0.1), policy=sp.GenTSExplore(), seed=0)
     assert outcome.status is sp.Status.DONE
     assert outcome.plan == (1, 1, 1, 0, 0, 0, 0, 0)
     assert outcome.plan_name == "arm 0 + arm 1 + arm 2"

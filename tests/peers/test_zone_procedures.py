@@ -51,7 +51,9 @@ def test_kn_follows_its_box(seed):
             places[:] += counts
             return sums
 
-    outcome = sp.simulate(sp.Problem(np.eye(5), noise=1, goal="largest"), KN(0.1, zone=0.4, first=8), Tapes())
+    outcome = sp.simulate(
+        sp.Problem(np.eye(5), noise=1, goal="largest"), Tapes(), policy=KN(0.1, zone=0.4, first=8)
+    )
     assert (outcome.plan, outcome.n_measurements) == (answer, used)
 
 
@@ -64,7 +66,10 @@ def test_kn_follows_its_box(seed):
 def test_kn_needs_what_was_measured_of_it_elsewhere(means, expected):
     """80 runs here, within four standard errors and 10%; the arena has 400."""
     problem, policy = sp.Problem(np.eye(len(means)), noise=1, goal="largest"), KN(zone=0.3)
-    used = [sp.simulate(problem, policy, sp.Gaussian(means), seed=seed).n_measurements for seed in range(80)]
+    used = [
+        sp.simulate(problem, sp.Gaussian(means), policy=policy, seed=seed).n_measurements
+        for seed in range(80)
+    ]
     assert abs(np.mean(used) - expected) < 0.1 * expected + 4 * np.std(used) / math.sqrt(len(used))
 
 
@@ -75,7 +80,7 @@ def test_the_promise_holds_at_the_edge_of_the_zone_and_a_broken_one_is_seen(poli
     truth = sp.Gaussian([0.5, 0.0], [1.0, 3.0])
 
     def is_kept(policy, runs=250):
-        wrong = sum(sp.simulate(problem, policy, truth, seed=seed).plan != 0 for seed in range(runs))
+        wrong = sum(sp.simulate(problem, truth, policy=policy, seed=seed).plan != 0 for seed in range(runs))
         return binomial_interval(wrong, runs, confidence=1 - 1e-6)[0] <= 0.1
 
     assert is_kept(policy)
@@ -140,9 +145,9 @@ def test_pairs_save_what_their_noise_has_in_common():
     """With correlation .9 a difference has a tenth of the variance, and the promise holds: control beside."""
     together, policy = read_together(3, 0.9), KN(0.1, zone=0.3, first=10)
     truth = sp.Gaussian([0.3, 0.0, 0.0])
-    found = [sp.simulate(together, policy, truth, seed=seed) for seed in range(100)]
+    found = [sp.simulate(together, truth, policy=policy, seed=seed) for seed in range(100)]
     alone = [
-        sp.simulate(sp.Problem(np.eye(3), noise=1, goal="largest"), policy, truth, seed=seed)
+        sp.simulate(sp.Problem(np.eye(3), noise=1, goal="largest"), truth, policy=policy, seed=seed)
         for seed in range(20)
     ]
     assert np.mean([o.n_measurements for o in found]) < 0.15 * np.mean([o.n_measurements for o in alone])
@@ -153,7 +158,7 @@ def test_pairs_save_what_their_noise_has_in_common():
 
     assert is_kept(found)
     hasty, close = KN(0.1, zone=2.0, first=2), sp.Gaussian([0.1, 0.0, 0.0])  # far outside of its zone
-    assert not is_kept([sp.simulate(together, hasty, close, seed=seed) for seed in range(100)])
+    assert not is_kept([sp.simulate(together, close, policy=hasty, seed=seed) for seed in range(100)])
 
 
 @pytest.mark.parametrize("policy", [KN, KNPlusPlus])
@@ -163,14 +168,14 @@ def test_probes_that_read_one_arm_each_are_arms(policy):
     probes = {"a": {"arm 0": 1.0}, "b": sp.Probe({"arm 1": 0.5}, noise=1.0), "c": {"arm 2": 1.0}}
     read = sp.Problem(np.eye(3), measure=probes, noise=2.0, goal="largest")
     truth = sp.Gaussian([0.9, 0.0, 0.4])
-    one, other = (sp.simulate(p, policy(zone=0.5), truth, seed=4) for p in (arms, read))
+    one, other = (sp.simulate(p, truth, policy=policy(zone=0.5), seed=4) for p in (arms, read))
     assert (one.plan, one.counts.tolist()) == (other.plan, other.counts.tolist())
 
 
 def test_probes_are_used_only_while_they_read_somebody_in_contention():
     probes = {"ab": ["arm 0", "arm 1"], "mix": {"arm 0": 1.0, "arm 2": 1.0}, "c": ["arm 2"]}
     problem = sp.Problem(np.eye(3), measure=probes, noise=1, goal="largest")
-    outcome = sp.simulate(problem, KN(zone=0.1), sp.Gaussian([0.1, 0.0, -9.0]), seed=1)
+    outcome = sp.simulate(problem, sp.Gaussian([0.1, 0.0, -9.0]), policy=KN(zone=0.1), seed=1)
     used = dict(zip(problem.probe_names, outcome.counts.tolist(), strict=True))
     assert used["mix"] == 0
     assert used["c"] == 20 < used["ab"]
@@ -205,11 +210,11 @@ def test_what_probes_cannot_show_is_said():
     with pytest.raises(ProblemError):
         KN().start(sp.Problem(np.eye(2), measure=together, readings="dependent", noise=1, goal="largest"))
     unknown = sp.Problem(np.eye(2), measure=together, noise=None, goal="largest")
-    outcome = sp.simulate(unknown, KN(zone=0.5), sp.Gaussian([0.6, 0.0], 1.0), seed=1)
+    outcome = sp.simulate(unknown, sp.Gaussian([0.6, 0.0], 1.0), policy=KN(zone=0.5), seed=1)
     assert outcome.plan == 0
     assert Promise.read(outcome.guarantee).proved
     with pytest.raises(sp.SurepickError):
-        sp.simulate(unknown, Rinott(), sp.Gaussian([0.6, 0.0], 1.0))
+        sp.simulate(unknown, sp.Gaussian([0.6, 0.0], 1.0), policy=Rinott())
 
 
 def test_unknown_scales_that_differ_are_learned():
@@ -217,7 +222,9 @@ def test_unknown_scales_that_differ_are_learned():
     used = []
     for scale in (0.2, 2.0):
         problem = sp.Problem(np.eye(2), noise=5.0, goal="largest")
-        used.append(sp.simulate(problem, KN(zone=0.3), sp.Gaussian([0.3, 0.0], scale), seed=3).n_measurements)
+        used.append(
+            sp.simulate(problem, sp.Gaussian([0.3, 0.0], scale), policy=KN(zone=0.3), seed=3).n_measurements
+        )
     assert used[0] == 40
     assert used[1] > 60
 
@@ -259,7 +266,7 @@ def test_what_they_promise():
     )
     assert KNPlusPlus().guarantee.startswith("none: ")
     outcome = sp.simulate(
-        sp.Problem(np.eye(2), noise=1, goal="largest"), KNPlusPlus(zone=0.5), sp.Gaussian([1.0, 0.0])
+        sp.Problem(np.eye(2), noise=1, goal="largest"), sp.Gaussian([1.0, 0.0]), policy=KNPlusPlus(zone=0.5)
     )
     assert outcome.plan == 0
     assert outcome.guarantee.startswith("none")

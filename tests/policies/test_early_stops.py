@@ -78,7 +78,7 @@ def told_to_the_end(session: sp.Session) -> sp.Outcome:
 
 @pytest.mark.parametrize("risk", [*TOO_HIGH, float("nan")])
 def test_simulate_calls_no_early_stop_confident(risk: float, caplog: pytest.LogCaptureFixture) -> None:
-    outcome = sp.simulate(PROBLEM, Hasty(risk=risk), sp.Gaussian([0.0, 0.0]))
+    outcome = sp.simulate(PROBLEM, sp.Gaussian([0.0, 0.0]), policy=Hasty(risk=risk))
     assert (outcome.plan, outcome.status, outcome.lead) == (None, sp.Status.BUDGET_SPENT, 0)
     assert "no answer: the policy stopped with plan 0 at a risk of" in caplog.text
 
@@ -95,7 +95,7 @@ def test_a_session_calls_no_early_stop_confident(risk: float) -> None:
 
 @pytest.mark.parametrize("risk", FINE)
 def test_the_same_stop_counts_when_its_risk_is_at_most_delta(risk: float | None) -> None:
-    outcome = sp.simulate(PROBLEM, Hasty(risk=risk), sp.Gaussian([0.0, 0.0]))
+    outcome = sp.simulate(PROBLEM, sp.Gaussian([0.0, 0.0]), policy=Hasty(risk=risk))
     assert (outcome.plan, outcome.status) == (0, sp.Status.CONFIDENT)
     session = sp.Session.create("memory://", "s", PROBLEM, policy=Hasty(risk=risk))
     assert told_to_the_end(session).status is sp.Status.CONFIDENT
@@ -123,6 +123,8 @@ def test_own_policies_never_stop_at_a_risk_above_delta(policy: sp.Policy) -> Non
             if policy in OF_POLYTOPES
             else listed
         )
-        outcome = sp.simulate(problem, policy, sp.Gaussian([gap, 0.0, -gap]), seed=seed, budget=100_000)
+        outcome = sp.simulate(
+            problem, sp.Gaussian([gap, 0.0, -gap]), policy=policy, seed=seed, budget=100_000
+        )
         assert outcome.plan is not None
         assert outcome.risk is None or outcome.risk <= policy.delta * (1 + 1e-9)

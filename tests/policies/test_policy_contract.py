@@ -71,7 +71,7 @@ class TestPoliciesOfPlays(OwnContract):
             return plans[np.argmax(plans @ weights)]
 
         return sp.OracleProblem(
-            best, plans.shape[1], measure="plan arms", **{"noise": 1, **settings}, goal="largest"
+            best, plans.shape[1], measure="plan arms", **{"noise": 1, "goal": "largest", **settings}
         )
 
     def has_found(self, answer, plan, problem):
@@ -92,7 +92,7 @@ class TestPoliciesOfPlays(OwnContract):
     def test_measures_only_what_matters(self, policy):
         """A play reads all of its arms, what all plans share as well; none is there for that alone."""
         problem = self.problem([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
-        outcome = sp.simulate(problem, policy, sp.Gaussian([1.0, 0.0, 0.0]), budget=10**9)
+        outcome = sp.simulate(problem, sp.Gaussian([1.0, 0.0, 0.0]), policy=policy, budget=10**9)
         assert outcome.counts[2] == outcome.counts[:2].sum() == outcome.n_measurements
         assert self.has_found(outcome.lead, [1.0, 0.0, 1.0], problem)
 

@@ -59,7 +59,7 @@ def test_with_epsilon_one_of_them_is_within_epsilon():
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
 def test_an_answer_is_what_remains(policy):
     truth = sp.Gaussian([1.0, 0.0, 0.0, 0.0], scale=0.1)
-    outcome = sp.simulate(sp.Problem(np.eye(4), noise=1, goal="largest"), policy, truth)
+    outcome = sp.simulate(sp.Problem(np.eye(4), noise=1, goal="largest"), truth, policy=policy)
     assert outcome.status is sp.Status.CONFIDENT
     assert outcome.remaining == outcome.good == (0,)
 
@@ -68,7 +68,10 @@ def test_an_answer_is_what_remains(policy):
 def test_a_budget_ends_with_the_plans_that_are_left(policy):
     means = [1.0, 0.999, -5.0, 0.0]
     outcome = sp.simulate(
-        sp.Problem(np.eye(4), noise=1, goal="largest"), policy, sp.Gaussian(means, scale=0.01), budget=3_000
+        sp.Problem(np.eye(4), noise=1, goal="largest"),
+        sp.Gaussian(means, scale=0.01),
+        policy=policy,
+        budget=3_000,
     )
     assert outcome.plan is None
     assert {0, 1} <= set(outcome.remaining) <= {0, 1, 3}
@@ -79,11 +82,16 @@ def test_a_budget_ends_with_the_plans_that_are_left(policy):
 def test_an_unsound_policy_names_no_set():
     truth = sp.Gaussian([1.0, 0.0, 0.0, 0.0], scale=0.1)
     for policy in (sp.CombGapE(radius="published"), sp.GenTSExplore()):
-        assert sp.simulate(sp.Problem(np.eye(4), noise=1, goal="largest"), policy, truth).remaining is None
+        assert (
+            sp.simulate(sp.Problem(np.eye(4), noise=1, goal="largest"), truth, policy=policy).remaining
+            is None
+        )
 
 
 def test_driven_and_step_by_step_the_same_plans_remain():
     problem, truth = sp.Problem(np.eye(4), noise=1, goal="largest"), sp.Gaussian(MEANS)
     for policy in (sp.BetGapE(), sp.BetGapE(epsilon=0.1), sp.CombGapE(), sp.CLUCB()):
-        fast, slow = (sp.simulate(problem, policy, e, budget=3_000) for e in (truth, StepByStep(truth)))
+        fast, slow = (
+            sp.simulate(problem, e, policy=policy, budget=3_000) for e in (truth, StepByStep(truth))
+        )
         assert fast.remaining == slow.remaining

@@ -44,8 +44,8 @@ def test_an_oracle_problem_decides_as_the_listed_problem_does(kind):
     )
     truth = sp.Gaussian(means, 0.05)
     policy = sp.GenTSExplore(delta=0.05)
-    hidden = sp.simulate(oracle, policy, truth, seed=1, budget=500)
-    shown = sp.simulate(known, policy, truth, seed=1, budget=500)
+    hidden = sp.simulate(oracle, truth, policy=policy, seed=1, budget=500)
+    shown = sp.simulate(known, truth, policy=policy, seed=1, budget=500)
     assert hidden.status is shown.status is sp.Status.DONE
     assert shown.plan == known.best(means)
     assert hidden.plan == pytest.approx(known.vector(shown.plan), abs=1e-6)
@@ -71,7 +71,7 @@ def test_spanning_trees_beyond_counting_are_decided_under_a_budget():
     rng = np.random.default_rng(0)
     weights = rng.permutation(family.n_arms).astype(float)
     outcome = sp.simulate(
-        family.oracle_problem(noise=0.02), sp.GenTSExplore(), sp.Gaussian(weights, 0.02), budget=2000
+        family.oracle_problem(noise=0.02), sp.Gaussian(weights, 0.02), policy=sp.GenTSExplore(), budget=2000
     )
     assert outcome.status is sp.Status.DONE
     assert outcome.plan == tuple(family.best(weights))

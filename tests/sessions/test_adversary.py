@@ -64,7 +64,7 @@ def is_misled_by_averages(tapes: FloatArray) -> bool:
         def measure(self, counts: FloatArray, rng: np.random.Generator) -> FloatArray:
             return np.array([sum(next(rest[a]) for _ in range(n)) for a, n in enumerate(counts)])
 
-    return sp.simulate(PROBLEM, sp.BetGapE(delta=0.9 * DELTA), Rest()).plan == WISHED
+    return sp.simulate(PROBLEM, Rest(), policy=sp.BetGapE(delta=0.9 * DELTA)).plan == WISHED
 
 
 def test_how_values_are_recorded_gives_no_power_over_the_answer() -> None:

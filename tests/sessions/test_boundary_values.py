@@ -156,7 +156,9 @@ def test_a_tie_far_from_zero_is_not_called_confident(policy: sp.Policy) -> None:
     )
     budget = 50_000 if policy.name in PHASED else 300
     for seed, far in enumerate(FAR):
-        outcome = sp.simulate(problem, rare(policy, far), sp.Gaussian([far, far]), seed=seed, budget=budget)
+        outcome = sp.simulate(
+            problem, sp.Gaussian([far, far]), policy=rare(policy, far), seed=seed, budget=budget
+        )
         assert outcome.plan is None or "radius='published'" in str(policy)
 
 
@@ -176,7 +178,7 @@ def uneven_tie(far: float) -> tuple[sp.Problem, sp.Gaussian]:
 )
 def test_rounding_that_gathers_over_many_measurements_settles_no_tie(policy: sp.Policy) -> None:
     problem, environment = uneven_tie(0.99 * MOST_SCALES + 5.1)
-    outcome = sp.simulate(problem, policy, environment, budget=2_200_000)
+    outcome = sp.simulate(problem, environment, policy=policy, budget=2_200_000)
     assert outcome.plan is None
     assert outcome.remaining is None or len(outcome.remaining) == 2
     means = outcome.means
@@ -224,7 +226,7 @@ NO_OFFSET = ("RAGE", "Peace", "LinGapE")  # seconds each; the last bounds the me
 @pytest.mark.parametrize("policy", [p for p in LISTED if p.name not in NO_OFFSET], ids=str)
 def test_an_offset_changes_no_answer(policy: sp.Policy) -> None:
     means = np.array([0.6, 0.0])
-    near, far = (sp.simulate(two_arms(), policy, sp.Gaussian(means + offset)) for offset in (0.0, 1e9))
+    near, far = (sp.simulate(two_arms(), sp.Gaussian(means + offset), policy=policy) for offset in (0.0, 1e9))
     assert near.plan == far.plan
     if policy.name != "BetGapE":  # which lowers its gaps by more than rounding
         assert near.n_measurements == far.n_measurements
@@ -232,4 +234,4 @@ def test_an_offset_changes_no_answer(policy: sp.Policy) -> None:
 
 def test_simulations_far_from_zero_are_refused() -> None:
     with pytest.raises(ParameterError):
-        sp.simulate(two_arms(), sp.CombGapE(), sp.Gaussian([1e16, 1e16]))
+        sp.simulate(two_arms(), sp.Gaussian([1e16, 1e16]), policy=sp.CombGapE())

@@ -46,7 +46,7 @@ def shared(request: pytest.FixtureRequest) -> Shared:
 def check_answer(shared: Shared, seed: int, acknowledged: list[str]) -> None:
     """The session ended as a simulation on the same measurements, and holds each of them once."""
     session = Session.load(shared.url, "mine", problem=shared.best)
-    expected = sp.simulate(shared.problem, shared.policy, Tapes(seed), seed=3)
+    expected = sp.simulate(shared.problem, Tapes(seed), policy=shared.policy, seed=3)
     assert session.status != "running"
     assert same_run(session.outcome, expected)
     told = Counter(m.token for m in session.measurements())

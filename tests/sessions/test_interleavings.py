@@ -109,7 +109,7 @@ def of_bets(seed: int) -> Database:
 
 def rehearsed(seed: int, n_left: int | None) -> Database:
     """A database with a session that lacks so many measurements to its answer, or that has just begun."""
-    expected = sp.simulate(PROBLEM, POLICY, Tapes(1, means=MEANS, scale=0.1), seed=seed)
+    expected = sp.simulate(PROBLEM, Tapes(1, means=MEANS, scale=0.1), policy=POLICY, seed=seed)
     n_told = 1 if n_left is None else expected.n_measurements - n_left
     database = Database(Scheduler(lambda names: 0))
     store = SimulatedStore(database, Process("first"), Faults(None))  # type: ignore[arg-type]

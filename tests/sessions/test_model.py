@@ -127,7 +127,9 @@ class SessionLife(RuleBasedStateMachine):
         if self.session.ledger().run.n_unasked_counted:  # late ones; `simulate` knows nothing of them
             assert self.session.verify(self.session.certificate().to_json()).holds
             return
-        assert same_run(outcome, sp.simulate(problem(), sp.CombGapE(delta=0.2), Tapes(self.seed), seed=0))
+        assert same_run(
+            outcome, sp.simulate(problem(), Tapes(self.seed), policy=sp.CombGapE(delta=0.2), seed=0)
+        )
 
     def _after_expiry(self) -> list[Request]:
         self.now += LEASE + 1

@@ -116,7 +116,7 @@ def test_after_an_extension_only_later_ones_are_counted() -> None:
     session.extend(delta=0.001)
     assert session.ledger().run.n_unasked_counted == 0
     outcome = run_to_end(session, Tapes())
-    assert same_run(outcome, sp.simulate(problem(), sp.CombGapE(delta=0.001), Tapes(), seed=2))
+    assert same_run(outcome, sp.simulate(problem(), Tapes(), policy=sp.CombGapE(delta=0.001), seed=2))
 
 
 def test_one_recorded_after_the_end_counts_when_the_budget_grows() -> None:

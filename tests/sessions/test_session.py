@@ -61,7 +61,7 @@ def new(store: Store | str = "memory://", **options: object) -> Session:
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
 def test_a_session_decides_as_a_simulation_on_the_same_measurements(policy: sp.Policy, store: Store) -> None:
-    expected = sp.simulate(problem(), policy, Tapes(), seed=3)
+    expected = sp.simulate(problem(), Tapes(), policy=policy, seed=3)
     session = Session.create(store, "mine", problem(), policy=policy, seed=3)
     assert same_run(run_to_end(session, Tapes()), expected)
 
@@ -72,14 +72,14 @@ def test_every_policy_decides_in_a_session_as_in_a_simulation(name: str) -> None
     question = problem()
     if name in FOR_SINGLE_ARMS:
         question = sp.Problem(np.eye(question.n_arms), noise=question.noise_scale, goal="largest")
-    expected = sp.simulate(question, policy, Tapes(1), seed=3)
+    expected = sp.simulate(question, Tapes(1), policy=policy, seed=3)
     session = Session.create("memory://", "mine", question, policy=policy, seed=3)
     assert same_run(run_to_end(session, Tapes(1), n=50), expected)
     assert expected.plan is not None
 
 
 def test_pick_decides_in_a_session_as_in_a_simulation() -> None:
-    expected = sp.simulate(problem(), sp.Pick(), Tapes(1), seed=3, budget=60)
+    expected = sp.simulate(problem(), Tapes(1), policy=sp.Pick(), seed=3, budget=60)
     session = Session.create("memory://", "mine", problem(), policy=sp.Pick(), seed=3, budget=60)
     assert same_run(run_to_end(session, Tapes(1), n=50), expected)
     assert (expected.status, expected.n_measurements) == (sp.Status.BUDGET_SPENT, 60)
@@ -87,7 +87,7 @@ def test_pick_decides_in_a_session_as_in_a_simulation() -> None:
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
 def test_order_workers_and_restarts_change_nothing(policy: sp.Policy, sqlite_url: str) -> None:
-    expected = sp.simulate(problem(), policy, Tapes(1), seed=3)
+    expected = sp.simulate(problem(), Tapes(1), policy=policy, seed=3)
     Session.create(sqlite_url, "mine", problem(), policy=policy, seed=3)
     tapes, chance = Tapes(1), random.Random(0)
     session = Session.load(sqlite_url, "mine")
@@ -105,7 +105,7 @@ def test_order_workers_and_restarts_change_nothing(policy: sp.Policy, sqlite_url
 
 
 def test_a_budget_ends_the_session_as_it_ends_the_simulation() -> None:
-    expected = sp.simulate(problem(), sp.CombGapE(delta=0.1), Tapes(), seed=3, budget=20)
+    expected = sp.simulate(problem(), Tapes(), policy=sp.CombGapE(delta=0.1), seed=3, budget=20)
     outcome = run_to_end(new(budget=20), Tapes())
     assert same_run(outcome, expected)
     assert outcome.status is sp.Status.BUDGET_SPENT
@@ -119,13 +119,13 @@ def test_measuring_ahead_is_bounded_and_the_answer_the_same() -> None:
     assert session.ask(1000, worker="other", wait=False) == []
     tell_all(session, requests, tapes)
     assert same_run(
-        run_to_end(session, tapes), sp.simulate(problem(), sp.CombGapE(delta=0.1), Tapes(), seed=3)
+        run_to_end(session, tapes), sp.simulate(problem(), Tapes(), policy=sp.CombGapE(delta=0.1), seed=3)
     )
 
 
 def test_a_snapshot_opens_to_the_same_session(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("surepick.sessions.replica.SNAPSHOT_EVERY", 7)
-    expected = sp.simulate(problem(), sp.CombGapE(delta=0.1), Tapes(), seed=3)
+    expected = sp.simulate(problem(), Tapes(), policy=sp.CombGapE(delta=0.1), seed=3)
     new(store)
     tapes = Tapes()
     for _ in range(1000):
@@ -157,7 +157,7 @@ def test_every_policy_is_opened_from_its_snapshot_and_decides_the_same(
 ) -> None:
     monkeypatch.setattr("surepick.sessions.replica.SNAPSHOT_EVERY", 5)
     options = {"seed": 3, "budget": 150}
-    expected = sp.simulate(problem(), policy, Tapes(), **options)  # type: ignore[arg-type]
+    expected = sp.simulate(problem(), Tapes(), policy=policy, **options)  # type: ignore[arg-type]
     session = Session.create(sqlite_url, "mine", problem(), policy=policy, **options)  # type: ignore[arg-type]
     monkeypatch.setattr(Replica, "_open_whole", lambda self: pytest.fail("the log was replayed"))
     tapes, replays = Tapes(), random.Random(0)
@@ -230,7 +230,7 @@ def test_a_snapshot_that_does_not_fit_is_no_snapshot(
         body = json.dumps(kept).encode()
     session.store.save_snapshot("mine", snapshot._replace(body=body))
     again = Session.load(sqlite_url, "mine")
-    expected = sp.simulate(problem(), sp.CombGapE(delta=0.1), Tapes(), seed=3)
+    expected = sp.simulate(problem(), Tapes(), policy=sp.CombGapE(delta=0.1), seed=3)
     assert same_run(run_to_end(again, tapes), expected)
 
 
@@ -488,7 +488,7 @@ def test_a_picked_measurement_is_kept_and_decides_nothing() -> None:
 
 
 def test_a_session_extended_to_a_smaller_delta_is_the_one_that_had_it_from_the_start(store: Store) -> None:
-    expected = sp.simulate(problem(), sp.CombGapE(delta=0.001), Tapes(), seed=3)
+    expected = sp.simulate(problem(), Tapes(), policy=sp.CombGapE(delta=0.001), seed=3)
     session, tapes = new(store), Tapes()
     before = run_to_end(session, tapes)
     session.extend(delta=0.001)
@@ -506,7 +506,7 @@ def test_another_process_follows_an_extension(sqlite_url: str, monkeypatch: pyte
     other = Session.load(sqlite_url, "mine")
     Session.load(sqlite_url, "mine").extend(delta=0.01)
     assert other.status == "running"
-    expected = sp.simulate(problem(), sp.CombGapE(delta=0.01), Tapes(), seed=3)
+    expected = sp.simulate(problem(), Tapes(), policy=sp.CombGapE(delta=0.01), seed=3)
     assert same_run(run_to_end(other, tapes), expected)
 
 
@@ -514,14 +514,14 @@ def test_a_spent_budget_can_be_raised() -> None:
     session, tapes = new(budget=20), Tapes()
     assert run_to_end(session, tapes).status is sp.Status.BUDGET_SPENT
     session.extend(budget=100_000)
-    expected = sp.simulate(problem(), sp.CombGapE(delta=0.1), Tapes(), seed=3)
+    expected = sp.simulate(problem(), Tapes(), policy=sp.CombGapE(delta=0.1), seed=3)
     assert same_run(run_to_end(session, tapes), expected)
 
 
 def test_closing_after_the_last_measurement_does_not_keep_the_answer_from_being_given(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = sp.simulate(problem(), sp.CombGapE(delta=0.1), Tapes(), seed=3)
+    expected = sp.simulate(problem(), Tapes(), policy=sp.CombGapE(delta=0.1), seed=3)
     session, tapes = new(store), Tapes()
     while session.ledger().n_told < expected.n_measurements - 1:
         tell_all(session, session.ask(), tapes)

@@ -27,7 +27,7 @@ def session():
 def shown(session):
     problem = session.problem
     oracle = sp.problems.top_k_family(["a", "b", "c"], 2, goal="largest").oracle_problem(noise=1)
-    outcome = sp.simulate(problem, sp.CombGapE(), sp.Gaussian([1.0, 9.0]))
+    outcome = sp.simulate(problem, sp.Gaussian([1.0, 9.0]), policy=sp.CombGapE())
     limit = sp.limit(problem, [1.0, 9.0])
     return {
         "Problem": problem,

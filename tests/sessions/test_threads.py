@@ -67,7 +67,7 @@ def test_eight_threads_on_one_session_lose_nothing(kind: str, request: pytest.Fi
 
     in_threads(work)
     assert session.status != "running"
-    assert same_run(session.outcome, sp.simulate(problem(), policy, Tapes(4), seed=3))
+    assert same_run(session.outcome, sp.simulate(problem(), Tapes(4), policy=policy, seed=3))
     told = Counter(m.token for m in session.measurements())
     assert set(told.values()) == {1}
     assert [receipt.result for receipt in receipts] == ["recorded"] * len(told)

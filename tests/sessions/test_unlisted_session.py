@@ -89,7 +89,7 @@ def test_a_session_decides_as_a_simulation(kind: type[sp.Policy], problem: Oracl
         policy, budget = sp.Pick(), 60
     else:
         policy, budget = kind(delta=0.1), 10**7  # type: ignore[call-arg]
-    expected = sp.simulate(problem, policy, tapes(), seed=3, budget=budget)
+    expected = sp.simulate(problem, tapes(), policy=policy, seed=3, budget=budget)
     session = Session.create("memory://", "mine", problem, policy=policy, seed=3, budget=budget)
     outcome = run_to_end(session, tapes())
     assert same_run(outcome, expected)
@@ -103,7 +103,7 @@ def test_restarts_and_snapshots_change_nothing(
     policy: sp.Policy, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("surepick.sessions.replica.SNAPSHOT_EVERY", 7)
-    expected = sp.simulate(own_problem(), policy, tapes(), seed=3)
+    expected = sp.simulate(own_problem(), tapes(), policy=policy, seed=3)
     new(url, policy=policy).store.close()
     values = tapes()
     for turn in range(10_000):
@@ -129,7 +129,7 @@ def test_restarts_and_snapshots_change_nothing(
 def test_two_who_share_a_session_decide_as_one(url: str) -> None:
     """Each has a part of every block and a handle of its own; both close theirs now and then."""
     policy = sp.BetGapE(delta=0.1, max_batch=7)
-    expected = sp.simulate(own_problem(), policy, tapes(), seed=3)
+    expected = sp.simulate(own_problem(), tapes(), policy=policy, seed=3)
     new(url, policy=policy)
     values, order = tapes(), np.random.default_rng(0)
     handles = {name: Session.load(url, "mine", problem=least_tree) for name in ("Ann", "Bob")}
@@ -316,7 +316,7 @@ def test_what_was_told_survives_an_oracle_that_raises(url: str) -> None:
     looked = Session.load(url, "mine", read_only=True)
     assert request.token in [m.token for m in looked.measurements()]
     healthy = True
-    expected = sp.simulate(own_problem(), GEN_TS, tapes(), seed=3)
+    expected = sp.simulate(own_problem(), tapes(), policy=GEN_TS, seed=3)
     assert same_run(run_to_end(session, values, n=9), expected)
     assert Session.load(url, "mine", problem=least_tree).verify().holds
 
@@ -349,7 +349,7 @@ def test_nobody_waits_for_somebody_elses_slow_oracle(url: str) -> None:
         return least_tree(weights)
 
     policy = sp.BetGapE(delta=0.1)
-    expected = sp.simulate(own_problem(), policy, tapes(), seed=3)
+    expected = sp.simulate(own_problem(), tapes(), policy=policy, seed=3)
     session, values = new(url, own_problem(slow), policy), tapes()
     other = Session.load(url, "mine", problem=least_tree)
     *first, last = session.ask(5)

@@ -23,7 +23,7 @@ def test_compare_reports_each_policy_on_the_same_seeds():
         seed=10,
         progress=lambda *done: seen.append(done),
     )
-    alone = [sp.simulate(problem, sp.CombGapE(), truth, seed=10 + r).n_measurements for r in range(6)]
+    alone = [sp.simulate(problem, truth, policy=sp.CombGapE(), seed=10 + r).n_measurements for r in range(6)]
     assert rows[0].mean == np.mean(alone)
     assert rows[0].deviation == pytest.approx(np.std(alone, ddof=1))
     assert [row.runs for row in rows] == [6, 6]
@@ -43,7 +43,7 @@ def test_cut_off_runs_are_counted_and_are_no_errors():
 
 def test_only_plans_worse_by_more_than_epsilon_are_errors():
     problem, truth = sp.Problem(np.eye(3), goal="smallest", noise=1), sp.Gaussian([1.0, 1.2, 1.0])
-    outcome = sp.simulate(problem, sp.CombGapE(epsilon=5.0), truth)
+    outcome = sp.simulate(problem, truth, policy=sp.CombGapE(epsilon=5.0))
     for plan, epsilon, wrong in ((0, 0.0, False), (2, 0.0, False), (1, 0.0, True), (1, 0.3, False)):
         case = type(outcome)(**{**vars(outcome), "plan": plan, "policy": sp.CombGapE(epsilon=epsilon)})
         assert is_error(problem, truth, case) is wrong

@@ -47,7 +47,7 @@ OF_A_BUDGET = [sp.Pick(), sp.policies.CSAR(budget=40), sp.policies.MinimaxCombSA
 
 @pytest.mark.parametrize("policy", WITHOUT_GUARANTEE, ids=lambda policy: policy.name)
 def test_an_answer_without_a_guarantee_is_done_and_not_confident(policy):
-    outcome = sp.simulate(PROBLEM, policy, TRUTH)
+    outcome = sp.simulate(PROBLEM, TRUTH, policy=policy)
     assert (outcome.status, outcome.plan, outcome.lead) == (sp.Status.DONE, 0, 0)
     assert "delta=" not in repr(outcome)
     assert outcome._repr_html_()
@@ -55,7 +55,7 @@ def test_an_answer_without_a_guarantee_is_done_and_not_confident(policy):
 
 @pytest.mark.parametrize("policy", OF_A_BUDGET, ids=lambda policy: policy.name)
 def test_a_policy_of_a_fixed_budget_ends_with_a_leader(policy):
-    outcome = sp.simulate(PROBLEM, policy, TRUTH, budget=40)
+    outcome = sp.simulate(PROBLEM, TRUTH, policy=policy, budget=40)
     assert (outcome.status, outcome.plan, outcome.lead) == (sp.Status.BUDGET_SPENT, None, 0)
 
 

@@ -74,7 +74,7 @@ def test_bad_environments_are_clear_errors(make):
 def test_an_environment_of_another_size_is_refused():
     with pytest.raises(sp.SurepickError) as caught:
         sp.simulate(
-            sp.Problem(np.eye(2), noise=1, goal="largest"), sp.CombGapE(), sp.Gaussian([1.0, 2.0, 3.0])
+            sp.Problem(np.eye(2), noise=1, goal="largest"), sp.Gaussian([1.0, 2.0, 3.0]), policy=sp.CombGapE()
         )
     assert caught.value.field == "environment"
 
@@ -82,7 +82,10 @@ def test_an_environment_of_another_size_is_refused():
 def test_a_budget_of_nothing_is_refused():
     with pytest.raises(sp.SurepickError) as caught:
         sp.simulate(
-            sp.Problem(np.eye(2), noise=1, goal="largest"), sp.CombGapE(), sp.Gaussian([1.0, 2.0]), budget=0
+            sp.Problem(np.eye(2), noise=1, goal="largest"),
+            sp.Gaussian([1.0, 2.0]),
+            policy=sp.CombGapE(),
+            budget=0,
         )
     assert caught.value.field == "budget"
 
@@ -91,7 +94,7 @@ def test_a_budget_of_nothing_is_refused():
 @settings(max_examples=25, deadline=None)
 def test_the_budget_is_never_exceeded_and_is_used_up(budget, seed):
     problem, truth = sp.Problem(np.eye(4), noise=1, goal="largest"), sp.Gaussian(np.zeros(4))
-    outcome = sp.simulate(problem, sp.CombGapE(delta=1e-9), truth, seed=seed, budget=budget)
+    outcome = sp.simulate(problem, truth, policy=sp.CombGapE(delta=1e-9), seed=seed, budget=budget)
     assert outcome.status is sp.Status.BUDGET_SPENT
     assert outcome.plan is None
     assert outcome.n_measurements == (budget if budget >= 4 else 0)
@@ -100,7 +103,7 @@ def test_the_budget_is_never_exceeded_and_is_used_up(budget, seed):
 
 def test_the_outcome_adds_up():
     problem = sp.Problem(np.eye(3), cost=[1.0, 2.0, 5.0], plan_names=["a", "b", "c"], noise=1, goal="largest")
-    outcome = sp.simulate(problem, sp.CombGapE(), sp.Gaussian([1.0, 0.0, 0.0]), seed=3)
+    outcome = sp.simulate(problem, sp.Gaussian([1.0, 0.0, 0.0]), policy=sp.CombGapE(), seed=3)
     assert outcome.plan_name == outcome.lead_name == "a"
     assert outcome.cost == outcome.counts @ [1.0, 2.0, 5.0]
     assert outcome.n_rounds == outcome.n_measurements - 2  # the first round measures all three arms
@@ -111,7 +114,7 @@ def test_the_outcome_adds_up():
 def test_progress_is_told_while_it_runs():
     seen = []
     problem, truth = sp.Problem(np.eye(2), noise=1, goal="largest"), sp.Gaussian([0.0, 0.0])
-    sp.simulate(problem, sp.CombGapE(), truth, budget=1_500_000, progress=seen.append)
+    sp.simulate(problem, truth, policy=sp.CombGapE(), budget=1_500_000, progress=seen.append)
     assert seen
     assert seen == sorted(seen, key=lambda state: state.n_measurements)
     assert {seen[-1].standing.lead, seen[-1].standing.rival} == {0, 1}
@@ -120,7 +123,7 @@ def test_progress_is_told_while_it_runs():
 def test_costs_move_measurements_to_the_cheap_arms():
     plans, means = [[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]], [0.2, 0.2, 0.0, 0.0]
     dear = sp.Problem(plans, cost=[10.0, 1.0, 1.0, 1.0], noise=1, goal="largest")
-    outcome = sp.simulate(dear, sp.CombGapE(), sp.Gaussian(means), seed=1)
+    outcome = sp.simulate(dear, sp.Gaussian(means), policy=sp.CombGapE(), seed=1)
     assert outcome.counts[0] < 0.5 * outcome.counts[1]
 
 
@@ -136,9 +139,9 @@ def test_an_environment_noisier_than_the_problem_is_refused() -> None:
         sp.Replay([[0.0, 4.0] * 20, [1.0]]),
     ):
         with pytest.raises(ParameterError) as caught:
-            sp.simulate(quiet, sp.BetGapE(), environment)
+            sp.simulate(quiet, environment, policy=sp.BetGapE())
         assert caught.value.field == "environment"
-        sp.simulate(quiet, sp.BetGapE(), environment, allow_noisier=True, budget=100)
+        sp.simulate(quiet, environment, policy=sp.BetGapE(), allow_noisier=True, budget=100)
 
 
 def test_past_measurements_that_spread_a_little_more_by_chance_may_be_replayed() -> None:
@@ -146,26 +149,26 @@ def test_past_measurements_that_spread_a_little_more_by_chance_may_be_replayed()
     for n in (3, 20, 200):
         table = [rng.standard_normal(n) for _ in range(2)]
         sp.simulate(
-            sp.Problem(np.eye(2), noise=1, goal="largest"), sp.CombGapE(), sp.Replay(table), budget=100
+            sp.Problem(np.eye(2), noise=1, goal="largest"), sp.Replay(table), policy=sp.CombGapE(), budget=100
         )
 
 
 def test_arms_that_do_not_matter_may_be_as_noisy_as_they_like() -> None:
     problem = sp.Problem([[1, 0, 1], [0, 1, 1]], noise=0.2, goal="largest")
-    sp.simulate(problem, sp.BetGapE(), sp.Gaussian([1.0, 0.0, 0.0], [0.2, 0.1, 9.0]))
+    sp.simulate(problem, sp.Gaussian([1.0, 0.0, 0.0], [0.2, 0.1, 9.0]), policy=sp.BetGapE())
 
 
 def test_gaussian_noise_without_a_scale_is_that_of_the_problem() -> None:
     problem = sp.Problem(np.eye(2), noise=[0.2, 0.3], goal="largest")
-    given = sp.simulate(problem, sp.CombGapE(), sp.Gaussian([0.1, 0.0], [0.2, 0.3]), seed=5)
-    taken = sp.simulate(problem, sp.CombGapE(), sp.Gaussian([0.1, 0.0]), seed=5)
+    given = sp.simulate(problem, sp.Gaussian([0.1, 0.0], [0.2, 0.3]), policy=sp.CombGapE(), seed=5)
+    taken = sp.simulate(problem, sp.Gaussian([0.1, 0.0]), policy=sp.CombGapE(), seed=5)
     assert np.array_equal(given.means, taken.means)
     unknown = problem.with_noise(None)
     for without in (unknown, sp.Problem(np.eye(2), measure=np.eye(2), goal="largest")):
         with pytest.raises(ParameterError) as caught:
-            sp.simulate(without, sp.BetGapE(), sp.Gaussian([3.0, 0.0]), seed=5)
+            sp.simulate(without, sp.Gaussian([3.0, 0.0]), policy=sp.BetGapE(), seed=5)
         assert caught.value.field == "scale"
-    learned = sp.simulate(unknown, sp.BetGapE(), sp.Gaussian([3.0, 0.0], 1.0), seed=5).noise_scale
+    learned = sp.simulate(unknown, sp.Gaussian([3.0, 0.0], 1.0), policy=sp.BetGapE(), seed=5).noise_scale
     assert learned is not None
     assert learned.min() > 0.5
 
@@ -187,5 +190,5 @@ def test_an_environment_that_breaks_off_is_refused() -> None:
             return np.full(len(counts), np.nan)
 
     with pytest.raises(ParameterError) as caught:
-        sp.simulate(sp.Problem(np.eye(2), noise=1, goal="largest"), sp.CombGapE(), Broken())
+        sp.simulate(sp.Problem(np.eye(2), noise=1, goal="largest"), Broken(), policy=sp.CombGapE())
     assert caught.value.field == "environment"

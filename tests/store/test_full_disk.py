@@ -73,7 +73,7 @@ def test_a_session_survives_a_full_disk(tiny_disk: Path, leave: int, monkeypatch
     kept = {measurement.token for measurement in session.measurements()}
     assert set(told + again) <= kept
     filler.unlink()
-    assert same_run(run_to_end(session, tapes), sp.simulate(problem(), POLICY, Tapes(), seed=3))
+    assert same_run(run_to_end(session, tapes), sp.simulate(problem(), Tapes(), policy=POLICY, seed=3))
     assert [m.value for m in session.measurements()] == [
         tapes.value(str(m.token)) for m in session.measurements()
     ]
@@ -127,4 +127,4 @@ def test_another_process_opens_the_session_after_the_disk_was_full(tiny_disk: Pa
     filler.unlink()
     again = Session.load(url, "mine")
     assert set(told) <= {measurement.token for measurement in again.measurements()}
-    assert same_run(run_to_end(again, tapes), sp.simulate(problem(), POLICY, Tapes(), seed=3))
+    assert same_run(run_to_end(again, tapes), sp.simulate(problem(), Tapes(), policy=POLICY, seed=3))

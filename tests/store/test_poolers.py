@@ -93,7 +93,7 @@ class bouncing:  # noqa: N801
 
 def test_a_session_behind_a_pooler_decides_as_ever(pooled_url: str) -> None:
     session, tapes = Session.create(pooled_url, "mine", problem(), policy=POLICY, seed=3), Tapes()
-    assert same_run(run_to_end(session, tapes), sp.simulate(problem(), POLICY, Tapes(), seed=3))
+    assert same_run(run_to_end(session, tapes), sp.simulate(problem(), Tapes(), policy=POLICY, seed=3))
     assert verify(Session.load(pooled_url, "mine").store, "mine").holds
 
 

@@ -124,7 +124,7 @@ def test_a_told_value_is_counted_once_when_the_connection_breaks(
     assert wire.broken >= 8
     kept = [m.token for m in Session.load(postgres_url, "mine").measurements()]
     assert sorted(kept) == sorted(told)
-    assert same_run(run_to_end(session, tapes), sp.simulate(problem(), POLICY, Tapes(), seed=3))
+    assert same_run(run_to_end(session, tapes), sp.simulate(problem(), Tapes(), policy=POLICY, seed=3))
     assert session.verify(session.certificate().to_json()).holds
 
 
@@ -198,7 +198,7 @@ def test_connections_that_an_administrator_ends_are_opened_again(
                 ended = admin.execute(END_ALL).fetchall()
                 assert ended
                 session.tell(request, tapes.value(request.token))
-    assert same_run(run_to_end(session, tapes), sp.simulate(problem(), POLICY, Tapes(), seed=3))
+    assert same_run(run_to_end(session, tapes), sp.simulate(problem(), Tapes(), policy=POLICY, seed=3))
 
 
 @pytest.fixture
@@ -253,7 +253,7 @@ def test_a_session_survives_a_full_disk_of_the_server(tiny_tablespace: Path, pos
     filler.unlink()
     if request is not None:
         assert session.tell(request, tapes.value(request.token)).result == "recorded"
-    expected = sp.simulate(problem(), sp.CombGapE(delta=1e-6), Tapes(), seed=3)
+    expected = sp.simulate(problem(), Tapes(), policy=sp.CombGapE(delta=1e-6), seed=3)
     assert same_run(run_to_end(session, tapes), expected)
     assert session.verify(session.certificate().to_json()).holds
     session.store.close()

@@ -101,7 +101,7 @@ def count_errors(family, policy_class, runs, first_seed=0):
     """How many of the runs answer wrongly, and how many answer at all."""
     policy = policy_class(delta=family.delta, epsilon=family.epsilon)
     outcomes = [
-        sp.simulate(family.problem, policy, family.truth, seed=first_seed + r, budget=family.budget)
+        sp.simulate(family.problem, family.truth, policy=policy, seed=first_seed + r, budget=family.budget)
         for r in range(runs)
     ]
     wrong = sum(is_error(family.problem, family.truth, outcome) for outcome in outcomes)

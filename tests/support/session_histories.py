@@ -288,7 +288,7 @@ class History:
         if run.follows and (ledger.n_voided or ledger.first_delta != session.policy.delta):
             return  # decisions are kept, so a run that begins with what is left now decides otherwise
         tapes = LoggedTapes(session)
-        expected = sp.simulate(self.problem, session.policy, tapes, seed=session.seed)
+        expected = sp.simulate(self.problem, tapes, policy=session.policy, seed=session.seed)
         assert (outcome.plan, outcome.n_rounds) == (expected.plan, expected.n_rounds)
         assert outcome.counts.tolist() == expected.counts.tolist()
         assert outcome.means.tolist() == expected.means.tolist()

@@ -128,7 +128,7 @@ def test_a_session_can_be_driven_to_its_end_over_json(writing: Running, store: s
             told = {"token": request["token"], "value": tapes.value(request["token"]), "worker": "w"}
             assert writing.client.post(f"{here}/tell", json=told).json() == {"receipt": "recorded"}
     assert asked["status"] == "confident"
-    alone = sp.simulate(tools.problem(), policy, tools.Tapes())
+    alone = sp.simulate(tools.problem(), tools.Tapes(), policy=policy)
     assert writing.client.get(here).json()["summary"]["answer"] == tools.problem().plan_names[alone.plan]
 
 

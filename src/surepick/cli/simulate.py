@@ -119,7 +119,9 @@ def rehearse(loaded: Truth, policy: Policy, quiet: bool, **how: Any) -> Outcome:
 
     truth = truth_of(loaded)
     with live(loaded.problem, policy, quiet=quiet) as progress:
-        return run(knowing_noise(loaded.problem, policy, truth), policy, truth, progress=progress, **how)
+        return run(
+            knowing_noise(loaded.problem, policy, truth), truth, policy=policy, progress=progress, **how
+        )
 
 
 @contextmanager

@@ -159,7 +159,7 @@ def run_case(case: Case) -> Row:
     deviation = None if problem.probes is not None else known_deviation(problem, plays=True)
     environment = Gaussian(means) if deviation is None else Gaussian(means, deviation)
     cpu = time.process_time()
-    outcome = simulate(problem, policy, environment, seed=case.seed, budget=case.budget)
+    outcome = simulate(problem, environment, policy=policy, seed=case.seed, budget=case.budget)
     cpu = time.process_time() - cpu
     lost = None
     if outcome.lead is not None:

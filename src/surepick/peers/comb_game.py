@@ -48,7 +48,7 @@ class CombGame(SemiBanditPolicy):
     >>> family = sp.problems.top_k_family([str(s) for s in range(8)], 3, goal="largest")
     >>> problem = family.oracle_problem(measure="plan arms", noise=1)
     >>> means = [1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
-    >>> sp.simulate(problem, sp.policies.CombGame(delta=0.1), sp.Gaussian(means), seed=1).plan == tuple(means)
+    >>> sp.simulate(problem, means, policy=sp.policies.CombGame(delta=0.1), seed=1).plan == tuple(means)
     True
     """
 

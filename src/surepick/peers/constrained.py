@@ -81,7 +81,7 @@ class CTnS(ConstrainedPolicy):
 
     >>> import surepick as sp
     >>> problem = sp.Polytope(A_ub=[[1, 2], [3, 1]], b_ub=[8, 9], noise=1, goal="largest")
-    >>> sp.simulate(problem, sp.policies.CTnS(), sp.Gaussian([3.0, 4.0]), seed=1).plan
+    >>> sp.simulate(problem, sp.Gaussian([3.0, 4.0]), policy=sp.policies.CTnS(), seed=1).plan
     (2.0, 3.0)
     """
 
@@ -98,7 +98,7 @@ class CGE(ConstrainedPolicy):
 
     >>> import surepick as sp
     >>> problem = sp.Polytope(A_ub=[[1, 2], [3, 1]], b_ub=[8, 9], noise=1, goal="largest")
-    >>> sp.simulate(problem, sp.policies.CGE(), sp.Gaussian([3.0, 4.0]), seed=1).plan
+    >>> sp.simulate(problem, sp.Gaussian([3.0, 4.0]), policy=sp.policies.CGE(), seed=1).plan
     (2.0, 3.0)
     """
 

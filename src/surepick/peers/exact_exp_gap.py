@@ -54,7 +54,7 @@ class ExactExpGap(SoundPolicy):
 
     >>> import surepick as sp
     >>> problem = sp.problems.top_k(["a", "b", "c"], 2, noise=1, goal="largest")
-    >>> sp.simulate(problem, sp.policies.ExactExpGap(), sp.Gaussian([2.0, 1.0, 0.0]), seed=1).plan_name
+    >>> sp.simulate(problem, sp.Gaussian([2.0, 1.0, 0.0]), policy=sp.policies.ExactExpGap(), seed=1).plan_name
     'a + b'
     """
 

@@ -44,7 +44,7 @@ class FWS(LinearPolicy):
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0], [0.5, 0.5]], measure="plans", noise=1, goal="largest")
-    >>> sp.simulate(problem, sp.policies.FWS(), sp.Gaussian([1.0, 0.0]), seed=1).plan
+    >>> sp.simulate(problem, sp.Gaussian([1.0, 0.0]), policy=sp.policies.FWS(), seed=1).plan
     0
     """
 

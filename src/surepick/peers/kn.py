@@ -104,7 +104,7 @@ class KN(ZonePolicy):
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise=1, goal="largest")
-    >>> sp.simulate(problem, sp.policies.KN(zone=0.5), sp.Gaussian([1.0, 0.4, 0.0]), seed=1).plan
+    >>> sp.simulate(problem, sp.Gaussian([1.0, 0.4, 0.0]), policy=sp.policies.KN(zone=0.5), seed=1).plan
     0
     """
 
@@ -122,7 +122,7 @@ class KNPlusPlus(ZonePolicy):
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise=1, goal="largest")
-    >>> sp.simulate(problem, sp.policies.KNPlusPlus(zone=0.5), sp.Gaussian([1.0, 0.4, 0.0]), seed=1).plan
+    >>> sp.simulate(problem, [1.0, 0.4, 0.0], policy=sp.policies.KNPlusPlus(zone=0.5), seed=1).plan
     0
     """
 

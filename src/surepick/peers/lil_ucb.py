@@ -43,7 +43,7 @@ class LilUCB(SoundPolicy):
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise=1, goal="largest")
     >>> truth = sp.Gaussian([1.0, 0.4, 0.0])
-    >>> sp.simulate(problem, sp.policies.LilUCB(variant="heuristic"), truth, seed=1).plan
+    >>> sp.simulate(problem, truth, policy=sp.policies.LilUCB(variant="heuristic"), seed=1).plan
     0
     """
 

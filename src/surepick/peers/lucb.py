@@ -36,7 +36,7 @@ class LUCB(WithinPolicy):
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise=1, goal="largest")
-    >>> sp.simulate(problem, sp.policies.LUCB(), sp.Gaussian([1.0, 0.4, 0.0]), seed=1).plan
+    >>> sp.simulate(problem, sp.Gaussian([1.0, 0.4, 0.0]), policy=sp.policies.LUCB(), seed=1).plan
     0
     """
 

@@ -45,7 +45,7 @@ class NaiveGapElim(SoundPolicy):
 
     >>> import surepick as sp
     >>> problem = sp.problems.top_k(["a", "b", "c"], 2, noise=1, goal="largest")
-    >>> sp.simulate(problem, sp.policies.NaiveGapElim(), sp.Gaussian([2.0, 1.0, 0.0]), seed=1).plan_name
+    >>> sp.simulate(problem, [2.0, 1.0, 0.0], policy=sp.policies.NaiveGapElim(), seed=1).plan_name
     'a + b'
     """
 

@@ -55,7 +55,7 @@ class Peace(SoundPolicy):
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
-    >>> sp.simulate(problem, sp.Peace(delta=0.05, max_gap=2.0), sp.Gaussian([1.0, 0.0]), seed=1).plan
+    >>> sp.simulate(problem, sp.Gaussian([1.0, 0.0]), policy=sp.Peace(delta=0.05, max_gap=2.0), seed=1).plan
     0
     """
 

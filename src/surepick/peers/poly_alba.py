@@ -55,7 +55,7 @@ class PolyALBA(SoundPolicy):
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 1, 0], [0, 1, 1], [1, 0, 1]], measure="plans", noise=1, goal="largest")
-    >>> sp.simulate(problem, sp.policies.PolyALBA(), sp.Gaussian([1.0, 0.5, 0.0]), seed=1).plan
+    >>> sp.simulate(problem, sp.Gaussian([1.0, 0.5, 0.0]), policy=sp.policies.PolyALBA(), seed=1).plan
     0
     """
 

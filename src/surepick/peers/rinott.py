@@ -36,7 +36,7 @@ class Rinott(ZonePolicy):
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise=1, goal="largest")
-    >>> outcome = sp.simulate(problem, sp.policies.Rinott(zone=0.5), sp.Gaussian([1.0, 0.4, 0.0]), seed=1)
+    >>> outcome = sp.simulate(problem, [1.0, 0.4, 0.0], policy=sp.policies.Rinott(zone=0.5), seed=1)
     >>> outcome.plan, outcome.n_rounds
     (0, 21)
     """

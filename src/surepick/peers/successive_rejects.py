@@ -41,7 +41,7 @@ class SuccessiveRejects(BudgetPolicy):
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise=1, goal="largest")
     >>> truth = sp.Gaussian([1.0, 0.4, 0.0])
-    >>> outcome = sp.simulate(problem, sp.policies.SuccessiveRejects(budget=300), truth)
+    >>> outcome = sp.simulate(problem, truth, policy=sp.policies.SuccessiveRejects(budget=300))
     >>> outcome.plan, outcome.lead, outcome.n_measurements <= 300
     (None, 0, True)
     """

@@ -52,7 +52,7 @@ class TTUCB(PairwisePolicy):
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise=1, goal="largest")
-    >>> sp.simulate(problem, sp.policies.TTUCB(), sp.Gaussian([1.0, 0.4, 0.0]), seed=1).plan
+    >>> sp.simulate(problem, sp.Gaussian([1.0, 0.4, 0.0]), policy=sp.policies.TTUCB(), seed=1).plan
     0
     """
 
@@ -72,7 +72,7 @@ class EBTCI(PairwisePolicy):
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise=1, goal="largest")
-    >>> sp.simulate(problem, sp.policies.EBTCI(), sp.Gaussian([1.0, 0.4, 0.0]), seed=1).plan
+    >>> sp.simulate(problem, sp.Gaussian([1.0, 0.4, 0.0]), policy=sp.policies.EBTCI(), seed=1).plan
     0
     """
 
@@ -91,7 +91,7 @@ class TTTS(PairwisePolicy):
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise=1, goal="largest")
-    >>> sp.simulate(problem, sp.policies.TTTS(), sp.Gaussian([1.0, 0.4, 0.0]), seed=1).plan
+    >>> sp.simulate(problem, sp.Gaussian([1.0, 0.4, 0.0]), policy=sp.policies.TTTS(), seed=1).plan
     0
     """
 

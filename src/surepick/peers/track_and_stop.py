@@ -45,7 +45,7 @@ class TrackAndStop(PairwisePolicy):
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise=1, goal="largest")
-    >>> sp.simulate(problem, sp.policies.TrackAndStop(), sp.Gaussian([1.0, 0.4, 0.0]), seed=1).plan
+    >>> sp.simulate(problem, sp.Gaussian([1.0, 0.4, 0.0]), policy=sp.policies.TrackAndStop(), seed=1).plan
     0
     """
 

@@ -51,7 +51,7 @@ class GenTSExplore:
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
-    >>> sp.simulate(problem, sp.GenTSExplore(delta=0.05), sp.Gaussian([3.0, 0.0]), seed=1).plan
+    >>> sp.simulate(problem, sp.Gaussian([3.0, 0.0]), policy=sp.GenTSExplore(delta=0.05), seed=1).plan
     0
     """
 
@@ -90,7 +90,7 @@ class TSExplore(GenTSExplore):
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 1, 0], [0, 1, 1]], noise=0.5, goal="largest")
-    >>> sp.simulate(problem, sp.TSExplore(), sp.Gaussian([2.0, 0.5, 0.0], scale=0.5), seed=1).plan
+    >>> sp.simulate(problem, sp.Gaussian([2.0, 0.5, 0.0], scale=0.5), policy=sp.TSExplore(), seed=1).plan
     0
     """
 

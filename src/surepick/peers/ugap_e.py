@@ -41,7 +41,7 @@ class UGapE(WithinPolicy):
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise=1, goal="largest")
-    >>> sp.simulate(problem, sp.policies.UGapE(), sp.Gaussian([1.0, 0.4, 0.0]), seed=1).plan
+    >>> sp.simulate(problem, sp.Gaussian([1.0, 0.4, 0.0]), policy=sp.policies.UGapE(), seed=1).plan
     0
     """
 

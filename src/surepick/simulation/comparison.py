@@ -99,7 +99,7 @@ def compare(
     for p, policy in enumerate(policies):
         outcomes, told = [], knowing_noise(problem, policy, environment)
         for r in range(runs):
-            outcomes.append(simulate(told, policy, environment, seed=seed + r, budget=budget))
+            outcomes.append(simulate(told, environment, policy=policy, seed=seed + r, budget=budget))
             if progress is not None:
                 progress(p * runs + r + 1, total)
         results.append(summary(problem, environment, policy, outcomes))
@@ -144,7 +144,7 @@ def is_error(problem: AnyProblem, environment: Environment, outcome: Outcome) ->
 
     >>> import surepick as sp
     >>> problem, truth = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest"), sp.Gaussian([3.0, 0.0])
-    >>> is_error(problem, truth, sp.simulate(problem, sp.CombGapE(), truth))
+    >>> is_error(problem, truth, sp.simulate(problem, truth, policy=sp.CombGapE()))
     False
     """
     if outcome.plan is None:

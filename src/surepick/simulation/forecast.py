@@ -104,8 +104,9 @@ class Rehearsals:
         outcomes = []
         for w, means in enumerate(self.worlds):
             truth = Gaussian(means) if problem.probes is not None else Gaussian(means, self.noise)
-            settings = {"seed": self.seed + w, "budget": self.budget}
-            outcomes.append(simulate(told, policy, truth, past=past, **settings))  # type: ignore[arg-type]
+            outcomes.append(
+                simulate(told, truth, policy=policy, past=past, seed=self.seed + w, budget=self.budget)
+            )
             if self.progress is not None:
                 self.progress(w + 1, len(self.worlds))
         ended = np.array([one.n_measurements if one.plan is not None else math.inf for one in outcomes])

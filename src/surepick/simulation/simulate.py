@@ -10,20 +10,22 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.arrays import FloatArray, IntArray, Numbers
 from surepick.core.evidence import Evidence
 from surepick.core.guarantee import Promise
-from surepick.core.oracle_problem import OracleProblem
+from surepick.core.oracle_problem import AnyProblem, OracleProblem
 from surepick.core.past import Past, fitting
 from surepick.core.policy import Policy, check_gaussian, last_calling, n_asked, start
 from surepick.core.problem import Problem
 from surepick.core.run import BudgetedRun, Measure, NoiseLearningRun, Run, Stop, ValueRun
 from surepick.core.sensitivity import named_ranging
 from surepick.errors import ParameterError
+from surepick.policies import BetGapE
 from surepick.simulation.environments import (
     BoundedEnvironment,
     CompiledEnvironment,
     Environment,
+    Gaussian,
     NoisyEnvironment,
     is_compiled,
     single_values,
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
 CHUNK = 4096  # rounds the compiled driver runs before it looks up
 PROGRESS_SECONDS = 0.1
+MOST = 10**7  # measurements, unless a budget is given
 
 
 @runtime_checkable
@@ -54,36 +57,41 @@ class CompiledRun(Run, Protocol):
 
 
 def simulate(
-    problem: Problem | OracleProblem,
-    policy: Policy,
-    environment: Environment,
+    problem: AnyProblem,
+    truth: Environment | Numbers,
     *,
+    noise: Numbers | None = None,
+    policy: Policy | None = None,
+    delta: float = 0.05,
+    epsilon: float = 0.0,
+    budget: int | None = None,
     seed: int = 0,
-    budget: int = 10**7,
-    allow_noisier: bool = False,
-    progress: Callable[[Progress], None] | None = None,
+    past: Past | None = None,
     last_call: float | None = None,
     gaussian: bool = False,
-    past: Past | None = None,
+    allow_noisier: bool = False,
+    progress: Callable[[Progress], None] | None = None,
 ) -> Outcome:
-    """Run the policy against the environment until it stops or the next request would exceed the budget.
+    """Simulate a decision until the policy stops or the next request would exceed the budget.
 
-    With `last_call=0.5` the last half of the budget is one block, settled as a test. If `gaussian` says that
-    their noise is Gaussian, that proves more than bets with the same measurements do; if not, hardly more.
-
-    With a `past`, guesses or a history, the run begins with it; it wins no bet, so that nothing is promised
-    on its account.
-
-    The same seed gives the same outcome. An environment that is noisier than the problem says is refused,
-    since no guarantee holds there; `allow_noisier=True` is for experiments. `progress` is called about ten
-    times a second.
+    - truth: the true means, measured with normal noise, or an `Environment`.
+    - noise: standard deviation of that noise; the problem's, unless given.
+    - policy: BetGapE with `delta` and `epsilon`, unless given.
+    - budget: the most measurements; 10 million.
+    - seed: the same seed gives the same outcome.
+    - past: prior data that guide the policy and never count as evidence.
+    - last_call, gaussian: the share of the budget for a final batch, which is settled as a test, and whether
+      that test may rest on Gaussian noise.
+    - allow_noisier: accept an environment noisier than the problem states, where no guarantee holds.
+    - progress: called about ten times a second.
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 1, 0], [0, 1, 1]], arms=["road", "depot", "rail"], noise=1, goal="largest")
-    >>> outcome = sp.simulate(problem, sp.CombGapE(), sp.Gaussian([2.0, 0.0, 1.0]), seed=0)
+    >>> outcome = sp.simulate(problem, sp.Gaussian([2.0, 0.0, 1.0]), policy=sp.CombGapE(), seed=0)
     >>> outcome.status, outcome.plan_name, outcome.counts.tolist()[1]
     (<Status.CONFIDENT: 'confident'>, 'plan 0', 0)
     """
+    budget = MOST if budget is None else budget
     if budget < 1:
         raise ParameterError(f"budget is a number of measurements, 1 or more, got {budget!r}", field="budget")
     if last_call is not None and not 0 < last_call < 1:
@@ -91,11 +99,24 @@ def simulate(
             f"last_call is a share of the budget, between 0 and 1, got {last_call!r}", field="last_call"
         )
     check_gaussian(problem, gaussian=gaussian)
-    environment = fitted(problem, environment, allow_noisier=allow_noisier)
+    if policy is None:
+        policy = BetGapE(delta, epsilon)
+    environment = fitted(problem, _environment(truth, noise), allow_noisier=allow_noisier)
     past = fitting(problem, past)
     loop = _Loop(problem, policy, environment, seed, budget, progress, last_call, gaussian)
     run = start(policy, problem, past)
     return loop.outcome(run, loop.run_to_end(run))
+
+
+def _environment(truth: Environment | Numbers, noise: Numbers | None) -> Environment:
+    """Return the environment of these means, or the given one."""
+    if isinstance(truth, Policy):
+        raise TypeError("simulate(problem, truth, policy=...): the policy is given by name")
+    if not isinstance(truth, Environment):
+        return Gaussian(truth, noise)
+    if noise is not None:
+        raise ParameterError(f"{type(truth).__name__} has its own noise; leave noise out", field="noise")
+    return truth
 
 
 @dataclass

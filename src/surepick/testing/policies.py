@@ -186,7 +186,7 @@ class PolicyContract:
 
     def problem(self, plans: Any, **settings: Any) -> Any:
         """The problem of choosing between these plans, which the policy is given in every test."""
-        return sp.Problem(plans, **{"noise": 1.0, **settings}, goal="largest")
+        return sp.Problem(plans, **{"noise": 1.0, "goal": "largest", **settings})
 
     def has_found(self, answer: Any, plan: npt.ArrayLike, problem: Any) -> bool:
         """Whether an answer on this problem is this plan, given as its vector."""
@@ -281,7 +281,7 @@ class PolicyContract:
         problem = self.problem(plans)
         for environment in _environments(means):
             fast, again, slow = (
-                sp.simulate(problem, policy, e, seed=seed, budget=BUDGET)
+                sp.simulate(problem, e, policy=policy, seed=seed, budget=BUDGET)
                 for e in (environment, environment, StepByStep(environment))
             )
             for other in (again, slow):
@@ -371,14 +371,14 @@ class PolicyContract:
         plans, means = self.instance(seed, policy)
         problem = self.problem(plans)
         budget = BUDGET if self.never_stops(policy) else 10**9
-        outcome = sp.simulate(problem, policy, sp.Gaussian(means, scale=0.0), seed=seed, budget=budget)
+        outcome = sp.simulate(problem, sp.Gaussian(means, scale=0.0), policy=policy, seed=seed, budget=budget)
         assert self.never_stops(policy) or outcome.plan is not None
         assert is_proved(policy) or outcome.status is not sp.Status.CONFIDENT
         assert self.has_found(outcome.lead, plans[np.argmax(plans @ means)], problem)
 
     def test_exact_ties_end_by_the_budget_and_say_so(self, policy: Policy) -> None:
         problem = self.problem([[1.0, 0.0], [0.0, 1.0]])
-        outcome = sp.simulate(problem, policy, sp.Gaussian([0.3, 0.3], scale=0.0), budget=300)
+        outcome = sp.simulate(problem, sp.Gaussian([0.3, 0.3], scale=0.0), policy=policy, budget=300)
         if self.answers_ties(policy):
             assert outcome.plan is not None
             return
@@ -389,7 +389,7 @@ class PolicyContract:
     def test_measures_only_what_matters(self, policy: Policy) -> None:
         problem = self.problem([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
         budget = BUDGET if self.never_stops(policy) else 10**9
-        outcome = sp.simulate(problem, policy, sp.Gaussian([1.0, 0.0, 0.0]), budget=budget)
+        outcome = sp.simulate(problem, sp.Gaussian([1.0, 0.0, 0.0]), policy=policy, budget=budget)
         assert outcome.counts[2] == (1 if self.measures_what_all_plans_share(policy) else 0)
         assert self.has_found(outcome.lead, [1.0, 0.0, 1.0], problem)
 

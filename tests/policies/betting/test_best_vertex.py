@@ -32,14 +32,14 @@ def test_without_noise_the_best_of_all_vertices_wins(seed, kind):
     first, second = np.sort(values)[::-1][:2]
     if first - second < 1e-3:
         return
-    outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means, 0.0), seed=seed, budget=10**10)
+    outcome = sp.simulate(problem, sp.Gaussian(means, 0.0), policy=sp.BetGapE(), seed=seed, budget=10**10)
     assert problem.sign * (np.array(outcome.plan) @ means) == pytest.approx(first, abs=1e-6)
     assert outcome.risk <= 0.05
 
 
 def test_degenerate_vertices_are_decided_too():
     problem, means = assignment(4, 2)
-    outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means), seed=0, budget=10**7)
+    outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(), seed=0, budget=10**7)
     assert outcome.plan is not None
     assert not is_error(problem, sp.Gaussian(means), outcome)
     assert set(outcome.plan) == {0.0, 1.0}
@@ -63,7 +63,7 @@ def test_no_more_than_a_few_times_the_limit(kind):
     for seed in (301, 302):
         problem, means = KINDS[kind](seed)
         least = sp.limit(problem, means).measurements
-        outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means), seed=seed, budget=10**12)
+        outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(), seed=seed, budget=10**12)
         assert not is_error(problem, sp.Gaussian(means), outcome)
         multiples.append(outcome.n_measurements / least)
     assert max(multiples) < 5
@@ -72,11 +72,11 @@ def test_no_more_than_a_few_times_the_limit(kind):
 def test_costs_and_scales_enter_what_is_measured():
     problem, means = transport(3, 3, 3)
     truth, rows = sp.Gaussian(means, 0.5), {"A_eq": problem.rows.a_eq, "b_eq": problem.rows.b_eq}
-    plain = sp.simulate(problem.with_noise(np.full(9, 0.5)), sp.BetGapE(), truth, seed=2, budget=10**7)
+    plain = sp.simulate(problem.with_noise(np.full(9, 0.5)), truth, policy=sp.BetGapE(), seed=2, budget=10**7)
     busiest = int(plain.counts.argmax())
     costs = np.where(np.arange(9) == busiest, 9.0, 1.0)
     costly = sp.Polytope(**rows, goal="smallest", cost=costs, noise=0.5)
-    dear = sp.simulate(costly, sp.BetGapE(), truth, seed=2, budget=10**7)
+    dear = sp.simulate(costly, truth, policy=sp.BetGapE(), seed=2, budget=10**7)
     assert plain.plan == dear.plan
     assert dear.counts[busiest] / dear.n_measurements < 0.7 * plain.counts[busiest] / plain.n_measurements
 
@@ -84,7 +84,7 @@ def test_costs_and_scales_enter_what_is_measured():
 def test_epsilon_ends_ties_and_the_answer_is_that_good():
     problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise=1, goal="largest")
     truth = sp.Gaussian([1.0, 1.0, 0.2])
-    outcome = sp.simulate(problem, sp.BetGapE(epsilon=0.1), truth, seed=0, budget=10**5)
+    outcome = sp.simulate(problem, truth, policy=sp.BetGapE(epsilon=0.1), seed=0, budget=10**5)
     assert outcome.status is sp.Status.CONFIDENT
     assert not is_error(problem, truth, outcome)
     assert "within 0.1 of the best" in outcome.guarantee
@@ -108,13 +108,13 @@ def test_unknown_noise_is_learned_by_replicates():
     problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise=None, goal="largest")
     truth = sp.Gaussian([2.0, 0.0, 0.0], 0.5)
     for epsilon in (0.0, 0.1):
-        outcome = sp.simulate(problem, sp.BetGapE(0.05, epsilon), truth, seed=0)
+        outcome = sp.simulate(problem, truth, policy=sp.BetGapE(0.05, epsilon), seed=0)
         assert outcome.plan == pytest.approx((1.0, 0.0, 0.0), abs=0.05)
 
 
 def test_noise_of_bounded_variance_is_decided_exactly_and_refused_within_epsilon():
     problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise=1, goal="largest").with_bounded_variance()
-    outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian([2.0, 0.0, 0.0]), seed=0)
+    outcome = sp.simulate(problem, sp.Gaussian([2.0, 0.0, 0.0]), policy=sp.BetGapE(), seed=0)
     assert outcome.plan == (1.0, 0.0, 0.0)
     with pytest.raises(sp.SurepickError) as caught:
         sp.BetGapE(0.05, 0.1).start(problem)
@@ -124,7 +124,7 @@ def test_noise_of_bounded_variance_is_decided_exactly_and_refused_within_epsilon
 def test_a_price_of_batches_makes_them_fewer():
     problem, means = transport(2005, 3, 3)
     plain, priced = (
-        sp.simulate(given, sp.BetGapE(), sp.Gaussian(means), seed=1, budget=10**6)
+        sp.simulate(given, sp.Gaussian(means), policy=sp.BetGapE(), seed=1, budget=10**6)
         for given in (problem, problem.with_setup_cost(200.0))
     )
     assert plain.plan == priced.plan
@@ -136,7 +136,7 @@ RUNS = 150
 
 def errors_of(policy, problem, means, budget, runs=RUNS):
     truth = sp.Gaussian(means)
-    outcomes = [sp.simulate(problem, policy, truth, seed=r, budget=budget) for r in range(runs)]
+    outcomes = [sp.simulate(problem, truth, policy=policy, seed=r, budget=budget) for r in range(runs)]
     return sum(is_error(problem, truth, outcome) for outcome in outcomes)
 
 

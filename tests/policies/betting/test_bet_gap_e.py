@@ -13,8 +13,8 @@ from surepick.testing import decisions
 
 def test_a_batch_larger_than_the_limit_is_asked_for_in_parts():
     problem, truth = sp.Problem(np.eye(3), noise=1, goal="largest"), sp.Gaussian([0.5, 0.0, 0.0])
-    whole = sp.simulate(problem, sp.BetGapE(), truth, seed=2)
-    parts = sp.simulate(problem, sp.BetGapE(max_batch=2), truth, seed=2)
+    whole = sp.simulate(problem, truth, policy=sp.BetGapE(), seed=2)
+    parts = sp.simulate(problem, truth, policy=sp.BetGapE(max_batch=2), seed=2)
     assert parts.status is whole.status is sp.Status.CONFIDENT
     run = sp.BetGapE(max_batch=2).start(problem)
     asked = []
@@ -73,9 +73,9 @@ def test_the_risk_never_rises_while_the_leader_stays_and_ends_below_delta():
 
 def test_dear_arms_are_measured_less_often():
     truth = sp.Gaussian([0.3, 0.0])
-    cheap = sp.simulate(sp.Problem(np.eye(2), noise=1, goal="largest"), sp.BetGapE(), truth, seed=5)
+    cheap = sp.simulate(sp.Problem(np.eye(2), noise=1, goal="largest"), truth, policy=sp.BetGapE(), seed=5)
     dear = sp.simulate(
-        sp.Problem(np.eye(2), cost=[1.0, 25.0], noise=1, goal="largest"), sp.BetGapE(), truth, seed=5
+        sp.Problem(np.eye(2), cost=[1.0, 25.0], noise=1, goal="largest"), truth, policy=sp.BetGapE(), seed=5
     )
     assert cheap.counts[0] / cheap.counts[1] == pytest.approx(1, abs=0.1)
     assert dear.counts[0] / dear.counts[1] == pytest.approx(5, rel=0.3)  # n_s in proportion to 1/sqrt(c_s)
@@ -83,17 +83,19 @@ def test_dear_arms_are_measured_less_often():
 
 def test_noisy_arms_are_measured_more_often():
     problem = sp.Problem(np.eye(2), noise=[4.0, 1.0], goal="largest")
-    outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian([0.5, 0.0], [4.0, 1.0]), seed=5)
+    outcome = sp.simulate(problem, sp.Gaussian([0.5, 0.0], [4.0, 1.0]), policy=sp.BetGapE(), seed=5)
     assert outcome.counts[0] / outcome.counts[1] == pytest.approx(4, rel=0.3)
 
 
 def test_measuring_in_other_units_changes_nothing():
     plans, means = np.array([[1.0, 2.0], [2.0, 1.0], [0.0, 3.0]]), np.array([0.4, 0.1])
-    one = sp.simulate(sp.Problem(plans, noise=1, goal="largest"), sp.BetGapE(), sp.Gaussian(means), seed=3)
+    one = sp.simulate(
+        sp.Problem(plans, noise=1, goal="largest"), sp.Gaussian(means), policy=sp.BetGapE(), seed=3
+    )
     other = sp.simulate(
         sp.Problem(plans, noise=1024.0, goal="largest"),
-        sp.BetGapE(),
         sp.Gaussian(1024 * means, 1024.0),
+        policy=sp.BetGapE(),
         seed=3,
     )
     assert one.counts.tolist() == other.counts.tolist()
@@ -101,7 +103,7 @@ def test_measuring_in_other_units_changes_nothing():
 
 def test_epsilon_ends_exact_ties_with_confidence():
     problem = sp.Problem(np.eye(3), noise=1, goal="largest")
-    outcome = sp.simulate(problem, sp.BetGapE(epsilon=0.2), sp.Gaussian([0.3, 0.3, 0.0]), seed=4)
+    outcome = sp.simulate(problem, sp.Gaussian([0.3, 0.3, 0.0]), policy=sp.BetGapE(epsilon=0.2), seed=4)
     assert outcome.status is sp.Status.CONFIDENT
     assert outcome.plan in (0, 1)
     assert outcome.standing.risk <= 0.05
@@ -111,7 +113,10 @@ def test_epsilon_needs_fewer_measurements():
     problem, truth = sp.Problem(np.eye(2), noise=1, goal="largest"), sp.Gaussian([0.2, 0.0])
     exact, rough = (
         np.mean(
-            [sp.simulate(problem, sp.BetGapE(epsilon=e), truth, seed=s).n_measurements for s in range(10)]
+            [
+                sp.simulate(problem, truth, policy=sp.BetGapE(epsilon=e), seed=s).n_measurements
+                for s in range(10)
+            ]
         )
         for e in (0.0, 0.2)
     )
@@ -121,8 +126,8 @@ def test_epsilon_needs_fewer_measurements():
 def test_a_tiny_delta_needs_no_special_arithmetic():
     outcome = sp.simulate(
         sp.Problem(np.eye(2), noise=1, goal="largest"),
-        sp.BetGapE(delta=1e-200),
         sp.Gaussian([1.0, 0.0]),
+        policy=sp.BetGapE(delta=1e-200),
         seed=0,
     )
     assert outcome.plan == 0

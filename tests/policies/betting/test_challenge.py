@@ -25,7 +25,10 @@ class TestContract(OwnContract):
     def test_without_noise_the_best_plan_wins(self, policy, seed):
         plans, means = self.instance(seed, policy)
         outcome = sp.simulate(
-            sp.Problem(plans, noise=1, goal="largest"), policy, sp.Gaussian(means, scale=0.0), budget=10**9
+            sp.Problem(plans, noise=1, goal="largest"),
+            sp.Gaussian(means, scale=0.0),
+            policy=policy,
+            budget=10**9,
         )
         values = plans @ means
         if outcome.plan == 0:
@@ -35,7 +38,7 @@ class TestContract(OwnContract):
 
     def test_exact_ties_end_by_the_budget_and_say_so(self, policy):
         problem = sp.Problem(np.eye(2), noise=1, goal="largest")
-        outcome = sp.simulate(problem, policy, sp.Gaussian([0.3, 0.3], scale=0.0), budget=3000)
+        outcome = sp.simulate(problem, sp.Gaussian([0.3, 0.3], scale=0.0), policy=policy, budget=3000)
         if policy.epsilon == 0:
             assert (outcome.plan, outcome.status) == (None, sp.Status.BUDGET_SPENT)
         else:
@@ -102,16 +105,16 @@ def test_an_incumbent_that_is_too_bad_is_not_kept_too_often():
 def test_it_replaces_a_bad_plan_much_sooner_than_the_best_is_found():
     means = np.array([0.0, 2.0, 1.95, 1.9])
     problem, truth = sp.Problem(np.eye(4), noise=1, goal="largest"), sp.Gaussian(means)
-    challenge = sp.simulate(problem, sp.Challenge(0), truth, seed=3)
-    best = sp.simulate(problem, sp.BetGapE(), truth, seed=3)
+    challenge = sp.simulate(problem, truth, policy=sp.Challenge(0), seed=3)
+    best = sp.simulate(problem, truth, policy=sp.BetGapE(), seed=3)
     assert challenge.plan in (1, 2, 3)
     assert challenge.n_measurements < best.n_measurements / 20
 
 
 def test_a_good_plan_is_kept_and_a_tie_ends_with_epsilon():
     problem = sp.Problem(np.eye(3), noise=1, goal="largest")
-    assert sp.simulate(problem, sp.Challenge(2), sp.Gaussian([0.0, 0.5, 1.5]), seed=1).plan == 2
-    tie = sp.simulate(problem, sp.Challenge(2, epsilon=0.4), sp.Gaussian([1.0, 1.0, 1.0]), seed=1)
+    assert sp.simulate(problem, sp.Gaussian([0.0, 0.5, 1.5]), policy=sp.Challenge(2), seed=1).plan == 2
+    tie = sp.simulate(problem, sp.Gaussian([1.0, 1.0, 1.0]), policy=sp.Challenge(2, epsilon=0.4), seed=1)
     assert tie.plan == 2
     assert tie.risk is not None
     assert tie.risk <= 0.05
@@ -157,5 +160,5 @@ def test_a_final_batch_can_prove_either_answer():
     problem = sp.Problem(np.eye(2), noise=1, goal="largest")
     for means, answer in (([0.0, 1.0], 1), ([1.0, 0.0], 0)):
         how = {"seed": 4, "budget": 40, "last_call": 0.6, "gaussian": True}
-        outcome = sp.simulate(problem, Challenge(0), sp.Gaussian(means), **how)
+        outcome = sp.simulate(problem, sp.Gaussian(means), policy=Challenge(0), **how)
         assert (outcome.plan, outcome.n_measurements <= 40) == (answer, True)

@@ -21,7 +21,7 @@ def problem(known=(), **more):
 
 def measurements(chosen, n=40, **more):
     policy = sp.BetGapE(0.1, **more)
-    return [sp.simulate(chosen, policy, sp.Gaussian(MEANS), seed=seed) for seed in range(n)]
+    return [sp.simulate(chosen, sp.Gaussian(MEANS), policy=policy, seed=seed) for seed in range(n)]
 
 
 def is_mostly_right(outcomes):
@@ -42,7 +42,7 @@ def test_plans_that_differ_in_known_arms_alone_are_compared_without_measuring():
     chosen = sp.Problem(
         np.eye(3), noise=1.0, known={"arm 0": 1.0, "arm 1": 2.0, "arm 2": 3.0}, goal="largest"
     )
-    outcome = sp.simulate(chosen, sp.BetGapE(), sp.Gaussian([1.0, 2.0, 3.0]))
+    outcome = sp.simulate(chosen, sp.Gaussian([1.0, 2.0, 3.0]), policy=sp.BetGapE())
     assert (outcome.plan, outcome.n_measurements) == (2, 0)
     assert outcome.status is sp.Status.CONFIDENT
 
@@ -62,7 +62,7 @@ def test_readings_of_probes_are_freed_of_known_arms():
     probes = {"all": dict.fromkeys(NAMES, 1.0)} | {f"two {s}": [NAMES[s]] for s in (1, 2, 3)}
     known = {NAMES[s]: MEANS[s] for s in (0, 4)}
     chosen = sp.Problem(PLANS, measure=probes, noise=1.0, known=known, goal="largest")
-    outcome = sp.simulate(chosen, sp.BetGapE(0.1), sp.Gaussian(MEANS), seed=3)
+    outcome = sp.simulate(chosen, sp.Gaussian(MEANS), policy=sp.BetGapE(0.1), seed=3)
     assert outcome.plan == int(np.argmax(PLANS @ MEANS))
 
 

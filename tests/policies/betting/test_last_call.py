@@ -119,10 +119,10 @@ def test_it_proves_more_than_bets_with_the_same_budget():
     bets, test, sharper = [], [], []
     for seed in range(60):
         how = {"seed": seed, "budget": 120}
-        bets.append(sp.simulate(problem, BetGapE(delta=1e-6), truth, **how).risk)
-        test.append(sp.simulate(problem, BetGapE(delta=1e-6), truth, **how, last_call=0.5).risk)
+        bets.append(sp.simulate(problem, truth, policy=BetGapE(delta=1e-6), **how).risk)
+        test.append(sp.simulate(problem, truth, policy=BetGapE(delta=1e-6), **how, last_call=0.5).risk)
         sharper.append(
-            sp.simulate(problem, BetGapE(delta=1e-6), truth, **how, last_call=0.5, gaussian=True).risk
+            sp.simulate(problem, truth, policy=BetGapE(delta=1e-6), **how, last_call=0.5, gaussian=True).risk
         )
     assert np.median(sharper) < np.median(test) < np.median(bets)
     assert np.median(sharper) < np.median(bets) / 3
@@ -130,15 +130,15 @@ def test_it_proves_more_than_bets_with_the_same_budget():
 
 def test_an_answer_comes_with_its_assumption_and_only_where_the_test_was_needed():
     problem, truth = sp.Problem(np.eye(2), noise=1, goal="largest"), sp.Gaussian([0.5, 0.0])
-    early = sp.simulate(problem, BetGapE(), truth, seed=1, budget=2_000, last_call=0.5, gaussian=True)
+    early = sp.simulate(problem, truth, policy=BetGapE(), seed=1, budget=2_000, last_call=0.5, gaussian=True)
     assert early.plan == 0
     assert "sub-Gaussian" in early.guarantee
-    late = sp.simulate(problem, BetGapE(), truth, seed=5, budget=70, last_call=0.5, gaussian=True)
+    late = sp.simulate(problem, truth, policy=BetGapE(), seed=5, budget=70, last_call=0.5, gaussian=True)
     assert late.n_measurements == 70
     assert late.plan == 0
     assert late.risk <= 0.05
     assert "independent Gaussian noise" in late.guarantee
-    none = sp.simulate(problem, BetGapE(), sp.Gaussian([0.0, 0.0]), budget=70, last_call=0.5)
+    none = sp.simulate(problem, sp.Gaussian([0.0, 0.0]), policy=BetGapE(), budget=70, last_call=0.5)
     assert (none.plan, none.status) == (None, sp.Status.BUDGET_SPENT)
     assert none.n_measurements == 70
 
@@ -151,7 +151,7 @@ def test_the_whole_budget_is_used(policy, given):
         sp.Gaussian([0.4, 0.3, 0.2, 0.0]),
     )
     for budget in (20, 33, 150):
-        outcome = sp.simulate(problem, policy, truth, seed=3, budget=budget, last_call=0.4)
+        outcome = sp.simulate(problem, truth, policy=policy, seed=3, budget=budget, last_call=0.4)
         assert outcome.counts.sum() == budget
         assert 0 <= outcome.risk <= 1
 
@@ -221,12 +221,14 @@ def test_a_block_is_cut_to_what_is_left():
     assert cut(np.array([5, 5, 0]), 20).tolist() == [5, 5, 0]
     problem, truth = sp.Problem(np.eye(6), noise=1, goal="largest"), sp.Gaussian(np.zeros(6))
     for policy in (BetGapE(), BetGapE(max_batch=4)):
-        spent = [sp.simulate(problem, policy, truth, budget=b).n_measurements for b in (30, 31, 32, 33, 47)]
+        spent = [
+            sp.simulate(problem, truth, policy=policy, budget=b).n_measurements for b in (30, 31, 32, 33, 47)
+        ]
         least = 30 if policy.name == "BetGapE" else 24
         assert all(least <= n <= b for n, b in zip(spent, (30, 31, 32, 33, 47), strict=True))
         if policy.name == "BetGapE":
             assert spent == [30, 31, 32, 33, 47]
-    assert sp.simulate(problem, BetGapE(), truth, budget=5).n_measurements == 0
+    assert sp.simulate(problem, truth, policy=BetGapE(), budget=5).n_measurements == 0
 
 
 @pytest.mark.parametrize(
@@ -241,7 +243,7 @@ def test_what_makes_no_sense_is_refused(how):
     given = {"problem": sp.Problem(np.eye(2), noise=1, goal="largest"), "policy": BetGapE(), **how}
     problem, policy = given.pop("problem"), given.pop("policy")
     with pytest.raises(ParameterError):
-        sp.simulate(problem, policy, sp.Gaussian([0.5, 0.4], scale=0.01), budget=100, **given)
+        sp.simulate(problem, sp.Gaussian([0.5, 0.4], scale=0.01), policy=policy, budget=100, **given)
 
 
 def test_cash_that_other_accounts_took_since_is_not_in_the_wealth_of_a_test():

@@ -69,7 +69,7 @@ def families():
 def test_finds_the_best_plan_of_every_kind(name):
     family = families()[name]
     means = np.random.default_rng(3).uniform(0, 3, family.n_arms)
-    outcome = sp.simulate(family.oracle_problem(noise=1), sp.BetGapE(), sp.Gaussian(means), seed=1)
+    outcome = sp.simulate(family.oracle_problem(noise=1), sp.Gaussian(means), policy=sp.BetGapE(), seed=1)
     assert outcome.status is sp.Status.CONFIDENT
     assert outcome.plan == tuple(family.best(means))
     assert outcome.risk == pytest.approx(0.05)
@@ -80,7 +80,7 @@ def test_plans_that_contain_others_are_not_lost(minimize):
     """All subsets: each plan contains many others, and the best is the set of arms with positive means."""
     means = np.array([1.0, -1.0, 0.7, -0.7, 0.5, -2.0])
     problem = oracle(all_plans(6, 1), goal="smallest" if minimize else "largest")
-    outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means), seed=2)
+    outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(), seed=2)
     assert outcome.plan == tuple(((means < 0) if minimize else (means > 0)).astype(float))
 
 
@@ -88,7 +88,7 @@ def test_large_families_are_decided_without_a_list():
     names = [str(s) for s in range(40)]
     means = np.repeat([1.0, 0.0], 20)
     problem = sp.problems.top_k_family(names, 20, goal="largest").oracle_problem(noise=1)
-    outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means), seed=0)
+    outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(), seed=0)
     assert outcome.plan == tuple(means)
     assert outcome.n_measurements < 4000
 
@@ -96,14 +96,14 @@ def test_large_families_are_decided_without_a_list():
 @pytest.mark.parametrize("means", [[0.5, 0.5, 0.0, 0.0], [1.0, 0.2, 0.21, 0.0]])
 def test_epsilon_ends_ties_with_confidence(means):
     problem = oracle(np.eye(4)[[0, 1, 2, 3]])
-    outcome = sp.simulate(problem, sp.BetGapE(epsilon=0.3), sp.Gaussian(means), seed=5)
+    outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(epsilon=0.3), seed=5)
     assert outcome.status is sp.Status.CONFIDENT
     assert np.dot(outcome.plan, means) >= max(means) - 0.3
 
 
 def test_ties_end_by_the_budget():
     outcome = sp.simulate(
-        oracle(np.eye(3)), sp.BetGapE(), sp.Gaussian([0.5, 0.5, 0.0], scale=0.0), budget=3000
+        oracle(np.eye(3)), sp.Gaussian([0.5, 0.5, 0.0], scale=0.0), policy=sp.BetGapE(), budget=3000
     )
     assert outcome.status is sp.Status.BUDGET_SPENT
 
@@ -113,7 +113,7 @@ def test_costs_move_measurements_to_the_cheap_arms():
     means, counts = [0.3, 0.3, 0.0], {}
     for price in (1.0, 100.0):
         problem = oracle(plans, cost=[1.0, price, 1.0])
-        counts[price] = sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means), seed=4).counts
+        counts[price] = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(), seed=4).counts
     assert counts[100.0][1] / counts[100.0].sum() < 0.6 * counts[1.0][1] / counts[1.0].sum()
 
 
@@ -302,7 +302,7 @@ class TestBadOracles:
 
     def test_a_single_plan_is_the_answer_at_once(self):
         problem = sp.OracleProblem(lambda weights: [1.0, 0.0, 1.0], n_arms=3, noise=1, goal="largest")
-        outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian([1.0, 0.0, 0.0]))
+        outcome = sp.simulate(problem, sp.Gaussian([1.0, 0.0, 0.0]), policy=sp.BetGapE())
         assert (outcome.plan, outcome.n_measurements) == ((1.0, 0.0, 1.0), 0)
 
     def test_no_plan(self):
@@ -346,7 +346,7 @@ class TestBadOracles:
 
         problem = sp.OracleProblem(best, 3, arms=["tea", "milk", "rye"], noise=1, goal="largest")
         with pytest.raises(ProblemError) as caught:
-            sp.simulate(problem, sp.BetGapE(), sp.Gaussian([1.0, 0.5, 0.0]))
+            sp.simulate(problem, sp.Gaussian([1.0, 0.5, 0.0]), policy=sp.BetGapE())
         assert caught.value.field == "best"
         assert "the plan with the largest total (goal='largest')" in str(caught.value)
 
@@ -356,7 +356,7 @@ class TestBadOracles:
             lambda weights: plans[np.argmin(plans @ weights)], 5, noise=1, goal="largest"
         )
         with pytest.raises(ProblemError) as caught:
-            sp.simulate(problem, sp.BetGapE(), sp.Gaussian([1.0, 0.5, 0.2, 0.1, 0.0]))
+            sp.simulate(problem, sp.Gaussian([1.0, 0.5, 0.2, 0.1, 0.0]), policy=sp.BetGapE())
         assert caught.value.field == "best"
 
     def test_one_that_changes_its_mind(self):
@@ -369,7 +369,9 @@ class TestBadOracles:
 
         with pytest.raises(ProblemError) as caught:
             sp.simulate(
-                sp.OracleProblem(best, 3, noise=1, goal="largest"), sp.BetGapE(), sp.Gaussian([1.0, 0.5, 0.2])
+                sp.OracleProblem(best, 3, noise=1, goal="largest"),
+                sp.Gaussian([1.0, 0.5, 0.2]),
+                policy=sp.BetGapE(),
             )
         assert caught.value.field == "best"
 
@@ -383,7 +385,7 @@ class TestBadOracles:
             goal="largest",
         )
         with pytest.raises(ProblemError) as caught:
-            sp.simulate(problem, sp.BetGapE(), sp.Gaussian([1.0, 0.5]))
+            sp.simulate(problem, sp.Gaussian([1.0, 0.5]), policy=sp.BetGapE())
         assert caught.value.field == "best_within"
 
     def test_one_that_shows_an_infeasible_plan_is_caught_when_it_does_not_stand_by_it(self):
@@ -395,7 +397,9 @@ class TestBadOracles:
 
         with pytest.raises(ProblemError) as caught:
             sp.simulate(
-                sp.OracleProblem(best, 3, noise=1, goal="largest"), sp.BetGapE(), sp.Gaussian([1.0, 0.5, 0.2])
+                sp.OracleProblem(best, 3, noise=1, goal="largest"),
+                sp.Gaussian([1.0, 0.5, 0.2]),
+                policy=sp.BetGapE(),
             )
         assert caught.value.field == "best"
 
@@ -410,7 +414,7 @@ class TestBadOracles:
             goal="largest",
         )
         with pytest.raises(ProblemError) as caught:
-            sp.simulate(problem, sp.BetGapE(), sp.Gaussian([1.0, 0.5, 0.2]))
+            sp.simulate(problem, sp.Gaussian([1.0, 0.5, 0.2]), policy=sp.BetGapE())
         assert caught.value.field == "best_within"
 
 
@@ -569,11 +573,11 @@ def test_a_run_continues_from_its_state(epsilon):
 
 def test_means_that_are_known_are_never_measured():
     problem = oracle(np.eye(4), known={"arm 1": 0.4, "arm 3": 0.0})
-    outcome = sp.simulate(problem, BetGapE(), sp.Gaussian([1.0, 0.4, 0.1, 0.0]), seed=1)
+    outcome = sp.simulate(problem, sp.Gaussian([1.0, 0.4, 0.1, 0.0]), policy=BetGapE(), seed=1)
     assert outcome.plan == (1.0, 0.0, 0.0, 0.0)
     assert outcome.counts[[1, 3]].tolist() == [0, 0]
     certain = oracle(np.eye(2), known={"arm 0": 0.4, "arm 1": 0.5})
-    outcome = sp.simulate(certain, BetGapE(), sp.Gaussian([0.4, 0.5]), seed=1)
+    outcome = sp.simulate(certain, sp.Gaussian([0.4, 0.5]), policy=BetGapE(), seed=1)
     assert (outcome.plan, outcome.n_measurements) == ((0.0, 1.0), 0)
 
 

@@ -105,8 +105,8 @@ def test_a_guess_worth_one_measurement_saves_measurements_on_knapsacks():
         guess = case.means + np.random.default_rng(seed).standard_normal(problem.n_arms)
         past = sp.Past.from_guess(problem, guess, spread=1.0)
         how = {"seed": seed, "budget": 20_000}
-        without.append(sp.simulate(problem, sp.BetGapE(), truth, **how).n_measurements)
-        with_it.append(sp.simulate(problem, sp.BetGapE(), truth, **how, past=past).n_measurements)
+        without.append(sp.simulate(problem, truth, policy=sp.BetGapE(), **how).n_measurements)
+        with_it.append(sp.simulate(problem, truth, policy=sp.BetGapE(), **how, past=past).n_measurements)
     assert np.median(np.log(with_it) - np.log(without)) < -0.1
 
 
@@ -134,15 +134,15 @@ def test_a_past_worth_nothing_changes_nothing():
     problem, truth = sp.Problem(np.eye(4), noise=1, goal="largest"), sp.Gaussian([0.5, 0.3, 0.2, 0.0])
     nothing = sp.Past.from_guess(problem, [1.0, 2.0, 3.0, 4.0], spread=np.inf)
     for policy in (sp.BetGapE(), sp.Pick(), sp.Challenge(1)):
-        bare = sp.simulate(problem, policy, truth, seed=3, budget=500)
-        with_it = sp.simulate(problem, policy, truth, seed=3, budget=500, past=nothing)
+        bare = sp.simulate(problem, truth, policy=policy, seed=3, budget=500)
+        with_it = sp.simulate(problem, truth, policy=policy, seed=3, budget=500, past=nothing)
         assert bare.counts.tolist() == with_it.counts.tolist()
 
 
 def test_a_pick_can_begin_with_fewer_measurements_than_arms():
     problem = sp.Problem(np.eye(6), noise=1, goal="largest")
     past = sp.Past.from_guess(problem, [3.0, 2.9, 0, 0, 0, 0], spread=0.5)
-    outcome = sp.simulate(problem, sp.Pick(), sp.Gaussian([3.0, 3.4, 0, 0, 0, 0]), budget=4, past=past)
+    outcome = sp.simulate(problem, sp.Gaussian([3.0, 3.4, 0, 0, 0, 0]), policy=sp.Pick(), budget=4, past=past)
     assert outcome.n_measurements == 4
     assert outcome.counts[2:].sum() == 0  # nothing is worth looking at there
 
@@ -167,8 +167,8 @@ def test_a_guess_counts_by_its_spread_and_a_history_by_its_counts_up_to_a_limit(
         lambda p: sp.Past.from_history(p, [-1, 2], [1, 2]),
         lambda p: sp.Past.from_history(p, [1, 2], [1, 2], most=0),
         lambda p: sp.Past.from_guess(p.with_noise(None), [1, 2], 1.0),
-        lambda p: sp.simulate(p, sp.CombGapE(), sp.Gaussian([1, 0]), past=WRONG),
-        lambda p: sp.simulate(THREE, sp.BetGapE(), sp.Gaussian([1, 0, 0]), past=WRONG),
+        lambda p: sp.simulate(p, sp.Gaussian([1, 0]), policy=sp.CombGapE(), past=WRONG),
+        lambda p: sp.simulate(THREE, sp.Gaussian([1, 0, 0]), policy=sp.BetGapE(), past=WRONG),
     ],
 )
 def test_what_is_no_past_is_refused_in_words(make):

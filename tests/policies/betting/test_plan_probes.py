@@ -49,7 +49,7 @@ def played(problem, seed, n_blocks, *, epsilon=0.0):
 @pytest.mark.parametrize("name", ["E20", "E25"])
 def test_finds_the_published_trees_without_a_list(name):
     problem, means = published_tree(name)
-    outcome = sp.simulate(problem, sp.BetGapE(delta=0.1), sp.Gaussian(means), seed=3)
+    outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(delta=0.1), seed=3)
     assert outcome.plan == tuple(problem.best_plan(means))
     assert outcome.n_measurements < 10_000
     assert outcome.cost == outcome.n_measurements
@@ -81,7 +81,7 @@ def test_finds_the_best_plan_of_families(family, minimize):
     chosen = family(minimize)
     means = np.random.default_rng(5).uniform(0, 3, chosen.n_arms)
     problem = chosen.oracle_problem(measure="plan arms", cost=2.5, noise=1)
-    outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means), seed=1)
+    outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(), seed=1)
     assert outcome.plan == tuple(chosen.best(means))
     assert outcome.cost == 2.5 * outcome.n_measurements
 
@@ -118,12 +118,12 @@ def test_agrees_with_the_list_where_gaps_are_clear(seed):
     plans = some_plans(seed)
     rng = np.random.default_rng(seed)
     means = 3.0 * rng.permutation(2.0 ** np.arange(5)) * rng.choice([-1.0, 1.0], 5)  # every gap is at least 3
-    outcome = sp.simulate(oracle(plans), sp.BetGapE(), sp.Gaussian(means), seed=seed)
+    outcome = sp.simulate(oracle(plans), sp.Gaussian(means), policy=sp.BetGapE(), seed=seed)
     assert outcome.plan == tuple(plans[np.argmax(plans @ means)])
     keep = plans.any(axis=1)
     if keep.all():
         listed = sp.Problem(plans, measure="plan arms", noise=1, goal="largest")
-        other = sp.simulate(listed, sp.BetGapE(), sp.Gaussian(means), seed=seed)
+        other = sp.simulate(listed, sp.Gaussian(means), policy=sp.BetGapE(), seed=seed)
         assert outcome.plan == tuple(listed.plans[other.plan])
 
 
@@ -132,7 +132,7 @@ def test_takes_about_as_many_plays_as_betgape_with_the_list():
     means = np.array([0.5, 0.6, 0.2, 0.1, 0.0])
     asked, listed = oracle(plans), sp.Problem(plans, measure="plan arms", noise=1, goal="largest")
     taken = [
-        [sp.simulate(problem, policy, sp.Gaussian(means), seed=s).n_measurements for s in range(6)]
+        [sp.simulate(problem, sp.Gaussian(means), policy=policy, seed=s).n_measurements for s in range(6)]
         for problem, policy in ((asked, sp.BetGapE()), (listed, sp.BetGapE()))
     ]
     ratio = np.mean(taken[0]) / np.mean(taken[1])
@@ -202,7 +202,7 @@ def test_a_run_goes_on_from_its_state(epsilon):
 
 def test_budgets_end_a_run():
     problem, means = published_tree("E20")
-    outcome = sp.simulate(problem, sp.BetGapE(delta=0.1), sp.Gaussian(means), seed=1, budget=50)
+    outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(delta=0.1), seed=1, budget=50)
     assert outcome.status is sp.Status.BUDGET_SPENT
     assert outcome.n_measurements <= 50
 
@@ -231,7 +231,7 @@ class TestRefusals:
     @pytest.mark.parametrize("policy", [sp.GenTSExplore(), sp.CombGapE()])
     def test_policies_that_measure_single_arms(self, policy):
         with pytest.raises((ProblemError, ParameterError)) as caught:
-            sp.simulate(oracle(np.eye(3)), policy, sp.Gaussian([1.0, 0.0, 0.0]))
+            sp.simulate(oracle(np.eye(3)), sp.Gaussian([1.0, 0.0, 0.0]), policy=policy)
         assert caught.value.field == "policy"
 
 

@@ -94,8 +94,8 @@ def test_a_last_call_proves_more_than_bets_with_the_same_budget(epsilon):
         outcomes = [
             sp.simulate(
                 problem,
-                sp.BetGapE(0.05, epsilon),
                 sp.Gaussian(means),
+                policy=sp.BetGapE(0.05, epsilon),
                 seed=seed,
                 budget=160,
                 last_call=last_call,

@@ -54,7 +54,7 @@ def wrong_answers(problem, means, n, **noise):
     for seed in range(n):
         world = sp.Gaussian(means, **noise)
         outcome = sp.simulate(
-            problem, sp.BetGapE(delta=0.2), world, seed=seed, budget=500, allow_noisier=True
+            problem, world, policy=sp.BetGapE(delta=0.2), seed=seed, budget=500, allow_noisier=True
         )
         wrong += outcome.plan is not None and outcome.plan != right
     return wrong
@@ -83,7 +83,7 @@ CASES = {
 @pytest.mark.parametrize("epsilon", [0.0, 0.2])
 def test_the_best_plan_is_found(name, epsilon):
     problem, means = CASES[name]
-    outcome = sp.simulate(problem, sp.BetGapE(epsilon=epsilon), sp.Gaussian(means), seed=3)
+    outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(epsilon=epsilon), seed=3)
     assert outcome.status is sp.Status.CONFIDENT
     assert problem.values(means)[outcome.plan] >= problem.values(means).max() - epsilon - 1e-12
     assert outcome.counts.shape == (problem.n_probes,)
@@ -97,13 +97,13 @@ def test_a_tie_ends_with_epsilon():
     problem = sp.Problem(
         np.eye(3), measure=np.array([[1.0, 1, 0], [1, -1, 0], [0, 1, 1]]), noise=1, goal="largest"
     )
-    outcome = sp.simulate(problem, sp.BetGapE(epsilon=0.5), sp.Gaussian([0.0, 0.0, 0.0]), seed=1)
+    outcome = sp.simulate(problem, sp.Gaussian([0.0, 0.0, 0.0]), policy=sp.BetGapE(epsilon=0.5), seed=1)
     assert outcome.plan is not None
 
 
 def test_minimizing_turns_the_answer_round():
     problem = sp.Problem({"a": "x", "b": "y"}, measure="plans", goal="smallest", noise=1)
-    assert sp.simulate(problem, sp.BetGapE(), sp.Gaussian([0.0, 2.0]), seed=1).plan_name == "a"
+    assert sp.simulate(problem, sp.Gaussian([0.0, 2.0]), policy=sp.BetGapE(), seed=1).plan_name == "a"
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -156,10 +156,10 @@ def test_the_complete_answer_is_taken_and_nothing_else():
 
 def test_uniform_uses_every_probe_alike():
     problem, means = CASES["semi"]
-    outcome = sp.simulate(problem, sp.Uniform(), sp.Gaussian(means), seed=1)
+    outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.Uniform(), seed=1)
     assert outcome.plan == problem.best(means)
     assert outcome.counts.max() - outcome.counts.min() <= 1
-    adaptive = sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means), seed=1)
+    adaptive = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(), seed=1)
     assert adaptive.n_measurements < 2 * outcome.n_measurements
 
 
@@ -168,29 +168,31 @@ def test_prices_are_heeded():
     probes = rng.normal(size=(30, 3))
     dear = 10.0 ** rng.uniform(0, 2, 30)
     problem = sp.Problem(np.eye(3), measure=probes, cost=dear, noise=1, goal="largest")
-    outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian([1.0, 0.0, -1.0]), seed=0)
+    outcome = sp.simulate(problem, sp.Gaussian([1.0, 0.0, -1.0]), policy=sp.BetGapE(), seed=0)
     assert outcome.cost / outcome.n_measurements < np.median(dear) / 2
 
 
 def test_uniform_noise_and_noise_that_is_too_large():
     problem, means = CASES["dense"]
-    assert sp.simulate(problem, sp.BetGapE(), sp.UniformNoise(means, 1.0), seed=1).plan == problem.best(means)
+    assert sp.simulate(
+        problem, sp.UniformNoise(means, 1.0), policy=sp.BetGapE(), seed=1
+    ).plan == problem.best(means)
     with pytest.raises(ParameterError):
-        sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means, scale=2.0))
+        sp.simulate(problem, sp.Gaussian(means, scale=2.0), policy=sp.BetGapE())
     with pytest.raises(ParameterError):
-        sp.simulate(problem, sp.BetGapE(), sp.Replay([[1.0], [2.0], [1.0], [0.0]]))
+        sp.simulate(problem, sp.Replay([[1.0], [2.0], [1.0], [0.0]]), policy=sp.BetGapE())
 
 
 def test_the_promise_says_what_it_rests_on():
     problem, means = CASES["paired"]
-    outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means), seed=3)
+    outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(), seed=3)
     assert "the readings of one use are independent or have the given covariance" in outcome.guarantee
 
 
 def test_a_probe_that_shows_nothing_of_the_targets_does_not_end_the_run():
     """Its use comes out a little below 0, of which there is no root."""
     problem, means = probe_cases.grid_paths(4, 0, "full")
-    outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means), seed=7_300_002)
+    outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(), seed=7_300_002)
     assert outcome.plan == problem.best(means)
 
 
@@ -212,7 +214,7 @@ def drawn(seed):
 def test_whatever_the_probes_a_run_continues_until_it_is_confident_or_the_budget_is_spent():
     n_sure = n_wrong = 0
     for problem, means in filter(None, map(drawn, range(40))):
-        outcome = sp.simulate(problem, sp.BetGapE(delta=0.1), sp.Gaussian(means), seed=1, budget=300)
+        outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(delta=0.1), seed=1, budget=300)
         n_sure += outcome.plan is not None
         n_wrong += outcome.plan not in (None, problem.best(means))
     assert n_sure > 10

@@ -46,13 +46,13 @@ def test_answers_are_right_whatever_the_scale_is(scale):
     problem, wrong = sp.Problem(np.eye(3), noise=None, goal="largest"), 0
     for seed in range(15):
         truth = sp.Gaussian(scale * np.array([0.0, 0.4, 0.0]), scale)
-        wrong += sp.simulate(problem, sp.BetGapE(0.2), truth, seed=seed).plan != 1
+        wrong += sp.simulate(problem, truth, policy=sp.BetGapE(0.2), seed=seed).plan != 1
     assert wrong <= 6  # 3 are expected at most; 7 or more have probability 0.02
 
 
 def test_it_estimates_the_noise():
     problem = sp.Problem([[1, 0, 1], [0, 1, 1]], noise=None, goal="largest")
-    outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian([30.0, 0.0, 0.0], 20.0))
+    outcome = sp.simulate(problem, sp.Gaussian([30.0, 0.0, 0.0], 20.0), policy=sp.BetGapE())
     assert (outcome.plan, outcome.counts[2]) == (0, 0)
     assert outcome.noise_scale[:2] == pytest.approx(20.0, rel=0.4)
 

@@ -30,7 +30,7 @@ def test_the_bounds_cover_the_noise_as_often_as_they_should(shrink, holds):
 def test_a_session_decides_as_the_simulation_and_verifies(name):
     problem, epsilon = CASES[name]
     policy = sp.BetGapE(0.1, epsilon)
-    simulated = sp.simulate(problem, policy, Tapes(means=MEANS, scale=0.2), seed=4)
+    simulated = sp.simulate(problem, Tapes(means=MEANS, scale=0.2), policy=policy, seed=4)
     session = sp.Session.create("memory://", "mine", problem, policy=policy, seed=4)
     lived = run_to_end(session, Tapes(means=MEANS, scale=0.2), n=500)
     assert same_run(lived, simulated)
@@ -43,7 +43,7 @@ def test_a_session_decides_as_the_simulation_and_verifies(name):
 
 def test_a_session_is_kept_while_the_noise_is_learned_and_after_it(sqlite_url):
     tapes = Tapes(means=MEANS, scale=0.4)
-    expected = sp.simulate(POLYTOPE, sp.BetGapE(0.1, 0.3), tapes, seed=0)
+    expected = sp.simulate(POLYTOPE, tapes, policy=sp.BetGapE(0.1, 0.3), seed=0)
     sp.Session.create(sqlite_url, "mine", POLYTOPE, policy=sp.BetGapE(0.1, 0.3))
     while requests := (session := sp.Session.load(sqlite_url)).ask(11):
         for request in requests:
@@ -69,7 +69,7 @@ def test_other_policies_need_the_noise_to_be_stated(policy):
     problem = sp.Problem(np.eye(3), noise=None, goal="largest")
     assert not can_start(policy, problem)
     for begin in (
-        lambda: sp.simulate(problem, policy, sp.Gaussian(MEANS, 1.0)),
+        lambda: sp.simulate(problem, sp.Gaussian(MEANS, 1.0), policy=policy),
         lambda: sp.Session.create("memory://", "mine", problem, policy=policy),
     ):
         with pytest.raises(sp.SurepickError) as caught:

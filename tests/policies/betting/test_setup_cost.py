@@ -26,7 +26,7 @@ CASES = {
 
 def total(problem, means, epsilon, price, seed):
     """Rounds, and what they cost at this price, whether the policy heeds it or not."""
-    outcome = sp.simulate(problem, sp.BetGapE(epsilon=epsilon), sp.Gaussian(means, 1.0), seed=seed)
+    outcome = sp.simulate(problem, sp.Gaussian(means, 1.0), policy=sp.BetGapE(epsilon=epsilon), seed=seed)
     assert outcome.plan == problem.best(means) or epsilon
     return outcome.n_rounds, outcome.n_measurements + price * outcome.n_rounds
 
@@ -58,7 +58,7 @@ def test_without_a_price_nothing_changes(name):
 
 def test_costs_and_the_limit_count_the_set_ups():
     problem, means = sp.Problem(np.eye(2), setup_cost=7.0, noise=1, goal="largest"), np.array([1.0, 0.0])
-    outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian(means), seed=1)
+    outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(), seed=1)
     assert outcome.cost == outcome.n_measurements + 7.0 * outcome.n_rounds
     plain = sp.limit(problem.with_setup_cost(0.0), means)
     assert sp.limit(problem, means).price == pytest.approx(plain.price + 7.0)

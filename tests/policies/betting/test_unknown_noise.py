@@ -103,7 +103,7 @@ def test_single_arms_are_measured_alike_in_any_unit(scale, epsilon):
 def test_unknown_noise_costs_little_more_than_known_noise():
     known, unknown, world = worlds((0.3, 0.0, 0.0, 0.0))
     n = [
-        np.mean([sp.simulate(p, sp.BetGapE(), world, seed=s).n_measurements for s in range(10)])
+        np.mean([sp.simulate(p, world, policy=sp.BetGapE(), seed=s).n_measurements for s in range(10)])
         for p in (known, unknown)
     ]
     assert n[1] < 1.6 * n[0]
@@ -113,7 +113,7 @@ def test_unknown_noise_costs_little_more_than_known_noise():
 @pytest.mark.parametrize("policy", [sp.BetGapE(), sp.BetGapE(epsilon=0.1), sp.Uniform()])
 def test_the_best_plan_is_found_whatever_the_scale(policy, scale):
     _, unknown, world = worlds(scale * np.array([1.0, 0.0, 0.2, 0.0]), scale**2 * SHARED)
-    outcome = sp.simulate(unknown, policy, world, seed=1, budget=3000)
+    outcome = sp.simulate(unknown, world, policy=policy, seed=1, budget=3000)
     assert outcome.plan == 0
 
 
@@ -122,7 +122,7 @@ def test_mixes_and_pairs_of_unknown_noise_are_learned():
     problem = sp.Problem(
         np.eye(3), arms=["a", "b", "c"], measure=probes, readings="unknown", noise=1, goal="largest"
     )
-    outcome = sp.simulate(problem, sp.BetGapE(), sp.Gaussian([1.0, 0.0, 0.3]), seed=2)
+    outcome = sp.simulate(problem, sp.Gaussian([1.0, 0.0, 0.3]), policy=sp.BetGapE(), seed=2)
     assert outcome.plan == 0
     assert outcome.noise_scale is not None  # the guess, with which the simulation drew
 

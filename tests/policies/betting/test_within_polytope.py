@@ -48,7 +48,7 @@ def test_ties_end_and_take_few_measurements():
     """By freeway many transports tie, and the exact question never ends."""
     problem, _ = KINDS["9x9"](7)
     means = sp.problems.cities.city_hours("freeway").numbers.ravel()
-    outcome = sp.simulate(problem, sp.BetGapE(epsilon=0.1), sp.Gaussian(means), seed=0, budget=20_000)
+    outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(epsilon=0.1), seed=0, budget=20_000)
     assert outcome.status is sp.Status.CONFIDENT
     assert not is_error(problem, sp.Gaussian(means), outcome)
     assert "within 0.1 of the best" in outcome.guarantee
@@ -64,7 +64,7 @@ def test_costs_scales_and_fixed_arms():
     shares = []
     for problem in (cheap, dear):
         outcome = sp.simulate(
-            problem, sp.BetGapE(epsilon=0.05), sp.Gaussian(means, noise), seed=1, budget=10**6
+            problem, sp.Gaussian(means, noise), policy=sp.BetGapE(epsilon=0.05), seed=1, budget=10**6
         )
         assert outcome.plan[3] == 2.0
         assert outcome.counts[3] == 0
@@ -95,7 +95,8 @@ def test_keeps_its_promise_and_a_lead_chosen_after_the_block_is_caught(policy):
     """Leads of small blocks are often the wrong arm, and then so is the average."""
     problem, truth = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], noise=1, goal="largest"), sp.Gaussian([0.3, 0.0])
     outcomes = [
-        sp.simulate(problem, policy(delta=0.05, epsilon=0.05), truth, seed=r, budget=400) for r in range(RUNS)
+        sp.simulate(problem, truth, policy=policy(delta=0.05, epsilon=0.05), seed=r, budget=400)
+        for r in range(RUNS)
     ]
     wrong = sum(is_error(problem, truth, outcome) for outcome in outcomes)
     assert is_refuted(wrong, RUNS, 0.05) == (policy is PeekingPolicy)

@@ -79,7 +79,10 @@ def test_decides_as_its_formulas(policy, step, scale, sparse):
 def test_is_right_on_easy_instances(policy):
     wrong = sum(
         sp.simulate(
-            sp.Problem(np.eye(3), noise=1, goal="largest"), policy, sp.Gaussian([0.8, 0.0, 0.0]), seed=seed
+            sp.Problem(np.eye(3), noise=1, goal="largest"),
+            sp.Gaussian([0.8, 0.0, 0.0]),
+            policy=policy,
+            seed=seed,
         ).plan
         != 0
         for seed in range(200)

@@ -49,7 +49,7 @@ def test_it_picks_better_than_equal_shares():
     for seed in range(60):
         means = np.random.default_rng([5, seed]).normal(0, 0.5, 7)
         for policy in (sp.Pick(), sp.Uniform(delta=1e-9)):
-            found = sp.simulate(problem, policy, sp.Gaussian(means), seed=seed, budget=150)
+            found = sp.simulate(problem, sp.Gaussian(means), policy=policy, seed=seed, budget=150)
             assert found.n_measurements == 150
             wrong[policy.name] += found.lead != problem.best(means)
     assert wrong["Pick"] < 0.85 * wrong["Uniform"]
@@ -59,14 +59,14 @@ def test_a_costly_arm_is_measured_less():
     counts = []
     for costs in ([1.0, 1.0], [1.0, 25.0]):
         problem = sp.Problem(np.eye(2), cost=costs, noise=1, goal="largest")
-        counts.append(sp.simulate(problem, sp.Pick(), sp.Gaussian([0.2, 0.0]), budget=600).counts)
+        counts.append(sp.simulate(problem, sp.Gaussian([0.2, 0.0]), policy=sp.Pick(), budget=600).counts)
     assert abs(counts[0][0] - counts[0][1]) < 30
     assert counts[1][0] > 4 * counts[1][1]
 
 
 def test_it_spends_its_budget_and_promises_nothing():
     outcome = sp.simulate(
-        sp.Problem(np.eye(2), noise=1, goal="largest"), sp.Pick(), sp.Gaussian([5.0, 0.0]), budget=77
+        sp.Problem(np.eye(2), noise=1, goal="largest"), sp.Gaussian([5.0, 0.0]), policy=sp.Pick(), budget=77
     )
     assert outcome.status is sp.Status.BUDGET_SPENT
     assert (outcome.plan, outcome.lead, outcome.risk, outcome.remaining) == (None, 0, None, None)
@@ -76,7 +76,10 @@ def test_it_spends_its_budget_and_promises_nothing():
     assert outcome.expected_loss == 0.0
     assert (
         sp.simulate(
-            sp.Problem(np.eye(9), noise=1, goal="largest"), sp.Pick(), sp.Gaussian(np.zeros(9)), budget=8
+            sp.Problem(np.eye(9), noise=1, goal="largest"),
+            sp.Gaussian(np.zeros(9)),
+            policy=sp.Pick(),
+            budget=8,
         ).lead
         is None
     )

@@ -48,9 +48,9 @@ class Challenge:
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0], [0, 1]], plan_names=["today", "other"], noise=1, goal="largest")
     >>> policy = sp.Challenge("today", epsilon=0.5)
-    >>> sp.simulate(problem, policy, sp.Gaussian([0.0, 2.0]), seed=1).plan_name
+    >>> sp.simulate(problem, sp.Gaussian([0.0, 2.0]), policy=policy, seed=1).plan_name
     'other'
-    >>> sp.simulate(problem, policy, sp.Gaussian([2.0, 1.9]), seed=1).plan_name
+    >>> sp.simulate(problem, sp.Gaussian([2.0, 1.9]), policy=policy, seed=1).plan_name
     'today'
     """
 

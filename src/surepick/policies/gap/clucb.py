@@ -34,7 +34,7 @@ class CLUCB(WithinPolicy):
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
-    >>> sp.simulate(problem, sp.CLUCB(delta=0.05), sp.Gaussian([1.0, 0.0]), seed=1).plan
+    >>> sp.simulate(problem, sp.Gaussian([1.0, 0.0]), policy=sp.CLUCB(delta=0.05), seed=1).plan
     0
     """
 

@@ -45,7 +45,7 @@ class GenLUCB(SoundPolicy):
 
     >>> import surepick as sp
     >>> problem = sp.problems.top_k(["a", "b", "c"], 2, noise=1, goal="largest")
-    >>> sp.simulate(problem, sp.policies.GenLUCB(), sp.Gaussian([2.0, 1.0, 0.0]), seed=1).plan_name
+    >>> sp.simulate(problem, sp.Gaussian([2.0, 1.0, 0.0]), policy=sp.policies.GenLUCB(), seed=1).plan_name
     'a + b'
     """
 

@@ -26,7 +26,7 @@ class Uniform(RadiusPolicy):
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
-    >>> outcome = sp.simulate(problem, sp.Uniform(), sp.Gaussian([1.0, 0.0]), seed=1)
+    >>> outcome = sp.simulate(problem, sp.Gaussian([1.0, 0.0]), policy=sp.Uniform(), seed=1)
     >>> int(outcome.counts.max() - outcome.counts.min()) <= 1
     True
     """
