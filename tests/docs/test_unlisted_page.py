@@ -34,7 +34,7 @@ def test_the_file_is_decided(tmp_path):
     (text,) = blocks("toml")
     (tmp_path / "cables.toml").write_text(text)
     loaded = read_problem(tmp_path / "cables.toml")
-    outcome = sp.simulate(loaded.problem, sp.BetGapE(), sp.Gaussian(loaded.means, 0.5), seed=1)
+    outcome = sp.simulate(loaded.problem, sp.Gaussian(loaded.means, 0.5), policy=sp.BetGapE(), seed=1)
     assert outcome.plan_name == "A - B + A - C + C - D"
 
 
