@@ -129,7 +129,7 @@ class OracleProblem(Measurable):
                 f"n_plans is an upper bound on the number of plans, 2 or more, got {n_plans!r}",
                 field="n_plans",
             )
-        plays = _are_plays(measure, noise, cost)
+        plays = _are_plays(measure, cost)
         arm_names = names_for("arm", arms, int(n_arms))
         self._fill(
             arm_names,
@@ -158,7 +158,7 @@ class OracleProblem(Measurable):
         >>> problem.with_probes("plan arms", cost=2.0, noise=1).plays
         True
         """
-        plays = _are_plays(measure, noise, cost)
+        plays = _are_plays(measure, cost)
         scale = None if noise is None else per_arm("noise", noise, self.arm_names)
         prices = per_arm("cost", 1.0 if cost is None else cost, self.arm_names)
         return self._with(plays=plays, noise_scale=scale, costs=prices, bounds=None)
@@ -315,7 +315,7 @@ class OracleProblem(Measurable):
         return f"{type(self).__name__}({arms}, number of plans {count}, {self.goal})"
 
 
-def _are_plays(measure: object, noise: PerArm | None, cost: PerArm | None) -> bool:
+def _are_plays(measure: object, cost: PerArm | None) -> bool:
     """Whether plans are played; what else there may be to measure needs a list of the plans."""
     if isinstance(measure, str) and measure == ARMS:
         return False
@@ -325,11 +325,6 @@ def _are_plays(measure: object, noise: PerArm | None, cost: PerArm | None) -> bo
             f"is played, and every arm in it is read), got {shortened(repr(measure), 60)}; other probes need "
             "the plans in a Problem",
             field="measure",
-        )
-    if noise is None:
-        raise ProblemError(
-            f"measure={PLAN_ARMS!r} needs the noise of a reading where plans are not listed; pass noise",
-            field="noise",
         )
     if not (cost is None or isinstance(cost, int | float | np.number)):
         raise ProblemError(

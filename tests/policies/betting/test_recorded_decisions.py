@@ -18,7 +18,7 @@ from surepick.policies.betting.question import Decision
 PLANS = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 1.0, 1.0, 0.0], [0.0, 0.0, 1.0, 1.0], [1.0, 0.0, 0.0, 1.0]])
 MANY = np.array(list(itertools.product([0.0, 1.0], repeat=7)))[1:70]
 MEANS = np.array([0.9, 0.3, 0.5, 0.0, -0.4, 0.1, -0.2])
-MOST = 100  # batches
+MOST = 200  # batches
 
 
 def best_pair(weights):
@@ -35,22 +35,20 @@ CASES = {
     for name, policy in [("best", BEST), ("within", WITHIN), ("keep or replace", KEEP)]
     for noise, probes in itertools.product(NOISE, PROBES)
 } | {
-    "within, many plans": (sp.BetGapE(0.05, epsilon=0.4), sp.Problem(MANY, **{"goal": "largest", **KNOWN})),
+    "within, many plans": (sp.BetGapE(0.05, epsilon=0.4), sp.Problem(MANY, **KNOWN)),
     "vertex": (BEST, hull(PLANS)),
     "vertex, unknown noise": (BEST, hull(PLANS, noise=None)),
     "polytope within": (WITHIN, hull(PLANS)),
-    "oracle": (BEST, sp.OracleProblem(best_pair, **{"goal": "largest", **ORACLE})),
-    "oracle, unknown noise": (BEST, sp.OracleProblem(best_pair, 4, **{"goal": "largest", **UNKNOWN})),
+    "oracle": (BEST, sp.OracleProblem(best_pair, **ORACLE)),
+    "oracle, unknown noise": (BEST, sp.OracleProblem(best_pair, 4, **UNKNOWN)),
     "polytope within, unknown noise": (WITHIN, hull(PLANS, noise=None)),
-    "oracle within": (WITHIN, sp.OracleProblem(best_pair, **{"goal": "largest", **ORACLE})),
+    "oracle within": (WITHIN, sp.OracleProblem(best_pair, **ORACLE)),
     "oracle, smallest": (BEST, sp.OracleProblem(lambda w: best_pair(-w), 4, noise=1.0, goal="smallest")),
-    "plans of an oracle": (BEST, sp.OracleProblem(best_pair, **{"goal": "largest", **WHOLE}, **KNOWN)),
-    "plans of an oracle, within": (
-        WITHIN,
-        sp.OracleProblem(best_pair, **{"goal": "largest", **WHOLE}, **KNOWN),
-    ),
+    "plans of an oracle": (BEST, sp.OracleProblem(best_pair, **WHOLE, **KNOWN)),
+    "plans of an oracle, unknown noise": (BEST, sp.OracleProblem(best_pair, **WHOLE, **UNKNOWN)),
+    "plans of an oracle, within": (WITHIN, sp.OracleProblem(best_pair, **WHOLE, **KNOWN)),
 }
-SOME = ["best, known, arms", "within, unknown, arms", "keep or replace, known, arms", *list(CASES)[-11:]]
+SOME = ["best, known, arms", "within, unknown, arms", "keep or replace, known, arms", *list(CASES)[-12:]]
 
 
 def recorded(run, problem, final_at=None, n_batches=MOST):

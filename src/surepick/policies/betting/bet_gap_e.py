@@ -61,8 +61,9 @@ class BetGapE(WithinPolicy):
         check_max_batch(self.max_batch)
 
     def learns_noise(self, problem: AnyProblem) -> bool:
-        """Return whether a run learns unknown noise: from replicates, wherever single arms are measured."""
-        return problem.is_listed or not problem.plays
+        """Return whether a run learns unknown noise: from replicates, on every problem."""
+        del problem
+        return True
 
     def learns_variance(self, problem: AnyProblem) -> bool:
         """Return whether bounds on readings are all that the guarantee needs, neither scale nor shape."""
@@ -73,7 +74,7 @@ class BetGapE(WithinPolicy):
         needs_scale = not isinstance(problem, Problem) and not (
             isinstance(problem, Polytope) and (self.epsilon == 0 or not problem.relevant.any())
         )
-        if problem.noise_scale is None and needs_scale and not problem.plays:
+        if problem.noise_scale is None and needs_scale:
             return ScaleBoundRun(
                 problem, self.delta, lambda known, delta: replace(self, delta=delta)._start(known)
             )

@@ -111,8 +111,7 @@ class PlanDesign:
 
     def more(self) -> dict[str, Any]:
         """Return the chosen plans by their arms, with how often each is measured, as JSON values."""
-        rows = zip(self.chosen.plans, self.chosen.uses.tolist(), strict=True)
-        return {"plans": [[np.flatnonzero(plan).tolist(), n] for plan, n in rows if n]}
+        return {"plans": named_plans(self.chosen)}
 
     def covering(self, arms: BoolArray) -> FloatArray:
         """Return a few plans that together read all these arms."""
@@ -202,6 +201,12 @@ class PlanProbeRun(BatchRun):
 
     def _is_called_for(self, decision: Decision, left: int) -> bool:
         return sum(n for _, n in decision.more["plans"]) <= left
+
+
+def named_plans(plans: Plays) -> list[Any]:
+    """Return plans as a decision names them: the arms of each, and how often it is used."""
+    rows = zip(plans.plans, plans.uses.tolist(), strict=True)
+    return [[np.flatnonzero(plan).tolist(), n] for plan, n in rows if n]
 
 
 def _is_named(plan: Any, n_arms: int) -> bool:

@@ -22,12 +22,16 @@ from typing import Any
 
 import numpy as np
 
-from surepick.core.arrays import MOST_SCALES, SMALLEST, FloatArray, IntArray, furthest_value
+from surepick.core.arrays import MOST_SCALES, SMALLEST, BoolArray, FloatArray, IntArray, furthest_value
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
+from surepick.core.plan_sets import plan_set, spanned
+from surepick.core.plays import Plays, play_finder
 from surepick.core.run import Answer, Decision, Measure, Standing, Stop
+from surepick.design.play_allocation import covering_plays
 from surepick.errors import ParameterError, ProblemError
 from surepick.policies.betting.batch_run import BatchPolicy, BatchRun
+from surepick.policies.betting.plan_probes import named_plans
 from surepick.policies.betting.question import NO_LEADER
 
 REPLICATES = 12  # measurements of each arm that bound its noise
@@ -47,8 +51,12 @@ class ScaleBoundRun:
     ) -> None:
         """`begin` starts the bets on the problem with its noise bounded, with the rest of delta."""
         self._problem, self._delta, self._begin = problem, delta, begin
-        self._once = problem.relevant.astype(np.int64)
-        self._values = np.zeros((0, problem.n_arms))  # (n_replicates, n_arms) those without a removed value
+        self._plans = _covering_plans(problem) if problem.plays else None
+        once = problem.relevant.astype(np.int64) if self._plans is None else self._plans.counts
+        self._once = once  # readings of each arm in a replicate
+        self._values = np.zeros(
+            (0, problem.n_arms)
+        )  # (n, n_arms) averages of replicates without removed values
         self._n_asked = 0  # replicates that were measured, also those with a removed value
         self._is_open = False
         self._is_late = False  # whether a smaller delta waits for the end of a batch
@@ -60,13 +68,18 @@ class ScaleBoundRun:
 
     def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
         """Return the next replicate, or what the bets decide."""
-        return Measure(self._once.copy()) if self._bets is None else self._bets.decide(rng)
+        return self._replicate() if self._bets is None else self._bets.decide(rng)
+
+    def _replicate(self) -> Measure:
+        return Measure(self._once.copy(), self._plans)
 
     def propose(self) -> Decision | Stop:
         """Return the replicates, or the next batch of the bets."""
         if self._bets is not None:
             return self._bets.propose()
-        return Decision(NO_LEADER, np.zeros(0, dtype=np.int64), self._once.copy(), REPLICATES)
+        more = {} if self._plans is None else {"plans": named_plans(self._plans)}
+        nothing = np.zeros(0, dtype=np.int64)
+        return Decision(NO_LEADER, nothing, self._once.copy(), REPLICATES, False, more)
 
     @property
     def is_open(self) -> bool:
@@ -75,7 +88,7 @@ class ScaleBoundRun:
 
     def first_request(self, decision: Decision) -> Measure:
         """Return the first request of the batch that this decision opens."""
-        return Measure(self._once.copy()) if self._bets is None else self._bets.first_request(decision)
+        return self._replicate() if self._bets is None else self._bets.first_request(decision)
 
     def recorded(self, body: Mapping[str, Any]) -> Decision:
         """Return the decision that was recorded like this; a ValueError if it is none."""
@@ -139,7 +152,7 @@ class ScaleBoundRun:
             raise ParameterError("a replicate measures every arm that matters once", field="counts")
         self._n_asked += 1
         if is_whole:
-            self._values = np.vstack([self._values, sums])
+            self._values = np.vstack([self._values, sums / np.maximum(self._once, 1)])
         else:  # one with a removed value bounds nothing, and guides
             self._extra = self._extra[0] + counts, self._extra[1] + sums
         if self._n_asked == REPLICATES:
@@ -148,13 +161,15 @@ class ScaleBoundRun:
     def _start_bets(self) -> None:
         if len(self._values) < 2:
             raise ParameterError("two replicates at least are needed to bound the noise", field="removed")
-        scale = scale_bound(self._values, self._problem, self._delta)
+        scale = scale_bound(self._values * np.sqrt(self._once), self._problem, self._delta, self._once > 0)
         _refuse_far(self._problem, scale, self._values.mean(axis=0))
         self._bets = self._begin(self._problem.with_noise(scale), (1 - SHARE) * self._delta)
         if self._prior is not None:
             self._bets.remember(self._prior)
         counts, sums = self._extra
-        self._bets.recall(len(self._values) * self._once + counts, self._values.sum(axis=0) + sums)
+        self._bets.recall(
+            len(self._values) * self._once + counts, self._once * self._values.sum(axis=0) + sums
+        )
 
     def recall(self, counts: IntArray, sums: FloatArray) -> None:
         """Use measurements that were not asked for: they guide, and settle no bet."""
@@ -232,14 +247,26 @@ class ScaleBoundRun:
             self._bets.restore(state["bets"])
 
 
-def scale_bound(replicates: FloatArray, problem: AnyProblem, delta: float) -> FloatArray:
+def _covering_plans(problem: AnyProblem) -> Plays:
+    """Return a few plans that together read every arm on which plans differ, each once."""
+    plans = plan_set(problem)
+    box, _ = spanned(plans)
+    cover = covering_plays(play_finder(plans, box), box.lower < box.upper, np.zeros(problem.n_arms))
+    return Plays(cover, np.ones(len(cover), dtype=np.int64))
+
+
+def scale_bound(
+    replicates: FloatArray, problem: AnyProblem, delta: float, measured: BoolArray | None = None
+) -> FloatArray:
     """Return a bound on the noise of each arm, too small anywhere with probability at most SHARE * delta.
 
-    `replicates`, (n, n_arms), have one measurement of each arm. Arms that are not measured get the largest.
+    `replicates`, (n, n_arms), have the noise of one measurement of each arm that was measured: all relevant
+    ones unless it is said. The others get the largest bound.
     """
     from scipy.special import gammaincinv  # the chi-square quantile; scipy.stats is slow to import
 
-    relevant, freedom, variances = problem.relevant, len(replicates) - 1, replicates.var(axis=0, ddof=1)
+    relevant = problem.relevant if measured is None else measured
+    freedom, variances = len(replicates) - 1, replicates.var(axis=0, ddof=1)
     constant = np.flatnonzero(relevant & ~(variances >= SMALLEST**2))
     if len(constant):
         name = problem.arm_names[int(constant[0])]
