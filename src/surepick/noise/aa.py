@@ -1,25 +1,24 @@
-"""A measured against itself: whether a set-up finds differences where there are none.
+"""Measure one arm as if it were two, A and B: does the set-up find differences where there are none?
 
-One arm or probe is measured as if it were two, A and B, in pairs A B, B A, each pair shuffled. Whatever
-differs then is the set-up's: what runs second, what runs later, or a noise that is not what was said. Four
-looks at every reading share a level; each has a statistic that is normal, or chi-square, for independent
-noise of the given scale, whatever the mean is:
+Pairs A B, B A are measured in a random order. What differs then comes from the set-up: what runs second, what
+runs later, or noise that is not as stated. Each look has a statistic that is normal, or chi-square, for
+independent noise of scale R, whatever the mean is:
 
 | look | statistic |
 |---|---|
-| A against B | the mean of A - B in a pair, against 2 R^2 / n |
-| first against second | the same of second - first |
-| early against late | the slope of the sums of pairs, against 2 R^2 |
-| spread | the squares of A - B, against 2 R^2 |
+| label | the mean of A - B in a pair, with variance 2 R^2 / n |
+| order | the same of second - first |
+| drift | the slope of the pairs' means over time |
+| spread | the squares of A - B, in units of 2 R^2 (where R is stated) |
 
-Without a scale, which is to be learned then, the spread is that of the pairs, and the last look is left out.
+Where R is unknown it is estimated from the pairs, and Student's quantile takes the place of the normal one.
 """
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,7 +32,7 @@ LEVEL = 0.01  # how often an honest set-up is doubted, all looks at all readings
 
 @dataclass(frozen=True)
 class Doubt:
-    """Something that differs, of one reading."""
+    """Something that differs in one reading."""
 
     reading: str
     kind: str  # "label", "order", "drift" or "spread"
@@ -42,10 +41,10 @@ class Doubt:
 
 @dataclass(frozen=True)
 class Against:
-    """What came of measuring one thing as two."""
+    """The result of measuring one arm as two."""
 
     n_pairs: int
-    difference: Mapping[str, tuple[float, float]]  # of A less B by reading, and its standard error
+    difference: Mapping[str, tuple[float, float]]  # A minus B by reading, with its standard error
     doubts: tuple[Doubt, ...]
 
     @property
@@ -55,7 +54,7 @@ class Against:
 
     @property
     def sentence(self) -> str:
-        """For people."""
+        """The result in words."""
         n = how_many(self.n_pairs, "pair")
         if self.is_honest:
             return f"nothing differs in {n}: what one measurement finds does not depend on its turn"
@@ -63,7 +62,7 @@ class Against:
 
 
 def turns(n_pairs: int, seed: int) -> list[str]:
-    """The labels in the order of measuring: A B or B A in each pair, drawn from the seed.
+    """Return the labels in the order of measuring: A B or B A in each pair, drawn from the seed.
 
     >>> turns(2, 0)
     ['B', 'A', 'A', 'B']
@@ -75,56 +74,48 @@ def turns(n_pairs: int, seed: int) -> list[str]:
 def against_itself(
     labels: Sequence[str], uses: Sequence[Mapping[str, float]], scale: Mapping[str, float | None]
 ) -> Against:
-    """What the uses, with these labels and in this order, show that one and the same thing should not.
+    """Return what uses with these labels, in this order, show that one and the same arm should not.
 
-    >>> rng = np.random.default_rng(1)
-    >>> labels = turns(30, 0)
-    >>> against_itself(labels, [{"value": rng.normal()} for _ in labels], {"value": 1.0}).is_honest
-    True
+    >>> rng, labels = np.random.default_rng(1), turns(30, 0)
     >>> later = [{"value": rng.normal() + (i % 2)} for i in range(60)]  # what runs second reads 1 more
     >>> [doubt.kind for doubt in against_itself(labels, later, {"value": 1.0}).doubts]
     ['order']
     """
-    n = len(labels) // 2
-    each = LEVEL / (4 * len(scale))
-    difference, doubts = {}, []
-    for name, given in scale.items():
+    n, difference, doubts = len(labels) // 2, {}, list[Doubt]()
+    sign = np.where(np.array(labels[::2]) == "A", 1.0, -1.0)
+    for name, stated in scale.items():
         values = np.array([use[name] for use in uses], dtype=float).reshape(n, 2)
-        sign = np.where(np.array(labels[::2]) == "A", 1.0, -1.0)
-        apart = (values[:, 0] - values[:, 1]) * sign  # A less B
-        single = given if given is not None else float(apart.std(ddof=1)) / math.sqrt(2.0)
-        error = single * math.sqrt(2.0 / n)
-        difference[name] = float(apart.mean()), error
-        doubts += _doubts(name, values, apart, (single, given is not None, each))
+        apart = (values[:, 0] - values[:, 1]) * sign  # A minus B
+        single = float(apart.std(ddof=1)) / math.sqrt(2.0) if stated is None else stated
+        difference[name] = float(apart.mean()), single * math.sqrt(2.0 / n)
+        found = _doubts(values, apart, single, LEVEL / (4 * len(scale)), is_stated=stated is not None)
+        doubts += [Doubt(name, kind, what) for kind, what in found]
     return Against(n, difference, tuple(doubts))
 
 
 def _doubts(
-    name: str, values: FloatArray, apart: FloatArray, noise: tuple[float, bool, float]
-) -> list[Doubt]:
+    values: FloatArray, apart: FloatArray, single: float, level: float, *, is_stated: bool
+) -> Iterator[tuple[str, str]]:
     from scipy.special import stdtrit  # Student's quantile; scipy.stats is slow to import
 
-    single, is_given, each = noise
     n = len(apart)
-    far = normal_above(each / 2) if is_given else float(stdtrit(n - 1, 1 - each / 2))
+    far = normal_above(level / 2) if is_stated else float(stdtrit(n - 1, 1 - level / 2))
     error = single * math.sqrt(2.0 / n)
-    found = []
     label, second = float(apart.mean()), float((values[:, 1] - values[:, 0]).mean())
     if abs(label) > far * error:
-        what = f"A reads {label:+.3g} more than B, {abs(label) / error:.1f} standard errors"
-        found.append(Doubt(name, "label", f"{what}: they are the same"))
+        yield "label", f"A reads {label:+.3g} more than B, {abs(label) / error:.1f} standard errors"
     if abs(second) > far * error:
-        what = f"what is measured second in a pair reads {second:+.3g} more, {abs(second) / error:.1f} errors"
-        found.append(Doubt(name, "order", f"{what}: the order matters"))
+        yield (
+            "order",
+            f"the second of a pair reads {second:+.3g} more, {abs(second) / error:.1f} standard errors",
+        )
     time = np.arange(n) - (n - 1) / 2.0
     slope = float(time @ values.mean(axis=1) / (time @ time))
-    slope_error = single * math.sqrt(0.5 / float(time @ time))
-    if abs(slope) > far * slope_error:
-        drift = slope * (n - 1)
-        found.append(Doubt(name, "drift", f"from the first to the last pair the level moves by {drift:+.3g}"))
+    if abs(slope) > far * single * math.sqrt(0.5 / float(time @ time)):
+        yield "drift", f"from the first to the last pair the mean moves by {slope * (n - 1):+.3g}"
     squares = float((apart**2).sum()) / (2.0 * single**2)
-    if is_given and squares > chi_square_above(each, n):
-        times = math.sqrt(squares / n)
-        what = f"measurements spread {times:.3g} times as much as the noise scale {single:.4g} says"
-        found.append(Doubt(name, "spread", what))
-    return found
+    if is_stated and squares > chi_square_above(level, n):
+        yield (
+            "spread",
+            f"the standard deviation is {single * math.sqrt(squares / n):.3g}, {single:.4g} was stated",
+        )
