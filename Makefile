@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: wheels lock demo test test-slow soak lint docs pictures bench browser clean help
 
 help:
-	@echo "make demo       decide the paper's transport case, with live progress"
+	@echo "make demo       watch surepick choose between six routes"
 	@echo "make test       lint, types and the whole test suite"
 	@echo "make pictures   draw the pictures of the README again"
 	@echo "make docs       build the site into site/; warnings are errors, examples are run"

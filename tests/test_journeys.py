@@ -1,8 +1,6 @@
-"""Three people from their first file to a certificate that verifies: an engineer, a planner and an analyst.
+"""First hours of nine users, end to end: from the first file to an answer that verifies.
 
-The engineer's measuring program crashes, hangs and is killed; the planner has a spreadsheet and a terminal,
-and the one who checks has just installed surepick; the analyst has problems of every kind. The planner in the
-browser is in web/test_journey.py, the skeptic in cli/test_skeptic.py, the researcher in test_first_policy.py.
+The buyer is the transport of the analyst's kinds, the planner in the browser is in web/test_journey.py.
 """
 
 from __future__ import annotations
@@ -22,10 +20,9 @@ from pathlib import Path
 import numpy as np
 import openpyxl
 import pytest
-from typer.testing import CliRunner
 
 import surepick as sp
-from surepick.cli import app
+from command_line import surepick, view, write_trips
 from surepick.inputs.load import read_problem
 
 SOURCE = Path(__file__).parents[1] / "src"
@@ -131,16 +128,10 @@ def wait_for_measurements(store: str, least: int) -> None:
     raise AssertionError("the bench measured nothing")
 
 
-def surepick(*words: str) -> str:
-    done = CliRunner().invoke(app, words)
-    ended = words[0] == "sheet" and done.exit_code == 1  # nothing is left to measure
-    assert ended or done.exit_code == 0, f"{words}: {done.output}{done.exception}"
-    return done.output
-
-
-def test_the_planner_gets_a_certificate_from_a_spreadsheet_in_the_terminal(
+def test_the_planner_decides_from_a_spreadsheet_and_a_stranger_believes_the_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Planner and statistician: measuring sheets day by day, a report, and its check from the wheel alone."""
     monkeypatch.chdir(tmp_path)
     book = openpyxl.Workbook()
     for row in (
@@ -156,34 +147,30 @@ def test_the_planner_gets_a_certificate_from_a_spreadsheet_in_the_terminal(
     ):
         book.active.append(row)
     book.save(tmp_path / "crossing.xlsx")
-    assert "the smallest is best" in surepick("check", "crossing.xlsx")
-    surepick("new", "crossing.xlsx")
+    assert surepick("check", "crossing.xlsx", "--json").json["goal"] == "smallest"
+    assert surepick("new", "crossing.xlsx").code == 0
     minutes = {"bridge": 8.0, "tunnel": 12.5, "ferry": 27.0}
     for day in range(60):
         sheet = tmp_path / f"day {day}.xlsx"
-        surepick("sheet", "-o", sheet.name, "--worker", "Ann")
-        if not sheet.exists():  # the session has ended
+        if surepick("ask", "-o", sheet.name, "--worker", "Ann").code:  # nothing is left to measure
             break
         filled = openpyxl.load_workbook(sheet)
-        assert [cell.value for cell in filled.active[1]][:3] == ["token", "arm", "value"]
         for row in filled.active.iter_rows(min_row=2):
-            row[2].value = f"{minutes[row[1].value]:.1f}".replace(".", ",")  # as a German writes it
+            row[1].value = f"{minutes[row[0].value]:.1f}".replace(".", ",")  # as a German writes it
         filled.save(sheet)
-        surepick("import", sheet.name)
-    assert "over the bridge, twice" in surepick("status")
-    data = json.loads(CliRunner().invoke(app, ["status", "--json"]).stdout)
-    assert data["status"] == "confident"
-    assert data["certificate"]["unit"] == "min"
-    (tmp_path / "certificate.json").write_text(json.dumps(data["certificate"]))
+        assert surepick("tell", "--from", sheet.name, "--yes").code == 0
+    data = view()
+    assert (data["state"], data["plan"], data["unit"]) == ("confident", "over the bridge, twice", "min")
+    assert surepick("export", "-o", "report.html").code == 0
     told = subprocess.run(
-        [installed(tmp_path / "venv"), "-m", "surepick", "verify", "certificate.json"],
-        env={**os.environ, "PYTHONPATH": "", "NUMBA_DISABLE_JIT": "1"},  # nothing to compile for so little
+        [installed(tmp_path / "venv"), "-m", "surepick", "verify", "report.html", "--json"],
+        env={**os.environ, "PYTHONPATH": ""},
         capture_output=True,
         text=True,
         check=False,
     )
     assert told.returncode == 0, told.stderr
-    assert "holds" in told.stdout
+    assert json.loads(told.stdout)["holds"]
 
 
 def installed(place: Path) -> Path:
@@ -213,22 +200,95 @@ def test_the_analyst_gets_the_best_plan_and_can_prove_it(
     monkeypatch.delenv("SUREPICK_STORE", raising=False)
     surepick("init", kind)
     file = f"{kind}.toml"
-    assert "forecast:" in surepick("check", file)
-    surepick("new", file)
+    assert surepick("check", file, "--rehearsals", "3", "--json").json["forecast"]["median"] > 0
+    assert surepick("new", file).code == 0
     loaded, session = read_problem(file), sp.Session.load("surepick.db")
     rng = np.random.default_rng(7)
     while requests := session.ask():
         arm, n = requests[0].arm, max(1, min(requests[0].wanted, 100))
         noise = loaded.problem.noise_scale[arm] * rng.standard_normal(n)
         session.tell(requests[0], (loaded.means[arm] + noise).tolist())
-    assert session.outcome.plan_name == session.problem.name_of(session.problem.best(loaded.means))
-    shown = json.loads(CliRunner().invoke(app, ["status", "--json"]).stdout)
+    shown = view()
     assert shown["title"] == loaded.title
-    what = "the best of the 6 listed plans" if kind == "production" else "the best plan"  # whole numbers
-    assert shown["certificate"]["guarantee"].startswith(f"{what}, wrong with probability at most")
-    assert {piece["name"] for piece in shown["plan"]["pieces"]} <= set(loaded.problem.arm_names)
-    Path("certificate.json").write_text(json.dumps(shown["certificate"]))
-    surepick("export", "--to", "log.json")
-    assert "holds" in surepick("verify", "certificate.json", "log.json")
-    surepick("report", "-o", "report.html")
+    assert shown["proved"]["claim"] == "best"
+    assert set(shown["amounts"]) <= set(loaded.problem.arm_names)
+    assert not any(abs(amount) < 1e-9 for amount in shown["amounts"].values()), "no rounding dust"
+    best = loaded.problem.vector(session.problem.best(loaded.means))
+    mine = np.array([shown["amounts"].get(name, 0.0) for name in loaded.problem.arm_names])
+    assert np.allclose(mine, best)
+    assert surepick("export", "-o", "log.json", "-o", "certificate.json", "-o", "report.html").code == 0
+    assert surepick("verify", "certificate.json", "log.json").code == 0
+    assert surepick("verify", "report.html").code == 0
     assert loaded.title in html.unescape(Path("report.html").read_text(encoding="utf-8"))
+
+
+def test_the_chemist_spends_sixty_tests_and_keeps_the_proved_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    blends = {f"B{k}": 40.0 + 0.4 * k for k in range(1, 7)} | {"B7": 47.0, "B8": 46.8}
+    lines = ["blend," + ",".join(blends), "goal,largest", "unit,MPa", "noise,1"]
+    names = list(blends)
+    lines += [f"{name}," + ",".join("1" if other == name else "" for other in names) for name in names]
+    Path("blends.csv").write_text("\n".join(lines) + "\n")
+    surepick("new", "blends.csv", "--budget", "60")
+    rng = np.random.default_rng(5)
+    while not (said := surepick("ask", "-n", "8", "--json")).code:
+        for one in said.json["requests"]:
+            surepick("tell", one["arm"], f"{blends[one['arm']] + rng.standard_normal():.2f}", "--yes")
+    data = view()
+    assert (data["state"], data["plan"], data["proved"]["claim"]) == ("budget spent", None, "one_of")
+    assert set(data["proved"]["plans"]) == {"B7", "B8"}
+    assert data["bet"]["plan"] in ("B7", "B8")
+    surepick("export", "-o", "certificate.json", "-o", "log.json")
+    assert surepick("verify", "certificate.json", "log.json").code == 0
+
+
+def test_the_data_scientist_stays_in_the_notebook() -> None:
+    import pandas as pd
+
+    rng = np.random.default_rng(2)
+    scores = {"ridge": 0.7, "forest": 0.9, "boosting": 0.6}
+    view = sp.decide(
+        list(scores), lambda model: scores[model] + 0.05 * rng.standard_normal(), goal="largest", epsilon=0.05
+    )
+    assert view.plan == "forest"
+    assert repr(view).startswith("View(decision: confident, 'forest'")
+    assert "<svg" in view._repr_html_()
+    plans = pd.DataFrame({"a": [1, 0], "b": [0, 1]}, index=["first", "second"])
+    session = sp.Session.create("memory://", "frame", sp.Problem(plans, goal="smallest", noise=1.0))
+    for request in session.ask(4):
+        session.tell(request, {"a": 3.0, "b": 9.0}[request.arm_name])
+    assert list(session.to_frame("plans")["name"]) == ["first", "second"]
+    assert len(session.to_frame("arms")) == 2
+    assert session.plot().axes
+
+
+def test_the_researcher_compares_policies_and_reproduces_a_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    surepick("init", "table")
+    both = ("--policy", "BetGapE", "--policy", "CombGapE:radius=published")
+    said = surepick("simulate", "table.toml", *both, "--runs", "3", "-o", "rows.csv", "--json").json
+    assert len(said["policies"]) == 2
+    quick = ("--runs", "1", "--policy", "BetGapE", "--jobs", "1", "--quick", "-o", "out")
+    assert surepick("reproduce", "knapsack", *quick).code == 0
+
+
+def test_operations_back_up_restore_and_check_a_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_trips(tmp_path)
+    surepick("new", "trips.csv")
+    surepick("tell", "Tunnel", "10.4")
+    assert surepick("export", "-o", "monday.db").code == 0
+    surepick("tell", "Bridge", "12.9")
+    assert view()["n_measured"] == 2
+    assert view("--store", "monday.db")["n_measured"] == 1
+    assert surepick("verify", "--all").code == 0
+    torn = bytearray(Path("monday.db").read_bytes())
+    torn[len(torn) // 2 : len(torn) // 2 + 2048] = b"\0" * 2048
+    Path("torn.db").write_bytes(torn)
+    assert surepick("verify", "--all", "--store", "torn.db").code in (1, 2)

@@ -5,11 +5,10 @@ import json
 import numpy as np
 import pytest
 from scipy import stats
-from typer.testing import CliRunner
 
 import surepick as sp
+from command_line import surepick
 from surepick import problems
-from surepick.cli import app
 from surepick.policies import parse_policy
 
 PLANS = np.eye(2)
@@ -77,11 +76,8 @@ def write(folder, text, name):
 )
 def test_check_says_which_noise_was_stated(tmp_path, name, text, unstated):
     file = write(tmp_path, text, name)
-    result = CliRunner().invoke(app, ["check", str(file), "--json"])
-    data = json.loads(result.stdout)
-    assert data["noise_not_stated"] == unstated
-    assert data["noise_stated"] is not bool(unstated)
-    assert (data["noise_scale"] is None) == bool(unstated)
+    data = surepick("check", file, "--json").json
+    assert (data["noise"] is None) == bool(unstated)
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,10 @@ import re
 import tomllib
 
 import pytest
-import typer
 
 import surepick as sp
 from page_code import ELSEWHERE, NOT_RUN, PAGES, ROOT, blocks, lines, name_of, reason_not_to_run
-from surepick.cli import app
+from surepick.cli import COMMANDS, command_of
 from surepick.inputs.kinds import COMMON_KEYS, KINDS
 
 DOCS = ROOT / "docs"
@@ -92,7 +91,8 @@ def test_every_extra_is_described():
 
 
 def test_every_command_and_every_option_says_what_it_is_for():
-    for name, command in typer.main.get_command(app).commands.items():
+    for name in COMMANDS:
+        command = command_of(name)
         assert command.help, name
         for parameter in command.params:
             assert parameter.help, f"{name}: {parameter.name}"
@@ -100,7 +100,7 @@ def test_every_command_and_every_option_says_what_it_is_for():
 
 def test_every_command_is_on_some_page():
     told = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
-    for name in typer.main.get_command(app).commands:
+    for name in COMMANDS:
         assert f"surepick {name}" in told or f"`{name}`" in told, name
 
 

@@ -114,14 +114,12 @@ def nothing_from_elsewhere(site):
 
 
 def every_command_has_a_section(site):
-    import typer
-
-    from surepick.cli import app
+    from surepick.cli import COMMANDS, command_of
 
     page = (site / "reference" / "command-line.html").read_text(encoding="utf-8")
-    for name, command in typer.main.get_command(app).commands.items():
-        assert f'id="{name}"' in page
-        for parameter in command.params:
+    for name in COMMANDS:
+        assert f'id="{name.replace(" ", "-")}"' in page
+        for parameter in command_of(name).params:
             if parameter.param_type_name == "option" and parameter.name != "help":
                 assert parameter.opts[0] in page
 

@@ -12,11 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import surepick as sp
-from surepick.cli.doctor import rescue_measurements
 from surepick.core.tables import as_cell, from_cell
 from surepick.files.measurements import import_rows, read_rows, write_csv
 from surepick.sessions.session import Session
-from surepick.store.doctor import examine
 
 FORMULAS = ["=1+1", "+1", "-2", "@SUM(A1)", "\t=1", "\r=1", "=cmd|'/c calc'!A0", "'=1+1", "''@x", "-"]
 PLAIN = ["tea", "a=b", "'quoted'", "1.0", "caf\u00e9", "t0.1"]
@@ -76,22 +74,6 @@ def test_a_name_as_a_person_writes_it_is_read_as_it_is(tmp_path: Path) -> None:
         ("=tea", 2),
         ("coffee", 3),
     ]
-
-
-def test_rescued_measurements_hold_no_formulas_and_are_imported(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/all.db"
-    first = filled(session_of(["=1+1", "@x"], url, "-mine"))
-    path = tmp_path / "rescued.csv"
-    rescue_measurements(examine(url).logs, path)
-    text = path.read_text(encoding="utf-8")
-    rows = list(csv.DictReader(io.StringIO(text)))
-    assert rows
-    assert not any(row[c].startswith(STARTS) for row in rows for c in ("arm", "session", "key"))
-    back = read_rows(path)
-    assert {row["session"] for row in back} == {"-mine"}
-    second = session_of(["=1+1", "@x"])
-    import_rows(second, back, answers=False, worker="")
-    assert [m[:3] for m in measured(second)] == [m[:3] for m in measured(first)]
 
 
 @given(st.text())

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from surepick.cli import app
 from surepick.noise.aa import Against, against_itself, turns
 
 N = 40
@@ -48,35 +42,3 @@ def test_the_labels_are_balanced_within_pairs_and_drawn_from_the_seed() -> None:
     labels = turns(50, 7)
     assert all({*labels[i : i + 2]} == {"A", "B"} for i in range(0, 100, 2))
     assert labels == turns(50, 7) != turns(50, 8)
-
-
-def test_the_command_measures_and_says_what_differs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("p.toml").write_text('kind = "table"\nplans = { x = "a", y = "b" }\nnoise = 1.0\n')
-    Path("m.py").write_text(
-        "import os, random, sys\n"
-        "at = int(os.environ['SUREPICK_SEED'])\n"
-        "print(random.Random(at).gauss(0, 1) + (at % 2) * float(sys.argv[2]))\n"
-    )
-    for effect, code in (("0", 0), ("3", 1)):
-        command = f"{sys.executable} m.py {{arm}} {effect}"
-        answer = CliRunner().invoke(app, ["aa", "p.toml", "--measure", command, "--pairs", "12", "--json"])
-        assert answer.exit_code == code, answer.output
-        assert json.loads(answer.stdout)["honest"] is (code == 0)
-
-
-def test_the_command_bears_failures_as_run_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("p.toml").write_text('kind = "table"\nplans = { x = "a", y = "b" }\nnoise = 1.0\n')
-    Path("m.py").write_text(
-        "import pathlib, sys, time\n"
-        "seen = pathlib.Path('seen')\n"
-        "if not seen.exists():\n    seen.touch()\n    time.sleep(60)\n"
-        "print(1)\n"
-    )
-    words = ["aa", "p.toml", "--measure", f"{sys.executable} -S m.py {{arm}}", "--pairs", "4", "--seed", "3"]
-    once = CliRunner().invoke(app, [*words, "--timeout", "2"])
-    assert "no answer within 2 s" in str(once.exception)
-    Path("seen").unlink()
-    again = CliRunner().invoke(app, [*words, "--timeout", "2", "--retries", "1", "--json"])
-    assert json.loads(again.stdout)["pairs"] == 4

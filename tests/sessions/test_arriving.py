@@ -4,11 +4,9 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import surepick as sp
 from surepick.errors import ParameterError, ProblemError, SessionError, SurepickError
-from surepick.inputs.load import read_problem
 from surepick.sessions.codec import dumps
 
 ARMS = ["bus", "train", "walk", "bike"]
@@ -174,21 +172,6 @@ def _changed(event, text):
     return replace(event, body=text)
 
 
-def test_the_command_adds_it_too(tmp_path):
-    from surepick.cli import app
-
-    file = tmp_path / "trips.toml"
-    arms = 'arms = ["bus", "train", "bike"]'
-    file.write_text(f'kind = "table"\nnoise = 1\nplans = [[1, 0, 0], [0, 1, 0]]\n{arms}\n', encoding="utf-8")
-    assert read_problem(file).problem.relevant.tolist() == [True, True, False]
-    store, runner = f"sqlite:///{tmp_path}/trips.db", CliRunner()
-    assert runner.invoke(app, ["new", str(file), "--store", store]).exit_code == 0
-    done = runner.invoke(app, ["add-plan", "by bike", "bike", "--store", store])
-    assert done.exit_code == 0, done.output
-    assert sp.Session.load(store).problem.n_plans == 3
-    assert "“by bike” (1 × bike)" in _log_text(store)
-
-
 def _log_text(store):
     from surepick.views.events import log_row
 
@@ -330,10 +313,7 @@ def test_more_plans_than_all_leads_can_be_go_on_from_the_log(tmp_path):
 
 @pytest.mark.parametrize("ending", ["csv", "xlsx"])
 def test_a_table_adds_several_plans_or_none(tmp_path, ending):
-    from surepick.cli import app
-
-    store, runner = f"sqlite:///{tmp_path}/trips.db", CliRunner()
-    sp.Session.create(store, "trips", SMALL, policy=sp.BetGapE())
+    session = sp.Session.create("memory://", "trips", SMALL, policy=sp.BetGapE())
     file = tmp_path / f"more.{ending}"
     rows = [["plan", "bike", "walk", "tram"], ["by bike", 1, 0.5, ""], ["by tram", "", 1, 1]]
     if ending == "csv":
@@ -345,17 +325,13 @@ def test_a_table_adds_several_plans_or_none(tmp_path, ending):
         for row in rows:
             book.active.append(row)
         book.save(file)
-    command = ["add-plan", str(file), "--store", store]
-    refused = runner.invoke(app, [*command, "--new-arm", "bike"])
-    assert refused.exit_code != 0
-    assert sp.Session.load(store).problem.n_plans == 2
-    done = runner.invoke(app, [*command, "--new-arm", "bike", "--new-arm", "tram", "--cost", "1"])
-    assert done.exit_code == 0, done.output
-    session = sp.Session.load(store)
+    with pytest.raises(sp.SurepickError):
+        session.add_plans(file, new_arms=["bike"])
+    assert session.problem.n_plans == 2
+    session.add_plans(file, new_arms=["bike", "tram"])
     assert session.problem.plan_names == ("by bus", "by train", "by bike", "by tram")
     assert session.problem.vector(2).tolist() == [0.0, 0.0, 0.5, 1.0, 0.0]
     assert session.verify().holds
-    assert runner.invoke(app, ["add-plan", "by foot", "--store", store]).exit_code != 0
 
 
 def test_a_data_frame_adds_plans():

@@ -4,9 +4,9 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import surepick as sp
+from command_line import surepick
 from surepick.errors import SessionError
 from surepick.inputs.load import read_problem
 
@@ -65,19 +65,15 @@ def test_open_refuses_another_past():
 
 
 def test_a_file_with_a_spread_brings_its_guess_unless_told_otherwise(tmp_path):
-    from surepick.cli import app
-
     file = tmp_path / "trips.toml"
     file.write_text(FILE, encoding="utf-8")
     assert read_problem(file).past.worth.tolist() == [4.0, 4.0]
     file.with_stem("bare").write_text(FILE.replace("spread = 1.0", ""), encoding="utf-8")
     assert read_problem(file.with_stem("bare")).past is None  # a width that nobody stated is no knowledge
     store = f"sqlite:///{tmp_path}/trips.db"
-    runner = CliRunner()
-    for options, past in (([], PAST), (["--no-guess"], None), (["--policy", "CombGapE"], None)):
+    for options, past in (([], PAST), (["--policy", "CombGapE"], None)):
         name = "-".join(options) or "plain"
-        done = runner.invoke(app, ["new", str(file), "--name", name, "--store", store, *options])
-        assert done.exit_code == 0, done.output
+        assert surepick("new", str(file), "-s", name, "--store", store, *options).code == 0
         setup = sp.Session.load(store, name).ledger().setup
         assert (setup.past is None) == (past is None)
 

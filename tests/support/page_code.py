@@ -18,9 +18,8 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from typer.testing import CliRunner
-
-from surepick.cli import app
+from command_line import surepick
+from surepick.cli import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^(?:`(?P<file>[\w./-]+)`\n\n)?```(?P<language>\w*)\n(?P<text>.*?)^```", re.S | re.M)
@@ -47,14 +46,14 @@ NOT_RUN = [
     ),
     (r"postgres|^surepick (new|run) trips.toml", "needs a server; the store tests use a real PostgreSQL"),
     (r"^surepick serve|^curl |^ +-d ", "runs until stopped; tests/web drives a real server"),
-    (r"^surepick mcp", "runs until its client leaves; tests/cli/test_mcp.py is such a client"),
+    (r"^surepick serve --mcp", "runs until its client leaves; tests/cli/test_mcp.py is such a client"),
     (r"^podman ", "needs a container tool; tests/test_container.py runs the steps of the image"),
     (
-        r"^surepick verify certificate-|^surepick (sheet|import) .*--store trips.db",
+        r"^surepick verify certificate-|^surepick (ask -o|tell --from) .*--store trips.db",
         "of a session that was begun in the browser; tests/web/test_journey.py does all of it",
     ),
-    (r"mykey", "needs a key of one's own; tests/cli/test_verify.py makes keys and signs"),
-    (r"^surepick watch(?!.*--once)", "runs until the session ends; its own tests drive it"),
+    (r"mykey", "needs a key of one's own; tests/cli/test_share.py makes keys and signs"),
+    (r"^surepick status.*--watch", "runs until the session ends; its own tests drive it"),
 ]
 SHELL = re.compile(r"[|>&;]|^\./|^(chmod|export|cat|echo|python|curl) ")
 STAND_IN = """\
@@ -143,8 +142,8 @@ class Reader:
             if SHELL.search(line.replace("./drive.sh", "").replace("./weigh.sh", "")):
                 self._shell(line)
                 continue
-            result = CliRunner().invoke(app, shlex.split(line, comments=True)[1:])
-            assert result.exit_code == 0, f"{line}\n{result.output}{result.exception or ''}"
+            result = surepick(*shlex.split(line, comments=True)[1:])
+            assert result.code == 0, f"{line}\n{result.out}{result.err}"
 
     def _wanted(self, line: str) -> bool:
         if reason_not_to_run(line) is None:
@@ -170,10 +169,12 @@ class Reader:
 def check_options(line: str) -> None:
     """Every option of a command that is not run is one that it has."""
     words = shlex.split(line.split(" &")[0], comments=True)[1:]
-    help_text = CliRunner().invoke(app, [words[0], "--help"], env={"COLUMNS": "200"}).output
-    for word in words:
+    name = " ".join(words[:2]) if words[0] == "session" else words[0]
+    assert name in COMMANDS, f"{line}: there is no command {name}"
+    help_text = surepick(*name.split(), "--help").out + "--store --json --quiet"
+    for word in words[: words.index("--")] if "--" in words else words:
         if word.startswith("--"):
-            assert word.split("=")[0] in help_text, f"{line}: {words[0]} has no option {word}"
+            assert word.split("=")[0] in help_text, f"{line}: {name} has no option {word}"
 
 
 def printed(reader: Reader, page: Path) -> str:

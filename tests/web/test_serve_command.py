@@ -15,9 +15,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from typer.testing import CliRunner
 
-from surepick.cli import app, main
+from command_line import surepick
+from surepick.cli import main
 from surepick.web.server import listen
 from surepick.web.settings import Settings
 from web_tools import TOKEN
@@ -119,7 +119,7 @@ def test_the_token_comes_from_a_file_or_the_environment_and_not_from_the_command
     assert _token(tmp_path / "token") == TOKEN
     monkeypatch.setenv("SUREPICK_TOKEN", "another long enough token")
     assert _token(None) == "another long enough token"
-    help_text = CliRunner().invoke(app, ["serve", "--help"]).output
+    help_text = surepick("serve", "--help").out
     assert "--token-file" in help_text
     assert not re.search(r"--token\s", help_text)
 

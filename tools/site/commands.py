@@ -1,34 +1,33 @@
-"""The page of the command line, from the application itself."""
+"""The page of the command line, from the program's own help."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import typer
+from surepick.cli import COMMANDS, HELP, command_of
 
-from surepick.cli import app
+INTRODUCTION = f"""\
+# Commands
 
-INTRODUCTION = """\
-# Command line
+```text
+{HELP}```
 
-Every command has `--help`, and `--json` where it answers something. `FILE` is a
-[problem file](../problem-files.md). Sessions are kept in `--store`, or `SUREPICK_STORE`, or `surepick.db` in
-the current folder. This page is made from the program's own help.
+`--store` and `--json` work before and after the command. `-s NAME` defaults to the only session.
 
 | exit code | meaning |
 |---|---|
-| 0 | done |
-| 1 | no: ended without certainty, does not hold, damaged |
-| 2 | bad input or usage; the message says what to do |
-| 3 | `ask`: the session has ended |
-| 4 | `ask`: other workers hold everything that can be measured now |
+| 0 | done; `run`: confident |
+| 1 | `verify` fails; `run` is not confident; `ask` has nothing |
+| 2 | a mistake; nothing was changed |
+| 3 | confident with doubts: values contradict the assumption (`run`, `status`, `verify`) |
+| 4 | `run --incumbent`: the plan in use stays |
+| 130 | interrupted; what was started is recorded |
 """
 
 
 def page() -> str:
-    """Every command with its arguments and options."""
-    group: Any = typer.main.get_command(app)
-    return "\n".join([INTRODUCTION, *(_section(name, one) for name, one in group.commands.items())])
+    """Return every command with its arguments and options."""
+    return "\n".join([INTRODUCTION, *(_section(name, command_of(name)) for name in COMMANDS)])
 
 
 def _section(name: str, command: Any) -> str:
@@ -42,7 +41,7 @@ def _section(name: str, command: Any) -> str:
 
 
 def _usage(parameter: Any) -> str:
-    name = parameter.name.upper() + ("..." if parameter.nargs == -1 else "")
+    name = (parameter.metavar or parameter.name).upper() + ("..." if parameter.nargs == -1 else "")
     return str(name if parameter.required else f"[{name}]")
 
 

@@ -1,173 +1,278 @@
-"""The command line: each command parses, makes one call and prints; a command stands in the file of its name.
+"""The command line. `COMMANDS` says which function in which module is which command.
 
-`ask.py` also holds `tell`, `void` and `withdraw`, `status.py` `list` and `log`, `export.py` `import`,
-`extend.py` `close`, and `doctor.py` `backup`. Options that commands share are in `options`, what they print
-with is in `render`. A command's module is imported when it is named, and heavy modules by the command that
-needs them, so that small commands are quick.
+A module is imported when its command is named, and heavy modules by the command that needs them, so that
+small commands are quick. `output` has what all commands share, `screen` prints a View.
 """
 
 from __future__ import annotations
 
+import difflib
 import importlib
+import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-import typer
-from typer.core import TyperCommand
-
-from surepick.cli.stdout import answers_only
+from surepick.cli.output import BAD_INPUT, INTERRUPTED, Settings, answers_only, settings, wrapped
 from surepick.errors import ParameterError, SurepickError, suggestion
 
-# The functions of the commands, in the order of the help, by the kind of work; and who has another's file.
-_PLANNING = "demo init check simulate compare limit reproduce"
-_SESSIONS = (
-    "new ask sheet tell void withdraw status list_ log export import_ extend add_plan last_call new_epoch "
-    "close verify doctor backup run challenge aa"
-)
-_LOOKING = "watch report certificate serve mcp"
-_KINDS = {"PLANNING": _PLANNING, "SESSIONS": _SESSIONS, "LOOKING": _LOOKING}
-_ELSEWHERE = {
-    **dict.fromkeys(("tell", "void", "withdraw"), "ask"),
-    **dict.fromkeys(("list_", "log"), "status"),
-    **dict.fromkeys(("add_plan", "last_call", "new_epoch", "close"), "extend"),
-    "import_": "export",
-    "backup": "doctor",
+COMMANDS = {  # by name: the module and the function
+    "demo": ("start", "demo"),
+    "init": ("start", "init"),
+    "check": ("check", "check"),
+    "simulate": ("simulate", "simulate"),
+    "run": ("run", "run"),
+    "new": ("new", "new"),
+    "ask": ("ask", "ask"),
+    "tell": ("ask", "tell"),
+    "status": ("new", "status"),
+    "serve": ("serve", "serve"),
+    "export": ("share", "export"),
+    "verify": ("share", "verify"),
+    "reproduce": ("reproduce", "reproduce"),
+    "session remove": ("session", "remove"),
+    "session release": ("session", "release"),
+    "session extend": ("session", "extend"),
+    "session final-batch": ("session", "final_batch"),
+    "session close": ("session", "close"),
+    "session add-plan": ("session", "add_plan"),
+    "session rename": ("session", "rename"),
+    "session delete": ("session", "delete"),
+}
+EXPECTED = {  # names that people try, and the command that does it
+    "import": "tell --from FILE",
+    "backup": "export -o FILE.db",
+    "void": "session remove NUMBER --reason WHY",
+    "remove": "session remove NUMBER --reason WHY",
+    "withdraw": "session release ARM",
+    "release": "session release ARM",
+    "extend": "session extend",
+    "close": "session close",
+    "add-plan": "session add-plan NAME PLAN",
+    "last-call": "session final-batch N",
+    "new-epoch": "new --prior SESSION",
+    "delete": "session delete",
+    "rename": "session rename NEW",
+    "report": "export -o report.html",
+    "certificate": "export -o certificate.json",
+    "log": "status --log",
+    "list": "status",
+    "watch": "status --watch",
+    "sheet": "ask -o FILE.xlsx",
+    "advise": "check FILE",
+    "forecast": "check FILE",
+    "limit": "check FILE --limit",
+    "compare": "simulate FILE --policy A --policy B",
+    "challenge": "run FILE --incumbent PLAN -- COMMAND {arm}",
+    "aa": "run FILE --aa ARM -- COMMAND {arm}",
+    "doctor": "verify --all",
+    "mcp": "serve --mcp",
+    "help": "--help",
+}
+HELP = """\
+surepick: find the best plan with the fewest measurements, and know it is best.
+
+Usage: surepick COMMAND [--store FILE] [--json]
+
+Start
+  demo       Watch surepick choose between six routes.
+  init       Write an example problem to change into yours.
+  check      Show how a file was read and forecast the measurements.
+  simulate   Rehearse a decision, or compare policies.
+Decide with a program
+  run        Call a program for each measurement until confident.
+Decide by hand
+  new        Begin a session.
+  ask        Show what to measure next, or write a measuring sheet.
+  tell       Record measurements.
+  status     Show the answer so far and the next step.
+  serve      Open the sessions in a browser, here or on a phone.
+Share and check
+  export     Write a report, certificate, table or backup.
+  verify     Replay a log and check every step.
+More
+  session    Remove a value, extend, close, add a plan, rename, delete.
+  reproduce  Run the experiments of the paper and our own.
+Options
+  --store FILE  Where sessions are kept. [surepick.db or $SUREPICK_STORE]
+  --json        Print the answer as JSON.
+  -q, --quiet   No progress, no hints.
+  --version
+
+First time? surepick demo        A spreadsheet? surepick check routes.xlsx
+"""
+SESSION_HELP = """\
+Usage: surepick session COMMAND [-s NAME] [--store FILE] [--json]
+
+  remove NUMBER        Remove a value recorded by mistake.
+  release [ARM]        Release an assigned measurement.
+  extend               Tighten delta or epsilon, raise the budget.
+  final-batch N        Make the next N measurements the last.
+  close                End a session.
+  add-plan NAME PLAN   Add a plan, as in 'A + 2*Ferry'.
+  rename NEW           Rename a session.
+  delete               Delete a session.
+
+Each has --help.
+"""
+GLOBAL = "Also: --store FILE, --json, -q, before or after the command."
+GOAL = "the goal stands in the file: a row goal | smallest, or goal = 'smallest' in TOML"
+NOT_OPTIONS = dict.fromkeys(("--minimize", "--minimise", "--maximize", "--maximise", "--goal"), GOAL) | {
+    "--measure": "put the program after two dashes: surepick run FILE -- ./drive.sh {arm}",
+    "--name": "name the session with -s",
+    "--to": "name the file with -o",
 }
 
 
-def __getattr__(name: str) -> Any:
-    """`app`, the whole command line; PLANNING, SESSIONS and LOOKING, the functions of its commands."""
-    if name == "app":
-        value: Any = make_app(" ".join(_KINDS.values()).split())
-    elif name in _KINDS:
-        value = tuple(map(_function, _KINDS[name].split()))
-    else:
-        raise AttributeError(f"module 'surepick.cli' has no attribute {name!r}")
-    globals()[name] = value
-    return value
+def main() -> None:
+    """Run the command line and exit with its code."""
+    try:
+        with answers_only():
+            code = run(sys.argv[1:])
+    except SurepickError as error:  # the answer could not be written
+        code = _report(type(error).__name__, error.field, str(error))
+    raise SystemExit(code)
 
 
-_GOAL = (
-    "which plan is best stands in the file: a row goal,smallest in a spreadsheet, goal = 'smallest' in TOML"
-)
-_HINTS = dict.fromkeys(("--minimize", "--minimise", "--maximize", "--maximise", "--goal"), _GOAL)
+def run(arguments: Sequence[str]) -> int:
+    """Run one call and return its exit code; a known error is a few plain lines, never a traceback."""
+    import typer
+
+    UsageError: Any = typer.BadParameter.__bases__[0]  # typer does not name it
+    try:
+        words, program = take_global_options(arguments)
+        return _call(words, program)
+    except UsageError as error:
+        return _report("UsageError", _field_of(error), error.format_message())
+    except SurepickError as error:
+        return _report(type(error).__name__, error.field, str(error), getattr(error, "hint", None))
+    except OSError as error:
+        where = "" if error.filename is None else f" {str(error.filename)!r}"
+        return _report("FileError", None, f"cannot read or write{where}: {error.strerror or error}")
+    except (KeyboardInterrupt, EOFError, typer.Abort):
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
 
 
-class _Command(TyperCommand):
-    """A command that takes -0.5 as a value; words with two dashes must be options all the same."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """The words of the command, once those that look like options are known to be some."""
-        own: dict[str, bool] = dict.fromkeys(ctx.help_option_names, False)  # whether a value follows
-        for option in self.params:
-            if option.param_type_name == "option":
-                follows = not getattr(option, "is_flag", False)
-                own.update(dict.fromkeys((*option.opts, *option.secondary_opts), follows))
-        words = iter(args)
-        for word in words:
-            name, given, _ = word.partition("=")
-            if word == "--":
-                break
-            if own.get(name) and not given:
-                next(words, None)
-            elif word.startswith("--") and name not in own:
-                ctx.fail(f"There is no option {name}; {_HINTS.get(name) or _nearest(name, own)}")
-        ctx.ignore_unknown_options = True
-        return super().parse_args(ctx, args)
-
-
-def _nearest(name: str, options: Iterable[str]) -> str:
-    """The option that was meant, perhaps; the dashes that all of them have say nothing.
-
-    >>> _nearest("--reson", ["--reason", "--json"]), _nearest("--count", ["--json", "--store", "-n"])
-    ("did you mean '--reason'?", "known: '--json', '--store', '-n'")
-    """
-    by_word = {option.lstrip("-"): option for option in options}
-    said = suggestion(name.lstrip("-"), by_word)
-    for word, option in by_word.items():
-        said = said.replace(repr(word), repr(option))
-    return said
-
-
-def make_app(functions: Iterable[str]) -> typer.Typer:
-    """The command line with these commands; only their modules are imported."""
-    app = typer.Typer(
-        name="surepick",
-        help="Find the best plan with the fewest measurements, and know that it is best.",
-        epilog="Exit codes: 0 done; 1 no: budget spent, session ended, does not hold, damaged; 2 bad input; "
-        "3 confident with doubts: the guarantee does not apply; 4 other workers hold all requests; "
-        "5 the incumbent stays.",
-        no_args_is_help=True,
-        add_completion=False,
-        rich_markup_mode="markdown",
-        pretty_exceptions_enable=False,
-        callback=_surepick,
-    )
-    for name in functions:
-        needs_words = name in _PLANNING.split() and name != "demo"
-        app.command(_command_name(name), cls=_Command, no_args_is_help=needs_words)(_function(name))
-    return app
-
-
-def _function(name: str) -> Callable[..., None]:
-    module = importlib.import_module(f"surepick.cli.{_ELSEWHERE.get(name, name)}")
-    function: Callable[..., None] = getattr(module, name)
-    return function
-
-
-def _command_name(function: str) -> str:
-    return function.rstrip("_").replace("_", "-")
-
-
-def _wanted(arguments: list[str]) -> list[str]:
-    """The function of the command that is named, so that no other is made; all where none is."""
-    functions = " ".join(_KINDS.values()).split()
-    named = [name for name in functions if arguments and _command_name(name) == arguments[0]]
-    return named or functions
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        from surepick._version import __version__
-
-        typer.echo(f"surepick {__version__}")
-        raise typer.Exit
-
-
-def _surepick(
-    version: bool = typer.Option(
-        False, "--version", callback=_print_version, is_eager=True, help="Show the version and exit."
-    ),
-) -> None:
-    """Find the best plan with the fewest measurements, and know that it is best.
-
-    New here? **surepick demo** decides a transport problem between eighteen cities while you watch.
-    """
-
-
-def _refuse_odd_letters(arguments: list[str]) -> None:
-    """Refuse arguments that are not text in the terminal's encoding; no store or file could keep them."""
+def take_global_options(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Set the global options, and return the other words, and those after two dashes."""
+    settings.__dict__.update(Settings().__dict__)
     for argument in arguments:
         try:
             argument.encode()
         except UnicodeEncodeError:
-            raise ParameterError(f"the argument {argument!a} is not UTF-8 text; write it again") from None
+            raise ParameterError(f"the argument {argument!a} is not UTF-8 text") from None
+    words, given = list[str](), iter(arguments)
+    for word in given:
+        name, equals, text = word.partition("=")
+        if word == "--":
+            break
+        if name == "--store":
+            settings.store = text if equals else next(given, "")
+            if not settings.store:
+                raise ParameterError("--store needs a file, as in --store trips.db", field="store")
+        elif word == "--json":
+            settings.json = True
+        elif word in ("-q", "--quiet"):
+            settings.quiet = True
+        else:
+            words.append(word)
+    return words, list(given)
 
 
-def main() -> None:
-    """Run the command line; a known error is one clear line, never a traceback."""
-    try:
-        _refuse_odd_letters(sys.argv[1:])
-        with answers_only():
-            make_app(_wanted(sys.argv[1:]))()
-    except SurepickError as error:
-        print(f"surepick: {error}", file=sys.stderr)
-        raise SystemExit(2) from None
-    except OSError as error:
-        where = "" if error.filename is None else f" {str(error.filename)!r}"
-        print(f"surepick: cannot read or write{where}: {error.strerror or error}", file=sys.stderr)
-        raise SystemExit(2) from None
-    except KeyboardInterrupt:
-        print("surepick: interrupted", file=sys.stderr)
-        raise SystemExit(130) from None
+def _call(words: list[str], program: list[str]) -> int:
+    if not words or words[0] in ("-h", "--help"):
+        print(HELP, end="")
+        return 0
+    if words[0] == "--version":
+        from surepick._version import __version__
+
+        print(f"surepick {__version__}")
+        return 0
+    name, rest = words[0], words[1:]
+    if name == "session":
+        if not rest or rest[0] in ("-h", "--help"):
+            print(SESSION_HELP, end="")
+            return 0
+        name, rest = f"session {rest[0]}", rest[1:]
+    if name not in COMMANDS:
+        raise ParameterError(_unknown(name), field="command")
+    if name == "run":
+        settings.program = program
+    else:
+        rest += ["--", *program] if program else []
+    code = command_of(name).main(rest, prog_name=f"surepick {name}", standalone_mode=False)
+    return code if isinstance(code, int) else 0
+
+
+def _unknown(name: str) -> str:
+    """What to say about a command that does not exist."""
+    if name in EXPECTED:
+        return f"there is no command {name!r}; use: surepick {EXPECTED[name]}"
+    if name.startswith("session "):
+        known = [one.removeprefix("session ") for one in COMMANDS if one.startswith("session ")]
+        return f"there is no command {name!r}; {suggestion(name.removeprefix('session '), known)}"
+    known = ["session", *(one for one in COMMANDS if " " not in one)]
+    close = difflib.get_close_matches(name, [*known, *EXPECTED], n=1)
+    if close and close[0] in EXPECTED:
+        return f"there is no command {name!r}; use: surepick {EXPECTED[close[0]]}"
+    return f"there is no command {name!r}; {suggestion(name, known)}"
+
+
+def command_of(name: str) -> Any:
+    """Return the command of this name as click knows it; its module is imported now."""
+    import typer
+    from typer.core import TyperCommand
+
+    class Command(TyperCommand):
+        """A command that takes -0.5 as a value; words with two dashes must be its options all the same."""
+
+        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+            refuse_unknown(ctx, self.params, args)
+            ctx.ignore_unknown_options = True
+            return super().parse_args(ctx, args)
+
+    module, function = COMMANDS[name]
+    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    found = getattr(importlib.import_module(f"surepick.cli.{module}"), function)
+    app.command(name, cls=Command, epilog=GLOBAL)(found)
+    return typer.main.get_command(app)
+
+
+def refuse_unknown(ctx: Any, parameters: Iterable[Any], words: Iterable[str]) -> None:
+    """Refuse a word with two dashes that is no option, with what was meant."""
+    known: dict[str, bool] = dict.fromkeys(ctx.help_option_names, False)  # whether a value follows
+    for option in parameters:
+        if option.param_type_name == "option":
+            follows = not getattr(option, "is_flag", False)
+            known.update(dict.fromkeys((*option.opts, *option.secondary_opts), follows))
+    rest = iter(words)
+    for word in rest:
+        name, equals, _ = word.partition("=")
+        if word == "--":
+            break
+        if known.get(name) and not equals:
+            next(rest, None)
+        elif word.startswith("--") and name not in known:
+            by_word = {option.lstrip("-"): option for option in known if option.startswith("--")}
+            said = NOT_OPTIONS.get(name) or suggestion(name.lstrip("-"), by_word)
+            for option in by_word:
+                said = said.replace(f"'{option}'", by_word[option])
+            ctx.fail(f"there is no option {name}; {said}")
+
+
+def _field_of(error: Any) -> str | None:
+    parameter = getattr(error, "param", None)
+    name = getattr(error, "option_name", None) or (None if parameter is None else parameter.name)
+    return None if name is None else str(name).lstrip("-")
+
+
+def _report(kind: str, field: str | None, message: str, hint: str | None = None) -> int:
+    """Print an error on standard error and return the exit code."""
+    if settings.json:
+        found = {"class": kind, "field": field, "message": message, "hint": hint}
+        print(json.dumps({"error": found}, ensure_ascii=False), file=sys.stderr)
+        return BAD_INPUT
+    first, *more = message.splitlines() or [""]
+    print(wrapped(first, "error: "), *more, *([f"› {hint}"] if hint else []), sep="\n", file=sys.stderr)
+    return BAD_INPUT

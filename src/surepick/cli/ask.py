@@ -1,264 +1,260 @@
-"""`ask`, `tell`, `void` and `withdraw`: measurements by hand or by a program of one's own."""
+"""`ask` and `tell`: measurements by hand, or by a program that calls both."""
 
 from __future__ import annotations
 
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from surepick.cli.doubts import Yes, ask_if_doubtful
-from surepick.cli.hints import command
-from surepick.cli.opening import open_session
-from surepick.cli.options import ALL_HELD, DEFAULT_STORE, ENDED, NOT_SURE, Json, Name, StoreUrl, Worker
-from surepick.cli.render import Typed, answer, as_typed, remark, say
-from surepick.cli.status import state_of
+from surepick.cli.output import (
+    NO,
+    Name,
+    Worker,
+    answer,
+    hint,
+    note,
+    open_session,
+    refuse_existing,
+    settings,
+)
+from surepick.core.tables import numeral
 from surepick.core.wording import how_many
-from surepick.errors import SessionError
+from surepick.errors import FileError, ParameterError, SessionError
 
 if TYPE_CHECKING:
-    from surepick.sessions.requests import Request
+    from surepick.sessions.requests import Receipt, Request
     from surepick.sessions.session import Session
+    from surepick.views.view import View
 
-
-_LATE = {
-    True: "late: another worker told this token first; your value is kept, and counts as one that nobody "
-    "asked for once the open round is complete",
-    False: "late: another worker told this token first; your value is kept and decides nothing, since this "
-    "policy counts no measurements that it did not ask for",
-}
+SHEET_ROWS = 40  # of a measuring sheet, unless -n says otherwise: about two pages
 
 
 def ask(
-    n: Annotated[int, typer.Option("-n", help="How many measurements.")] = 1,
-    worker: Worker = "",
+    n: Annotated[int | None, typer.Option("-n", min=1, help="How many. [1; with -o the batch]")] = None,
+    worker: Worker = "user",
+    wait: Annotated[float, typer.Option(help="Seconds to wait until there is something.")] = 0.0,
+    to: Annotated[
+        Path | None, typer.Option("-o", help="Write a measuring sheet: .xlsx, .csv, or .html to print.")
+    ] = None,
     session: Name = None,
-    store: StoreUrl = DEFAULT_STORE,
-    as_json: Json = False,
 ) -> None:
-    """Say what to measure next: a token and the name of the arm or probe, one per line.
+    """Show what to measure next, or write a measuring sheet.
 
-    Of a probe with several readings their names follow.
-
-    Asking again gives the same tokens until something is told. Exit code 1: the session has ended; 4: other
-    workers hold everything that can be measured now. Both are said on standard error: standard output holds
-    tokens alone.
+    Exit code 1: nothing to measure now. Example: surepick ask -o monday.xlsx
     """
-    opened = open_session(store, session)
-    requests = opened.ask(n, worker=worker, wait=False)
-    answer(
-        lambda: {"requests": [request_to_json(request, opened) for request in requests], **state_of(opened)},
-        as_json,
-        lambda: _print_requests(requests, opened, store),
-    )
+    opened = open_session(session)
+    if to is not None:
+        _check_sheet(to)
+    wanted = n or (1 if to is None else max(1, len(opened.pending(SHEET_ROWS))))
+    requests = opened.ask(wanted, worker=worker, wait=False)
+    until = time.monotonic() + wait
+    while not requests and time.monotonic() < until and opened.view().state == "running":
+        time.sleep(0.2)
+        requests = opened.ask(wanted, worker=worker, wait=False)
     if not requests:
-        raise typer.Exit(ALL_HELD if opened.status == "running" else ENDED)
+        _nothing_to_do(opened, session)
+    if to is not None:
+        _write_sheet(opened, requests, to, session)
+        return
+    rows = [
+        {"id": one.id, "arm": one.probe_name, "readings": _readings(opened, one), "expires": one.expires}
+        for one in requests
+    ]
+    lines = [f"{one.probe_name}{_in_brackets(_readings(opened, one))}" for one in requests]
+    answer({"requests": rows, "view": opened.view()} if settings.json else None, lines)
+    order = "In this order; then" if len(requests) > 1 else "Then"
+    hint(f"surepick tell {_quoted(requests[0].probe_name)} VALUE", order, session=session)
+
+
+def _nothing_to_do(session: Session, name: str | None) -> None:
+    view = session.view()
+    answer({"requests": [], "view": view}, [])
+    if view.state == "running":
+        note("other workers have taken all that can be measured now; wait with --wait SECONDS")
+    else:
+        note(f"{view.session} is {view.state}: {view.headline}")
+        hint("surepick status", session=name)
+    raise typer.Exit(NO)
+
+
+def _readings(session: Session, request: Request) -> list[str]:
+    """The readings of a probe; none where an arm gives one number."""
+    return [] if session.given_problem.arms_alone else list(request.readings)
+
+
+def _in_brackets(readings: Sequence[str]) -> str:
+    return f" ({', '.join(readings)})" if readings else ""
+
+
+def _quoted(name: str) -> str:
+    import shlex
+
+    return shlex.quote(name)
+
+
+def _check_sheet(file: Path) -> None:
+    """Refuse what cannot be written before any measurement is taken."""
+    if file.suffix.lower() not in (".html", ".csv", ".xlsx"):
+        raise FileError(f"a measuring sheet ends in .xlsx, .csv or .html, got {str(file)!r}", field="o")
+    if file.suffix.lower() == ".xlsx":
+        from surepick.views.sheet import openpyxl
+
+        openpyxl()
+    refuse_existing(file, force=False)
+
+
+def _write_sheet(session: Session, requests: list[Request], file: Path, name: str | None) -> None:
+    from surepick.views.sheet import measuring_sheet
+
+    measuring_sheet(session, requests).write(file)
+    answer(
+        {"file": str(file), "n": len(requests)},
+        f"Wrote {file} with {how_many(len(requests), 'measurement')} to make.",
+    )
+    if file.suffix.lower() != ".html":
+        hint(f"surepick tell --from {_quoted(str(file))}", "Filled in", session=name)
 
 
 def tell(
-    token: Annotated[str, typer.Argument(help="The token, or the name of what is asked for.")],
+    arm: Annotated[str | None, typer.Argument(help="What was measured.")] = None,
     values: Annotated[
-        list[Typed],
-        typer.Argument(
-            parser=as_typed,
-            metavar="VALUES...",
-            help="What was measured: one number or several; of a probe NAME=NUMBER for each reading.",
-        ),
-    ],
-    unasked: Annotated[
-        bool,
-        typer.Option(
-            "--unasked", help="A measurement that nobody asked for; counted if the policy's proof allows it."
-        ),
-    ] = False,
-    picked: Annotated[
-        bool, typer.Option("--picked", help="Chosen after looking at values: kept and never counted.")
-    ] = False,
-    key: Annotated[
-        str, typer.Option(help="Idempotency key: recording the same key again keeps a single copy.")
-    ] = "",
-    yes: Yes = False,
-    worker: Worker = "",
+        list[str] | None, typer.Argument(help="The value, or several; NAME=VALUE for readings of a probe.")
+    ] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option("--from", help="A filled-in sheet (.csv, .xlsx) or an exported log (.json)."),
+    ] = None,
+    worker: Worker = "user",
+    yes: Annotated[bool, typer.Option("--yes", help="A surprising value is right.")] = False,
+    lost: Annotated[bool, typer.Option("--lost", help="It was tried and gave no value.")] = False,
+    remark: Annotated[str, typer.Option("--note", help="A remark for the log.")] = "",
+    key: Annotated[str, typer.Option(help="Record once, however often it is told.")] = "",
     session: Name = None,
-    store: StoreUrl = DEFAULT_STORE,
-    as_json: Json = False,
 ) -> None:
-    """Record what was measured; it is on disk when the command ends. Try: surepick tell 0.0 12.5
+    """Record measurements.
 
-    A probe with several readings is told by their names, as in `tell 2.0 A-B=3.2 B-C=4.1`, or by numbers in
-    the order that `ask` prints. Readings that are missing can be told later, unless a covariance is given.
-    A value that nobody would expect is asked about first; in scripts say --yes. Exit code 1: another worker
-    told the token first, and the policy does not count what nobody asked for; the value is kept.
+    Example: surepick tell Tunnel 10.4
     """
-    opened = open_session(store, session)
-    if key and not (unasked or picked):
-        raise SessionError("--key is for unasked measurements; a token is a key already")
-    if unasked or picked:
-        probe = opened.problem.probe(token)
-        told = _told(opened, probe, opened.problem.reads(probe), values)
-        ask_if_doubtful(opened, [(probe, use) for use in told], yes=yes)
-        opened.add_extra(probe, told, picked=picked, key=key)
-        opened.keep_snapshot()
-        counts = opened.counts_unasked and not picked
-        text = f"kept; it {'counts once the open round is complete' if counts else 'decides nothing'}"
-        answer({"receipt": "extra", "will_count": counts, **state_of(opened)}, as_json, lambda: say(text))
+    if source is not None:
+        _tell_file(source, session, worker, yes=yes)
         return
-    found = _token_of(opened, token)
-    probe = opened.probe_of(found)
-    told = _told(opened, probe, opened.readings_wanted(found), values)
-    ask_if_doubtful(opened, [(probe, use) for use in told], yes=yes)
-    receipt = opened.tell(found, told if isinstance(told[0], float) else told[0], worker=worker)
+    if arm is None or not (values or lost):
+        raise ParameterError("say what was measured and its value: surepick tell Tunnel 10.4", field="values")
+    opened = open_session(session)
+    told = [None] if lost else _numbers(opened, arm, values or [])
+    refuse_surprising(opened, [(arm, one) for one in told if one is not None], yes=yes)
+    receipts = [
+        opened.tell(arm, one, worker=worker, lost=lost, sure=yes, note=remark, key=_numbered(key, k))
+        for k, one in enumerate(told)
+    ]
     opened.keep_snapshot()
-    late = receipt.result == "extra"
-    counts = not late or opened.counts_unasked
-    shown = ", ".join(f"{one.reading}{one.reading and ' '}{one.value:g}" for one in values)
-    text = f"{receipt}: {opened.problem.probe_names[probe]} = {shown}"
-    if receipt.result == "partial":
-        missing = ", ".join(opened.readings_wanted(found))
-        text += f"; still to come under {found}: {missing} (if never, withdraw {found})"
-    answer(
-        lambda: {"receipt": str(receipt), "will_count": counts, **state_of(opened)},
-        as_json,
-        lambda: _print_told(_LATE[counts] if late else text, opened, store),
+    view = opened.view()
+    data = [{"number": one.number, "result": one.result} for one in receipts]
+    shown = [_receipt_line(view, arm, one, receipt) for one, receipt in zip(told, receipts, strict=True)]
+    answer({"recorded": data, "view": view}, [*shown, *_after(view)])
+    if view.state != "running":
+        hint("surepick status", "See", session=session)
+    elif receipts[-1].number:
+        hint(f"surepick session remove {receipts[-1].number} --reason typo", "A slip?", session=session)
+
+
+def _numbered(key: str, place: int) -> str:
+    return f"{key}-{place + 1}" if key and place else key
+
+
+def _receipt_line(view: View, arm: str, told: Any, receipt: Receipt) -> str:
+    from surepick.views.numbers import value
+
+    if told is None:
+        return f"Released: {arm} gave no value."
+    shown = (
+        ", ".join(f"{name} {value(one, view.unit)}" for name, one in told.items())
+        if isinstance(told, dict)
+        else f"{told:.6g} {view.unit}".rstrip()
     )
-    if not counts:
-        raise typer.Exit(NOT_SURE)
+    words = {"recorded": "Recorded", "extra": "Recorded as an extra value", "repeated": "Recorded before"}
+    return f"{words.get(receipt.result, receipt.result)} {receipt.number}: {arm} = {shown}."
 
 
-def withdraw(
-    token: Annotated[str, typer.Argument(help="A token from `ask`.")],
-    reason: Annotated[str, typer.Option(help="Why, for the log.")] = "",
-    worker: Annotated[str, typer.Option(help="Whose token it is, if it was asked for under a name.")] = "",
-    session: Name = None,
-    store: StoreUrl = DEFAULT_STORE,
-) -> None:
-    """Give a token back unmeasured; it will be handed out again. A token that another worker has is refused.
-
-    Of a probe that was told in part, the readings that are missing count as lost, and are read again by
-    another use of it. Whether a reading is lost must have nothing to do with its value.
-
-    Try: surepick withdraw 0.0 --reason "the road is closed"
-    """
-    opened = open_session(store, session)
-    partly = opened.told(_plain_token(token))
-    opened.release(token, reason, worker=worker)
-    again = f"what is missing of {token} is lost, and is asked for again under another token"
-    say(again if partly else f"{token} will be handed out again")
+def _after(view: View) -> list[str]:
+    """What is open now, or that the session has ended."""
+    if view.state != "running":
+        return [f"{view.session} is {view.state}: {view.headline}."]
+    names = [one.arm for one in view.open[:6]]
+    more = f" and {len(view.open) - 6} more" if len(view.open) > 6 else ""
+    return [f"Open: {', '.join(names)}{more}."] if names else []
 
 
-def void(
-    token: Annotated[
-        str,
-        typer.Argument(
-            help="The token whose value was a mistake; of an unasked one the number that `log` has."
-        ),
-    ],
-    reason: Annotated[str, typer.Option(help="What went wrong, for the log.")],
-    session: Name = None,
-    store: StoreUrl = DEFAULT_STORE,
-    as_json: Json = False,
-) -> None:
-    """Take back a value that was no measurement: a slip of the pen, the wrong road. The log keeps both.
-
-    Its arm, or its probe with all readings, is asked for again. If the policy has seen the value it starts
-    over and reads all others as if that one had never been. A value that is right stays, however odd: its
-    size is no reason.
-
-    Try: surepick void 0.0 --reason "typed 1200 for 12.00"
-    """
-    opened = open_session(store, session)
-    seen = opened._remove(token, reason)
-    opened.keep_snapshot()
-    name = opened.problem.probe_names[opened.probe_of(token)]
-    again = "; the policy had seen it, and has read the other measurements again without it" if seen else ""
-    what = f"event {token}" if token.isdecimal() else token
-    text = f"the value of {what} ({name}) is taken back{again}"
-    answer({"seen": seen, **state_of(opened)}, as_json, lambda: _print_told(text, opened, store))
-
-
-def _token_of(session: Session, given: str) -> str:
-    """The token itself, or the first one that is asked for of the arm or probe with this name.
-
-    A token that is open beats an arm of the same name: `ask` has just printed it.
-    """
-    held = {lease.token for lease in session.leases()}
-    plain = _plain_token(given)
-    if plain in held or session.is_pending(plain):
-        return plain
+def _numbers(session: Session, arm: str, typed: Sequence[str]) -> list[Any]:
+    """The numbers that were typed: several of an arm, or the readings of one use of a probe."""
     problem = session.problem
-    if given not in problem.probe_names and plain.replace(".", "", 1).isdigit():
-        return plain
-    for request in session.pending(1, probe=problem.probe(given)):
-        return request.token
-    raise SessionError(
-        f"{problem.probe_word} {given!r} is not asked for now; see `surepick ask`, or keep a measurement "
-        "that nobody asked for with --unasked"
-    )
-
-
-def _plain_token(given: str) -> str:
-    """The token as the log has it, where this is one as sheets have it."""
-    from surepick.sessions.requests import Token
-
-    try:
-        return str(Token.parse(given))
-    except ValueError:
-        return given
-
-
-def _told(session: Session, probe: int, wanted: tuple[str, ...], typed: list[Typed]) -> list[Any]:
-    """What was typed, by measurement: several numbers of an arm, or the readings of one use of a probe."""
-    name, reads = session.problem.probe_names[probe], session.problem.reads(probe)
+    reads = problem.reads(problem.probe(arm)) if arm in problem.probe_names else ("value",)
     if len(reads) == 1:
-        wrong = next((one.reading for one in typed if one.reading not in ("", reads[0])), None)
-        if wrong is not None:
-            raise SessionError(f"one measurement of {name!r} is one number, got one of {wrong!r}")
-        return [one.value for one in typed]
-    named = [one for one in typed if one.reading]
-    names = [one.reading for one in named]
-    if named and (len(named) < len(typed) or len(set(names)) < len(names)):
-        raise SessionError("give every reading once, with its name, or all of them as numbers in their order")
-    if named:
-        return [{one.reading: one.value for one in named}]
-    order = reads if len(typed) == len(reads) or len(typed) != len(wanted) else wanted
-    if len(typed) != len(order):
-        listed = ", ".join(order)
-        raise SessionError(
-            f"one use of {name!r} gives {len(reads)} readings, got {len(typed)} numbers; give "
-            f"NAME=NUMBER for those that you have, or all in this order: {listed}"
-        )
-    return [{name: one.value for name, one in zip(order, typed, strict=True)}]
+        return [_number(text.rpartition("=")[2]) for text in typed]
+    named = dict(text.rpartition("=")[::2] for text in typed if "=" in text)
+    if named and len(named) < len(typed):
+        raise ParameterError("name every reading once, as in A-B=3.2, or give all in order", field="values")
+    if not named and len(typed) != len(reads):
+        listed = ", ".join(reads)
+        raise ParameterError(f"{arm!r} has {len(reads)} readings: {listed}; got {len(typed)}", field="values")
+    pairs = named or dict(zip(reads, typed, strict=True))
+    return [{name: _number(text) for name, text in pairs.items()}]
 
 
-def request_to_json(request: Request, session: Session) -> dict[str, Any]:
-    """A request as JSON values; of a probe with the names of the readings that are wanted."""
-    word = session.given_problem.probe_word
-    readings = {} if word == "arm" else {"readings": list(request.readings)}
-    return {"token": request.token, word: request.probe_name, **readings, "wanted": request.wanted}
+def _number(text: str) -> float:
+    try:
+        return numeral(text)
+    except ParameterError as error:
+        raise ParameterError(str(error), field="values") from None
 
 
-def _print_requests(requests: list[Request], session: Session, store: str) -> None:
-    for request in requests:
-        several = len(session.reads(request.probe)) > 1
-        say(
-            "\t".join(
-                [request.token, request.probe_name, *([", ".join(request.readings)] if several else [])]
-            )
-        )
-    if not requests and session.status == "running":
-        remark("other workers hold everything that can be measured now; try again later")
-    elif not requests:
-        remark(ending(session, store))
+def refuse_surprising(session: Session, told: Sequence[tuple[Any, Any]], *, yes: bool) -> None:
+    """Ask about values that are far from the others, or refuse them where nobody can be asked.
+
+    A right value is recorded however odd it is: leaving one out for its size would break the guarantee.
+    """
+    doubts = [] if yes else [found for arm, one in told if (found := session.doubt(arm, one)) is not None]
+    if not doubts:
+        return
+    text = "; ".join(doubts[:3]) + (f"; and {len(doubts) - 3} more" if len(doubts) > 3 else "")
+    if sys.stdin.isatty() and not settings.json:
+        if typer.confirm(f"{text}. Is that right?", err=True):
+            return
+        note("nothing was recorded")
+        raise typer.Exit(NO)
+    raise SessionError(f"{text}; not recorded. If it is right, repeat the command with --yes", field="values")
 
 
-def _print_told(what: str, session: Session, store: str) -> None:
-    say(f"{what}; {how_many(session.ledger().n_told, 'measurement')} told")
-    if session.status != "running":
-        say(ending(session, store))
+def _tell_file(file: Path, name: str | None, worker: str, *, yes: bool) -> None:
+    """Record all values of a file, or none if one cannot be read."""
+    from surepick.files.measurements import import_rows, probes_and_values, read_rows
+
+    if file.suffix.lower() == ".json":
+        _take_over(file, name)
+        return
+    opened = open_session(name)
+    rows = read_rows(file)
+    refuse_surprising(opened, probes_and_values(opened, rows), yes=yes)
+    counts = import_rows(opened, rows, answers=True, worker=worker)
+    opened.keep_snapshot()
+    view = opened.view()
+    shown = ", ".join(f"{n} {what}" for what, n in counts.items() if n) or "no row has a value"
+    answer({"counts": counts, "view": view}, [f"{file}: {shown}.", *_after(view)])
+    for step in view.next[:1]:
+        hint(step.command, session=name)
 
 
-def ending(session: Session, store: str) -> str:
-    """That the session has ended, with what, and where to see it."""
-    from surepick.views import look, summary
+def _take_over(file: Path, name: str | None) -> None:
+    """Put an exported log into the store, if it holds."""
+    from surepick.cli.output import open_place
+    from surepick.files.log import log_in, put_log, read_json
 
-    sentence = summary(look(session)).sentence
-    return f"the session has ended. {sentence} See: {command('status', session, store)}"
+    log = log_in(read_json(file))
+    if log is None:
+        raise FileError(f"{str(file)!r} holds no log; write one with surepick export -o log.json")
+    made = put_log(open_place(create=True), log, name=name)
+    answer({"session": made, "events": log.head.position}, f"Took over {made!r}: {log.head.position} events.")

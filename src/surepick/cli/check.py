@@ -1,272 +1,249 @@
-"""`check`: what a problem file was understood to mean, and what to expect."""
+"""`check`: how a file was read, how many measurements to expect, and what would save some."""
 
 from __future__ import annotations
 
+import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
-from rich.markup import escape
 
-from surepick.cli.against_truth import listing_warning
-from surepick.cli.options import Delta, Epsilon, File, Json, Seed
-from surepick.cli.render import bar, console, make_table, print_json
-from surepick.core.wording import how_many, plural, shortened
+from surepick.cli.output import Budget, Delta, Epsilon, File, Progress, answer, hint, load_file, note, wrapped
+from surepick.cli.screen import listed
+from surepick.cli.simulate import limit_of
+from surepick.core.wording import how_many, in_short, plural
+from surepick.errors import ParameterError
+from surepick.views.numbers import count, value
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from surepick.limits.value import Limit
-    from surepick.problems.candidates import Progress
+    from surepick.core.arrays import FloatArray
     from surepick.problems.truth import Truth
-    from surepick.simulation.forecast import Forecast
+    from surepick.simulation.forecast import Choice, Forecast
 
-MOST_ARMS = 12  # shown with their share of the forecast
-ROUGH = 0.1  # tolerance of a limit of which only the closest call is shown
+BUSIEST = 3  # arms named in the forecast
 
 
 def check(
     file: File,
-    delta: Delta = 0.05,
-    worlds: Annotated[int, typer.Option(help="Worlds drawn from the guess for the forecast.")] = 20,
-    seed: Seed = 0,
-    noise: Annotated[
-        float | None, typer.Option(help="A rough noise scale for the forecast, where the file has none.")
-    ] = None,
-    epsilon: Epsilon = 0.0,
-    budget: Annotated[int | None, typer.Option(help="The most measurements of a rehearsal.")] = None,
-    as_json: Json = False,
+    delta: Delta = None,
+    epsilon: Epsilon = None,
+    budget: Budget = None,
+    rehearsals: Annotated[int, typer.Option(min=1, help="Simulated runs for the forecast.")] = 20,
+    limit: Annotated[
+        bool, typer.Option("--limit", help="Also the fewest any method needs (needs truth).")
+    ] = False,
 ) -> None:
-    """Say what a problem file was understood to mean, and forecast how many measurements it will take.
+    """Show how a file was read and forecast the measurements.
 
-    Where the noise scale is unknown, it says what learning it costs.
-
-    Try: surepick init table, then surepick check table.toml
+    Example: surepick check routes.csv --epsilon 1
     """
-    from surepick.inputs.load import read_problem
+    loaded = load_file(file)
+    asked = Question(delta or 0.05, epsilon or 0.0, budget)
+    with Progress() as progress:
+        forecast, choices = rehearse(loaded, asked, rehearsals, progress.count("rehearsal"))
+    least = limit_of(loaded, asked.policy()) if limit else None
+    if limit and loaded.means is None:
+        raise ParameterError("--limit needs the true means: add a row truth", field="limit")
+    lines = [*described(loaded), *_forecast_lines(loaded, asked, forecast), *_choice_lines(loaded, choices)]
+    if least is not None and least.is_finite:
+        low, high = count(least.measurements), count(least.upper_bound)
+        lines.append(f"Limit     {low if low == high else f'{low} to {high}'} for any method, on average")
+    data = {**read_data(loaded), "forecast": forecast_data(forecast)}
+    data["choices"] = [asdict(choice) for choice in choices]
+    data["limit"] = None if least is None else [least.measurements, least.upper_bound]
+    answer(data, lines)
+    missing = (
+        None if loaded.problem.about.listing is None else loaded.problem.about.listing.warning(asked.delta)
+    )
+    if missing is not None:
+        note(missing)
+    hint(f"surepick new {shlex.quote(str(file))}{asked.options()}")
 
-    with bar("finding candidate plans", quiet=as_json) as progress:
-        loaded = read_problem(file, progress=progress)
-    with bar("forecasting", quiet=as_json) as progress:
-        found = _forecast(loaded, (delta, epsilon), worlds, seed, noise, progress, budget)
-        call = _closest(loaded, delta, noise) if found is not None and not epsilon else None
-    if as_json:
-        print_json({**_data(loaded, found), "closest_call": _call_data(call)})
-        return
-    _print(loaded, found, delta)
-    _print_closest(loaded, call)
-    _print_more(file, loaded)
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked: delta, epsilon and budget."""
+
+    delta: float
+    epsilon: float
+    budget: int | None
+
+    def policy(self) -> Any:
+        """Return the usual policy with these settings."""
+        from surepick.policies import policy_for
+
+        return policy_for(None, delta=self.delta, epsilon=self.epsilon)
+
+    def options(self) -> str:
+        """Return the options that differ from the defaults."""
+        given = [("delta", self.delta, 0.05), ("epsilon", self.epsilon, 0.0), ("budget", self.budget, None)]
+        return "".join(f" --{name} {now:g}" for name, now, usual in given if now != usual and now is not None)
 
 
-def describe_file(file: Path, delta: float) -> dict[str, Any]:
-    """What the file was understood to mean, with a forecast where it has a guess, as JSON values."""
-    from surepick.inputs.load import read_problem
+def describe_file(
+    file: Path, delta: float = 0.05, epsilon: float = 0.0, budget: int | None = None
+) -> dict[str, Any]:
+    """Return how a file was read, with a forecast, as JSON values."""
+    loaded = load_file(file)
+    forecast, choices = rehearse(loaded, Question(delta, epsilon, budget), 20, None)
+    return {**read_data(loaded), "forecast": forecast_data(forecast), "choices": choices}
 
-    loaded = read_problem(file)
-    return _data(loaded, _forecast(loaded, (delta, 0.0), 20, 0, None, None))
+
+def forecast_data(found: Forecast | None) -> dict[str, Any] | None:
+    """Return the forecast as JSON values."""
+    fields = ("median", "low", "high", "confident", "shares")
+    return None if found is None else {name: getattr(found, name) for name in fields}
 
 
-def _forecast(
-    loaded: Truth,
-    asked: tuple[float, float],  # delta and epsilon
-    worlds: int,
-    seed: int,
-    noise: float | None,
-    progress: Progress | None,
-    budget: int | None = None,
-) -> Forecast | None:
-    from surepick.simulation.forecast import forecast
+def read_data(loaded: Truth) -> dict[str, Any]:
+    """Return how a file was read, as JSON values."""
+    problem = loaded.problem
+    noise = problem.noise_scale
+    return {
+        "title": loaded.title,
+        "kind": loaded.kind,
+        "goal": "smallest" if problem.sign < 0 else "largest",
+        "unit": problem.about.unit,
+        "n_plans": problem.n_plans,
+        "plans": list(problem.plan_names[:200]) if problem.is_listed else [],
+        "n_arms": problem.n_arms,
+        "measured": _arms_by_role(loaded)["measured"],
+        "not_measured": {k: v for k, v in _arms_by_role(loaded).items() if k != "measured" and v},
+        "noise": None if noise is None or not problem.knows_noise else noise.tolist(),
+        "limits": None if problem.bounds is None else problem.bounds.tolist(),
+        "merged": [list(pair) for pair in problem.duplicates] if problem.is_listed else [],
+        "has_guess": loaded.guess is not None,
+        "has_truth": loaded.means is not None,
+    }
+
+
+def _arms_by_role(loaded: Truth) -> dict[str, list[str]]:
+    problem = loaded.problem
+    found: dict[str, list[str]] = {"measured": [], "known": [], "same": []}
+    for name, known, matters in zip(problem.arm_names, problem.is_known, problem.relevant, strict=True):
+        found["known" if known else "measured" if matters else "same"].append(name)
+    return found
+
+
+def described(loaded: Truth) -> Iterator[str]:
+    """How the file was read, in a few lines."""
+    problem = loaded.problem
+    plans = "all plans" if problem.n_plans is None else f"{in_short(problem.n_plans)} plans"
+    goal = "smallest" if problem.sign < 0 else "largest"
+    unit = f"; {problem.about.unit}" if problem.about.unit else ""
+    yield wrapped(f"{loaded.title}: {plans} over {problem.n_arms} arms; the {goal} total is best{unit}")
+    if problem.is_listed:
+        yield wrapped(listed(problem.plan_names, 6), "Plans     ")
+    roles = _arms_by_role(loaded)
+    words = f"{len(roles['measured'])} to measure."
+    if roles["same"]:
+        same = plural(len(roles["same"]), "is", "are")
+        words += f" {listed(roles['same'], 3)} {same} the same in all plans: not measured."
+    if roles["known"]:
+        words += f" Known: {listed(roles['known'], 3)}."
+    yield wrapped(words, "Arms      ")
+    if problem.probes is not None:
+        yield wrapped(f"{problem.probes.summary}.", "Probes    ")
+    yield wrapped(_noise_words(loaded), "Noise     ")
+    if problem.is_listed and problem.duplicates:
+        gone, kept = problem.duplicates[0]
+        yield wrapped(
+            f"{how_many(len(problem.duplicates), 'plan')} like others, as {gone!r} and {kept!r}.",
+            "Merged    ",
+        )
+
+
+def _noise_words(loaded: Truth) -> str:
+    problem, unit = loaded.problem, loaded.problem.about.unit
+    if problem.bounds is not None:
+        low, high = value(float(problem.bounds.min())), value(float(problem.bounds.max()), unit)
+        return f"learned: every reading is between {low} and {high}."
+    if not problem.knows_noise or problem.noise_scale is None:
+        return "unknown: learned while measuring."
+    least, most = float(problem.noise_scale.min()), float(problem.noise_scale.max())
+    scale = value(most, unit) if least == most else f"{value(least)} to {value(most, unit)}"
+    return f"{scale}, stated. If it is larger, nothing is guaranteed."
+
+
+# The forecast
+
+
+def rehearse(
+    loaded: Truth, asked: Question, rehearsals: int, progress: Callable[[int, int], object] | None
+) -> tuple[Forecast | None, list[Choice]]:
+    """Return the forecast and what would save measurements; nothing without a guess or a noise."""
+    from surepick.simulation.forecast import advise
 
     centre = loaded.means if loaded.guess is None else loaded.guess
-    rough = loaded.noise_scale if noise is None else noise
-    if centre is None or (loaded.problem.noise_scale is None and rough is None):
-        return None
-    return forecast(
+    noise = _rough_noise(loaded)
+    if centre is None or (noise is None and loaded.problem.noise_scale is None):
+        return None, []
+    return advise(
         loaded.problem,
         centre,
         0.0 if loaded.spread is None else loaded.spread,
-        delta=asked[0],
-        rehearsals=worlds,
-        budget=budget,
-        seed=seed,
-        noise=rough,
+        noise=noise,
+        delta=asked.delta,
+        epsilon=asked.epsilon,
+        budget=asked.budget,
+        rehearsals=rehearsals,
+        past=loaded.past,
         progress=progress,
-        epsilon=asked[1],
     )
 
 
-def _closest(loaded: Truth, delta: float, noise: float | None) -> tuple[Limit, Limit | None] | None:
-    """The limit by the guess, which has the closest call, and that within the epsilon that would end it.
-
-    Of a polytope only.
-    """
-    import numpy as np
-
-    from surepick.core.polytope import Polytope
-    from surepick.limits.limit import limit
-
-    centre = loaded.means if loaded.guess is None else loaded.guess
-    problem = loaded.known
-    if noise is not None:
-        problem = problem.with_noise(np.full(problem.n_arms, noise))
-    if centre is None or problem.noise_scale is None or not isinstance(problem, Polytope):
+def _rough_noise(loaded: Truth) -> FloatArray | None:
+    """Return a standard deviation to rehearse with; where it is unknown, half of the spread."""
+    for known in (loaded.problem.noise_scale, loaded.noise_scale):
+        if known is not None:
+            return known
+    if loaded.spread is None or not (loaded.spread > 0).any():
         return None
-    exact = limit(problem, centre, delta=delta, tolerance=ROUGH)
-    if exact.closest is None or exact.closest.epsilon is None:
-        return exact, None
-    return exact, limit(problem, centre, delta=delta, tolerance=ROUGH, epsilon=exact.closest.epsilon)
+    return np.asarray(np.maximum(loaded.spread / 2, loaded.spread.max() / 20))
 
 
-def _call_data(found: tuple[Limit, Limit | None] | None) -> dict[str, Any] | None:
-    from surepick.core.sensitivity import call_data
-
-    return None if found is None else call_data(found[0].closest)
-
-
-def _print_closest(loaded: Truth, found: tuple[Limit, Limit | None] | None) -> None:
-    if found is None or found[0].closest is None:
+def _forecast_lines(loaded: Truth, asked: Question, found: Forecast | None) -> Iterator[str]:
+    if found is None:
+        missing = "a guess of each arm, with its spread" if loaded.guess is None else "a spread, or the noise"
+        yield wrapped(f"none: add {missing}.", "Forecast  ")
         return
-    exact, near = found
-    where, call = "truth" if loaded.guess is None else "guess", found[0].closest
-    words = f"closest call, by the {where}: {call.sentence(loaded.problem.about.unit)}."
-    if near is not None:
-        least = f"takes at least {exact.measurements:,.0f}" if exact.is_finite else "does not end"
-        ends = f"between {near.measurements:,.0f} and {near.upper_bound:,.0f} measurements"
-        words += f" The exact question {least}; within {near.epsilon:,g} the limit is {ends}."
-    console.print(escape(words))
-
-
-def _noise(loaded: Truth) -> str:
-    noise = loaded.problem.noise_scale
-    if noise is None or not loaded.problem.knows_noise:
-        missing = loaded.problem.unstated_noise
-        which = f"not stated for {_some(missing)}" if missing else "unknown; the stated scales are guesses"
-        return (
-            f"{which}, so it is learned. Every batch is made of replicates, which takes about 1.2 to 1.4 "
-            "times the measurements of a known scale"
-        )
-    low, high = float(noise.min()), float(noise.max())
-    what = "arm" if loaded.problem.arms_alone else "reading"
-    scale = f"{low:g} for every {what}" if low == high else f"from {low:g} to {high:g}, by {what}"
-    if loaded.problem.is_listed and loaded.problem.bounds is not None:
-        return f"learned: every {what} lies between stated bounds, and the guarantee needs no more"
-    source = "stated" if loaded.problem.bounds is None else "half the width of the stated bounds"
-    return f"{scale} ({source})"
-
-
-def _some(names: Sequence[str]) -> str:
-    """Return the first five names, and how many more there are."""
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return ", ".join(names[:5]) + more
-
-
-def _data(loaded: Truth, forecast: Forecast | None) -> dict[str, Any]:
-    problem, scale = loaded.problem, loaded.problem.noise_scale
-    data: dict[str, Any] = {
-        "title": loaded.title,
-        "kind": loaded.kind,
-        "goal": problem.goal,
-        "n_plans": problem.n_plans,
-        "plans": loaded.problem.completeness,
-        "first_plans": [list(pair) for pair in problem.first_plans()] if problem.is_listed else [],
-        "n_arms": problem.n_arms,
-        "arms_that_matter": [a for a, r in zip(problem.arm_names, problem.relevant, strict=True) if r],
-        "n_probes": None if problem.plays else problem.n_probes,  # plays are in no list
-        **({"plays": True} if problem.plays else {}),
-        "noise_scale": None if scale is None or not problem.knows_noise else scale.tolist(),
-        "noise_stated": problem.knows_noise,
-        "noise_not_stated": list(problem.unstated_noise),
-        "bounds": None if problem.bounds is None else problem.bounds.tolist(),
-        "listed": problem.is_listed,
-        "merged": [list(pair) for pair in problem.duplicates],
-        "has_truth": loaded.means is not None,
-        "forecast": None,
-    }
-    if forecast is not None:
-        data["forecast"] = {
-            "from": "truth" if loaded.guess is None else "guess",
-            "worlds": len(forecast.measurements),
-            "low": forecast.low,
-            "median": forecast.median,
-            "high": forecast.high,
-            "confident": forecast.confident,
-        }
-    return data
-
-
-def _print(loaded: Truth, forecast: Forecast | None, delta: float) -> None:
-    problem, say = loaded.problem, console.print
-    goal = "smallest" if problem.minimize else "largest"
-    say(f"[bold]{escape(loaded.title)}[/] ({loaded.kind}; the {goal} is best)")
-    say(f"plans: {loaded.problem.completeness}.")
-    shown = problem.first_plans() if problem.is_listed else []
-    for name, uses in shown:
-        say(escape(f"  {shortened(name, 60)}: {shortened(uses, 120)}"), soft_wrap=True)
-    more = (problem.n_plans or 0) - len(shown)
-    if shown and more > 0:
-        say(f"  and {more:,} more")
-    if warning := listing_warning(loaded, delta):
-        say(f"[yellow]![/] {escape(warning)}")
-    idle = [a for a, r in zip(problem.arm_names, problem.relevant, strict=True) if not r]
-    n_matter = problem.n_arms - len(idle)
-    matter = f"{n_matter} of {problem.n_arms} {plural(n_matter, 'matters', 'matter')}"
-    same = f"; all plans agree on {_some(idle)}" if idle else ""
-    say(escape(f"arms: {matter}{same}."))
-    if problem.is_listed and problem.probes is not None:
-        n_plans = how_many(problem.n_plans, "plan")
-        say(f"probes: {problem.probes.summary}; all {n_plans} can be told apart.")
-    if problem.plays:
-        say("probes: plays of whole plans, found as they are needed; each reads every arm of its plan.")
-    say(escape(f"noise: {_noise(loaded)}."))
-    if problem.setup_cost:
-        say(f"set-up: starting a batch costs {problem.setup_cost:g}, so BetGapE asks for fewer, larger ones.")
-    if merged := problem.duplicates:
-        gone, kept = merged[0]
-        count = how_many(len(merged), "plan")
-        say(escape(f"merged: {count} equal to others, such as {gone!r} with {kept!r}."))
-    _print_forecast(loaded, forecast)
-
-
-def _print_more(file: Path, loaded: Truth) -> None:
-    """What the file might say besides, of a spreadsheet the rows that it does not have; and what is next."""
-    from surepick.core.tables import named_rows
-    from surepick.inputs.sheet import ROWS, SUFFIXES
-
-    if file.suffix.lower() not in SUFFIXES:
-        if loaded.means is None:
-            console.print("no \\[truth]: to rehearse with simulate, add the means to draw from.")
-        return
-    there = {row[0].strip().lower() for _, row in named_rows(file, short=ROWS)[1]}
-    missing = [f"{row} ({says})" for row, (_, says) in ROWS.items() if row not in there]
-    if missing:
-        console.print(f"rows that you may add to the sheet: {', '.join(missing)}.")
-    console.print(f"next: surepick new {shlex.quote(str(file))}", soft_wrap=True)
-
-
-def _print_forecast(loaded: Truth, forecast: Forecast | None) -> None:
-    say = console.print
-    if forecast is None:
-        wants = []
-        if loaded.known.noise_scale is None:
-            wants.append("a noise scale (a rough one will do: --noise)")
-        if loaded.guess is None and loaded.means is None:
-            wants.append("a guess of the means")
-        say(f"forecast: none; it needs {' and '.join(wants)}.")
-        return
-    if loaded.guess is None:
-        say("forecast, from \\[truth] since there is no guess:")
+    if asked.budget is not None:
+        text = f"{count(asked.budget)} end confident in {found.confident:.0%} of rehearsals"
+        rest = "" if found.confident == 1 else "; else a few plans remain"
+        yield wrapped(f"{text}{rest}.", "Forecast  ")
+    elif not math.isfinite(found.median):
+        yield wrapped("no end in sight: the best plans are close to a tie", "Forecast  ")
     else:
-        say("forecast:")
-    n = f"{forecast.low:,.0f} to {forecast.high:,.0f}"
-    say(f"about {forecast.median:,.0f} measurements; {n} in 8 of 10 rehearsals.")
-    if not any(x < float("inf") for x in forecast.measurements):
-        return
-    names, what = loaded.problem.counted_names, "arm" if loaded.problem.probes is None else "probe"
-    title = "Which arms the plays read" if loaded.problem.plays else "Where the measurements go"
-    say(title, style="bold")  # wider than the table, in which it would wrap
-    table = make_table("", what, "share")
-    for name in sorted(names, key=lambda name: -forecast.shares[name])[:MOST_ARMS]:
-        table.add_row(escape(name), f"{forecast.shares[name]:.1%}")
-    say(table)
+        high = "no end" if not math.isfinite(found.high) else count(found.high, about=True)
+        about = f"about {count(found.median, about=True)} measurements"
+        yield f"Forecast  {about}; {count(found.low, about=True)} to {high} in 8 of 10 rehearsals"
+    busy = sorted(found.shares.items(), key=lambda pair: -pair[1])
+    named = [f"{name} {share:.0%}" for name, share in busy[:BUSIEST] if share > 0]
+    others = [share for _, share in busy[BUSIEST:] if share > 0]
+    rest = f", {how_many(len(others), 'other')} {sum(others):.0%}" if others else ""
+    yield wrapped(f"{', '.join(named)}{rest}", " " * 10)
+
+
+def _choice_lines(loaded: Truth, choices: Sequence[Choice]) -> Iterator[str]:
+    """What another epsilon, a stated noise and the guess would take, each as a number of measurements."""
+    words = [_choice_words(loaded, one) for one in choices]
+    first, second = (max((len(pair[k]) for pair in words), default=0) for k in (0, 1))
+    for k, (one, (what, how)) in enumerate(zip(choices, words, strict=True)):
+        label = "Choices   " if k == 0 else " " * 10
+        about = f"about {count(one.median, about=True)}" if math.isfinite(one.median) else "no end in sight"
+        yield f"{label}{what:<{first}}  {how:<{second}}  {about}"
+
+
+def _choice_words(loaded: Truth, one: Choice) -> tuple[str, str]:
+    """Return what the choice is, and the option or row that makes it."""
+    amount = value(one.value, loaded.problem.about.unit)
+    if one.setting == "epsilon":
+        what = f"within {amount} of the best" if one.value else "the very best plan"
+        return what, f"--epsilon {one.value or 0:g}"
+    if one.setting == "noise":
+        return f"a noise of {amount} stated", "row noise"
+    return ("without your guess", "no row guess") if one.value is None else ("with a guess", "row guess")

@@ -1,169 +1,199 @@
-"""`new`: begin a session from a problem file; `run` begins or goes on with one in the same way."""
+"""`new` and `status`: begin a session, and show where it stands."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from surepick.cli.opening import open_session
-from surepick.cli.options import (
-    DEFAULT_DELTA,
-    DEFAULT_STORE,
+from surepick.cli.output import (
+    DOUBTFUL,
+    Budget,
     Delta,
     Epsilon,
-    File,
-    Json,
-    Lease,
-    PolicySeed,
-    PolicyText,
-    SessionBudget,
-    StoreUrl,
-    UseGuess,
+    MaybeFile,
+    Name,
+    Policy,
+    Progress,
+    answer,
+    hint,
+    load_file,
+    note,
+    only_name,
+    open_place,
+    open_session,
+    place_name,
+    settings,
+    wrapped,
 )
-from surepick.cli.render import answer, remark, say
-from surepick.cli.status import print_next, state_of
-from surepick.errors import NameTakenError, SessionError
-from surepick.store.log import HAND_LEASE
+from surepick.errors import ParameterError
 
 if TYPE_CHECKING:
     from surepick.sessions.session import Session
+    from surepick.views.view import View
 
-
-class Wishes(NamedTuple):
-    """What a new session is to be, by the options."""
-
-    policy: str | None
-    delta: float
-    epsilon: float
-    budget: int | None
-    seed: int
-    lease: float
-    guess: bool
-    store: str
+LOG_LINES = 18  # of `status --log`, unless all are asked for
+BY_HAND = 259_200.0  # seconds: a measurement by hand is reserved for three days
 
 
 def new(
-    file: File,
-    name: Annotated[str | None, typer.Option(help="Its name; the file's unless given.")] = None,
-    policy: PolicyText = None,
-    delta: Delta = DEFAULT_DELTA,
-    epsilon: Epsilon = 0.0,
-    budget: SessionBudget = None,
-    seed: PolicySeed = 0,
-    lease: Lease = HAND_LEASE,
-    guess: UseGuess = True,
-    announce: Annotated[
-        bool, typer.Option("--announce", help="Print the fingerprint of the question, to publish it now.")
-    ] = False,
-    store: StoreUrl = DEFAULT_STORE,
-    as_json: Json = False,
+    file: MaybeFile = None,
+    session: Name = None,
+    delta: Delta = None,
+    epsilon: Epsilon = None,
+    budget: Budget = None,
+    policy: Policy = None,
+    incumbent: Annotated[str | None, typer.Option(help="The plan in use: is another better?")] = None,
+    prior: Annotated[
+        str | None, typer.Option(help="A session to close; its values become prior data.")
+    ] = None,
 ) -> None:
-    """Begin a session: a problem, a policy and a store that keeps every measurement.
+    """Begin a session.
 
-    Try: surepick init table, then surepick new table.toml, then surepick ask
+    Example: surepick new routes.csv --epsilon 2
     """
-    wishes = Wishes(policy, delta, epsilon, budget, seed, lease, guess, store)
-    session = _create(file, name, wishes)
-    question = {"question": session.question} if announce else {}
-    data = {"session": session.name, "store": session.store.place, **question, **state_of(session)}
-    session.keep_snapshot()
-    answer(data, as_json, lambda: _print_begun(session, store, announce=announce))
+    if prior is not None:
+        begun = begin_again(prior, file, session)
+    elif file is None:
+        raise ParameterError("which problem? Name a file: surepick new routes.csv", field="file")
+    else:
+        begun = begin(
+            file,
+            session,
+            create=True,
+            delta=delta,
+            epsilon=epsilon,
+            budget=budget,
+            policy=policy,
+            incumbent=incumbent,
+        )
+    begun.keep_snapshot()
+    view = begun.view()
+    title = f": {view.title}" if view.title and view.title != view.session else ""
+    plans = "plans" if view.n_plans is None else f"{view.n_plans:,} plans"
+    lines = [f"Began {view.session!r}{title}, {plans} over {view.n_arms} arms."]
+    if not view.proved.assumes:
+        lines.append("No guarantee.")
+    else:
+        lines.append(wrapped(f"{view.proved.assumes}.", "Assumes: "))
+    answer(view, lines)
+    show_remarks(view)
+    hint("surepick ask", session=session)
 
 
-def _print_begun(session: Session, store: str, *, announce: bool) -> None:
-    about = session.given_problem.about
-    say(f"session {session.name!r} begun{f': {about.title}' if about.title else ''}")
-    warning = None if about.listing is None else about.listing.warning(session.policy.delta)
-    if warning is not None:
-        remark(f"! {warning}")
-    if announce:
-        say(f"question {session.question}")
-        remark("publish that line before you measure; `surepick verify --announced` compares it with the log")
-    print_next(session, store)
-
-
-def _create(file: Path, name: str | None, wishes: Wishes) -> Session:
+def begin(file: Path, name: str | None, *, create: bool, lease: float = BY_HAND, **given: Any) -> Session:
+    """Return a new session about this file's problem; or, without `create`, the one that was begun before."""
     from surepick.core.policy import takes_past
-    from surepick.inputs.load import read_problem
     from surepick.policies import policy_for
     from surepick.sessions.session import Session
 
-    loaded = read_problem(file)
-    chosen = policy_for(wishes.policy, delta=wishes.delta, epsilon=wishes.epsilon)
-    return Session.create(
-        wishes.store,
-        name or file.stem,
-        loaded.problem,
-        policy=chosen,
-        seed=wishes.seed,
-        budget=wishes.budget,
-        lease=wishes.lease,
-        prior=loaded.past if wishes.guess and takes_past(chosen) else None,
+    loaded = load_file(file)
+    chosen = {key: value for key, value in given.items() if value is not None}
+    if takes_past(policy_for(chosen.get("policy"))):
+        chosen["prior"] = loaded.past
+    make = Session.create if create else Session.open
+    return make(settings.url, name or file.stem, loaded.problem, lease=lease, **chosen)
+
+
+def begin_again(prior: str, file: Path | None, name: str | None) -> Session:
+    """Close a session and begin another with its values as prior data."""
+    old = open_session(prior)
+    if file is not None:
+        raise ParameterError(
+            "with --prior the problem is that of the session; leave the file out", field="file"
+        )
+    return old.successor("values become prior data", name=name)
+
+
+def status(
+    name: Annotated[str | None, typer.Argument(help="Which session. [the only one; several: a list]")] = None,
+    session: Name = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Follow the session until it ends.")] = False,
+    log: Annotated[bool, typer.Option("--log", help="Show the events of the log.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Show all plans, all events.")] = False,
+) -> None:
+    """Show the answer so far and the next step.
+
+    Example: surepick status --watch
+    """
+    chosen = name or session
+    place = open_place()
+    if chosen is None and len(place.names()) > 1 and not (watch or log):
+        _list_sessions(place)
+        return
+    opened = open_session(chosen or only_name(place), read_only=True)
+    if log:
+        _show_log(opened, everything=everything)
+        return
+    view = _follow(opened) if watch else opened.view()
+    show_view(view, place_name(place), chosen, everything=everything)
+    if view.state == "confident" and not view.trusted:
+        raise typer.Exit(DOUBTFUL)
+
+
+def show_view(view: View, place: str, name: str | None, *, everything: bool = False) -> None:
+    """Print the answer of a session, what to know about it, and the next step."""
+    from surepick.cli.screen import answer_lines, kept_line
+
+    lines = list(answer_lines(view, everything=everything))
+    if view.state != "running":
+        lines.append(kept_line(view, place))
+    answer(view, lines)
+    show_remarks(view)
+    for step in view.next[:1]:
+        hint(step.command, session=name)
+
+
+def show_remarks(view: View) -> None:
+    """Print what to know before relying on the answer."""
+    if not (settings.json or settings.quiet):
+        for remark in view.remarks[:4]:
+            note(remark.text)
+
+
+def _list_sessions(place: Any) -> None:
+    from surepick.core.wording import shortened
+    from surepick.sessions.session import Session
+
+    views = [Session.load(place, name, read_only=True).view() for name in place.names()]
+    wide = max(len(view.session) for view in views)
+    lines = [
+        f"{view.session:<{wide}}  {view.state:<12}  {view.n_measured:>7,} measured  "
+        f"{shortened(view.headline, 40)}"
+        for view in views
+    ]
+    fields = ("session", "title", "state", "trusted", "headline", "leader", "n_measured", "n_open", "created")
+    answer({"sessions": [{name: getattr(view, name) for name in fields} for view in views]}, lines)
+    hint(f"surepick status {views[0].session}", "One of them")
+
+
+def _show_log(session: Session, *, everything: bool) -> None:
+    from surepick.views.events import log_row
+    from surepick.views.numbers import minute
+
+    problem = session.problem
+    numbers = {m.event: m.number for m in session.measurements()}
+    rows = [log_row(event, problem, most_text=60) for event in session.events()]
+    shown = rows if everything or settings.json else rows[-LOG_LINES:]
+    lines = [f"{numbers.get(row.position, ''):>5}  {minute(row.time)}  {row.text}" for row in shown]
+    more = len(rows) - len(shown)
+    answer(
+        {"events": [{"number": numbers.get(row.position), **vars(row)} for row in shown]},
+        [*([f"({more:,} earlier events: --all)"] if more else []), *lines],
     )
 
 
-def begin_or_go_on(file: Path | None, name: str | None, wishes: Wishes) -> Session:
-    """The session that an earlier call began, or a new one; two calls at the same time share it.
-
-    Without a file it must have been begun.
-    """
-    if file is None:
-        return open_session(wishes.store, name)
-    session = _go_on(file, name, wishes.store)
-    if session is not None:
-        return session
-    try:
-        return _create(file, name, wishes)
-    except NameTakenError:
-        session = _go_on(file, name, wishes.store)
-        if session is None:
-            raise
-        return session
-
-
-def refuse_other_settings(session: Session, policy: str | None, given: Mapping[str, Any]) -> None:
-    """Refuse settings that somebody gave and that a session which was begun before does not have."""
-    from surepick.core.policy import epsilon_of
-    from surepick.policies import describe, policy_for
-
-    mine, delta, epsilon = session.policy, given["delta"], given["epsilon"]
-    wanted = policy_for(policy, delta=delta, epsilon=epsilon)
-    other = {
-        "--policy": policy is not None and describe(wanted) != describe(mine),
-        "--delta": delta not in (DEFAULT_DELTA, mine.delta),
-        "--epsilon": epsilon not in (0.0, epsilon_of(mine)),
-        "--budget": given["budget"] not in (None, session.budget),
-        "--seed": given["seed"] not in (0, session.seed),
-    }
-    named = [option for option, differs in other.items() if differs]
-    if named:
-        limit = "no budget" if session.budget is None else f"budget {session.budget}"
-        raise SessionError(
-            f"session {session.name!r} was begun before with {describe(mine)}, delta {mine.delta:g}, epsilon "
-            f"{epsilon_of(mine):g}, {limit} and seed {session.seed}, and {named[0]} says otherwise; leave it "
-            "out, change the session with `surepick extend`, or choose another --name"
-        )
-
-
-def _go_on(file: Path, name: str | None, store: str) -> Session | None:
-    """The session that an earlier call began, if it is about the same problem."""
-    from surepick.inputs.load import read_problem
-    from surepick.sessions import codec
-    from surepick.sessions.session import Session
-    from surepick.store import open_store
-
-    place = open_store(store)
-    name = name or file.stem
-    if name not in place.names():
-        return None
-    session = Session.load(place, name)
-    now = read_problem(file).problem
-    if codec.problem_to_json(session.given_problem) != codec.problem_to_json(now):
-        raise SessionError(
-            f"session {name!r} in {place.place} is about another problem than {str(file)!r}; "
-            "choose another --name or --store"
-        )
-    return session
+def _follow(session: Session) -> View:
+    """Show the session in one line until it ends; Ctrl-C ends the watching alone."""
+    view = session.view()
+    with Progress() as progress:
+        try:
+            while view.state == "running":
+                progress.say(view.line())
+                time.sleep(1.0)
+                view = session.view()
+        except KeyboardInterrupt:
+            pass
+    return view

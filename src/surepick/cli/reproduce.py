@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from surepick.cli.options import INTERRUPTED
+from surepick.cli.output import INTERRUPTED
+from surepick.cli.output import settings as call
 
 if TYPE_CHECKING:
     from surepick.experiments.running import RunProgress
@@ -48,7 +49,6 @@ def reproduce(
         Path | None, typer.Option("--out", "-o", help="Output folder; results/STUDY by default.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer runs and smaller budgets.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the table.")] = False,
 ) -> None:
     """Run the experiments of the paper and our own.
 
@@ -80,7 +80,7 @@ def reproduce(
         )
     screen.close()
     written = write_outputs(result, folder)
-    if as_json:
+    if call.json:
         typer.echo(json.dumps({**to_json(result), "folder": str(folder)}, indent=2, ensure_ascii=False))
     else:
         typer.echo(markdown(result))

@@ -1,203 +1,193 @@
-"""`run`: call a program for each measurement until the answer is sure."""
+"""`run`: call a program for each measurement until confident; also against an incumbent, or A against A."""
 
 from __future__ import annotations
 
-import shlex
+import json
 import sys
-import time
-from dataclasses import dataclass
+import threading
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from surepick.cli.new import Wishes, begin_or_go_on, refuse_other_settings
-from surepick.cli.notify import Notify, tell_of_end
-from surepick.cli.options import (
-    DEFAULT_DELTA,
-    DEFAULT_STORE,
+from surepick.cli.new import begin, show_view
+from surepick.cli.output import (
+    DONE,
     DOUBTFUL,
+    INCUMBENT_STAYS,
     INTERRUPTED,
-    NO_BETTER,
-    NOT_SURE,
+    NO,
+    Budget,
     Delta,
     Epsilon,
-    Json,
-    PolicySeed,
-    PolicyText,
-    Retries,
-    SessionBudget,
-    StoreUrl,
-    Timeout,
-    UseGuess,
+    MaybeFile,
+    Name,
+    Policy,
+    Progress,
+    answer,
+    load_file,
+    note,
+    open_session,
+    place_name,
+    settings,
 )
-from surepick.cli.render import answer
-from surepick.cli.status import print_status, state_of
-from surepick.core.policy import check_gaussian
 from surepick.core.wording import how_many
 from surepick.errors import ParameterError
 from surepick.measure.commands import Command, Commands, ended_as_interrupted
+from surepick.views.numbers import value
 
 if TYPE_CHECKING:
     from surepick.sessions.session import Session
+    from surepick.views.view import View
+
+AN_HOUR = 3600.0  # seconds for which a measurement is reserved if --timeout does not say
+EXAMPLE = "surepick run FILE -- ./drive.sh {arm}"
+PAIRS = 20  # of measurements of `--aa`
+PATIENCE = 10.0  # seconds for a notification
 
 
 def run(
-    file: Annotated[
-        Path | None,
-        typer.Argument(help="As for new; without it, a session that was begun before.", show_default=False),
+    file: MaybeFile = None,
+    session: Name = None,
+    delta: Delta = None,
+    epsilon: Epsilon = None,
+    budget: Budget = None,
+    policy: Policy = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Measurements at the same time; 1 for timings.")] = 1,
+    timeout: Annotated[float | None, typer.Option(help="Seconds that a measurement may take.")] = None,
+    retries: Annotated[int, typer.Option(min=0, help="Further tries if a measurement fails.")] = 0,
+    incumbent: Annotated[str | None, typer.Option(help="The plan in use: is another better?")] = None,
+    final_batch: Annotated[
+        int | None, typer.Option(min=1, help="Make the last N of the budget one final batch.")
     ] = None,
-    *,
-    measure: Annotated[str, typer.Option(help="Your program; {arm} or {probe} becomes the name.")],
-    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Measurements at the same time.")] = 1,
-    timeout: Timeout = None,
-    retries: Retries = 0,
-    name: Annotated[
-        str | None,
-        typer.Option("--name", "--session", "-s", help="The session's name; the file's unless given."),
-    ] = None,
-    policy: PolicyText = None,
-    delta: Delta = DEFAULT_DELTA,
-    epsilon: Epsilon = 0.0,
-    budget: SessionBudget = None,
-    seed: PolicySeed = 0,
-    lease: Annotated[
-        float | None,
-        typer.Option(
-            help="Seconds after which a token that was not told is handed out again; by default an hour, or "
-            "twice what --timeout and --retries allow."
-        ),
-    ] = None,
-    last_call: Annotated[
-        float | None, typer.Option(help="Share of the budget for a last block, settled as a test.")
-    ] = None,
-    gaussian: Annotated[bool, typer.Option("--gaussian", help="Let that test use Gaussian noise.")] = False,
-    notify: Notify = None,
-    guess: UseGuess = True,
-    store: StoreUrl = DEFAULT_STORE,
-    as_json: Json = False,
+    aa: Annotated[str | None, typer.Option(help="Measure this arm against itself; record nothing.")] = None,
+    notify: Annotated[str | None, typer.Option(help="POST the answer as JSON to this address.")] = None,
 ) -> None:
-    """Call your program for each measurement until the answer is sure.
+    """Call a program for each measurement until confident.
 
-    The last line that it prints is the value: one number, or a JSON object for a probe with several readings.
-    It is called without a shell.
-
-    Interrupt it and start it again as you like: it goes on where it was. Several may share a session. A
-    session that `new` or the dashboard has begun needs no file.
-
-    Try: surepick run table.toml --measure './drive.sh {arm}' --jobs 4
+    The program's last line is one number, or a JSON object for a probe with several readings. It is called
+    without a shell. Interrupt it and start it again as you like: it resumes.
+    Example: surepick run routes.csv --jobs 4 -- ./drive.sh {arm}
     """
+    if not settings.program:
+        raise ParameterError(f"which program? Put it after two dashes: {EXAMPLE}", field="program")
+    program = Command(settings.program, timeout)
+    if aa is not None:
+        _against_itself(file, aa, program, retries)
+        return
+    lease = AN_HOUR if timeout is None else 2 * timeout * (retries + 1)
+    given = {"delta": delta, "epsilon": epsilon, "budget": budget, "policy": policy, "incumbent": incumbent}
+    if file is None:
+        opened = open_session(session)
+    else:
+        opened = begin(file, session, create=False, lease=lease, **given)
+    _measure(opened, program, jobs, retries, final_batch)
+    view = opened.view()
+    show_view(view, place_name(opened.store), session)
+    if notify is not None:
+        post_view(notify, view)
+    raise typer.Exit(exit_code(view))
+
+
+def _measure(session: Session, program: Command, jobs: int, retries: int, final_batch: int | None) -> None:
+    """Measure until the session has ended; the first Ctrl-C records what was started."""
     from surepick.measure.loop import measure_all
 
-    command = Command(shlex.split(measure), timeout)
-    longest = RUN_LEASE if timeout is None else 2 * timeout * (retries + 1)
-    lasting = lease or longest
-    wishes = Wishes(policy, delta, epsilon, budget, seed, lasting, guess, store)
-    session = begin_or_go_on(file, name, wishes)
-    given = {"delta": delta, "epsilon": epsilon, "budget": budget, "seed": seed}
-    refuse_other_settings(session, policy, given)
-    called = LastCall(last_call, gaussian)
-    called.check(session)
-    try:
-        with ended_as_interrupted(), Commands(command, jobs) as crew:
-            measure_all(session, crew, jobs=jobs, retries=retries, progress=_Progress(called, quiet=as_json))
-    except KeyboardInterrupt:
-        kept = how_many(session.ledger().n_told, "measurement is", "measurements are")
-        print(f"surepick: interrupted; {kept} kept, and the same command goes on from there", file=sys.stderr)
-        raise typer.Exit(INTERRUPTED) from None
-    data = {**state_of(session), "certificate": session.certificate().to_json()}
-    answer(data, as_json, lambda: print_status(session, store))
-    tell_of_end(notify, session)
-    raise typer.Exit(_exit_code(session))
+    with Progress() as line:
+
+        def show(session: Session, waiting: bool) -> None:
+            if line.is_due:
+                line.say("waiting for other workers" if waiting else session.view().line())
+
+        try:
+            with ended_as_interrupted(), Commands(program, jobs) as workers:
+                measure_all(
+                    session, workers, jobs=jobs, retries=retries, final_batch=final_batch, progress=show
+                )
+            return
+        except KeyboardInterrupt:
+            pass
+    kept = how_many(session.view().n_measured, "value is", "values are")
+    print(f"interrupted; {kept} kept, and the same command resumes", file=sys.stderr)
+    raise typer.Exit(INTERRUPTED)
 
 
-def _exit_code(session: Session) -> int:
-    """0 with an answer, 1 without, 3 if its guarantee does not apply; 5 if a challenge's incumbent stays."""
-    from surepick.policies import Challenge
-
-    ledger = session.ledger()
-    policy, problem = ledger.setup.policy, ledger.problem
-    if ledger.plan is None:
-        return NOT_SURE
-    if ledger.status == "confident" and session.doubts:
+def exit_code(view: View) -> int:
+    """Return 0 if confident, 1 if not, 3 with doubts, 4 if the incumbent stays."""
+    if view.state != "confident":
+        return NO
+    if not view.trusted:
         return DOUBTFUL
-    if isinstance(policy, Challenge) and problem.is_listed:
-        return NO_BETTER if ledger.plan == policy.place(problem) else 0
-    return 0
+    return INCUMBENT_STAYS if view.proved.claim == "incumbent_stays" else DONE
 
 
-RUN_LEASE = 3600.0  # seconds for a program of which nobody says how long it may take
+def _against_itself(file: Path | None, arm: str, program: Command, retries: int) -> None:
+    """Measure one arm as if it were two, and say whether anything differs that should not."""
+    from surepick.noise.aa import against_itself, turns
+    from surepick.sessions.requests import Request
+
+    if file is None:
+        raise ParameterError(
+            "--aa needs the problem file: surepick run FILE --aa ARM -- COMMAND", field="file"
+        )
+    problem = load_file(file).problem
+    probe = problem.probe(arm)
+    reads, readings = problem.reads(probe), problem.readings_of(probe)
+    labels, uses = turns(PAIRS, 0), list[dict[str, float]]()
+    with ended_as_interrupted(), Progress() as progress:
+        for at, _ in enumerate(labels):
+            request = Request(f"{probe}.{at}", probe, arm, 1, "", 0.0, reads)
+            found = program.measure(request, retries=retries)
+            uses.append(dict(found) if isinstance(found, Mapping) else {reads[0]: float(str(found))})
+            progress.say(f"{arm} against itself: {at + 1} of {len(labels)}")
+    noise = problem.noise_scale
+    scale = {n: None if noise is None else float(noise[r]) for n, r in zip(reads, readings, strict=True)}
+    result = against_itself(labels, uses, scale)
+    unit = problem.about.unit
+    lines = [f"{n}: A minus B {value(m, unit, e)}" for n, (m, e) in result.difference.items()]
+    lines += [f"{doubt.reading}: {doubt.what}" for doubt in result.doubts]
+    data = {
+        "arm": arm,
+        "pairs": result.n_pairs,
+        "honest": result.is_honest,
+        "difference": {n: {"mean": m, "se": e} for n, (m, e) in result.difference.items()},
+        "doubts": [vars(doubt) for doubt in result.doubts],
+    }
+    answer(data, [f"{'Fine' if result.is_honest else 'Not fine'}: {result.sentence}.", *lines])
+    raise typer.Exit(DONE if result.is_honest else NO)
 
 
-@dataclass(frozen=True)
-class LastCall:
-    """The last call that `run --last-call` makes: the last share of the budget is one block, and a test."""
+def post_view(url: str, view: View) -> None:
+    """POST the View as JSON; a failure is reported and changes nothing.
 
-    share: float | None
-    gaussian: bool
-
-    def check(self, session: Session) -> None:
-        """Refuse a share that is none, and one of no budget."""
-        if self.share is None:
-            return
-        if not 0 < self.share < 1:
-            said = f"--last-call is a share of the budget, between 0 and 1, got {self.share:g}"
-            raise ParameterError(said, field="last_call")
-        if session.budget is None:
-            raise ParameterError("--last-call is a share of the budget; give --budget", field="last_call")
-        check_gaussian(session.given_problem, gaussian=self.gaussian)
-        session.ledger().run.check_last_call()
-
-    def make_if_due(self, session: Session) -> None:
-        """Call when no more than that share of the budget is left after the open round; there is one call."""
-        ledger, budget = session.ledger(), session.budget
-        if self.share is None or budget is None or ledger.is_over or ledger.run.called is not None:
-            return
-        left, n_missing = budget - ledger.n_measurements, ledger.tapes.n_missing
-        if ledger.n_measurements + n_missing >= (1 - self.share) * budget and left > n_missing:
-            session.final_batch(gaussian=self.gaussian)
+    A server that sends a byte now and then never times out on one read, so the whole call has a deadline: a
+    daemon thread that is left behind ends with the process.
+    """
+    failures: list[Exception | str] = ["no answer in time"]
+    calling = threading.Thread(target=_post, args=(url, view.to_json(), failures), daemon=True)
+    calling.start()
+    calling.join(PATIENCE)
+    if failures:
+        note(f"could not notify {url!r} ({failures[-1]}); the session is kept as it is")
 
 
-class _Progress:
-    """A line on standard error when something has changed, at most once a second."""
+def _post(url: str, data: dict[str, Any], failures: list[Exception | str]) -> None:
+    """POST the data to exactly this address; empty `failures` if that worked, else add the reason."""
+    from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-    def __init__(self, last_call: LastCall, *, quiet: bool) -> None:
-        self._last_call, self._quiet = last_call, quiet
-        self._next = 0.0
-        self._last = ""
+    class NoRedirect(HTTPRedirectHandler):
+        """The data go to the address that was given and to no other."""
 
-    def __call__(self, session: Session, waiting: bool) -> None:
-        self._last_call.make_if_due(session)
-        now = time.monotonic()
-        if self._quiet or now < self._next:
-            return
-        self._next = now + 1.0
-        self._say(_waiting(session) if waiting else self._standing(session))
+        def redirect_request(self, *_: Any) -> None:
+            return None
 
-    def _say(self, line: str) -> None:
-        if line != self._last:
-            print(line, file=sys.stderr)
-        self._last = line
-
-    def _standing(self, session: Session) -> str:
-        state = state_of(session)
-        risk = "" if state["risk"] is None else f", risk {state['risk']:.3g}"
-        lead = "nothing leads yet" if state["lead"] is None else f"leader {state['lead']}"
-        if state["doubts"]:
-            risk = f"; the guarantee does not apply: {state['doubts'][0]['text']}"
-        return f"{how_many(state['n_used'], 'measurement')}, {lead}{risk}"
-
-
-def _waiting(session: Session) -> str:
-    """For whom a run waits, and how long it may take."""
-    from surepick.views.text import duration
-
-    held = [lease for lease in session.leases() if lease.expires > session.now()]
-    if not held:
-        return "waiting for what others measure"
-    first = min(held, key=lambda lease: lease.expires)
-    who, left = first.worker or "without a name", duration(first.expires - session.now())
-    others = f"{how_many(len(held), 'measurement')} in the hands of others"
-    name = f" --worker {shlex.quote(first.worker)}" if first.worker else ""
-    back = f"who will not measure it gives it back with: surepick withdraw {first.token}{name}"
-    return f"waiting for {others}; the first lease ({who}) ends in {left}; {back}"
+    try:
+        if not url.lower().startswith(("http://", "https://")):
+            raise ValueError("an address begins with http:// or https://")
+        request = Request(url, json.dumps(data).encode(), {"Content-Type": "application/json"}, method="POST")
+        with build_opener(NoRedirect).open(request, timeout=PATIENCE) as reply:
+            reply.read(1)
+        failures.clear()
+    except Exception as error:  # a wrong address, no network, a server that is down or answers nonsense
+        failures.append(error)

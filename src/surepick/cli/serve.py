@@ -9,14 +9,13 @@ from typing import Annotated
 
 import typer
 
-from surepick.cli.options import DEFAULT_STORE, StoreUrl
+from surepick.cli.output import settings as call
 from surepick.errors import FileError, missing_extra
 
 TOKEN_VARIABLE = "SUREPICK_TOKEN"
 
 
 def serve(
-    store: StoreUrl = DEFAULT_STORE,
     host: Annotated[
         str, typer.Option(help="Where to listen; beyond this machine it needs a token.")
     ] = "127.0.0.1",
@@ -39,14 +38,21 @@ def serve(
     allow_host: Annotated[
         list[str] | None, typer.Option(help="A further name under which the server may be addressed.")
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log errors alone, no requests.")] = False,
+    mcp: Annotated[
+        bool, typer.Option("--mcp", help="Serve programs that speak MCP, over standard input and output.")
+    ] = False,
 ) -> None:
-    """Show the sessions of a store in a browser, live; looking never decides anything.
+    """Open the sessions in a browser, here or on a phone.
 
     Without a token of your own one is made, and the link that is printed holds it: follow it once.
 
-    Try: surepick serve --store sqlite:///trips.db
+    Example: surepick serve --store trips.db
     """
+    if mcp:
+        from surepick.cli.mcp import make_server as make_tools
+
+        make_tools(call.url).run("stdio")
+        return
     try:
         from surepick.web.server import listen, make_server
         from surepick.web.settings import Settings, is_loopback
@@ -56,7 +62,7 @@ def serve(
     token = _token(token_file)
     made = secrets.token_urlsafe() if token is None and not no_token and is_loopback(host) else None
     settings = Settings(
-        store,
+        call.url,
         host=host,
         port=port,
         write=write,
@@ -65,7 +71,7 @@ def serve(
         public_url=public_url,
         trusted_proxies=tuple(trust_proxy or ()),
     )
-    server, address = make_server(settings, log_requests=not quiet), listen(settings)
+    server, address = make_server(settings, log_requests=not call.quiet), listen(settings)
     # What follows the # stays in the browser: it is in no log, and no page that is linked to sees it.
     link = f"{settings.public_url or address.url}{'' if made is None else f'/login#token={made}'}"
     typer.echo(f"surepick dashboard at {link} (Ctrl-C ends it)")

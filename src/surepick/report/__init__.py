@@ -1,39 +1,43 @@
-"""A report: one HTML file that needs nothing else. The answer first, then the evidence, then the log.
+"""A report: one HTML file without scripts, with the answer first and the log and certificate inside.
 
-It is made of the templates and the style of the dashboard, so this room may import `web.templating`, and
-every room below the edges. It needs Jinja2, which the extras `report` and `web` install.
+`surepick verify report.html` replays the log, and writes the page again from it: what the page shows must be
+what its log gives.
 """
 
 from __future__ import annotations
 
 import json
-from base64 import b64encode
-from collections import Counter, deque
-from importlib.resources import files
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
-from surepick import views
+from surepick._version import __version__
+from surepick.core.wording import how_many
+from surepick.errors import FileError, SurepickError
+from surepick.files.log import LogFile, log_of, put_log
 from surepick.sessions.session import Session
-from surepick.store import Event
-from surepick.views.events import log_row
-from surepick.web.templating import Templates
+from surepick.store import open_store
+from surepick.views.numbers import count, minute, value
+from surepick.views.pictures import plans_chart
+from surepick.views.view import View, lower
 
-MOST_RIVALS, MOST_ARMS = 15, 25
-LAST_EVENTS = 40  # of the log; those that are no measurements are listed beyond them
-MOST_REMARKS = 200
-LONGEST_EVENT = 300  # letters
-_REMARKS = (
-    "created",
-    "extended",
-    "called",
-    "stopped",
-    "closed",
-    "noted",
-    "withdrawn",
-    "voided",
-    "plan-added",
-)
+MOST_VALUES = 1000  # rows; the log inside has all of them
+GUARANTEES = "https://surepick.readthedocs.io/guarantees"
+DATA = re.compile(r'<script type="application/json" id="surepick-log">(.*?)</script>', re.DOTALL)
+VERSION = re.compile(r'<meta name="generator" content="surepick ([^"]*)">')
+STYLE = """
+:root{color-scheme:light dark}
+body{font:16px/1.5 system-ui,sans-serif;max-width:52rem;margin:2rem auto;padding:0 1rem}
+h1{font-size:2rem;line-height:1.2;margin:.2rem 0} h2{font-size:1.1rem;margin:2rem 0 .4rem} .soft{opacity:.7}
+.doubt{border-left:.4rem solid #d97706;background:rgba(217,119,6,.15);padding:.5rem 1rem}
+table{border-collapse:collapse;width:100%}
+td,th{padding:.2rem .8rem .2rem 0;text-align:left;vertical-align:top;
+border-bottom:1px solid rgba(128,128,128,.3)} td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}
+@media print{body{margin:0;max-width:none} tr,svg{break-inside:avoid}}
+"""
 
 
 def write_report(session: Session, path: str | Path) -> Path:
@@ -44,50 +48,184 @@ def write_report(session: Session, path: str | Path) -> Path:
 
 
 def report(session: Session) -> str:
-    """The session as one HTML page without scripts and without anything to fetch.
+    """Return the session as one HTML page that needs nothing else.
 
     >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0], [0, 1]], plan_names=["<b>road</b>", "rail"], noise=1, goal="largest")
-    >>> session = sp.Session.create("memory://", "trips", problem, policy=sp.CombGapE())
-    >>> page = report(session)
+    >>> problem = sp.Problem([[1, 0], [0, 1]], goal="largest", plan_names=["<b>road</b>", "rail"], noise=1)
+    >>> page = report(sp.Session.create("memory://", "trips", problem))
     >>> page.startswith("<!doctype html>"), "<b>road</b>" in page
     (True, False)
     """
-    seen = views.look(session)
-    page = views.page(seen, n_rivals=MOST_RIVALS, n_arms=MOST_ARMS)
-    sources = (files("surepick.web") / "static" / "style.css", files("surepick.report") / "style.css")
-    style = "".join(source.read_text(encoding="utf-8") for source in sources)
-    model = {
-        **vars(page),
-        "forecast": page.progress.forecast,
-        "by_cost": page.arms.by_cost,
-        "now": seen.now,
-        "certificate": _certificate(session),
-        "log": _log(session),
+    view = session.view()
+    ended = view.state != "running"
+    certificate = session.certificate().to_json() if ended else None
+    data = json.dumps({"certificate": certificate, "log": log_of(session.store, session.name).to_json()})
+    title = escape(view.title or view.session)
+    parts = [
+        "<!doctype html>",
+        f'<html lang="en"><meta charset="utf-8"><title>{title}</title>',
+        f'<meta name="generator" content="surepick {__version__}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<style>{STYLE}</style>",
+        *_answer(view, title),
+        *_section("All plans", [plans_chart(view), _plans(view)]),
+        *_section("The plan", [_amounts(view)]),
+        *_section("Arms", [_arms(view)]),
+        *_section("Values", [_values(session, view)]),
+        *_section("What it rests on", _grounds(view, certificate)),
+        f'<script type="application/json" id="surepick-log">{data.replace("<", chr(92) + "u003c")}</script>',
+        "</html>\n",
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _answer(view: View, title: str) -> Iterator[str]:
+    """The headline, what is proved, and our bet; doubts replace the headline."""
+    yield f'<p class="soft">{title}: {view.state}, {count(view.n_measured)} measured</p>'
+    best = view.best
+    shown = "" if best is None or best.value is None else value(best.value, view.unit, best.se)
+    mark = "" if view.trusted else ' class="doubt"'
+    facts = f'data-state="{view.state}" data-trusted="{str(view.trusted).lower()}"'
+    yield f"<h1{mark} {facts}>{escape(view.headline)}</h1>"
+    yield f"<p>{escape(shown)}</p>" if shown and view.trusted else ""
+    label = "" if view.proved.text.startswith("Would") else "Proved: "
+    assuming = f" Assumes {escape(view.proved.assumes)}." if view.proved.assumes else ""
+    yield f"<p>{label}{escape(lower(view.proved.text))}{assuming}</p>"
+    yield f"<p>Our bet: {escape(lower(view.bet.text))}</p>" if view.bet else ""
+    for remark in view.remarks:
+        if remark.code not in ("worker", "budget"):  # those are about the moment
+            yield f"<p>! {escape(remark.text)}</p>"
+
+
+def _section(heading: str, parts: Iterable[str]) -> Iterator[str]:
+    found = [part for part in parts if part]
+    if found:
+        yield f"<h2>{heading}</h2>"
+        yield from found
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table; columns whose heading ends in a colon are text, the others numbers."""
+    if not rows:
+        return ""
+    kinds = ["" if heading.endswith(":") else ' class="n"' for heading in headings]
+    head = "".join(f"<th{k}>{escape(h.rstrip(':'))}</th>" for h, k in zip(headings, kinds, strict=True))
+    body = "".join(
+        "<tr>"
+        + "".join(f"<td{k}>{escape(cell)}</td>" for cell, k in zip(row, kinds, strict=True))
+        + "</tr>\n"
+        for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _plans(view: View) -> str:
+    rows = [
+        (
+            row.name,
+            value(row.value, view.unit, row.se) + ("*" if row.uses_guess else ""),
+            value(row.behind, view.unit, row.behind_se),
+            row.status,
+        )
+        for row in view.plans
+    ]
+    note = '<p class="soft">* partly by a guess</p>' if any(row.uses_guess for row in view.plans) else ""
+    return _table(("plan:", "total", "behind", "status:"), rows) + note
+
+
+def _amounts(view: View) -> str:
+    means = {arm.name: arm for arm in view.arms}
+    rows = [
+        (name, value(amount), value(means[name].mean, view.unit, means[name].se) if name in means else "-")
+        for name, amount in view.amounts.items()
+    ]
+    return _table(("arm:", "amount", "mean"), rows)
+
+
+def _arms(view: View) -> str:
+    rows = [
+        (arm.name, count(arm.n), value(arm.mean, view.unit, arm.se), _range(arm.safe, view.unit), arm.role)
+        for arm in view.arms
+    ]
+    return _table(("arm:", "measured", "mean", "safe range:", "role:"), rows)
+
+
+def _range(safe: tuple[float | None, float | None] | None, unit: str) -> str:
+    """Return in which range of its mean the leader stays best."""
+    ends = (None, None) if safe is None else safe
+    low, high = (None if end is None or math.isinf(end) else end for end in ends)
+    if low is None and high is None:
+        return "-" if safe is None else "any"
+    if high is None:
+        return f"above {value(low, unit)}"
+    return f"below {value(high, unit)}" if low is None else f"{value(low)} to {value(high, unit)}"
+
+
+def _values(session: Session, view: View) -> str:
+    values = list(session.measurements())
+    shown = values[-MOST_VALUES:]
+    rows = [
+        (
+            str(m.number),
+            m.probe_name if m.reading == "value" else f"{m.probe_name}: {m.reading}",
+            f"{m.value:.6g} {view.unit}".rstrip(),
+            m.worker,
+            minute(m.time),
+            "removed" if m.voided else "",
+        )
+        for m in shown
+    ]
+    more = len(values) - len(shown)
+    note = f'<p class="soft">and {more:,} earlier ones, in the log</p>' if more else ""
+    return _table(("number", "arm:", "value", "by:", "UTC:", ":"), rows) + note
+
+
+def _grounds(view: View, certificate: dict[str, Any] | None) -> Iterator[str]:
+    facts = {
+        "goal": f"the {view.goal} total",
+        "delta": f"{view.delta:g}",
+        "epsilon": value(view.epsilon, view.unit),
+        "budget": "none" if view.budget is None else count(view.budget),
+        "policy": view.policy,
+        "values": f"{count(view.n_measured)}; {count(view.n_extra)} extra, {count(view.n_removed)} removed",
+        "log": f"{how_many(view.head.position, 'event')}, checksum {view.head.checksum}",
     }
-    return Templates("surepick.report", style=style).page("report.html", model)
+    yield _table((":", ":"), list(facts.items()))
+    inside = "the log and the certificate" if certificate else "the log"
+    yield f"<p>This file holds {inside}. To check it: <code>surepick verify report.html</code></p>"
+    yield f'<p>What this proves, and what not: <a href="{GUARANTEES}">{GUARANTEES}</a></p>'
 
 
-def _certificate(session: Session) -> dict[str, str] | None:
-    """The certificate as text, and as the address of a file that the page itself holds."""
-    if session.status == "running":
+def read_report(path: Path) -> dict[str, Any]:
+    """Return the log and certificate that a report holds."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        found = DATA.search(text)
+        data = json.loads(found[1]) if found else None
+    except (OSError, ValueError, RecursionError) as error:
+        raise FileError(f"cannot read a report from {str(path)!r}: {error}") from None
+    if not isinstance(data, dict):
+        raise FileError(
+            f"{str(path)!r} is no report with a log inside; write one: surepick export -o report.html"
+        )
+    return data
+
+
+def objection_to_page(path: Path, log: LogFile) -> str | None:
+    """Return how a report differs from what its log gives; None if it does not.
+
+    A page of another version of surepick may be worded otherwise, so that only its data are checked.
+    """
+    text = path.read_text(encoding="utf-8")
+    version = VERSION.search(text)
+    if version is not None and version[1] != __version__:
         return None
-    certificate = session.certificate()
-    data = json.dumps(views.to_json(certificate.to_json()), indent=1, ensure_ascii=False)
-    file = "data:application/json;base64," + b64encode(data.encode()).decode()
-    return {"text": str(certificate), "file": file}
-
-
-def _log(session: Session) -> dict[str, Any]:
-    """How many events there are of each kind; the last ones, after remarks and decisions to end or go on."""
-    kinds: Counter[str] = Counter()
-    last: deque[Event] = deque(maxlen=LAST_EVENTS)
-    remarks: deque[Event] = deque(maxlen=MOST_REMARKS)
-    for event in session.events():
-        kinds[event.kind] += 1
-        if len(last) == LAST_EVENTS and last[0].kind in _REMARKS:
-            remarks.append(last[0])
-        last.append(event)
-    problem = session.problem
-    rows = [log_row(event, problem, most_text=LONGEST_EVENT) for event in (*remarks, *last)]
-    return {"kinds": kinds.most_common(), "rows": rows}
+    try:
+        place = open_store("memory://")
+        again = report(Session.load(place, put_log(place, log), read_only=True))
+    except SurepickError as error:
+        return f"the page cannot be written again from its log: {error}"
+    for mine, theirs in zip(again.splitlines(), text.splitlines(), strict=False):
+        if mine != theirs:
+            return f"the page shows {theirs[:80]!r}, and its log gives {mine[:80]!r}"
+    return None if again == text else "the page has lines that its log does not give"

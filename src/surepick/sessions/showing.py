@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import fields
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from surepick.core.frames import make_frame
@@ -63,6 +64,12 @@ class Shown:
             raise ParameterError(f"a session plots {', '.join(plots.__all__)}, got {what!r}", field="what")
         figure: Figure = getattr(plots, what)(self)
         return figure
+
+    def export(self, path: str | Path) -> Path:
+        """Write a report (.html), the values (.csv, .xlsx), the log (.json) or certificate.json."""
+        from surepick.report.export import export
+
+        return export(cast("Session", self), path)
 
     def to_frame(self, what: str = "values", *, backend: str | None = None) -> Any:
         """Return "values" (a row per recorded number), "plans" or "arms" as a data frame.

@@ -9,13 +9,13 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 from surepick.core.guarantee import Doubt
 from surepick.core.wording import alarm, shortened
-from surepick.views.numbers import odds, value
+from surepick.views.numbers import count, odds, value
 
 MOST_LISTED = 200  # rows of each list of a View
 LONGEST_NAME = 60  # letters of a plan in one line
@@ -142,7 +142,7 @@ class HeadOfLog:
     checksum: str
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class View:
     """A session at one moment. `plan` is None unless the state is confident.
 
@@ -154,6 +154,7 @@ class View:
     View(trips: running, nothing measured yet)
     """
 
+    view: int = 1  # the version of this shape
     session: str
     title: str
     state: str
@@ -190,7 +191,6 @@ class View:
     next: tuple[Next, ...]
     created: str
     head: HeadOfLog
-    view: int = field(default=1)
 
     @property
     def best(self) -> PlanRow | None:
@@ -203,9 +203,9 @@ class View:
         return next((row for row in self.plans if row.name == self.runner_up), None)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the View as JSON values; `view` is the version of its shape."""
+        """Return the View as JSON values."""
         found: dict[str, Any] = to_json(self)
-        return {"view": found.pop("view"), **found}
+        return found
 
     def __repr__(self) -> str:
         return f"View({self.line()})"
@@ -228,15 +228,10 @@ class View:
             return f"{self.session}: {self.state}, {leads} {claims[self.proved.claim]}, {wrong}, {n}"
         if not self.n_measured:
             return f"{self.session}: {self.state}, nothing measured yet"
-        more = "" if self.forecast is None or self.forecast.median is None else f", about {self._more} more"
+        middle = None if self.forecast is None else self.forecast.median
+        more = "" if middle is None else f", about {count(middle, about=True)} more"
         leads = f"{leads} leads" if leads else "nothing leads yet"
         return f"{self.session}: {self.state}, {leads}, {n}{more}"
-
-    @property
-    def _more(self) -> str:
-        from surepick.views.numbers import count
-
-        return count(self.forecast.median if self.forecast else None, about=True)
 
     def _repr_html_(self) -> str:
         from surepick.views.pictures import plans_chart

@@ -1,0 +1,191 @@
+"""`surepick session ...`: rare changes to a session."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from surepick.cli.ask import _after
+from surepick.cli.output import (
+    Budget,
+    Delta,
+    Epsilon,
+    Name,
+    answer,
+    hint,
+    note,
+    open_session,
+    settings,
+)
+from surepick.core.new_arms import NewArm
+from surepick.core.wording import how_many
+from surepick.errors import ParameterError, SessionError
+
+
+def _change(name: str | None, work: Callable[[Any], str]) -> None:
+    """Open the session, change it, and print what was done, where it stands, and the next step."""
+    session = open_session(name)
+    done = work(session)
+    session.keep_snapshot()
+    view = session.view()
+    answer(view, [done, *_after(view)])
+    for step in view.next[:1]:
+        hint(step.command, session=name)
+
+
+def remove(
+    number: Annotated[int, typer.Argument(help="The number of the value; status --log shows them.")],
+    reason: Annotated[str, typer.Option(help="What went wrong, for the log.")],
+    session: Name = None,
+) -> None:
+    """Remove a value recorded by mistake.
+
+    Its arm is asked for again. A right value stays, however odd: its size is no reason.
+    Example: surepick session remove 15 --reason typo
+    """
+
+    def work(opened: Any) -> str:
+        opened.remove(number, reason)
+        return f"Removed {number}: {reason}. The log keeps both."
+
+    _change(session, work)
+
+
+def release(
+    arm: Annotated[str | None, typer.Argument(help="Which arm. [all of the worker]")] = None,
+    worker: Annotated[str, typer.Option(help="Who had taken it.")] = "user",
+    session: Name = None,
+) -> None:
+    """Release an assigned measurement.
+
+    Example: surepick session release Tunnel --worker Pat
+    """
+
+    def work(opened: Any) -> str:
+        held = [one for one in opened.pending() if one.worker == worker and arm in (None, one.probe_name)]
+        if not held:
+            what = "nothing" if arm is None else f"no {arm}"
+            raise SessionError(f"{worker} has taken {what}; see surepick status", field="arm")
+        for one in held:
+            opened.release(one, worker=worker)
+        return f"Released {how_many(len(held), 'measurement')} of {worker}."
+
+    _change(session, work)
+
+
+def extend(delta: Delta = None, epsilon: Epsilon = None, budget: Budget = None, session: Name = None) -> None:
+    """Tighten delta or epsilon, raise the budget.
+
+    Example: surepick session extend --delta 0.01
+    """
+    if delta is None and epsilon is None and budget is None:
+        raise ParameterError("say what to change: --delta, --epsilon or --budget", field="delta")
+
+    def work(opened: Any) -> str:
+        opened.extend(delta=delta, epsilon=epsilon, budget=budget)
+        given = {"delta": delta, "epsilon": epsilon, "budget": budget}
+        return "Now " + ", ".join(f"{name} {to:g}" for name, to in given.items() if to is not None) + "."
+
+    _change(session, work)
+
+
+def final_batch(
+    n: Annotated[int, typer.Argument(min=1, help="How many measurements are still to come.")],
+    session: Name = None,
+) -> None:
+    """Make the next N measurements the last.
+
+    Example: surepick session final-batch 20
+    """
+
+    def work(opened: Any) -> str:
+        opened.final_batch(n)
+        return f"The next {how_many(n, 'measurement is', 'measurements are')} the last."
+
+    _change(session, work)
+
+
+def close(reason: Annotated[str, typer.Option(help="Why, for the log.")] = "", session: Name = None) -> None:
+    """End a session.
+
+    It stays readable, and session extend continues it. Example: surepick session close --reason "road works"
+    """
+
+    def work(opened: Any) -> str:
+        opened.close(reason)
+        return f"Closed {opened.name!r}."
+
+    _change(session, work)
+
+
+def add_plan(
+    name: Annotated[str, typer.Argument(help="The name of the new plan.")],
+    plan: Annotated[str, typer.Argument(help="What it takes of each arm: 'A + 2*Ferry'.")],
+    arm: Annotated[
+        list[str] | None, typer.Option(help="A new arm, as in 'Ferry noise=2 cost=3'; repeat for each.")
+    ] = None,
+    session: Name = None,
+) -> None:
+    """Add a plan.
+
+    Example: surepick session add-plan "By ferry" "Harbour + 2*Ferry" --arm "Ferry noise=2"
+    """
+
+    def work(opened: Any) -> str:
+        opened.add_plan(name, plan, new_arms=[new_arm(text) for text in arm or ()])
+        return f"Added. The session has {how_many(opened.problem.n_plans, 'plan')}."
+
+    _change(session, work)
+
+
+def new_arm(text: str) -> NewArm:
+    """Return the arm that a text such as "Ferry noise=2 cost=3" describes.
+
+    >>> new_arm("Old ferry noise=2")
+    NewArm(name='Old ferry', noise_scale=2.0, cost=None)
+    """
+    found = dict(re.findall(r"\b(noise|cost)=(\S+)", text))
+    name = re.sub(r"\s*\b(noise|cost)=\S+", "", text).strip()
+    try:
+        numbers = {key: float(number) for key, number in found.items()}
+    except ValueError:
+        raise ParameterError(
+            f"a new arm is written as 'Ferry noise=2 cost=3', got {text!r}", field="arm"
+        ) from None
+    return NewArm(name, numbers.get("noise"), numbers.get("cost"))
+
+
+def rename(
+    to: Annotated[str, typer.Argument(metavar="NEW", help="What people shall call it.")], session: Name = None
+) -> None:
+    """Rename a session.
+
+    Example: surepick session rename "Trips in May"
+    """
+
+    def work(opened: Any) -> str:
+        opened.rename(to)
+        return f"{opened.name!r} is titled {to!r}."
+
+    _change(session, work)
+
+
+def delete(
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False, session: Name = None
+) -> None:
+    """Delete a session.
+
+    It must have ended. Example: surepick session delete --yes
+    """
+    opened = open_session(session)
+    seen = opened.fingerprint
+    if not yes:
+        values = how_many(opened.view().n_measured, "value")
+        if settings.json or not typer.confirm(f"Delete {opened.name!r} with {values} for good?", err=True):
+            note("nothing was deleted; say --yes to delete without a question")
+            raise typer.Exit(1)
+    opened.delete(expected=seen)
+    answer({"deleted": opened.name}, f"Deleted {opened.name!r}.")

@@ -1,0 +1,236 @@
+"""`export` and `verify`: what to send to others, and what they check."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from surepick.cli.output import (
+    DOUBTFUL,
+    NO,
+    Name,
+    answer,
+    hint,
+    only_name,
+    open_place,
+    open_session,
+    refuse_existing,
+    settings,
+    wrapped,
+)
+from surepick.core.wording import how_many
+from surepick.errors import FileError, ParameterError
+
+if TYPE_CHECKING:
+    from surepick.files.log import LogFile
+    from surepick.sessions.session import Session
+    from surepick.sessions.verify import Verdict
+    from surepick.views.view import View
+
+MANY, QUICK = 10, 60.0  # values within so many seconds are hardly recorded by hand
+KINDS = ".html (report), .csv or .xlsx (values), .json (log), certificate.json, .db (backup)"
+
+
+def export(
+    to: Annotated[list[Path], typer.Option("-o", help=f"The file: {KINDS}; repeat for several.")],
+    sign: Annotated[
+        Path | None, typer.Option(help="Sign with this private Ed25519 key (PEM, OpenSSH).")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    session: Name = None,
+) -> None:
+    """Write a report, certificate, table or backup.
+
+    Example: surepick export -o report.html
+    """
+    for file in to:
+        refuse_existing(file, force=force)
+    opened = None if all(file.suffix == ".db" for file in to) else open_session(session, read_only=True)
+    lines = [f"Wrote {file}{_write(file, opened, sign)}" for file in to]
+    answer({"files": [str(file) for file in to]}, lines)
+    checkable = [file for file in to if file.suffix in (".html", ".json")]
+    if checkable:
+        hint(f"surepick verify {' '.join(map(str, checkable))}", "Check it")
+
+
+def _write(file: Path, session: Session | None, sign: Path | None) -> str:
+    """Write one file; return what is worth saying about it."""
+    if file.suffix.lower() == ".db":
+        from surepick.store.doctor import back_up
+
+        file.unlink(missing_ok=True)
+        found = back_up(settings.url, file)
+        return f" ({how_many(len(found.logs), 'session')}, {'intact' if found.is_well else 'DAMAGED'})"
+    assert session is not None
+    if sign is not None and file.name.startswith("certificate"):
+        data = signed(session, sign)
+        file.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+        return " (signed)"
+    from surepick.report.export import export as write
+
+    write(session, file)
+    return " (log inside)" if file.suffix.lower() == ".html" else ""
+
+
+def signed(session: Session, path: Path) -> dict[str, Any]:
+    """Return the certificate, signed with the private key in this file."""
+    from surepick.certificates import signing
+
+    key = signing.read_private_key(path, lambda: str(typer.prompt("password", hide_input=True, err=True)))
+    return signing.sign(session.certificate().to_json(), key)
+
+
+def verify(
+    files: Annotated[
+        list[Path] | None, typer.Argument(help="Reports, logs and certificates. [the session of the store]")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Check the store and every session.")] = False,
+    public_key: Annotated[
+        Path | None, typer.Option(help="The key that the certificate is signed with.")
+    ] = None,
+    session: Name = None,
+) -> None:
+    """Replay a log and check every step.
+
+    Exits with 1 if a check fails, with 3 if values contradict the assumption.
+    Example: surepick verify report.html
+    """
+    from surepick.sessions.verify import verify as check
+
+    if everything:
+        _verify_store()
+        return
+    logs, certificates, pages = _read(files or ())
+    name = logs[0].name if logs else session or only_name(open_place())
+    given: list[Any] = [*certificates] or [None]
+    if logs:
+        verdicts = [log.verify(one) for log in logs for one in given]
+    else:
+        verdicts = [check(open_place(), name, one) for one in given]
+    verdict = next((one for one in verdicts if not one.holds), verdicts[0])
+    objections = [*verdict.objections, *_signature_objections(certificates, public_key)]
+    objections += pages if verdict.holds else []
+    view = None if objections else _view_of(logs[0] if logs else None, name)
+    data = {**vars(verdict), "doubts": [asdict(doubt) for doubt in verdict.doubts]}
+    data |= {"session": name, "holds": not objections, "trusted": verdict.trusted, "objections": objections}
+    lines = ["Does not hold.", *(wrapped(one, "  - ") for one in objections)]
+    if view is not None:
+        lines = list(verdict_lines(verdict, view))
+        if certificates and "signature" in certificates[0] and public_key is None:
+            lines.append("Remark     the signature was not checked; give --public-key")
+    answer(data, lines)
+    if objections:
+        raise typer.Exit(NO)
+    if verdict.status == "confident" and verdict.doubts:
+        raise typer.Exit(DOUBTFUL)
+
+
+def _view_of(log: LogFile | None, name: str) -> View:
+    """Return the View of a log that holds, or of the session of the store."""
+    from surepick.files.log import put_log
+    from surepick.sessions.session import Session
+    from surepick.store import open_store
+
+    if log is None:
+        return open_session(name, read_only=True).view()
+    place = open_store("memory://")
+    return Session.load(place, put_log(place, log), read_only=True).view()
+
+
+def _read(files: Any) -> tuple[list[LogFile], list[dict[str, Any]], list[str]]:
+    """Return the logs and certificates in these files, and objections to pages of reports.
+
+    A report and an exported log may hold both.
+    """
+    from surepick.files.log import certificate_in, log_in, read_json
+    from surepick.report import objection_to_page, read_report
+
+    logs, certificates, pages = list[Any](), list[dict[str, Any]](), list[str]()
+    for file in files:
+        is_page = file.suffix.lower() in (".html", ".htm")
+        data = read_report(file) if is_page else read_json(file)
+        log, certificate = log_in(data), certificate_in(data)
+        if is_page and log is not None and (found := objection_to_page(file, log)) is not None:
+            pages.append(found)
+        if log is None and certificate is None:
+            raise FileError(f"{str(file)!r} holds neither a log nor a certificate", field="files")
+        logs += [] if log is None else [log]
+        certificates += [] if certificate is None else [certificate]
+    unsigned = [{k: v for k, v in one.items() if k != "signature"} for one in certificates]
+    certificates.sort(key=lambda one: "signature" not in one)
+    if len(certificates) == 2 and unsigned[0] == unsigned[1]:
+        certificates.pop()
+    return logs, certificates, pages
+
+
+def _signature_objections(certificates: list[dict[str, Any]], key: Path | None) -> list[str]:
+    if key is None:
+        return []
+    from surepick.certificates import signing
+
+    if not certificates:
+        raise ParameterError("--public-key needs the certificate that is signed", field="public_key")
+    found = signing.objection_to_signature(certificates[0], signing.read_public_key(key))
+    return [] if found is None else [found]
+
+
+def verdict_lines(verdict: Verdict, view: View) -> Iterator[str]:
+    """What was checked, what is claimed, and what that rests on."""
+    from surepick.views.build import quoted
+    from surepick.views.numbers import minute
+
+    events, values = how_many(verdict.n_events, "event"), how_many(verdict.n_values, "value")
+    yield wrapped(f"Holds. {events} and {values} replay; every bet was fixed before its batch.")
+    if not view.trusted:
+        yield wrapped(f"{view.headline}.", "Doubts     ")
+    leader = "" if view.plan is None else f"{quoted(view.plan)}: "
+    yield wrapped(
+        f"{leader}{view.proved.text} (delta {view.delta:g}, epsilon {view.epsilon:g})", "Claim      "
+    )
+    for to in verdict.extensions:
+        budget = "" if to["budget"] is None else f", budget {to['budget']:,}"
+        yield f"Extended   to delta {to['delta']:g}, epsilon {to['epsilon']:g}{budget}"
+    yield wrapped(view.proved.assumes or "nothing", "Assumes    ")
+    first, last = verdict.first_time or 0.0, verdict.last_time or 0.0
+    when = f"{minute(first)} to {minute(last)} UTC"
+    yield wrapped(
+        f"{verdict.n_values:,} recorded, {view.n_removed:,} removed, {view.n_extra:,} extra; {when}",
+        "Values     ",
+    )
+    remarks = list(verdict.remarks)
+    if verdict.n_values >= MANY and last - first < QUICK:
+        remarks.append(f"{verdict.n_values:,} values within a minute: recorded by a program?")
+    yield from (wrapped(remark, "Remark     ") for remark in remarks)
+    yield wrapped("whether values are true, whether other sessions were tried", "Unchecked  ")
+
+
+def _verify_store() -> None:
+    """Check the store for damage and every session of it."""
+    from surepick.sessions.verify import verify as check
+    from surepick.store.doctor import examine
+
+    found = examine(settings.url)
+    wrong = {
+        one.name: f"{one.n_proved:,} of {one.head.position:,} events are as written" for one in found.logs
+    }
+    wrong = {one.name: wrong[one.name] for one in found.logs if not one.is_well}
+    if found.is_well:
+        place = open_place()
+        verdicts = {name: check(place, name) for name in place.names()}
+        wrong = {name: one.objections[0] for name, one in verdicts.items() if not one.holds}
+    holds = found.is_well and not wrong
+    name = found.place.removeprefix("sqlite:///")
+    head = f"{name}: {how_many(len(found.logs), 'session')}, {'all hold' if holds else 'not all hold'}."
+    lines = [wrapped(one, "  - ") for one in found.complaints]
+    lines += [wrapped(f"{name}: {one}", "  - ") for name, one in wrong.items()]
+    if found.advice:
+        lines.append(f"To recover what can be read: {found.advice}")
+    data = {"holds": holds, "complaints": found.complaints, "sessions": wrong, "advice": found.advice}
+    answer(data, [head, *lines])
+    if not holds:
+        raise typer.Exit(NO)

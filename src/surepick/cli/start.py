@@ -1,0 +1,109 @@
+"""`demo` and `init`: see surepick work, and begin with an example."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from surepick.cli.output import Progress, answer, hint, settings
+
+ROUTES = {  # minutes of each stretch of road, which nobody who decides knows
+    "Depot road": 6.0,
+    "Tunnel": 10.4,
+    "Bridge": 12.9,
+    "Old town": 12.6,
+    "Harbour": 9.1,
+    "Station road": 5.2,
+    "Ring east": 18.9,
+    "Ring west": 20.6,
+}
+PLANS = {
+    "Tunnel + station": "Depot road + Tunnel + Station road",
+    "Through centre": "Depot road + Old town + Station road",
+    "Bridge + station": "Depot road + Bridge + Station road",
+    "Ring east": "Depot road + Ring east",
+    "Ring west": "Depot road + Ring west",
+    "Bridge + harbour": "Depot road + Bridge + Harbour",
+}
+NOISE, EPSILON = 1.0, 1.0  # minutes
+KINDS = {
+    "table": "Plans in a table: a row for each plan, a column for each arm.",
+    "drives": "The same, measured by whole drives that give a value per stretch.",
+    "paths": "The shortest way through a network.",
+    "plays": "The same, measured by whole trips.",
+    "trees": "The cheapest network that connects all places.",
+    "matchings": "Who does what: the best assignment.",
+    "subsets": "The best few of many.",
+    "knapsack": "What to pack into a limited space.",
+    "transport": "How much to ship from where to where.",
+    "production": "How much to make of each product with limited means.",
+    "portfolio": "How to split a sum over several investments.",
+}
+PAUSE = 0.08  # seconds for each drive, where somebody watches
+
+
+def demo() -> None:
+    """Watch surepick choose between six routes.
+
+    Example: surepick demo
+    """
+    import numpy as np
+
+    from surepick.cli.new import show_remarks
+    from surepick.cli.screen import answer_lines
+    from surepick.core.problem import Problem
+    from surepick.sessions.session import Session
+
+    problem = Problem(PLANS, goal="smallest", noise=NOISE)
+    problem = problem.with_about(unit="min", title="Six routes to the station")
+    session = Session.create("memory://", "demo", problem, epsilon=EPSILON)
+    if not (settings.quiet or settings.json):
+        print(
+            "Six routes share eight roads. A drive takes one road and is off by a minute or so.\n"
+            "Which route is fastest, if a minute does not matter?\n",
+            file=sys.stderr,
+        )
+    rng = np.random.default_rng(1)
+    with Progress() as progress:
+        while requests := session.ask(1, worker="demo"):
+            (request,) = requests
+            minutes = ROUTES[request.probe_name] + NOISE * rng.standard_normal()
+            session.tell(request, minutes)
+            if progress.is_due and sys.stderr.isatty():
+                progress.say(f"{request.probe_name}: {minutes:.1f} min   {session.view().line()}")
+                time.sleep(PAUSE)
+    view = session.view()
+    answer(
+        view,
+        [
+            *answer_lines(view, everything=True),
+            f"{view.n_measured} drives instead of driving each route many times.",
+        ],
+    )
+    show_remarks(view)
+    hint("surepick init table", "A problem of your own")
+
+
+def init(
+    kind: Annotated[str | None, typer.Argument(help="A kind of problem. [list them]")] = None,
+    folder: Annotated[Path, typer.Option("-o", help="The folder to write to.")] = Path(),
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+) -> None:
+    """Write an example problem to change into yours.
+
+    Example: surepick init paths
+    """
+    from surepick.inputs.starters import write_starter
+
+    if kind is None:
+        wide = max(map(len, KINDS))
+        answer({"kinds": KINDS}, [f"  {name:<{wide}}  {text}" for name, text in KINDS.items()])
+        hint("surepick init KIND", "Write one")
+        return
+    written = write_starter(kind, folder, force=force)
+    answer({"files": [str(file) for file in written]}, [f"Wrote {file}" for file in written])
+    hint(f"surepick check {written[0]}")

@@ -1,0 +1,180 @@
+"""Decisions by a program, rehearsals, and what is sent to others."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from command_line import MINUTES, surepick, view, write_trips
+
+DRIVE = f"""#!{sys.executable}
+import os, random, sys
+minutes = {MINUTES!r}
+print("warming up")
+print(minutes[sys.argv[1]] + random.Random(sys.argv[1] + os.environ["SUREPICK_SEED"]).gauss(0, 1))
+"""
+
+
+@pytest.fixture(autouse=True)
+def program(folder: Path) -> None:
+    (folder / "drive.py").write_text(DRIVE)
+    (folder / "drive.py").chmod(0o755)
+
+
+def run(*words: object, program: tuple[str, ...] = ("./drive.py", "{arm}")) -> object:
+    return surepick("run", *words, "--", *program)
+
+
+def test_a_program_is_called_until_confident_and_again_resumes() -> None:
+    said = run("trips.csv", "--epsilon", "2", "--jobs", "2", "--json")
+    assert said.code == 0
+    assert said.json["plan"] == "Tunnel + station"
+    n = said.json["n_measured"]
+    again = run("trips.csv", "--epsilon", "2")
+    assert again.code == 0
+    assert again.out.startswith('Take "Tunnel + station"')
+    assert view()["n_measured"] == n
+    other = run("trips.csv", "--epsilon", "3", "--json")
+    assert (other.code, other.error["class"]) == (2, "SessionError")
+    assert run(program=("./drive.py", "{arm}")).code == 0, "a session that was begun needs no file"
+
+
+def test_exit_codes_say_how_it_ended() -> None:
+    assert run("trips.csv", "-s", "spent", "--budget", "5", "--epsilon", "0").code == 1
+    stays = run("trips.csv", "-s", "stays", "--incumbent", "Tunnel + station", "--epsilon", "2", "--json")
+    assert (stays.code, stays.json["proved"]["claim"]) == (4, "incumbent_stays")
+    better = run("trips.csv", "-s", "better", "--incumbent", "Bridge + harbour", "--epsilon", "1", "--json")
+    assert (better.code, better.json["proved"]["claim"]) == (0, "better_than_incumbent")
+    final = run("trips.csv", "-s", "final", "--budget", "60", "--final-batch", "20", "--json")
+    assert final.code in (0, 1)
+    assert run("trips.csv", "-s", "x", "--final-batch", "20").code == 2
+
+
+@pytest.mark.parametrize("printed", ["1,234", "", "mean=4 sd=2", "nan"])
+def test_what_is_no_number_ends_the_run_and_keeps_the_rest(folder: Path, printed: str) -> None:
+    (folder / "bad.py").write_text(f"#!{sys.executable}\nprint({printed!r})\n")
+    said = run("trips.csv", "--json", program=(sys.executable, "bad.py", "{arm}"))
+    assert (said.code, said.error["class"]) == (2, "MeasureError")
+    assert view()["n_assigned"] == 0
+
+
+def test_the_first_interrupt_records_what_was_started(folder: Path) -> None:
+    (folder / "slow.py").write_text(DRIVE.replace("import os,", "import time; time.sleep(.2)\nimport os,"))
+    call = [sys.executable, "-m", "surepick", "run", "trips.csv", "--", sys.executable, "slow.py", "{arm}"]
+    process = subprocess.Popen(
+        call, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ
+    )
+    until = time.monotonic() + 60
+    while time.monotonic() < until and not (Path("surepick.db").exists() and _measured() > 1):
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert view()["n_assigned"] == 0
+    assert _measured() > 1
+
+
+def _measured() -> int:
+    said = surepick("status", "--json")
+    return 0 if said.code else int(said.json["n_measured"])
+
+
+def test_an_honest_set_up_passes_against_itself_and_a_drifting_one_does_not(folder: Path) -> None:
+    assert run("trips.csv", "--aa", "Tunnel", "--json").json["honest"]
+    (folder / "worn.py").write_text(
+        f"#!{sys.executable}\nimport os\nprint(10 + 3 * int(os.environ['SUREPICK_SEED']))\n"
+    )
+    said = run("trips.csv", "--aa", "Tunnel", "--json", program=(sys.executable, "worn.py", "{arm}"))
+    assert (said.code, said.json["honest"]) == (1, False)
+    assert not Path("surepick.db").exists()
+
+
+def test_the_end_is_posted_and_a_dead_address_changes_nothing() -> None:
+    posted: list[object] = []
+
+    class Server(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            posted.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Server)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_port}/done"
+    assert run("trips.csv", "--epsilon", "3", "--notify", url).code == 0
+    server.shutdown()
+    assert posted == [view()]
+    said = run("trips.csv", "--epsilon", "3", "--notify", "http://127.0.0.1:9/")
+    assert said.code == 0
+    assert "could not notify" in said.err
+
+
+def test_check_reads_the_file_and_counts_what_would_save_measurements() -> None:
+    said = surepick("check", "trips.csv", "--epsilon", "1", "--json").json
+    assert (said["goal"], said["n_plans"], said["not_measured"]) == ("smallest", 6, {"same": ["Depot road"]})
+    assert 10 < said["forecast"]["low"] <= said["forecast"]["median"] <= said["forecast"]["high"]
+    assert abs(sum(said["forecast"]["shares"].values()) - 1) < 1e-9
+    counts = {(one["setting"], one["value"]): one["median"] for one in said["choices"]}
+    assert said["forecast"]["median"] < counts["epsilon", 0.0]
+    assert counts["guess", None] > 0
+    exact = surepick("check", "trips.csv", "--json").json
+    (near,) = [one for one in exact["choices"] if one["setting"] == "epsilon"]
+    assert near["median"] < exact["forecast"]["median"]
+    shown = surepick("check", "trips.csv", "--epsilon", "1")
+    assert len(shown.out.splitlines()) <= 23
+    assert "surepick new trips.csv --epsilon 1" in shown.err
+    budget = surepick("check", "trips.csv", "--budget", "10", "--json").json["forecast"]
+    assert 0 <= budget["confident"] < 1
+    limit = surepick("check", "trips.csv", "--limit", "--json").json["limit"]
+    assert 0 < limit[0] <= limit[1]
+
+
+def test_check_counts_what_a_stated_noise_would_save(folder: Path) -> None:
+    write_trips(folder, "quiet.csv", noise=None, spread="3")
+    said = surepick("check", "quiet.csv", "--epsilon", "2", "--json").json
+    assert said["noise"] is None
+    (stated,) = [one for one in said["choices"] if one["setting"] == "noise"]
+    assert stated["median"] <= said["forecast"]["median"]
+    write_trips(folder, "bare.csv", guess=None, spread=None, truth=None)
+    assert surepick("check", "bare.csv", "--json").json["forecast"] is None
+
+
+def test_a_rehearsal_ends_beside_the_limit_and_policies_are_compared(folder: Path) -> None:
+    one = surepick("simulate", "trips.csv", "--epsilon", "1", "--json")
+    assert (one.code, one.json["plan"], one.json["correct"]) == (0, "Tunnel + station", True)
+    assert one.json["n_measured"] > one.json["limit"][0]
+    assert surepick("simulate", "trips.csv", "--budget", "5").code == 1
+    policies = ("--policy", "BetGapE", "--policy", "Uniform")
+    both = surepick(
+        "simulate", "trips.csv", *policies, "--runs", "3", "-o", "rows.csv", "--jobs", "2", "--json"
+    )
+    assert [row["policy"] for row in both.json["policies"]] == ["BetGapE", "Uniform"]
+    assert len((folder / "rows.csv").read_text().splitlines()) == 7
+    write_trips(folder, "bare.csv", truth=None)
+    assert surepick("simulate", "bare.csv").code == 2
+
+
+def test_the_demo_decides_and_init_writes_what_check_reads() -> None:
+    said = surepick("demo", "--json")
+    assert (said.code, said.json["plan"]) == (0, "Tunnel + station")
+    assert len(surepick("demo").out.splitlines()) <= 24
+    kinds = surepick("init", "--json").json["kinds"]
+    assert len(kinds) > 8
+    assert surepick("init", "tabel", "--json").error["field"] == "kind"
+    for kind in ("table", "paths", "transport"):
+        assert surepick("init", kind).code == 0
+        assert surepick("check", f"{kind}.toml", "--rehearsals", "3").code == 0
+    assert surepick("init", "table").code == 2
+    assert surepick("init", "table", "--force").code == 0

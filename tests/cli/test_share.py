@@ -1,0 +1,118 @@
+"""What is sent to others holds, and what was changed does not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from command_line import drive, surepick, view
+
+
+@pytest.fixture
+def decided(folder: Path) -> Path:
+    surepick("new", "trips.csv", "--epsilon", "2")
+    drive()
+    return folder
+
+
+def test_every_file_is_written_by_its_ending_and_holds_elsewhere(decided: Path) -> None:
+    names = ["report.html", "log.json", "certificate.json", "values.csv", "values.xlsx", "backup.db"]
+    said = surepick("export", *(word for name in names for word in ("-o", name)), "--json")
+    assert said.code == 0, said.err
+    assert said.json["files"] == names
+    assert surepick("export", "-o", "report.html").code == 2
+    assert surepick("export", "-o", "report.html", "--force").code == 0
+    (decided / "surepick.db").unlink()
+    for files in (
+        ["report.html"],
+        ["log.json"],
+        ["certificate.json", "log.json"],
+        ["report.html", "certificate.json"],
+    ):
+        checked = surepick("verify", *files, "--json")
+        assert (checked.code, checked.json["holds"]) == (0, True), checked
+    words = surepick("verify", "report.html").out
+    assert [line.split()[0] for line in words.splitlines() if line[0] != " "][:4] == [
+        *("Holds.", "Claim", "Assumes", "Values")
+    ]
+    assert surepick("verify", "--store", "backup.db").code == 0
+    assert surepick("tell", "--from", "log.json", "--store", "new.db").code == 0
+    assert view("--store", "new.db")["plan"] == view("--store", "backup.db")["plan"]
+    assert surepick("verify", "values.csv").code == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Take &quot;", "Keep &quot;"),
+        ("1 time in 20", "1 time in 99"),
+        ("delta</td><td>0.05", "delta</td><td>0.01"),
+    ],
+)
+def test_a_report_that_says_something_else_than_its_log_does_not_hold(
+    decided: Path, old: str, new: str
+) -> None:
+    surepick("export", "-o", "report.html")
+    page = (decided / "report.html").read_text()
+    assert old in page
+    (decided / "report.html").write_text(page.replace(old, new))
+    said = surepick("verify", "report.html", "--json")
+    assert (said.code, said.json["holds"]) == (1, False)
+    (decided / "report.html").write_text(page + "<p>one more claim</p>")
+    assert surepick("verify", "report.html").code == 1
+
+
+def test_a_changed_log_or_certificate_does_not_hold(decided: Path) -> None:
+    surepick("export", "-o", "log.json", "-o", "certificate.json")
+    data = json.loads((decided / "log.json").read_text())
+    body = next(
+        event for event in data["log"]["events"] if '"value"' in event["body"] or '"values"' in event["body"]
+    )
+    body["body"] = body["body"].replace(".", "9.", 1)
+    (decided / "forged.json").write_text(json.dumps(data))
+    assert surepick("verify", "forged.json").code == 1
+    certificate = json.loads((decided / "certificate.json").read_text())
+    (decided / "certificate.json").write_text(json.dumps({**certificate, "n_measurements": 7}))
+    assert surepick("verify", "certificate.json").code == 1
+    assert surepick("verify", "certificate.json", "log.json").code == 1
+
+
+def test_a_signature_is_checked_with_its_key(decided: Path) -> None:
+    pytest.importorskip("cryptography")
+    from cryptography.hazmat.primitives import serialization as forms
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    for name in ("mine", "other"):
+        key = Ed25519PrivateKey.generate()
+        private = key.private_bytes(forms.Encoding.PEM, forms.PrivateFormat.PKCS8, forms.NoEncryption())
+        public = key.public_key().public_bytes(forms.Encoding.PEM, forms.PublicFormat.SubjectPublicKeyInfo)
+        (decided / f"{name}.pem").write_bytes(private)
+        (decided / f"{name}.pub").write_bytes(public)
+    assert surepick("export", "-o", "certificate.json", "--sign", "mine.pem").code == 0
+    assert surepick("verify", "certificate.json", "--public-key", "mine.pub").code == 0
+    assert surepick("verify", "certificate.json", "--public-key", "other.pub").code == 1
+    assert "not checked" in surepick("verify", "certificate.json").out
+    assert surepick("verify", "--public-key", "mine.pub", "--json").error["field"] == "public_key"
+
+
+def test_a_damaged_store_is_found(decided: Path) -> None:
+    surepick("new", "trips.csv", "-s", "second")
+    said = surepick("verify", "--all", "--json")
+    assert (said.code, said.json["holds"]) == (0, True)
+    import sqlite3
+
+    with sqlite3.connect("surepick.db") as connection:
+        change = "UPDATE surepick_events SET body = replace(body, '1', '2') WHERE position = 4"
+        changed = connection.execute(change)
+        assert changed.rowcount > 0
+    assert surepick("verify", "--all", "--json").code == 1
+
+
+def test_a_running_session_has_a_report_and_no_certificate(folder: Path) -> None:
+    surepick("new", "trips.csv")
+    drive(5)
+    assert surepick("export", "-o", "report.html").code == 0
+    assert surepick("verify", "report.html").code == 0
+    assert surepick("export", "-o", "certificate.json").code == 2

@@ -1,0 +1,97 @@
+"""The command line in this process: what it prints, and its exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from surepick.cli import run
+
+TRIPS = """\
+route,Depot road,Tunnel,Bridge,Old town,Harbour,Station road,Ring east,Ring west
+goal,smallest
+unit,min
+noise,1
+guess,6,11,13,13,9,5,19,20
+spread,3
+truth,6,10.4,12.9,12.6,9.1,5.2,18.9,20.6
+Tunnel + station,1,1,,,,1,,
+Through centre,1,,,1,,1,,
+Bridge + station,1,,1,,,1,,
+Ring east,1,,,,,,1,
+Ring west,1,,,,,,,1
+Bridge + harbour,1,,1,,1,,,
+"""
+MINUTES = {
+    "Depot road": 6.0,
+    "Tunnel": 10.4,
+    "Bridge": 12.9,
+    "Old town": 12.6,
+    "Harbour": 9.1,
+    "Station road": 5.2,
+    "Ring east": 18.9,
+    "Ring west": 20.6,
+}
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command printed, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Standard output as JSON."""
+        return json.loads(self.out)
+
+    @property
+    def error(self) -> Any:
+        """The error on standard error as JSON."""
+        return json.loads(self.err)["error"]
+
+
+def surepick(*words: object) -> Said:
+    """Call `surepick` with these words."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = run([str(word) for word in words])
+    return Said(code, out.getvalue(), err.getvalue())
+
+
+def view(*words: object) -> Any:
+    """Return what `surepick status --json` gives."""
+    return surepick("status", "--json", *words).json
+
+
+def write_trips(folder: Path, name: str = "trips.csv", **rows: str | None) -> Path:
+    """Write the six routes; rows that are given replace those of the sheet, None leaves one out."""
+    lines = []
+    for line in TRIPS.splitlines():
+        key = line.partition(",")[0]
+        text = rows.get(key, line.partition(",")[2])
+        lines += [] if text is None else [f"{key},{text}"]
+    file = folder / name
+    file.write_text("\n".join(lines) + "\n")
+    return file
+
+
+def drive(n: int = 10_000, *, noise: float = 1.0, name: str | None = None) -> None:
+    """Ask and tell until the session has ended, or so many values are recorded."""
+    rng = np.random.default_rng(3)
+    chosen = () if name is None else ("-s", name)
+    for _ in range(n):
+        said = surepick("ask", "--json", *chosen)
+        if said.code:
+            return
+        (request,) = said.json["requests"]
+        number = MINUTES[request["arm"]] + noise * rng.standard_normal()
+        assert surepick("tell", request["arm"], f"{number:.3f}", "--yes", *chosen).code == 0
