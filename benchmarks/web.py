@@ -45,7 +45,7 @@ def problem(n_plans: int, n_arms: int) -> sp.Problem:
 @contextmanager
 def serving(store: str) -> Iterator[tuple[str, int]]:
     """A dashboard in a process of its own: its address and its process number."""
-    words = [sys.executable, "-m", "surepick", "serve", "--no-token", "--store", store, "--port", "0"]
+    words = [sys.executable, "-m", "surepick", "serve", "--store", store, "--port", "0"]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     line = process.stdout.readline()

@@ -40,7 +40,6 @@ EDGES = {"cli", "experiments", "report", "testing", "web"}  # may import every r
 BETWEEN_EDGES = {
     "cli": {"experiments", "report", "web"},  # each command hands over to its room
     "experiments": {"plots"},
-    "report": {"web"},  # its page is made of the dashboard's templates
     "web": {"report"},  # the report to be downloaded
 }
 EVERYTHING_BELOW = set(ROOMS) - {"plots"}

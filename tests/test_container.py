@@ -133,7 +133,7 @@ def served(tmp_path):
     command = [sys.executable, "-m", *words, "--port", "0"]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, **options)
     try:
-        yield process.stdout.readline().split(" at ")[1].split()[0], data
+        yield process.stdout.readline().split("/login#")[0], data
     finally:
         process.terminate()
         process.wait(timeout=20)
@@ -143,14 +143,14 @@ def served(tmp_path):
 def test_its_server_starts_and_its_health_check_tells_whether_it_answers(served):
     url, data = served
     check = json.loads(step("HEALTHCHECK").split("CMD", 1)[1])
-    check = [sys.executable, *check[1:-1], check[-1].replace("http://127.0.0.1:8321", url)]
+    check = [sys.executable, *check[1:-1], check[-1].replace("http://127.0.0.1:8000", url)]
     assert subprocess.run(check, capture_output=True).returncode == 0
     nobody = [*check[:-1], check[-1].replace(url, "http://127.0.0.1:9")]
     assert subprocess.run(nobody, capture_output=True).returncode != 0
     request = urllib.request.Request(
-        f"{url}/api/", headers={"authorization": "Bearer a token that nobody guesses"}
+        f"{url}/api/sessions", headers={"authorization": "Bearer a token that nobody guesses"}
     )
-    assert json.loads(urllib.request.urlopen(request, timeout=20).read())["n_sessions"] == 0
+    assert json.loads(urllib.request.urlopen(request, timeout=20).read())["sessions"] == []
     deadline = time.monotonic() + 10
     while not (data / "surepick.db").exists() and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -158,4 +158,4 @@ def test_its_server_starts_and_its_health_check_tells_whether_it_answers(served)
 
 
 def test_it_listens_where_the_image_says():
-    assert step("EXPOSE") == str(serve.__defaults__[2]) == "8321"
+    assert step("EXPOSE") == str(serve.__defaults__[1]) == "8000"

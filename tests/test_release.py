@@ -30,7 +30,7 @@ NEEDS = {
     "cluster": "import surepick.experiments as e; e.run_cases([CASE], 'rows.jsonl', cluster='local:1')",
     "testing": "import surepick.testing",
     "web": "from surepick.cli.serve import serve; serve()",
-    "mcp": "from surepick.cli.mcp import make_server; make_server('x.db')",
+    "mcp": "from surepick.web.mcp import make_server; make_server('x.db')",
     "sign": "from surepick.certificates import signing; signing.require_cryptography()",
     "sheets": "open('x.xlsx', 'w').close(); sp.load('x.xlsx')",
     "frames": "sp.Problem(type('Frame', (), {'columns': ['a'], '__arrow_c_stream__': None})())",

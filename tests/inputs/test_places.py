@@ -15,7 +15,6 @@ from surepick.inputs.load import read_problem
 from surepick.report import report
 from surepick.sessions import codec
 from surepick.store import open_store
-from surepick.web.charts import map_chart
 
 TRANSPORT = """kind = "transport"
 noise = 1
@@ -102,9 +101,6 @@ def test_a_map_is_drawn_as_it_lies_in_the_report_and_the_dashboard(load: Load) -
     picture = views.picture(views.look(session), 0)
     assert picture is not None
     assert not picture.in_columns
-    spots = {spot.name: spot for spot in map_chart(picture).spots}
-    assert spots["Basel"].y < spots["Zürich"].y < spots["Bern"].y < spots["Genève"].y  # north is up
-    assert spots["Genève"].x < spots["Bern"].x < spots["Basel"].x < spots["Zürich"].x
     for request in session.ask(8):
         session.tell(request, 2.0)
     session.ask()

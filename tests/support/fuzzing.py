@@ -160,11 +160,11 @@ def certificates(rng: random.Random, folder: Path) -> None:
 def web_app() -> Any:
     url = f"sqlite:///{tempfile.mkdtemp(prefix='surepick-fuzz-')}/web.db"
     Session.create(url, "s", problem(), policy=sp.BetGapE())
-    return create_app(Settings(url, write=True))[0]
+    return create_app(Settings(url, "correct horse battery"))[0]
 
 
 BODIES = (
-    ("/api/sessions/s/tell", {"token": "0.0", "value": 1.5, "worker": "w"}),
+    ("/api/sessions/s/tell", {"arm": "a", "value": 1.5, "worker": "w"}),
     ("/api/sessions/s/ask", {"n": 1, "worker": "w"}),
     ("/api/sessions/" + "x" * 40 + "/ask", {"n": 1}),
     ("/login", {"token": "x"}),
@@ -189,7 +189,10 @@ def http(rng: random.Random, folder: Path) -> None:
     async def ask() -> int:
         transport = httpx.ASGITransport(app=web_app(), raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            headers = {"content-type": rng.choice(kinds[: rng.randrange(1, 5)])}
+            headers = {
+                "content-type": rng.choice(kinds[: rng.randrange(1, 5)]),
+                "authorization": "Bearer correct horse battery",
+            }
             method = rng.choice(("POST", "POST", "GET"))
             url = httpx.URL("http://localhost").copy_with(
                 raw_path=quote(path.encode(errors="replace"), safe="/%").encode()

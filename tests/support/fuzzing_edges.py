@@ -19,10 +19,10 @@ import numpy as np
 
 import surepick as sp
 from odd_inputs import NAMES, NUMBERS, garbled, mutated
-from surepick.cli.mcp import make_server
 from surepick.sessions.session import Session
 from surepick.store import open_store
 from surepick.web.app import create_app
+from surepick.web.mcp import make_server
 from surepick.web.settings import Settings
 
 ARMS = ["a", "b", "0.0"]
@@ -63,7 +63,7 @@ def dashboard() -> tuple[Any, str]:
     """The application, and the address of its store."""
     url = f"sqlite:///{tempfile.mkdtemp(prefix='surepick-fuzz-')}/forms.db"
     make_sessions(url)
-    return create_app(Settings(url, write=True))[0], url
+    return create_app(Settings(url, "correct horse battery"))[0], url
 
 
 class Form(NamedTuple):

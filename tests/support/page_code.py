@@ -46,7 +46,7 @@ NOT_RUN = [
     ),
     (r"postgres|^surepick (new|run) trips.toml", "needs a server; the store tests use a real PostgreSQL"),
     (r"^surepick serve|^curl |^ +-d ", "runs until stopped; tests/web drives a real server"),
-    (r"^surepick serve --mcp", "runs until its client leaves; tests/cli/test_mcp.py is such a client"),
+    (r"^surepick serve --mcp", "runs until its client leaves; tests/web/test_mcp.py is such a client"),
     (r"^podman ", "needs a container tool; tests/test_container.py runs the steps of the image"),
     (
         r"^surepick verify certificate-|^surepick (ask -o|tell --from) .*--store trips.db",

@@ -35,16 +35,31 @@ class Running:
         self.server: Server = make_server(settings)
         address = listen(replace(settings, port=0))
         self.url = address.url
+        self.stranger = httpx.Client(base_url=self.url, timeout=30, headers={"accept": "text/html"})
         self.client = httpx.Client(base_url=self.url, timeout=30, headers={"accept": "text/html"})
+        self.api = httpx.Client(
+            base_url=self.url, timeout=30, headers={"authorization": f"Bearer {settings.token}"}
+        )
         self._thread = threading.Thread(target=self.server.run, kwargs={"sockets": [address.socket]})
         self._thread.start()
+        self.client.post("/login", data={"token": settings.token})
 
     def form_key(self) -> str:
         page = self.client.get("/new").text
         return page.split('name="form_key" value="')[1].split('"')[0]
 
+    def post(self, path: str, files: object = None, **fields: str) -> httpx.Response:
+        """Send a form as a browser does."""
+        return self.client.post(path, data={"form_key": self.form_key(), **fields}, files=files)
+
+    def do(self, session: str, action: str, **body: object) -> tuple[int, dict]:
+        """Send JSON as a program does."""
+        answer = self.api.post(f"/api/sessions/{session}/{action}", json=body)
+        return answer.status_code, answer.json()
+
     def stop(self) -> None:
-        self.client.close()
+        for client in (self.client, self.api, self.stranger):
+            client.close()
         self.server.handle_exit(2, None)
         self._thread.join(timeout=20)
         assert not self._thread.is_alive(), "the server did not stop"
@@ -53,7 +68,7 @@ class Running:
 @contextmanager
 def running(store: str, **options: object) -> Iterator[Running]:
     options = {"patience": 60.0} | options  # a slow machine changes no page
-    server = Running(Settings(store, **options))  # type: ignore[arg-type]
+    server = Running(Settings(store, TOKEN, **options))  # type: ignore[arg-type]
     try:
         yield server
     finally:
@@ -69,7 +84,7 @@ def three_sessions(url: str) -> None:
         tools.tell_all(middle, middle.ask(), tapes)
     middle.ask(worker="truck 7")
     middle.ask(worker="Ann")
-    Session.create(url, "fresh", tools.problem(noise=None), policy=sp.CombGapE())
+    Session.create(url, "fresh", tools.problem(noise=None), policy=sp.BetGapE())
 
 
 def positions(url: str) -> dict[str, object]:

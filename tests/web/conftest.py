@@ -38,14 +38,14 @@ def store(three: Path, request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def looking(store: str) -> Iterator[Running]:
     """A dashboard that only shows."""
-    with running(store) as server:
+    with running(store, read_only=True) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
 def writing(store: str) -> Iterator[Running]:
     """A dashboard that may write."""
-    with running(store, write=True) as server:
+    with running(store) as server:
         yield server
 
 
@@ -82,5 +82,10 @@ def page(browser: Browser) -> Iterator[Page]:
     opened.on("console", lambda m: complaints.append(m.text) if m.type == "error" else None)
     yield opened
     context.close()
-    allowed = ("status of 400", "net::ERR")  # a refused form; a stream whose server has gone
+    allowed = (
+        "status of 400",
+        "status of 401",
+        "status of 409",
+        "net::ERR",
+    )  # a refused form; a stream whose server has gone
     assert [text for text in complaints if not any(sign in text for sign in allowed)] == []

@@ -38,39 +38,37 @@ def parts(message: dict[str, str]) -> dict[str, str]:
     return found
 
 
-def test_a_page_is_updated_when_somebody_tells(looking: Running, store: str) -> None:
+STREAM = "/api/sessions/live/stream"
+
+
+def test_page_and_view_are_sent_when_a_value_is_recorded(looking: Running, store: str) -> None:
     session = Session.create(store, "live", tools.problem(), policy=sp.BetGapE())
-    with looking.client.stream("GET", "/sessions/live/events") as stream:
+    with looking.client.stream("GET", f"{STREAM}?parts=page") as stream:
         assert stream.headers["content-type"].startswith("text/event-stream")
         arriving = messages(stream.iter_lines())
         first = next(arriving)
-        assert set(parts(first)) >= {"answer", "next", "rivals", "arms", "log", "about"}
-        for request in session.ask():
-            session.tell(request, 1.0, worker="Ann")
+        assert set(parts(first)) >= {"answer", "plans", "next", "history", "folds"}
+        with looking.api.stream("GET", STREAM) as views:
+            view = messages(views.iter_lines())
+            assert json.loads(next(view)["data"])["n_measured"] == 0
+            for request in session.ask():
+                session.tell(request, 1.0, worker="Ann")
+            assert json.loads(next(view)["data"])["last"]["worker"] == "Ann"
         news = next(arriving)
-        assert "by Ann" in parts(news)["log"]
-        assert "plan" not in parts(news), "what has not changed is not sent again"
-    with looking.client.stream(
-        "GET", "/sessions/live/events", headers={"last-event-id": first["id"]}
-    ) as stream:
-        assert "by Ann" in parts(next(messages(stream.iter_lines())))["log"]
+        assert "Ann" in parts(news)["history"]
+        assert "trouble" not in parts(news), "what has not changed is not sent again"
+    headers = {"last-event-id": first["id"]}
+    with looking.client.stream("GET", f"{STREAM}?parts=page", headers=headers) as stream:
+        assert "Ann" in parts(next(messages(stream.iter_lines())))["history"]
 
 
 def test_the_parts_are_those_of_the_page(looking: Running) -> None:
-    page = looking.client.get("/sessions/sure").text
-    with looking.client.stream("GET", "/sessions/sure/events") as stream:
+    page = looking.client.get("/s/sure").text
+    with looking.client.stream("GET", "/api/sessions/sure/stream?parts=page") as stream:
         sent = parts(next(messages(stream.iter_lines())))
     for name, html in sent.items():
         assert f'id="part-{name}"' in page
         assert html.strip() in page
-
-
-def test_the_list_of_sessions_is_live_too(looking: Running, store: str) -> None:
-    with looking.client.stream("GET", "/events") as stream:
-        arriving = messages(stream.iter_lines())
-        assert "just begun" not in parts(next(arriving))["sessions"]
-        Session.create(store, "just begun", tools.problem(), policy=sp.BetGapE())
-        assert "just begun" in parts(next(arriving))["sessions"]
 
 
 def test_a_hundred_viewers_share_one_look(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +89,7 @@ def test_a_hundred_viewers_share_one_look(store: str, monkeypatch: pytest.Monkey
         return seen
 
     async def watch() -> list[list[bytes]]:
-        cache = SessionCache(store, write=False)
+        cache = SessionCache(store, read_only=True)
         channel = Hub(cache).channel("one", look)
         viewers = [asyncio.create_task(view(channel, 3)) for _ in range(100)]
         while not all(viewer.done() for viewer in viewers):
@@ -116,7 +114,7 @@ def test_a_new_page_is_never_set_back_to_what_was_seen_before_it_came(store: str
         raise AssertionError("the stream ended")
 
     async def watch() -> bytes:
-        cache = SessionCache(store, write=False)
+        cache = SessionCache(store, read_only=True)
         channel = Hub(cache).channel("one", lambda: {"answer": f"after {number[0]}"})
         stays = channel.view("")
         while not (await anext(stays)).startswith(b"id:"):
@@ -144,13 +142,13 @@ def test_a_slow_viewer_skips_what_is_out_of_date() -> None:
 
 def test_a_quiet_stream_says_that_it_is_alive(looking: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "HEARTBEAT_SECONDS", 0.05)
-    with looking.client.stream("GET", "/sessions/sure/events") as stream:
-        assert next(line for line in stream.iter_lines() if line.startswith(":")) == ": still here"
+    with looking.client.stream("GET", "/api/sessions/sure/stream") as stream:
+        assert next(line for line in stream.iter_lines() if line.startswith(":")) == ": alive"
 
 
 def test_there_is_a_last_viewer(looking: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "MOST_VIEWERS", 0)
-    answer = looking.client.get("/sessions/sure/events")
+    answer = looking.client.get("/api/sessions/sure/stream")
     assert answer.status_code == 503
     assert answer.headers["retry-after"]
 
@@ -162,7 +160,7 @@ def test_streams_end_with_the_server(store: str) -> None:
         ended = threading.Event()
 
         def follow() -> None:
-            with server.client.stream("GET", "/sessions/sure/events") as stream:
+            with server.client.stream("GET", "/api/sessions/sure/stream") as stream:
                 for _ in stream.iter_lines():
                     started.set()
             ended.set()
@@ -177,7 +175,7 @@ def test_streams_end_with_the_server(store: str) -> None:
 
 
 def test_a_stopped_hub_takes_nobody() -> None:
-    hub = Hub(SessionCache("memory://", write=True))
+    hub = Hub(SessionCache("memory://", read_only=False))
     hub.stop()
     with pytest.raises(TooManyViewersError):
         hub.channel("one", dict)

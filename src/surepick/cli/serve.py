@@ -1,87 +1,75 @@
-"""`serve`: the dashboard."""
+"""`serve`: the sessions in a browser, or for programs that speak MCP."""
 
 from __future__ import annotations
 
 import os
-import secrets
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from surepick.cli.output import settings as call
-from surepick.errors import FileError, missing_extra
+from surepick.errors import missing_extra
 
 TOKEN_VARIABLE = "SUREPICK_TOKEN"
+EVERYWHERE = "0.0.0.0"
+Level = Literal["debug", "info", "warning"]
 
 
 def serve(
-    host: Annotated[
-        str, typer.Option(help="Where to listen; beyond this machine it needs a token.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 8321,
-    write: Annotated[bool, typer.Option("--write", help="Allow measurements and new sessions.")] = False,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 8000,
+    lan: Annotated[bool, typer.Option("--lan", help="Let phones and others on this network in.")] = False,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Show sessions, change nothing.")] = False,
     token_file: Annotated[
-        Path | None, typer.Option(help=f"A file with the token; or set {TOKEN_VARIABLE}.")
+        Path | None,
+        typer.Option(
+            help=f"Keeps the token; or set {TOKEN_VARIABLE}.", show_default="~/.local/state/surepick/token"
+        ),
     ] = None,
-    no_token: Annotated[
-        bool, typer.Option("--no-token", help="Let everybody in who is on this machine.")
-    ] = False,
-    public_url: Annotated[
-        str | None,
-        typer.Option(help="Behind a proxy: where browsers find it, as in https://plans.example.org."),
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="A further name under which browsers may reach it.")
     ] = None,
     trust_proxy: Annotated[
         list[str] | None,
-        typer.Option(help="A proxy's address or network, whose X-Forwarded-Proto and -Host are believed."),
+        typer.Option(help="Address or network of a proxy whose X-Forwarded headers are believed."),
     ] = None,
-    allow_host: Annotated[
-        list[str] | None, typer.Option(help="A further name under which the server may be addressed.")
-    ] = None,
-    mcp: Annotated[
-        bool, typer.Option("--mcp", help="Serve programs that speak MCP, over standard input and output.")
-    ] = False,
+    log_level: Annotated[Level, typer.Option(help="warning: errors, but no requests.")] = "info",
+    mcp: Annotated[bool, typer.Option("--mcp", help="Speak MCP on standard input and output.")] = False,
 ) -> None:
     """Open the sessions in a browser, here or on a phone.
 
-    Without a token of your own one is made, and the link that is printed holds it: follow it once.
+    Open the printed link once; the browser is remembered for 30 days.
 
-    Example: surepick serve --store trips.db
+    Example: surepick serve --lan
     """
     if mcp:
-        from surepick.cli.mcp import make_server as make_tools
+        from surepick.web.mcp import make_server as make_mcp_server
 
-        make_tools(call.url).run("stdio")
+        make_mcp_server(call.url).run("stdio")
         return
     try:
         from surepick.web.server import listen, make_server
-        from surepick.web.settings import Settings, is_loopback
+        from surepick.web.settings import Settings, default_token_file, token_in
     except ModuleNotFoundError as error:
-        raise missing_extra(error.name or "fastapi", "web") from None
+        raise missing_extra(error.name or "starlette", "web") from None
 
-    token = _token(token_file)
-    made = secrets.token_urlsafe() if token is None and not no_token and is_loopback(host) else None
+    given = None if token_file else os.environ.get(TOKEN_VARIABLE)
+    token = given or token_in(token_file or default_token_file())
     settings = Settings(
         call.url,
-        host=host,
+        token,
+        host=EVERYWHERE if lan else host,
         port=port,
-        write=write,
-        token=token or made,
+        read_only=read_only,
         allowed_hosts=tuple(name.lower() for name in allow_host or ()),
-        public_url=public_url,
         trusted_proxies=tuple(trust_proxy or ()),
     )
-    server, address = make_server(settings, log_requests=not call.quiet), listen(settings)
-    # What follows the # stays in the browser: it is in no log, and no page that is linked to sees it.
-    link = f"{settings.public_url or address.url}{'' if made is None else f'/login#token={made}'}"
-    typer.echo(f"surepick dashboard at {link} (Ctrl-C ends it)")
+    server, address = (
+        make_server(settings, log_level="warning" if call.quiet else log_level),
+        listen(settings),
+    )
+    # What follows the # stays in the browser: no server, log or linked page sees it.
+    typer.echo(f"{address.url}/login#token={token}")
+    typer.echo("› Open this link once. Ctrl-C ends the server.", err=True)
     server.run(sockets=[address.socket])
-
-
-def _token(path: Path | None) -> str | None:
-    if path is None:
-        return os.environ.get(TOKEN_VARIABLE) or None
-    try:
-        return path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"cannot read a token from {str(path)!r}: {error}") from None

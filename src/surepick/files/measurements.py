@@ -96,14 +96,30 @@ def read_rows(file: Path) -> list[Row]:
         raise FileError(f"{str(file)!r} has the column {twice!r} twice; keep the right one", field=twice)
     stripped = ((number, [*map(str.strip, cells)]) for number, cells in lines[1:])
     filled = [(number, cells) for number, cells in stripped if not _is_open(header, cells)]
-    rows, so_far = list[Row](), hashlib.sha256()
+    rows, so_far, mistakes = list[Row](), hashlib.sha256(), list[str]()
     for line, cells in filled:
-        row = _row(file, line, header, cells)
+        try:
+            row = _row(file, line, header, cells)
+        except FileError as error:
+            mistakes.append(str(error))
+            continue
         so_far.update(codec.dumps([row.get(name, "") for name in sorted(header)]).encode())
         if not row.get("token") and not row.get("key"):
             row["key"] = f"row {so_far.hexdigest()[:24]}"
         rows.append(row)
+    if mistakes:
+        raise several(mistakes)
     return rows
+
+
+def several(mistakes: Sequence[str]) -> FileError:
+    """Return one error for all mistakes of a table, which its `mistakes` list; nothing of it is recorded."""
+    if len(mistakes) == 1:
+        return FileError(mistakes[0], field="value")
+    listed = "\n  ".join(mistakes)
+    error = FileError(f"{len(mistakes)} rows cannot be read; none recorded\n  {listed}", field="value")
+    error.__dict__["mistakes"] = tuple(mistakes)
+    return error
 
 
 def _is_open(header: list[str], cells: list[str]) -> bool:

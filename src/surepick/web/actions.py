@@ -1,220 +1,428 @@
-"""What is done to a session beside measuring: each a checked body and one call of the session.
+"""The table of actions: what can be done to a session, for forms, JSON and MCP alike.
 
-Forms (`managing`) and JSON share these, so that both refuse the same things.
+Each action is a checked body and one function of the session. A form sends the same fields as text: there
+numbers may have a decimal comma, and empty fields count as left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 
 from surepick.core.new_arms import NewArm
-from surepick.errors import ParameterError
-from surepick.files.measurements import Row, checked_row, import_rows, probes_and_values
+from surepick.core.oracle_problem import AnyProblem
+from surepick.core.past import Past
+from surepick.core.policy import takes_past
+from surepick.core.tables import numeral
+from surepick.core.wording import shortened
+from surepick.errors import ParameterError, SurepickError
+from surepick.files import measurements
+from surepick.policies import policy_for
 from surepick.sessions.session import Session
-from surepick.store import Head
-from surepick.web.api import LARGEST, MOST_VALUES, Body, Name, refuse_other_arm
+from surepick.store import Head, Store
+from surepick.store.log import HAND_LEASE
+from surepick.views.build import build
+from surepick.views.numbers import iso
+from surepick.views.view import RUNNING
 
-LONGEST_NOTE = 2000  # letters
-MOST_DOUBTED = 5  # named of the values that surprise
+MOST_ROWS = 1000  # recorded at once
+MOST_ASKED = 64
+MOST_DOUBTED = 5  # values named in a question
+LONGEST_NAME, LONGEST_NOTE = 200, 2000  # letters
+LARGEST = 10**15  # whole number; beyond it floating-point numbers are no longer exact
 
+B = TypeVar("B", bound="Body")
 Answer = dict[str, Any]
 
 
-def _of_few_letters(text: str) -> str:
-    if len(text) > LONGEST_NOTE:
-        raise ValueError(f"at most {LONGEST_NOTE:,} letters")
+def _number(given: Any, info: ValidationInfo) -> Any:
+    """Read a number as people type it; JSON has numbers of its own."""
+    return numeral(given.strip()) if isinstance(given, str) and info.mode == "python" else given
+
+
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("a name has only printable characters")
     return text.strip()
 
 
-def _some(text: str) -> str:
-    if not text:
-        raise ValueError(f"1 to {LONGEST_NOTE:,} letters are needed")
-    return text
+Number = Annotated[float, BeforeValidator(_number)]
+Count = Annotated[int, BeforeValidator(_number), Field(ge=1, le=LARGEST)]
+Name = Annotated[str, Field(max_length=LONGEST_NAME), AfterValidator(_printable)]
+GivenName = Annotated[Name, Field(pattern=r"\S")]
+Note = Annotated[str, Field(max_length=LONGEST_NOTE)]
+Reason = Annotated[Note, Field(pattern=r"\S")]
 
 
-Remark = Annotated[str, AfterValidator(_of_few_letters)]
+class Body(BaseModel):
+    """What was sent; keys that are null count as left out, unknown ones are refused."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, given: Any) -> Any:
+        return {key: v for key, v in given.items() if v is not None} if isinstance(given, dict) else given
 
 
-class Note(Body):
-    """What happened, for the log."""
+class Ask(Body):
+    """For the next measurements."""
 
-    note: Annotated[Remark, AfterValidator(_some)]
-
-    def done_to(self, session: Session) -> Answer:
-        """Write it down."""
-        session.note(self.note)
-        return _state(session)
-
-
-class Rename(Body):
-    """Another title; the name stays."""
-
-    title: Name
-
-    def done_to(self, session: Session) -> Answer:
-        """Write it down."""
-        session.rename(self.title)
-        return {"title": session.title, **_state(session)}
-
-
-class Extend(Body):
-    """A stricter promise or a larger budget to go on with."""
-
-    delta: float | None = None
-    epsilon: float | None = None
-    budget: int | None = Field(None, ge=1, le=LARGEST)
-
-    def done_to(self, session: Session) -> Answer:
-        """Go on."""
-        session.extend(delta=self.delta, epsilon=self.epsilon, budget=self.budget)
-        return _state(session)
-
-
-class Close(Body):
-    """An end without a promise."""
-
-    reason: Remark = ""
-
-    def done_to(self, session: Session) -> Answer:
-        """End it."""
-        session.close(self.reason)
-        return _state(session)
-
-
-class Void(Body):
-    """A value that was no measurement, and why; with an arm, a token of another arm is refused."""
-
-    token: str
-    reason: Remark
-    arm: int | str | None = None
-
-    def done_to(self, session: Session) -> Answer:
-        """Take it back; whether the policy had seen it, so that it starts over."""
-        if self.arm is not None:
-            refuse_other_arm(session, self.token, self.arm)
-        return {"seen": session._remove(self.token, self.reason), **_state(session)}
-
-
-class Arm(Body):
-    """An arm that there was not before; what is left out is as it is for the others."""
-
-    name: Name
-    noise: float | None = None
-    cost: float | None = None
-    low: float | None = None
-    high: float | None = None
-
-    def as_new(self) -> NewArm:
-        """The same as sessions take it."""
-        return NewArm(self.name, self.noise, self.cost, self.low, self.high)
-
-
-class AddPlan(Body):
-    """A plan that came up in the middle: a sum of arms, or amounts by their names."""
-
-    name: Name
-    plan: str | dict[str, float]
-    new_arms: Annotated[list[Arm], Field(default_factory=list, max_length=MOST_VALUES)]
-
-    def done_to(self, session: Session) -> Answer:
-        """Add it."""
-        session.add_plan(self.name, self.plan, new_arms=[arm.as_new() for arm in self.new_arms])
-        return {"n_plans": session.problem.n_plans, **_state(session)}
-
-
-class NewEpoch(Body):
-    """What has changed of what is measured; the next epoch is a session of its own."""
-
-    reason: Annotated[Remark, AfterValidator(_some)]
-    name: Name = ""
-
-    def done_to(self, session: Session) -> Answer:
-        """End this one and begin the next, whose name is in the answer."""
-        begun = session.successor(self.reason, name=self.name or None)
-        return {"session": begun.name, **_state(begun)}
-
-
-class Measured(Body):
-    """One row of what is imported, as in a CSV file."""
-
-    token: str = ""
-    arm: str = ""
-    value: float
+    n: Count = Field(1, le=MOST_ASKED)
     worker: Name = ""
-    picked: bool = False
-    key: Name = ""
 
-    def as_row(self, number: int) -> Row:
-        """The same as a row of a file."""
-        row = {"token": self.token, "arm": self.arm, "value": repr(self.value)}
-        more = {"worker": self.worker, "picked": "yes" if self.picked else "", "key": self.key}
-        return checked_row(f"row {number}", {**row, **more})
+
+class Tell(Body):
+    """A measurement: a value, or the readings of a probe by name; `sure` records one that surprises."""
+
+    arm: int | str | None = None
+    request: str | None = None  # the id of a request; the arm is enough
+    value: Number | Annotated[dict[str, Number], Field(max_length=MOST_ROWS)] | None = None
+    worker: Name = ""
+    key: Name = ""
+    note: Note = ""
+    lost: bool = False
+    sure: bool = False
+
+
+class Row(Body):
+    """One row of an import, as in a measuring sheet."""
+
+    arm: Name
+    value: Number | None = None
+    reading: Name = ""
+    worker: Name = ""
+    note: Note = ""
+    key: Name = ""
 
 
 class Import(Body):
-    """Measurements, all of which are told or none."""
+    """Measurements; all of them are recorded or none."""
 
-    rows: Annotated[list[Measured], Field(max_length=MOST_VALUES)]
-    answers: bool = False
-    picked: bool = False
+    rows: Annotated[list[Row], Field(max_length=MOST_ROWS)]
+    worker: Name = ""
     sure: bool = False
+
+
+class Remove(Body):
+    """A value that was recorded by mistake, by its number."""
+
+    number: Count
+    reason: Reason
+
+
+class Release(Body):
+    """An assigned measurement to assign again."""
+
+    arm: str | None = None
     worker: Name = ""
 
-    def done_to(self, session: Session) -> Answer:
-        """Tell them; how many became what."""
-        rows = [row.as_row(number) for number, row in enumerate(self.rows, 1)]
-        if not self.sure:
-            refuse_doubtful(session, rows)
-        told = import_rows(session, rows, answers=self.answers, picked=self.picked, worker=self.worker)
-        return {"told": told, **_state(session)}
+
+class Extend(Body):
+    """A smaller delta or epsilon, or a larger budget."""
+
+    delta: Number | None = None
+    epsilon: Number | None = None
+    budget: Count | None = None
+
+
+class FinalBatch(Body):
+    """How many measurements are the last."""
+
+    n: Count
+
+
+class Arm(Body):
+    """A new arm; what is left out is as for the others."""
+
+    name: GivenName
+    noise: Number | None = None
+    cost: Number | None = None
+    low: Number | None = None
+    high: Number | None = None
+
+
+class AddPlan(Body):
+    """A plan that came up: a sum of arms, or amounts by their names."""
+
+    name: GivenName
+    plan: str | dict[str, Number]
+    arms: Annotated[list[Arm], Field(default_factory=list, max_length=MOST_ROWS)]
+
+
+class Close(Body):
+    """Why the session ends."""
+
+    reason: Note = ""
+
+
+class Rename(Body):
+    """The new title."""
+
+    name: GivenName
+
+
+class HeadOfLog(Body):
+    """Where a log was seen to end."""
+
+    position: Count
+    checksum: str
 
 
 class Delete(Body):
     """The session's name once more, and where its log was seen to end."""
 
     name: str
-    position: int = Field(ge=0, le=LARGEST)
-    checksum: str
-
-    def done_to(self, session: Session) -> Answer:
-        """Delete it for good."""
-        if self.name != session.name:
-            raise ParameterError(f"to delete it, type its name: {session.name}", field="typed")
-        session.delete(expected=Head(self.position, self.checksum))
-        return {"deleted": self.name}
+    head: HeadOfLog
 
 
-ACTIONS: dict[str, type[Note | Rename | Extend | Close | Void | AddPlan | NewEpoch | Import]] = {
-    "note": Note,
-    "rename": Rename,
-    "extend": Extend,
-    "close": Close,
-    "void": Void,
-    "add-plan": AddPlan,
-    "new-epoch": NewEpoch,
-    "import": Import,
+class Settings(Body):
+    """How a new session decides."""
+
+    name: Name = ""
+    policy: str = ""
+    delta: Number = 0.05
+    epsilon: Number = 0.0
+    budget: Count | None = None
+    seed: int = Field(0, ge=0, le=LARGEST)
+
+
+class New(Settings):
+    """A new session: its problem, or the session whose values are its prior data."""
+
+    problem: dict[str, Any] | None = None
+    prior: str | None = None
+
+
+class Check(Body):
+    """A problem to read, and what to forecast for."""
+
+    problem: dict[str, Any] | None = None
+    delta: Number = 0.05
+    epsilon: Number = 0.0
+    budget: Count | None = None
+
+
+def begin(store: str | Store, problem: AnyProblem, guess: Past | None, name: str, body: Settings) -> Session:
+    """Begin a session about this problem, with the guess as prior data where the policy can use it."""
+    policy = policy_for(body.policy or None, delta=body.delta, epsilon=body.epsilon)
+    prior = guess if takes_past(policy) else None
+    return Session.create(
+        store, name, problem, policy=policy, budget=body.budget, seed=body.seed, prior=prior, lease=HAND_LEASE
+    )
+
+
+def ask(session: Session, body: Ask) -> Answer:
+    """Return measurements to make now, assigned to the worker."""
+    requests = session.ask(body.n, worker=body.worker, wait=False)
+    return {
+        "requests": [
+            {"id": one.id, "arm": one.probe_name, "readings": list(one.readings), "expires": iso(one.expires)}
+            for one in requests
+        ]
+    }
+
+
+def tell(session: Session, body: Tell) -> Answer:
+    """Record a measurement; one that surprises only if the sender is sure."""
+    what = body.arm if body.request is None else body.request
+    if what is None:
+        raise ParameterError("choose what was measured: an arm, or a request", field="arm")
+    if body.value is None and not body.lost:
+        raise ParameterError("enter a number", field="value")
+    about = what if body.request is None else session.probe_of(body.request)
+    if body.request is not None and body.arm not in (None, about, session.probe_names[int(about)]):
+        raise ParameterError(f"request {what!r} is not about {body.arm!r}; nothing was recorded", field="arm")
+    if not body.sure and not body.lost:
+        refuse_surprising(session, [(about, body.value)])
+    more: Any = {
+        "worker": body.worker,
+        "key": body.key,
+        "note": body.note,
+        "lost": body.lost,
+        "sure": body.sure,
+    }
+    receipt = session.tell(what, body.value, **more)
+    _decide(session, body.worker)
+    return {"number": receipt.number, "result": receipt.result}
+
+
+def _decide(session: Session, worker: str) -> None:
+    """Have the next batch decided once this one is complete, so that the page shows what to measure."""
+    if session.status == RUNNING and not session.pending(1):
+        session.ask(worker=worker, wait=False)
+
+
+def refuse_surprising(session: Session, told: Sequence[tuple[int | str, Any]]) -> None:
+    """Refuse values that surprise, before any is recorded."""
+    doubts = [doubt for arm, value in told if (doubt := session.doubt(arm, value)) is not None]
+    if doubts:
+        more = f"; and {len(doubts) - MOST_DOUBTED:,} more" if len(doubts) > MOST_DOUBTED else ""
+        raise ParameterError(f"{'; '.join(doubts[:MOST_DOUBTED])}{more}. Not recorded yet", field="sure")
+
+
+def import_rows(session: Session, body: Import) -> Answer:
+    """Record rows that came as JSON; how many became what."""
+    rows = [
+        measurements.checked_row(f"row {k}", {name: str(of) for name, of in row.model_dump().items() if of})
+        for k, row in enumerate(body.rows, 1)
+    ]
+    return import_table(session, rows, worker=body.worker, sure=body.sure)
+
+
+def import_table(session: Session, rows: list[measurements.Row], *, worker: str, sure: bool) -> Answer:
+    """Record the rows of a table, all or none; how many became what."""
+    mistakes, told = [], list[tuple[int | str, Any]]()
+    for row in rows:
+        try:
+            told += measurements.probes_and_values(session, [row])
+        except SurepickError as error:
+            mistakes.append(str(error))
+    if mistakes:
+        raise measurements.several(mistakes)
+    if not sure:
+        refuse_surprising(session, told)
+    counts = measurements.import_rows(session, rows, answers=True, worker=worker)
+    _decide(session, worker)
+    return {"counts": counts}
+
+
+def remove(session: Session, body: Remove) -> Answer:
+    """Remove a value; the log keeps both."""
+    session.remove(body.number, body.reason)
+    return {}
+
+
+def release(session: Session, body: Release) -> Answer:
+    """Release the assigned measurements of an arm, or all; those of one worker, if one is named."""
+    held = [one for one in session.pending() if one.worker and body.worker in ("", one.worker)]
+    chosen = [one for one in held if body.arm in (None, one.probe_name)]
+    for one in chosen:
+        session.release(one, "released", worker=one.worker)
+    return {"released": len(chosen)}
+
+
+def extend(session: Session, body: Extend) -> Answer:
+    """Continue with a stricter guarantee or a larger budget."""
+    session.extend(delta=body.delta, epsilon=body.epsilon, budget=body.budget)
+    return {}
+
+
+def final_batch(session: Session, body: FinalBatch) -> Answer:
+    """Make the next measurements the last."""
+    session.final_batch(body.n)
+    return {}
+
+
+def add_plan(session: Session, body: AddPlan) -> Answer:
+    """Add a plan."""
+    new = [NewArm(**arm.model_dump()) for arm in body.arms]
+    session.add_plan(body.name, body.plan, new_arms=new)
+    return {}
+
+
+def close(session: Session, body: Close) -> Answer:
+    """End the session."""
+    session.close(body.reason)
+    return {}
+
+
+def rename(session: Session, body: Rename) -> Answer:
+    """Give the session another title."""
+    session.rename(body.name)
+    return {}
+
+
+def delete(session: Session, body: Delete) -> Answer:
+    """Delete the session for good, if its log still ends where it was seen to."""
+    if body.name != session.name:
+        raise ParameterError(f"to delete it, type its name: {session.name}", field="name")
+    session.delete(expected=Head(body.head.position, body.head.checksum))
+    return {"deleted": body.name}
+
+
+@dataclass(frozen=True)
+class Action:
+    """A body, what it does to a session, and what the page says when it is done."""
+
+    body: type[Body]
+    work: Callable[[Session, Any], Answer]
+    done: str = ""
+
+    def do(self, session: Session, body: Body) -> Answer:
+        """Do it; return the View after it with what else there is to say."""
+        answer = self.work(session, body)
+        return {"view": build(session).to_json(), **answer}
+
+
+ACTIONS = {  # by the last part of the route
+    "ask": Action(Ask, ask),
+    "tell": Action(Tell, tell),
+    "import": Action(Import, import_rows),
+    "remove": Action(Remove, remove, "The value is removed. The log keeps it, with the reason."),
+    "release": Action(Release, release, "The measurement is free again."),
+    "extend": Action(Extend, extend, "The session continues."),
+    "final-batch": Action(FinalBatch, final_batch, "These measurements are the last."),
+    "plans": Action(AddPlan, add_plan, "The plan is added."),
+    "close": Action(Close, close, "The session is closed."),
+    "rename": Action(Rename, rename, "The session has its new name."),
 }
 
 
-def refuse_doubtful(session: Session, rows: Sequence[Row]) -> None:
-    """Refuse rows with values that surprise, before any is told; whoever says that they are right goes on."""
-    doubts = _doubts(session, rows)
-    if doubts:
-        more = f"; and {len(doubts) - MOST_DOUBTED:,} more" if len(doubts) > MOST_DOUBTED else ""
-        raise ParameterError(
-            f"{'; '.join(doubts[:MOST_DOUBTED])}{more}. Nothing was recorded yet: if that is what was "
-            "measured, say that you are sure; a right value is never left out for its size",
-            field="sure",
-        )
+def read_json(model: type[B], content: bytes) -> B:
+    """Return the body in this JSON; the first mistake is a `ParameterError` with its field."""
+    try:
+        return model.model_validate_json(content, strict=True)
+    except ValidationError as error:
+        raise _mistake(model, error) from None
 
 
-def _doubts(session: Session, rows: Sequence[Row]) -> list[str]:
-    told = probes_and_values(session, rows)
-    return [found for arm, value in told if (found := session.doubt(arm, value)) is not None]
+def read_form(model: type[B], fields: Mapping[str, Any]) -> B:
+    """Return the body in the fields of a form; empty ones count as left out."""
+    try:
+        return model.model_validate({name: given for name, given in fields.items() if given != ""})
+    except ValidationError as error:
+        raise _mistake(model, error) from None
 
 
-def _state(session: Session) -> Answer:
-    return {"status": str(session.status)}
+_WORDS = {  # what is expected, by the kind of mistake
+    "extra_forbidden": "there is no such key; known: {known}",
+    "missing": "is missing",
+    "float_parsing": "expected a number",
+    "float_type": "expected a number",
+    "finite_number": "expected a finite number",
+    "dict_type": "expected a number, or an object of readings by name",
+    "int_parsing": "expected a whole number",
+    "int_from_float": "expected a whole number",
+    "int_type": "expected a whole number",
+    "greater_than_equal": "expected {ge} or more",
+    "less_than_equal": "expected {le} or less",
+    "string_too_long": "expected at most {max_length} letters",
+    "string_pattern_mismatch": "expected some letters",
+    "too_long": "expected at most {max_length}",
+}
+
+
+def _mistake(model: type[Body], error: ValidationError) -> ParameterError:
+    # Where a field may be of two kinds, there is an error for each; the last one says more.
+    first = error.errors(include_url=False)[0]["loc"][:1]
+    one = [found for found in error.errors(include_url=False) if found["loc"][:1] == first][-1]
+    words = _WORDS.get(one["type"])
+    expected = one["msg"].removeprefix("Value error, ")  # may hold braces, of the JSON it complains about
+    if words is not None:
+        expected = words.format(**one.get("ctx", {}), known=", ".join(model.model_fields))
+    field = str(first[0]) if first else "body"
+    got = "" if one["type"] in ("missing", "value_error") else f", got {shortened(repr(one['input']), 40)}"
+    return ParameterError(f"{shortened(field, 40)}: {expected}{got}", field=field)

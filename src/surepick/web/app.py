@@ -1,95 +1,535 @@
-"""The application: the door, the routes behind it, and how errors look."""
+"""The application: one table of routes; pages and JSON answer by the same actions.
+
+A browser gets HTML, a program JSON, by the header Accept. A form that is refused comes back with what was
+entered; JSON gets the same mistake as an object.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+import contextlib
+import io
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from importlib.resources import files
+from pathlib import PurePath
+from typing import Any
+from urllib.parse import quote, urlencode
 
-from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, Response
-from fastapi.staticfiles import StaticFiles
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
 
-from surepick.errors import StoreError, SurepickError
-from surepick.web import api, downloads, forms, managing, pages
-from surepick.web.context import Context
-from surepick.web.live import Hub, TooManyViewersError
-from surepick.web.security import Guard, Keys
-from surepick.web.session_cache import NotYetError, SessionCache, UnknownSessionError, slug_of
+from surepick.core.tables import count_in
+from surepick.errors import NameTakenError, ParameterError, StoreError, SurepickError, missing_extra
+from surepick.files.measurements import in_words, write_csv, write_json
+from surepick.policies import POLICIES, parse_policy
+from surepick.sessions.session import Session
+from surepick.views.build import build
+from surepick.views.view import to_json
+from surepick.web import pages
+from surepick.web.actions import ACTIONS, Action, Check, Delete, New, begin, delete, import_table
+from surepick.web.forms import Sent, with_error
+from surepick.web.live import VIEW, Hub, Parts, TooManyViewersError
+from surepick.web.pages import Entered, next_name
+from surepick.web.security import COOKIE, COOKIE_SECONDS, Guard, Keys, safe_path, wants_html
+from surepick.web.session_cache import OpeningError, SessionCache, UnknownSessionError, name_of, slug_of
 from surepick.web.settings import Settings
 from surepick.web.templating import Templates
+from surepick.web.uploads import Upload, Uploads
 
 OUR_FAULT = "something went wrong in this server; nothing that was recorded before is lost"
+EXAMPLE = "trips.csv"  # in the folder of the templates
+PARTS = ("answer", "plans", "next", "history", "folds")
+WARM = 8  # sessions that are opened when the server starts
+GLANCE = 0.2  # seconds that a live stream waits for a session that is busy
+MOST_EVENTS = 1000  # of the log in one answer
+KINDS = {"html": "text/html; charset=utf-8", "json": "application/json", "csv": "text/csv; charset=utf-8"}
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+
+
+class JsonResponse(Response):
+    """An answer in JSON; what is not finite is null."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        """Return the answer as bytes."""
+        text = json.dumps(to_json(content), ensure_ascii=False, allow_nan=False)
+        return text.encode(errors="backslashreplace")  # half a surrogate pair, as JSON writes it
 
 
 def create_app(settings: Settings) -> tuple[Guard, Hub]:
-    """The whole dashboard as an ASGI application, and the hub of its live streams.
+    """Return the server as an ASGI application, and the hub of its live streams.
 
-    >>> guard, hub = create_app(Settings("memory://"))
+    >>> guard, hub = create_app(Settings("memory://", token="correct horse battery"))
     >>> hub.n_viewers
     0
     """
-    keys = Keys(settings.token)
-    sessions = SessionCache(settings.store, write=settings.write, patience=settings.patience)
-    templates = Templates(
-        can_write=settings.write,
-        has_token=keys.needed,
-        form_key=keys.form_key,
-    )
-    context = Context(settings, keys, sessions, Hub(sessions), templates)
+    web = Web(settings)
+    app = Starlette(routes=web.routes(), lifespan=web.lifespan)
+    for kind in (SurepickError, HTTPException, Exception):
+        app.add_exception_handler(kind, web.explain)
+    return Guard(app, settings, web.keys, web.refusal), web.hub
+
+
+class Web:
+    """What the routes share, and what each of them does."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.keys = Keys(settings.token)
+        self.sessions = SessionCache(settings.store, read_only=settings.read_only, patience=settings.patience)
+        self.hub = Hub(self.sessions)
+        self.templates = Templates(read_only=settings.read_only, form_key=self.keys.form_key)
+        self.uploads = Uploads()
+
+    def routes(self) -> list[Route | Mount]:
+        """Return all routes; docs/http.md describes each."""
+        one = "/api/sessions/{slug}"
+        return [
+            Route("/", self.home),
+            Route("/new", self.new),
+            Route("/s/{slug}", self.session),
+            Route("/s/{slug}/sheet", self.sheet),
+            Route("/login", self.login),
+            Mount("/static", StaticFiles(directory=str(files("surepick.web") / "static"))),
+            Route("/login", self.log_in, methods=["POST"]),
+            Route("/logout", self.log_out, methods=["POST"]),
+            Route("/healthz", self.healthz),
+            Route("/api/check", self.check, methods=["POST"]),
+            Route("/api/sessions", self.listing),
+            Route("/api/sessions", self.create, methods=["POST"]),
+            Route(one, self.view),
+            Route(one + "/stream", self.stream),
+            Route(one + "/events", self.events),
+            Route(one + "/export/{name}", self.export),
+            Route(one, self.delete, methods=["DELETE", "POST"]),  # a form cannot send DELETE
+            *(Route(f"{one}/{name}", self.acting(name), methods=["POST"]) for name in ACTIONS),
+        ]
 
     @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        warming = asyncio.create_task(pages.warm(context))
+    async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        """Open the newest sessions in the background; end everything when the server stops."""
+        warming = asyncio.create_task(self._warm())
         yield
         warming.cancel()
-        context.hub.stop()
-        sessions.close()
+        self.hub.stop()
+        self.sessions.close()
 
-    # The interactive pages about the API load scripts from elsewhere, so there are none: see docs/http.md.
-    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)
-    for routes in (pages, downloads, forms, managing, api):
-        routes.add_routes(app, context)
-    app.mount("/static", StaticFiles(directory=str(files("surepick.web") / "static")), name="static")
+    async def _warm(self) -> None:
+        with contextlib.suppress(SurepickError):  # the page that asks for it reports it
+            for name in (await self.sessions.run(self.sessions.names))[:WARM]:
+                self.sessions.open(name)
 
-    def refusal(path: str, status: int, reason: str, headers: Mapping[str, str]) -> Response:
-        """An error as a page, and as JSON to those who asked under /api."""
-        if path.startswith("/api/"):
-            confirm = {"confirm": "sure"} if status == HTTPStatus.CONFLICT else {}
-            return api.PlainJson({"error": reason, **confirm}, status, headers)
-        model = {"title": HTTPStatus(status).phrase, "reason": reason}
-        return HTMLResponse(templates.page("error.html", model), status, headers)
+    # Pages
 
-    async def explain(request: Request, error: Exception) -> Response:
-        status, reason = _status(error)
-        if isinstance(error, NotYetError) and not request.url.path.startswith("/api/"):
-            model = {"session": error.session, "slug": slug_of(error.session)}
-            return HTMLResponse(templates.page("opening.html", model), HTTPStatus.ACCEPTED)
-        return refusal(request.url.path, status, reason, {"retry-after": "10"} if status == 503 else {})
+    async def home(self, request: Request) -> Response:
+        """Show the sessions."""
+        page = _count(request, "page", 1)
+        return self._page("home.html", await self.sessions.run(lambda: pages.home_model(self.sessions, page)))
 
-    for kind in (SurepickError, HTTPException, RequestValidationError, Exception):
-        app.add_exception_handler(kind, explain)
-    return Guard(app, settings, keys, refusal), context.hub
+    async def new(self, request: Request) -> Response:
+        """Show the questions about a new session."""
+        return self._new_page(Entered())
+
+    async def session(self, request: Request) -> Response:
+        """Show a session."""
+        done = ACTIONS.get(request.query_params.get("done", ""))
+        entered = Entered(by=request.query_params.get("by", "")[:200], done="" if done is None else done.done)
+        return await self._session_page(request.path_params["slug"], entered)
+
+    async def sheet(self, request: Request) -> Response:
+        """Show the measuring sheet, to print or as a spreadsheet."""
+        found = await self.sessions.at(
+            request.path_params["slug"], pages.sheet_model, patience=self.sessions.patience
+        )
+        if request.query_params.get("as") == "xlsx":
+            return _download(_workbook(found), XLSX, f"{found['session']}-sheet.xlsx")
+        return self._page("sheet.html", found)
+
+    async def login(self, request: Request) -> Response:
+        """Ask for the token."""
+        return self._page("login.html", {"wrong": False, "next": request.query_params.get("next", "/")})
+
+    async def log_in(self, request: Request) -> Response:
+        """Give a browser that sends the token a cookie, and open the page that it had asked for."""
+        sent = await Sent.read(request)
+        back = safe_path(sent.field("next") or "/")
+        if not self.keys.opens(sent.field("token").strip()):
+            return self._page("login.html", {"wrong": True, "next": back}, 401)
+        answer = RedirectResponse(back, 303)
+        secure = request.url.scheme == "https"
+        answer.set_cookie(
+            COOKIE, self.keys.new_cookie(), COOKIE_SECONDS, httponly=True, samesite="strict", secure=secure
+        )
+        return answer
+
+    async def log_out(self, request: Request) -> Response:
+        """End the cookie."""
+        self.keys.revoke(request.cookies.get(COOKIE, ""))
+        answer = RedirectResponse("/login", 303)
+        answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
+        return answer
+
+    # Looking
+
+    async def healthz(self, request: Request) -> Response:
+        """Answer without a token whether the store can be read; an error becomes 503."""
+        await self.sessions.run(self.sessions.store.names)
+        return JsonResponse({"store": "readable"})
+
+    async def listing(self, request: Request) -> Response:
+        """List the sessions, the newest first."""
+        page = _count(request, "page", 1)
+        return JsonResponse(await self.sessions.run(lambda: pages.home_model(self.sessions, page)))
+
+    async def view(self, request: Request) -> Response:
+        """Return the View."""
+        found = await self.sessions.at(request.path_params["slug"], build, patience=self.sessions.patience)
+        return JsonResponse(found.to_json())
+
+    async def events(self, request: Request) -> Response:
+        """Return events of the log after a position."""
+        after, n = _count(request, "after", 0), min(_count(request, "n", MOST_EVENTS), MOST_EVENTS)
+
+        def read(session: Session) -> list[dict[str, Any]]:
+            found = (event for _, event in zip(range(n), session.events(after=after), strict=False))
+            return [_event(event) for event in found]
+
+        return JsonResponse({"events": await self.sessions.at(request.path_params["slug"], read)})
+
+    async def stream(self, request: Request) -> Response:
+        """Stream the View, or with `parts=page` the parts of the page, whenever they change."""
+        name = name_of(request.path_params["slug"])
+        as_page = request.query_params.get("parts") == "page"
+        await self.sessions.run(lambda: self.sessions.open(name))  # refuses a name that is not there
+        last: list[Any] = [None, {}]  # what the parts depend on, and the parts
+
+        def look() -> Parts:
+            with contextlib.suppress(OpeningError):  # busy; the next look may find it
+                now = self.sessions.use(name, moment, patience=GLANCE)
+                if last[0] != now:
+                    last[:] = now, self.sessions.use(name, self.parts if as_page else _view_part)
+            parts: Parts = last[1]
+            return parts
+
+        channel = self.hub.channel(f"{'page' if as_page else 'view'} {name}", look)
+        messages = channel.view(request.headers.get("last-event-id", ""))
+        return StreamingResponse(
+            messages, media_type="text/event-stream", headers={"x-accel-buffering": "no"}
+        )
+
+    def parts(self, session: Session) -> Parts:
+        """Return the parts of a session's page."""
+        model = pages.session_model(session)
+        return {name: self.templates.page(f"part_{name}.html", model) for name in PARTS}
+
+    async def export(self, request: Request) -> Response:
+        """Return a file: report, certificate, log or values."""
+        slug, name = request.path_params["slug"], request.path_params["name"]
+        if name not in EXPORTS:
+            raise HTTPException(404, f"there is no file {name!r}; known: {', '.join(EXPORTS)}")
+        text = await self.sessions.at(slug, EXPORTS[name])
+        stem, _, ending = name.rpartition(".")
+        return _download(text.encode(), KINDS[ending], f"{name_of(slug)}-{stem}.{ending}")
+
+    # Changing
+
+    def acting(self, name: str) -> Callable[[Request], Any]:
+        """Return what serves an action of the table."""
+        action = ACTIONS[name]
+
+        async def act(request: Request) -> Response:
+            slug, sent = request.path_params["slug"], await Sent.read(request)
+            uploads = sent.uploads(self.uploads) if name == "import" else []
+            entered = sent.entered(name, **self._kept(uploads))
+            try:
+                sent.check_key(request, self.keys)
+                answer = await self._do(slug, action, sent, uploads, name)
+            except SurepickError as error:
+                if not wants_html(request):
+                    raise
+                return await self._session_page(slug, with_error(entered, error), _status(error)[0])
+            if not wants_html(request):
+                return JsonResponse(answer)
+            if name == "import":
+                return await self._session_page(slug, Entered(done=in_words(answer["counts"])))
+            shown = {"by": entered.by, "done": name if action.done else ""}
+            query = urlencode({key: given for key, given in shown.items() if given})
+            return RedirectResponse(f"/s/{quote(slug)}" + (f"?{query}" if query else ""), 303)
+
+        return act
+
+    async def _do(self, slug: str, action: Action, sent: Sent, uploads: list[Upload], name: str) -> Any:
+        if name != "import" or sent.fields is None:
+            body = sent.body(action.body, name)
+            return await self.sessions.at(slug, lambda session: action.do(session, body))
+        if len(uploads) != 1:
+            raise ParameterError("choose one file", field="file")
+        rows = await self.uploads.rows(uploads[0])
+        settings: Any = {"worker": sent.field("worker"), "sure": sent.field("sure") == "yes"}
+
+        def work(session: Session) -> dict[str, Any]:
+            counts = import_table(session, rows, **settings)
+            return {"view": build(session).to_json(), **counts}
+
+        return await self.sessions.at(slug, work)
+
+    async def check(self, request: Request) -> Response:
+        """Read a problem and forecast the measurements; nothing is kept but the upload of a form."""
+        sent = await Sent.read(request)
+        uploads = [example()] if sent.field("example") else sent.uploads(self.uploads)
+        kept = self._kept(uploads)
+        try:
+            sent.check_key(request, self.keys)
+            if sent.fields is None:
+                body = sent.body(Check)
+                uploads = _as_upload(body.problem)
+            else:
+                fields = {key: sent.field(key) for key in ("delta", "delta_other", "epsilon", "budget")}
+                body = Sent(fields=fields).body(Check)
+            settings = body.model_dump(include={"delta", "epsilon", "budget"})
+            found = await self.uploads.check(uploads, settings)
+        except SurepickError as error:
+            if not wants_html(request):
+                raise
+            return self._new_page(with_error(sent.entered("new", **kept), _in_files(error)), status=400)
+        if wants_html(request):
+            return self._new_page(sent.entered("new", **kept), found)
+        return JsonResponse(found)
+
+    async def create(self, request: Request) -> Response:
+        """Begin a session: from a problem, from files, or again from a session that came before."""
+        sent = await Sent.read(request)
+        uploads = [example()] if sent.field("example") else sent.uploads(self.uploads)
+        entered = sent.entered("new", **self._kept(uploads))
+        try:
+            sent.check_key(request, self.keys)
+            body = sent.body(New)
+            name = await (self._successor(body) if body.prior else self._begin(body, uploads))
+        except SurepickError as error:
+            if not wants_html(request):
+                raise
+            if sent.field("prior"):
+                return await self._session_page(slug_of(sent.field("prior")), with_error(entered, error), 400)
+            return self._new_page(with_error(entered, error), status=400)
+        if wants_html(request):
+            return RedirectResponse(f"/s/{quote(slug_of(name))}", 303)
+        view = await self.sessions.run(lambda: self.sessions.use(name, build))
+        return JsonResponse({"view": view.to_json(), "slug": slug_of(name)}, 201)
+
+    async def _begin(self, body: New, uploads: list[Upload]) -> str:
+        """Begin a session with the problem in the body or in these files; return its name."""
+        if body.problem is not None:
+            uploads = _as_upload(body.problem)
+        if body.policy and body.policy not in policies():
+            raise ParameterError(f"there is no policy {body.policy[:40]!r} here", field="policy")
+        try:
+            problem, past = await self.uploads.problem(uploads)
+        except SurepickError as error:
+            raise _in_files(error) from error
+
+        def begun() -> str:
+            store = self.sessions.store
+            name = body.name or _free_name(PurePath(uploads[0].name).stem, store.names())
+            return begin(store, problem, past, name, body).name
+
+        try:
+            return await self.sessions.run(begun)
+        except NameTakenError as error:
+            raise ParameterError(str(error), field="name") from error
+
+    async def _successor(self, body: New) -> str:
+        """Close the session that came before and begin again with its values as prior data."""
+
+        def begin(session: Session) -> str:
+            return session.successor("begun again", name=body.name or None).name
+
+        return await self.sessions.at(slug_of(body.prior or ""), begin)
+
+    async def delete(self, request: Request) -> Response:
+        """Delete a session for good."""
+        slug, sent = request.path_params["slug"], await Sent.read(request)
+        try:
+            sent.check_key(request, self.keys)
+            body = sent.body(Delete, "delete")
+            answer = await self.sessions.at(slug, lambda session: delete(session, body))
+        except SurepickError as error:
+            if not wants_html(request):
+                raise
+            return await self._session_page(slug, with_error(sent.entered("delete"), error), 400)
+        self.sessions.forget(name_of(slug))
+        return RedirectResponse("/", 303) if wants_html(request) else JsonResponse(answer)
+
+    # Answers
+
+    def _page(self, template: str, model: Mapping[str, Any], status: int = 200) -> Response:
+        return HTMLResponse(self.templates.page(template, model), status)
+
+    async def _session_page(self, slug: str, entered: Entered, status: int = 200) -> Response:
+        model = await self.sessions.at(
+            slug, lambda session: pages.session_model(session, entered), patience=self.sessions.patience
+        )
+        return self._page("session.html", model, status)
+
+    def _new_page(self, entered: Entered, read: Any = None, status: int = 200) -> Response:
+        model = {"entered": entered, "read": read, "policies": policies()}
+        return self._page("new.html", model, status)
+
+    def _kept(self, uploads: list[Upload]) -> dict[str, str]:
+        """Keep uploads for the form that comes back; return what it says about them."""
+        if not uploads:
+            return {}
+        return {"kept": self.uploads.keep(uploads), "kept_names": ", ".join(one.name for one in uploads)}
+
+    def refusal(self, scope: Scope, status: int, reason: str, headers: Mapping[str, str]) -> Response:
+        """Return an error without a class of its own, as a page or as JSON."""
+        return self._error(HTTPConnection(scope), status, {"class": "HTTPError", "message": reason}, headers)
+
+    async def explain(self, request: Request, error: Exception) -> Response:
+        """Return the answer to a request that failed."""
+        if isinstance(error, OpeningError) and wants_html(request):
+            return self._page("opening.html", {"session": error.session}, HTTPStatus.ACCEPTED)
+        status, message = _status(error)
+        found = {"class": type(error).__name__, "field": getattr(error, "field", None), "message": message}
+        if mistakes := getattr(error, "mistakes", ()):
+            found["mistakes"] = [str(one) for one in mistakes]
+        if status == HTTPStatus.CONFLICT:
+            found["hint"] = 'if it is right, send it again with "sure": true'
+        return self._error(request, status, found, {"retry-after": "10"} if status == 503 else {})
+
+    def _error(
+        self, asked: HTTPConnection, status: int, found: dict[str, Any], headers: Mapping[str, str]
+    ) -> Response:
+        if not wants_html(asked):
+            known = {"class": "", "field": None, "message": "", "hint": None}
+            return JsonResponse({"error": {**known, **found}}, status, dict(headers))
+        model = {"title": HTTPStatus(status).phrase, "reason": found["message"]}
+        return HTMLResponse(self.templates.page("error.html", model), status, dict(headers))
 
 
 def _status(error: Exception) -> tuple[int, str]:
-    """The HTTP status for an error, and what to say about it."""
+    """Return the HTTP status for an error, and what to say about it."""
     match error:
         case HTTPException():
             return error.status_code, str(error.detail)
-        case RequestValidationError():
-            first = error.errors()[0]
-            return 400, f"{first['loc'][-1]}: {first['msg']}"
         case UnknownSessionError():
             return 404, str(error)
-        case StoreError() | TooManyViewersError() | NotYetError():
+        case StoreError() | TooManyViewersError() | OpeningError():
             return 503, str(error)
         case SurepickError(field="sure"):
-            return 409, f'{error}. To record it all the same, send it again with "sure": true'
+            return 409, str(error)
         case SurepickError():
             return 400, str(error)
     return 500, OUR_FAULT
+
+
+def _in_files(error: SurepickError) -> SurepickError:
+    """Return a mistake in an uploaded problem, which a form shows at its files."""
+    found = ParameterError(str(error), field="files")
+    found.__dict__["mistakes"] = getattr(error, "mistakes", ())
+    return found
+
+
+def moment(session: Session) -> object:
+    """Return what the page of a session depends on: the log, and who is assigned what."""
+    held = tuple((lease.token, lease.worker, lease.expires > session.now()) for lease in session.leases())
+    return session.store.head(session.name), held
+
+
+def _view_part(session: Session) -> Parts:
+    return {VIEW: json.dumps(build(session).to_json(), ensure_ascii=False)}
+
+
+def _count(request: Request, name: str, default: int) -> int:
+    """Return a whole number of the query."""
+    given = request.query_params.get(name)
+    found = default if given is None else count_in(given)
+    if found is None or not min(default, 1) <= found <= 10**12:
+        raise ParameterError(f"{name}: expected a whole number, got {(given or '')[:40]!r}", field=name)
+    return found
+
+
+def policies() -> list[str]:
+    """Return the policies with a guarantee that need no further settings."""
+    found = []
+    for name in POLICIES:
+        with contextlib.suppress(TypeError, SurepickError):
+            found += [name] if parse_policy(name).guarantee else []
+    return sorted(found)
+
+
+def example() -> Upload:
+    """Return the spreadsheet to try surepick with."""
+    return Upload(EXAMPLE, (files("surepick.web") / "templates" / EXAMPLE).read_bytes())
+
+
+def _as_upload(problem: Mapping[str, Any] | None) -> list[Upload]:
+    return [] if problem is None else [Upload("problem.json", json.dumps(problem).encode())]
+
+
+def _free_name(stem: str, taken: list[str]) -> str:
+    return stem if stem not in taken else next_name(stem, taken)
+
+
+def _event(event: Any) -> dict[str, Any]:
+    body = json.loads(event.body)
+    return {"position": event.position, "time": event.time, "kind": event.kind, "body": body}
+
+
+def _report(session: Session) -> str:
+    from surepick.report import report  # made of templates, too
+
+    return report(session)
+
+
+def _values(session: Session) -> str:
+    stream = io.StringIO(newline="")
+    write_csv(session, stream)
+    return stream.getvalue()
+
+
+def _whole_log(session: Session) -> str:
+    stream = io.StringIO()
+    write_json(session, stream)
+    return stream.getvalue()
+
+
+EXPORTS: dict[str, Callable[[Session], str]] = {
+    "report.html": _report,
+    "certificate.json": lambda session: json.dumps(session.certificate().to_json(), indent=1),
+    "log.json": _whole_log,
+    "values.csv": _values,
+}
+
+
+def _workbook(sheet: Mapping[str, Any]) -> bytes:
+    """Return the measuring sheet as an Excel workbook; a text such as "=A1" stays a text."""
+    try:
+        import openpyxl
+    except ImportError:
+        raise missing_extra("openpyxl", "sheets") from None
+    book, stream = openpyxl.Workbook(), io.BytesIO()
+    page: Any = book.active
+    for row in (sheet["names"], *sheet["rows"]):
+        page.append([cell or None for cell in row])
+    for line in page.iter_rows():
+        for cell in line:
+            cell.data_type = "s" if isinstance(cell.value, str) else cell.data_type
+    page.column_dimensions["A"].width = 40
+    book.save(stream)
+    return stream.getvalue()
+
+
+def _download(content: bytes, kind: str, name: str) -> Response:
+    plain = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-" for c in name)[:80]
+    return Response(
+        content, media_type=kind, headers={"content-disposition": f'attachment; filename="{plain}"'}
+    )

@@ -1,182 +1,129 @@
-"""Forms: entering a measurement, taking the next one, beginning a session, logging in and out.
-
-A mistake is shown at its field, and nothing that was entered is lost.
-"""
+"""Bodies of requests: JSON, or the fields and files of a form, which become the same actions."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import replace
-from urllib.parse import quote, urlencode
+from dataclasses import dataclass
+from typing import Any
 
-from fastapi import FastAPI, Request
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
-from starlette.datastructures import FormData, UploadFile
+from starlette.datastructures import UploadFile
+from starlette.requests import Request
 
-from surepick.core.oracle_problem import AnyProblem
-from surepick.core.tables import numeral
 from surepick.errors import ParameterError, SurepickError
-from surepick.sessions.requests import Receipt
-from surepick.sessions.session import Session
-from surepick.store.log import HAND_LEASE
-from surepick.web import pages
-from surepick.web.api import Ask, NewSession, Tell, begin, policies, read_problem
-from surepick.web.context import Context
-from surepick.web.entry import EntryForm, field_of, split_choice
-from surepick.web.form_data import check_key, checked, numbers, text, with_point
-from surepick.web.security import COOKIE, COOKIE_SECONDS
-from surepick.web.session_cache import slug_of
-from surepick.web.uploads import MOST_FILES, Upload
+from surepick.web.actions import B, read_form, read_json
+from surepick.web.pages import FIELDS, Entered, reading_field
+from surepick.web.security import Keys, is_form
+from surepick.web.uploads import MOST_FILES, Upload, Uploads
 
-DEFAULTS = {"name": "", "policy": "", "delta": "0.05", "epsilon": "0", "budget": "", "seed": "0"}
+MOST_FIELDS = 1200  # readings of a probe have a field each
+OUT_OF_DATE = "this form was out of date, so nothing was recorded; look it over and send it again"
+NOT_SENT_ON = ("form_key", "kept", "example", "correct", "other", "delta_other", "next")
 
 
-def add_routes(routes: FastAPI, context: Context) -> None:
-    """Serve the forms of this module."""
-    _add_login(routes, context)
-    _add_measuring(routes, context)
-    _add_creating(routes, context)
+@dataclass(frozen=True)
+class Sent:
+    """The body of a request; `fields` is None where it is JSON."""
+
+    content: bytes = b""
+    fields: Mapping[str, str] | None = None
+    files: tuple[Upload, ...] = ()
+
+    @classmethod
+    async def read(cls, request: Request) -> Sent:
+        """Read the body."""
+        if not is_form(request):
+            return cls(await request.body())
+        form = await request.form(max_files=MOST_FILES, max_fields=MOST_FIELDS)
+        fields = {name: given for name, given in form.multi_items() if isinstance(given, str)}
+        files = [file for _, file in form.multi_items() if isinstance(file, UploadFile) and file.filename]
+        uploads = [Upload(file.filename or "", await file.read()) for file in files]
+        return cls(b"", fields, tuple(uploads))
+
+    def check_key(self, request: Request, keys: Keys) -> None:
+        """Refuse a form that no page of this server sent; programs that send the token need no key."""
+        if self.fields is None or request.scope.get("by_header"):
+            return
+        if not keys.is_form_key(self.fields.get("form_key", "")):
+            raise ParameterError(OUT_OF_DATE, field="form")
+
+    def field(self, name: str) -> str:
+        """Return a field of the form; empty if it is missing."""
+        return "" if self.fields is None else self.fields.get(name, "")
+
+    def body(self, model: type[B], action: str = "") -> B:
+        """Return the body as this model."""
+        if self.fields is None:
+            return read_json(model, self.content)
+        return read_form(model, to_body(action, self.fields))
+
+    def uploads(self, kept: Uploads) -> list[Upload]:
+        """Return the files that came, or those that a form before this one had sent."""
+        return list(self.files) or kept.kept(self.field("kept"))
+
+    def entered(self, action: str, **more: Any) -> Entered:
+        """Return what the form shows again."""
+        fields = dict(self.fields or {})
+        return Entered(action, fields, by=fields.get("worker", ""), **more)
 
 
-def _add_login(routes: FastAPI, context: Context) -> None:
-    keys, templates = context.keys, context.templates
-
-    @routes.get("/login", response_class=HTMLResponse)
-    async def login() -> str:
-        return templates.page("login.html", {"wrong": False})
-
-    @routes.post("/login")
-    async def log_in(request: Request) -> Response:
-        if not keys.opens(text(await request.form(), "token")):
-            return HTMLResponse(templates.page("login.html", {"wrong": True}), 401)
-        answer = RedirectResponse("/", 303)
-        secure = request.url.scheme == "https"
-        answer.set_cookie(
-            COOKIE, keys.new_cookie(), COOKIE_SECONDS, httponly=True, samesite="strict", secure=secure
-        )
-        return answer
-
-    @routes.post("/logout")
-    async def log_out(request: Request) -> Response:
-        keys.forget(request.cookies.get(COOKIE, ""))
-        answer = RedirectResponse("/login", 303)
-        answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
-        return answer
-
-
-def _add_measuring(routes: FastAPI, context: Context) -> None:
-    @routes.post("/sessions/{slug}/tell")
-    async def tell(slug: str, request: Request) -> Response:
-        form = await request.form()
-        entry = _entry(form)
-        try:
-            check_key(context.keys, form)
-            receipt, is_over = await context.sessions.at(slug, lambda opened: record(opened, entry))
-        except SurepickError as error:
-            return await again(slug, entry, error)
-        return _back(slug, entry.who, str(receipt), entry.token, to_answer=is_over)
-
-    def record(opened: Session, entry: EntryForm) -> tuple[Receipt, bool]:
-        """Tell it, once somebody has said that a value which surprises is right; and whether that was all."""
-        values = _readings(opened, opened.probe_of(entry.token), entry) or numbers(entry.value)
-        given = {"token": entry.token, "value": values, "worker": entry.who, "arm": entry.arm or None}
-        return checked(Tell, {**given, "sure": entry.sure}).told_to(opened), opened.status != "running"
-
-    @routes.post("/sessions/{slug}/ask")
-    async def ask(slug: str, request: Request) -> Response:
-        form = await request.form()
-        entry = _entry(form)
-        try:
-            check_key(context.keys, form)
-            who = checked(Ask, {"worker": entry.who}).worker
-        except SurepickError as error:
-            return await again(slug, entry, error)
-        taken = await context.sessions.at(slug, lambda opened: opened.ask(worker=who, wait=False))
-        return _back(slug, who, "taken" if taken else "", taken[0].token if taken else "")
-
-    async def again(slug: str, entry: EntryForm, error: SurepickError) -> Response:
-        """The page with what was entered and what is wrong with it."""
-        shown_at = {"worker": "who", "token": "token", "form": "form", "sure": "sure"}
-        field = shown_at.get(error.field or "", "value")
-        shown = replace(entry, errors=((field, str(error)),))
-        model = await context.sessions.at(slug, lambda opened: pages.session_model(opened, shown))
-        return HTMLResponse(context.templates.page("session.html", model), 400)
+def to_body(action: str, fields: Mapping[str, str]) -> dict[str, Any]:
+    """Return the fields of a form under the names and in the shapes that JSON has."""
+    given: dict[str, Any] = {
+        name: text.strip()
+        for name, text in fields.items()
+        if name not in NOT_SENT_ON and not name.startswith("reading/")
+    }
+    if given.get("delta") == "other":
+        given["delta"] = fields.get("delta_other", "").strip()
+    match action:
+        case "tell":
+            given["arm"] = arm = _line_ends(given.get("arm") or fields.get("other", ""))
+            start = reading_field(arm, "")
+            readings = {
+                name.removeprefix(start): text.strip()
+                for name, text in fields.items()
+                if name.startswith(start) and text.strip()
+            }
+            if readings:
+                given["value"] = readings
+        case "release":
+            given["arm"] = _line_ends(given.get("arm", ""))
+        case "plans":
+            given["arms"] = [_arm(text) for text in given.get("arms", "").split(";") if text.strip()]
+        case "delete":
+            position, _, checksum = given.get("head", "").partition(" ")
+            given["head"] = {"position": position, "checksum": checksum}
+    return given
 
 
-def _add_creating(routes: FastAPI, context: Context) -> None:
-    @routes.get("/new", response_class=HTMLResponse)
-    async def new() -> str:
-        return page(DEFAULTS)
-
-    @routes.post("/sessions")
-    async def create(request: Request) -> Response:
-        form = await request.form(max_files=MOST_FILES, max_fields=20)
-        values = {name: text(form, name).strip() for name in DEFAULTS}
-        uploads = await _uploads(form) or context.uploads.kept(text(form, "kept"))
-        try:
-            check_key(context.keys, form)
-            if text(form, "step") == "check":
-                problem, _ = await read_problem(context, uploads)
-                return HTMLResponse(page(values, None, context.uploads.keep(uploads), problem))
-            shares = {name: with_point(values[name]) for name in ("delta", "epsilon")}
-            given = {**values, **shares, "budget": values["budget"] or None, "lease": HAND_LEASE}
-            wanted = checked(NewSession, given)
-            name = await begin(context, wanted, uploads)
-        except SurepickError as error:
-            kept = context.uploads.keep(uploads) if uploads and error.field != "files" else ""
-            return HTMLResponse(page(values, error, kept), 400)
-        return RedirectResponse(f"/sessions/{quote(slug_of(name))}", 303)
-
-    def page(
-        values: Mapping[str, str],
-        error: SurepickError | None = None,
-        kept: str = "",
-        problem: AnyProblem | None = None,
-    ) -> str:
-        shown = (*DEFAULTS, "files")  # fields with a place for their mistake
-        model = {
-            "entered": values,
-            "errors": [(error.field if error.field in shown else "form", str(error))] if error else [],
-            "policies": policies(),
-            "kept": kept,
-            "kept_names": [upload.name for upload in context.uploads.kept(kept)],
-            "problem": problem,
-        }
-        return context.templates.page("new.html", model)
+def _line_ends(text: str) -> str:
+    return text.replace("\r\n", "\n")  # browsers write them so
 
 
-def _back(slug: str, who: str, done: str, token: str, *, to_answer: bool = False) -> Response:
-    """Back to the session's page: to the form, or to the answer once there is one."""
-    given = {"who": who, "done": done, "token": token}
-    query = urlencode({key: value for key, value in given.items() if value})
-    return RedirectResponse(f"/sessions/{quote(slug)}?{query}{'' if to_answer else '#h-next'}", 303)
+def _arm(text: str) -> dict[str, str]:
+    """Return a new arm as it is typed.
+
+    >>> _arm(" Ferry noise=2 cost=3 ")
+    {'name': 'Ferry', 'noise': '2', 'cost': '3'}
+    """
+    settings = dict(re.findall(r"\b(noise|cost|low|high)=(\S+)", text))
+    name = re.sub(r"\b(noise|cost|low|high)=\S+", "", text).strip()
+    return {"name": name, **settings}
 
 
-def _entry(form: FormData) -> EntryForm:
-    token, arm = split_choice(text(form, "token"))
-    sure = text(form, "sure") == "yes"
-    readings = {name: text(form, name) for name in form if name.startswith("reading-")}
-    who = text(form, "who").strip()
-    return EntryForm(who, token, arm, text(form, "value"), sure=sure, readings=readings)
-
-
-def _readings(opened: Session, probe: int, entry: EntryForm) -> dict[str, float]:
-    """The readings that were entered for a probe with several; nothing for one with a single value."""
-    reads = opened.reads(probe)
-    if len(reads) == 1:
-        return {}
-    texts = {name: entry.readings.get(field_of(probe, k), "").strip() for k, name in enumerate(reads)}
-    found: dict[str, float] = {}
-    for name, entered in texts.items():
-        try:
-            found |= {name: numeral(entered)} if entered else {}
-        except ParameterError as error:
-            raise ParameterError(f"{name}: {error}", field="value") from None
-    if not found:
-        raise ParameterError(f"enter the readings: {', '.join(reads)}", field="value")
-    return found
-
-
-async def _uploads(form: FormData) -> list[Upload]:
-    files = [file for file in form.getlist("files") if isinstance(file, UploadFile) and file.filename]
-    return [Upload(file.filename or "", await file.read()) for file in files]
+def with_error(entered: Entered, error: SurepickError) -> Entered:
+    """Return the form with what is wrong, at the field that is to blame."""
+    shown = error.field if error.field in FIELDS.get(entered.action, ()) else "form"
+    action = entered.action if entered.action in FIELDS else ""
+    more = tuple(str(one) for one in getattr(error, "mistakes", ()))
+    return Entered(
+        action,
+        entered.fields,
+        wrong=shown or "form",
+        error=str(error).split("\n")[0] if more else str(error),
+        mistakes=more,
+        kept=entered.kept,
+        kept_names=entered.kept_names,
+        by=entered.by,
+    )

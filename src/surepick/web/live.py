@@ -1,8 +1,8 @@
-"""Live pages: one watcher per session that somebody looks at, shared by all who look at it.
+"""Live streams: one watcher per session that is being viewed, shared by all its viewers.
 
-The watcher looks where the log ends, twice a second; browsers never ask again. When something has changed,
-the parts of the page are rendered once, and every viewer is sent those that changed since its last message. A
-viewer has no queue but its place: a slow one skips what is out of date, and can hold up nobody.
+The watcher looks where the log ends, twice a second; browsers never poll. When something has changed, the
+view is rendered once, and every viewer is sent the parts that changed since its last message. A viewer has no
+queue, only a position: a slow one skips what is out of date and cannot hold up the others.
 """
 
 from __future__ import annotations
@@ -20,23 +20,24 @@ from surepick.errors import SurepickError
 from surepick.web.session_cache import SessionCache
 
 LOOK_SECONDS = 0.5  # between two looks at the end of the log
-REST = 4  # times as long as a look took is waited before the next one, if that is longer
-HEARTBEAT_SECONDS = 15.0  # after which a quiet stream says that it is alive
-RETRY_MILLISECONDS = 2000  # after which a browser that lost the stream comes back
+REST = 4  # a look that took long is followed by a pause of this many times as long
+HEARTBEAT_SECONDS = 15.0  # between comments in a quiet stream
+RETRY_MILLISECONDS = 2000  # until a browser that lost the stream reconnects
 MOST_VIEWERS = 600
+VIEW = "view"  # the part that is sent as it is, under this name
 
-Parts = Mapping[str, str]  # HTML by the name of the part
+Parts = Mapping[str, str]  # text by the name of the part: HTML, or the View as JSON
 
 
 class TooManyViewersError(SurepickError):
-    """There are as many open streams as the server keeps."""
+    """As many streams are open as the server allows."""
 
 
 @dataclass
 class Edition:
-    """The newest rendering of a page's parts, each with the number of the edition that last changed it.
+    """The newest rendering of the parts, each with the number of the edition that last changed it.
 
-    It is replaced, never changed, but for the messages it remembers: most viewers need the same one.
+    Messages are kept: most viewers need the same one.
     """
 
     number: int = 0
@@ -45,7 +46,7 @@ class Edition:
     _messages: dict[int, bytes] = field(default_factory=dict)
 
     def next(self, parts: Parts) -> Edition:
-        """The edition with these parts; the same one when nothing has changed."""
+        """Return the edition with these parts; this one when nothing has changed."""
         news = [name for name, html in parts.items() if self.parts.get(name) != html]
         if not news:
             return self
@@ -53,21 +54,23 @@ class Edition:
         return Edition(self.number + 1, parts, changed)
 
     def since(self, seen: int, run: str) -> bytes:
-        """The message for a viewer who has seen that edition: the parts that changed after it."""
+        """Return the message for a viewer that has seen that edition: the parts that changed after it."""
         if seen not in self._messages:
             parts = {name: self.parts[name] for name, number in self.changed.items() if number > seen}
-            data = json.dumps({"parts": parts}, ensure_ascii=False)
-            self._messages[seen] = f"id: {run}.{self.number}\nevent: update\ndata: {data}\n\n".encode()
+            event, data = "update", json.dumps({"parts": parts}, ensure_ascii=False)
+            if VIEW in parts:
+                event, data = VIEW, parts[VIEW]
+            self._messages[seen] = f"id: {run}.{self.number}\nevent: {event}\ndata: {data}\n\n".encode()
         return self._messages[seen]
 
 
 class Channel:
-    """The watcher of one page and its viewers."""
+    """The watcher of one session and its viewers; `look` returns the parts to send."""
 
     def __init__(self, look: Callable[[], Parts], sessions: SessionCache) -> None:
         self.n_viewers = 0
         self._look, self._sessions = look, sessions
-        self._run = secrets.token_hex(4)  # editions of another run are unknown to this one
+        self._run = secrets.token_hex(4)  # editions of another run mean nothing here
         self._edition = Edition()
         self._news = asyncio.Event()
         self._n_begun = self._n_looked = 0  # looks
@@ -76,7 +79,7 @@ class Channel:
         self._stopped = False
 
     async def view(self, last_id: str) -> AsyncIterator[bytes]:
-        """Messages for one viewer, until it leaves or the server stops."""
+        """Yield the messages for one viewer, until it leaves or the server stops."""
         seen = _edition_seen(last_id, self._run)
         self.n_viewers += 1
         if self._watcher is None or self._watcher.done():
@@ -89,18 +92,18 @@ class Channel:
                     message, seen = self._edition.since(seen, self._run), self._edition.number
                     yield message
                 elif not await self._has_news():
-                    yield b": still here\n\n"
+                    yield b": alive\n\n"
         finally:
             self.n_viewers -= 1
 
     async def _look_again(self) -> None:
-        """Wait for a look that begins from now on: an older one may know less than the page that asks."""
+        """Wait for a look that begins from now on: an older one may know less than the viewer's page."""
         enough = self._n_begun + 1
         while self._n_looked < enough and not self._stopped:
             await self._looked.wait()
 
     async def _has_news(self) -> bool:
-        """Wait for the next edition, for as long as a stream may be quiet."""
+        """Return whether there is a new edition before the next heartbeat is due."""
         try:
             async with asyncio.timeout(HEARTBEAT_SECONDS):
                 return await self._news.wait()
@@ -108,14 +111,14 @@ class Channel:
             return False
 
     async def _watch(self) -> None:
-        """Look, tell everybody, wait; for as long as there are viewers."""
+        """Look, publish, wait; for as long as there are viewers."""
         while self.n_viewers > 0 and not self._stopped:
             began = time.monotonic()
             self._n_begun += 1
             try:
                 parts = await self._sessions.run(self._look)
                 trouble = ""
-            except Exception as error:  # viewers stay, and see the next look that succeeds
+            except Exception as error:  # viewers stay, and get the next look that succeeds
                 parts, trouble = self._edition.parts, f"This page is not up to date: {escape(str(error))}"
             self._publish(self._edition.next({**parts, "trouble": trouble}))
             self._end_look()
@@ -143,7 +146,7 @@ class Channel:
 
 
 class Hub:
-    """All channels, by what they watch."""
+    """All channels by key."""
 
     def __init__(self, sessions: SessionCache) -> None:
         self._sessions = sessions
@@ -152,13 +155,13 @@ class Hub:
 
     @property
     def n_viewers(self) -> int:
-        """How many streams are open."""
+        """Return how many streams are open."""
         return sum(channel.n_viewers for channel in self._channels.values())
 
     def channel(self, key: str, look: Callable[[], Parts]) -> Channel:
-        """The channel with this key; the first to ask says how to look."""
+        """Return the channel with this key; the first call sets how to look."""
         if self.n_viewers >= MOST_VIEWERS or self._stopped:
-            raise TooManyViewersError(f"{MOST_VIEWERS} pages are live already; reload this one now and then")
+            raise TooManyViewersError(f"{MOST_VIEWERS} pages are live; reload this one to see changes")
         for idle in [k for k, channel in self._channels.items() if channel.n_viewers == 0 and k != key]:
             del self._channels[idle]
         if key not in self._channels:
@@ -173,7 +176,7 @@ class Hub:
 
 
 def _edition_seen(last_id: str, run: str) -> int:
-    """The edition that a viewer who comes back has seen; 0 if it is not of this run.
+    """Return the edition that a returning viewer has seen; 0 if it is not of this run.
 
     >>> _edition_seen("ab.7", "ab"), _edition_seen("cd.7", "ab"), _edition_seen("<b>", "ab")
     (7, 0, 0)

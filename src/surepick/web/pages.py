@@ -1,305 +1,364 @@
-"""Pages to look at: they show what is recorded, and nothing is decided, leased or written by looking.
-
-Each page has a JSON twin: one function makes the model, the page shows it, the twin sends it.
-"""
+"""What the pages show, as plain values for the templates; looking decides, assigns and writes nothing."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import inspect
 import itertools
+import math
 import time
-from collections.abc import Awaitable, Callable
-from typing import Annotated, Any
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
 
-from fastapi import FastAPI, Query, Request
-from fastapi.responses import HTMLResponse, Response, StreamingResponse
-
-from surepick import views
+from surepick.core.probes import VALUE
+from surepick.core.wording import how_many
 from surepick.errors import SurepickError
 from surepick.sessions.session import Session
-from surepick.views.events import LogRow, log_row
-from surepick.web.api import PlainJson
-from surepick.web.context import Context
-from surepick.web.entry import EntryForm, choices, readings, told_meanwhile, what_became
-from surepick.web.live import Parts
-from surepick.web.session_cache import (
-    NotYetError,
-    SessionCache,
-    name_of,
-    slug_of,
-)
+from surepick.views.build import build
+from surepick.views.events import log_row
+from surepick.views.numbers import count, iso, value
+from surepick.views.view import LEADER, OPEN, RUNNING, Open, PlanRow, View
+from surepick.web.session_cache import OpeningError, SessionCache, slug_of
 
-SESSIONS, ROWS, LAST_EVENTS = 24, 100, 6  # on a page
-WARM = 8  # sessions that are opened when the server starts
-GLANCE = 0.2  # seconds that a live page waits for a session that is busy; it comes back soon
-SESSION_PARTS = ("answer", "warnings", "next", "rivals", "progress", "plan", "arms", "about", "log")
-MOST_COMPARED = 12
-
-Page = Annotated[int, Query(ge=1, le=10**7)]
-At = Annotated[int, Query(ge=0, le=10**15)]
-Who = Annotated[str, Query(max_length=200)]
-Done = Annotated[str, Query(max_length=20)]
-TokenText = Annotated[str, Query(max_length=40)]
-Chosen = Annotated[list[str] | None, Query(max_length=MOST_COMPARED)]
+SESSIONS = 24  # on a page of the home page
+MOST_PLANS = 12  # in the chart
+MOST_CHOICES = 8  # arms to choose from, besides the list of others
+HISTORY, LOG = 60, 40  # values and events on the page
+LONGEST_LOG = 50_000  # events; the history of a longer one is in its files alone
+SHEET = 200  # lines of a measuring sheet
+STEPS = (1, 2, 5, 10)  # between ticks of the chart, times a power of ten
 
 Model = dict[str, Any]
-Show = Callable[[str, str], Callable[[Callable[..., Awaitable[Model]]], Any]]  # of a path and a template
 
 
-def add_routes(routes: FastAPI, context: Context) -> None:
-    """Serve the pages of this module."""
-    show = _showing(routes, context)
-    _add_overviews(show, context.sessions)
-    _add_session(routes, show, context)
-    _add_tables(show, context.sessions)
-    _add_streams(routes, context)
+@dataclass(frozen=True)
+class Entered:
+    """What was entered in the form of an action, and what is wrong with it: the field, and why.
+
+    `kept` is the key of uploaded files that need not be chosen again, `by` the name of the person.
+    """
+
+    action: str = ""
+    fields: Mapping[str, str] = field(default_factory=dict)
+    wrong: str = ""
+    error: str = ""
+    mistakes: Sequence[str] = ()  # all of them, of a file with several
+    kept: str = ""
+    kept_names: str = ""
+    by: str = ""
+    done: str = ""
+
+    def value(self, action: str, name: str, default: str = "") -> str:
+        """Return what was entered in this field."""
+        return self.fields.get(name, default) if action == self.action else default
+
+    def is_wrong(self, action: str, name: str) -> bool:
+        """Return whether the mistake is shown at this field."""
+        return bool(self.error) and action == self.action and name == self.wrong
 
 
-def _showing(routes: FastAPI, context: Context) -> Show:
-    """What serves the model that a function returns: at its path as a page, at `/api` + path as JSON."""
-
-    def show(path: str, template: str) -> Callable[[Callable[..., Awaitable[Model]]], Any]:
-        def register(model: Callable[..., Awaitable[Model]]) -> Callable[..., Awaitable[Model]]:
-            async def page(**given: Any) -> HTMLResponse:
-                return HTMLResponse(context.templates.page(template, await model(**given)))
-
-            async def data(**given: Any) -> PlainJson:
-                return PlainJson(await model(**given))
-
-            for serve, at in ((page, path), (data, "/api" + path)):
-                # what FastAPI reads the parameters from, with its annotations as types
-                signature = inspect.signature(model, eval_str=True)
-                setattr(serve, "__signature__", signature)  # noqa: B010  # functions declare no such attribute
-                routes.get(at, response_model=None)(serve)
-            return model
-
-        return register
-
-    return show
-
-
-def _add_overviews(show: Show, sessions: SessionCache) -> None:
-    @show("/", "home.html")
-    async def home(page: Page = 1) -> Model:
-        return await sessions.run(lambda: home_model(sessions, page))
-
-    @show("/compare", "compare.html")
-    async def compare(s: Chosen = None) -> Model:
-        return await sessions.run(lambda: compared(sessions, s or []))
-
-
-def _add_session(routes: FastAPI, show: Show, context: Context) -> None:
-    sessions = context.sessions
-
-    @show("/sessions/{slug}", "session.html")
-    async def session(slug: str, who: Who = "", done: Done = "", token: TokenText = "") -> Model:
-        chosen = token if done == "taken" else ""
-        entry = EntryForm(who=who, token=chosen, done=done, about=token)
-        return await sessions.at(
-            slug, lambda opened: session_model(opened, entry), patience=sessions.patience
-        )
-
-    @routes.get("/api/sessions/{slug}/told", response_model=None)
-    async def told(slug: str, token: TokenText) -> Response:
-        return PlainJson({"text": await sessions.at(slug, lambda opened: told_meanwhile(opened, token))})
-
-    @show("/sessions/{slug}/history", "history.html")
-    async def history(slug: str, at: At = 0) -> Model:
-        return await sessions.at(slug, lambda opened: past_model(opened, at), patience=sessions.patience)
-
-    @routes.get("/sessions/{slug}/past", response_class=HTMLResponse)
-    async def past(slug: str, at: At = 0) -> str:
-        return context.templates.page("part_past.html", await history(slug, at))
-
-
-def _add_tables(show: Show, sessions: SessionCache) -> None:
-    """The tables of a session that are too long for its page, a part at a time."""
-
-    @show("/sessions/{slug}/rivals", "rivals.html")
-    async def rivals(slug: str, page: Page = 1) -> Model:
-        def model(opened: Session) -> Model:
-            found = views.rivals(views.look(opened), first=ROWS * (page - 1), n=ROWS)
-            return _listing(opened, "rivals", found, page, found.n_rivals)
-
-        return await sessions.at(slug, model, patience=sessions.patience)
-
-    @show("/sessions/{slug}/arms", "arms.html")
-    async def arms(slug: str, page: Page = 1) -> Model:
-        def model(opened: Session) -> Model:
-            found = views.arms(views.look(opened), first=ROWS * (page - 1), n=ROWS)
-            return _listing(opened, "arms", found, page, found.n_arms)
-
-        return await sessions.at(slug, model, patience=sessions.patience)
-
-    @show("/sessions/{slug}/log", "log.html")
-    async def log(slug: str, page: Page = 1) -> Model:
-        def model(opened: Session) -> Model:
-            opened.ledger()
-            n_events = opened.fingerprint.position
-            rows = log_rows(opened, n_events - ROWS * page, n_events - ROWS * (page - 1))
-            return _listing(opened, "log", rows, page, n_events)
-
-        return await sessions.at(slug, model, patience=sessions.patience)
-
-
-def _add_streams(routes: FastAPI, context: Context) -> None:
-    @routes.get("/sessions/{slug}/events", response_model=None)
-    async def session_events(slug: str, request: Request) -> Response:
-        name = name_of(slug)
-        await context.sessions.run(lambda: context.sessions.open(name))  # is there such a session?
-        last: list[Any] = [None, {}]  # what the page depends on, and the parts that were made of it
-
-        def look() -> Parts:
-            with contextlib.suppress(NotYetError):  # there is nothing to show yet; the next look may find it
-                now = context.sessions.use(name, _moment, patience=GLANCE)
-                if last[0] != now:
-                    last[:] = now, _session_parts(context, name)
-            parts: Parts = last[1]
-            return parts
-
-        return stream(f"session {name}", look, request)
-
-    @routes.get("/events", response_model=None)
-    async def home_events(request: Request, page: Page = 1) -> Response:
-        def look() -> Parts:
-            return {
-                "sessions": context.templates.page("home_sessions.html", home_model(context.sessions, page))
-            }
-
-        return stream(f"home {page}", look, request)
-
-    def stream(key: str, look: Callable[[], Parts], request: Request) -> Response:
-        messages = context.hub.channel(key, look).view(request.headers.get("last-event-id", ""))
-        headers = {"x-accel-buffering": "no"}
-        return StreamingResponse(messages, media_type="text/event-stream", headers=headers)
-
-
-async def warm(context: Context) -> None:
-    """Open the youngest sessions and draw their pages once, so that nobody has to wait for that."""
-    names = (await context.sessions.run(context.sessions.names))[:WARM]
-    for name in names:
-        with contextlib.suppress(SurepickError):  # whoever asks for it is told
-            await asyncio.wrap_future(context.sessions.open(name))
-            await context.sessions.run(lambda name=name: _session_parts(context, name))  # type: ignore[misc]
+FIELDS = {  # where each form shows a mistake; any other one is shown below the form
+    "tell": ("arm", "value", "worker", "sure"),
+    "import": ("file", "sure"),
+    "remove": ("number", "reason"),
+    "extend": ("delta", "epsilon", "budget"),
+    "final-batch": ("n",),
+    "plans": ("name", "plan", "arms"),
+    "close": ("reason",),
+    "rename": ("name",),
+    "delete": ("name",),
+    "new": ("files", "name", "policy", "delta", "epsilon", "budget", "seed"),
+}
+IN_MENU = ("extend", "plans", "final-batch", "new", "close", "rename", "delete")
 
 
 def home_model(sessions: SessionCache, page: int) -> Model:
-    """A page of the list of sessions, the youngest first."""
+    """Return a page of the list of sessions, the newest first."""
     names, until = sessions.names(), time.monotonic() + sessions.patience
+    shown = names[SESSIONS * (page - 1) : SESSIONS * page]
     return {
         "place": sessions.store.place,
-        "n_sessions": len(names),
         "page": page,
-        "n_pages": max(1, -(-len(names) // SESSIONS)),
-        "sessions": [_tile(sessions, name, until) for name in names[SESSIONS * (page - 1) : SESSIONS * page]],
+        "n_pages": max(1, math.ceil(len(names) / SESSIONS)),
+        "sessions": [brief(sessions, name, until) for name in shown],
     }
 
 
-def _tile(sessions: SessionCache, name: str, until: float) -> Model:
-    """A session in the list, as far as it is open by then; nothing about one must hide the others."""
+def brief(sessions: SessionCache, name: str, until: float) -> Model:
+    """Return a session in the list, as far as it is open by then; one that fails must not hide the others."""
+    shown: Model = dict.fromkeys(("title", "n_measured", "n_open", "at"))
     try:
-        patience = max(0.0, until - time.monotonic())
-        seen = sessions.use(name, lambda opened: views.summary(views.look(opened)), patience=patience)
-    except NotYetError:
-        shown = _untold("opening", "Its numbers will be here in a moment.")
+        view = sessions.use(name, build, patience=max(0.0, until - time.monotonic()))
+    except OpeningError:
+        shown |= {"state": "opening", "trusted": True, "headline": "Being opened."}
     except Exception as error:
         reason = str(error) if isinstance(error, SurepickError) else f"it cannot be read ({error!r})"
-        shown = _untold("unreadable", reason)
+        shown |= {"state": "unreadable", "trusted": True, "headline": reason}
     else:
-        keys = ("title", "state", "trusted", "sentence", "n_measurements", "n_waiting", "toward")
-        shown = {key: getattr(seen, key) for key in keys}
+        keys = ("title", "state", "trusted", "headline", "n_measured", "n_open")
+        shown |= {key: getattr(view, key) for key in keys}
+        shown["at"] = view.created if view.last is None else view.last.at
     return {"session": name, "slug": slug_of(name), **shown}
 
 
-def _untold(state: str, sentence: str) -> Model:
+def session_model(session: Session, entered: Entered | None = None) -> Model:
+    """Return the page of a session."""
+    entered = entered or Entered()
+    view, slug = build(session), quote(slug_of(session.name))
+    names = session.probe_names
+    choices = _choices(view, entered)
+    listed = {choice["arm"] for choice in choices}
+    history = _history(session, view)
     return {
-        "title": "",
-        "state": state,
-        "trusted": True,
-        "sentence": sentence,
-        "n_measurements": None,
-        "n_waiting": None,
-        "toward": None,
+        "view": view,
+        "here": f"/s/{slug}",
+        "api": f"/api/sessions/{slug}",
+        "entered": entered,
+        "headline": view.headline.replace(
+            f'"{view.leader}"', view.leader or ""
+        ),  # large letters need no quotes
+        "total": _total(view),
+        "amounts": _amounts(view),
+        "chart": chart(view),
+        "step": _next_step(view, slug),
+        "choices": choices,
+        "others": [name for name in names if name not in listed],
+        "is_other": entered.action == "tell" and not entered.fields.get("arm"),
+        "readings": _readings(session, view, choices),
+        "must_decide": view.state == RUNNING and not view.open,
+        "last_value": "" if view.last is None else value(view.last.value, view.unit),
+        "history": history,
+        "n_older": max(0, view.n_measured + view.n_extra + view.n_removed - len(history)),
+        "rivals": _rivals(view),
+        "log": _log(session, view.head.position),
+        "seed": session.seed,
+        "by_cost": view.cost != view.n_measured,
+        "assigned": [
+            {"arm": one.arm, "worker": held.worker, "until": held.until}
+            for one in view.open
+            for held in one.assigned
+        ],
+        "example_sum": " + ".join(names[:2]),
+        "next_name": next_name(session.name, session.store.names()),
     }
 
 
-def compared(sessions: SessionCache, slugs: list[str]) -> Model:
-    """The chosen sessions side by side; all names to choose from."""
-    chosen = {name_of(slug) for slug in slugs}
-    names = sessions.names()
-    rows = [
-        sessions.use(name, lambda opened: views.summary(views.look(opened)), patience=sessions.patience)
-        for name in names
-        if name in chosen
+def next_name(name: str, taken: Sequence[str]) -> str:
+    """Return the name with the first free number.
+
+    >>> next_name("trips", ["trips"]), next_name("trips 2", ["trips", "trips 2"])
+    ('trips 2', 'trips 3')
+    """
+    stem, _, number = name.rpartition(" ")
+    first = stem if number.isdecimal() and stem else name
+    return next(found for k in itertools.count(2) if (found := f"{first} {k}") not in taken)
+
+
+def _total(view: View) -> str:
+    """Return the total of the plan to take, beside its name."""
+    best = view.best
+    if not view.trusted or best is None or best.value is None or not view.n_measured:
+        return ""
+    return value(best.value, view.unit, best.se) + (" *" if best.uses_guess else "")
+
+
+def _amounts(view: View) -> str:
+    """Return what the leader is made of, unless its name says so."""
+    if view.leader is None or not view.n_measured or len(view.amounts) > 3 * MOST_PLANS:
+        return ""
+    parts = [arm if n == 1 else f"{value(n)} × {arm}" for arm, n in view.amounts.items()]
+    text = " + ".join(parts)
+    return "" if text == view.leader else text
+
+
+def _next_step(view: View, slug: str) -> Model | None:
+    """Return the button below the answer."""
+    if not view.trusted:
+        return {"text": "Begin again, noise unknown", "href": "#menu-new", "download": False}
+    if view.state == RUNNING:
+        return None
+    steps = {
+        "confident": ("Report", f"/api/sessions/{slug}/export/report.html"),
+        "budget spent": ("Raise the budget", "#menu-extend"),
+        "closed": ("Continue", "#menu-extend"),
+    }
+    text, href = steps[view.state]
+    return {"text": text, "href": href, "download": href.endswith(".html")}
+
+
+def chart(view: View) -> Model:
+    """Return the chart of all plans: positions in percent of its width, worse plans to the right."""
+    rows = [row for row in view.plans if row.behind is not None][:MOST_PLANS]
+    if not rows or not view.n_measured:
+        n = "" if view.n_plans is None else f"{count(view.n_plans)} plans; "
+        return {"rows": [], "caption": f"{n}their estimates appear with the first values."}
+    spans = [_span(row) for row in rows]
+    low = min(-view.epsilon, *(first for first, _ in spans))
+    high = max(view.epsilon, *(last for _, last in spans))
+    margin = 0.04 * ((high - low) or 1.0)
+    low, width = low - margin, (high - low) + 2 * margin or 1.0
+
+    def x(at: float) -> float:
+        return round(100 * (at - low) / width, 2)
+
+    ticks = [{"x": x(at), "text": value(at)} for at in _ticks(low, low + width)]
+    return {
+        "rows": [_bar(row, span, x) for row, span in zip(rows, spans, strict=True)],
+        "axis": f"{view.unit} behind" if view.unit else "behind",
+        "ticks": ticks,
+        "zero_x": x(0.0),
+        "epsilon_x": x(-view.epsilon) if view.epsilon else None,
+        "caption": _caption(view, len(rows)),
+    }
+
+
+def _span(row: PlanRow) -> tuple[float, float]:
+    behind, error = row.behind or 0.0, 2 * (row.behind_se or 0.0)
+    return behind - error, behind + error
+
+
+def _bar(row: PlanRow, span: tuple[float, float], x: Any) -> Model:
+    behind = value(row.behind, "", row.behind_se)
+    return {
+        "name": row.name,
+        "status": row.status,
+        "at": x(row.behind or 0.0),
+        "low": None if row.status == LEADER else x(span[0]),
+        "high": x(span[1]),
+        "words": "" if row.status == LEADER else f"{behind} behind",
+        "total": value(row.value, "", row.se).split(" ±")[0],
+        "uses_guess": row.uses_guess,
+    }
+
+
+def _caption(view: View, n_rows: int) -> str:
+    n_more = (view.n_plans or n_rows) - n_rows
+    parts = [
+        f"Behind {view.leader}: worse to the right. Line: ± 2 standard errors.",
+        "Hollow: still open. Grey: ruled out.",
+        f"Dotted: {value(view.epsilon, view.unit)} better than the leader." if view.epsilon else "",
+        "* with arms by their guess." if any(row.uses_guess for row in view.plans[:n_rows]) else "",
+        f"{how_many(n_more, 'more plan')}." if n_more > 0 else "",
     ]
+    return " ".join(filter(None, parts))
+
+
+def _ticks(low: float, high: float) -> Iterator[float]:
+    """Yield round numbers between the ends, four to eight of them.
+
+    >>> list(_ticks(-1.3, 7.2))
+    [0.0, 2.0, 4.0, 6.0]
+    """
+    power = 10.0 ** math.floor(math.log10((high - low) / 4))
+    step = next(power * one for one in STEPS if power * one * 5 >= high - low)
+    first = math.ceil(low / step)
+    yield from (k * step for k in range(first, math.floor(high / step) + 1))
+
+
+def _choices(view: View, entered: Entered) -> list[Model]:
+    """Return the arms to choose from; chosen is the one before, else the person's own or a free one."""
+    arms = {one.arm: one for one in view.open[:MOST_CHOICES]}
+    chosen = entered.value("tell", "arm")
+    own = [one.arm for one in arms.values() if entered.by and entered.by in {a.worker for a in one.assigned}]
+    free = [one.arm for one in arms.values() if len(one.assigned) < one.n]
+    first = chosen or next(iter([*own, *free, *arms]), "")
+    if chosen and chosen not in arms:
+        arms = {chosen: Open(chosen, 0), **arms}
+    is_other = entered.action == "tell" and not chosen
+    return [
+        {
+            "arm": one.arm,
+            "n": one.n,
+            "assigned": ", ".join(dict.fromkeys(held.worker or "assigned" for held in one.assigned)),
+            "is_chosen": one.arm == first and not is_other,
+        }
+        for one in arms.values()
+    ]
+
+
+def _readings(session: Session, view: View, choices: Sequence[Model]) -> list[Model]:
+    """Return the fields of the probes that give several readings."""
+    names = session.probe_names
+    found = []
+    for k, probe in enumerate(names):
+        reads = session.reads(k)
+        if len(reads) > 1 and (len(names) <= MOST_CHOICES or any(one["arm"] == probe for one in choices)):
+            fields = [
+                {"name": name, "field": reading_field(probe, name), "id": f"reading-{k}-{r}"}
+                for r, name in enumerate(reads)
+            ]
+            found.append({"arm": probe, "fields": fields})
+    return found
+
+
+def reading_field(arm: str, reading: str) -> str:
+    """Return the name of the field of a reading."""
+    return f"reading/{arm}/{reading}"
+
+
+def _history(session: Session, view: View) -> list[Model]:
+    """Return the last values, the newest first; the readings of one measurement are one value."""
+    if view.head.position > LONGEST_LOG:
+        return []
+    found: deque[Model] = deque(maxlen=HISTORY)
+    for one in session.measurements():
+        text = value(one.value, view.unit) if one.reading == VALUE else f"{one.reading} {value(one.value)}"
+        if found and found[-1]["number"] == one.number:
+            found[-1]["text"] += f", {text}"
+        else:
+            shown = {"number": one.number, "arm": one.probe_name, "text": text, "worker": one.worker}
+            found.append({**shown, "at": iso(one.time), "removed": one.voided})
+    return list(found)[::-1]
+
+
+def _rivals(view: View) -> list[Model]:
+    """Return the rivals, the hardest to rule out first."""
+    rows = [row for row in view.plans if row.status != LEADER and row.behind is not None]
+    rows.sort(key=lambda row: (row.status != OPEN, row.wealth or 0.0))
+    return [
+        {**vars(row), "wealth_text": "-" if row.wealth is None else f"{min(row.wealth, 9999):,.3g}"}
+        for row in rows[: 4 * MOST_PLANS]
+    ]
+
+
+def _log(session: Session, position: int) -> list[Any]:
+    """Return the last events, the newest first."""
+    events = itertools.islice(session.events(after=max(0, position - LOG)), LOG)
+    return [{**vars(row), "time": iso(row.time)} for row in (log_row(e, session.problem) for e in events)][
+        ::-1
+    ]
+
+
+def sheet_model(session: Session) -> Model:
+    """Return the measuring sheet: the open measurements in a balanced order, with room for values."""
+    view = build(session)
+    number = f"value ({view.unit})" if view.unit else "value"
+    lines = itertools.islice(balanced({one.arm: one.n for one in view.open}), SHEET)
+    reads = {one.arm: one.readings for one in view.open}
+    several = any(len(names) > 1 for names in reads.values())
+    rows = [
+        (arm, *((reading,) if several else ()), "", "", "")
+        for arm in lines
+        for reading in reads[arm] or ("",)
+    ]
+    columns = [*(["probe", "reading"] if several else ["arm"]), "value", "worker", "remarks"]
     return {
-        "rows": [{"slug": slug_of(row.session), "summary": row} for row in rows],
-        "names": [{"name": name, "slug": slug_of(name), "chosen": name in chosen} for name in names[:100]],
-        "most": MOST_COMPARED,
+        "session": session.name,
+        "title": view.title or view.session,
+        "here": f"/s/{quote(slug_of(session.name))}",
+        "names": columns,
+        "columns": ["#", *(number if name == "value" else name for name in columns)],
+        "rows": rows,
     }
 
 
-def session_model(opened: Session, entry: EntryForm = EntryForm()) -> Model:  # noqa: B008  # it is frozen
-    """The first page of a session, and no more than it shows."""
-    seen = views.look(opened)
-    page = views.page(seen)
-    last = opened.fingerprint.position
-    return {
-        "slug": slug_of(opened.name),
-        "at": seen.n_used,
-        "summary": page.summary,
-        "progress": page.progress,
-        "forecast": page.progress.forecast,
-        "rivals": page.rivals,
-        "arms": page.arms,
-        "by_cost": page.arms.by_cost,
-        "work": page.work,
-        "picture": page.picture,
-        "log": log_rows(opened, last - LAST_EVENTS, last),
-        "entry": entry,
-        "choices": (offered := choices(opened, page.work, entry)),
-        "readings": readings(opened, offered, entry),
-        "done": what_became(opened, entry),
-    }
+def balanced(counts: Mapping[str, int]) -> Iterator[str]:
+    """Yield each arm as often as it is counted, spread evenly over the whole.
 
-
-def past_model(opened: Session, at: int) -> Model:
-    """The session as it was when the policy had seen that many measurements."""
-    now, seen = views.look(opened), views.look(opened, n_used=at)
-    page = views.page(seen)
-    return {
-        "slug": slug_of(opened.name),
-        "at": seen.n_used,
-        "summary": page.summary,
-        "rivals": page.rivals,
-        "arms": page.arms,
-        "picture": page.picture,
-        "progress": views.progress(now),
-        "moments": views.moments(now),
-    }
-
-
-def log_rows(opened: Session, first: int, last: int) -> list[LogRow]:
-    """The events after position `first` up to `last`, the newest first."""
-    first = max(first, 0)
-    events = itertools.islice(opened.events(after=first), max(last - first, 0))
-    return [log_row(event, opened.problem) for event in events][::-1]
-
-
-def _listing(opened: Session, name: str, found: Any, page: int, n: int) -> Model:
-    there = {"session": opened.name, "slug": slug_of(opened.name)}
-    return {**there, name: found, "n": n, "page": page, "n_pages": max(1, -(-n // ROWS))}
-
-
-def _moment(opened: Session) -> object:
-    """What the page of a session depends on: the log, and who holds which tokens."""
-    held = tuple((lease.token, lease.worker, lease.expires > opened.now()) for lease in opened.leases())
-    return opened.store.head(opened.name), held
-
-
-def _session_parts(context: Context, name: str) -> Parts:
-    model = context.sessions.use(name, session_model)
-    parts = (*SESSION_PARTS, "entry") if context.settings.write else SESSION_PARTS
-    return {part: context.templates.page(f"part_{part}.html", model) for part in parts}
+    >>> list(balanced({"a": 4, "b": 2}))
+    ['a', 'b', 'a', 'a', 'b', 'a']
+    """
+    turns = [((k + 0.5) / n, arm) for arm, n in counts.items() for k in range(n)]
+    order = {arm: place for place, arm in enumerate(counts)}
+    yield from (arm for _, arm in sorted(turns, key=lambda turn: (turn[0], order[turn[1]])))

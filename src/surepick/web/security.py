@@ -1,8 +1,8 @@
-"""The door: every request passes it before anything else sees it, and every answer on its way out.
+"""The guard: every request passes it before the application sees it, and every answer on its way out.
 
-It checks the name by which the server was addressed, who asks, whether another site made the browser ask,
-whether writing is allowed, and reads the body whole, up to a limit and within a time limit. Starlette's
-TrustedHostMiddleware does not fit: any IP address is a safe name here, however the machine is reached.
+It checks the name by which the server was addressed, the token or cookie, whether another site made the
+browser ask, whether writing is allowed, and reads the body whole, up to a limit and within a time limit.
+Starlette's TrustedHostMiddleware does not fit: any IP address is a safe name here.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import hmac
 import secrets
 import time
 from collections.abc import Callable, Mapping
+from urllib.parse import quote
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
@@ -23,71 +24,83 @@ from surepick.core.tables import count_in
 from surepick.web.settings import Settings
 
 COOKIE = "surepick"
-COOKIE_SECONDS = 12 * 3600
+COOKIE_SECONDS = 30 * 24 * 3600
 BODY_SECONDS = 30.0  # in which a body has to arrive
-DRAIN_SECONDS, DRAIN_BYTES = 1.0, 2**20  # of a refused body that are taken and thrown away
+DRAIN_SECONDS, DRAIN_BYTES = 1.0, 2**20  # of a refused body that are read and dropped
 LONGEST_LOGIN = 4096  # bytes
 READING = ("GET", "HEAD")
 JSON, FORM, UPLOAD = "application/json", "application/x-www-form-urlencoded", "multipart/form-data"
+PUBLIC = ("/login", "/logout", "/healthz")  # and /static/: they show nothing of the sessions
+# Anybody may check a file on a read-only server: it writes nothing.
+NO_CHANGE = (*PUBLIC, "/api/check")
 
 SECURITY_HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
-    "referrer-policy": "same-origin",  # forms need the origin of their own server, nobody else gets any
+    "referrer-policy": "same-origin",  # forms need the origin of their own server
     "cross-origin-resource-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
     "cache-control": "no-store",
 }
 
-Refusal = Callable[[str, int, str, Mapping[str, str]], Response]  # of a path: status, reason, headers
+# Makes the answer to a refused request from its scope, status, reason and headers.
+Refusal = Callable[[Scope, int, str, Mapping[str, str]], Response]
 
 
 class Keys:
-    """The token that lets people in, the cookies that remember them, the key that every form carries.
+    """The token, and the cookies and the form key that are signed with it.
 
-    Cookies change as people log in and out; they are random, so the token cannot be had from one, and they
-    end with the server. Every comparison takes the same time whatever was given.
+    A cookie says until when it is good and is signed, so it holds over restarts as long as the token stays.
+    The signing key is stretched from the token: a copied cookie does not give the token away. Logging out
+    revokes a cookie until the server restarts. All comparisons take constant time.
 
     >>> keys = Keys("a long enough token")
     >>> cookie = keys.new_cookie()
     >>> keys.opens("a long enough token"), keys.opens("another"), keys.remembers(cookie)
     (True, False, True)
-    >>> keys.forget(cookie)
+    >>> Keys("a long enough token").remembers(cookie), Keys("another long token").remembers(cookie)
+    (True, False)
+    >>> keys.revoke(cookie)
     >>> keys.remembers(cookie)
     False
     """
 
-    def __init__(self, token: str | None) -> None:
-        self.needed = token is not None
-        self.form_key = secrets.token_urlsafe()  # a page of another origin cannot read it
-        self._token = _digest(token or secrets.token_urlsafe())
-        self._cookies: dict[bytes, float] = {}  # digest: until when it is good
+    def __init__(self, token: str) -> None:
+        self._token = _digest(token)
+        self._key = hashlib.scrypt(token.encode(errors="surrogatepass"), salt=b"surepick", n=2**14, r=8, p=1)
+        self._revoked: set[bytes] = set()
+        self.form_key = self._sign("form")
 
     def opens(self, token: str) -> bool:
-        """Whether this is the token."""
-        return self.needed and hmac.compare_digest(self._token, _digest(token))
+        """Return whether this is the token."""
+        return hmac.compare_digest(self._token, _digest(token))
 
     def is_form_key(self, given: str) -> bool:
-        """Whether a form was made by this server."""
+        """Return whether a form was made by a server with this token."""
         return hmac.compare_digest(_digest(self.form_key), _digest(given))
 
     def new_cookie(self) -> str:
-        """A cookie for somebody who gave the token."""
-        now, cookie = time.time(), secrets.token_urlsafe()
-        self._cookies = {kept: until for kept, until in self._cookies.items() if until > now}
-        self._cookies[_digest(cookie)] = now + COOKIE_SECONDS
-        return cookie
+        """Return a cookie for a browser that sent the token."""
+        body = f"{int(time.time()) + COOKIE_SECONDS}.{secrets.token_urlsafe(12)}"
+        return f"{body}.{self._sign(body)}"
 
     def remembers(self, cookie: str) -> bool:
-        """Whether this is a cookie that has not ended."""
-        return self._cookies.get(_digest(cookie), 0.0) > time.time()
+        """Return whether this is a cookie of ours that has neither ended nor been revoked."""
+        body, _, mark = cookie.rpartition(".")
+        if not hmac.compare_digest(_digest(self._sign(body)), _digest(mark)):
+            return False
+        return (count_in(body.partition(".")[0]) or 0) > time.time() and _digest(cookie) not in self._revoked
 
-    def forget(self, cookie: str) -> None:
+    def revoke(self, cookie: str) -> None:
         """End this cookie."""
-        self._cookies.pop(_digest(cookie), None)
+        if self.remembers(cookie):
+            self._revoked.add(_digest(cookie))
+
+    def _sign(self, text: str) -> str:
+        return hmac.new(self._key, text.encode(errors="surrogatepass"), hashlib.sha256).hexdigest()
 
 
 def _digest(text: str) -> bytes:
@@ -104,7 +117,7 @@ class RefusedError(Exception):
 
 
 class Guard:
-    """An ASGI application around another one; `refusal` is the answer to a request that goes no further."""
+    """An ASGI application around another one; `refusal` answers a request that goes no further."""
 
     def __init__(self, app: ASGIApp, settings: Settings, keys: Keys, refusal: Refusal) -> None:
         self.app = app
@@ -117,42 +130,39 @@ class Guard:
         if scope["type"] == "lifespan":
             return await self.app(scope, receive, send)
         if scope["type"] != "http":
-            return None  # websockets: there are none
+            return None  # there are no websockets
         guarded = _with_headers(send)
         try:
             asked = HTTPConnection(scope)
             own = self._origin(asked)
-            scope["scheme"] = own.split(":")[0]  # cookies go by it
-            self._check(asked, own, reads=scope["method"] in READING)
+            scope["scheme"] = own.split(":")[0]  # decides whether cookies are Secure
+            self._check(asked, own)
             if scope["method"] not in READING:
                 receive = _replay(await self._body(Request(scope, receive)))
         except RefusedError as refused:
             await _drain(receive)
             headers = {**refused.headers, "connection": "close"}
-            answer = self._refusal(scope["path"], refused.status, str(refused), headers)
+            answer = self._refusal(scope, refused.status, str(refused), headers)
             return await answer(scope, receive, guarded)
         return await self.app(scope, receive, guarded)
 
-    def _check(self, asked: HTTPConnection, own: str, *, reads: bool) -> None:
-        host, path = asked.headers.get("host", ""), asked.scope["path"]
-        name = _without_port(host)
+    def _check(self, asked: HTTPConnection, own: str) -> None:
+        path, reads = asked.scope["path"], asked.scope["method"] in READING
+        name = _without_port(asked.headers.get("host", ""))
         if not self._settings.knows_host(name):
             raise RefusedError(421, f"Host {name!r} is not allowed; restart with --allow-host {name}.")
         self._check_origin(asked.headers, own, reads=reads)
-        if path.startswith("/static/") or path in ("/login", "/logout", "/healthz"):
+        if path.startswith("/static/") or path in PUBLIC:
             return
-        self._check_token(asked, path, reads=reads)
-        if not reads and not self._settings.write:
-            raise RefusedError(403, "This dashboard is read-only; restart it with --write to allow changes.")
+        self._check_token(asked, reads=reads)
+        if not reads and self._settings.read_only and path not in NO_CHANGE:
+            raise RefusedError(403, "This server is read-only; restart it without --read-only.")
 
     def _origin(self, asked: HTTPConnection) -> str:
-        """Where the browser believes to be."""
         headers, client = asked.headers, "" if asked.client is None else asked.client.host
-        forwarded = tuple(
-            headers.get(f"x-forwarded-{what}", "").strip().lower() for what in ("proto", "host")
-        )
-        scheme = asked.scope.get("scheme", "http")
-        return self._settings.origin(scheme, headers.get("host", ""), client, (forwarded[0], forwarded[1]))
+        scheme, host = (headers.get(f"x-forwarded-{what}", "").strip().lower() for what in ("proto", "host"))
+        given = asked.scope.get("scheme", "http")
+        return self._settings.origin(given, headers.get("host", ""), client, (scheme, host))
 
     def _check_origin(self, headers: Headers, own: str, *, reads: bool) -> None:
         """Refuse what another site made the browser do; browsers say so, and other programs need not."""
@@ -164,27 +174,28 @@ class Guard:
         if site not in ("same-origin", "none") or origin not in (None, own):
             came = f"This request comes from another site ({origin or site}); nothing was done."
             proxied = origin is not None and origin.partition("://")[2] == own.partition("://")[2]
-            hint = f" Behind a proxy, restart with --public-url {origin}." if proxied else ""
+            hint = " Behind a proxy, restart with --trust-proxy ADDRESS of the proxy." if proxied else ""
             raise RefusedError(403, came + hint)
         kind = _content_type(headers)
         if kind not in (JSON, FORM, UPLOAD):
             raise RefusedError(415, f"A body is {JSON}, {FORM} or {UPLOAD}, got {kind or 'nothing'!r}.")
 
-    def _check_token(self, asked: HTTPConnection, path: str, *, reads: bool) -> None:
+    def _check_token(self, asked: HTTPConnection, *, reads: bool) -> None:
         scheme, _, token = asked.headers.get("authorization", "").partition(" ")
-        if (
-            not self._keys.needed
-            or (scheme.lower() == "bearer" and self._keys.opens(token.strip()))
-            or self._keys.remembers(asked.cookies.get(COOKIE, ""))
-        ):
+        # A page of another site can make a browser send its cookie, never this header.
+        asked.scope["by_header"] = scheme.lower() == "bearer" and self._keys.opens(token.strip())
+        if asked.scope["by_header"] or self._keys.remembers(asked.cookies.get(COOKIE, "")):
             return
-        if reads and not path.startswith("/api/") and "text/html" in asked.headers.get("accept", ""):
-            raise RefusedError(303, "Log in first.", location="/login")
+        if reads and wants_html(asked):
+            query = asked.scope.get("query_string", b"").decode("latin-1")
+            page = quote(asked.scope["path"]) + (f"?{query}" if query else "")
+            back = "" if page == "/" else f"?next={quote(page, safe='')}"
+            raise RefusedError(303, "Log in first.", location=f"/login{back}")
         reason = "This needs the token: send it as the header Authorization: Bearer TOKEN."
         raise RefusedError(401, reason, www_authenticate="Bearer")
 
     async def _body(self, request: Request) -> bytes:
-        """The whole body; refused as soon as it is too long, and when it takes too long."""
+        """Return the whole body; refused as soon as it is too long, and when it takes too long."""
         is_upload = _content_type(request.headers) == UPLOAD
         limit = self._settings.max_upload if is_upload else self._settings.max_body
         if request.scope["path"] == "/login":
@@ -192,9 +203,7 @@ class Guard:
         declared = request.headers.get("content-length", "0")
         announced = count_in(declared)
         if announced is None or announced > limit:
-            raise RefusedError(
-                413, f"A body may have {limit} bytes here, and {declared[:20]} were announced."
-            )
+            raise RefusedError(413, f"A body may have {limit} bytes here, {declared[:20]} were announced.")
         body = bytearray()
         try:
             async with asyncio.timeout(BODY_SECONDS):
@@ -209,8 +218,28 @@ class Guard:
         return bytes(body)
 
 
+def wants_html(asked: HTTPConnection) -> bool:
+    """Return whether to answer with a page: browsers name HTML, programs do not."""
+    return "text/html" in asked.headers.get("accept", "")
+
+
+def is_form(asked: HTTPConnection) -> bool:
+    """Return whether the body is what a form of a page sends."""
+    return _content_type(asked.headers) in (FORM, UPLOAD)
+
+
+def safe_path(path: str) -> str:
+    """Return the path to open after logging in, if it is one of this server; otherwise the home page.
+
+    >>> safe_path("/s/trips?a=1"), safe_path("//evil.example"), safe_path("https://evil.example")
+    ('/s/trips?a=1', '/', '/')
+    """
+    plain = path.isascii() and path.isprintable() and "\\" not in path
+    return path if plain and path.startswith("/") and not path.startswith("//") else "/"
+
+
 def _with_headers(send: Send) -> Send:
-    """The same, adding the headers that every answer has."""
+    """Return a `send` that adds the headers that every answer has."""
 
     async def guarded(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -223,7 +252,7 @@ def _with_headers(send: Send) -> Send:
 
 
 async def _drain(receive: Receive) -> None:
-    """Let a client finish sending, within reason: one that is cut off never reads the answer."""
+    """Let a client finish sending, within limits: one that is cut off never reads the answer."""
     taken, more = 0, True
     try:
         async with asyncio.timeout(DRAIN_SECONDS):
@@ -235,7 +264,7 @@ async def _drain(receive: Receive) -> None:
 
 
 def _replay(body: bytes) -> Receive:
-    """A `receive` that gives the body that was read already."""
+    """Return a `receive` that gives the body that was read already."""
     messages = iter([{"type": "http.request", "body": body, "more_body": False}])
 
     async def receive() -> Message:
@@ -245,9 +274,9 @@ def _replay(body: bytes) -> Receive:
 
 
 def _without_port(host: str) -> str:
-    """The name in a Host header.
+    """Return the name in a Host header.
 
-    >>> _without_port("localhost:8321"), _without_port("[::1]:8321"), _without_port("[::1]")
+    >>> _without_port("localhost:8000"), _without_port("[::1]:8000"), _without_port("[::1]")
     ('localhost', '[::1]', '[::1]')
     """
     name, _, port = host.rpartition(":")

@@ -1,4 +1,4 @@
-"""Listening: uvicorn, with patience for slow networks and none for clients that hold it up."""
+"""Listening with uvicorn; connections that stall are closed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SEND_BUFFER = 128 * 1024  # bytes that the system keeps for one client; unset, a
 
 
 class ImpatientProtocol(H11Protocol):
-    """HTTP/1.1 that hangs up on clients that neither ask nor read; two timers per connection change."""
+    """HTTP/1.1 that closes connections of clients that send no request or read no answer."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -31,27 +31,27 @@ class ImpatientProtocol(H11Protocol):
         self._reading: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A client has connected: its headers are awaited."""
+        """Start the timer for the headers of the first request."""
         super().connection_made(transport)
         self._watch_asking()
 
     def data_received(self, data: bytes) -> None:
-        """Some bytes have come; headers that are not complete yet have a deadline."""
+        """Read bytes; headers that are not complete yet have a deadline."""
         super().data_received(data)
         self._watch_asking()
 
     def pause_writing(self) -> None:
-        """The client does not take what is sent."""
+        """Start the timer for a client that does not read."""
         super().pause_writing()
         self._reading = self.loop.call_later(STALL_SECONDS, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """The client has taken it."""
+        """Stop that timer."""
         super().resume_writing()
         _cancel(self._reading)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection has ended."""
+        """Stop all timers."""
         _cancel(self._asking)
         _cancel(self._reading)
         super().connection_lost(exc)
@@ -70,27 +70,27 @@ def _cancel(timer: asyncio.TimerHandle | None) -> None:
 
 
 class Server(uvicorn.Server):
-    """A server that ends its live streams when it is told to stop, instead of waiting for their viewers."""
+    """A server that ends its live streams when it stops, instead of waiting for their viewers."""
 
     def __init__(self, config: uvicorn.Config, hub: Hub) -> None:
         super().__init__(config)
         self.hub = hub
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Told to stop."""
+        """End the streams, then stop."""
         self.hub.stop()
         super().handle_exit(sig, frame)
 
 
 class Listening(NamedTuple):
-    """A socket that listens, and what to type into a browser to reach it."""
+    """A listening socket, and the address to type into a browser."""
 
     socket: socket.socket
     url: str
 
 
 def listen(settings: Settings) -> Listening:
-    """Listen where the settings say."""
+    """Open the socket of these settings."""
     host = settings.host.removeprefix("[").removesuffix("]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -98,7 +98,8 @@ def listen(settings: Settings) -> Listening:
     except OSError as error:
         raise ParameterError(
             f"cannot listen on {settings.host} port {settings.port}: {error.strerror}; choose another --port "
-            "or --host"
+            "or --host",
+            field="port",
         ) from None
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)  # inherited by its connections
     reached = _reached_at(host)
@@ -107,13 +108,13 @@ def listen(settings: Settings) -> Listening:
 
 
 def _reached_at(host: str) -> str:
-    """What to type in place of an address that means all of this machine's: the one that others use."""
+    """Return the address that other machines use, for a host that means all addresses of this one."""
     if host not in ("0.0.0.0", "::"):
         return host
     family, elsewhere = (socket.AF_INET6, "2001:db8::1") if ":" in host else (socket.AF_INET, "192.0.2.1")
     with socket.socket(family, socket.SOCK_DGRAM) as asking:
         try:
-            asking.connect((elsewhere, 9))  # chooses a way there; nothing is sent
+            asking.connect((elsewhere, 9))  # chooses a route; nothing is sent
         except OSError:
             return "::1" if ":" in host else "127.0.0.1"
         return str(asking.getsockname()[0])
@@ -142,10 +143,10 @@ LOGGING: dict[str, Any] = {
 }
 
 
-def make_server(settings: Settings, *, log_requests: bool = False) -> Server:
+def make_server(settings: Settings, *, log_level: str = "warning") -> Server:
     """Return a server for these settings, ready to `run` on a socket of `listen`.
 
-    Errors are logged to standard error, and each request too with `log_requests`.
+    Errors are logged to standard error; each request too from the level "info" on.
     """
     guard, hub = create_app(settings)
     config = uvicorn.Config(
@@ -153,7 +154,7 @@ def make_server(settings: Settings, *, log_requests: bool = False) -> Server:
         http=ImpatientProtocol,
         ws="none",
         log_config=LOGGING,
-        access_log=log_requests,
+        access_log=log_level in ("debug", "info"),
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=15,

@@ -1,106 +1,72 @@
-"""What the dashboard was started with, checked once."""
+"""What the server was started with, checked once."""
 
 from __future__ import annotations
 
 import ipaddress
+import os
+import secrets
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
+from pathlib import Path
 
-from surepick.errors import ParameterError
+from surepick.errors import FileError, ParameterError
 from surepick.store import Store
 
 SHORTEST_TOKEN = 16  # characters; shorter ones could be guessed
+ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"  # of tokens that are made here: 99 bits in 20 letters
 MEBI = 2**20
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Where the dashboard looks, where it listens, and what it allows.
+    """Where the sessions are, where the server listens, and what it allows.
 
-    >>> Settings("memory://").is_local
+    >>> Settings("memory://", token="correct horse battery").knows_host("localhost")
     True
     """
 
     store: str | Store
+    token: str = field(repr=False)
     host: str = "127.0.0.1"
-    port: int = 8321
-    write: bool = False
-    token: str | None = field(default=None, repr=False)
-    allowed_hosts: tuple[str, ...] = ()  # names under which the server may be addressed, besides its own
-    public_url: str | None = None  # where browsers find it, behind a proxy: https://plans.example.org
+    port: int = 8000
+    read_only: bool = False
+    allowed_hosts: tuple[str, ...] = ()  # further names under which the server may be addressed
     trusted_proxies: tuple[str, ...] = ()  # addresses or networks whose forwarded headers are believed
     max_body: int = MEBI // 4  # bytes of a form or a JSON body
     max_upload: int = 8 * MEBI  # bytes of a problem file with its attachments
-    patience: float = 2.0  # seconds that a page waits for a session to be opened; then it is shown without
+    patience: float = 2.0  # seconds that a page waits for a session to be opened
 
     def __post_init__(self) -> None:
-        if self.token is not None and len(self.token) < SHORTEST_TOKEN:
+        if len(self.token) < SHORTEST_TOKEN:
             raise ParameterError(
-                f"the token has {len(self.token)} characters and needs at least {SHORTEST_TOKEN}; make one "
-                "with: python -c 'import secrets; print(secrets.token_urlsafe())'"
+                f"the token has {len(self.token)} characters and needs at least {SHORTEST_TOKEN}; delete the "
+                "token file and surepick makes a new one",
+                field="token",
             )
-        if self.public_url is not None:
-            object.__setattr__(self, "public_url", _checked_url(self.public_url))
         for proxy in self.trusted_proxies:
             _network(proxy)
-        if self.token is None and not (self.is_local and self.public_url is None):
-            where = f"listening on {self.host!r}" if self.public_url is None else f"{self.public_url!r}"
-            raise ParameterError(
-                f"{where} lets others in, so it needs a token: give --token-file FILE or "
-                "set SUREPICK_TOKEN, or listen on 127.0.0.1"
-            )
-
-    @property
-    def is_local(self) -> bool:
-        """Whether only this machine can reach it."""
-        return is_loopback(self.host)
 
     def origin(self, scheme: str, host: str, client: str, forwarded: tuple[str, str]) -> str:
-        """Where the browser that asks believes to be: scheme, name and port.
+        """Return scheme, name and port as the browser sees them.
 
-        That is what the request says, but for two cases: the name of `public_url`, and a request from a
-        trusted proxy, whose `forwarded` scheme and host are believed. Nobody else's are.
+        That is what the request says, unless it comes from a trusted proxy: then its `forwarded` scheme and
+        host are believed.
         """
-        if self.public_url is not None and host.lower() == urlsplit(self.public_url).netloc:
-            return self.public_url
-        trusted = is_address(client) and any(_parse(client) in _network(one) for one in self.trusted_proxies)
+        address = _address(client)
+        trusted = address is not None and any(address in _network(one) for one in self.trusted_proxies)
         if trusted and forwarded[0] in ("http", "https"):
             return f"{forwarded[0]}://{forwarded[1] or host}"
         return f"{scheme}://{host}"
 
     def knows_host(self, name: str) -> bool:
-        """Whether the server may be addressed by this name.
+        """Return whether the server may be addressed by this name.
 
         A page of another origin can point a name of its own at this server (DNS rebinding), but never an
-        address or a name it does not control.
+        address or a name that it does not control.
         """
-        public = None if self.public_url is None else urlsplit(self.public_url).hostname
-        known = {"localhost", self.host.lower(), public, *self.allowed_hosts}
-        return is_address(name) or name.lower() in known
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a server that listens there.
-
-    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
-    (True, True, False)
-    """
-    return host == "localhost" or (is_address(host) and _parse(host).is_loopback)
-
-
-def _checked_url(url: str) -> str:
-    """The origin of this URL; refused if it has a path or is none."""
-    try:
-        parts = urlsplit(url)
-        valid = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
-    except ValueError:
-        valid = False
-    if not valid or parts.path not in ("", "/") or parts.query or parts.fragment or "@" in parts.netloc:
-        raise ParameterError(
-            f"the public URL is a scheme and a name, such as https://plans.example.org, got {url!r}; the "
-            "dashboard needs a name of its own, not a path"
-        )
-    return f"{parts.scheme}://{parts.netloc.lower()}"
+        known = {"localhost", self.host.lower(), *self.allowed_hosts}
+        return _address(name) is not None or name.lower() in known
 
 
 def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
@@ -108,22 +74,45 @@ def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
         return ipaddress.ip_network(text, strict=False)
     except ValueError:
         raise ParameterError(
-            f"a trusted proxy is an address or a network, such as 127.0.0.1 or 10.0.0.0/8, got {text!r}"
+            f"a trusted proxy is an address or a network, such as 127.0.0.1 or 10.0.0.0/8, got {text!r}",
+            field="trust_proxy",
         ) from None
 
 
-def is_address(name: str) -> bool:
-    """Whether this is an IP address, with or without the brackets of a URL.
+def _address(name: str) -> Address | None:
+    """Return the IP address with this text, with or without the brackets of a URL; None if it is none.
 
-    >>> is_address("127.0.0.1"), is_address("[::1]"), is_address("example.org")
-    (True, True, False)
+    >>> _address("[::1]"), _address("example.org")
+    (IPv6Address('::1'), None)
     """
     try:
-        _parse(name)
+        return ipaddress.ip_address(name.removeprefix("[").removesuffix("]"))
     except ValueError:
-        return False
-    return True
+        return None
 
 
-def _parse(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    return ipaddress.ip_address(name.removeprefix("[").removesuffix("]"))
+def default_token_file() -> Path:
+    """Return where the token of this user is kept."""
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state) / "surepick" / "token"
+
+
+def token_in(path: Path) -> str:
+    """Return the token in this file, which only its owner can read; make both if there is no file yet.
+
+    A token that is kept lets cookies hold over restarts. It has no letters that look alike, so that it can be
+    typed on a phone.
+    """
+    try:
+        if path.exists():
+            return path.read_text(encoding="utf-8").strip()
+        token = "-".join("".join(secrets.choice(ALPHABET) for _ in range(5)) for _ in range(4))
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(token + "\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(
+            f"cannot keep a token in {str(path)!r}: {error}; name another with --token-file",
+            field="token_file",
+        ) from None
+    return token

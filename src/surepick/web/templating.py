@@ -1,62 +1,57 @@
-"""From views to HTML: templates that escape everything, shared by the pages and the report."""
+"""From views to HTML: templates that escape everything."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from surepick._version import __version__
-from surepick.core.wording import how_many, in_short, plural
 from surepick.errors import missing_extra
-from surepick.views import text
-from surepick.web import charts
+from surepick.views import numbers
+from surepick.views.view import ArmRow
 
 try:
-    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup, escape
+    from jinja2 import Environment, PackageLoader, StrictUndefined
 except ImportError:
-    raise missing_extra("jinja2", "report") from None
+    raise missing_extra("jinja2", "web") from None
 
 
-def unbroken(name: str) -> Markup:
-    """The name, escaped, with arrows in it that no line ends within.
+def when(moment: str) -> str:
+    """Return a moment of a View for people: in UTC, to the minute.
 
-    >>> print(unbroken("<A> -> B"))
-    &lt;A&gt; <span class="arrow">-&gt;</span> B
+    >>> when("2026-11-17T20:01:59Z")
+    '17 Nov, 20:01 UTC'
     """
-    return Markup(str(escape(name)).replace("-&gt;", '<span class="arrow">-&gt;</span>'))
+    found = datetime.fromisoformat(moment)
+    return f"{found.day} {found:%b, %H:%M} UTC"
+
+
+def safe_range(arm: ArmRow) -> str:
+    """Return in which range of an arm's mean the leader stays best."""
+    low, high = arm.safe or (None, None)
+    if low is None and high is None:
+        return "always" if arm.safe else "-"
+    if low is None or high is None:
+        return f"at least {numbers.value(low)}" if high is None else f"at most {numbers.value(high)}"
+    return f"{numbers.value(low)} to {numbers.value(high)}"
 
 
 FILTERS = {
-    "about": text.about,
-    "bag_chart": charts.bag_chart,
-    "chance": text.chance,
-    "clock": text.clock,
-    "how_many": how_many,
-    "in_short": in_short,
-    "interval": charts.interval,
-    "map_chart": charts.map_chart,
-    "moment": text.moment,
-    "number": text.number,
-    "percent": text.percent,
-    "plural": plural,
-    "progress_chart": charts.progress_chart,
-    "share": charts.share,
-    "times": text.times,
-    "unbroken": unbroken,
-    "whole": text.whole,
+    "value": numbers.value,
+    "count": numbers.count,
+    "odds": numbers.odds,
+    "when": when,
+    "safe_range": safe_range,
 }
 
 
 class Templates:
-    """The templates of the dashboard and of further packages; every value in them is escaped.
+    """The templates of the pages; every value in them is escaped. All of them know the values in `known`."""
 
-    The values in `known` are known to all of them.
-    """
-
-    def __init__(self, *packages: str, **known: Any) -> None:
+    def __init__(self, **known: Any) -> None:
         self._environment = Environment(
-            loader=ChoiceLoader([PackageLoader(package) for package in ("surepick.web", *packages)]),
+            loader=PackageLoader("surepick.web"),
             autoescape=True,
             undefined=StrictUndefined,
             trim_blocks=True,
@@ -66,5 +61,5 @@ class Templates:
         self._environment.globals.update(version=__version__, **known)
 
     def page(self, template: str, model: Mapping[str, Any]) -> str:
-        """The page, or the part of one, that shows this model; what UTF-8 cannot say is a question mark."""
+        """Return the page, or the part of one, that shows this model; what UTF-8 cannot say becomes "?"."""
         return self._environment.get_template(template).render(it=model).encode(errors="replace").decode()

@@ -1,0 +1,145 @@
+"""Sessions for programs that speak the Model Context Protocol, over standard input and output.
+
+Five tools on the table of actions: check, new, ask, tell, status. None removes, extends or closes: a program
+can only measure what is asked and record what came out, on which the guarantee rests.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from surepick._version import __version__
+from surepick.errors import SessionError, SurepickError, missing_extra
+
+if TYPE_CHECKING:
+    from mcp.server.mcpserver import MCPServer
+
+    from surepick.sessions.session import Session
+
+INSTRUCTIONS = """\
+surepick finds the best plan with the fewest noisy measurements, and says how often it may be wrong.
+`check` a problem file and begin a session with `new`. Then repeat: `ask`, measure exactly what it names, and
+`tell` every value as it came out, odd ones included, until `ask` returns no requests. Then `status` has the
+answer. Never repeat a measurement because of its value, never leave one out, never make one up: the guarantee
+holds for honest, fresh measurements only. If something cannot be measured, tell it as lost.\
+"""
+
+
+def make_server(store: str) -> MCPServer[Any]:
+    """Return the server with its tools, for the sessions of this store."""
+    try:
+        from mcp.server.mcpserver import MCPServer
+        from mcp.server.mcpserver.exceptions import ToolError
+    except ModuleNotFoundError:
+        raise missing_extra("mcp", "mcp") from None
+
+    server: MCPServer[Any] = MCPServer(
+        "surepick", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING"
+    )
+    tools = Tools(store)
+    for tool in (tools.check, tools.new, tools.ask, tools.tell, tools.status):
+        server.add_tool(_as_tool(tool, ToolError))
+    return server
+
+
+def _as_tool(work: Callable[..., Any], refused: type[Exception]) -> Callable[..., dict[str, Any]]:
+    """Return the same with its result as JSON values, and errors as the protocol has them."""
+
+    @functools.wraps(work)
+    def tool(*given: Any, **named: Any) -> dict[str, Any]:
+        from surepick.views.view import to_json
+
+        try:
+            found: dict[str, Any] = to_json(work(*given, **named))
+        except SurepickError as error:
+            raise refused(str(error)) from None
+        return found
+
+    return tool
+
+
+class Tools:
+    """The tools as programs see them; each call opens the store, so that others may use it too.
+
+    >>> Tools("sqlite:///nowhere.db").status("trips")
+    Traceback (most recent call last):
+        ...
+    surepick.errors.StoreError: ...
+    """
+
+    def __init__(self, store: str) -> None:
+        self._store = store
+
+    def check(self, file: str, delta: float = 0.05, epsilon: float = 0.0) -> dict[str, Any]:
+        """Show how a problem file or spreadsheet was read, and forecast the measurements."""
+        from surepick.inputs.load import read_problem
+        from surepick.web.uploads import describe
+
+        return describe(read_problem(Path(file)), {"delta": delta, "epsilon": epsilon, "budget": None})
+
+    def new(
+        self, file: str, name: str, delta: float = 0.05, epsilon: float = 0.0, budget: int | None = None
+    ) -> dict[str, Any]:
+        """Begin a session from a problem file or spreadsheet. delta: how often the answer may be wrong;
+        epsilon: the difference that does not matter; budget: the most measurements."""
+        from surepick.inputs.load import read_problem
+        from surepick.web.actions import New, begin
+
+        loaded = read_problem(Path(file))
+        body = New(name=name, delta=delta, epsilon=epsilon, budget=budget, seed=0)
+        return _brief(begin(self._store, loaded.problem, loaded.past, name, body))
+
+    def ask(self, session: str, n: int = 1, worker: str = "") -> dict[str, Any]:
+        """Return what to measure now, up to n at once: the arm of each, or the probe with the names of its
+        readings. Asking again returns the same until they are told. Several workers need different names."""
+        return self._act("ask", session, {"n": n, "worker": worker})
+
+    def tell(
+        self,
+        session: str,
+        arm: str,
+        value: float | dict[str, float] | None = None,
+        request: str = "",
+        worker: str = "",
+        lost: bool = False,
+        sure: bool = False,
+    ) -> dict[str, Any]:
+        """Record the value that was measured of an arm, as it came out; of a probe with several readings an
+        object with all of them by name. `request` is the id from ask. A surprising value is
+        refused once: if it is right, tell it again with sure=true. lost=true: it gave no value."""
+        if not request and arm not in {one.arm for one in self._open(session).view().open}:
+            raise SessionError(f"no measurement of {arm!r} is open; nothing was recorded", field="arm")
+        given = {"arm": arm, "value": value, "request": request, "worker": worker, "lost": lost, "sure": sure}
+        return self._act("tell", session, given)
+
+    def status(self, session: str) -> dict[str, Any]:
+        """Return where a session stands: the answer or the leader, what is proved, what is open."""
+        return self._open(session).view().to_json()
+
+    def _open(self, session: str) -> Session:
+        from surepick.sessions.session import Session
+
+        return Session.load(self._store, session, read_only=True)
+
+    def _act(self, name: str, session: str, given: dict[str, Any]) -> dict[str, Any]:
+        from surepick.sessions.session import Session
+        from surepick.web.actions import ACTIONS, read_form
+
+        action, opened = ACTIONS[name], Session.load(self._store, session)
+        answer = action.work(opened, read_form(action.body, given))
+        return {**answer, **_brief(opened)}
+
+
+def _brief(session: Session) -> dict[str, Any]:
+    """Return where a session stands, in the few words that a program needs between two measurements."""
+    view = session.view()
+    return {
+        "session": view.session,
+        "state": view.state,
+        "headline": view.headline,
+        "n_measured": view.n_measured,
+        "n_open": view.n_open,
+    }

@@ -1,0 +1,414 @@
+"""The table of actions: by form and by JSON the same happens, and the same is refused."""
+
+from __future__ import annotations
+
+import io
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import session_tools as tools
+import surepick as sp
+from surepick.errors import FileError
+from surepick.inputs.load import read_problem
+from surepick.sessions.session import Session
+from surepick.web import uploads
+from web_tools import PROBLEM, Running, positions
+
+TRIPS = ("trips.toml", PROBLEM.encode())
+SHEET = b'route,ferry,tunnel,bridge\ngoal,smallest\nunit,min\nnoise,"0,5"\nNorth,1,,1\nSouth,,1,1\n'
+DRIVES = sp.Problem(
+    {"north": "AB + BD", "south": "AC + CD"},
+    goal="smallest",
+    measure={"north loop": ["AB", "BD"], "south loop": ["AC", "CD"]},
+    noise=1,
+)
+
+
+def begin(store: str, name: str, **options: object) -> Session:
+    return Session.create(store, name, tools.problem(**options), policy=sp.BetGapE())
+
+
+def values(session: Session) -> list[float]:
+    return [one.value for one in session.measurements() if not one.voided]
+
+
+@pytest.mark.parametrize("by_form", [True, False])
+def test_a_measurement_is_recorded_and_removed(writing: Running, store: str, by_form: bool) -> None:
+    name = f"tell {by_form}"
+    session = begin(store, name)
+    path = f"/api/sessions/{name}"
+    if by_form:
+        answer = writing.post(f"{path}/tell", arm="copper", value=" 1,25 ", worker="Ann")
+        assert (answer.status_code, answer.headers["location"]) == (303, f"/s/tell%20{by_form}?by=Ann")
+    else:
+        status, found = writing.do(name, "tell", arm="copper", value=1.25, worker="Ann")
+        assert (status, found["number"], found["result"]) == (200, 1, "recorded")
+        assert found["view"]["last"]["arm"] == "copper"
+    assert [(m.probe_name, m.value, m.worker) for m in session.measurements()] == [("copper", 1.25, "Ann")]
+    assert 'data-last="1"' in writing.client.get(f"/s/{name}").text
+    if by_form:
+        assert writing.post(f"{path}/remove", number="1", reason="a slip").status_code == 303
+    else:
+        assert writing.do(name, "remove", number=1, reason="a slip")[1]["view"]["n_removed"] == 1
+    assert values(session) == []
+    assert session.verify().holds
+
+
+def test_a_value_of_an_arm_that_is_not_asked_for_is_extra(writing: Running, store: str) -> None:
+    session = begin(store, "extra")
+    for _ in session.pending(probe=0):
+        assert writing.do("extra", "tell", arm="copper", value=1.0)[1]["result"] == "recorded"
+    assert writing.do("extra", "tell", arm="copper", value=1.1, key="a")[1]["view"]["n_extra"] == 1
+    again = writing.do("extra", "tell", arm="copper", value=1.1, key="a")[1]
+    assert (again["result"], again["view"]["n_extra"]) == ("repeated", 1)
+
+
+def test_a_session_is_driven_to_its_end_over_json(writing: Running, store: str) -> None:
+    body = {
+        "name": "driven",
+        "problem": {"kind": "table", "plans": [[1, 0], [0, 1]], "arms": ["x", "y"]},
+    }
+    body["problem"] |= {"noise": 0.5, "goal": "smallest"}
+    answer = writing.api.post("/api/sessions", json=body)
+    assert (answer.status_code, answer.json()["slug"]) == (201, "driven")
+    while requests := writing.do("driven", "ask", n=4, worker="w")[1]["requests"]:
+        for one in requests:
+            assert set(one) == {"id", "arm", "readings", "expires"}
+            told = {"request": one["id"], "value": {"x": 1.0, "y": 9.0}[one["arm"]], "worker": "w"}
+            assert writing.do("driven", "tell", **told, sure=True)[0] == 200
+    view = writing.api.get("/api/sessions/driven").json()
+    assert (view["state"], view["plan"], view["trusted"]) == ("confident", "plan 0", True)
+    assert Session.load(store, "driven").verify().holds
+
+
+@pytest.mark.parametrize("by_form", [True, False])
+def test_a_value_that_surprises_is_asked_about(writing: Running, store: str, by_form: bool) -> None:
+    name = f"doubt {by_form}"
+    session = Session.create(
+        store, name, tools.problem().with_about(plausible=[(-10.0, 10.0)] * 4), policy=sp.BetGapE()
+    )
+    path, body = f"/api/sessions/{name}/tell", {"arm": "tin", "value": "99"}
+    answer = (
+        writing.post(path, **body) if by_form else writing.api.post(path, json={"arm": "tin", "value": 99})
+    )
+    assert answer.status_code == 409
+    if by_form:
+        assert 'name="sure"' in answer.text
+        assert 'value="99"' in answer.text
+    else:
+        assert answer.json()["error"]["field"] == "sure"
+    assert values(session) == []
+    if by_form:
+        assert writing.post(path, **body, sure="yes").status_code == 303
+    else:
+        assert writing.do(name, "tell", arm="tin", value=99, sure=True)[0] == 200
+    assert values(session) == [99.0]
+
+
+REFUSED = [
+    ("tell", {"value": 1}, "arm"),
+    ("tell", {"arm": "copper"}, "value"),
+    ("tell", {"arm": "gold", "value": 1}, None),
+    ("tell", {"arm": "tin", "request": "0.0", "value": 1}, "arm"),
+    ("tell", {"arm": "copper", "value": 1, "worker": "w" * 201}, "worker"),
+    ("ask", {"n": 0}, "n"),
+    ("ask", {"n": 65}, "n"),
+    ("ask", {"n": 1.5}, "n"),
+    ("remove", {"number": 99, "reason": "x"}, "number"),
+    ("remove", {"number": 1, "reason": " "}, "reason"),
+    ("extend", {"delta": 0.9}, None),
+    ("final-batch", {"n": 0}, "n"),
+    ("plans", {"name": "", "plan": "copper"}, "name"),
+    ("plans", {"name": "new", "plan": "gold"}, None),
+    ("rename", {"name": " "}, "name"),
+    ("rename", {"name": "a\u0000b"}, "name"),
+    ("close", {"reason": "x" * 2001}, "reason"),
+    ("import", {"rows": [{"arm": "copper"}]}, "value"),
+    ("import", {"rows": [{"arm": "gold", "value": 1}]}, None),
+    ("close", {"unknown": 1}, "unknown"),
+]
+
+
+@pytest.mark.parametrize(("action", "body", "field"), REFUSED, ids=str)
+def test_mistakes_are_refused_with_their_field(writing, store, action, body, field) -> None:
+    before = positions(store)
+    status, found = writing.do("fresh", action, **body)
+    assert status == 400
+    assert set(found["error"]) >= {"class", "field", "message", "hint"}
+    if field is not None:
+        assert found["error"]["field"] == field
+    fields = {key: str(of) for key, of in body.items() if key != "rows"}
+    if action != "import" and "\u0000" not in str(body) and action in ("tell", "extend", "rename", "remove"):
+        assert writing.post(f"/api/sessions/fresh/{action}", **fields).status_code == 400
+    assert positions(store) == before
+
+
+@pytest.mark.parametrize("by_form", [True, False])
+def test_a_session_is_managed_to_its_end(writing: Running, store: str, by_form: bool) -> None:
+    name = f"managed {by_form}"
+    session = begin(store, name)
+
+    def do(action: str, **body: object) -> None:
+        if by_form:
+            fields = {key: str(of) for key, of in body.items() if not isinstance(of, list)}
+            if "arms" in body:
+                fields["arms"] = "gold noise=0,3; silver"
+            assert writing.post(f"/api/sessions/{name}/{action}", **fields).status_code == 303
+        else:
+            assert writing.do(name, action, **body)[0] == 200
+
+    do("rename", name="A better name")
+    assert session.title == "A better name"
+    do(
+        "plans",
+        name="new",
+        plan="2*copper + gold + silver",
+        arms=[{"name": "gold", "noise": 0.3}, {"name": "silver"}],
+    )
+    assert session.view().n_plans == 6
+    assert [arm.name for arm in session.view().arms][-2:] == ["gold", "silver"]
+    do("ask", n=2, worker="Ann")
+    assert session.view().n_assigned > 0
+    do("release", worker="Ann")
+    assert session.view().n_assigned == 0
+    do("close", reason="road works")
+    assert session.view().state == "closed"
+    do("extend", delta=0.01)
+    assert (session.view().state, session.view().delta) == ("running", 0.01)
+    do("close")
+    head = session.view().head
+    typed = {"name": name, "head": {"position": head.position, "checksum": head.checksum}}
+    stale = {**typed, "head": {"position": head.position - 1, "checksum": head.checksum}}
+    for wrong in ({**typed, "name": "another"}, stale):
+        assert writing.api.request("DELETE", f"/api/sessions/{name}", json=wrong).status_code in (400, 503)
+    if by_form:
+        fields = {"name": name, "head": f"{head.position} {head.checksum}"}
+        assert writing.post(f"/api/sessions/{name}", **fields).headers["location"] == "/"
+    else:
+        assert writing.api.request("DELETE", f"/api/sessions/{name}", json=typed).json() == {"deleted": name}
+    assert writing.api.get(f"/api/sessions/{name}").status_code == 404
+
+
+def test_a_final_batch_ends_the_session(writing: Running, store: str) -> None:
+    session = begin(store, "last")
+    for one in session.pending():
+        session.tell(one, 1.0)
+    assert writing.do("last", "final-batch", n=40)[0] == 200
+    tools.run_to_end(session, tools.Tapes())
+    assert session.view().state != "running"
+    assert session.view().n_measured < 60
+
+
+@pytest.mark.parametrize("by_form", [True, False])
+def test_a_session_begins_again_with_the_old_values(writing: Running, store: str, by_form: bool) -> None:
+    name, after = f"before {by_form}", f"after {by_form}"
+    session = begin(store, name)
+    for one in session.pending():
+        session.tell(one, 1.0)
+    if by_form:
+        assert writing.post("/api/sessions", prior=name, name=after).status_code == 303
+        again = writing.post("/api/sessions", prior=name, name=after)
+        assert (again.status_code, 'id="new-name-error"' in again.text) == (400, True)
+    else:
+        assert writing.api.post("/api/sessions", json={"prior": name, "name": after}).status_code == 201
+    assert session.view().state == "closed"
+    assert Session.load(store, after).view().n_measured == 0
+
+
+def test_each_reading_has_a_field(writing: Running, store: str) -> None:
+    session = Session.create(store, "drives", DRIVES, policy=sp.BetGapE())
+    assert writing.client.get("/s/drives").text.count('class="readings"') == 2
+    form = {"arm": "north loop", "worker": "Ann", "reading/north loop/AB": "4,5"}
+    wrong = writing.post("/api/sessions/drives/tell", **form, **{"reading/north loop/BD": "wet"})
+    assert wrong.status_code == 400
+    assert 'value="4,5"' in wrong.text
+    assert 'value="wet"' in wrong.text
+    right = writing.post("/api/sessions/drives/tell", **form, **{"reading/north loop/BD": "5"})
+    assert right.status_code == 303
+    assert [(m.reading, m.value) for m in session.measurements()] == [("AB", 4.5), ("BD", 5.0)]
+    status, found = writing.do("drives", "tell", arm="south loop", value={"AC": 1.0, "CD": 2.0})
+    assert (status, found["number"]) == (200, 2)
+
+
+# Files
+
+
+def workbook(rows: list[tuple[object, ...]]) -> bytes:
+    openpyxl = pytest.importorskip("openpyxl")
+    book, stream = openpyxl.Workbook(), io.BytesIO()
+    for row in rows:
+        book.active.append(row)
+    book.save(stream)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["csv", "XLSX"])
+def test_a_filled_in_sheet_is_imported_once(writing: Running, store: str, kind: str) -> None:
+    session = begin(store, f"sheet {kind}")
+    rows = [("arm", "value", "worker"), ("copper", 8.5, "Ann"), ("tin", 2, "Ann"), ("zinc", None, "")]
+    content = "\n".join(",".join("" if c is None else str(c) for c in row) for row in rows[:3]).encode()
+    file = {"file": (f"Monday.{kind}", content if kind == "csv" else workbook(rows[:3]))}
+    path = f"/api/sessions/sheet {kind}/import"
+    for _ in range(2):
+        answer = writing.post(path, file, sure="yes")
+        assert answer.status_code == 200
+    assert sorted(values(session)) == [2.0, 8.5]
+
+
+def test_all_mistakes_of_a_sheet_are_listed_and_none_is_recorded(writing: Running, store: str) -> None:
+    session = begin(store, "many mistakes")
+    content = b"arm,value\ncopper,5\ntin,closed\ngold,4\nzinc,6 min\n"
+    answer = writing.post("/api/sessions/many mistakes/import", {"file": ("m.csv", content)})
+    assert answer.status_code == 400
+    assert "closed" in answer.text
+    assert "6 min" in answer.text
+    assert 'name="kept"' in answer.text, "the file need not be chosen again"
+    content = b"arm,value\ncopper,5\ngold,4\nsilver,4\n"
+    answer = writing.post("/api/sessions/many mistakes/import", {"file": ("m.csv", content)})
+    assert ("gold" in answer.text, "silver" in answer.text) == (True, True)
+    assert values(session) == []
+
+
+def test_a_workbook_that_unpacks_without_end_does_not_harm_the_server(writing: Running) -> None:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("[Content_Types].xml", b" " * 50_000_000)
+    file = {"file": ("bomb.xlsx", stream.getvalue())}
+    assert writing.post("/api/sessions/fresh/import", file).status_code == 400
+    assert writing.client.get("/s/fresh").status_code == 200
+
+
+def create(server: Running, *files: tuple[str, bytes], **fields: str) -> object:
+    return server.post("/api/sessions", [("files", file) for file in files], **fields)
+
+
+def test_a_session_begins_from_a_spreadsheet_under_its_name(writing: Running, store: str) -> None:
+    answer = create(writing, ("Monday trips.csv", SHEET), delta="other", delta_other="0,02", epsilon="0,5")
+    assert answer.headers["location"] == "/s/Monday%20trips"
+    view = Session.load(store, "Monday trips").view()
+    assert (view.delta, view.epsilon, view.goal, view.unit) == (0.02, 0.5, "smallest", "min")
+    assert Session.load(store, "Monday trips").lease == 3 * 86400
+    assert create(writing, ("Monday trips.csv", SHEET)).headers["location"] == "/s/Monday%20trips%202"
+    assert writing.post("/api/sessions", example="yes").headers["location"] == "/s/trips"
+
+
+def test_what_was_read_is_shown_with_forecasts_before_a_session_begins(writing: Running, store: str) -> None:
+    before = positions(store)
+    answer = writing.post("/api/check", example="yes")
+    assert answer.status_code == 200
+    assert 'data-plans="6"' in answer.text
+    assert answer.text.count("data-epsilon=") >= 2
+    assert 'name="kept"' in answer.text
+    found = writing.api.post("/api/check", files={"files": ("t.csv", SHEET)}, data={"epsilon": "1"}).json()
+    assert (found["n_plans"], found["goal"], found["unit"], found["noise"]) == (
+        2,
+        "smallest",
+        "min",
+        "stated",
+    )
+    assert positions(store) == before
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"delta": "other", "delta_other": "2"}, "delta"),
+        ({"epsilon": "x"}, "epsilon"),
+        ({"budget": "0"}, "budget"),
+        ({"name": "fresh"}, "name"),
+        ({"policy": "Nothing"}, "policy"),
+        ({"seed": "-1"}, "seed"),
+    ],
+    ids=str,
+)
+def test_a_rejected_form_keeps_the_upload_and_what_was_entered(writing, store, fields, field) -> None:
+    before = positions(store)
+    answer = create(writing, TRIPS, **fields)
+    assert answer.status_code == 400
+    assert f'id="new-{field}-error"' in answer.text or field in ("delta",)
+    kept = answer.text.split('name="kept" value="')[1].split('"')[0]
+    assert positions(store) == before
+    again = writing.post("/api/sessions", kept=kept, name=f"kept {field}")
+    assert again.status_code == 303, again.text
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        [("", b"")],
+        [("a.csv", b"x")],
+        [("a.xlsx", b"PK")],
+        [("a.csv", b""), ("b.csv", b"")],
+        [TRIPS, ("b.json", b"{}")],
+        [TRIPS, ("x.csv", b""), ("x.csv", b"")],
+        [("a.toml", b"kind = ")],
+        [("a.toml", b'kind = "table"\nplans = "/etc/passwd"')],
+        [("..", b""), TRIPS],
+    ],
+    ids=lambda case: str(case)[:60],
+)
+def test_files_that_are_no_problem_are_refused(writing: Running, store: str, files: list) -> None:
+    before = positions(store)
+    answer = create(writing, *files)
+    assert answer.status_code == 400
+    assert 'id="new-files-error"' in answer.text
+    assert "root:" not in answer.text
+    assert "surepick-" not in answer.text, "where the server keeps its files is not shown"
+    assert positions(store) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.toml", b"\xff\xfe"),
+        ("a.json", b"[" * 100_000),
+        ("a.json", b'{"kind": "table", "plans": [[1, 1e400], [0, 1]]}'),
+        ("a.json", b'{"kind": "table", "plans": [[1, NaN], [0, 1]]}'),
+        ("a.toml", b'kind = "table"\nnoise = 1\nplans = "plans.csv"'),
+        ("a.toml", b'kind = "table"\nplans = "../../../../etc/passwd"'),
+        ("a.toml", b'kind = "production"\nprogram = "/etc/passwd"'),
+        ("a.toml", b'kind = "trees"\nedges = "/etc/passwd"'),
+        ("a.toml", PROBLEM.encode() + b'\n[truth]\nmeans = "/etc/passwd"'),
+    ],
+)
+def test_the_reader_of_uploads_refuses(tmp_path: Path, name: str, text: bytes) -> None:
+    (tmp_path / name).write_bytes(text)
+    answer = uploads._answer("problem", str(tmp_path / name), "{}")
+    assert answer["error"]
+    assert "root:" not in str(answer)
+
+
+def test_a_file_cannot_leave_its_folder_and_is_not_run(writing: Running, tmp_path: Path) -> None:
+    target = tmp_path / "stolen.toml"
+    for name in (f"../../../../../..{target}", str(target), "..\\..\\stolen.toml"):
+        create(writing, (name, PROBLEM.encode()), name=f"escape {len(name)}")
+        assert not target.exists()
+    trap = f"open({str(tmp_path / 'trapped')!r}, 'w')".encode()
+    names = ("json.py", "numpy.py", "sitecustomize.py", "surepick.py", "usercustomize.py")
+    assert create(writing, TRIPS, *((name, trap) for name in names), name="trap").status_code == 303
+    assert not (tmp_path / "trapped").exists()
+
+
+def test_a_file_that_asks_for_too_much_is_given_up(writing: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uploads, "SECONDS", 3)
+    sites = [3] * 12
+    endless = f'kind = "transport"\nnoise = 1\nsupply = {sites}\ndemand = {sites}\nguess = {[sites] * 12}\n'
+    began = time.monotonic()
+    answer = create(writing, ("endless.toml", (endless + "n_draws = 1000000\n").encode()))
+    assert answer.status_code == 400
+    assert time.monotonic() - began < 30
+    assert writing.client.get("/").status_code == 200
+
+
+def test_confined_files_reach_only_their_folder(tmp_path: Path) -> None:
+    (tmp_path / "outside.csv").write_text("plan,road,rail\nNorth,1,0\nSouth,0,1\n")
+    (tmp_path / "inside").mkdir()
+    file = tmp_path / "inside" / "a.toml"
+    file.write_text('kind = "table"\nnoise = 1\nplans = "../outside.csv"\n')
+    assert read_problem(file).problem.n_plans == 2
+    with pytest.raises(FileError) as caught:
+        read_problem(file, confined=True)
+    assert caught.value.field == "plans"
