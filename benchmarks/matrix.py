@@ -95,7 +95,7 @@ def problem_of(cell: Cell) -> Any:
     """Return the problem of a cell, or raise why there is none."""
     given: dict[str, Any] = {
         "known": {"noise": 1.0},
-        "bounded variance": {"noise": 1.0, "noise_kind": "bounded variance"},
+        "bounded variance": {"noise": 1.0},
         "unknown": {"noise": None},
         "bounded readings": {"low": 0.0, "high": 1.0},
     }[cell.noise]
@@ -106,10 +106,13 @@ def problem_of(cell: Cell) -> Any:
     elif cell.probes == "plan arms":
         given["measure"] = "plan arms"
     if cell.plans == "list":
-        return sp.Problem(PAIRS, **{"goal": "largest", **given})
-    if cell.plans == "oracle":
-        return sp.problems.top_k_family(list("abcde"), 2, goal="largest").oracle_problem(**given)
-    return sp.Polytope(A_eq=np.ones((1, 5)), b_eq=[2.0], upper=np.ones(5), **{"goal": "largest", **given})
+        problem: Any = sp.Problem(PAIRS, goal="largest", **given)
+    elif cell.plans == "oracle":
+        problem = sp.problems.top_k_family(list("abcde"), 2, goal="largest").oracle_problem(**given)
+    else:
+        whole = {"A_eq": np.ones((1, 5)), "b_eq": [2.0], "upper": np.ones(5)}
+        problem = sp.Polytope(**whole, goal="largest", **given)
+    return problem.with_bounded_variance() if cell.noise == "bounded variance" else problem
 
 
 def policy_of(cell: Cell) -> Any:

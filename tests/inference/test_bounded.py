@@ -205,3 +205,14 @@ def test_a_session_of_pairs_is_verified():
     assert session.verify(session.certificate().to_json()).holds
     assert PAIR.loses_whole_uses
     assert not TWO.loses_whole_uses
+
+
+def test_the_best_vertex_of_a_polytope_is_found_with_a_learned_variance():
+    means = [0.54, 0.5, 0.46]
+    given = {"A_eq": np.ones((1, 3)), "b_eq": [1.0], "goal": "largest"}
+    narrow = sp.UniformNoise(means, 0.05)
+    bounded, known = sp.Polytope(**given, low=0, high=1), sp.Polytope(**given, noise=0.05)
+    learned = [sp.simulate(bounded, narrow, seed=k) for k in range(8)]
+    stated = [sp.simulate(known, narrow, seed=k) for k in range(8)]
+    assert sum(outcome.plan != (1.0, 0.0, 0.0) for outcome in learned) <= 2
+    assert sum(o.n_measurements for o in learned) < 4 * sum(o.n_measurements for o in stated)

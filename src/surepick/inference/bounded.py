@@ -203,6 +203,9 @@ class BatchReadings:
         # either end of the interval may be the far one, whichever sign a weight has
         far = np.maximum(centres - self.noise.low, self.noise.high - centres)
         base = np.asarray(weights @ (uses[owner] * centres)) - bias + contrasts.constant
+        if contrasts.rounding:  # of the rows: a gap is lowered by what it may amount to
+            largest_mean = np.maximum(np.abs(self.noise.low), np.abs(self.noise.high)).max()
+            base = base - contrasts.rounding * np.asarray(abs(contrasts.rows).sum(axis=1)) * largest_mean
         cap = YOUNG_CAP if self.noise.is_young else CAP
         if len(owner) == len(uses):  # one reading a use: powers of weights times power sums of readings
             sizes = abs(weights)

@@ -78,7 +78,7 @@ class BatchRun:
         self._policy, self._question, self._setup_cost = policy, question, problem.setup_cost
         self._take_known(problem)
         self._probes = arm_probes(problem)
-        self._factor = _factor_for(problem)
+        self._factor = _factor_for(problem, question)
         self._noise = NoiseEstimate(self._probes) if isinstance(self._factor, Student) else None
         self._bounded = BoundedNoise(self._probes, self._bounds) if self._bounds is not None else None
         self._readings = readings_of(self._probes if self._bounded is None else self._bounded.probes())
@@ -105,10 +105,10 @@ class BatchRun:
     def _take_known(self, problem: AnyProblem) -> None:
         """Keep what the problem knows of means: by arm, and what that adds to readings that mix arms.
 
-        Bounds on readings are kept for lists; behind oracles and on polytopes they are a noise scale.
+        Bounds on readings are kept where the question bets on single gaps; elsewhere they are a noise scale.
         """
         self._mean_bounds, self._known_parts = problem.mean_bounds, None
-        self._bounds = problem.bounds if isinstance(problem, Problem) else None
+        self._bounds = problem.bounds if self._question.learns_variance else None
         if problem.probes is not None and problem.is_known.any():
             self._known_parts = np.asarray(problem.probes.rows @ problem.known_means)
             self._bounds = None if self._bounds is None else self._bounds - self._known_parts[:, None]
@@ -525,11 +525,11 @@ class BatchRun:
         self._refresh()
 
 
-def _factor_for(problem: AnyProblem) -> Factor:
+def _factor_for(problem: AnyProblem, question: Question) -> Factor:
     """Return the factor for the noise of this problem."""
     if not problem.knows_noise:
         return Student()
-    if isinstance(problem, Problem) and problem.bounds is not None:
+    if question.learns_variance and problem.bounds is not None:
         return BoundedReadings()
     return BoundedVariance() if problem.noise_kind == BOUNDED_VARIANCE else SubGaussian()
 

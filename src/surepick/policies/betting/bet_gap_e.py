@@ -67,7 +67,8 @@ class BetGapE(WithinPolicy):
 
     def learns_variance(self, problem: AnyProblem) -> bool:
         """Return whether bounds on readings are all that the guarantee needs, neither scale nor shape."""
-        return problem.is_listed and problem.bounds is not None
+        has_single_gaps = problem.is_listed or (isinstance(problem, Polytope) and self.epsilon == 0)
+        return has_single_gaps and problem.bounds is not None
 
     def start(self, problem: AnyProblem) -> BatchRun | ScaleBoundRun:
         """Return a fresh run on this problem."""

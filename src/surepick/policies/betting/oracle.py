@@ -75,7 +75,7 @@ class OracleBest(Question):
         *(*Question.STATE, "books", "candidate", "first_led_at", "next_stake", "sizes", "later_threshold"),
     )
     KINDS: ClassVar[tuple[type, ...]] = (FinalTest, OracleBet, PlanAccount)
-    is_listed = False
+    is_listed = learns_variance = False
     pace = Pace(batch_share=0.12, need_share=0.2)  # searches between batches take longer than on a list
     common_share, first_share = (
         0.35,

@@ -189,6 +189,7 @@ class Question(ABC):
     STATE: ClassVar[tuple[str, ...]] = ("leader", "wealth")
     planned = 0  # measurements of batches without bets since the last bets
     is_listed = True  # whether plans have numbers
+    learns_variance = True  # whether it bets on single gaps, by factors that learn a bounded variance
     KINDS: ClassVar[tuple[type, ...]] = ()  # dataclasses in its state, beside those of every run
     pace = Pace()  # of its batches
     bets_at_once = False  # whether it can bet in the first batch, before anything is known

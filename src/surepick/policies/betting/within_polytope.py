@@ -90,7 +90,7 @@ class WithinPolytope(Question):
         "rivals",
     )
     KINDS: ClassVar[tuple[type, ...]] = (LeaderBet, PlanTest, Series)
-    is_listed = False
+    is_listed = learns_variance = False
     pace = Pace(smoothing=8.0, batch_share=0.15, need_share=1.0, renewal=0.15, uses_all=True)
     first_stake, stake_share, restake = 0.5, 0.4, 1.5  # of the cash; growth of measurements between stakes
     ready = 1.8  # standard errors that the leader is ahead of all rivals, with epsilon, before a stake
