@@ -135,6 +135,17 @@ def test_the_unit_of_the_session_is_fine_and_picked_is_what_it_says(tmp_path: Pa
     text = "arm,value,unit,picked\na,1,min,no\nb,2,,yes\na,3,min,\n"
     assert imported(session, tmp_path / "u.csv", text) == {"extra": 3}
     assert [m.picked for m in session.measurements()] == [False, True, False]
+    answered = Session.create("memory://", "s", problem, policy=sp.BetGapE())
+    imported(answered, tmp_path / "u.csv", text, answers=True)
+    assert {m.value: m.token is None for m in answered.measurements()}[2.0]  # it answers no request
+
+
+def test_all_mistakes_of_a_file_are_listed_at_once(tmp_path: Path) -> None:
+    session = session_of(["a", "b"])
+    with pytest.raises(sp.SurepickError) as caught:
+        imported(session, tmp_path / "odd.csv", "arm,value\na,1.2.3\nb,2\na,high\n")
+    assert len(caught.value.mistakes) == 2
+    assert session.ledger().n_told == 0
 
 
 @pytest.mark.parametrize("answers", [False, True])

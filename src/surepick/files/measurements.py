@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from surepick.core.tables import SHEETS, as_cell, csv_lines, from_cell, numeral
-from surepick.errors import FileError, ProblemError, SessionError
+from surepick.errors import FileError, ProblemError, SessionError, SurepickError
 from surepick.files.log import log_of
 from surepick.sessions import codec
 from surepick.sessions.requests import Receipt, Token
@@ -26,7 +26,7 @@ PROBE_COLUMNS = ("token", "probe", "reading", *COLUMNS[2:])  # a row per reading
 READ = {*COLUMNS, *PROBE_COLUMNS, "session", "remarks", "unit", "count"}  # the columns that mean something
 YES, NO = ("yes", "y", "true", "1", "x"), ("", "no", "n", "false", "0")
 MEANINGS = {
-    "extra": "no request was open; a row that answers a request needs its token, or --answers",
+    "extra": "no request was open",
     "repeated": "in the log already; a new measurement with the same cells needs a `key` of its own",
     "not asked for yet": "nothing was recorded of them; import the file again later",
 }
@@ -96,12 +96,12 @@ def read_rows(file: Path) -> list[Row]:
         raise FileError(f"{str(file)!r} has the column {twice!r} twice; keep the right one", field=twice)
     stripped = ((number, [*map(str.strip, cells)]) for number, cells in lines[1:])
     filled = [(number, cells) for number, cells in stripped if not _is_open(header, cells)]
-    rows, so_far, mistakes = list[Row](), hashlib.sha256(), list[str]()
+    rows, so_far, mistakes = list[Row](), hashlib.sha256(), list[SurepickError]()
     for line, cells in filled:
         try:
             row = _row(file, line, header, cells)
         except FileError as error:
-            mistakes.append(str(error))
+            mistakes.append(error)
             continue
         so_far.update(codec.dumps([row.get(name, "") for name in sorted(header)]).encode())
         if not row.get("token") and not row.get("key"):
@@ -112,13 +112,14 @@ def read_rows(file: Path) -> list[Row]:
     return rows
 
 
-def several(mistakes: Sequence[str]) -> FileError:
+def several(mistakes: Sequence[SurepickError]) -> FileError:
     """Return one error for all mistakes of a table, which its `mistakes` list; nothing of it is recorded."""
-    if len(mistakes) == 1:
-        return FileError(mistakes[0], field="value")
-    listed = "\n  ".join(mistakes)
-    error = FileError(f"{len(mistakes)} rows cannot be read; none recorded\n  {listed}", field="value")
-    error.__dict__["mistakes"] = tuple(mistakes)
+    words = [str(mistake) for mistake in mistakes]
+    if len(words) == 1:
+        return FileError(words[0], field=mistakes[0].field)
+    listed = "\n  ".join(words)
+    error = FileError(f"{len(words)} rows cannot be read; none recorded\n  {listed}", field=mistakes[0].field)
+    error.__dict__["mistakes"] = tuple(words)
     return error
 
 
@@ -165,10 +166,11 @@ def checked_row(where: str, row: Row) -> Row:
     return {**row, "picked": "yes" if picked in YES else "", _WHERE: where}
 
 
-def import_rows(
-    session: Session, rows: list[Row], *, answers: bool, worker: str, picked: bool = False
-) -> dict[str, int]:
-    """Tell the rows in their order; those far ahead of what is asked wait for the session to move on.
+def import_rows(session: Session, rows: list[Row], *, answers: bool, worker: str) -> dict[str, int]:
+    """Record the rows in their order; those far ahead of what is asked wait for the session to move on.
+
+    A row without a token answers an open request of its arm if `answers` says so, unless it was picked after
+    looking at its value: that is an extra measurement which never counts.
 
     Rows that follow each other with one token, or one probe without a token, are readings of one measurement.
     What is in the column remarks becomes a note in the log. A row whose key is in the log is not told again.
@@ -184,8 +186,9 @@ def import_rows(
     waiting = []
     for use in uses_in(rows):
         row = use[0]
-        if not row.get("token") and not answers:
-            was_picked, told = picked or bool(row.get("picked")), _told(session, use)
+        was_picked = bool(row.get("picked"))
+        if not row.get("token") and (was_picked or not answers):
+            told = _told(session, use)
             receipt = session.add_extra(_named(row), told, picked=was_picked, key=row.get("key", ""))
             counts["extra" if receipt.result == "recorded" else str(receipt)] += 1
             _keep_remark(session, row, receipt)
@@ -204,7 +207,7 @@ def in_words(counts: Mapping[str, int]) -> str:
     """Say what became of the rows of a file.
 
     >>> in_words({"recorded": 2, "repeated": 0, "extra": 1})
-    '2 recorded, 1 extra (no request was open; a row that answers a request needs its token, or --answers)'
+    '2 recorded, 1 extra (no request was open)'
     >>> in_words({"recorded": 0, "repeated": 3})
     'nothing new: all 3 rows are in the log already'
     """
@@ -258,8 +261,8 @@ def _probe_and_value(session: Session, row: Row) -> tuple[int, Any]:
         raise SessionError(
             f"token {row['token']!r} is a measurement of {problem.probe_names[probe]!r} in session "
             f"{session.name!r}, and the file has {_named(row)!r} beside it, so it was written for other "
-            f"{problem.probe_word}s; nothing was told. Import it into the session that it is of, or "
-            "leave the column 'token' out and say that the rows answer what is asked (--answers)",
+            f"{problem.probe_word}s; nothing was recorded. Import it into its own session, or leave the "
+            "column 'token' out",
             field="token",
         )
     reads, readings = problem.reads(probe), problem.readings_of(probe)

@@ -284,12 +284,12 @@ def import_rows(session: Session, body: Import) -> Answer:
 
 def import_table(session: Session, rows: list[measurements.Row], *, worker: str, sure: bool) -> Answer:
     """Record the rows of a table, all or none; how many became what."""
-    mistakes, told = [], list[tuple[int | str, Any]]()
+    mistakes, told = list[SurepickError](), list[tuple[int | str, Any]]()
     for row in rows:
         try:
             told += measurements.probes_and_values(session, [row])
         except SurepickError as error:
-            mistakes.append(str(error))
+            mistakes.append(error)
     if mistakes:
         raise measurements.several(mistakes)
     if not sure:
