@@ -81,15 +81,6 @@ def test_costs_and_scales_enter_what_is_measured():
     assert dear.counts[busiest] / dear.n_measurements < 0.7 * plain.counts[busiest] / plain.n_measurements
 
 
-def test_epsilon_ends_ties_and_the_answer_is_that_good():
-    problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise=1, goal="largest")
-    truth = sp.Gaussian([1.0, 1.0, 0.2])
-    outcome = sp.simulate(problem, truth, policy=sp.BetGapE(epsilon=0.1), seed=0, budget=10**5)
-    assert outcome.status is sp.Status.CONFIDENT
-    assert not is_error(problem, truth, outcome)
-    assert "within 0.1 of the best" in outcome.guarantee
-
-
 def test_standing_names_the_neighbour_that_is_the_closest_call():
     problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], arms=["a", "b", "c"], noise=1, goal="largest")
     run = sp.BetGapE().start(problem)

@@ -188,22 +188,6 @@ def test_a_leader_forgotten_among_many_counts_as_new():
     assert len(run._question.first_led_at) == 64
 
 
-def test_looking_changes_nothing():
-    rng = np.random.default_rng(4)
-    for policy in (sp.BetGapE(), sp.BetGapE(epsilon=0.2), sp.Challenge(1)):
-        problem = sp.Problem(np.eye(4), noise=1, goal="largest")
-        watched, alone = policy.start(problem), policy.start(problem)
-        for _ in range(12):
-            watched.standing(), watched.log_evidence(), watched.state()
-            counts = alone.decide().counts
-            assert watched.decide().counts.tolist() == counts.tolist()
-            watched.standing(), watched.log_evidence(), watched.state()
-            sums = counts * [0.5, 0.2, 0.0, 0.0] + np.sqrt(counts) * rng.standard_normal(4)
-            alone.absorb(counts, sums)
-            watched.absorb(counts, sums)
-        assert watched.standing() == alone.standing()
-
-
 def test_the_last_bits_of_values_change_no_decision():
     """Sums are rounded differently by other linear algebra libraries; what decides is rounded first."""
     for problem in (

@@ -174,24 +174,6 @@ def test_unknown_noise_has_a_final_batch_of_replicates(given):
     assert found.count(0) >= 10
 
 
-def test_a_run_is_kept_before_within_and_after_its_last_block():
-    problem, rng = sp.Problem(np.eye(3), noise=1, goal="largest"), np.random.default_rng(0)
-    run = BetGapE(max_batch=5).start(problem)
-    for n_round in range(40):
-        decision = run.decide()
-        again = BetGapE(max_batch=5).start(problem)
-        again.restore(run.state())
-        assert again.standing() == run.standing()
-        if isinstance(decision, Stop):
-            assert again.decide() == decision
-            return
-        assert again.decide().counts.tolist() == decision.counts.tolist()
-        run.absorb(decision.counts, decision.counts * [0.5, 0, 0] + rng.normal(size=3))
-        if n_round == 6:
-            run.call_last(31, gaussian=False)
-    raise AssertionError("it should have ended")
-
-
 def test_after_the_last_block_there_is_no_other():
     run = BetGapE().start(sp.Problem(np.eye(2), noise=1, goal="largest"))
     run.absorb(run.decide().counts, np.zeros(2))

@@ -69,7 +69,7 @@ def ruled_out(run_class, n):
         run = run_of(Best, run_class)
         for _ in played(run, means, seed, 3000):
             pass
-        found += run._question.evidence()[0] >= run._question.wealth.threshold
+        found += run._question.evidence(0)[0] >= run._question.wealth.threshold
     return found
 
 
@@ -143,10 +143,10 @@ def test_wealth_against_a_plan_starts_at_one_and_a_stake_moves_it():
 @pytest.mark.parametrize("noise_scale", [1.0, None])
 def test_sessions_with_planning_rounds_verify(epsilon, noise_scale):
     problem = sp.Problem(np.eye(N), noise=noise_scale, goal="largest")
-    session = sp.Session.create("memory://", problem, sp.BetGapE(0.1, epsilon=epsilon), name="many")
+    session = sp.Session.create("memory://", "many", problem, policy=sp.BetGapE(0.1, epsilon=epsilon))
     rng = np.random.default_rng(5)
     while requests := session.ask(5000):
         for request in requests:
             session.tell(request, 2.0 * (request.arm == 7) + rng.standard_normal())
-    assert session.outcome.plan == 7
+    assert session.ledger().plan == 7
     assert session.verify().holds

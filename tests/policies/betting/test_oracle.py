@@ -108,15 +108,6 @@ def test_ties_end_by_the_budget():
     assert outcome.status is sp.Status.BUDGET_SPENT
 
 
-def test_costs_move_measurements_to_the_cheap_arms():
-    plans = np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
-    means, counts = [0.3, 0.3, 0.0], {}
-    for price in (1.0, 100.0):
-        problem = oracle(plans, cost=[1.0, price, 1.0])
-        counts[price] = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(), seed=4).counts
-    assert counts[100.0][1] / counts[100.0].sum() < 0.6 * counts[1.0][1] / counts[1.0].sum()
-
-
 def played(problem, seed, n_blocks, *, epsilon=0.0, means=None):
     """A run after some blocks of noise around these means, and what its blocks were."""
     run, rng = BetGapE(delta=0.2, epsilon=epsilon).start(problem), np.random.default_rng(seed)
@@ -418,13 +409,6 @@ class TestBadOracles:
         assert caught.value.field == "best_within"
 
 
-def test_extra_measurements_guide_the_run_and_settle_no_bet():
-    run = BetGapE().start(oracle(np.eye(3)))
-    run.recall(np.full(3, 50), np.array([50.0, 0.0, 0.0]))
-    assert run.standing().lead == (1.0, 0.0, 0.0)
-    assert len(run._question._book.kinds) == 0
-
-
 class PeekingRun(BatchRun):
     """A control: the sizes of common bets are chosen after the batch."""
 
@@ -546,29 +530,6 @@ def test_a_final_batch_rules_out_what_its_p_values_do(seed, minimize, gaussian):
         if ruled_out and known and plan.tobytes() not in was_out:
             assert wealth >= run._question.wealth.threshold - 1e-6
     assert isinstance(run.decide(), sp.Stop)
-
-
-@pytest.mark.parametrize("epsilon", [0.0, 0.3])
-def test_a_run_continues_from_its_state(epsilon):
-    problem, policy = oracle(chosen_plans(11)), BetGapE(epsilon=epsilon, max_batch=4)
-    rng, first, other = np.random.default_rng(1), policy.start(problem), None
-    for step in range(30):
-        decision = first.decide()
-        if other is not None:
-            again = other.decide()
-            assert type(again) is type(decision)
-            if isinstance(decision, sp.Measure):
-                assert again.counts.tolist() == decision.counts.tolist()
-                assert other.standing() == first.standing()
-        if isinstance(decision, sp.Stop):
-            break
-        sums = rng.normal(size=5) * np.sqrt(decision.counts) + 0.3 * decision.counts * np.arange(5)
-        for run in (first, other):
-            if run is not None:
-                run.absorb(decision.counts, sums)
-        if step == 7:
-            other = policy.start(problem)
-            other.restore(first.state())
 
 
 def test_means_that_are_known_are_never_measured():

@@ -127,18 +127,6 @@ def test_agrees_with_the_list_where_gaps_are_clear(seed):
         assert outcome.plan == tuple(listed.plans[other.plan])
 
 
-def test_takes_about_as_many_plays_as_betgape_with_the_list():
-    plans = np.array([[1.0, 1, 0, 0, 0], [0, 1, 1, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 1, 1], [1, 0, 0, 0, 1]])
-    means = np.array([0.5, 0.6, 0.2, 0.1, 0.0])
-    asked, listed = oracle(plans), sp.Problem(plans, measure="plan arms", noise=1, goal="largest")
-    taken = [
-        [sp.simulate(problem, sp.Gaussian(means), policy=policy, seed=s).n_measurements for s in range(6)]
-        for problem, policy in ((asked, sp.BetGapE()), (listed, sp.BetGapE()))
-    ]
-    ratio = np.mean(taken[0]) / np.mean(taken[1])
-    assert 0.4 < ratio < 2.0
-
-
 class AfterTheBatch(PlanProbeRun):
     """A control: the leader and the bet sizes are chosen when the readings of the batch are known."""
 
@@ -173,31 +161,6 @@ def test_error_rates_keep_delta_and_the_control_is_caught():
     assert binom.sf(honest - 1, n, delta) > 0.001
     cheated = errors(lambda problem: AfterTheBatch(problem, policy, OracleBest(problem, delta)), n)
     assert binom.sf(cheated - 1, n, delta) < 0.001
-
-
-@pytest.mark.parametrize("epsilon", [0.0, 0.3])
-def test_a_run_goes_on_from_its_state(epsilon):
-    problem, policy = oracle(some_plans(11)), sp.BetGapE(epsilon=epsilon, max_batch=3)
-    rng, first, other = np.random.default_rng(1), policy.start(problem), None
-    for step in range(30):
-        decision = first.decide()
-        if other is not None:
-            again = other.decide()
-            assert type(again) is type(decision)
-            if isinstance(decision, Measure):
-                assert again.plays.plans.tolist() == decision.plays.plans.tolist()
-                assert again.plays.uses.tolist() == decision.plays.uses.tolist()
-        if isinstance(decision, Stop):
-            break
-        assert decision.n_measurements <= 3
-        sums = rng.normal(size=5) * np.sqrt(decision.counts) + 0.3 * decision.counts * np.arange(5)
-        first.absorb(decision.counts, sums)
-        if other is not None:
-            other.absorb(decision.counts, sums)
-        if step == 7:
-            other = policy.start(problem)
-            other.restore(first.state())
-            assert other.counts.tolist() == first.counts.tolist()
 
 
 def test_budgets_end_a_run():

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binom
 
 import surepick as sp
-from polytopes import KINDS, run_of, transport
+from polytopes import KINDS, run_of
 from surepick.core.average_proof import objections
 from surepick.core.run import Measure, Stop
 from surepick.policies.betting.best_vertex import BestVertex
@@ -111,30 +111,6 @@ def test_a_last_call_proves_more_than_bets_with_the_same_budget(epsilon):
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1])
-def test_a_run_is_kept_before_within_and_after_its_last_block(epsilon):
-    problem, means = transport(2005, 3, 3)
-    policy = sp.BetGapE(0.05, epsilon, max_batch=20)
-    run, rng = policy.start(problem), np.random.default_rng(0)
-    run.remember(sp.Past.from_guess(problem, means + 0.5, 1.0))
-    for n_round in range(40):
-        if n_round == 5:
-            run.call_last(90, gaussian=True)
-        decision = run.decide()
-        other = policy.start(problem)
-        other.remember(sp.Past.from_guess(problem, means + 0.5, 1.0))
-        other.restore(run.state())
-        again = other.decide()
-        assert other.standing() == run.standing()
-        if isinstance(decision, Stop):
-            assert again == decision
-            break
-        assert again.counts.tolist() == decision.counts.tolist()
-        counts = decision.counts
-        run.absorb(counts, counts * means + np.sqrt(counts) * rng.standard_normal(9))
-    assert isinstance(decision, Stop)
-
-
-@pytest.mark.parametrize("epsilon", [0.0, 0.1])
 def test_a_last_call_too_small_for_all_arms_proves_nothing_and_ends(epsilon):
     run = sp.BetGapE(0.05, epsilon).start(NOTHING_OR_ONE)
     run.absorb(run.decide().counts, np.zeros(5))
@@ -201,44 +177,6 @@ def budget_spent(run, rng, means, budget, peek=False):
         run.absorb(n, sums)
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 0.1])
-def test_the_last_block_is_cut_to_the_budget_and_only_that(epsilon):
-    problem, means = KINDS["3x3"](301)
-    for budget in (9, 12, 29, 30, 57):
-        whole, cut = (sp.BetGapE(1e-9, epsilon).start(problem) for _ in range(2))
-        used, counts = budget_spent(cut, np.random.default_rng(3), means, budget)
-        assert used == budget  # none is lost
-        rng, n_same = np.random.default_rng(3), 0
-        while n_same < len(counts) - 1:  # all but the last are as without a budget
-            asked = whole.decide().counts
-            assert asked.tolist() == counts[n_same].tolist()
-            whole.absorb(asked, asked * means + np.sqrt(asked) * rng.standard_normal(9))
-            n_same += 1
-        last, asked = counts[-1], whole.decide().counts
-        assert last.sum() <= asked.sum()
-        assert (last <= asked).all()
-        standing = cut.standing()
-        again = sp.BetGapE(1e-9, epsilon).start(problem)
-        again.restore(cut.state())
-        assert again.standing() == standing
-
-
-@pytest.mark.parametrize("epsilon", [0.0, 0.1])
-def test_a_block_that_has_begun_is_not_cut(epsilon):
-    """Whoever cuts it then has seen some of its values: the bets would be on what is known."""
-    problem, means = KINDS["3x3"](301)
-    run = sp.BetGapE(0.05, epsilon, max_batch=4).start(problem)
-    for _ in range(3):  # the first block, of nine
-        counts = run.decide().counts
-        run.absorb(counts, counts * means)
-    counts = run.decide().counts
-    run.absorb(counts, counts * means)
-    rest = run.decide().counts
-    run.allow(1)
-    assert run.decide().counts.tolist() == rest.tolist()
-    assert rest.sum() > 1
-
-
 def risk_at_the_end(kind, epsilon, seed, peek):
     """The risk of a wrong lead after a few blocks, the last of them cut; of two plans one is hardly worse."""
     run, rng = run_of(kind, TWO, 0.001, epsilon), np.random.default_rng(seed)
@@ -253,84 +191,6 @@ def test_cut_blocks_keep_the_promise_and_one_that_is_chosen_afterwards_is_caught
     found = np.array([risk_at_the_end(kind, epsilon, seed, peek) for seed in range(60)])
     refuted = [a for a in LEVELS if binom.sf(int((found <= a * (1 + 1e-9)).sum()) - 1, 60, a) < 1e-4]
     assert bool(refuted) == peek
-
-
-WRONG = sp.Past(np.array([20.0, 20.0]), np.array([0.0, 3.0]))  # says loudly that the worse arm is better
-
-
-def with_the_past(result):
-    counts = result.uses + 20
-    averages = (result.uses * result.averages + 20 * WRONG.means) / counts
-    return dataclasses.replace(result, uses=counts, averages=averages)
-
-
-class BettingOnIt(BestVertex):
-    """Lets prior data win bets: its measurements stand among those of every batch."""
-
-    def settle(self, bets, result):
-        super().settle(bets, with_the_past(result))
-
-
-class AveragingIt(WithinPolytope):
-    """The same within epsilon."""
-
-    def settle(self, bets, result):
-        super().settle(bets, with_the_past(result))
-
-
-def is_refuted(kind, epsilon, n_runs=30):
-    """Whether a wrong past makes answers wrong more often than delta = .2."""
-    wrong = 0
-    for seed in range(n_runs):
-        run, rng = run_of(kind, TWO, 0.2, epsilon), np.random.default_rng(seed)
-        run.remember(WRONG)
-        for _ in range(80):
-            decision = run.decide()
-            if isinstance(decision, Stop):
-                wrong += decision.plan[1] * 0.3 > epsilon + 1e-9
-                break
-            counts = decision.counts
-            run.absorb(counts, counts * np.array([0.3, 0.0]) + np.sqrt(counts) * rng.standard_normal(2))
-    return binom.sf(wrong - 1, n_runs, 0.2) < 1e-6
-
-
-@pytest.mark.parametrize(("kind", "epsilon"), [(BestVertex, 0.0), (WithinPolytope, 0.1)])
-def test_a_wrong_past_makes_no_answer_wrong(kind, epsilon):
-    assert not is_refuted(kind, epsilon)
-
-
-@pytest.mark.parametrize(("kind", "epsilon"), [(BettingOnIt, 0.0), (AveragingIt, 0.1)])
-def test_a_past_that_wins_bets_is_caught(kind, epsilon):
-    assert is_refuted(kind, epsilon)
-
-
-@pytest.mark.parametrize("epsilon", [0.0, 0.1])
-def test_the_first_block_measures_what_nothing_was_thought_of(epsilon):
-    problem, means = transport(2005, 3, 3)
-    run = sp.BetGapE(0.05, epsilon).start(problem)
-    spread = np.where(np.arange(9) < 4, 1.0, math.inf)
-    run.remember(sp.Past.from_guess(problem, means, spread))
-    assert run.decide().counts.tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 1]
-    known = sp.BetGapE(0.05, epsilon).start(problem)
-    known.remember(sp.Past.from_guess(problem, means, 0.3))
-    assert known.standing().lead == pytest.approx(problem.best_plan(means), abs=1e-9)
-
-
-@pytest.mark.parametrize("epsilon", [0.0, 0.1])
-def test_a_past_worth_nothing_changes_nothing(epsilon):
-    problem, means = transport(2005, 3, 3)
-    one, other = (sp.BetGapE(0.05, epsilon).start(problem) for _ in range(2))
-    other.remember(sp.Past(np.zeros(9), np.full(9, 7.0)))
-    rng = np.random.default_rng(1)
-    for _ in range(6):
-        decision = one.decide()
-        if not isinstance(decision, Measure):
-            break
-        counts = decision.counts
-        assert other.decide().counts.tolist() == counts.tolist()
-        sums = counts * means + np.sqrt(counts) * rng.standard_normal(9)
-        one.absorb(counts, sums)
-        other.absorb(counts, sums)
 
 
 def test_the_lead_is_best_unless_the_best_plan_differs_in_one_of_those_named():

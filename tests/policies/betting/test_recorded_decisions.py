@@ -127,6 +127,31 @@ def test_proposing_changes_nothing(case):
         assert repr(run.state()) == before
 
 
+@pytest.mark.parametrize("final", [False, True])
+@pytest.mark.parametrize("case", CASES)
+def test_a_restored_run_continues_also_within_a_batch(case, final):
+    """A run that is kept and restored after every request asks as its twin; requests are small."""
+    policy, problem = replace(CASES[case][0], max_batch=7), CASES[case][1]
+    run, twin, rng = policy.start(problem), policy.start(problem), np.random.default_rng(1)
+    means = arm_probes(problem).rows @ np.resize(MEANS, problem.n_arms)
+    for k in range(60):
+        if final and k == 50:
+            run.call_last(30, gaussian=False)
+            twin.call_last(30, gaussian=False)
+        kept, run = run.state(), policy.start(problem)
+        run.restore(kept)
+        request, other = run.decide(), twin.decide()
+        if isinstance(request, Stop):
+            assert request == other
+            return
+        assert np.array_equal(request.counts, other.counts)
+        sums = request.counts * means + np.sqrt(request.counts) * rng.standard_normal(len(means))
+        run.absorb(request.counts, sums)
+        twin.absorb(request.counts, sums)
+    assert run.numbers() == twin.numbers()
+    assert repr(run.standing()) == repr(twin.standing())
+
+
 @pytest.mark.parametrize("case", SOME)
 def test_a_smaller_delta_continues(case):
     """The answer holds at the smaller delta, and takes no more than a run that begins with it, nearly."""

@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.core.run import Measure
 from surepick.experiments import probe_cases
-from surepick.inputs.load import read_problem
 from surepick.policies.betting.batch_design import batch_cost
 from surepick.sessions.codec import problem_from_json, problem_to_json
 
@@ -38,22 +36,6 @@ def test_a_price_for_starting_makes_fewer_rounds_and_saves_cost(name):
     heeded = [total(problem.with_setup_cost(200.0), means, epsilon, 200.0, seed) for seed in range(6)]
     assert sum(rounds for rounds, _ in heeded) < 0.6 * sum(rounds for rounds, _ in ignored)
     assert sum(cost for _, cost in heeded) < 0.8 * sum(cost for _, cost in ignored)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_without_a_price_nothing_changes(name):
-    problem, means, epsilon = CASES[name]
-    runs = [sp.BetGapE(epsilon=epsilon).start(p) for p in (problem, problem.with_setup_cost(0.0))]
-    rng = np.random.default_rng(1)
-    for _ in range(5):
-        first, second = (run.decide() for run in runs)
-        assert isinstance(first, Measure)
-        assert np.array_equal(first.counts, second.counts)
-        n = first.counts if problem.probes is None else first.counts[problem.probes.owner]
-        rows = means if problem.probes is None else problem.probes.rows @ means
-        sums = n * rows + np.sqrt(n) * rng.standard_normal(len(n))
-        for run in runs:
-            run.absorb(first.counts, sums)
 
 
 def test_costs_and_the_limit_count_the_set_ups():
@@ -97,12 +79,6 @@ def test_plans_that_cannot_be_listed_have_none():
     with pytest.raises(sp.SurepickError) as caught:
         problem.with_setup_cost(5.0)
     assert caught.value.field == "setup_cost"
-
-
-def test_a_problem_file_has_it(tmp_path):
-    file = tmp_path / "lab.toml"
-    file.write_text('kind = "table"\nnoise = 1\nplans = [[1, 0], [0, 1]]\nsetup_cost = 12')
-    assert read_problem(file).problem.setup_cost == 12.0
 
 
 def test_the_length_of_a_batch_makes_set_ups_and_overshoot_least_together():

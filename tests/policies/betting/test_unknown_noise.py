@@ -5,8 +5,7 @@ import pytest
 from scipy.stats import binom
 
 import surepick as sp
-from surepick.core.guarantee import UNKNOWN_NOISE
-from surepick.core.run import Measure, Stop
+from surepick.core.run import Stop
 from surepick.errors import ProblemError
 from surepick.inference.factors import Student, SubGaussian
 from surepick.simulation.probed import GaussianReadings
@@ -81,25 +80,6 @@ def test_single_arms_of_unknown_noise_cost_little_more_than_known_noise(n_arms):
     assert n[1] < 1.45 * n[0]  # 1.2 to 1.3 in the long run
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 0.2])
-@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
-def test_single_arms_are_measured_alike_in_any_unit(scale, epsilon):
-    """The unit is a power of 10, so that rounding differs; the counts do not."""
-    asked = []
-    for unit in (1.0, scale):
-        run = sp.BetGapE(epsilon=unit * epsilon).start(sp.Problem(np.eye(3), noise=None, goal="largest"))
-        rng, counted = np.random.default_rng(2), []
-        for _ in range(60):
-            decision = run.decide()
-            if isinstance(decision, Stop):
-                break
-            counts = decision.counts
-            counted.append(counts.tolist())
-            run.absorb(counts, unit * (counts * [1.0, 0.2, 0.0] + np.sqrt(counts) * rng.standard_normal(3)))
-        asked.append(counted)
-    assert asked[0] == asked[1]
-
-
 def test_unknown_noise_costs_little_more_than_known_noise():
     known, unknown, world = worlds((0.3, 0.0, 0.0, 0.0))
     n = [
@@ -142,33 +122,6 @@ def test_noise_without_any_variation_is_refused_and_wins_no_bet():
     assert run.standing().risk == 1.0
 
 
-def test_replicates_asked_in_smaller_parts_and_a_snapshot_change_nothing():
-    probes = {"pair": ["a", "b"], "other": ["b", "c"]}
-    problem = sp.Problem(np.eye(3), arms=["a", "b", "c"], measure=probes, noise=None, goal="largest")
-    rng = np.random.default_rng(3)
-    whole, parts = (
-        sp.BetGapE().start(problem),
-        sp.BetGapE(max_batch=1).start(problem),
-    )
-    for _ in range(20):
-        wanted = whole.decide()
-        if isinstance(wanted, Stop):
-            break
-        averages = rng.standard_normal(4)
-        left = wanted.counts.copy()
-        while left.any():
-            part = parts.decide()
-            assert isinstance(part, Measure)
-            fresh = sp.BetGapE(max_batch=1).start(problem)
-            fresh.restore(parts.state())
-            parts = fresh
-            assert np.array_equal(parts.decide().counts, part.counts)
-            parts.absorb(part.counts, part.counts[problem.probes.owner] * averages)
-            left -= part.counts
-        whole.absorb(wanted.counts, wanted.counts[problem.probes.owner] * averages)
-        np.testing.assert_allclose(parts.log_evidence(), whole.log_evidence(), rtol=1e-9, atol=1e-9)
-
-
 def test_what_makes_no_sense_is_refused():
     with pytest.raises(ProblemError):
         sp.RAGE(variant="authors").start(worlds()[1])
@@ -180,21 +133,3 @@ def test_what_makes_no_sense_is_refused():
         sp.Problem(
             np.eye(2), measure={"both": ["arm 0", "arm 1"]}, readings="unknown", low=0, high=1, goal="largest"
         )
-
-
-def test_a_session_with_unknown_noise_says_what_it_rests_on():
-    _, problem, world = worlds((1.0, 0.0, 0.0, 0.0))
-    session = sp.Session.create("memory://", "days", problem, policy=sp.BetGapE())
-    rng = np.random.default_rng(4)
-    request = session.ask()[0]
-    with pytest.raises(sp.SurepickError):
-        session.tell(request, {"a": 1.0})
-    while requests := session.ask(2):
-        for request in requests:
-            values = world.measure(np.array([1]), rng)
-            assert session.tell(request, values.tolist()).result == "recorded"
-    certificate = session.certificate()
-    assert certificate.plan_name == "plan 0"
-    assert "whatever its scales are" in certificate.noise
-    assert UNKNOWN_NOISE in certificate.guarantee
-    assert not certificate.doubts

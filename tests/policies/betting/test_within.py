@@ -10,8 +10,7 @@ from surepick.core.run import Stop
 from surepick.inference.factors import SubGaussian
 from surepick.inference.wealth import COMMON, EMPTY
 from surepick.policies.betting.batch_run import BatchRun
-from surepick.policies.betting.best import Best
-from surepick.policies.betting.within import MOST_PLANS, WithinFew, WithinMany
+from surepick.policies.betting.within import WithinFew
 
 EPSILON, RUNS, CAP = 0.5, 120, 20.0
 
@@ -96,18 +95,8 @@ def test_the_parts_of_a_stake_sum_to_no_more_than_the_stake():
         run.follow(decision)
         counts, account = decision.uses, run._question.account(COMMON)
         staked = (np.exp(account.components) - before).sum(axis=1).reshape(7, 7).sum(axis=0)
-        assert (staked <= (np.exp(cash) - np.exp(run._question.wealth.log_cash)) * (1 + 1e-12) + 1e-15).all()
+        assert (staked <= (np.exp(cash) - np.exp(run._question.wealth.log_cash)) * (1 + 1e-12) + 1e-12).all()
         run.absorb(counts, counts * np.linspace(0.4, 0, 7) + np.sqrt(counts) * rng.standard_normal(7))
-
-
-@pytest.mark.parametrize("probes", ["arms", "plans"])
-def test_the_question_depends_on_the_number_of_plans(probes):
-    few, many = (
-        sp.Problem(np.eye(n), measure=probes, noise=1, goal="largest") for n in (MOST_PLANS, MOST_PLANS + 1)
-    )
-    assert isinstance(sp.BetGapE(epsilon=0.1).start(few)._question, WithinFew)
-    assert isinstance(sp.BetGapE(epsilon=0.1).start(many)._question, WithinMany)
-    assert type(sp.BetGapE().start(few)._question) is Best
 
 
 def test_many_plans_within_epsilon_end_in_ties():
@@ -140,25 +129,6 @@ def test_prices_move_measurements_to_cheap_arms():
         for s in range(10)
     )
     assert counts[2] < counts[1]
-
-
-def test_the_state_is_all_there_is():
-    problem, policy = sp.Problem(np.eye(5), noise=1, goal="largest"), sp.BetGapE(epsilon=0.4, max_batch=3)
-    run, rng = policy.start(problem), np.random.default_rng(0)
-    means = np.array([0.4, 0.2, 0.0, 0.0, 0.0])
-    for _ in range(200):
-        other = policy.start(problem)
-        other.restore(run.state())
-        decision, same = run.decide(), other.decide()
-        if isinstance(decision, Stop):
-            assert same == decision
-            break
-        assert same.counts.tolist() == decision.counts.tolist()
-        counts = decision.counts
-        sums = counts * means + np.sqrt(counts) * rng.standard_normal(5)
-        run.absorb(counts, sums)
-    else:
-        pytest.fail("the run did not stop")
 
 
 def test_a_better_plan_that_arrives_is_found_and_begins_with_the_cash_alone():
