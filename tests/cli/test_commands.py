@@ -142,7 +142,7 @@ def test_small_commands_are_quick_and_the_reader_of_a_pipe_may_leave(folder: Pat
         took.append(time.perf_counter() - start)
     assert min(took) < 3.0  # about .4 s on an idle machine
     code = (
-        "import sys, surepick.cli as cli; cli.run(['ask', '--json']); "
+        "import sys, surepick.cli as cli; cli.call(['ask', '--json']); "
         "print([m for m in ('scipy.optimize', 'matplotlib', 'fastapi', 'numba', 'rich') if m in sys.modules])"
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from surepick.cli import run
+from surepick.cli import call
 
 TRIPS = """\
 route,Depot road,Tunnel,Bridge,Old town,Harbour,Station road,Ring east,Ring west
@@ -63,7 +63,7 @@ def surepick(*words: object) -> Said:
     """Call `surepick` with these words."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = run([str(word) for word in words])
+        code = call([str(word) for word in words])
     return Said(code, out.getvalue(), err.getvalue())
 
 

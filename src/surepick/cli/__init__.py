@@ -128,13 +128,13 @@ def main() -> None:
     """Run the command line and exit with its code."""
     try:
         with answers_only():
-            code = run(sys.argv[1:])
+            code = call(sys.argv[1:])
     except SurepickError as error:  # the answer could not be written
         code = _report(type(error).__name__, error.field, str(error))
     raise SystemExit(code)
 
 
-def run(arguments: Sequence[str]) -> int:
+def call(arguments: Sequence[str]) -> int:
     """Run one call and return its exit code; a known error is a few plain lines, never a traceback."""
     import typer
 
