@@ -163,9 +163,16 @@ FORGERIES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("question", "noise"), [*itertools.product(("best", "few", "keep"), NOISE), ("many arms", "known")]
-)
+FORGED = [
+    ("best", "variance"),
+    ("few", "known"),
+    ("few", "bounded"),
+    ("keep", "unknown"),
+    ("many arms", "known"),
+]
+
+
+@pytest.mark.parametrize(("question", "noise"), FORGED)
 def test_forged_logs_are_refused(checker, question, noise):
     log, held = lines_of(measured(begun(question, noise), at_once=1)), []  # none is recorded ahead
     assert verdict(checker, log) == "HOLDS"
