@@ -8,6 +8,7 @@ import json
 import os
 import random
 import signal
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, nullcontext
@@ -340,3 +341,27 @@ def test_a_child_that_was_forked_has_its_own_connection(url: str) -> None:
     assert os.waitpid(child, 0)[1] == 0
     store.append("trips", [note("parent")], expected=store.head("trips"))
     assert store.head("trips").position == 3
+
+
+def test_threads_go_on_while_their_process_forks_and_nothing_is_lost(sqlite_url: str) -> None:
+    store, stop = open_store(sqlite_url), threading.Event()
+    store.create("trips", [note()])
+
+    def work(name: str, most: int) -> int:
+        for n in range(most):
+            if stop.is_set():
+                return n
+            with store.transaction("trips"):
+                store.append("trips", [note(key=f"{name} {n}")], expected=store.head("trips"))
+        return most
+
+    with ThreadPoolExecutor(3) as pool:
+        done = [pool.submit(work, f"thread {i}", 10**6) for i in range(3)]
+        for k in range(15):
+            child = os.fork()
+            if child == 0:
+                os._exit(0 if work(f"child {k}", 2) == 2 else 1)
+            assert os.waitpid(child, 0)[1] == 0
+        stop.set()
+    written = sum(one.result() for one in done) + 2 * 15
+    assert store.head("trips").position == written + 1

@@ -58,6 +58,10 @@ class OutcomeUnknownError(StoreError):
     """The connection broke while the server was asked to commit: it may have done so, or not."""
 
 
+class ClosedError(Exception):
+    """The connection was closed between two transactions, before a fork for example: open it again."""
+
+
 class Connection:
     """A connection of one thread of one process; `inside` says whether a transaction of ours is open."""
 
@@ -87,6 +91,8 @@ class Connection:
         if not batch:
             return []
         with self.lock:
+            if not self.is_open:
+                raise ClosedError
             self.inside = self.inside and not ends
             try:
                 answers = self.database.run_all(self._raw, batch)
@@ -270,6 +276,8 @@ class Database(ABC):
         while True:
             try:
                 return attempt(self._connection())
+            except ClosedError:
+                continue
             except self.errors as error:
                 if self.is_busy(error):
                     self._wait(time.monotonic() - began, error)
