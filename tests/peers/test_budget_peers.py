@@ -10,7 +10,7 @@ from scipy.stats import norm
 import surepick as sp
 from surepick.errors import ParameterError, ProblemError
 from surepick.peers.ocba import allocation
-from surepick.policies import CSA, CSAR, OCBA, LinearOCBA, MinimaxCombSAR, SuccessiveRejects
+from surepick.policies import CSA, CSAR, LinearOCBA, MinimaxCombSAR, SuccessiveRejects
 from surepick.testing import Tape
 
 PLANS = np.array([[3.0, 0, 1, 2], [0, 2, 2, 1], [1, 1, 3, 0], [2, 2, 0, 1], [0, 0, 4, 3], [3, 1, 0, 0]])
@@ -123,31 +123,6 @@ def test_a_budget_is_needed_and_must_do_for_every_arm(policy):
         assert caught.value.field == "budget"
 
 
-def test_a_session_ends_with_the_budget_and_without_an_answer(tmp_path):
-    """The budget is the session's own, which a replay of its log finds again."""
-    place = str(tmp_path / "peer.db")
-    session = sp.Session.create(
-        place, "peer", sp.Problem(PLANS, noise=1, goal="largest"), policy=CSA(), budget=60
-    )
-    while requests := sp.Session.load(place, "peer").ask(100, wait=False):
-        for request in requests:
-            session.tell(request.token, MEANS[request.arm])
-    outcome = session.outcome
-    assert outcome.status is sp.Status.BUDGET_SPENT
-    assert (outcome.plan, outcome.lead) == (None, int(np.argmax(PLANS @ MEANS)))
-    assert 4 <= outcome.n_measurements <= 60
-    assert session.certificate().guarantee.startswith("none")
-    assert session.verify().holds
-
-
-def test_a_session_without_a_budget_is_not_begun(tmp_path):
-    place = str(tmp_path / "peer.db")
-    with pytest.raises(ParameterError) as caught:
-        sp.Session.create(place, "peer", sp.Problem(PLANS, noise=1, goal="largest"), policy=CSA())
-    assert caught.value.field == "budget"
-    sp.Session.create(place, "peer", sp.Problem(PLANS, noise=1, goal="largest"), policy=CSA(budget=60))
-
-
 def test_ocba_has_the_ratios_of_its_paper():
     means, scale = np.array([1.0, 3.0, 2.5, 0.0]), np.array([1.0, 2.0, 0.5, 1.5])
     share = allocation(means, scale)
@@ -156,13 +131,6 @@ def test_ocba_has_the_ratios_of_its_paper():
         assert share[i] / share[j] == pytest.approx(expected)
     others = np.array([0, 2, 3])
     assert share[1] == pytest.approx(2.0 * math.sqrt(((share[others] / scale[others]) ** 2).sum()))
-
-
-def test_ocba_comes_to_its_allocation():
-    means, scale = np.array([1.0, 0.5, 0.2, -0.5]), np.array([1.0, 1.0, 2.0, 1.0])
-    problem = sp.Problem(np.eye(4), noise=scale, goal="largest")
-    counts = sp.simulate(problem, sp.Gaussian(means, 1e-9), policy=OCBA(), budget=4000).counts
-    assert counts / counts.sum() == pytest.approx(allocation(means, scale), abs=2e-3)
 
 
 def test_linear_ocba_climbs_the_bound_on_a_correct_selection():

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.core.guarantee import Promise
-from surepick.errors import ParameterError
 from surepick.peers.sequential import PairRadius
 from surepick.peers.track_and_stop import best_shares
-from surepick.policies import EBTCI, LUCB, TTTS, TTUCB, CombGapE, LilUCB, TrackAndStop, parse_policy
-from surepick.policies.gap.radius import guarantee, kaufmann_koolen_c
+from surepick.policies import EBTCI, LUCB, TTTS, TTUCB, TrackAndStop
+from surepick.policies.gap.radius import kaufmann_koolen_c
 from surepick.testing import Tape, decisions
 
 MEANS = np.array([0.5, 0.9, 0.1, 0.4])
@@ -68,41 +66,9 @@ def test_a_radius_means_the_same_here_and_in_the_gap_policies(radius):
         assert (ahead > PairRadius.of(radius, 0.05, 3)(outcome.plan, outcome.counts, np.ones(3)) - 1e-9).all()
 
 
-def test_the_heuristic_radius_promises_nothing_wherever_it_is_used():
-    for policy in (CombGapE(radius="heuristic"), sp.Uniform(radius="heuristic"), TTUCB(radius="heuristic")):
-        assert policy.guarantee == "none: the heuristic threshold log((1 + log t)/delta) has no proof"
-        outcome = sp.simulate(
-            sp.Problem(np.eye(2), noise=1, goal="largest"), sp.Gaussian([2.0, 0.0]), policy=policy
-        )
-        assert outcome.plan == 0
-        assert not Promise.read(outcome.guarantee).proved
-        assert (outcome.risk, outcome.remaining) == (None, None)
-    assert guarantee("kaufmann-koolen", 0.05, 0.0).startswith("the best plan")
-    assert not Promise.read(LilUCB(variant="heuristic").guarantee).proved
-    assert Promise.read(LilUCB().guarantee).proved
-    assert Promise.read(LUCB().guarantee).proved
-
-
 def test_lucb_measures_the_lead_and_the_largest_upper_bound_of_the_others():
     taken = decisions(
         LUCB(delta=0.1), sp.Problem(np.eye(4), noise=1, goal="largest"), Tape(MEANS, keys=range(4)), 30
     )
     assert taken[0] == (1, 1, 1, 1)
     assert all(sum(counts) == 2 for counts in taken[1:])
-
-
-@pytest.mark.parametrize(
-    "policy", [LUCB(0.1, epsilon=0.2), TTUCB(0.1, epsilon=0.2), TrackAndStop(0.1, 0.2)], ids=str
-)
-def test_with_epsilon_ties_are_answered(policy):
-    outcome = sp.simulate(
-        sp.Problem(np.eye(2), noise=1, goal="largest"), sp.Gaussian([0.3, 0.3]), policy=policy, seed=1
-    )
-    assert outcome.status is sp.Status.CONFIDENT
-    assert Promise.read(outcome.guarantee).proved
-
-
-def test_settings_out_of_range_are_refused():
-    for text in ("TrackAndStop:tracking=E", "TTUCB:radius=nothing", "LilUCB:variant=mine", "LUCB:epsilon=-1"):
-        with pytest.raises(ParameterError):
-            parse_policy(text)

@@ -7,7 +7,6 @@ import pytest
 from scipy.stats import binom
 
 import surepick as sp
-from surepick.core.guarantee import Promise
 from surepick.errors import ParameterError, ProblemError
 from surepick.experiments import probe_cases
 from surepick.peers.fws import best_of_game
@@ -112,21 +111,6 @@ def test_the_radius_is_that_of_gap_policies_on_single_arms():
     assert gaps.tolist() == pytest.approx([0.4, np.inf, 0.5])
 
 
-def test_the_heuristic_stop_is_the_threshold_of_published_experiments():
-    run = FWS(radius="heuristic").start(sp.Problem(PLANS, measure=PROBES, noise=1, goal="largest"))
-    counts = np.array([30, 12, 9, 14, 21])
-    run.absorb(counts, counts * (PROBES @ MEANS))
-    gaps, found = run._compare()
-    inverse = np.linalg.inv(PROBES.T @ np.diag(counts) @ PROBES)
-    level = math.log((1 + math.log(86)) / 0.05)
-    for j in range(1, 4):
-        y = PLANS[0] - PLANS[j]
-        assert found[j] == pytest.approx(math.sqrt(2 * y @ inverse @ y * level))
-        assert gaps[j] == pytest.approx(y @ MEANS)
-    assert not Promise.read(FWS(radius="heuristic").guarantee).proved
-    assert Promise.read(FWS().guarantee).proved
-
-
 class EvenRun(LinearRun):
     """Every way equally often, so that a test may absorb many uses at once."""
 
@@ -176,21 +160,6 @@ def test_finds_the_best_plan_where_vectors_are_measured(policy, case):
     outcome = sp.simulate(problem, sp.Gaussian(2 * means), policy=policy, seed=1)
     assert outcome.plan == problem.best(means)
     assert outcome.counts.shape == (problem.n_probes,)
-
-
-@pytest.mark.parametrize("policy", [LinGame(radius="heuristic"), FWS(radius="heuristic")], ids=str)
-def test_several_readings_of_a_use_count_together(policy):
-    problem, means = probe_cases.top_k(4, 2, 5, "semi")
-    outcome = sp.simulate(problem, sp.Gaussian(3 * means), policy=policy, seed=1)
-    assert outcome.plan == problem.best(means)
-
-
-@pytest.mark.parametrize("policy", [LinGame(radius="heuristic"), FWS(), XYAdaptive()], ids=lambda p: p.name)
-def test_arms_that_no_probe_reads_do_no_harm(policy):
-    problem = sp.Problem(
-        [[1, 0, 2], [0, 1, 2]], measure={"a": ["arm 0"], "b": ["arm 1"]}, noise=1, goal="largest"
-    )
-    assert sp.simulate(problem, sp.Gaussian([2.0, 0.0, 0.0]), policy=policy, seed=1).plan == 0
 
 
 def test_what_cannot_be_measured_so_is_refused():

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.errors import ParameterError, ProblemError
+from surepick.errors import ProblemError
 from surepick.simulation.seeds import round_rng
 
 RNG = np.random.default_rng
@@ -68,27 +68,6 @@ def test_an_oracle_decides_exactly_as_the_list_behind_it():
         assert outcomes[0].counts.tolist() == outcomes[1].counts.tolist()
         assert outcomes[0].status == outcomes[1].status
         assert tuple(listed[outcomes[0].lead].tolist()) == outcomes[1].lead
-
-
-def test_finds_the_best_of_plans_that_cannot_be_listed():
-    def top_three(weights):
-        chosen = np.zeros(8)
-        chosen[np.argsort(-weights, kind="stable")[:3]] = 1
-        return chosen
-
-    problem = sp.OracleProblem(top_three, n_arms=8, noise=0.1, n_plans=math.comb(8, 3), goal="largest")
-    means = np.array([0.9, 0.8, 0.7, 0, 0, 0, 0, 0.1])
-    outcome = sp.simulate(problem, sp.Gaussian(means, scale=0.1), policy=sp.GenTSExplore(), seed=0)
-    assert outcome.status is sp.Status.DONE
-    assert outcome.plan == (1, 1, 1, 0, 0, 0, 0, 0)
-    assert outcome.plan_name == "arm 0 + arm 1 + arm 2"
-
-
-@pytest.mark.parametrize("q", [0.0, 0.5, float("nan")])
-def test_refuses_a_share_outside_zero_and_a_half(q):
-    with pytest.raises(ParameterError) as caught:
-        sp.GenTSExplore(q=q)
-    assert caught.value.field == "q"
 
 
 def test_needs_a_bound_on_the_number_of_plans():

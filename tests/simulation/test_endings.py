@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick import views
 from surepick.core.run import Measure, Standing, Stop
 
 PROBLEM = sp.Problem(np.eye(2), noise=1.0, goal="largest")
@@ -57,15 +56,3 @@ def test_an_answer_without_a_guarantee_is_done_and_not_confident(policy):
 def test_a_policy_of_a_fixed_budget_ends_with_a_leader(policy):
     outcome = sp.simulate(PROBLEM, TRUTH, policy=policy, budget=40)
     assert (outcome.status, outcome.plan, outcome.lead) == (sp.Status.BUDGET_SPENT, None, 0)
-
-
-def test_a_session_says_the_same():
-    session = sp.Session.create("memory://", "quick", PROBLEM, policy=sp.CombGapE(radius="heuristic"))
-    rng = np.random.default_rng(1)
-    while requests := session.ask(10):
-        for one in requests:
-            session.tell(one, float([3.0, 0.0][one.arm] + rng.normal()))
-    assert (session.status, session.outcome.plan) == (sp.Status.DONE, 0)
-    assert not session.certificate().is_confident
-    assert session.verify(session.certificate().to_json()).holds
-    assert views.summary(views.look(session)).state == "done"

@@ -49,11 +49,6 @@ def test_gaussian_sums_of_many_measurements_have_the_right_spread():
     assert sums.std(axis=0) == pytest.approx([100.0, 300.0], rel=0.06)
 
 
-def test_replay_takes_a_table_by_arm_name():
-    environment = sp.Replay({"rail": [5.0], "road": [1.0, 3.0]}, arm_names=["road", "rail"])
-    assert environment.means.tolist() == [2.0, 5.0]
-
-
 @pytest.mark.parametrize(
     "make",
     [
@@ -111,15 +106,6 @@ def test_the_outcome_adds_up():
     assert "0.05" in outcome.guarantee
 
 
-def test_progress_is_told_while_it_runs():
-    seen = []
-    problem, truth = sp.Problem(np.eye(2), noise=1, goal="largest"), sp.Gaussian([0.0, 0.0])
-    sp.simulate(problem, truth, policy=sp.CombGapE(), budget=1_500_000, progress=seen.append)
-    assert seen
-    assert seen == sorted(seen, key=lambda state: state.n_measurements)
-    assert {seen[-1].standing.lead, seen[-1].standing.rival} == {0, 1}
-
-
 def test_costs_move_measurements_to_the_cheap_arms():
     plans, means = [[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]], [0.2, 0.2, 0.0, 0.0]
     dear = sp.Problem(plans, cost=[10.0, 1.0, 1.0, 1.0], noise=1, goal="largest")
@@ -142,20 +128,6 @@ def test_an_environment_noisier_than_the_problem_is_refused() -> None:
             sp.simulate(quiet, environment, policy=sp.BetGapE())
         assert caught.value.field == "environment"
         sp.simulate(quiet, environment, policy=sp.BetGapE(), allow_noisier=True, budget=100)
-
-
-def test_past_measurements_that_spread_a_little_more_by_chance_may_be_replayed() -> None:
-    rng = np.random.default_rng(1)
-    for n in (3, 20, 200):
-        table = [rng.standard_normal(n) for _ in range(2)]
-        sp.simulate(
-            sp.Problem(np.eye(2), noise=1, goal="largest"), sp.Replay(table), policy=sp.CombGapE(), budget=100
-        )
-
-
-def test_arms_that_do_not_matter_may_be_as_noisy_as_they_like() -> None:
-    problem = sp.Problem([[1, 0, 1], [0, 1, 1]], noise=0.2, goal="largest")
-    sp.simulate(problem, sp.Gaussian([1.0, 0.0, 0.0], [0.2, 0.1, 9.0]), policy=sp.BetGapE())
 
 
 def test_gaussian_noise_without_a_scale_is_that_of_the_problem() -> None:

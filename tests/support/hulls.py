@@ -22,4 +22,4 @@ def hull(plans, **settings):
     rows = {"A_ub": sides @ flat, "b_ub": limits + sides @ flat @ centre}
     if len(across):
         rows |= {"A_eq": across, "b_eq": across @ centre}
-    return sp.Polytope(**rows, lower=-np.inf, **{"noise": 1, **settings}, goal="largest")
+    return sp.Polytope(**rows, lower=-np.inf, **{"noise": 1, "goal": "largest", **settings})

@@ -96,7 +96,6 @@ def two_of(n):
     return np.array([[float(s in pair) for s in range(n)] for pair in itertools.combinations(range(n), 2)])
 
 
-BY_POSITION = ("CGE", "CSA", "CSAR", "CTnS", "FWS", "GenLUCB", "LinGame", "PolyALBA", "RAGE", "Uniform")
 WITH_A_ZONE = ("KN", "KNPlusPlus", "Rinott")
 # Peers are compared with, not offered as answers. Laws that are about the engine, or that their shared loops
 # already show for one of them, are left to the package's own policies.
@@ -104,6 +103,12 @@ NOT_FOR_PEERS = {
     "test_the_same_seed_gives_the_same_outcome_and_step_by_step_too",
     "test_adding_one_vector_to_all_plans_changes_nothing",
     "test_sparse_plans_decide_as_dense_ones",
+    "test_a_kept_run_goes_on_as_if_it_had_never_been_away",
+    "test_refuses_a_delta_outside_zero_and_one",
+    "test_is_found_by_its_name",
+    "test_measurements_it_did_not_ask_for_are_taken_in_between_rounds",
+    "test_an_unknown_noise_scale_is_a_clear_error",
+    "test_looking_changes_nothing",
 }
 
 
@@ -118,9 +123,6 @@ class OwnContract(PolicyContract):
 
     def seeds(self, policy):
         return (0,) if is_peer(policy) else super().seeds(policy)
-
-    def kept_after(self, policy):
-        return (0, 7) if is_peer(policy) else super().kept_after(policy)
 
     def has_law(self, policy, law):
         return not (is_peer(policy) and law in NOT_FOR_PEERS)

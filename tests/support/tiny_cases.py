@@ -22,7 +22,7 @@ def quick_cases(n: int) -> list[Case]:
     return [Case(problem(), PUBLISHED, seed) for seed in range(n)]
 
 
-def slow_cases(n: int, budget: int = 60_000) -> list[Case]:
+def slow_cases(n: int, budget: int = 30_000) -> list[Case]:
     """Cases that never answer, since their plans tie: each lasts as long as its budget."""
     return [Case(problem(gap=0.0, n_arms=40), PUBLISHED, seed, budget) for seed in range(n)]
 

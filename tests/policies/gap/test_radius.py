@@ -20,12 +20,6 @@ def test_shares_of_delta_over_the_lam_grid_sum_to_one():
     assert sum(shares) < 1.0
 
 
-def test_lam_grows_with_the_counts():
-    found = [radius.lam_value(radius.lam_index(n)) for n in (1, 10, 100, 1000, 10_000)]
-    assert found == sorted(found)
-    assert found[-1] == pytest.approx(10_000 / radius.COUNTS_PER_LAM, rel=1.0)
-
-
 def first_standing(name, plans, counts, means, delta, scale):
     """The gap and the radius of a run that has absorbed these counts and means at once."""
     policy = sp.CombGapE(delta=delta, radius=name)
@@ -65,12 +59,6 @@ def test_the_kaufmann_koolen_radius_is_its_equation():
     terms = sum(2 * math.log(4 + math.log(n)) for n in (3, 5))
     threshold = terms + m * radius.kaufmann_koolen_c(math.log(1 / delta) / m)
     assert standing.radius == pytest.approx(math.sqrt(2 * spread * threshold), rel=1e-9)
-
-
-def test_an_unknown_radius_names_the_known_ones():
-    with pytest.raises(sp.SurepickError) as caught:
-        sp.CombGapE(radius="normal-mixtur")
-    assert caught.value.field == "radius"
 
 
 def test_the_risk_is_the_delta_at_which_the_run_would_stop_now():

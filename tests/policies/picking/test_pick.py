@@ -64,27 +64,6 @@ def test_a_costly_arm_is_measured_less():
     assert counts[1][0] > 4 * counts[1][1]
 
 
-def test_it_spends_its_budget_and_promises_nothing():
-    outcome = sp.simulate(
-        sp.Problem(np.eye(2), noise=1, goal="largest"), sp.Gaussian([5.0, 0.0]), policy=sp.Pick(), budget=77
-    )
-    assert outcome.status is sp.Status.BUDGET_SPENT
-    assert (outcome.plan, outcome.lead, outcome.risk, outcome.remaining) == (None, 0, None, None)
-    assert outcome.n_measurements == 77
-    assert outcome.guarantee.startswith("none")
-    assert outcome.chance == 1.0
-    assert outcome.expected_loss == 0.0
-    assert (
-        sp.simulate(
-            sp.Problem(np.eye(9), noise=1, goal="largest"),
-            sp.Gaussian(np.zeros(9)),
-            policy=sp.Pick(),
-            budget=8,
-        ).lead
-        is None
-    )
-
-
 def test_unasked_measurements_are_pooled():
     session = sp.Session.create(
         "memory://", "mine", sp.Problem(np.eye(2), noise=1, goal="largest"), policy=sp.Pick(), budget=9
