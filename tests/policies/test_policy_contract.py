@@ -84,11 +84,6 @@ class TestPoliciesOfPlays(OwnContract):
         """The first plays are a cover, where the oracle decides between plays as good."""
         return True
 
-    def test_an_unknown_noise_scale_is_a_clear_error(self, policy):
-        """The problem says it: noise is learned from single arms, which cannot be measured here."""
-        with pytest.raises(sp.SurepickError):
-            policy.start(self.problem([[1.0, 0.0], [0.0, 1.0]], noise=None))
-
     def test_measures_only_what_matters(self, policy):
         """A play reads all of its arms, what all plans share as well; none is there for that alone."""
         problem = self.problem([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])

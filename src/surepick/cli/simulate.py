@@ -101,13 +101,18 @@ def _rehearse(
 
 
 def one_run(call: tuple[Truth, Policy, int, int]) -> Outcome:
-    """Run a policy once in the file's truth; the guess guides it as in a session."""
+    """Run a policy once in the file's truth; the guess guides it as in a session.
+
+    A policy that cannot learn unknown noise gets that of the truth.
+    """
     from surepick.core.policy import takes_past
+    from surepick.simulation.comparison import knowing_noise
     from surepick.simulation.simulate import simulate as run
 
     loaded, policy, seed, budget = call
-    past = loaded.past if takes_past(policy) else None
-    return run(loaded.problem, truth_of(loaded), policy=policy, seed=seed, budget=budget, past=past)
+    truth, past = truth_of(loaded), loaded.past if takes_past(policy) else None
+    problem = knowing_noise(loaded.problem, policy, truth)
+    return run(problem, truth, policy=policy, seed=seed, budget=budget, past=past)
 
 
 def truth_of(loaded: Truth) -> Gaussian | UniformNoise:
