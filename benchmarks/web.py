@@ -32,6 +32,7 @@ import surepick as sp
 from surepick.sessions.session import Session
 
 NAME = "bench"
+TOKEN = "benchmarks-only-token"
 N_PLANS, N_ARMS = 1000, 40
 WARM_SECONDS = 5.0  # after which the server has opened the youngest sessions
 SPAWN = multiprocessing.get_context("spawn")
@@ -46,7 +47,8 @@ def problem(n_plans: int, n_arms: int) -> sp.Problem:
 def serving(store: str) -> Iterator[tuple[str, int]]:
     """A dashboard in a process of its own: its address and its process number."""
     words = [sys.executable, "-m", "surepick", "serve", "--store", store, "--port", "0"]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    environment = {**os.environ, "SUREPICK_TOKEN": TOKEN}
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment)
     assert process.stdout is not None
     line = process.stdout.readline()
     found = re.search(r"http://[\d.:]+", line)
@@ -93,14 +95,13 @@ class Viewer:
 
     async def follow(self, host: str, port: int) -> None:
         reader, writer = await asyncio.open_connection(host, port, limit=2**22)
-        writer.write(f"GET /sessions/{NAME}/events HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
+        head = f"Host: {host}:{port}\r\nAuthorization: Bearer {TOKEN}"
+        writer.write(f"GET /api/sessions/{NAME}/stream HTTP/1.1\r\n{head}\r\n\r\n".encode())
         try:
             while line := await reader.readline():
                 self.n_bytes += len(line)
                 if line.startswith(b"data:"):
-                    about = json.loads(line[5:])["parts"].get("about", "")
-                    if found := re.search(r"([\d,]+) events, fingerprint", about):
-                        self.heard.append((time.time(), int(found[1].replace(",", ""))))
+                    self.heard.append((time.time(), json.loads(line[5:])["head"]["position"]))
         finally:
             writer.close()
 
@@ -198,13 +199,12 @@ def first_page(folder: Path, size: int) -> None:
         fetch(f"{url}/static/style.css")  # the server is up, and opens the session in the background
         time.sleep(WARM_SECONDS)
         for label, path in (
-            ("first", f"/sessions/{NAME}"),
-            ("again", f"/sessions/{NAME}"),
-            ("once more", f"/sessions/{NAME}"),
+            ("first", f"/s/{NAME}"),
+            ("again", f"/s/{NAME}"),
+            ("once more", f"/s/{NAME}"),
             ("home", "/"),
-            ("rivals, page 5", f"/sessions/{NAME}/rivals?page=5"),
-            ("log, page 500", f"/sessions/{NAME}/log?page=500"),
-            ("history", f"/sessions/{NAME}/history?at={size // 2}"),
+            ("view", f"/api/sessions/{NAME}"),
+            ("log", f"/api/sessions/{NAME}/events?after={n_events // 2}"),
         ):
             began = time.perf_counter()
             n_bytes = fetch(url + path)
@@ -212,7 +212,8 @@ def first_page(folder: Path, size: int) -> None:
 
 
 def fetch(url: str) -> int:
-    with urllib.request.urlopen(url, timeout=120) as answer:
+    request = urllib.request.Request(url, headers={"authorization": f"Bearer {TOKEN}", "accept": "text/html"})
+    with urllib.request.urlopen(request, timeout=120) as answer:
         return len(answer.read())
 
 

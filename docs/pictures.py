@@ -5,6 +5,7 @@ Needs matplotlib (the extra `plots`); pictures of pages need a Chromium on the p
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -13,7 +14,6 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
-from urllib.parse import quote
 from urllib.request import urlopen
 
 import numpy as np
@@ -29,6 +29,7 @@ from surepick.sessions.session import Session
 DOCS = Path(__file__).parent
 ROWS = DOCS.parent / "results" / "knapsack" / "rows.jsonl"  # of `surepick reproduce knapsack`
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+TOKEN = "pictures-of-pages-only"
 NAME = "transport, 18 cities"  # of the session that is shown
 COLOURS = 96  # of a picture of a page: a third of the size, and nobody can tell
 
@@ -50,31 +51,48 @@ def report(path: Path) -> None:
 
 
 def dashboard(path: Path) -> None:
-    """The page of the same session half-way, served from a file as people have it."""
+    """The page of the example half-way, served from a file as people have it."""
+    from playwright.sync_api import sync_playwright
+
     with tempfile.TemporaryDirectory() as folder:
         store = f"sqlite:///{Path(folder) / 'trips.db'}"
-        _measured(store, at_most=3700)
+        _example(store, n=14)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        command = [
-            sys.executable,
-            "-m",
-            "surepick",
-            "serve",
-            "--no-token",
-            "--store",
-            store,
-            "--port",
-            str(port),
-        ]
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as server:
+        command = [sys.executable, "-m", "surepick", "serve", "--store", store, "--port", str(port)]
+        environment = {**os.environ, "SUREPICK_TOKEN": TOKEN}
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment) as server:
             try:
                 address = f"http://127.0.0.1:{port}"
-                _wait_for(address)
-                screenshot(f"{address}/sessions/{quote(NAME)}", path, width=1180, height=1400)
+                _wait_for(f"{address}/login")
+                with sync_playwright() as tool:
+                    shown = tool.chromium.launch(executable_path=_browser(), args=["--no-sandbox"])
+                    page = shown.new_page(viewport={"width": 1180, "height": 860})
+                    page.goto(f"{address}/s/trips#token={TOKEN}")
+                    page.locator("[data-light][data-state=live]").wait_for()
+                    page.screenshot(path=path)
+                    shown.close()
             finally:
                 server.terminate()
+        _shrink(path)
+
+
+def _example(store: str, n: int) -> Session:
+    """The example of the browser with this many values; always the same ones."""
+    import surepick.web
+    from surepick.inputs.load import read_problem
+
+    loaded = read_problem(Path(surepick.web.__file__).parent / "templates" / "trips.csv")
+    policy = sp.BetGapE(delta=0.05, epsilon=1.0)
+    session = Session.create(store, "trips", loaded.problem, policy=policy, prior=loaded.past)
+    truth = dict(zip(loaded.problem.arm_names, (6, 10.5, 12.9, 12.7, 18.8, 20.9, 5, 9.4), strict=True))
+    rng, workers = np.random.default_rng(0), ("Pat", "Kim")
+    for k in range(n):
+        (request,) = session.ask(worker=workers[k % 2], wait=False)
+        session.tell(request, round(truth[request.probe_name] + rng.normal(), 1))
+    session.ask(worker="Kim", wait=False)
+    return session
 
 
 def _wait_for(address: str) -> None:
@@ -105,12 +123,21 @@ def _measured(store: str, at_most: int | None = None) -> Session:
 
 def screenshot(address: str, path: Path, *, width: int, height: int) -> None:
     """The page at this address as a small PNG."""
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if browser is None:
-        sys.exit(f"{path.name} is a picture of a page and needs a browser: one of {', '.join(BROWSERS)}")
+    browser = _browser()
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--timeout=30000"]
     size, target = f"--window-size={width},{height}", f"--screenshot={path}"
     subprocess.run([browser, *options, size, target, address], check=True, capture_output=True, timeout=120)
+    _shrink(path)
+
+
+def _browser() -> str:
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        sys.exit(f"a picture of a page needs a browser: one of {', '.join(BROWSERS)}")
+    return browser
+
+
+def _shrink(path: Path) -> None:
     with Image.open(path) as taken:
         taken.convert("RGB").quantize(COLOURS).save(path, optimize=True)
 

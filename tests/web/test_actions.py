@@ -218,6 +218,30 @@ def test_a_session_begins_again_with_the_old_values(writing: Running, store: str
     assert Session.load(store, after).view().n_measured == 0
 
 
+def test_a_session_whose_noise_was_stated_too_small_begins_again_without(
+    writing: Running, store: str
+) -> None:
+    session = begin(store, "too loud")
+    assert (
+        writing.post("/api/sessions", prior="too loud", name="learned", noise_unknown="yes").status_code
+        == 303
+    )
+    assert session.view().state == "closed"
+    assert not Session.load(store, "learned").given_problem.knows_noise
+
+
+def test_undo_removes_the_last_value_that_is_left(writing: Running, store: str) -> None:
+    session = begin(store, "undone")
+    for value in (1.0, 2.0, 3.0):
+        writing.do("undone", "tell", arm="copper", value=value)
+    for left in ([1.0, 2.0], [1.0], []):
+        page = writing.client.get("/s/undone").text
+        number = page.split('data-last="')[1].split('"')[0]
+        assert writing.post("/api/sessions/undone/remove", number=number, reason="undone").status_code == 303
+        assert values(session) == left
+    assert "data-last=" not in writing.client.get("/s/undone").text
+
+
 def test_each_reading_has_a_field(writing: Running, store: str) -> None:
     session = Session.create(store, "drives", DRIVES, policy=sp.BetGapE())
     assert writing.client.get("/s/drives").text.count('class="readings"') == 2

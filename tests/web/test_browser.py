@@ -59,7 +59,7 @@ def test_from_the_example_to_a_certificate_on_a_phone(browser: Browser, tmp_path
         log_in(page, server)
         page.get_by_role("link", name="New").first.tap()
         page.get_by_role("button", name="Example").tap()
-        expect(page.locator("[data-plan]")).to_have_count(6)
+        expect(page.locator("[data-plan]")).to_have_count(6, timeout=60_000)
         expect(page.locator("[data-epsilon]").first).to_be_visible()
         page.locator("[data-fill]").last.tap()
         page.get_by_role("button", name="Begin").tap()

@@ -1,7 +1,6 @@
-"""The dashboard: server-rendered pages with JSON twins, live by server-sent events.
+"""The sessions in a browser, as JSON and for MCP.
 
-A request passes `security`, reaches its route in `pages` (to look), `forms` or `api` (to write, only with
---write), which work with a session of `session_cache` and show `views` of it through `templating`. This room
-may import every room below the edges; `cli` and `report`, whose page is made of the templates here, import
-it.
+A request passes the guard in `security` and reaches its route in `app`. Changes go through the one table of
+`actions`, whether they come as a form (`forms`), as JSON or from `mcp`; pages show a View through `pages` and
+the templates, live by `live`. `session_cache` keeps sessions open, `uploads` reads files in another process.
 """

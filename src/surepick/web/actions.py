@@ -204,6 +204,7 @@ class New(Settings):
 
     problem: dict[str, Any] | None = None
     prior: str | None = None
+    noise_unknown: bool = False  # with prior: the new session learns the noise that was stated
 
 
 class Check(Body):

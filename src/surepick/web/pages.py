@@ -25,7 +25,7 @@ SESSIONS = 24  # on a page of the home page
 MOST_PLANS = 12  # in the chart
 MOST_CHOICES = 8  # arms to choose from, besides the list of others
 HISTORY, LOG = 60, 40  # values and events on the page
-LONGEST_LOG = 50_000  # events; the history of a longer one is in its files alone
+LONGEST_LOG = 20_000  # events; the history of a longer one is in its files alone
 SHEET = 200  # lines of a measuring sheet
 STEPS = (1, 2, 5, 10)  # between ticks of the chart, times a power of ten
 
@@ -127,12 +127,13 @@ def session_model(session: Session, entered: Entered | None = None) -> Model:
         "is_other": entered.action == "tell" and not entered.fields.get("arm"),
         "readings": _readings(session, view, choices),
         "must_decide": view.state == RUNNING and not view.open,
-        "last_value": "" if view.last is None else value(view.last.value, view.unit),
+        "last": next((one for one in history if not one["removed"]), None),
         "history": history,
         "n_older": max(0, view.n_measured + view.n_extra + view.n_removed - len(history)),
         "rivals": _rivals(view),
         "log": _log(session, view.head.position),
         "seed": session.seed,
+        "noise_is_stated": session.given_problem.bounds is None and session.given_problem.knows_noise,
         "by_cost": view.cost != view.n_measured,
         "assigned": [
             {"arm": one.arm, "worker": held.worker, "until": held.until}

@@ -36,7 +36,7 @@ MOST_FILES = 20
 MOST_KEPT = 8  # uploads of forms with a mistake elsewhere
 MOST_NAMED = 12  # plans
 REHEARSALS, MOST_REHEARSED = 20, 20_000  # runs of a forecast, and measurements after which one is cut off
-FORECAST_SECONDS = 20.0  # after which no further epsilon is tried
+FORECAST_SECONDS = 8.0  # after which no further epsilon is tried
 _COMMANDS = {"problem": "`surepick new`", "check": "`surepick check`", "rows": "`surepick tell --from`"}
 
 
