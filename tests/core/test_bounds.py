@@ -163,7 +163,9 @@ def test_simulations_refuse_a_value_outside_the_bounds_when_it_comes() -> None:
 
 def write(folder: Path, extra: str) -> Path:
     path = folder / "coins.toml"
-    path.write_text('kind = "table"\nplans = [[1, 0], [0, 1]]\narms = ["old", "new"]\n' + extra)
+    path.write_text(
+        'kind = "table"\ngoal = "largest"\nplans = [[1, 0], [0, 1]]\narms = ["old", "new"]\n' + extra
+    )
     return path
 
 

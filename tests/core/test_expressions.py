@@ -79,11 +79,13 @@ def test_an_arm_that_is_not_known_is_refused():
 
 def test_a_problem_file_may_have_sums(tmp_path):
     path = tmp_path / "drinks.toml"
-    path.write_text('kind = "table"\nplans = ["2*tea + coffee", "cocoa"]\n')
+    path.write_text('kind = "table"\ngoal = "largest"\nplans = ["2*tea + coffee", "cocoa"]\n')
     assert read_problem(path).problem.plans.tolist() == [[2, 1, 0], [0, 0, 1]]
-    path.write_text('kind = "table"\n[plans]\nmorning = "2*tea + coffee"\nevening = "cocoa"\n')
+    path.write_text(
+        'kind = "table"\ngoal = "largest"\n[plans]\nmorning = "2*tea + coffee"\nevening = "cocoa"\n'
+    )
     assert read_problem(path).problem.plan_names == ("morning", "evening")
-    path.write_text('kind = "table"\nplans = ["2*tea +", "cocoa"]\n')
+    path.write_text('kind = "table"\ngoal = "largest"\nplans = ["2*tea +", "cocoa"]\n')
     with pytest.raises(FileError) as caught:
         read_problem(path)
     assert caught.value.field == "plans"

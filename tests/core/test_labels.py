@@ -27,7 +27,7 @@ def test_means_go_by_their_labels(given):
     assert problem.values(given).tolist() == in_order
     assert problem.best(given) == 2
     assert sp.limit(problem, given).shares.tolist() == sp.limit(problem, in_order).shares.tolist()
-    one, other = (sp.forecast(problem, means, means, n_worlds=3) for means in (given, in_order))
+    one, other = (sp.forecast(problem, means, means, rehearsals=3) for means in (given, in_order))
     assert one.measurements.tolist() == other.measurements.tolist()
 
 

@@ -12,7 +12,7 @@ from surepick import problems
 from surepick.policies import parse_policy
 
 PLANS = np.eye(2)
-TABLE = {"kind": "table", "plans": [[1, 0], [0, 1]]}
+TABLE = {"kind": "table", "goal": "largest", "plans": [[1, 0], [0, 1]]}
 DOORS = {
     "Problem": lambda: sp.Problem(PLANS, goal="largest"),
     "OracleProblem": lambda: sp.OracleProblem(
@@ -66,9 +66,9 @@ def write(folder, text, name):
 @pytest.mark.parametrize(
     ("name", "text", "unstated"),
     [
-        ("p.toml", 'kind = "table"\nplans = [[1, 0], [0, 1]]\n', ["arm 0", "arm 1"]),
+        ("p.toml", 'kind = "table"\ngoal = "largest"\nplans = [[1, 0], [0, 1]]\n', ["arm 0", "arm 1"]),
         ("p.json", json.dumps(TABLE), ["arm 0", "arm 1"]),
-        ("p.csv", "plan,a,b\nfirst,1,\nsecond,,1\n", ["a", "b"]),
+        ("p.csv", "plan,a,b\ngoal,largest\nfirst,1,\nsecond,,1\n", ["a", "b"]),
         ("p.json", json.dumps({**TABLE, "noise": 1}), []),
         ("p.json", json.dumps({**TABLE, "low": 0, "high": 1}), []),
         ("p.json", json.dumps({**TABLE, "measure": "plans"}), ["plan 0", "plan 1"]),

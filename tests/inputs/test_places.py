@@ -70,7 +70,8 @@ def test_places_by_latitude_and_longitude(load: Load, places: str) -> None:
         f'kind = "paths"\nnoise = 1\nsource = "A"\ntarget = "D"\nlist_plans = false\n{EDGES}{CORNERS}',
         f'kind = "trees"\nnoise = 1\n{EDGES}{CORNERS}',
         (
-            'kind = "matchings"\nguess = [[4, 6], [5, 5]]\nspread = 2\nrow_names = ["A", "B"]\n'
+            'kind = "matchings"\ngoal = "smallest"\nguess = [[4, 6], [5, 5]]\nspread = 2\n'
+            'row_names = ["A", "B"]\n'
             f'column_names = ["C", "D"]\n{CORNERS}'
         ),
     ],
@@ -129,7 +130,7 @@ def test_wrong_places_are_refused_with_the_file_and_the_reason(load: Load, lines
 
 def test_what_has_no_places_takes_none(load: Load) -> None:
     with pytest.raises(FileError) as caught:
-        load('kind = "subsets"\nnoise = 1\narms = ["a", "b"]\nk = 1\n' + CORNERS)
+        load('kind = "subsets"\ngoal = "largest"\nnoise = 1\narms = ["a", "b"]\nk = 1\n' + CORNERS)
     assert caught.value.field == "places"
     legs = 'kind = "paths"\nnoise = 1\nsource = "A"\ntarget = "D"\nedges = "legs.csv"\nevery = true\n'
     legs += 'arms = ["road", "toll"]\n'

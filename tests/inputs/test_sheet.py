@@ -5,8 +5,9 @@ import tracemalloc
 import openpyxl
 import pytest
 
+import surepick as sp
 from surepick.core import tables
-from surepick.errors import FileError
+from surepick.errors import FileError, SurepickError
 from surepick.inputs.load import read_problem
 
 ROWS = [
@@ -62,10 +63,11 @@ def test_a_sheet_says_all_that_a_table_can(tmp_path, name):
     assert (loaded.title, loaded.kind) == (name.split(".")[0], "table")
 
 
-def test_plans_alone_are_enough_and_the_noise_is_then_unknown(tmp_path):
-    loaded = read_problem(write(tmp_path / "ways.csv", [ROWS[0], *ROWS[-3:]]))
+def test_plans_and_a_goal_are_enough_and_the_noise_is_then_unknown(tmp_path):
+    loaded = read_problem(write(tmp_path / "ways.csv", [ROWS[0], ["goal", "largest", "", ""], *ROWS[-3:]]))
     assert loaded.problem.noise_scale is None
-    assert not loaded.problem.minimize
+    assert loaded.problem.goal == "largest"
+    assert refusal(write(tmp_path / "ways.csv", [ROWS[0], *ROWS[-3:]])).field == "goal"
     assert loaded.guess is loaded.means is None
 
 
@@ -87,23 +89,66 @@ def test_a_sheet_with_semicolons_and_decimal_commas_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("row", "field", "named"),
     [
-        (["goal", "quick", "", ""], "goal", "'quick'"),
-        (["goal", "", "", ""], "goal", "row 'goal'"),
-        (["unit", "h", "km", ""], "unit", "'h', 'km'"),
-        (["guess", 14, "", 8], "guess", "'train'"),
-        (["noise", 4, "", 1], "noise", "'train'"),
-        (["noise", 4, "loud", 1], "noise", "row 'noise', column 'train'"),
+        (["goal", "quick", "", ""], "goal", "  B2 "),
+        (["goal", "", "", ""], "goal", "  B2 "),
+        (["unit", "h", "km", ""], "unit", "  B3 "),
+        (["guess", 14, "", 8], "guess", "  C4 "),
+        (["noise", 4, "", 1], "noise", "  C6 "),
+        (["noise", 4, "loud", 1], "noise", "  C6 "),
         (["noise", 4, 0, 1], "noise", "'train'"),
-        (["bus and walk", 1, "one", 1], "plans", "row 'bus and walk', column 'train'"),
-        (["bus and walk", 1, "1.234", "1;5"], "plans", "row 'bus and walk', column 'walk'"),
+        (["bus and walk", 1, "one", 1], "plans", "  C9 "),
+        (["bus and walk", 1, "1.234", "1;5"], "plans", "  D9 "),
     ],
 )
 @pytest.mark.parametrize("ending", ["csv", "xlsx"])
-def test_a_mistake_is_named_with_its_file_row_and_column(tmp_path, row, field, named, ending):
+def test_a_mistake_is_named_with_its_file_and_cell(tmp_path, row, field, named, ending):
     refused = refusal(write(tmp_path / f"ways.{ending}", changed(*row)))
     assert refused.field == field
-    assert str(refused).startswith(f"'{tmp_path}/ways.{ending}': ")
+    assert str(refused).startswith(f"'{tmp_path}/ways.{ending}'")
     assert named in str(refused)
+
+
+@pytest.mark.parametrize("ending", ["csv", "xlsx"])
+def test_all_mistakes_are_listed_at_once(tmp_path, ending):
+    rows = [["goal", "best", "", ""], *ROWS[2:-3], ["(unit)", "", "", ""], ["walk", "x", "", "y"]]
+    refused = str(refusal(write(tmp_path / f"ways.{ending}", [ROWS[0], *rows])))
+    assert all(cell in refused for cell in ("  B2 ", "  A9 ", "  B10 ", "  D10 "))
+
+
+@pytest.mark.parametrize("ending", ["csv", "xlsx"])
+def test_spread_and_noise_in_percent_are_of_the_guess(tmp_path, ending):
+    settings = [["goal", "smallest"], ["guess", 10, 20, -40], ["spread", "10%"], ["noise", "5%", 2, "10%"]]
+    loaded = read_problem(write(tmp_path / f"ways.{ending}", [ROWS[0], *settings, *ROWS[-3:]]))
+    assert loaded.spread.tolist() == pytest.approx([1, 2, 4])
+    assert loaded.problem.noise_scale.tolist() == pytest.approx([0.55, 2, 4.4])
+    without = [row for row in settings if row[0] != "guess"]
+    assert refusal(write(tmp_path / "w.csv", [ROWS[0], *without, *ROWS[-3:]])).field == "spread"
+
+
+def test_a_cell_shown_in_percent_is_one(tmp_path):
+    path = write(tmp_path / "ways.xlsx", [ROWS[0], *ROWS[1:4], ["spread", 0.25], *ROWS[-3:]])
+    book = openpyxl.load_workbook(path)
+    book.active["B5"].number_format = "0%"
+    book.save(path)
+    assert read_problem(path).spread.tolist() == pytest.approx([3.5, 2.75, 2])
+
+
+def test_a_sheet_says_what_is_measured_and_how_sessions_begin(tmp_path):
+    more = [["measure", "plan arms"], ["delta", 0.1], ["epsilon", 2], ["budget", 60]]
+    loaded = read_problem(write(tmp_path / "ways.csv", [ROWS[0], ["goal", "smallest"], *more, *ROWS[-3:]]))
+    assert loaded.problem.probes.reading_names[0] == ("bus", "walk")
+    assert loaded.settings == {"delta": 0.1, "epsilon": 2.0, "budget": 60}
+
+
+def test_one_sheet_of_several_is_chosen_by_name(tmp_path):
+    path = write(tmp_path / "ways.xlsx")
+    book = openpyxl.load_workbook(path)
+    book.create_sheet("notes", 0).append(["do not read me"])
+    book.save(path)
+    assert sp.load(path, sheet="Sheet").plan_names[0] == "bus and walk"
+    with pytest.raises(SurepickError) as caught:
+        sp.load(path, sheet="Sheat")
+    assert caught.value.field == "sheet"
 
 
 def test_a_row_that_is_there_twice_is_refused(tmp_path):
@@ -167,7 +212,7 @@ def test_supply_and_demand_may_be_csv_files_by_name(tmp_path):
 def test_numbers_of_arms_may_be_tables_by_name(tmp_path):
     loaded = toml(
         tmp_path,
-        'kind = "table"\nplans = "plans.csv"\ncost = "costs.csv"\n'
+        'kind = "table"\ngoal = "largest"\nplans = "plans.csv"\ncost = "costs.csv"\n'
         "noise = { rail = 2, road = 1 }\nguess = { rail = 5, road = 4 }\n"
         "spread = { road = 1, rail = 3 }\n",
         plans="plan,road,rail\nnorth,1,\nsouth,,1\n",
@@ -182,7 +227,8 @@ def test_names_that_are_not_known_are_refused_in_files_too(tmp_path):
     with pytest.raises(FileError) as caught:
         toml(
             tmp_path,
-            'kind = "table"\nplans = [[1,0],[0,1]]\narms = ["road", "rail"]\n[cost]\nraod = 1\nrail = 2',
+            'kind = "table"\ngoal = "largest"\nplans = [[1,0],[0,1]]\narms = ["road", "rail"]\n'
+            "[cost]\nraod = 1\nrail = 2",
         )
     assert caught.value.field == "cost"
 
@@ -201,7 +247,7 @@ def test_a_row_without_a_number_is_no_plan(tmp_path, ending):
 def far_away(folder, *, column, value=None):
     """Write a workbook of two plans with a formatted cell in the last row that Excel has."""
     book = openpyxl.Workbook()
-    for row in (["route", "road", "rail"], ["North", 1, None], ["South", None, 1]):
+    for row in (["route", "road", "rail"], ["goal", "largest"], ["North", 1, None], ["South", None, 1]):
         book.active.append(row)
     cell = book.active.cell(1_048_576, column, value)
     cell.number_format = "0.00"

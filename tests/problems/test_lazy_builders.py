@@ -20,7 +20,7 @@ def test_importing_the_builders_loads_nothing_slow():
 
 
 def test_a_table_file_loads_nothing_slow(tmp_path):
-    (tmp_path / "case.toml").write_text('kind = "table"\nplans = [[1, 0], [0, 1]]')
+    (tmp_path / "case.toml").write_text('kind = "table"\ngoal = "largest"\nplans = [[1, 0], [0, 1]]')
     assert loaded_after(f"import surepick; surepick.load({str(tmp_path / 'case.toml')!r})") == []
 
 

@@ -14,6 +14,7 @@ PROBLEM = sp.Problem(np.eye(2), arms=["road", "rail"], plan_names=["drive", "rid
 PAST = sp.Past.from_guess(PROBLEM, [0.0, 1.0], spread=1.0)
 FILE = """
 kind = "table"
+goal = "largest"
 plans = [[1, 0], [0, 1]]
 arms = ["road", "rail"]
 guess = [0.0, 1.0]

@@ -64,6 +64,7 @@ def documents() -> list[tuple[str, dict[str, Any]]]:
     found = [(path.stem, tomllib.loads(path.read_text(encoding="utf-8"))) for path in starters]
     table = {
         "kind": "table",
+        "goal": "largest",
         "plans": [[1, 0, 2], [0, 1, 1]],
         "arms": ["a", "b", "c"],
         "noise": 0.5,
@@ -219,7 +220,7 @@ def command_line(rng: random.Random, folder: Path) -> None:
     """Commands with odd words, in a folder with a problem and a session, of arms or of probes."""
     os.chdir(folder)
     probes = PROBES if rng.random() < 0.5 else None
-    table = {"kind": "table", "plans": [[1, 0], [0, 1]], "arms": ["1.0", "-x"]}
+    table = {"kind": "table", "goal": "largest", "plans": [[1, 0], [0, 1]], "arms": ["1.0", "-x"]}
     (folder / "mine.json").write_text(as_json(table | ({} if probes is None else {"probes": probes})))
     asked = sp.Problem(np.eye(2), arms=["1.0", "-x"], measure=probes, noise=1, goal="largest")
     Session.create("surepick.db", "s", asked, policy=sp.BetGapE())

@@ -74,7 +74,7 @@ class Form(NamedTuple):
     file: tuple[str, str, bytes] | None = None  # field, name and content
 
 
-PROBLEM = b'kind = "table"\nnoise = 1\nplans = [[1, 0], [0, 1]]\narms = ["a", "b"]\n'
+PROBLEM = b'kind = "table"\ngoal = "largest"\nnoise = 1\nplans = [[1, 0], [0, 1]]\narms = ["a", "b"]\n'
 ROWS = b"token,arm,value\n0.0,a,1.5\n"
 FORMS = (
     Form("/login", {"token": "x"}),

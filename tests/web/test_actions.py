@@ -69,7 +69,7 @@ def test_a_value_of_an_arm_that_is_not_asked_for_is_extra(writing: Running, stor
 def test_a_session_is_driven_to_its_end_over_json(writing: Running, store: str) -> None:
     body = {
         "name": "driven",
-        "problem": {"kind": "table", "plans": [[1, 0], [0, 1]], "arms": ["x", "y"]},
+        "problem": {"kind": "table", "goal": "largest", "plans": [[1, 0], [0, 1]], "arms": ["x", "y"]},
     }
     body["problem"] |= {"noise": 0.5, "goal": "smallest"}
     answer = writing.api.post("/api/sessions", json=body)
@@ -369,7 +369,7 @@ def test_a_rejected_form_keeps_the_upload_and_what_was_entered(writing, store, f
         [TRIPS, ("b.json", b"{}")],
         [TRIPS, ("x.csv", b""), ("x.csv", b"")],
         [("a.toml", b"kind = ")],
-        [("a.toml", b'kind = "table"\nplans = "/etc/passwd"')],
+        [("a.toml", b'kind = "table"\ngoal = "largest"\nplans = "/etc/passwd"')],
         [("..", b""), TRIPS],
     ],
     ids=lambda case: str(case)[:60],
@@ -389,10 +389,10 @@ def test_files_that_are_no_problem_are_refused(writing: Running, store: str, fil
     [
         ("a.toml", b"\xff\xfe"),
         ("a.json", b"[" * 100_000),
-        ("a.json", b'{"kind": "table", "plans": [[1, 1e400], [0, 1]]}'),
-        ("a.json", b'{"kind": "table", "plans": [[1, NaN], [0, 1]]}'),
-        ("a.toml", b'kind = "table"\nnoise = 1\nplans = "plans.csv"'),
-        ("a.toml", b'kind = "table"\nplans = "../../../../etc/passwd"'),
+        ("a.json", b'{"kind": "table", "goal": "largest", "plans": [[1, 1e400], [0, 1]]}'),
+        ("a.json", b'{"kind": "table", "goal": "largest", "plans": [[1, NaN], [0, 1]]}'),
+        ("a.toml", b'kind = "table"\ngoal = "largest"\nnoise = 1\nplans = "plans.csv"'),
+        ("a.toml", b'kind = "table"\ngoal = "largest"\nplans = "../../../../etc/passwd"'),
         ("a.toml", b'kind = "production"\nprogram = "/etc/passwd"'),
         ("a.toml", b'kind = "trees"\nedges = "/etc/passwd"'),
         ("a.toml", PROBLEM.encode() + b'\n[truth]\nmeans = "/etc/passwd"'),
@@ -431,7 +431,7 @@ def test_confined_files_reach_only_their_folder(tmp_path: Path) -> None:
     (tmp_path / "outside.csv").write_text("plan,road,rail\nNorth,1,0\nSouth,0,1\n")
     (tmp_path / "inside").mkdir()
     file = tmp_path / "inside" / "a.toml"
-    file.write_text('kind = "table"\nnoise = 1\nplans = "../outside.csv"\n')
+    file.write_text('kind = "table"\ngoal = "largest"\nnoise = 1\nplans = "../outside.csv"\n')
     assert read_problem(file).problem.n_plans == 2
     with pytest.raises(FileError) as caught:
         read_problem(file, confined=True)

@@ -400,11 +400,20 @@ ODD_BODIES = [
     ("", b'{"name": "odd", "problem": ' + nested(190) + b"}"),
     ("", b'{"name": "odd", "problem": ' + nested(5000) + b"}"),
     ("", b'{"name": "odd", "problem": []}'),
-    ("", b'{"name": "odd", "problem": {"kind": "table", "plans": [[1, NaN], [0, 1]]}}'),
-    ("", b'{"name": "\\ud800", "problem": {"kind": "table", "plans": [[1, 0], [0, 1]]}}'),
-    ("", b'{"name": "odd", "problem": {"kind": "table", "plans": [[1, 0], [0, 1]]}, "delta": "x"}'),
-    ("", b'{"name": "odd", "problem": {"kind": "table", "plans": [[1, 0], [0, 1]]}, "seed": -1}'),
-    ("", b'{"name": "odd", "problem": {"kind": "table", "plans": [[1, 0], [0, 1]]}, "policy": {}}'),
+    ("", b'{"name": "odd", "problem": {"kind": "table", "goal": "largest", "plans": [[1, NaN], [0, 1]]}}'),
+    ("", b'{"name": "\\ud800", "problem": {"kind": "table", "goal": "largest", "plans": [[1, 0], [0, 1]]}}'),
+    (
+        "",
+        b'{"name": "odd", "problem": {"kind": "table", "goal": "largest", "plans": ["a", "b"]},"delta": "x"}',
+    ),
+    (
+        "",
+        b'{"name": "odd", "problem": {"kind": "table", "goal": "largest", "plans": ["a", "b"]},"seed": -1}',
+    ),
+    (
+        "",
+        b'{"name": "odd", "problem": {"kind": "table", "goal": "largest", "plans": ["a", "b"]},"policy": {}}',
+    ),
 ]
 
 

@@ -20,6 +20,7 @@ from surepick.core.probes import DEPENDENT, INDEPENDENT, UNKNOWN
 from surepick.core.problem import Problem
 from surepick.core.tables import Table
 from surepick.errors import blaming
+from surepick.inputs.keys import COMMON, KEYS, required
 from surepick.inputs.probes import probes_in
 from surepick.inputs.section import Section
 from surepick.problems.candidates import Progress
@@ -91,6 +92,8 @@ def _transport(document: Section, progress: Progress | None) -> Truth:
     else:
         table = document.attachment("guess")
     guess, suppliers, demanders = _pairs(document, table, "supplier_names", "demander_names")
+    if _goal(document, "smallest") != "smallest":
+        raise document.error("a transport has the goal smallest; write costs, not gains", "goal")
     supply, options = document.list_of_numbers("supply"), _search(document, progress)
     problem = transport(
         supply,
@@ -194,7 +197,7 @@ def _production(document: Section, progress: Progress | None) -> Truth:
     if document.one_of("program", "use") == "program":
         if file is None:
             raise document.wrong("program", "the name of an MPS or LP file")
-        for key in _LIMITS.split():
+        for key in ("limits", "senses", "lower", "upper", "whole", "variable_names", "goal"):
             if key in document.values:
                 raise document.error(f"{key!r} comes from the program file; leave it out here", key)
         with blaming("program"):
@@ -344,53 +347,48 @@ def _of_family(
 
 def _search(document: Section, progress: Progress | None, *, spread: float = 1.0) -> dict[str, Any]:
     """How candidates are searched and measured: the options of `Family.problem` that the file gives."""
-    options = {"spread": document.numbers("spread", spread), "progress": progress, **measuring(document)}
+    options = {"spread": _spread(document, spread), "progress": progress, **measuring(document)}
     for key in ("n_draws", "seed", "n_best"):
         if key in document.values:
             options[key] = document.whole(key, 1)
     return {**options, "every": document.flag("every")} if "every" in document.values else options
 
 
+def _spread(document: Section, default: float) -> Any:
+    """How far off the guess may be: one number, one per arm, or a table like the guess."""
+    given = document.values.get("spread")
+    if isinstance(given, list) and given and isinstance(given[0], list):
+        return np.array(document.rows("spread"), dtype=float)
+    table = document.attachment("spread") if isinstance(given, str) else None
+    if table is not None and len(table.column_names) > 1:
+        return table.numbers
+    return document.numbers("spread", default)
+
+
 def _optional_guess(document: Section) -> Any:
     return document.list_of_numbers("guess") if "guess" in document.values else None
 
 
-COMMON_KEYS = (
-    *("kind", "title", "unit", "truth", "noise", "noise_kind", "cost", "list_plans", "plausible"),
-    *("setup_cost", "order", "measure", "readings", "known", "low", "high"),
-)
-_DRAWS = "spread n_draws seed"
-_LISTED = f"{_DRAWS} n_best every guess goal places"
-_LIMITS = "limits senses lower upper whole variable_names goal"  # of a production
-
-
-def _kind(build: Build, required: str, optional: str, needs_list: str = "") -> Kind:
-    return Kind(build, tuple(required.split()), tuple(optional.split()), needs_list=needs_list)
-
-
+COMMON_KEYS = tuple(COMMON)
+_BUILDS: dict[str, Build] = {
+    "table": _table,
+    "knapsack": _knapsack,
+    "transport": _transport,
+    "paths": _paths,
+    "trees": _trees,
+    "matchings": _matchings,
+    "subsets": _subsets,
+    "production": _production,
+    "portfolio": _portfolio,
+}
 KINDS: dict[str, Kind] = {
-    "table": _kind(
-        _table,
-        "plans",
-        "arms plan_names goal guess spread",
-        "a table is a list of plans",
-    ),
-    "knapsack": _kind(_knapsack, "weights guess capacity", f"{_DRAWS} item_names copies"),
-    "transport": _kind(
-        _transport,
-        "supply demand",
-        f"{_DRAWS} guess distances supplier_names demander_names places",
-    ),
-    "paths": _kind(_paths, "edges source target", f"{_LISTED} arms directed"),
-    "trees": _kind(_trees, "edges", f"{_LISTED} arms"),
-    "matchings": _kind(_matchings, "guess", f"{_LISTED} row_names column_names"),
-    "subsets": _kind(_subsets, "arms", "k sets plan_names goal guess spread"),
-    "production": _kind(_production, "", f"{_DRAWS} use {_LIMITS} program guess"),
-    "portfolio": _kind(
-        _portfolio,
-        "guess",
-        f"{_DRAWS} budget lower upper groups asset_names",
-    ),
+    name: Kind(
+        build,
+        required(name),
+        tuple(key for key in KEYS[name] if key not in required(name)),
+        needs_list="a table is a list of plans" if name == "table" else "",
+    )
+    for name, build in _BUILDS.items()
 }
 
 
@@ -403,7 +401,7 @@ def kind_named(name: str) -> Kind:
     """How to read files of this kind, one of `kind_names`.
 
     >>> kind_named("subsets").required
-    ('arms',)
+    ('arms', 'goal')
     """
     if name in KINDS:
         return KINDS[name]

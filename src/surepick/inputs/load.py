@@ -31,6 +31,7 @@ from surepick.inputs.kinds import (
 )
 from surepick.inputs.places import on_map
 from surepick.inputs.section import Section, is_list_of_numbers, is_number, read_text
+from surepick.inputs.shares import with_shares
 from surepick.inputs.sheet import SUFFIXES, read_sheet
 from surepick.problems.candidates import Progress
 from surepick.problems.truth import Truth
@@ -61,7 +62,7 @@ def read_problem(
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "routes.toml"
-    >>> _ = file.write_text('kind = "table"\\nplans = [[1, 0], [0, 1]]\\narms = ["road", "rail"]')
+    >>> _ = file.write_text('kind = "table"\\ngoal = "largest"\\nplans = {A = "road", B = "rail"}')
     >>> read_problem(file).problem.arm_names
     ('road', 'rail')
     """
@@ -79,6 +80,7 @@ def _load(path: Path, sheet: str | None, progress: Progress | None, confined: bo
     kind = kind_named(name)
     document.refuse_unknown({*COMMON_KEYS, *kind.required, *kind.optional})
     document.refuse_missing(kind.required)
+    document = with_shares(document)
     if kind.needs_list and not lists_plans(document):
         raise document.error(
             f"list_plans = false is not for kind = {name!r}: {kind.needs_list}", "list_plans"
@@ -105,7 +107,35 @@ def _load(path: Path, sheet: str | None, progress: Progress | None, confined: bo
         order=_order(document),
     )
     past = _past(problem, guess, spread) if "spread" in document.values else None
-    return replace(built, problem=problem, means=means, noise_scale=scale, title=title, kind=name, past=past)
+    settings = _settings(document, name)
+    return replace(
+        built,
+        problem=problem,
+        means=means,
+        noise_scale=scale,
+        title=title,
+        kind=name,
+        past=past,
+        settings=settings,
+    )
+
+
+def _settings(document: Section, kind: str) -> dict[str, Any]:
+    """What the file says of sessions: delta, epsilon, budget, seed, lease, policy."""
+    found: dict[str, Any] = {}
+    for key in ("delta", "epsilon"):
+        if key in document.values:
+            found[key] = document.number(key, 0.0)
+    if "budget" in document.values and kind != "portfolio":
+        found["budget"] = document.whole("budget", 0)
+    part = document.section("session", keys=(), optional=("seed", "lease", "policy"))
+    if part is None:
+        return found
+    if "seed" in part.values:
+        found["seed"] = part.whole("seed", 0)
+    if "lease" in part.values:
+        found["lease"] = part.number("lease", 0.0)
+    return {**found, "policy": part.text("policy")} if "policy" in part.values else found
 
 
 def _order(document: Section) -> str:

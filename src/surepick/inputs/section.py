@@ -66,7 +66,7 @@ class Section:
         if key not in self.values:
             return None
         if not isinstance(self.values[key], dict):
-            raise self.wrong(key, f"a table with the key {keys[0]!r}")
+            raise self.wrong(key, f"a table with the key {(*keys, *optional)[0]!r}")
         part = Section(self.path, f"{key}.", self.values[key], self.confined)
         part.refuse_unknown({*keys, *optional})
         part.refuse_missing(keys)

@@ -1,4 +1,4 @@
-"""A spreadsheet alone as a problem: a row for each plan, a column for each arm, and rows that say more.
+"""A spreadsheet as a problem: a row for each plan, a column for each arm, and rows that say more.
 
 The sheet becomes the document that a TOML file of `kind = "table"` would be, so that all checks are the same.
 """
@@ -6,42 +6,57 @@ The sheet becomes the document that a TOML file of `kind = "table"` would be, so
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from surepick.core.tables import SHEETS, cell_number, named_rows
 from surepick.core.wording import shortened
 from surepick.errors import FileError, ParameterError, ProblemError
 
 SUFFIXES = (".csv", ".tsv", *SHEETS)
-# Rows that are no plans, by the name in their first cell: the key of a problem file that they stand for, and
-# what they say.
+# Rows that are no plans, by the name in their first cell, and what they say; each is a key of problem files.
 ROWS = {
-    "goal": ("goal", "smallest or largest is best"),
-    "unit": ("unit", "of a measurement"),
-    "guess": ("guess", "what each arm may be"),
-    "spread": ("spread", "how far off that may be"),
-    "noise": ("noise", "how much one measurement scatters"),
-    "cost": ("cost", "of one measurement"),
-    "low": ("low", "the least that a measurement can be"),
-    "high": ("high", "the most that it can be: then no noise is needed"),
-    "known": ("known", "means that need no measurement: 6, or 11 to 14"),
-    "truth": ("truth", "means to rehearse with"),
+    "goal": "smallest or largest is best",
+    "unit": "of a measurement",
+    "low": "the least that a measurement can be",
+    "high": "the most that it can be: then no noise is needed",
+    "noise": "the standard deviation of one measurement; 5%: of guess plus spread",
+    "guess": "what you expect",
+    "spread": "how far off that may be, or 10%",
+    "cost": "of one measurement",
+    "known": "means that need no measurement: 6, or 11 to 14",
+    "measure": "arms, plan arms (a plan, with a value per arm) or plans (its total)",
+    "delta": "how often the answer may be wrong",
+    "epsilon": "the difference that you do not care about",
+    "budget": "the most measurements",
+    "truth": "means to rehearse with",
 }
-GOALS = {"smallest", "largest"}
+_WORDS = {
+    "goal": ("smallest", "largest"),
+    "measure": ("arms", "plan arms", "plan", "plans"),
+    "unit": (),
+}
+_ALONE = ("delta", "epsilon", "budget")  # one number for the whole problem
+_EACH = ("guess", "truth")  # one number per arm: a single one does not hold for all
+_SHARES = ("noise", "spread")
 
-Row = list[str]
+
+class Mistake(NamedTuple):
+    """A cell that cannot be read: where it is, what is wrong, and the key that it belongs to."""
+
+    cell: str
+    what: str
+    field: str
 
 
 def read_sheet(path: Path, sheet: str | None = None) -> dict[str, Any]:
-    """The keys of the problem file that this CSV or Excel file stands for.
+    """Return the keys of the problem file that this CSV or Excel file stands for.
 
-    The first column names the plans, the header the arms; an empty cell of a plan is 0. Rows called goal,
-    unit, guess, spread, noise, cost, low, high, known or truth, in any order, say more. Any other row without
-    a number is refused. Without rows `noise`, or `low` and `high`, the noise scale is unknown and is learned.
+    The first column names the plans, the header the arms; an empty cell of a plan is 0. Rows named in `ROWS`
+    say more, in any order. Every cell that cannot be read is listed in one error, with what to write.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "ways.csv"
-    >>> _ = file.write_text("plan,bus,walk\\ngoal,smallest\\nnoise,4,1\\nby bus,1,2\\non foot,,7\\n")
+    >>> _ = file.write_text("way,bus,walk\\ngoal,smallest\\nnoise,4,1\\nby bus,1,2\\non foot,,7\\n")
     >>> read_sheet(file)["plans"], read_sheet(file)["noise"], read_sheet(file)["goal"]
     ([[1.0, 2.0], [0.0, 7.0]], [4.0, 1.0], 'smallest')
     """
@@ -49,104 +64,122 @@ def read_sheet(path: Path, sheet: str | None = None) -> dict[str, Any]:
         arms, rows = named_rows(path, short=ROWS, sheet=sheet)
     except ProblemError as error:
         raise FileError(str(error), field=error.field) from None
-    said, plans = dict[str, Row](), dict[str, Row]()
+    reader = _Reader(arms)
     for number, (name, *cells) in rows:
-        known = name.strip().lower() in ROWS
-        key = name.strip().lower() if known else name
-        if key in (said if known else plans):
-            raise FileError(
-                f"line {number} of {str(path)!r}: there is a row {name!r} already; rename one",
-                field=ROWS[key][0] if known else "plan_names",
-            )
-        if not known and not any(cells):
-            raise FileError(
-                f"cell A{number} of {str(path)!r}: {shortened(repr(name), 60)} has no number beside it, "
-                "so it is no plan. Delete the row, or write how much of each arm it takes (0 for none)",
-                field="plans",
-            )
-        (said if known else plans)[key] = cells
-    cells_of = _Sheet(path, arms)
+        reader.row(number, name, cells)
+    if "goal" not in reader.said:
+        reader.wrong("A1", 'no row "goal": write a row goal,smallest or goal,largest', "goal")
+    if reader.mistakes:
+        shown = "".join(f"\n  {cell:<5} {what}" for cell, what, _ in reader.mistakes)
+        count = len(reader.mistakes)
+        cells_are = "1 cell" if count == 1 else f"{count} cells"
+        raise FileError(f"{str(path)!r} has {cells_are} to correct:{shown}", field=reader.mistakes[0].field)
     return {
         "kind": "table",
-        "plans": [
-            [cells_of.number("plans", name, s, cell, empty=0.0) for s, cell in enumerate(row)]
-            for name, row in plans.items()
-        ],
+        "plans": list(reader.plans.values()),
         "arms": list(arms),
-        "plan_names": list(plans),
-        "noise": "unknown",
-        **{ROWS[key][0]: cells_of.meaning(key, row) for key, row in said.items()},
+        "plan_names": list(reader.plans),
+        **reader.said,
     }
 
 
-class _Sheet:
-    """Cells of one sheet; every mistake is named with file, row and column."""
+class _Reader:
+    """Reads the rows of a sheet, one by one; keeps what they say, the plans, and every mistake."""
 
-    def __init__(self, path: Path, arms: tuple[str, ...]) -> None:
-        self.path, self.arms = path, arms
+    def __init__(self, arms: tuple[str, ...]) -> None:
+        self.arms = arms
+        self.said: dict[str, Any] = {}
+        self.plans: dict[str, list[float]] = {}
+        self.mistakes: list[Mistake] = []
 
-    def meaning(self, key: str, row: Row) -> Any:
-        """What the row of this name says."""
-        if key in ("goal", "unit"):
-            return self._word(key, row)
-        if key == "noise" and self._said(row) == {"unknown"}:
-            return "unknown"
-        if key == "known":
-            return {self.arms[s]: self._known(s, cell) for s, cell in enumerate(row) if cell}
-        numbers = self._numbers(key, row)
-        if key == "truth":
-            return {"means": numbers}
-        return numbers
+    def wrong(self, cell: str, what: str, field: str) -> None:
+        self.mistakes.append(Mistake(cell, what, field))
 
-    def number(self, field: str, name: str, s: int, cell: str, *, empty: float | None = None) -> float:
-        """The number in this cell."""
-        try:
-            return cell_number(cell, empty)
-        except ParameterError as error:
-            amounts = (
-                ""
-                if empty is None
-                else "; 1 says that the plan takes it once, an empty cell that it does not"
+    def row(self, number: int, name: str, cells: list[str]) -> None:
+        key = name.strip().lower()
+        if key in ROWS:
+            if key in self.said:
+                self.wrong(f"A{number}", f"there is a row {name!r} already; rename one", key)
+                return
+            self.said[key] = self._setting(key, number, cells)
+        elif not any(cells):
+            plain = "".join(letter for letter in key if letter.isalpha())
+            meant = f"did you mean {plain}? Else delete" if plain in ROWS else "delete"
+            self.wrong(
+                f"A{number}",
+                f"{shortened(repr(name), 60)} has no number beside it, so it is no plan; {meant} the row, or "
+                "write how much of each arm it takes",
+                "plans",
             )
-            raise self._wrong(f"row {name!r}, column {self.arms[s]!r}: {error}{amounts}", field) from None
+        elif name in self.plans:
+            self.wrong(f"A{number}", f"there is a plan {name!r} already; rename one", "plan_names")
+        else:
+            amounts = [self._number("plans", number, s, cell or "0") for s, cell in enumerate(cells)]
+            self.plans[name] = amounts
 
-    def _known(self, s: int, cell: str) -> float | list[float]:
+    def _setting(self, key: str, number: int, cells: list[str]) -> Any:
+        filled = [s for s, cell in enumerate(cells) if cell]
+        if key in _WORDS:
+            return self._word(key, number, {cells[s] for s in filled})
+        if key == "known":
+            return {self.arms[s]: self._known(number, s, cells[s]) for s in filled}
+        if key == "noise" and {cells[s] for s in filled} == {"unknown"}:
+            return "unknown"
+        if key in _ALONE or (len(filled) == 1 and len(cells) > 1 and key not in _EACH):
+            if len(filled) != 1:
+                self.wrong(f"B{number}", f"{key} is one number", key)
+                return 0.0
+            value = self._number(key, number, filled[0], cells[filled[0]])
+            return int(value) if key == "budget" and float(value).is_integer() else value
+        missing = [s for s, cell in enumerate(cells) if not cell]
+        for s in missing:
+            one = "" if key in _EACH else ", or one alone for all arms"
+            self.wrong(
+                f"{_column(s)}{number}", f"{key} of {self.arms[s]!r} is missing; write a number{one}", key
+            )
+        found = [0.0 if not cell else self._number(key, number, s, cell) for s, cell in enumerate(cells)]
+        return {"means": found} if key == "truth" else found
+
+    def _word(self, key: str, number: int, said: set[str]) -> str:
+        known = _WORDS[key]
+        word = next(iter(said)) if len(said) == 1 else ""
+        if not word or (known and word.lower() not in known):
+            shown = " or ".join(map(repr, sorted(said))) or "nothing"
+            expected = " or ".join(known) if known else "one unit for all arms, such as min"
+            self.wrong(f"B{number}", f"{key} is {shown}; write {expected}", key)
+            return known[0] if known else ""
+        if key == "measure":
+            return "plans" if word.lower() == "plan" else word.lower()
+        return word.lower() if known else word
+
+    def _known(self, number: int, s: int, cell: str) -> float | list[float]:
         """The mean in this cell, or the two ends of "11 to 14"."""
-        ends = [self.number("known", "known", s, end) for end in cell.split(" to ")]
+        ends = [self._number("known", number, s, end) for end in cell.split(" to ")]
         return ends[0] if len(ends) == 1 else ends
 
-    def _numbers(self, key: str, row: Row) -> float | list[float]:
-        """A number for each arm, or the one that stands alone and is for all of them."""
-        filled = [s for s, cell in enumerate(row) if cell]
-        if len(filled) == 1 and len(row) > 1 and key not in ("guess", "truth"):
-            return self.number(ROWS[key][0], key, filled[0], row[filled[0]])
-        if len(filled) < len(row):
-            missing = self.arms[next(s for s, cell in enumerate(row) if not cell)]
-            one = "" if key in ("guess", "truth") else ", or one number alone for all of them"
-            raise self._wrong(
-                f"row {key!r} has no number for {missing!r}; it needs one for each arm{one}", ROWS[key][0]
+    def _number(self, key: str, number: int, s: int, cell: str) -> Any:
+        """The number in this cell; a share such as "10%" stays one where it is of the guess."""
+        text, is_share = cell.strip(), cell.strip().endswith("%")
+        try:
+            value = cell_number(text.removesuffix("%").strip())
+        except ParameterError as error:
+            hint = "write 1 where the plan takes it once, nothing where it does not" if key == "plans" else ""
+            self.wrong(
+                f"{_column(s)}{number}", "; ".join(filter(None, [f"{self.arms[s]}: {error}", hint])), key
             )
-        return [self.number(ROWS[key][0], key, s, cell) for s, cell in enumerate(row)]
+            return 0.0
+        if is_share and key in _SHARES:
+            return text
+        return value / 100 if is_share else value
 
-    def _word(self, key: str, row: Row) -> Any:
-        said = self._said(row)
-        if len(said) != 1:
-            shown = ", ".join(map(repr, sorted(said))) or "nothing"
-            hint = "'smallest' or 'largest'" if key == "goal" else "one unit for all arms, such as 'h'"
-            raise self._wrong(
-                f"row {key!r} says {shown}; it says {hint}, in one cell or in every one", ROWS[key][0]
-            )
-        word = said.pop()
-        if key == "unit":
-            return word
-        if word.lower() not in GOALS:
-            raise self._wrong(
-                f"row 'goal' says {word!r}; it says 'smallest' or 'largest', whichever is best", ROWS[key][0]
-            )
-        return word.lower()
 
-    def _said(self, row: Row) -> set[str]:
-        return {cell for cell in row if cell}
+def _column(s: int) -> str:
+    """The letters that spreadsheets give to the column of this arm: B for the first.
 
-    def _wrong(self, what: str, field: str) -> FileError:
-        return FileError(f"{str(self.path)!r}: {what}", field=field)
+    >>> _column(0), _column(25)
+    ('B', 'AA')
+    """
+    letters, left = "", s + 1
+    while left >= 0:
+        letters, left = chr(65 + left % 26) + letters, left // 26 - 1
+    return letters

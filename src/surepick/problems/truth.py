@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from surepick.core.arrays import FloatArray, Numbers, aligned, checked_means, read_only
 from surepick.core.oracle_problem import AnyProblem
@@ -27,6 +28,7 @@ class Truth:
     kind: str = ""  # of the file that it came from
     axes: Axes | None = None  # suppliers and demanders, where a plan is best shown as a table of amounts
     pair: str = " -> "  # between the names of a row and a column in the name of their arm
+    settings: Mapping[str, Any] = field(default_factory=dict)  # of sessions: delta, epsilon, ...
     past: Past | None = None  # the guess as what a session begins with, where its spread was stated
 
     @classmethod

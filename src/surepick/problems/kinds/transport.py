@@ -27,6 +27,7 @@ from surepick.core.arrays import (
 )
 from surepick.core.layout import Layout
 from surepick.core.oracle_problem import OracleProblem
+from surepick.core.polytope import PolytopeOptions
 from surepick.core.tables import Table
 from surepick.errors import ProblemError, missing_extra
 from surepick.problems.candidates import Progress
@@ -67,7 +68,7 @@ def transport(
     the cheapest transports of draws near the guess; equal ones are kept once. Arms are pairs in row-major
     order, named like "New York -> Charlotte".
 
-    - `supply`, `demand`: how much each sends and receives; the same total
+    - `supply`, `demand`: how much each can send and receives; what is supplied above demand stays
     - `guess`: the cost per unit, a row per supplier and a column per demander; `spread` may be such a table
     - `supplier_names`, `demander_names`: their names; the labels of the guess or of the amounts, or "0", ...
     - `options`: `DrawOptions`; `cost` is of measurements and no part of the transport
@@ -112,13 +113,14 @@ def transport_family(
     needs = aligned("demand", demand, demander_names or (), kind="demander")
     supplies, demands = _balanced(aligned("supply", supply, supplier_names or (), kind="supplier"), needs)
     shape = m, n = supplies.size, demands.size
+    is_above = _surplus(supplies, demands) > 0
     suppliers = names_for("supplier", supplier_names or [str(i) for i in range(m)], m)
     demanders = names_for("demander", demander_names or [str(j) for j in range(n)], n)
     return Family(
         solve=lambda costs: _cheapest(supplies, demands, costs.reshape(shape)).ravel(),
         piece_names=tuple(f"{supplier} -> {demander}" for supplier in suppliers for demander in demanders),
         goal="smallest",
-        n_plans=m ** (n - 1) * n ** (m - 1),  # vertices are spanning trees of the pairs
+        n_plans=_most_plans(m, n + 1 if is_above else n),
         noun="plan",
         recipe=lambda: {
             "kind": "transport",
@@ -128,11 +130,28 @@ def transport_family(
             "demander_names": list(demanders),
         },
         layout=_layout(suppliers, demanders),
-        rows=lambda: {
-            "A_eq": np.vstack([np.kron(np.eye(m), np.ones(n)), np.kron(np.ones(m), np.eye(n))]),
-            "b_eq": np.concatenate([supplies, demands]),
-        },
+        rows=lambda: _rows(supplies, demands, is_above=is_above),
     )
+
+
+def _most_plans(m: int, n: int) -> int:
+    """A number that the vertices do not exceed: they are spanning trees of the pairs."""
+    return int(m ** (n - 1) * n ** (m - 1))
+
+
+def _rows(supplies: FloatArray, demands: FloatArray, *, is_above: bool) -> PolytopeOptions:
+    """Every demand is met; supply is used up, or at most used where there is more than is needed."""
+    m, n = supplies.size, demands.size
+    sent, received = np.kron(np.eye(m), np.ones(n)), np.kron(np.ones(m), np.eye(n))
+    if is_above:
+        return {"A_ub": sent, "b_ub": supplies, "A_eq": received, "b_eq": demands}
+    return {"A_eq": np.vstack([sent, received]), "b_eq": np.concatenate([supplies, demands])}
+
+
+def _surplus(supplies: FloatArray, demands: FloatArray) -> float:
+    """How much of the supply stays where it is; 0 up to rounding."""
+    rest = float(supplies.sum() - demands.sum())
+    return rest if rest > BALANCED * supplies.sum() else 0.0
 
 
 def _layout(suppliers: Sequence[str], demanders: Sequence[str]) -> Layout:
@@ -221,7 +240,10 @@ class _Solution:
 
 
 def _cheapest(supply: FloatArray, demand: FloatArray, costs: FloatArray) -> FloatArray:
-    """A cheapest transport, proved to be one."""
+    """A cheapest transport, proved to be one; what stays goes to a demander of its own, at no cost."""
+    if rest := _surplus(supply, demand):
+        stays = np.zeros((len(supply), 1))
+        return _cheapest(supply, np.append(demand, rest), np.hstack([costs, stays]))[:, :-1]
     sends, takes = supply > 0, demand > 0  # without supply or demand there is no dual price
     active = np.ix_(sends, takes)
     unit = 2.0 ** np.floor(np.log2(supply.sum()))  # solvers like totals near 1; a power of 2 divides exactly
@@ -303,7 +325,7 @@ def _is_optimal(solution: _Solution, supply: FloatArray, demand: FloatArray, cos
 
 
 def _balanced(supply: npt.ArrayLike, demand: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Supply and demand as arrays of the same total."""
+    """Supply and demand as arrays; of the same total, unless there is more supply than demand."""
     supplies, demands = as_numbers("supply", supply), as_numbers("demand", demand)
     for what, amounts in (("supply", supplies), ("demand", demands)):
         if (amounts < 0).any():
@@ -314,14 +336,12 @@ def _balanced(supply: npt.ArrayLike, demand: npt.ArrayLike) -> tuple[FloatArray,
         raise ProblemError(
             "supply must be positive somewhere, got zeros only; there is nothing to send", field="supply"
         )
-    if abs(have - need) > BALANCED * have:
+    if need - have > BALANCED * have:
         raise ProblemError(
-            f"supply and demand must have the same total, got {have:.10g} and {need:.10g}; add a "
-            f"{'demander' if have > need else 'supplier'} for the difference of {abs(have - need):.10g}, or "
-            "scale one of them",
+            f"supply must cover demand, got {have:.10g} and {need:.10g}; {need - have:.10g} is missing",
             field="supply",
         )
-    return supplies, demands * (have / need)
+    return supplies, demands if _surplus(supplies, demands) else demands * (have / need)
 
 
 def _per_pair(what: str, given: npt.ArrayLike, *, shape: tuple[int, int]) -> FloatArray:
