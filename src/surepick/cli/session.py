@@ -145,7 +145,7 @@ def new_arm(text: str) -> NewArm:
     """Return the arm that a text such as "Ferry noise=2 cost=3" describes.
 
     >>> new_arm("Old ferry noise=2")
-    NewArm(name='Old ferry', noise_scale=2.0, cost=None)
+    NewArm(name='Old ferry', noise=2.0, cost=None, low=None, high=None)
     """
     found = dict(re.findall(r"\b(noise|cost)=(\S+)", text))
     name = re.sub(r"\s*\b(noise|cost)=\S+", "", text).strip()

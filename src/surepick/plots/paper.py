@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from surepick.core.wording import shortened
+from surepick.errors import SessionError
 from surepick.plots import style
-from surepick.plots.curves import forecast_reach, lead_stretches
-from surepick.plots.given import Given, as_arms, as_picture, as_progress
 from surepick.plots.style import BLUE, FAINT, GREEN, GREY, INK, ORANGE, PALETTE, PAPER, SKY
 from surepick.sessions.session import Session
-from surepick.views import Arms, Link, Picture, Place, Progress
-from surepick.views.pictures import LONGEST_NAME, MOST_NAMED
-from surepick.views.progress import confidence_ticks
-from surepick.views.text import plain, short_number
+from surepick.views.look import look
+from surepick.views.numbers import value
+from surepick.views.pictures import LONGEST_NAME, MOST_NAMED, Link, Picture, Place
+from surepick.views.pictures import picture as draw_plan
 from surepick.views.view import View
 
 if TYPE_CHECKING:
@@ -29,6 +29,11 @@ _DASHED = (0, (5, 3))
 _MOST_COPIES = 30  # of an item that are drawn one by one
 
 
+def plain(name: str, length: int = 40) -> str:
+    """Return a name as a label: one line, no control characters, cut off where it is long."""
+    return shortened("".join(letter if letter.isprintable() else " " for letter in name), length)
+
+
 def _subplots(height: float, *, width: float = WIDTH, columns: int = 1, **options: Any) -> tuple[Figure, Any]:
     """A figure, to be called within the style; its texts keep it after the style is gone."""
     sizes = {"figsize": (width, height), "layout": "constrained", "squeeze": False}
@@ -36,54 +41,30 @@ def _subplots(height: float, *, width: float = WIDTH, columns: int = 1, **option
     return figure, axes[0]
 
 
-def progress(given: Given | Progress) -> Figure:
-    """Confidence over measurements, coloured by who led, and where the forecast sees the end."""
-    view = as_progress(given)
+def progress(session: Session) -> Figure:
+    """The share of the needed evidence over measurements, on the scale of logarithms, by who led."""
+    seen = look(session)
+    points = [(point.standing, point.evidence) for point in seen.samples]
+    points.append((seen.standing, seen.evidence))
     with style.styled():
         figure, (axes,) = _subplots(2.7)
-        for colour, name, xs, ys in lead_stretches(view):
-            axes.plot(xs, ys, color=colour, linewidth=2, label=plain(name, 28))
+        colours: dict[str, str] = {}
+        last = (0, 0.0)
+        for standing, evidence in points:
+            weight = seen.weigh(standing, evidence)
+            here = (evidence.n_measurements, 0.0 if weight is None else weight.toward)
+            name = plain(seen.name_of(standing.lead) or "none")
+            fresh = name not in colours
+            colour = colours.setdefault(name, PALETTE[len(colours) % len(PALETTE)])
+            axes.step(
+                *zip(last, here, strict=True), where="post", color=colour, label=name if fresh else None
+            )
+            last = here
         axes.axhline(1.0, color=GREEN, linewidth=1, linestyle=_DASHED)
-        _note(
-            axes, f"sure: {1 - view.delta:.4g}" if view.proved else "sure", ("axes fraction", "data"), (0, 1)
-        )
-        axes.set_xlim(0, 1.02 * max(view.now.n_measurements, 1))
-        _draw_forecast(axes, view)
-        axes.set(
-            ylim=(-0.03, 1.15), xlabel="measurements", ylabel="confidence" if view.proved else "evidence"
-        )
-        axes.set_yticks(*zip(*confidence_ticks(view), strict=True))
-        axes.xaxis.set_major_formatter(lambda value, _: short_number(value))
+        axes.set(ylim=(-0.03, 1.15), xlabel="measurements", ylabel="share of the evidence needed")
         axes.grid(axis="y")
-        if axes.get_legend_handles_labels()[0]:
-            beside = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
-            axes.legend(title="in the lead", fontsize=8, title_fontsize=8, **beside)
+        axes.legend(title="leader", fontsize=8, title_fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
         return figure
-
-
-def _note(axes: Axes, text: str, coordinates: Any, at: tuple[float, float], ha: str = "left") -> None:
-    shift = {"left": 3, "center": 0, "right": -3}[ha]
-    axes.annotate(
-        text, at, xycoords=coordinates, xytext=(shift, 5), textcoords="offset points", ha=ha, fontsize=8
-    )
-
-
-def _draw_forecast(axes: Axes, view: Progress) -> None:
-    """Where the curve is thought to reach the line; what lies far to the right is only pointed at."""
-    reach = forecast_reach(view)
-    if reach is None:
-        return
-    now, right = view.now.n_measurements, min(reach.high, reach.edge)
-    axes.set_xlim(0, 1.03 * right)
-    if reach.low < reach.edge:
-        axes.plot([reach.low, right], [1, 1], color=GREEN, linewidth=5, alpha=0.35, solid_capstyle="butt")
-    if reach.high > reach.edge:
-        axes.plot([reach.edge], [1], ">", color=GREEN, markersize=6)
-    if reach.middle < reach.edge:
-        axes.plot([now, reach.middle], [view.now.toward or 0.0, 1], color=GREEN, linewidth=1, linestyle=":")
-        axes.plot([reach.middle], [1], "D", color=GREEN, markersize=6)
-    at = min(reach.middle, reach.edge)
-    _note(axes, reach.text, "data", (at, 1), "right" if at > 0.8 * right else "center")
 
 
 def plans(given: Session | View) -> Figure:
@@ -113,28 +94,28 @@ def _name_rows(axes: Axes, names: list[str]) -> None:
     axes.tick_params(axis="y", length=0)
 
 
-def arms(given: Given | Arms) -> Figure:
-    """Measurements of each arm as bars, and a mark where the best allocation would have them."""
-    view = as_arms(given)
-    rows = [row for row in view.rows if row.matters or row.count] or list(view.rows)
+def arms(given: Session | View) -> Figure:
+    """Measurements of each arm as bars."""
+    view = given.view() if isinstance(given, Session) else given
+    rows = [row for row in view.arms if row.n or row.role == "measured"][:MOST_PLANS]
     with style.styled():
         figure, (axes,) = _subplots(0.85 + _ROW * max(len(rows), 1))
-        axes.barh(range(len(rows)), [row.count for row in rows], height=0.62, color=SKY, label="measured")
-        best = [(row.best_count, y) for y, row in enumerate(rows) if row.best_count is not None]
-        if best:
-            mark = {"color": INK, "markersize": 11, "markeredgewidth": 2}
-            axes.plot(*zip(*best, strict=True), "|", label="best, if the estimates are right", **mark)
-            figure.legend(fontsize=8, loc="outside upper right", ncols=2)
+        axes.barh(range(len(rows)), [row.n for row in rows], height=0.62, color=SKY)
         _name_rows(axes, [row.name for row in rows])
         axes.set_xlabel("measurements")
-        axes.xaxis.set_major_formatter(lambda value, _: short_number(value))
         axes.grid(axis="x")
         return figure
 
 
-def picture(given: Given | Picture) -> Figure:
-    """The plan itself: on a map, on its graph, in its knapsack, or as bars."""
-    view = as_picture(given)
+def picture(given: Session | Picture) -> Figure:
+    """The leader's plan: on a map, on its graph, in its knapsack, or as bars; beside its closest rival."""
+    if isinstance(given, Session):
+        seen = look(given)
+        drawn = draw_plan(seen, other=seen.rival)
+        if drawn is None:
+            raise SessionError(f"session {given.name!r} has no leader yet, so there is no plan to draw")
+        given = drawn
+    view = given
     draw = {"items": _knapsack, "table": _bars}.get(view.kind, _network)
     with style.styled():
         return draw(view)
@@ -196,7 +177,7 @@ def _knapsack(view: Picture) -> Figure:
     left, block = 0.0, {"height": 0.8, "edgecolor": PAPER, "linewidth": 1}
     for i, entry in enumerate(packed):
         size, colour = entry.size or 0.0, PALETTE[i % len(PALETTE)]
-        label = f"{entry.amount:g} × {plain(entry.name, 22)} ({short_number(size)} each)"
+        label = f"{entry.amount:g} × {plain(entry.name, 22)} ({value(size)} each)"
         copies = round(entry.amount) if entry.amount == round(entry.amount) <= _MOST_COPIES else 1
         width = size * entry.amount / copies
         starts = left + width * np.arange(copies)
@@ -205,10 +186,10 @@ def _knapsack(view: Picture) -> Figure:
     room = left if view.room is None else view.room
     if left < room:
         free = {"height": 0.8, "facecolor": "none", "edgecolor": GREY, "hatch": "///", "linewidth": 0.8}
-        axes.barh(0, room - left, left=left, label=f"free ({short_number(room - left)})", **free)
+        axes.barh(0, room - left, left=left, label=f"free ({value(room - left)})", **free)
     axes.set(xlim=(0, room), ylim=(-0.5, 0.5), yticks=[])
     axes.spines["left"].set_visible(False)
-    axes.set_xlabel(f"filled: {short_number(left)} of {short_number(room)}")
+    axes.set_xlabel(f"filled: {value(left)} of {value(room)}")
     figure.legend(loc="outside upper left", ncols=3, fontsize=8)
     return figure
 

@@ -20,9 +20,9 @@ from surepick.core.sensitivity import estimated_call, named_ranging
 from surepick.core.wording import how_many, in_short, plural, shortened
 from surepick.sessions import requests
 from surepick.sessions.session import Session
+from surepick.views.forecast import forecast
 from surepick.views.look import Look, last_value, look
 from surepick.views.numbers import chance, count, day, duration, iso, odds, value
-from surepick.views.progress import forecast
 from surepick.views.view import (
     BUDGET_SPENT,
     CLOSED,
@@ -35,7 +35,6 @@ from surepick.views.view import (
     ArmRow,
     Assigned,
     Bet,
-    Forecast,
     HeadOfLog,
     Last,
     Next,
@@ -53,11 +52,11 @@ LARGEST_LOG = 700.0  # of a wealth that is a number
 LITTLE_LEFT = 0.9  # of the budget
 
 
-def build(session: Session, *, n_used: int | None = None) -> View:
-    """Return the View of the session now, or after so many measurements."""
+def build(session: Session) -> View:
+    """Return the View of the session now."""
     found = last_value(session)
     last = None if found is None else Last(*found[:4], iso(found[4]))
-    return view_of(look(session, n_used=n_used), last)
+    return view_of(look(session), last)
 
 
 def view_of(look: Look, last: Last | None = None) -> View:
@@ -95,7 +94,7 @@ def view_of(look: Look, last: Last | None = None) -> View:
         cost=look.cost,
         n_plans=look.problem.n_plans,
         n_arms=look.problem.n_arms,
-        forecast=None if coming is None else Forecast(coming.middle, coming.low, coming.high),
+        forecast=coming,
         plans=rows,
         arms=_arms(look),
         open=_open(look, held),

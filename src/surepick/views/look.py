@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -20,7 +20,6 @@ from surepick.core.estimates import (
     mean_variance,
     noise_variance,
     pooled,
-    runner_up,
     squares_of,
 )
 from surepick.core.evidence import Evidence
@@ -35,7 +34,7 @@ from surepick.core.wording import shortened
 from surepick.sessions.certify import promised
 from surepick.sessions.history import Sample
 from surepick.sessions.ledger import Ledger
-from surepick.sessions.requests import Token, measurements_in
+from surepick.sessions.requests import measurements_in
 from surepick.sessions.session import Session
 from surepick.sessions.turns import in_turn
 from surepick.simulation.outcome import Status
@@ -48,10 +47,7 @@ LONGEST_LABEL = 60  # letters of the name of a plan that has none of its own
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """What a session has recorded; nothing is decided or written by looking.
-
-    `at` gives the look that somebody would have had earlier, as far as the trace of the session goes back.
-    """
+    """What a session has recorded at one moment; looking decides and writes nothing."""
 
     session: str
     title: str  # what people call it; may be empty
@@ -64,7 +60,6 @@ class Look:
     policy: Policy  # as it was chosen or extended
     promise: Promise  # on the problem as it was given
     delta: float  # of the whole answer, which risks and evidence are compared with
-    seed: int
     budget: int | None
     status: Status | None
     answer: Answer | None
@@ -73,18 +68,12 @@ class Look:
     log_evidence: FloatArray | None  # (n_plans,) proved, against each plan as a rival of the lead
     n_told: int
     n_unasked: int
-    n_unasked_counted: int
     n_voided: int  # told and taken back
     doubtful: tuple[tuple[int, str, float], ...]  # implausible: arm, what `void` calls it, value
     n_rounds: int
-    is_past: bool
     missing: tuple[tuple[int, int], ...]  # of the open round: arm, measurements that are not told yet
     first_tokens: tuple[str, ...]  # of the open round
-    first_readings: tuple[tuple[str, ...], ...]  # that are still to come under each of them
-    n_ahead: int
     leases: tuple[Lease, ...]
-    decided_at: float | None  # when the last decision was recorded
-    asked: tuple[tuple[int, int], ...]  # by that decision: arm, measurements
     samples: tuple[Sample, ...]
     surprises: tuple[int, ...]
     doubts: tuple[Doubt, ...]
@@ -246,20 +235,6 @@ class Look:
         rival = self.standing.rival
         return None if rival == self.lead else rival
 
-    @property
-    def runner_up(self) -> int | None:
-        """The listed plan that looks best after the lead; it may be easier to rule out than the rival."""
-        return (
-            None
-            if self.gaps is None or not isinstance(self.lead, int)
-            else runner_up(self.lead, self.gaps.gap)
-        )
-
-    @property
-    def by_cost(self) -> bool:
-        """Whether prices differ, so that the best allocation is the one of least cost."""
-        return bool(np.ptp(self.problem.costs) > 0)
-
     @cached_property
     def best_shares(self) -> FloatArray | None:
         """The shares of measurements that rule out the closest rivals soonest, were the estimates right.
@@ -289,63 +264,24 @@ class Look:
         """The plan's name; where that is a number only, with what the plan does."""
         return called(self.problem, plan)
 
-    def at(self, n_used: int) -> Look:
-        """What a look showed when the policy had seen this many measurements: recorded, not computed again.
 
-        The last sample of the trace at or before it; the first where there is none.
-        """
-        if n_used >= self.n_used or not self.samples:
-            return self
-        earlier = [sample for sample in self.samples if sample.n_measurements <= n_used]
-        return self._as_of(earlier[-1] if earlier else self.samples[0])
-
-    def _as_of(self, sample: Sample) -> Look:
-        return replace(
-            self,
-            is_past=True,
-            status=None,
-            answer=None,
-            standing=sample.standing,
-            evidence=sample.evidence,
-            log_evidence=None,
-            n_rounds=sample.n_rounds,
-            missing=(),
-            first_tokens=(),
-            first_readings=(),
-            leases=(),
-            decided_at=None,
-            asked=(),
-            samples=tuple(kept for kept in self.samples if kept.n_rounds <= sample.n_rounds),
-            doubts=(),
-        )
-
-
-def look(session: Session, *, n_used: int | None = None, n_tokens: int = 20) -> Look:
-    """What the session has recorded up to now; or, with `n_used`, up to that many measurements.
-
-    `n_tokens` is how many tokens of the open round are listed.
+def look(session: Session, *, n_tokens: int = 20) -> Look:
+    """Return what the session has recorded up to now; `n_tokens` open requests are listed.
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0], [0, 1]], arms=["road", "rail"], noise=1, goal="largest")
-    >>> session = sp.Session.create("memory://", "trips", problem, policy=sp.CombGapE())
-    >>> seen = look(session)
+    >>> seen = look(sp.Session.create("memory://", "trips", problem, policy=sp.CombGapE()))
     >>> seen.n_used, seen.n_missing, seen.first_tokens
     (0, 2, ('0.0', '1.0'))
     """
     with session.held_with_leases() as (ledger, leases):
-        now = _now(session, ledger, tuple(leases.values()), n_tokens)
-    if n_used is None or n_used >= now.n_used:
-        return now
-    past = now.at(n_used)
-    when, asked = _decision(session, past.n_rounds)
-    return replace(past, decided_at=when, asked=asked)
+        return _now(session, ledger, tuple(leases.values()), n_tokens)
 
 
 def _now(session: Session, ledger: Ledger, leases: tuple[Lease, ...], n_tokens: int) -> Look:
     """What is recorded now."""
     waits = ledger.status is None  # what has ended waits for nothing
     first = [one.token for one in itertools.islice(in_turn(ledger), n_tokens)] if waits else []
-    decided_at, asked = _decision(session, ledger.n_rounds)
     return Look(
         session=session.name,
         title=session.title,
@@ -358,7 +294,6 @@ def _now(session: Session, ledger: Ledger, leases: tuple[Lease, ...], n_tokens: 
         policy=session.policy,
         promise=promised(ledger),
         delta=delta_of(ledger.setup.policy),
-        seed=session.seed,
         budget=session.budget,
         status=ledger.status,
         answer=ledger.plan,
@@ -367,18 +302,12 @@ def _now(session: Session, ledger: Ledger, leases: tuple[Lease, ...], n_tokens: 
         log_evidence=ledger.run.log_evidence(),
         n_told=ledger.n_told,
         n_unasked=ledger.n_unasked,
-        n_unasked_counted=ledger.run.n_unasked_counted,
         n_voided=ledger.n_voided,
         doubtful=tuple(found for found in ledger.doubtful if not ledger.is_voided(found[1])),
         n_rounds=ledger.n_rounds,
-        is_past=False,
         missing=ledger.tapes.missing() if waits else (),
         first_tokens=tuple(map(str, first)),
-        first_readings=tuple(_still_to_come(ledger, token) for token in first),
-        n_ahead=ledger.tapes.n_ahead,
         leases=leases,
-        decided_at=decided_at,
-        asked=asked,
         samples=ledger.run.trace.samples,
         surprises=tuple(ledger.surprises),
         doubts=ledger.doubts(),
@@ -406,20 +335,6 @@ def last_value(session: Session) -> tuple[int, str, float, str, float] | None:
             for one in measurements_in(event, ledger.setup.problem):
                 found = one
     return None if found is None else (number, found.probe_name, found.value, found.worker, found.time)
-
-
-def _still_to_come(ledger: Ledger, token: Token) -> tuple[str, ...]:
-    reads = ledger.setup.problem.reads(token.probe)
-    return tuple(reads[k] for k in ledger.tapes.of[token.probe].untold(token.index))
-
-
-def _decision(session: Session, n_rounds: int) -> tuple[float | None, tuple[tuple[int, int], ...]]:
-    """When the decision after this many rounds was recorded, and what it asked for."""
-    event = session.decision(n_rounds)
-    if event is None:
-        return None, ()
-    counts = json.loads(event.body).get("counts", ())
-    return event.time, tuple((arm, count) for arm, count in counts)
 
 
 def label(problem: Problem | OracleProblem, vector: FloatArray) -> str:
