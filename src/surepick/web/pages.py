@@ -159,14 +159,16 @@ def next_name(name: str, taken: Sequence[str]) -> str:
 def _total(view: View) -> str:
     """Return the total of the plan to take, beside its name."""
     best = view.best
-    if not view.trusted or best is None or best.value is None or not view.n_measured:
+    named = view.leader is not None and view.leader in view.headline
+    if not view.trusted or not named or best is None or best.value is None or not view.n_measured:
         return ""
     return value(best.value, view.unit, best.se) + (" *" if best.uses_guess else "")
 
 
 def _amounts(view: View) -> str:
     """Return what the leader is made of, unless its name says so."""
-    if view.leader is None or not view.n_measured or len(view.amounts) > 3 * MOST_PLANS:
+    shown = view.leader is not None and view.leader in view.headline and view.n_measured
+    if not shown or len(view.amounts) > 3 * MOST_PLANS:
         return ""
     parts = [arm if n == 1 else f"{value(n)} × {arm}" for arm, n in view.amounts.items()]
     text = " + ".join(parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -29,11 +30,13 @@ def when(moment: str) -> str:
 
 def safe_range(arm: ArmRow) -> str:
     """Return in which range of an arm's mean the leader stays best."""
-    low, high = arm.safe or (None, None)
+    if arm.safe is None:
+        return "-"
+    low, high = (one if one is not None and math.isfinite(one) else None for one in arm.safe)
     if low is None and high is None:
-        return "always" if arm.safe else "-"
+        return "always"
     if low is None or high is None:
-        return f"at least {numbers.value(low)}" if high is None else f"at most {numbers.value(high)}"
+        return f"from {numbers.value(low)}" if high is None else f"up to {numbers.value(high)}"
     return f"{numbers.value(low)} to {numbers.value(high)}"
 
 
