@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from surepick._version import __version__
+from surepick._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from surepick import policies as policies
     from surepick import problems as problems
+    from surepick import simulation as simulation
     from surepick.core.new_arms import NewArm as NewArm
     from surepick.core.oracle_problem import OracleProblem as OracleProblem
     from surepick.core.past import Past as Past
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from surepick.simulation.outcome import Outcome as Outcome
     from surepick.simulation.outcome import Status as Status
     from surepick.simulation.simulate import simulate as simulate
+    from surepick.views.view import View as View
 
 # Loaded on first use, so that `import surepick` and `surepick --help` stay fast.
 _OFFERED = {
@@ -69,11 +71,18 @@ _OFFERED = {
     "simulation.environments": "Bernoulli Gaussian Replay UniformNoise",
     "simulation.outcome": "Outcome Status",
     "simulation.simulate": "simulate",
-    "": "policies problems",
+    "views.view": "View",
+    "": "policies problems simulation",
 }
 _HOME = {name: home for home, names in _OFFERED.items() for name in names.split()}
 
-__all__ = ["__version__", *sorted(_HOME)]
+# What `dir` and the reference list: the page of everyday names; `policies`, `problems` and `simulation` have
+# the rest, some of which are found here too.
+__all__ = [
+    *("BetGapE", "CombGapE", "OracleProblem", "Outcome", "Polytope", "Probe", "Problem", "Session"),
+    *("SurepickError", "View", "__version__", "decide", "forecast", "limit", "load", "policies", "problems"),
+    *("simulate", "simulation"),
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -116,11 +116,13 @@ def test_a_frame_of_numbers_alone_is_a_table():
     )
 
 
-def test_a_cell_that_is_no_number_is_named():
+def test_an_empty_cell_is_0_and_one_that_is_no_number_is_named():
+    empty = {"plan": ["north", "south"], "road": [1.0, None], "rail": [None, 1.0]}
+    frames = pl.DataFrame(empty), pd.DataFrame(empty), pd.DataFrame(empty).convert_dtypes()
+    for frame in frames:
+        assert sp.Problem(frame, goal="largest").plans.tolist() == [[1, 0], [0, 1]]
     with pytest.raises(ProblemError) as caught:
-        sp.Problem(
-            pl.DataFrame({"plan": ["north", "south"], "road": [1.0, None], "rail": [0, 1]}), goal="largest"
-        )
+        sp.Problem(pl.DataFrame({"plan": ["north", "south"], "road": ["1", "x"]}), goal="largest")
     assert caught.value.field == "plans"
 
 

@@ -29,9 +29,10 @@ def is_frame(given: object) -> bool:
 
 
 def frame_table(frame: Any) -> tuple[FloatArray, tuple[str, ...], tuple[str, ...] | None]:
-    """The numbers of a data frame, the names of its columns, and those of its rows if it has any.
+    """Return the numbers of a data frame, the names of its columns, and those of its rows if it has any.
 
-    Names of rows are the first column where that is text, unless the index of a pandas DataFrame has some.
+    An empty cell is 0, as in a spreadsheet. Names of rows are the first column where that is text, unless the
+    index of a pandas DataFrame has some.
     """
     columns, rows = frame_cells(frame)
     names = labels_of(frame) if _is_pandas(frame) else None
@@ -41,7 +42,13 @@ def frame_table(frame: Any) -> tuple[FloatArray, tuple[str, ...], tuple[str, ...
     if names is None and _is_pandas(frame):
         names = tuple(map(str, frame.index))
     shown = names if names is not None else tuple(str(k) for k in range(len(rows)))
-    return parse_cells(rows, columns, shown), columns, names
+    filled = [[0.0 if _is_empty(cell) else cell for cell in row] for row in rows]
+    return parse_cells(filled, columns, shown), columns, names
+
+
+def _is_empty(cell: Any) -> bool:
+    """Whether nothing stands in a cell: None, or what is not equal to itself (nan, and pandas' own marks)."""
+    return cell is None or type(cell).__name__ in ("NAType", "NaTType") or bool(cell != cell)
 
 
 def make_frame(columns: Mapping[str, Sequence[Any]], backend: str | None) -> Any:

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from importlib.resources import files
 from pathlib import Path
 
 from surepick.errors import FileError, all_names
+from surepick.inputs.keys import SCHEMA_FILE, schema
 from surepick.inputs.kinds import KINDS, kind_named, kind_names
 
 EXAMPLES = ("drives", "plays")  # starters beside those that are named like a kind: probes, and plays
 
 
 def write_starter(kind: str, folder: str | Path = ".", *, force: bool = False) -> list[Path]:
-    """Write the starter of this kind, KIND.toml first, and its attachments into a folder.
+    """Write the starter of this kind, KIND.toml first, its attachments and the schema into a folder.
 
     >>> import tempfile
     >>> [path.name for path in write_starter("paths", tempfile.mkdtemp())]
-    ['paths.toml', 'paths-edges.csv']
+    ['paths.toml', 'paths-edges.csv', 'surepick.schema.json']
     """
     names = (*kind_names(), *EXAMPLES)
     if kind not in names:
         raise FileError(f"there is no kind of problem named {kind!r}; {all_names(kind, names)}", field="kind")
     target, parts = Path(folder), _parts(kind)
+    first = next(iter(parts))
+    parts[first] = f"#:schema ./{SCHEMA_FILE}\n{parts[first]}"  # editors then know the keys
     there = [target / name for name in parts if (target / name).exists()]
     if there and not force:
         raise FileError(f"{str(there[0])!r} is already there; move it away, or replace it with --force")
@@ -29,9 +33,10 @@ def write_starter(kind: str, folder: str | Path = ".", *, force: bool = False) -
         target.mkdir(parents=True, exist_ok=True)
         for name, text in parts.items():
             (target / name).write_text(text, encoding="utf-8")
+        (target / SCHEMA_FILE).write_text(json.dumps(schema(), indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         raise FileError(f"cannot write to {str(target)!r}: {error.strerror}") from None
-    return [target / name for name in parts]
+    return [target / name for name in (*parts, SCHEMA_FILE)]
 
 
 def _parts(kind: str) -> dict[str, str]:
