@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surepick.design.rounding import round_allocation
+from surepick.design.counts import round_allocation
 from surepick.errors import ParameterError
 
 weight_lists = st.lists(st.just(0.0) | st.floats(1e-12, 1), min_size=1, max_size=30).filter(

@@ -4,7 +4,7 @@
     play_allocation  the same between plans behind an oracle, by column generation
     allocation       listed rows on single arms to a certified bracket (`interior_point`); `pairs`, `width`
     own_arms         many rivals with an arm of their own, in closed form
-    counts           whole counts of a batch: covers, rounding (`rounding`); `grid` rounds what decides
+    counts           whole counts of a batch: covers, rounding; `grid` rounds what decides
 
 Arrays in, arrays out; nothing here bears on a guarantee.
 """

@@ -43,7 +43,7 @@ from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.policy import known_noise_scale
 from surepick.core.problem import Problem
 from surepick.core.run import Measure, Standing, Stop
-from surepick.design.rounding import refuse_too_many
+from surepick.design.counts import refuse_too_many
 from surepick.peers.matroid import matroid_of
 from surepick.policies.sound import SoundPolicy
 

@@ -32,8 +32,8 @@ from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.plan_sets import check_zeros_and_ones
 from surepick.core.probes import refuse_probes
 from surepick.core.problem import Problem
+from surepick.design.counts import refuse_too_many
 from surepick.design.pairs import pair_allocation
-from surepick.design.rounding import refuse_too_many
 from surepick.peers.linear import readings_of
 from surepick.peers.phases import Phase, PhasedRun
 from surepick.policies.sound import SoundPolicy

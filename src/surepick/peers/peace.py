@@ -36,7 +36,7 @@ from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.guarantee import GAUSSIAN
 from surepick.core.probes import refuse_probes
 from surepick.core.problem import Problem
-from surepick.design.rounding import round_allocation
+from surepick.design.counts import round_allocation
 from surepick.design.width import width_allocation
 from surepick.errors import ParameterError
 from surepick.peers.linear import readings_of

@@ -43,10 +43,10 @@ import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.problem import Problem
+from surepick.design.counts import round_allocation
 from surepick.design.information import information_of
 from surepick.design.minimax import minimax
 from surepick.design.pairs import pair_allocation
-from surepick.design.rounding import round_allocation
 from surepick.errors import ParameterError
 from surepick.peers.linear import readings_of
 from surepick.peers.phases import Phase, PhasedRun

@@ -201,11 +201,6 @@ class Best(Question):
         correction = SELECTION_BIAS * math.log(self.n_plans) * np.sqrt(old_part) + SHRINKAGE
         return np.asarray(targets.gap - correction * np.sqrt(targets.gap_variance))
 
-    def count(self, bets: list[Bet]) -> None:
-        """Update the common account."""
-        for bet in bets:
-            self.wealth.count(bet.rows, self._common)
-
     def evidence(self, leader: Any) -> FloatArray:
         """Return the largest log wealth so far against each plan, whichever leads."""
         del leader

@@ -21,7 +21,6 @@ from surepick.core.polytope import Polytope
 from surepick.core.run import TOLERANCE, Answer, Decision, Standing
 from surepick.core.standard_form import ROUNDING
 from surepick.core.vertex_proof import proof_of, variable_names
-from surepick.errors import ParameterError
 from surepick.inference.contrasts import Contrasts
 from surepick.inference.wealth import Account, Wealth
 from surepick.policies.betting.best import SELECTION_BIAS, SHRINKAGE
@@ -193,10 +192,6 @@ class BestVertex(Question):
             evidence_needed=self.evidence_needed(log_wealth),
         )
 
-    def grow(self, plans: Any, readings: Any, n_probes: int) -> None:
-        """Refuse: all plans of a polytope are there from the start."""
-        raise ParameterError("a Polytope has all its plans; begin a new session for other rows")
-
     def stake(self, estimates: Estimates, targets: Targets | None) -> None:
         """Stake on all edges of the leader alike, once each unresolved one is clear of a tie."""
         account = self._account
@@ -221,11 +216,6 @@ class BestVertex(Question):
         centre = targets.gap - correction * np.sqrt(targets.gap_variance)
         edges = targets.rows, targets.ahead, targets.behind
         return [Bet(targets.account, *edges, 0.0, centre, targets.gap_variance)]
-
-    def count(self, bets: list[Bet]) -> None:
-        """Update the account of the leader."""
-        for bet in bets:
-            self.wealth.count(bet.rows, self.account(bet.account))
 
     def answer(self) -> tuple[float, ...]:
         """Return the leader's plan, once it is proved."""

@@ -49,7 +49,6 @@ from surepick.policies.betting.question import (
     Estimates,
     Pace,
     Question,
-    Readings,
     Targets,
 )
 
@@ -501,24 +500,9 @@ class OracleBest(Question):
         is_smaller = account.free.sum() < self._everything.free.size
         return min(least, self.wealth.threshold) if is_smaller else least
 
-    def evidence(self, leader: Any) -> FloatArray:
-        """Return nothing: there is no list of plans."""
-        return np.zeros(0)
-
-    def log_wealth(self) -> FloatArray:
-        """Return nothing: there is no list of plans."""
-        return np.zeros(0)
-
-    def count(self, bets: list[Any]) -> None:
-        """Do nothing: wealth is computed when a plan turns up."""
-
     def tested_account(self) -> str:
         """Return the account of the leader."""
         return self._key(self.leader)
-
-    def grow(self, plans: Any, readings: Readings, n_probes: int) -> None:
-        """Refuse: the oracle's plans are all plans from the start."""
-        raise ProblemError("no plan can be added where plans are behind an oracle", field="plans")
 
 
 def _mask(arms: list[int], n: int) -> BoolArray:

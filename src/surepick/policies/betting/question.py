@@ -21,6 +21,7 @@ from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.problem import PlanParts
 from surepick.core.run import TOLERANCE, Answer, Decision, Standing
 from surepick.design.grid import VALUE_BITS, on_grid
+from surepick.errors import ProblemError
 from surepick.inference.bounded import BatchReadings
 from surepick.inference.contrasts import Contrasts, DenseReadings, DiagonalReadings
 from surepick.inference.factors import Factor
@@ -454,17 +455,19 @@ class Question(ABC):
     def bets(self, estimates: Estimates, targets: Targets | None) -> list[Bet]:
         """Return the bets of the next batch."""
 
-    @abstractmethod
-    def count(self, bets: list[Bet]) -> None:
+    def count(self, bets: list[Any]) -> None:
         """Update wealth and evidence after the factors of these bets have been multiplied in."""
+        for bet in bets:
+            self.wealth.count(bet.rows, self.account(bet.account))
 
-    @abstractmethod
     def evidence(self, leader: Any) -> FloatArray:
-        """Return the largest log wealth so far against each plan, as a rival of this leader; a copy."""
+        """Return a copy of the largest log wealth so far against each plan, as a rival of this leader."""
+        del leader
+        return np.zeros(0)
 
-    @abstractmethod
     def log_wealth(self) -> FloatArray:
-        """Return the log wealth against each plan, as a rival of the leader, now."""
+        """Return the log wealth against each plan of a list, as a rival of the leader, now."""
+        return np.zeros(0)
 
     @abstractmethod
     def tested_account(self) -> str | int:
@@ -474,6 +477,6 @@ class Question(ABC):
         """Return the rows of these rivals in that account."""
         return rivals
 
-    @abstractmethod
     def grow(self, parts: PlanParts, readings: Readings, n_probes: int) -> None:
-        """Continue with these plans, the old ones first, and this many probes."""
+        """Continue with these plans, the old ones first, and this many probes; where plans are a list."""
+        raise ProblemError("only a list of plans can grow; begin a new session", field="plans")

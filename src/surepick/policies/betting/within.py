@@ -220,11 +220,6 @@ class WithinFew(Question):
         rows, ahead, behind = self._pairs()
         return [Bet(COMMON, rows, ahead, behind, self.epsilon, unit=np.ones(len(rows)), grid=self.sizes)]
 
-    def count(self, bets: list[Bet]) -> None:
-        """Update the account."""
-        for bet in bets:
-            self.wealth.count(bet.rows, self.account(bet.account))
-
     def _by_pair(self, name: str) -> FloatArray:
         """Return wealth or peak by pair, (n, n); 0 before the first stake."""
         account, n = self.wealth.accounts.get(COMMON), self.n_plans

@@ -28,7 +28,6 @@ from surepick.core.average_proof import Inequality, Test, errors_ahead, log_weal
 from surepick.core.polytope import Polytope
 from surepick.core.run import Answer, Decision, Standing
 from surepick.design.grid import SHARE_BITS
-from surepick.errors import ParameterError
 from surepick.inference.contrasts import Contrasts, arm_probes, readings_of
 from surepick.inference.factors import SubGaussian
 from surepick.inference.wealth import Wealth
@@ -435,14 +434,6 @@ class WithinPolytope(Question):
         del leader
         return np.array([self.least_evidence()])
 
-    def log_wealth(self) -> FloatArray:
-        """Return the cash: the wealth of a series is a function of the plan."""
-        return np.array([self.wealth.log_cash])
-
     def tested_account(self) -> str | int:
         """Return a name: there are no accounts but the series."""
         return "series"
-
-    def grow(self, plans: Any, readings: Any, n_probes: int) -> None:
-        """Refuse: all plans of a polytope are there from the start."""
-        raise ParameterError("a Polytope has all its plans; begin a new session for other rows")
