@@ -42,7 +42,7 @@ def check(
     Example: surepick check routes.csv --epsilon 1
     """
     loaded = load_file(file)
-    asked = Question(delta or 0.05, epsilon or 0.0, budget)
+    asked = question(loaded, delta, epsilon, budget)
     with Progress() as progress:
         forecast, choices = rehearse(loaded, asked, rehearsals, progress.count("rehearsal"))
     least = limit_of(loaded, asked.policy()) if limit else None
@@ -62,6 +62,16 @@ def check(
     if missing is not None:
         note(missing)
     hint(f"surepick new {shlex.quote(str(file))}{asked.options()}")
+
+
+def question(loaded: Truth, delta: float | None, epsilon: float | None, budget: int | None) -> Question:
+    """Return what is asked: by the options, else by the file."""
+    stated = loaded.settings
+    return Question(
+        stated.get("delta", 0.05) if delta is None else delta,
+        stated.get("epsilon", 0.0) if epsilon is None else epsilon,
+        stated.get("budget") if budget is None else budget,
+    )
 
 
 @dataclass(frozen=True)

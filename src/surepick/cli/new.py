@@ -90,11 +90,12 @@ def begin(file: Path, name: str | None, *, create: bool, lease: float = BY_HAND,
     from surepick.sessions.session import Session
 
     loaded = load_file(file)
-    chosen = {key: value for key, value in given.items() if value is not None}
+    chosen = {**loaded.settings, **{key: value for key, value in given.items() if value is not None}}
+    chosen.setdefault("lease", lease)
     if takes_past(policy_for(chosen.get("policy"))):
         chosen["prior"] = loaded.past
     make = Session.create if create else Session.open
-    return make(settings.url, name or file.stem, loaded.problem, lease=lease, **chosen)
+    return make(settings.url, name or file.stem, loaded.problem, **chosen)
 
 
 def begin_again(prior: str, file: Path | None, name: str | None) -> Session:

@@ -59,10 +59,15 @@ def simulate(
 
     loaded = load_file(file)
     names: Sequence[str | None] = policy or [None]
-    chosen = [policy_for(name, delta=delta or 0.05, epsilon=epsilon or 0.0) for name in names]
+    stated = {"delta": 0.05, "epsilon": 0.0, **loaded.settings}
+    delta, epsilon = (
+        stated["delta"] if delta is None else delta,
+        stated["epsilon"] if epsilon is None else epsilon,
+    )
+    chosen = [policy_for(name or stated.get("policy"), delta=delta, epsilon=epsilon) for name in names]
     if to is not None:
         refuse_existing(to, force=False)
-    most = budget or (MOST if runs == 1 else MOST_COMPARED)
+    most = budget or stated.get("budget") or (MOST if runs == 1 else MOST_COMPARED)
     with Progress() as progress:
         outcomes = _rehearse(loaded, chosen, runs, seed, most, jobs, progress)
     if to is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from surepick.cli.output import Progress, answer, hint, settings
+from surepick.cli.output import Progress, answer, hint, refuse_existing, settings
 
 ROUTES = {  # minutes of each stretch of road, which nobody who decides knows
     "Depot road": 6.0,
@@ -29,6 +30,7 @@ PLANS = {
     "Ring west": "Depot road + Ring west",
     "Bridge + harbour": "Depot road + Bridge + Harbour",
 }
+SCHEMA = "surepick.schema.json"
 NOISE, EPSILON = 1.0, 1.0  # minutes
 KINDS = {
     "table": "Plans in a table: a row for each plan, a column for each arm.",
@@ -92,6 +94,9 @@ def init(
     kind: Annotated[str | None, typer.Argument(help="A kind of problem. [list them]")] = None,
     folder: Annotated[Path, typer.Option("-o", help="The folder to write to.")] = Path(),
     force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Write the JSON schema of problem files alone.")
+    ] = False,
 ) -> None:
     """Write an example problem to change into yours.
 
@@ -99,11 +104,26 @@ def init(
     """
     from surepick.inputs.starters import write_starter
 
-    if kind is None:
+    if kind is None and not schema:
         wide = max(map(len, KINDS))
         answer({"kinds": KINDS}, [f"  {name:<{wide}}  {text}" for name, text in KINDS.items()])
         hint("surepick init KIND", "Write one")
         return
-    written = write_starter(kind, folder, force=force)
+    written = [] if kind is None or schema else write_starter(kind, folder, force=force)
+    if written and written[0].suffix == ".toml":
+        text = written[0].read_text(encoding="utf-8")
+        written[0].write_text(f"#:schema ./{SCHEMA}\n{text}", encoding="utf-8")
+    written.append(_write_schema(folder, force=force or not schema))
     answer({"files": [str(file) for file in written]}, [f"Wrote {file}" for file in written])
-    hint(f"surepick check {written[0]}")
+    if not schema:
+        hint(f"surepick check {written[0]}")
+
+
+def _write_schema(folder: Path, *, force: bool) -> Path:
+    """Write surepick.schema.json, by which editors check and complete problem files."""
+    from surepick.inputs.keys import schema
+
+    file = folder / SCHEMA
+    refuse_existing(file, force=force)
+    file.write_text(json.dumps(schema(), indent=1) + "\n", encoding="utf-8")
+    return file
