@@ -47,7 +47,7 @@ def test_where_the_paper_s_radius_needs_fewer_measurements_the_readme_says_so() 
 def test_the_naive_rule_s_tail_is_on_the_page_as_in_its_table() -> None:
     found = [rows("knapsack-naive.md", f"### Knapsacks of {d} items")[1] for d in (5, 7, 9)]
     cells = [" | ".join(f"{float(row[name].strip('≥ ')):.1f}" for row in found) for name in ("median", "q90")]
-    page = words("docs/experiments.md")
+    page = words("docs/benchmarks.md")
     assert f"| median ratio | {cells[0]} |" in page
     assert f"| 90% quantile | {cells[1]} |" in page
 
@@ -65,7 +65,7 @@ def test_who_has_fewer_wrong_leads_than_pick_is_named() -> None:
                 if mine - float(theirs) > 2 * math.hypot(error, float(other)):
                     ahead.append((family, name, budget, f"{theirs} +- {other}% against {mine} +- {error}%"))
     assert [row[:3] for row in ahead] == [("One of ten arms", "OCBA", "T*")]
-    assert ahead[0][3] in words("docs/how-to/what-can-i-say-now.md")
+    assert ahead[0][3] in words("docs/how-to/budget.md")
 
 
 def test_what_the_arena_s_page_says_of_a_stop_without_a_proof_is_in_its_table() -> None:
@@ -73,4 +73,4 @@ def test_what_the_arena_s_page_says_of_a_stop_without_a_proof_is_in_its_table() 
     pair = [table[name] for name in ("CombGapE, heuristic", "BetGapE")]
     assert [row["proof"] for row in pair] == ["no", "yes"]
     few, many = (f"{float(row['measurements']):,.0f}" for row in pair)
-    assert f"({few} against {many})" in words("docs/arena.md")
+    assert f"({few} against {many})" in words("docs/benchmarks.md")

@@ -68,20 +68,20 @@ def test_every_error_class_is_described():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_key_of_a_problem_file_is_described(kind):
-    page = text_of("problem-files.md")
+    page = text_of("reference", "problem-files.md")
     section = page.split(f'## `kind = "{kind}"`', 1)[1].split("\n## ", 1)[0]
     for key in (*KINDS[kind].required, *KINDS[kind].optional):
-        assert f"`{key}`" in section, f"{kind}: {key} is not in docs/problem-files.md"
+        assert f"`{key}`" in section, f"{kind}: {key} is not in docs/reference/problem-files.md"
     for key in COMMON_KEYS:
         assert f"`{key}`" in page.split("## Keys of every kind", 1)[1].split("\n## ", 1)[0]
 
 
 def test_every_public_name_is_in_the_reference():
-    page = text_of("reference", "api.md") + text_of("reference", "kinds.md")
+    page = text_of("reference", "python.md")
     described = {line.rsplit(".", 1)[1] for line in re.findall(r"^::: (\S+)$", page, flags=re.M)}
     modules = {"policies", "problems", "simulation", "__version__", "SurepickError"}
     missing = sorted(set(sp.__all__) - described - modules)
-    assert not missing, f"add {missing} to docs/reference/api.md, as ::: surepick.module.Name"
+    assert not missing, f"add {missing} to docs/reference/python.md, as ::: surepick.module.Name"
 
 
 def test_every_extra_is_described():
@@ -105,12 +105,12 @@ def test_every_command_is_on_some_page():
 
 
 def test_every_word_of_the_code_is_in_the_notation():
-    page = text_of("notation.md")
+    page = text_of("words.md")
     fields = {field.name for kind in (sp.BetGapE, sp.CombGapE) for field in dataclasses.fields(kind)}
     for word in (fields & {"delta", "epsilon"}) | {
         "arm",
         "plan",
-        "lead",
+        "leader",
         "rival",
         "gap",
         "radius",

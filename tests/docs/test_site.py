@@ -90,7 +90,7 @@ def test_a_missing_picture_is_noticed(tmp_path, monkeypatch):
 
 def test_pages_figures_and_links(site):
     pages = {str(path.relative_to(site)) for path in site.rglob("*.html")}
-    assert {"index.html", "reference/api.html", "reference/command-line.html", "gallery/index.html"} <= pages
+    assert {"index.html", "reference/python.html", "reference/command-line.html", "gallery/index.html"} <= pages
     examples = sorted((ROOT / "examples" / "gallery").glob("[!d]*.py"))
     assert len(examples) >= 8
     for example in examples:
@@ -125,6 +125,6 @@ def every_command_has_a_section(site):
 
 
 def examples_of_the_reference_are_code(site):
-    page = (site / "reference" / "api.html").read_text(encoding="utf-8")
+    page = (site / "reference" / "python.html").read_text(encoding="utf-8")
     assert "&gt;&gt;&gt; </span>" in page
     assert "<blockquote>" not in page

@@ -17,7 +17,7 @@ import surepick
 from command_line import surepick as call_surepick
 from surepick.experiments import read_rows
 
-PAGE = Path(__file__).parents[2] / "docs" / "experiments.md"
+PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 SMALL = ["knapsack", "--runs", "2", "--policy", "CombGapE", "--policy", "BetGapE,Uniform", "--jobs", "1"]
 
 

@@ -15,7 +15,7 @@ from surepick.inputs.load import read_problem
 from surepick.inputs.section import read_text
 
 ROOT = Path(__file__).parents[2]
-GUIDE = (ROOT / "docs" / "problem-files.md").read_text(encoding="utf-8")
+GUIDE = (ROOT / "docs" / "reference" / "problem-files.md").read_text(encoding="utf-8")
 FENCE = re.compile(r"```(toml|json)\n(.*?)```", re.DOTALL)
 ATTACHMENT = re.compile(r"`(\w+\.csv)`\n\n```csv\n(.*?)```", re.DOTALL)
 

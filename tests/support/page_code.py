@@ -28,7 +28,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # Pages whose code is run by a test of its own.
 ELSEWHERE = {
     "adding-a-policy.md": "tests/test_plugins.py",
-    "experiments.md": "tests/experiments/test_reproduce_command.py",
+    "benchmarks.md": "tests/experiments/test_reproduce_command.py",
     "problem-files.md": "tests/inputs/test_load.py",
 }
 
@@ -44,14 +44,8 @@ NOT_RUN = [
         r"^surepick reproduce (?!.*--runs \d\b)",
         "minutes; tests/experiments runs the reproduction with fewer runs",
     ),
-    (r"postgres|^surepick (new|run) trips.toml", "needs a server; the store tests use a real PostgreSQL"),
     (r"^surepick serve|^curl |^ +-d ", "runs until stopped; tests/web drives a real server"),
-    (r"^surepick serve --mcp", "runs until its client leaves; tests/web/test_mcp.py is such a client"),
     (r"^podman ", "needs a container tool; tests/test_container.py runs the steps of the image"),
-    (
-        r"^surepick verify certificate-|^surepick (ask -o|tell --from) .*--store trips.db",
-        "of a session that was begun in the browser; tests/web/test_journey.py does all of it",
-    ),
     (r"mykey", "needs a key of one's own; tests/cli/test_share.py makes keys and signs"),
     (r"^surepick status.*--watch", "runs until the session ends; its own tests drive it"),
 ]

@@ -385,7 +385,7 @@ ARENA_METHODS = (
         "PFWS-authors",
         "P-FWS, authors' program",
         seconds=0.5,
-        note="The authors' program of P-FWS and CombGame departs from the papers (docs/arena.md).",
+        note="The authors' program of P-FWS and CombGame departs from the papers (docs/benchmarks.md).",
         **_AUTHORS,
     ),
     _enter("CombGame", "CombGame, heuristic", seconds=0.5, **_PLAYS),

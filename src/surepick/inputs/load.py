@@ -1,6 +1,6 @@
 """Problem files: TOML or JSON that says which kind of problem it is and gives its data, or a spreadsheet.
 
-`docs/problem-files.md` describes every key.
+`docs/reference/problem-files.md` describes every key.
 """
 
 from __future__ import annotations

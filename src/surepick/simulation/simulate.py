@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray, Numbers
+from surepick.core.arrays import FloatArray, IntArray, Numbers, checked_means
 from surepick.core.evidence import Evidence
 from surepick.core.guarantee import Promise
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
@@ -27,6 +27,7 @@ from surepick.simulation.environments import (
     Environment,
     Gaussian,
     NoisyEnvironment,
+    UniformNoise,
     is_compiled,
     single_values,
 )
@@ -101,19 +102,22 @@ def simulate(
     check_gaussian(problem, gaussian=gaussian)
     if policy is None:
         policy = BetGapE(delta, epsilon)
-    environment = fitted(problem, _environment(truth, noise), allow_noisier=allow_noisier)
+    environment = fitted(problem, _environment(problem, truth, noise), allow_noisier=allow_noisier)
     past = fitting(problem, past)
     loop = _Loop(problem, policy, environment, seed, budget, progress, last_call, gaussian)
     run = start(policy, problem, past)
     return loop.outcome(run, loop.run_to_end(run))
 
 
-def _environment(truth: Environment | Numbers, noise: Numbers | None) -> Environment:
-    """Return the environment of these means, or the given one."""
+def _environment(problem: AnyProblem, truth: Environment | Numbers, noise: Numbers | None) -> Environment:
+    """Return the given environment, or one of these means: Gaussian, or uniform within the problem's bounds."""
     if isinstance(truth, Policy):
         raise TypeError("simulate(problem, truth, policy=...): the policy is given by name")
     if not isinstance(truth, Environment):
-        return Gaussian(truth, noise)
+        if noise is not None or problem.bounds is None or problem.probes is not None:
+            return Gaussian(truth, noise)
+        means = checked_means(truth, problem.arm_names, "truth")
+        return UniformNoise(means, np.abs(problem.bounds.T - means).min(axis=0))
     if noise is not None:
         raise ParameterError(f"{type(truth).__name__} has its own noise; leave noise out", field="noise")
     return truth

@@ -1,7 +1,7 @@
 """One View of a session: the only shape that screens, pages, JSON, MCP and notifications show.
 
 `build.build(session)` makes it. What is proved and what is only estimated stand in two fields, `proved` and
-`bet`, and no sentence mixes them. `docs/http.md` describes each field.
+`bet`, and no sentence mixes them. `docs/reference/http.md` describes each field.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ class Web:
         self.uploads = Uploads()
 
     def routes(self) -> list[Route | Mount]:
-        """Return all routes; docs/http.md describes each."""
+        """Return all routes; docs/reference/http.md describes each."""
         one = "/api/sessions/{slug}"
         return [
             Route("/", self.home),
