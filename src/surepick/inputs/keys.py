@@ -79,7 +79,7 @@ COMMON: dict[str, Key] = {
     "measure": Key(
         "measure",
         '`"arms"`; `"plan arms"` (a plan, with a value per arm); `"plans"` (its total); '
-        "a CSV file, a list of these, or a table for each [probe](how-to/probes.md)",
+        "a CSV file, a list of these, or a table for each [probe](../how-to/whole-plans.md)",
         '`"arms"`',
     ),
     "readings": Key("text", 'of one use: `"independent"`, `"dependent"` or `"unknown"`', '`"independent"`'),

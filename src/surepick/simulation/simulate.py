@@ -110,7 +110,7 @@ def simulate(
 
 
 def _environment(problem: AnyProblem, truth: Environment | Numbers, noise: Numbers | None) -> Environment:
-    """Return the given environment, or one of these means: Gaussian, or uniform within the problem's bounds."""
+    """Return the given environment, or one of these means: Gaussian, or uniform within bounds."""
     if isinstance(truth, Policy):
         raise TypeError("simulate(problem, truth, policy=...): the policy is given by name")
     if not isinstance(truth, Environment):
