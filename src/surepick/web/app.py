@@ -407,8 +407,8 @@ class Web:
             return self._page("opening.html", {"session": error.session}, HTTPStatus.ACCEPTED)
         status, message = _status(error)
         found = {"class": type(error).__name__, "field": getattr(error, "field", None), "message": message}
-        if mistakes := getattr(error, "mistakes", ()):
-            found["mistakes"] = [str(one) for one in mistakes]
+        if mistakes := message.split("\n")[1:]:
+            found["mistakes"] = [one.strip() for one in mistakes]
         if status == HTTPStatus.CONFLICT:
             found["hint"] = 'if it is right, send it again with "sure": true'
         return self._error(request, status, found, {"retry-after": "10"} if status == 503 else {})
@@ -441,9 +441,7 @@ def _status(error: Exception) -> tuple[int, str]:
 
 def _in_files(error: SurepickError) -> SurepickError:
     """Return a mistake in an uploaded problem, which a form shows at its files."""
-    found = ParameterError(str(error), field="files")
-    found.__dict__["mistakes"] = getattr(error, "mistakes", ())
-    return found
+    return ParameterError(str(error), field="files")
 
 
 def moment(session: Session) -> object:

@@ -116,13 +116,13 @@ def with_error(entered: Entered, error: SurepickError) -> Entered:
     """Return the form with what is wrong, at the field that is to blame."""
     shown = error.field if error.field in FIELDS.get(entered.action, ()) else "form"
     action = entered.action if entered.action in FIELDS else ""
-    more = tuple(str(one) for one in getattr(error, "mistakes", ()))
+    first, *mistakes = str(error).split("\n")  # a file with several has one on each line
     return Entered(
         action,
         entered.fields,
         wrong=shown or "form",
-        error=str(error).split("\n")[0] if more else str(error),
-        mistakes=more,
+        error=first,
+        mistakes=tuple(one.strip() for one in mistakes),
         kept=entered.kept,
         kept_names=entered.kept_names,
         by=entered.by,

@@ -112,13 +112,8 @@ class Uploads:
                     (folder / name).write_bytes(upload.content)
                 answer = await _in_another_process(what, folder, main, json.dumps(settings or {}))
         if "error" in answer:
-
-            def said(text: str) -> str:
-                return text.replace(str(folder / main), main).replace(str(folder), "the upload")
-
-            error = FileError(said(answer["error"]))
-            error.__dict__["mistakes"] = tuple(said(one) for one in answer.get("mistakes", ()))
-            raise error
+            text = answer["error"].replace(str(folder / main), main)
+            raise FileError(text.replace(str(folder), "the upload"))
         return answer
 
 
@@ -290,7 +285,7 @@ def _answer(what: str, path: str, settings: str) -> dict[str, Any]:
     except MissingExtraError as error:
         return {"error": f"{error} (where the server runs), or save the spreadsheet as CSV"}
     except SurepickError as error:
-        return {"error": str(error), "mistakes": [str(one) for one in getattr(error, "mistakes", ())]}
+        return {"error": str(error)}
     except RecursionError:
         return {"error": f"{path!r} is nested too deeply to be a problem"}
 
