@@ -19,7 +19,7 @@ from web_tools import TOKEN, Running, running
 
 PUBLIC = "https://plans.example.org"
 BEHIND = {"host": "plans.example.org", "origin": PUBLIC}  # what a proxy passes on of a browser's form
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "https.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "server.md"
 
 
 def log_in(server: Running, headers: dict[str, str]) -> httpx.Response:
