@@ -33,10 +33,10 @@ def test_a_setting_that_is_refused_is_named(field: str, text: str, settings: dic
     ("field", "make"),
     [
         ("plans", lambda: sp.Problem([[1, 0], [1, 0]], noise=1, goal="largest")),
-        ("arm_names", lambda: sp.Problem(np.eye(2), arms=["a"], goal="largest")),
-        ("noise", lambda: sp.Problem(np.eye(2), noise=1, noise_kind="loud", goal="largest")),
-        ("costs", lambda: sp.Problem(np.eye(2), cost={"arm 0": 1}, goal="largest")),
-        ("probes", lambda: sp.Problem(np.eye(2), measure={"both": []}, goal="largest")),
+        ("arms", lambda: sp.Problem(np.eye(2), arms=["a"], goal="largest")),
+        ("noise_kind", lambda: sp.Problem(np.eye(2), noise=1, noise_kind="loud", goal="largest")),
+        ("cost", lambda: sp.Problem(np.eye(2), cost={"arm 0": 1}, goal="largest")),
+        ("measure", lambda: sp.Problem(np.eye(2), measure={"both": []}, goal="largest")),
         ("means", lambda: sp.Problem(np.eye(2), goal="largest").as_means([1])),
         ("arm", lambda: sp.Problem(np.eye(2), goal="largest").arm("tea")),
         ("best", lambda: sp.OracleProblem(lambda weights: None, n_arms=2, goal="largest").best_plan([1, 2])),
@@ -69,3 +69,32 @@ def test_an_error_about_nothing_in_particular_has_no_field() -> None:
     error = missing_extra("ot", "problems")
     assert isinstance(error, MissingExtraError)
     assert error.field is None
+
+
+@pytest.mark.parametrize(
+    ("given", "word"),
+    [
+        ({"minimize": True}, "goal"),
+        ({"direction": "minimize"}, "goal"),
+        ({"noise_scale": 1}, "noise"),
+        ({"sigma": 1}, "noise"),
+        ({"bounds": (0, 1)}, "low"),
+        ({"arm_names": ["a", "b"]}, "arms"),
+        ({"nois": 1}, "noise"),
+    ],
+)
+def test_a_foreign_word_is_answered_with_ours(given: dict[str, object], word: str) -> None:
+    for build in (
+        lambda: sp.Problem(["a", "b"], goal="largest", **given),  # type: ignore[arg-type]
+        lambda: sp.Polytope(A_ub=[[1, 1]], b_ub=[1], goal="largest", **given),  # type: ignore[typeddict-item]
+    ):
+        with pytest.raises(TypeError, match=rf"(use|mean) '?{word}"):
+            build()
+
+
+def test_a_goal_is_required_and_one_of_two() -> None:
+    with pytest.raises(TypeError, match="goal"):
+        sp.Problem(["a", "b"])  # type: ignore[call-arg]
+    with pytest.raises(SurepickError) as caught:
+        sp.Problem(["a", "b"], goal="best")  # type: ignore[arg-type]
+    assert caught.value.field == "goal"

@@ -230,3 +230,10 @@ def test_probes_are_recorded_by_their_readings(folder: Path) -> None:
     assert surepick("tell", request["arm"], readings[0], "7", "--json").error["field"] == "values"
     assert surepick("tell", request["arm"], *readings, "--yes").code == 0
     assert view()["n_measured"] >= 1
+
+
+def test_the_file_says_how_sessions_begin_and_options_win() -> None:
+    text = Path("trips.csv").read_text(encoding="utf-8")
+    Path("trips.csv").write_text(text + "delta,0.2\nepsilon,2\nbudget,30\n", encoding="utf-8")
+    begun = surepick("new", "trips.csv", "--epsilon", "1", "--json").json
+    assert (begun["delta"], begun["epsilon"], begun["budget"]) == (0.2, 1.0, 30)
