@@ -25,7 +25,6 @@ OTHER_PYTHONS = [v for v in PYTHONS if v != "{}.{}".format(*sys.version_info[:2]
 NEEDS = {
     "problems": "sp.problems.transport([1, 1], [1, 1], [[1, 2], [2, 1]], n_draws=9)",
     "plots": "from surepick import plots; plots.plans(SESSION)",
-    "report": "from surepick.report import report; report(SESSION)",
     "postgres": "surepick.store.open_store('postgresql://localhost/x').names()",
     "cluster": "import surepick.experiments as e; e.run_cases([CASE], 'rows.jsonl', cluster='local:1')",
     "testing": "import surepick.testing",

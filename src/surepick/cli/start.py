@@ -109,11 +109,10 @@ def init(
         answer({"kinds": KINDS}, [f"  {name:<{wide}}  {text}" for name, text in KINDS.items()])
         hint("surepick init KIND", "Write one")
         return
-    written = [] if kind is None or schema else write_starter(kind, folder, force=force)
-    if written and written[0].suffix == ".toml":
-        text = written[0].read_text(encoding="utf-8")
-        written[0].write_text(f"#:schema ./{SCHEMA}\n{text}", encoding="utf-8")
-    written.append(_write_schema(folder, force=force or not schema))
+    if kind is None or schema:
+        written = [_write_schema(folder, force=force)]
+    else:
+        written = write_starter(kind, folder, force=force)
     answer({"files": [str(file) for file in written]}, [f"Wrote {file}" for file in written])
     if not schema:
         hint(f"surepick check {written[0]}")

@@ -42,14 +42,14 @@ def _words(kind: str, body: dict[str, Any], problem: AnyProblem) -> Iterator[str
             yield f"{plans}, {ways}, {body['policy']['name']}, seed {body['seed']}"
         case "asked":
             counts = body["counts"]
-            yield f"round {body['round']}:"
+            yield f"asked, batch {body['round']}:"
             yield ", ".join(f"{names[probe]} {count} ×" for probe, count in counts[:MOST_LISTED])
             yield _and_more(len(counts))
         case "measured" | "recorded":
             yield from _told(kind, body, names[probe_in(body)])
         case "voided":
-            value = f"event {body['event']}" if "event" in body else f"token {Token.of(body)}"
-            yield f"{names[probe_in(body)]}: the value of {value} is taken back"
+            value = f"event {body['event']}" if "event" in body else f"request {Token.of(body)}"
+            yield f"removed: {names[probe_in(body)]}, the value of {value}"
             yield f"({body['reason']})"
         case "stopped":
             yield body["status"]
@@ -58,7 +58,7 @@ def _words(kind: str, body: dict[str, Any], problem: AnyProblem) -> Iterator[str
             yield f"delta {body['policy']['parameters'].get('delta')}, budget {body['budget']}"
         case "plan-added":
             amounts = ", ".join(f"{amount:g} × {problem.arm_names[arm]}" for arm, amount in body["amounts"])
-            yield f"the plan “{body['name']}” ({amounts})"
+            yield f"added the plan “{body['name']}” ({amounts})"
             new = ", ".join(arm["name"] for arm in body.get("new_arms", ()))
             yield f"with {'a new arm' if len(body['new_arms']) == 1 else 'new arms'}: {new}" if new else ""
         case "called":
@@ -80,7 +80,7 @@ def _told(kind: str, body: dict[str, Any], name: str) -> Iterator[str]:
     yield _and_more(len(values))
     yield f"by {body['worker']}" if body.get("worker") else ""
     yield f"(late for {body['late']})" if "late" in body else ""
-    yield "(nobody had asked)" if kind == "recorded" and "late" not in body else ""
+    yield "(extra)" if kind == "recorded" and "late" not in body else ""
     yield f"({body['note']})" if body.get("note") else ""
 
 
