@@ -105,7 +105,7 @@ def _single_arms(
             worst = worst if len(rows) == len(targets) else (everything @ inverse).max()
             if is_last or worst <= (1 + tolerance) * total * total:
                 break
-            value, dual = everything @ inverse, _spread(dual, rows, len(targets))
+            value, dual = everything @ inverse, _scattered(dual, rows, len(targets))
             dual = _WARMTH * dual + (1 - _WARMTH) / len(dual)  # all targets are looked at again
             rows, squares = np.arange(len(targets)), everything
         dual = dual * (value / (dual @ value)) ** 1.5
@@ -115,10 +115,10 @@ def _single_arms(
             if keep.sum() < _NEAR * len(keep):
                 rows, squares, dual = rows[keep], squares[keep], dual[keep] / dual[keep].sum()
     found = (root / total)[information.arm]
-    return Design(found, _spread(dual, rows, len(targets)), float(worst), float(total * total), step + 1)
+    return Design(found, _scattered(dual, rows, len(targets)), float(worst), float(total * total), step + 1)
 
 
-def _spread(weights: FloatArray, rows: IntArray, n: int) -> FloatArray:
+def _scattered(weights: FloatArray, rows: IntArray, n: int) -> FloatArray:
     """Return n weights, of which these rows have some and the others none."""
     found = np.zeros(n)
     found[rows] = weights

@@ -8,7 +8,7 @@ sigma, (n - 1) s^2 / sigma^2 of an arm is chi-square with n - 1 degrees of freed
 s sqrt((n - 1) / q), with q its quantile at `SHARE` * delta / (number of arms), is below sigma with at most
 that probability. A union over the arms costs `SHARE` * delta; the bets run with the rest of delta.
 
-Theory: the bound is a function of the spreads s, which are independent of the means of the replicates. The
+Theory: the bound is a function of the deviations s, which are independent of the means of the replicates. The
 bets are chosen after the replicates and settled by later batches, given the bound; the replicates guide them
 as prior data do.
 """
@@ -220,7 +220,7 @@ class ScaleBoundRun:
         return None if self._bets is None else self._bets.proof()
 
     def noise_estimate(self) -> FloatArray:
-        """Return the bounds on the noise; before they are known, the spread of the replicates so far."""
+        """Return the bounds on the noise; before they are known, the deviation of the replicates so far."""
         if self._bets is not None:
             return self._bets.noise_estimate()
         n = len(self._values)

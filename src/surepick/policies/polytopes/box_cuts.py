@@ -111,7 +111,7 @@ def cut_box(
 ) -> tuple[float, float]:
     """Bound the box by its prices and a tangent at (gain, square), or by prices alone if gain is nan.
 
-    What is missing to rule it out (below 0: it is), and how much the spread of squares has shrunk. Bounds
+    What is missing to rule it out (below 0: it is), and how much the sum of squared widths has shrunk. Bounds
     are moved, and the cut is written down, where that is worth it.
     """
     unit = _round_prices(box.prices)

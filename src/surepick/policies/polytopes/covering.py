@@ -158,9 +158,9 @@ def _split(inequality: Inequality, box: Box) -> tuple[int, float]:
         width = high[arm] - low[arm]
         return arm, min(max(best[arm], low[arm] + 0.2 * width), high[arm] - 0.2 * width)
     for s in range(n_arms):  # nothing was learned: halve the widest
-        spread = inequality.squares[s] * (high[s] - low[s]) ** 2
-        if spread > most:
-            most, arm = spread, s
+        width = inequality.squares[s] * (high[s] - low[s]) ** 2
+        if width > most:
+            most, arm = width, s
     if arm < 0 or high[arm] - low[arm] < 1e-9:
         return -1, 0.0
     return arm, 0.5 * (low[arm] + high[arm])

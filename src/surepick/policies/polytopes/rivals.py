@@ -44,9 +44,9 @@ class Rivals:
         self.at = self._vertices.tableau.at.copy()
         self.add(self.lead)
 
-    def draw(self, means: FloatArray, error: FloatArray, block: int, n: int) -> None:
-        """Add the best plans under draws around the means; the draws are a function of the block's number."""
-        for noise in self._noise(1 + block, n):
+    def draw(self, means: FloatArray, error: FloatArray, batch: int, n: int) -> None:
+        """Add the best plans under draws around the means; the draws are a function of the batch number."""
+        for noise in self._noise(1 + batch, n):
             self.add(self.best(means + noise * error))
 
     def find(self, inequality: Inequality, starts: IntArray) -> int:

@@ -1,4 +1,4 @@
-"""A series of blocks with a stake of its own: sums that its bets against every plan are functions of."""
+"""A series of batches with a stake of its own: sums that its bets against every plan are functions of."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from surepick.core.standard_form import ROUNDING
 
 @dataclass(eq=False)
 class Series:
-    """Sums over the blocks since a stake, of leads x, weights h, means m, variances v; changed by its run.
+    """Sums over the batches since a stake, of leaders x, weights h, means m, variances v; changed by its run.
 
     With the rate g the bets against a plan b have brought exp(g L(b) - g^2 Q(b) / 2),
     L = sum h ((x - b).m + epsilon), Q = sum h^2 v.(x - b)^2.
@@ -32,7 +32,7 @@ class Series:
 
     @classmethod
     def begin(cls, log_stakes: FloatArray, rates: FloatArray, n_arms: int) -> Series:
-        """A series before its first block."""
+        """A series before its first batch."""
         sums = [np.zeros(n_arms) for _ in range(4)]
         return cls(log_stakes, rates, 0.0, 0.0, 0.0, sums[0], sums[1], 0.0, sums[2], sums[3])
 
@@ -42,7 +42,7 @@ class Series:
         return self.leads / self.weight
 
     def add(self, lead: FloatArray, weight: float, means: FloatArray, variance: FloatArray) -> None:
-        """Take in a block with this lead and weight, by its own means."""
+        """Add a batch with this leader and weight, by its own means."""
         self.weight += weight
         self.gain += weight * float(lead @ means)
         self.size += weight * float(np.abs(lead) @ np.abs(means))

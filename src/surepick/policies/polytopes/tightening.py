@@ -25,7 +25,7 @@ class Wide(NamedTuple):
     tableau: Tableau
     objective: FloatArray  # (n + 1,) of zeros
     prices: FloatArray  # (m + 1,)
-    width: FloatArray  # (n_arms,) spread of squares
+    width: FloatArray  # (n_arms,) squared widths, by their weights
 
 
 @compiled_inner
@@ -47,7 +47,7 @@ def _tighten_arms(
 ) -> tuple[bool, float]:
     """Bound single arms over the plans of the box that the best tangent does not rule out.
 
-    Whether the box is ruled out, and the share of the spread of squares that is left.
+    Whether the box is ruled out, and the share of the squared widths, by their weights that is left.
     """
     n = len(box.low)
     at_square = math.exp(box.shown.log_square)
