@@ -45,7 +45,7 @@ KINDS = {
     "production": "How much to make of each product with limited means.",
     "portfolio": "How to split a sum over several investments.",
 }
-PAUSE = 0.08  # seconds for each drive, where somebody watches
+PAUSE = 0.21  # seconds for each drive on a terminal, where people watch
 
 
 def demo() -> None:
@@ -65,7 +65,7 @@ def demo() -> None:
     session = Session.create("memory://", "demo", problem, epsilon=EPSILON)
     if not (settings.quiet or settings.json):
         print(
-            "Six routes share eight roads. A drive takes one road and is off by a minute or so.\n"
+            "Six routes share eight roads. A drive on one of them is off by a minute.\n"
             "Which route is fastest, if a minute does not matter?\n",
             file=sys.stderr,
         )
@@ -75,7 +75,7 @@ def demo() -> None:
             (request,) = requests
             minutes = ROUTES[request.probe_name] + NOISE * rng.standard_normal()
             session.tell(request, minutes)
-            if progress.is_due and sys.stderr.isatty():
+            if sys.stderr.isatty() and not settings.quiet:
                 progress.say(f"{request.probe_name}: {minutes:.1f} min   {session.view().line()}")
                 time.sleep(PAUSE)
     view = session.view()
@@ -83,7 +83,7 @@ def demo() -> None:
         view,
         [
             *answer_lines(view, everything=True),
-            f"{view.n_measured} drives instead of driving each route many times.",
+            f"{view.n_measured} drives in all.",
         ],
     )
     show_remarks(view)
