@@ -40,16 +40,16 @@ class Listing:
 
         >>> print(Listing(1000, "draws", "", 0.97, 1.0).warning(0.05))
         the best plan of all is missing from the list with a chance of about 0.97 (more than delta, 0.05):
-        what is promised is the best of the 1,000 listed plans
+        the guarantee is for the best of the 1,000 listed plans
         """
         chance = self.chance_missing
         if self.is_complete or (chance is not None and chance <= delta):
             return None
-        missing = "nobody knows how likely the best plan of all is missing from the list"
+        missing = "it is unknown how likely the best plan of all is missing from the list"
         if chance is not None:
             about = f"with a chance of about {chance:.2g} (more than delta, {delta:g})"
             missing = f"the best plan of all is missing from the list {about}"
-        return f"{missing}: what is promised is the best of {self.words}"
+        return f"{missing}: the guarantee is for the best of {self.words}"
 
     @property
     def words(self) -> str:
@@ -66,7 +66,7 @@ class About:
     """Title and unit of a problem, the values that are plausible, how complete its list is, and the order.
 
     `unit` is that of a measurement and of a plan's value. `plausible` has the lowest and the highest value of
-    a measurement that nobody would doubt, one pair per arm: others are asked about before they are recorded.
+    a plausible measurement, one pair per arm: others are asked about before they are recorded.
     `listing` is None where the plans are exactly those that were given, and where they are not listed.
     `order` is that of measuring within a round: "balanced" (the default, see `sessions/turns.py`) or
     "listed"; empty means the default.
@@ -129,9 +129,9 @@ def described(arms: Sequence[str], *, unit: str, title: str, plausible: Bounds |
 def plausible_range(
     guess: FloatArray, spread: FloatArray, noise_scale: FloatArray | None
 ) -> tuple[Range, ...] | None:
-    """The values that nobody would doubt: within twice the spread and four noise scales of the guess.
+    """Return the plausible values of each arm: within twice the spread and four noise scales of the guess.
 
-    None where the spread is 0 for all arms, since nobody said how far the guess may be off. A noise scale
+    None where the spread is 0 for all arms, as it is unknown how far the guess may be off. A noise scale
     that is not known yet is taken for half the spread.
 
     >>> plausible_range(np.array([8.0]), np.array([5.0]), np.array([0.5]))

@@ -62,8 +62,8 @@ class Promise:
     def none(cls, reason: str) -> Promise:
         """No promise, for this reason.
 
-        >>> Promise.none("nobody has proved it").text
-        'none: nobody has proved it'
+        >>> Promise.none("not proved").text
+        'none: not proved'
         """
         return cls(False, f"{_NONE}: {reason}")
 
@@ -117,7 +117,7 @@ class Promise:
 
     @property
     def reason(self) -> str:
-        """Why nothing is promised; empty where something is."""
+        """Return why there is no guarantee; empty where there is one."""
         return "" if self.proved else self.goal[len(_NONE) :].lstrip(": ")
 
 

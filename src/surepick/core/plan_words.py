@@ -44,7 +44,7 @@ def listed(amounts: dict[str, float], length: int | None = None) -> str:
 
 
 def has_own_name(problem: AnyProblem, plan: Answer) -> bool:
-    """Whether somebody named the plan, or its name says what it does; "plan 4" is only its number."""
+    """Whether the plan was given a name, or its name says what it does; "plan 4" is only its number."""
     numbered = _NUMBERED.fullmatch(problem.name_of(plan) or "") if isinstance(plan, int) else None
     return numbered is None or int(numbered[1]) != plan
 

@@ -1,7 +1,7 @@
 """Plays: whole plans that are tried, each use of which reads every arm in the plan (the semi-bandit).
 
 Where plans are listed these are probes like others (`probes="plan arms"` of a `Problem`). Behind an oracle
-nobody knows all of them: a request names the plays that it wants, found by the oracle as they are needed.
+they are not all known: a request names the plays that it wants, found by the oracle as they are needed.
 What a run sees of them are counts and sums per arm: readings are of single arms, with noise of their own.
 A play that was asked for is a probe like others from then on (`AskedPlays`): it has a number, a name and
 readings, which are those of its arms.

@@ -103,7 +103,7 @@ class Polytope(OracleProblem):
 
     @property
     def completeness(self) -> str:
-        """What is promised about: every plan there is."""
+        """Return what the guarantee is about: every plan there is."""
         return "all plans that keep the rows and bounds, none of them listed"
 
     def has_plan(self, plan: npt.ArrayLike) -> bool:

@@ -267,7 +267,7 @@ class Equations(Protocol):
 
 
 def safe_bound(equations: Equations, costs: FloatArray, prices: FloatArray) -> float:
-    """A number that costs.z is never below, whatever prices (dual values) somebody found.
+    """A number that costs.z is never below, whatever prices (dual values) are given.
 
     costs.z = prices.b + (costs - A'prices).z >= prices.b + sum_j min(r_j lower_j, r_j upper_j), less the
     rounding of these sums (Neumaier and Shcherbina 2004).

@@ -22,7 +22,7 @@ from surepick.errors import ParameterError, ProblemError, missing_extra, suggest
 _EXPONENT = r"(?:[eE][-+]?\d+)?"
 _WITH_POINT = re.compile(rf"[-+]?(?:\d+\.?\d*|\.\d+){_EXPONENT}", re.ASCII)
 _WITH_COMMA = re.compile(rf"[-+]?\d*,\d+{_EXPONENT}", re.ASCII)
-_WITH_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}", re.ASCII)  # or three decimals: nobody can know
+_WITH_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}", re.ASCII)  # or three decimals: ambiguous
 _COUNT = re.compile(r"\d{1,18}", re.ASCII)
 _NO_NUMBER = re.compile(r"[-+]?(?:nan|inf|infinity)", re.IGNORECASE)
 
@@ -217,7 +217,7 @@ def refuse_endless(path: Path) -> None:
     try:
         found = path.stat()
     except OSError:
-        return  # whoever opens it says why
+        return  # opening it says why
     except ValueError:
         raise ProblemError(f"{str(path)!r} is no name of a file: it has a NUL character") from None
     if stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode):

@@ -1,8 +1,8 @@
 """The proof that a vertex is best, as a certificate states it, and its check by arithmetic alone.
 
 A proof names the variables that are not basic and, for each, how the plan moves when it leaves its bound by 1
-(an edge), with the log of the evidence that this does not improve. Whoever has the rows of the polytope can
-check, without any solver, that these edges span every plan: they solve the equations, and on the variables
+(an edge), with the log of the evidence that this does not improve. With the rows of the polytope,
+arithmetic alone shows that these edges span every plan: they solve the equations, and on the variables
 that are not basic they are the identity, so that x - v = sum_j |x_j - v_j| e_j for every plan x.
 """
 

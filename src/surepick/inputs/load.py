@@ -189,7 +189,7 @@ def _ranges(document: Section, key: str, arm_names: tuple[str, ...]) -> Any:
 def _plausible(
     document: Section, problem: AnyProblem, guess: FloatArray | None, spread: FloatArray | None
 ) -> tuple[Range, ...] | None:
-    """The values that nobody would doubt: as given, or twice the spread and four noise scales of a guess."""
+    """Return the plausible values: as given, or twice the spread and four noise scales of a guess."""
     given = _ranges(document, "plausible", problem.arm_names)
     if given is not None:
         pairs = np.broadcast_to(np.array(given, dtype=float), (problem.n_arms, 2))

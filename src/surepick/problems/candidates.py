@@ -29,7 +29,7 @@ Progress: TypeAlias = Callable[[int, int], object]
 # closer than 1e-9 would differ in value by less than any measurement can tell.
 SAME_PLAN = 1e-9
 MOST_LISTED = 20_000  # plans, half a minute; a longer list is better left to an oracle
-FEW_AT_MOST = 10**9  # a bound on the plans beyond which nobody looks whether they are few after all
+FEW_AT_MOST = 10**9  # a bound on the plans beyond which they are not counted
 MOST_DRAWS = 1_000_000  # at once; after so many a plan that is missing is the best of hardly any draw
 
 

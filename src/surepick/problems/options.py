@@ -92,7 +92,7 @@ def completed(build: Callable[..., Any], options: OptionsT) -> OptionsT:
 def builder_problem(
     build: Callable[..., Any], family: Family, guess: Numbers | None, options: Mapping[str, Any]
 ) -> Polytope | FamilyProblem | FoundProblem:
-    """What a builder gives: the plans of the family, and the values that nobody would doubt.
+    """What a builder gives: the plans of the family, and its plausible values.
 
     Those are known where a guess was given together with its spread.
     """
