@@ -181,15 +181,16 @@ def _limit_words(found: Limit) -> str:
 
 def limit_of(loaded: Truth, policy: Policy) -> Limit | None:
     """Return how few measurements any method needs under the file's truth, if it has one."""
-    from surepick.core.policy import epsilon_of
+    from surepick.core.policy import delta_of, epsilon_of
     from surepick.core.polytope import Polytope
     from surepick.limits.limit import limit
 
-    if loaded.means is None or loaded.known.noise_scale is None:
+    delta = delta_of(policy)  # 1 for a policy that guarantees nothing: then there is no limit
+    if loaded.means is None or loaded.known.noise_scale is None or delta >= 1:
         return None
     near = epsilon_of(policy) if isinstance(loaded.known, Polytope) else 0.0
     tolerance = TOLERANCE if loaded.problem.is_listed else UNLISTED_TOLERANCE
-    return limit(loaded.known, loaded.means, delta=policy.delta, tolerance=tolerance, epsilon=near)
+    return limit(loaded.known, loaded.means, delta=delta, tolerance=tolerance, epsilon=near)
 
 
 def _loss(loaded: Truth, outcome: Outcome) -> float:
