@@ -362,12 +362,12 @@ def watched(case, seed, policy):
     while requests := session.ask(4096):
         for request in requests:
             session.tell(request, means[problem.arm(request.arm_name)] + rng.standard_normal())
-        n_used = session.ledger().n_measurements
+        n_used = session.state().n_measurements
         if due and n_used >= due[0] and session.status == "running":
             due = [n for n in due if n > n_used]
             coming = views.progress(views.look(session)).forecast
             said += [] if coming is None else [(chance, n_used + n) for n, chance in coming.chances]
-    end = session.ledger().n_measurements
+    end = session.state().n_measurements
     return [(chance, end <= last) for chance, last in said]
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import surepick as sp
-from surepick.sessions.requests import Request
+from surepick.sessions.leases import Request
 from surepick.sessions.session import Session
 
 GAP, DELTA, BUDGET, LONG = 0.1, 0.05, 20_000, 100

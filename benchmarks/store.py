@@ -68,7 +68,7 @@ def fill(url: str, size: int, policy: sp.Policy = POLICIES["Uniform"]) -> None:
     """Make a session with this many measurements, all of equal plans, so that it does not end."""
     session = Session.create(url, NAME, problem(), policy=policy)
     rng = np.random.default_rng(1)
-    while (told := session.ledger().n_told) < size:
+    while (told := session.state().n_values) < size:
         (request,) = session.ask()
         if request.wanted > 1:
             session.tell(request, rng.standard_normal(min(CHUNK, request.wanted, size - told)).tolist())
@@ -81,7 +81,7 @@ def fill(url: str, size: int, policy: sp.Policy = POLICIES["Uniform"]) -> None:
 
 def next_token(session: Session, arm: int) -> str:
     """The first token of the arm that is not told."""
-    tokens = (f"{arm}.{index}" for index in range(session.ledger().tapes.of[arm].first_unused, 10**9))
+    tokens = (f"{arm}.{index}" for index in range(session.state().streams.of[arm].first_unused, 10**9))
     return next(token for token in tokens if not session.is_told(token))
 
 

@@ -183,7 +183,7 @@ def fill(store: str, size: int) -> None:
     """A session with this many measurements of plans that differ little, so that it does not end."""
     session = Session.create(store, NAME, problem(N_PLANS, N_ARMS), policy=sp.BetGapE(delta=1e-12))
     rng = np.random.default_rng(1)
-    while session.ledger().n_told < size:
+    while session.state().n_values < size:
         for request in session.ask(64, worker="filler"):
             session.tell(request, (0.0 + rng.standard_normal(max(1, request.wanted))).tolist())
     session.store.close()
@@ -193,7 +193,7 @@ def first_page(folder: Path, size: int) -> None:
     store = f"sqlite:///{folder}/long.db"
     fill(store, size)
     session = Session.load(store, NAME)
-    n_told, n_events = session.ledger().n_told, session.fingerprint.position
+    n_told, n_events = session.state().n_values, session.fingerprint.position
     print(f"first page of {n_told} measurements, {N_PLANS} plans, {n_events} events")
     with serving(store) as (url, _):
         fetch(f"{url}/static/style.css")  # the server is up, and opens the session in the background

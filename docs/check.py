@@ -630,13 +630,13 @@ class Log:
         odd += ["known"] if "known" in problem and policy["name"] != "BetGapE" else []
         is_covered = policy["name"] in ("BetGapE", "Challenge") and not odd
         need(is_covered, f"{policy['name']} with {odd}", "NOT COVERED")
-        self.names, self.arrived, self.waiting, self.round = [*problem["plan_names"]], [], [], []
+        self.names, self.arrived, self.round = [*problem["plan_names"]], [], []
         self.values, self.cursor, self.removed, self.skipped, self.assumed = {}, {}, set(), set(), set()
         self.steps, self.run, self.created = [], Run(created), created
         self.called, self.answer, self.delta = False, None, policy["parameters"]["delta"]
 
     def take(self, kind, what, *, again=False):
-        """Let the run take a step; removed values do not count, extra ones guide alone."""
+        """Let the run take a step; removed values do not count."""
         self.steps += [] if again else [(kind, what)]
         if kind == "values":
             kept = {
@@ -645,11 +645,8 @@ class Log:
             self.run.measure(kept, {arm: len(at) - len(kept[arm]) for arm, at in what.items()})
         elif kind == "decision":
             self.run.open(what)
-        elif kind == "plans":
+        else:
             self.run.grow(what)
-        elif what[0] not in self.removed:
-            self.run.data.extra[what[1]] += 1
-            self.run.data.extra_sums[what[1]] += what[2]
 
     def use_round(self):
         """Give the run the next values of each arm that the last request asked for."""
@@ -674,11 +671,9 @@ class Log:
         need((decision is None and "counts" in body) == is_open, "a decision in the middle of a batch")
         if is_open:
             return
-        for extra in self.waiting:
-            self.take("extra", extra)
         if self.arrived:
             self.take("plans", self.arrived)
-        self.waiting, self.arrived, plan, numbers = [], [], body.get("plan"), decision or body
+        self.arrived, plan, numbers = [], body.get("plan"), decision or body
         leader = decision["leader"] if decision else plan if run.keep is None else run.keep
         for name, x in zip(
             ("wealth", "evidence"), run.question.numbers(-1 if leader is None else leader), strict=True
@@ -710,16 +705,18 @@ class Log:
         if kind in ("asked", "stopped"):
             self.decide(body)
         elif kind == "measured":
-            places, values = body.get("places", [body["index"]]), body.get("values", [body.get("value")])
-            for place, value in zip(places, values, strict=True):
-                need((body["arm"], place) not in self.values, "recorded twice")
-                self.values[body["arm"], place] = self.checked(body["arm"], value)
-        elif kind == "recorded" and not body.get("picked"):
-            self.assumed.add("extra values were recorded whatever they were")
-            if np.ptp(self.run.data.P[:, body["arm"]]) > 0:
-                self.waiting.append((n, body["arm"], self.checked(body["arm"], body["value"])))
-        elif kind == "voided":
-            self.remove(body["event"] if "event" in body else (body["arm"], body["index"]))
+            place, (value,) = (body["probe"], body["index"]), body["values"]
+            need(place not in self.values and place not in self.skipped, "recorded twice")
+            need(place[1] > self.cursor.get(place[0], -1), "recorded after its batch")
+            if value is None:
+                self.skipped.add(place)
+                self.assumed.add("values were lost whatever they would have been")
+                return
+            self.values[place] = self.checked(place[0], value)
+            if body["request"] != f"{place[0]}.{place[1]}":
+                self.assumed.add("extra values were recorded whatever they were")
+        elif kind == "removed":
+            self.remove((body["probe"], body["index"]))
         elif kind == "plan-added":
             need(not self.called, "a plan after the call for a final batch")
             self.answer = None
@@ -728,14 +725,13 @@ class Log:
             self.names.append(body["name"])
             self.assumed.add("plans were added without values recorded ahead")
         elif kind == "extended":
-            new, old = body["policy"]["parameters"], self.created["policy"]["parameters"]
-            is_same = not self.called and new["epsilon"] == old["epsilon"]
-            need(is_same, "a session that starts over", "NOT COVERED")
-            need(0 < new["delta"] <= self.delta, "delta may only fall")
-            if new["delta"] < self.delta:
-                self.answer, self.delta = None, new["delta"]
+            is_same = body["epsilon"] == self.created["policy"]["parameters"]["epsilon"]
+            need(is_same and not self.called, "another epsilon, or an extension after the final batch")
+            need(0 < body["delta"] <= self.delta, "delta may only fall")
+            if body["delta"] < self.delta:
+                self.answer, self.delta = None, body["delta"]
                 self.assumed.add("a smaller delta was chosen without values recorded ahead")
-        elif kind == "called":
+        elif kind == "final-batch":
             self.called, self.run.gaussian = True, body["gaussian"]
             self.assumed.add("the final batch was called without values recorded ahead")
 
@@ -748,14 +744,14 @@ class Log:
 
     def remove(self, place):
         """Settle everything again without this value, or skip it if no batch has used it."""
-        need(isinstance(place, int) or place in self.values, "nothing to remove")
-        if not isinstance(place, int) and place[1] > self.cursor.get(place[0], -1):
+        need(place in self.values and place not in self.removed | self.skipped, "nothing to remove")
+        self.assumed.add("removed values were no measurements")
+        if place[1] > self.cursor.get(place[0], -1):
             self.skipped.add(place)
             return
         self.removed.add(place)
-        self.assumed.add("removed values were no measurements")
         gaussian, self.answer, self.run = self.run.gaussian, None, Run(self.created)
-        self.run.gaussian, self.waiting = gaussian, [extra for extra in self.waiting if extra[0] != place]
+        self.run.gaussian = gaussian
         for step in self.steps:
             self.take(*step, again=True)
 

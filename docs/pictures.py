@@ -110,8 +110,8 @@ def _measured(store: str, at_most: int | None = None) -> Session:
     policy = sp.BetGapE(delta=0.05, epsilon=0.05)  # a plan within three minutes of the best will do
     session = Session.create(store, NAME, instance.problem, policy=policy)
     rng = np.random.default_rng(1)
-    while session.status == "running" and (at_most is None or session.ledger().n_told < at_most):
-        ledger = session.ledger()
+    while session.status == "running" and (at_most is None or session.state().n_values < at_most):
+        ledger = session.state()
         wanted: dict[int, list[int]] = {}
         for token in ledger.tapes.wanted():
             wanted.setdefault(token.probe, []).append(token.index)

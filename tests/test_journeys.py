@@ -105,7 +105,7 @@ def test_the_engineer_gets_a_certificate_through_a_crash_and_a_kill(
     wait_for_measurements(store, 3)
     os.killpg(killed.pid, signal.SIGKILL)
     killed.communicate()
-    before = sp.Session.load(store, "links").ledger().n_told
+    before = sp.Session.load(store, "links").state().n_values
     (folder / "crashed").unlink()
 
     again = bench(folder, kind, store)  # its first measurement dies or hangs, and is tried again
@@ -114,16 +114,16 @@ def test_the_engineer_gets_a_certificate_through_a_crash_and_a_kill(
     assert out.strip() == "south"
     assert "links: confident, 'south'" in errors
     session = sp.Session.load(store, "links")
-    assert session.ledger().n_told > before >= 3
+    assert session.state().n_values > before >= 3
     assert session.verify(session.certificate().to_json()).holds
-    assert len((folder / "told.csv").read_text().splitlines()) == session.ledger().n_told + 1
+    assert len((folder / "told.csv").read_text().splitlines()) == session.state().n_values + 1
 
 
 def wait_for_measurements(store: str, least: int) -> None:
     for _ in range(200):
         time.sleep(0.3)
         with contextlib.suppress(sp.SurepickError):
-            if sp.Session.load(store, "links", read_only=True).ledger().n_told >= least:
+            if sp.Session.load(store, "links", read_only=True).state().n_values >= least:
                 return
     raise AssertionError("the bench measured nothing")
 

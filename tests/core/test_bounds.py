@@ -101,7 +101,7 @@ def test_a_session_refuses_values_outside_and_records_nothing() -> None:
     for tell in (
         lambda: mine.tell(token, 1.2),
         lambda: mine.tell(token, [0.5, -0.1]),
-        lambda: mine.add_extra("old", 7.0),
+        lambda: mine.tell("old", 7.0),
     ):
         with pytest.raises(SessionError) as caught:
             tell()

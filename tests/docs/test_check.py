@@ -91,8 +91,8 @@ def holds(log: Log) -> bool:
 
 @pytest.mark.parametrize(("question", "noise"), CASES)
 def test_honest_logs_hold_after_a_removal_and_a_smaller_delta(checker, question, noise):
-    session = begun(question, noise)
-    measured(session, 20).add_extra(0, 0.7)
+    session = begun(question, noise, goal="smallest" if noise == "known" else "largest")
+    measured(session, 20).tell(0, 0.7)
     measured(session)
     assert verdict(checker, lines_of(session)) == "HOLDS"
     session.remove("0.1", "a slip")
@@ -110,7 +110,7 @@ def test_honest_logs_hold_after_a_removal_and_a_smaller_delta(checker, question,
 @pytest.mark.parametrize("question", ["best", "few", "many that share arms", "replace", "keep"])
 def test_a_final_batch_that_proves_the_answer(checker, question, gaussian):
     session = measured(begun(question, "known"), 60)
-    if not session.ledger().is_over:
+    if not session.state().is_over:
         session.final_batch(200, gaussian=gaussian)
     log = lines_of(measured(session))
     assert holds(log)
@@ -118,12 +118,12 @@ def test_a_final_batch_that_proves_the_answer(checker, question, gaussian):
 
 
 def opening(log: Log, at: int) -> Any:
-    return [line for line in log if line.kind == "asked" and "decision" in line.body][at]
+    return [line for line in log if line.kind == "asked" and line.body.get("decision")][at]
 
 
 def changed_value(log: Log) -> None:
     last = log.index(opening(log, -1))
-    next(line for line in log[last:] if line.kind == "measured").body["value"] += 1e-3
+    next(line for line in log[last:] if line.kind == "measured").body["values"][0] += 1e-3
 
 
 def changed_end(name: str, value: Any) -> Any:
@@ -185,7 +185,7 @@ def test_forged_logs_are_refused(checker, question, noise):
 
 def test_a_broken_chain_is_refused(checker):
     log = exported(lines_of(measured(begun("best", "known"))))
-    for at, name, value in ((5, "body", '{"value":9.0}'), (3, "checksum", "0" * 64), (4, "time", 0.0)):
+    for at, name, value in ((5, "body", '{"values":[9.0]}'), (3, "checksum", "0" * 64), (4, "time", 0.0)):
         broken = copy.deepcopy(log)
         broken["events"][at][name] = value
         with pytest.raises(SystemExit):

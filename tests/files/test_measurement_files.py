@@ -37,7 +37,7 @@ def filled(session: Session) -> Session:
     for i, request in enumerate(session.ask(session.problem.n_arms)):
         session.tell(request, -1.5 - i, worker="=HYPERLINK(1)")
     for arm in session.problem.arm_names:
-        session.add_extra(arm, -0.25, picked=True)
+        session.tell(arm, -0.25)
     return session
 
 
@@ -59,8 +59,8 @@ def test_an_exported_file_is_read_back_into_another_session(tmp_path: Path) -> N
     path = tmp_path / "all.csv"
     with path.open("w", newline="", encoding="utf-8") as stream:
         write_csv(first, stream)
-    counts = import_rows(second, read_rows(path), answers=False, worker="")
-    assert counts["recorded"] == counts["extra"] == len(names)
+    counts = import_rows(second, read_rows(path), worker="")
+    assert counts["recorded"] + counts["extra"] == 2 * len(names)
     assert measured(second) == measured(first)
 
 
@@ -68,7 +68,7 @@ def test_a_name_as_a_person_writes_it_is_read_as_it_is(tmp_path: Path) -> None:
     session = session_of(["=tea", "coffee"])
     path = tmp_path / "hand.csv"
     path.write_text("arm,value\n=tea,1\n'=tea,2\ncoffee,3\n", encoding="utf-8")
-    import_rows(session, read_rows(path), answers=False, worker="")
+    import_rows(session, read_rows(path), worker="")
     assert [(m.arm_name, m.value) for m in session.measurements()] == [
         ("=tea", 1),
         ("=tea", 2),
@@ -98,13 +98,13 @@ def test_values_told_together_are_listed_exported_and_read_back(tmp_path: Path) 
     path = tmp_path / "all.csv"
     with path.open("w", newline="", encoding="utf-8") as stream:
         write_csv(first, stream)
-    import_rows(second, read_rows(path), answers=False, worker="")
+    import_rows(second, read_rows(path), worker="")
     assert measured(second) == measured(first)
 
 
-def imported(session: Session, path: Path, text: str, *, answers: bool = False) -> dict[str, int]:
+def imported(session: Session, path: Path, text: str) -> dict[str, int]:
     path.write_text(text, encoding="utf-8")
-    counts = import_rows(session, read_rows(path), answers=answers, worker="")
+    counts = import_rows(session, read_rows(path), worker="")
     return {name: n for name, n in counts.items() if n}
 
 
@@ -114,7 +114,6 @@ def imported(session: Session, path: Path, text: str, *, answers: bool = False) 
         ("arm,probe,value\na,b,1\n", "probe"),
         ("arm,value,value\na,1,2\n", "value"),
         ("arm,arm,value\na,b,2\n", "arm"),
-        ("arm,value,picked\na,1,perhaps\n", "picked"),
         ("arm,value,count\na,1,4\n", "count"),
         ("arm,value,unit\na,1,km\n", "unit"),
         ("arm,value\na,1.2.3\n", "value"),
@@ -129,40 +128,12 @@ def test_what_can_be_read_in_two_ways_is_refused_with_its_cell(tmp_path: Path, t
     assert session.fingerprint == before
 
 
-def test_the_unit_of_the_session_is_fine_and_picked_is_what_it_says(tmp_path: Path) -> None:
-    problem = sp.Problem([[1, 0], [0, 1]], arms=["a", "b"], noise=1.0, goal="largest").with_about(unit="min")
-    session = Session.create("memory://", "s", problem, policy=sp.BetGapE())
-    text = "arm,value,unit,picked\na,1,min,no\nb,2,,yes\na,3,min,\n"
-    assert imported(session, tmp_path / "u.csv", text) == {"extra": 3}
-    assert [m.picked for m in session.measurements()] == [False, True, False]
-    answered = Session.create("memory://", "s", problem, policy=sp.BetGapE())
-    imported(answered, tmp_path / "u.csv", text, answers=True)
-    assert {m.value: m.token is None for m in answered.measurements()}[2.0]  # it answers no request
-
-
 def test_all_mistakes_of_a_file_are_listed_at_once(tmp_path: Path) -> None:
     session = session_of(["a", "b"])
     with pytest.raises(sp.SurepickError) as caught:
         imported(session, tmp_path / "odd.csv", "arm,value\na,1.2.3\nb,2\na,high\n")
     assert len(caught.value.mistakes) == 2
-    assert session.ledger().n_told == 0
-
-
-@pytest.mark.parametrize("answers", [False, True])
-def test_a_file_is_counted_once_and_so_are_its_first_rows_when_it_grows(
-    tmp_path: Path, answers: bool
-) -> None:
-    session, path = session_of(["a", "b"]), tmp_path / "mine.csv"
-    text, became = "arm,value\na,1\nb,1\n", "recorded" if answers else "extra"
-    assert imported(session, path, text, answers=answers) == {became: 2}
-    head = session.fingerprint
-    assert imported(session, path, text, answers=answers) == {"repeated": 2}
-    assert session.fingerprint == head
-    assert imported(session, path, f"{text}a,1\n", answers=answers) == {"repeated": 2, became: 1}
-    assert [m.value for m in session.measurements()] == [1.0, 1.0, 1.0]
-    assert session.verify().holds
-    again = Session.load(session.store, "s")
-    assert imported(again, path, f"{text}a,1\n", answers=answers) == {"repeated": 3}
+    assert session.state().n_values == 0
 
 
 def test_an_export_has_a_key_in_every_row_that_has_no_token(tmp_path: Path) -> None:
@@ -170,17 +141,17 @@ def test_an_export_has_a_key_in_every_row_that_has_no_token(tmp_path: Path) -> N
     (request,) = session.ask()
     session.tell(request, 1.0, worker="me")
     session.tell(request.token, 2.0, worker="you")  # late
-    session.add_extra("a", 3.0)
-    session.add_extra("b", 4.0, key="sheet 7")
+    session.tell("a", 3.0)
+    session.tell("b", 4.0, key="sheet 7")
     with path.open("w", newline="", encoding="utf-8") as stream:
         write_csv(session, stream)
     rows = read_rows(path)
     assert all(row["token"] or row["key"] for row in rows)
     assert rows[-1]["key"] == "sheet 7"
     head = session.fingerprint
-    assert import_rows(session, rows, answers=False, worker="me")["repeated"] == 4
+    assert import_rows(session, rows, worker="me")["repeated"] == 4
     assert session.fingerprint == head
     other = session_of(["a", "b"], name="other")
-    for expected in ({"recorded": 1, "extra": 3}, {"repeated": 4}):
-        counts = import_rows(other, rows, answers=False, worker="me")
+    for expected in ({"recorded": 2, "extra": 2}, {"repeated": 4}):
+        counts = import_rows(other, rows, worker="me")
         assert {name: n for name, n in counts.items() if n} == expected

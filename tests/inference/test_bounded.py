@@ -168,7 +168,7 @@ def test_a_session_learns_the_variance_and_is_verified():
     certificate = session.certificate()
     assert session.verify(certificate.to_json()).holds
     with pytest.raises(SessionError) as error:
-        session.add_extra("arm 0", 1.5)
+        session.tell("arm 0", 1.5)
     assert error.value.field == "value"
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from surepick.errors import MeasureError, ParameterError
 from surepick.measure.commands import Command, one_number, readings
-from surepick.sessions.requests import Request
+from surepick.sessions.leases import Request
 
 
 def request(name: str) -> Request:

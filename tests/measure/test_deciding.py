@@ -20,7 +20,7 @@ import surepick as sp
 from measuring_functions import ALREADY, HOURS, measure, measure_or_die, measure_or_hang
 from surepick.errors import MeasureError, ParameterError, SessionError
 from surepick.measure.loop import release_for_the_dead
-from surepick.sessions.workers import is_dead
+from surepick.sessions.leases import is_dead
 from surepick.store import MemoryStore
 
 
@@ -56,7 +56,7 @@ def test_every_executor_comes_to_the_same_answer(kind: str) -> None:
         executor = {"processes": "processes", "executor": pool}.get(kind, "threads")
         view = sp.decide(problem(), function, workers=2, executor=executor, store=store)
     assert (view.plan, view.state, view.session) == ("ride", "confident", "decision")
-    assert view.n_measured == kept(store).ledger().n_told
+    assert view.n_measured == kept(store).state().n_values
     assert not kept(store).leases()
     assert not [thread for thread in threading.enumerate() if thread.name == "surepick loop"]
 
@@ -84,9 +84,9 @@ def test_a_failure_keeps_what_was_measured_and_the_same_call_resumes(store: str)
     with pytest.raises(ConnectionError) as caught:
         sp.decide(problem(), fails_at_the_third, store=store)
     assert "2 measurements" in caught.value.__notes__[0]
-    assert (kept(store).ledger().n_told, kept(store).leases()) == (2, [])
+    assert (kept(store).state().n_values, kept(store).leases()) == (2, [])
     assert sp.decide(problem(), fails_at_the_third, store=store).plan == "ride"
-    assert calls.total() == kept(store).ledger().n_told + 1
+    assert calls.total() == kept(store).state().n_values + 1
 
 
 def test_retries_are_tried_before_it_fails() -> None:
@@ -163,7 +163,7 @@ def test_ctrl_c_waits_for_what_is_under_way_and_a_second_one_drops_it(store: str
     go_on.set()
     person.join()
     assert n_sent == interrupts
-    assert (kept(store).ledger().n_told, kept(store).leases()) == (2 if interrupts == 1 else 0, [])
+    assert (kept(store).state().n_values, kept(store).leases()) == (2 if interrupts == 1 else 0, [])
     assert sp.decide(problem(), measure, store=store).plan == "ride"
 
 
@@ -245,7 +245,7 @@ def test_a_final_batch_is_the_end_of_the_budget() -> None:
         problem(), lambda arm: tied[arm] + draw.normal(), store=store, budget=40, final_batch=20, delta=0.01
     )
     assert (view.state, view.n_measured) == ("budget spent", 40)
-    assert kept(store).ledger().run.called is not None
+    assert kept(store).state().final is not None
 
 
 def test_an_incumbent_is_asked_about() -> None:

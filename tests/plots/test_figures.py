@@ -25,7 +25,7 @@ def session(*, n: int = 30, evil: bool = False, delta: float = 0.1) -> Session:
     name = f"{EVIL}alloys" if evil else "alloys"
     made = Session.create("memory://", name, chosen, policy=sp.BetGapE(delta=delta))
     tapes = Tapes()
-    while made.status == "running" and made.ledger().n_told < n:
+    while made.status == "running" and made.state().n_values < n:
         tell_all(made, made.ask(worker=EVIL if evil else None), tapes)
     return made
 

@@ -96,6 +96,6 @@ def test_a_lost_reading_drops_the_whole_use_where_readings_may_depend_on_each_ot
         session.tell(request, {"a": 1.0})
         session.release(request, "the clock stopped")
         _, index = map(int, request.token.split("."))
-        of = session.ledger().tapes.of[request.probe]
+        of = session.state().streams.of[request.probe]
         assert of.is_told(index)
         assert [name for name, tape in zip("ab", of.tapes, strict=True) if index in tape.stock] == left

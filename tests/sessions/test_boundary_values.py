@@ -64,7 +64,7 @@ def test_a_value_beyond_the_limit_is_refused_at_every_door(value: float) -> None
     for attempt in (
         lambda: session.tell(request, value),
         lambda: session.tell(request, [1.0, value]),
-        lambda: session.add_extra(0, value),
+        lambda: session.tell(0, value),
     ):
         with pytest.raises(SessionError) as caught:
             attempt()
@@ -126,7 +126,7 @@ def test_texts_that_no_file_can_hold_are_refused() -> None:
         lambda: session.note("half a pair: \ud800"),
         lambda: session.release(request, reason="\udcff"),
         lambda: session.tell(request, 1.0, worker="\udcff"),
-        lambda: session.add_extra(0, 1.0, key="\udcff"),
+        lambda: session.tell(0, 1.0, key="\udcff"),
         lambda: sp.Session.create("memory://", "t", two_arms(arms=["a", "\udcff"]), policy=sp.BetGapE()),
     ):
         with pytest.raises(ParameterError):

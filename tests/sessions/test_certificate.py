@@ -16,8 +16,9 @@ from surepick.certificates.rivals import rivals_of
 from surepick.core.evidence import Evidence
 from surepick.errors import ParameterError, SessionError
 from surepick.sessions import codec
-from surepick.sessions.ledger import Ledger
+from surepick.sessions.events import Released, encode
 from surepick.sessions.session import Session
+from surepick.sessions.state import SessionState
 from surepick.sessions.verify import verify
 from surepick.store import Draft, MemoryStore, Store, open_store
 
@@ -161,7 +162,7 @@ def test_the_version_in_a_certificate_can_have_written_it(version: str, holds: b
 def test_unasked_measurements_after_the_end_leave_a_certificate_valid() -> None:
     session = finished()
     before = session.certificate().to_json()
-    session.add_extra("tin", 0.3)
+    session.tell("tin", 0.3)
     now = session.certificate().to_json()
     assert (before["n_unasked"], now["n_unasked"]) == (0, 1)
     assert session.verify(before).holds
@@ -198,7 +199,7 @@ def test_a_certificate_nested_too_deep_is_refused_in_words() -> None:
 def test_what_is_said_as_anything_else_than_text_is_kept_as_text() -> None:
     session = Session.create("memory://", "mine", problem(), policy=sp.CombGapE(delta=0.1))
     session.note(5)  # type: ignore[arg-type]
-    session.add_extra("tin", 0.3, note=None)  # type: ignore[arg-type]
+    session.tell("tin", 0.3, note=None)  # type: ignore[arg-type]
     session.release(session.ask()[0], ValueError("rain"))  # type: ignore[arg-type]
     session.close(7.5)  # type: ignore[arg-type]
     assert session.verify().objections == ()
@@ -298,22 +299,22 @@ def test_what_is_given_back_while_the_last_decision_is_made_counts_in_its_end(mo
         store, "race", sp.Problem(np.eye(2), noise=1, goal="largest"), policy=sp.BetGapE(), budget=2
     )
     first, second = session.ask(2)
-    decide = Ledger.decide
+    decide = SessionState.decide
 
     def decide_slowly(ledger):
-        monkeypatch.setattr(Ledger, "decide", decide)
+        monkeypatch.setattr(SessionState, "decide", decide)
         *_, last = store.read("race")
-        busy = Draft("withdrawn", json.dumps({"arm": 0, "index": 1, "reason": "busy"}), last.time)
+        busy = Draft("released", encode(Released(0, 1, "", "busy")), last.time)
         store.append("race", [busy], expected=last.head)  # by a worker that dies before it could decide
         return decide(ledger)
 
     session.tell(first, 1.0)
-    monkeypatch.setattr(Ledger, "decide", decide_slowly)
+    monkeypatch.setattr(SessionState, "decide", decide_slowly)
     session.tell(second, 0.0)
-    assert [event.kind for event in store.read("race")][-2:] == ["withdrawn", "stopped"]
-    anew = sp.Session.load(store, "race").ledger().to_json()
+    assert [event.kind for event in store.read("race")][-2:] == ["released", "stopped"]
+    anew = sp.Session.load(store, "race").state().to_json()
     assert anew["withdrawals"][0] == [1, 0]
-    assert session.ledger().to_json() == anew
+    assert session.state().to_json() == anew
 
 
 def test_what_is_given_back_after_the_end_leaves_the_certificate_valid():
@@ -323,7 +324,7 @@ def test_what_is_given_back_after_the_end_leaves_the_certificate_valid():
     while requests := session.ask():
         session.tell(requests[0], float(requests[0].arm))
     certificate = session.certificate().to_json()
-    token = f"0.{session.ledger().tapes.of[0].end_of_round + 3}"
+    token = f"0.{session.state().streams.of[0].end_of_round + 3}"
     for _ in range(30):  # which would look as if its values were not wanted
         session.release(token, "not plausible")
     assert session.verify(certificate).holds

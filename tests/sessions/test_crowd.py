@@ -105,7 +105,7 @@ def test_death_at_every_statement_of_a_record_loses_nothing_and_doubles_nothing(
         }
         assert {key for key in journal.read_text().split() if key.startswith(f"{last}-")} <= before
         for k in range(4):  # whoever comes after repeats all of it
-            receipt = session.add_extra(k, float(last), key=f"{last}-{k}")
+            receipt = session.tell(k, float(last), key=f"{last}-{k}")
             assert (receipt.result == "repeated") == (f"{last}-{k}" in before)
     assert deaths > 5
     told = [(m.arm, m.value) for m in Session.load(url, "mine").measurements()]

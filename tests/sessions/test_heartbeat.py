@@ -15,7 +15,7 @@ import surepick as sp
 from session_tools import problem
 from store_workers import crowd, wait_for
 from surepick.errors import ParameterError, SessionError, StoreError
-from surepick.sessions.requests import Request
+from surepick.sessions.leases import Request
 from surepick.sessions.session import Session
 from surepick.store import Head, open_store
 

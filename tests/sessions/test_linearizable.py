@@ -20,6 +20,7 @@ from surepick.sessions.session import Session
 
 TOKENS, KEYS, VALUES = ["0.0", "1.0", "2.0", "0.1"], ["sheet 1", "sheet 2"], [1.0, 2.0]
 DELTAS = [0.1, 0.09, 0.08, 0.05, 0.02]
+KEPT = {"recorded": "kept", "extra": "kept"}  # a value told by its arm, whether or not a request was open
 BEGIN = SessionState(delta=0.1)
 N_PROCESSES, N_THREADS, N_CALLS = 3, 2, 9
 
@@ -32,14 +33,15 @@ def act(session: Session, what: str, arguments: tuple[Any, ...]) -> Any:
             return str(session.tell(token, value, worker=worker))
         if what == "record":
             key, value = arguments
-            return str(session.add_extra(0, value, key=key, picked=True))
+            return KEPT.get(str(session.tell(3, value, key=key)), "repeated")
         if what == "withdraw":
             session.release(*arguments)
         elif what == "extend":
             session.extend(delta=arguments[0])
         else:
             with session.held() as ledger:
-                return ledger.n_told, ledger.n_unasked, ledger.setup.policy.delta
+                n = len(ledger.late) + len(ledger.keys)
+                return ledger.n_recorded - n, n, ledger.setup.policy.delta
     except (SessionError, ParameterError):
         return "refused"
     return "done"
@@ -81,7 +83,7 @@ def live(i: int, url: str, seed: int, line: Any, seen: Any) -> None:
 
 def recorded(url: str, seed: int) -> list[Call]:
     """A history of real processes and threads on one new session."""
-    Session.create(url, "mine", problem(), policy=sp.CombGapE(delta=0.1))
+    Session.create(url, "mine", problem(), policy=sp.BetGapE(delta=0.1))
     context = multiprocessing.get_context("fork")
     seen, line = context.Queue(), context.Barrier(N_PROCESSES * N_THREADS)
     workers = crowd(N_PROCESSES, live, url, seed, line, seen)

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 import surepick as sp
 from session_tools import Tapes, problem, same_run
 from surepick.errors import SessionError
-from surepick.sessions.requests import Request
+from surepick.sessions.leases import Request
 from surepick.sessions.session import Session
 
 WORKERS = st.sampled_from(["a", "b", "c"])
@@ -103,12 +103,12 @@ class SessionLife(RuleBasedStateMachine):
     def look_from_elsewhere(self) -> None:
         other = Session.load(self.url, "mine", clock=lambda: self.now)
         assert other.status == self.session.status
-        assert other.ledger().n_told == len(self.told)
+        assert other.state().n_values == len(self.told)
 
     @invariant()
     def what_was_told_is_kept(self) -> None:
         if hasattr(self, "session"):
-            assert self.session.ledger().n_told == len(self.told)
+            assert self.session.state().n_values == len(self.told)
 
     def teardown(self) -> None:
         if not hasattr(self, "session"):
@@ -124,7 +124,7 @@ class SessionLife(RuleBasedStateMachine):
         self.folder.cleanup()
 
     def check_the_end(self, outcome: sp.Outcome) -> None:
-        if self.session.ledger().run.n_unasked_counted:  # late ones; `simulate` knows nothing of them
+        if self.session.state().n_extra_used:  # late ones; `simulate` knows nothing of them
             assert self.session.verify(self.session.certificate().to_json()).holds
             return
         assert same_run(
@@ -144,14 +144,14 @@ class LifeWithUnasked(SessionLife):
     @precondition(lambda self: hasattr(self, "session"))
     @rule(arm=st.integers(0, 3), picked=st.booleans())
     def record(self, arm: int, picked: bool) -> None:
-        self.session.add_extra(arm, self.tapes.value(f"{arm}.{19_000 + self.n_recorded}"), picked=picked)
+        self.session.tell(arm, self.tapes.value(f"{arm}.{19_000 + self.n_recorded}"), picked=picked)
         self.n_recorded += 1
         self.n_picked += picked
 
     def check_the_end(self, outcome: sp.Outcome) -> None:
-        ledger, certificate = self.session.ledger(), self.session.certificate()
-        assert ledger.n_unasked == self.n_recorded + len(self.late)
-        assert ledger.run.n_unasked_counted <= self.n_recorded - self.n_picked + len(self.late)
+        ledger, certificate = self.session.state(), self.session.certificate()
+        assert ledger.n_extra == self.n_recorded + len(self.late)
+        assert ledger.n_extra_used <= self.n_recorded - self.n_picked + len(self.late)
         assert outcome.n_measurements == outcome.counts.sum()
         assert self.session.verify(certificate.to_json()).holds
         assert same_run(Session.load(self.url, "mine").outcome, outcome)  # type: ignore[arg-type]

@@ -75,7 +75,7 @@ def test_a_file_with_a_spread_brings_its_guess_unless_told_otherwise(tmp_path):
     for options, past in (([], PAST), (["--policy", "CombGapE"], None)):
         name = "-".join(options) or "plain"
         assert surepick("new", str(file), "-s", name, "--store", store, *options).code == 0
-        setup = sp.Session.load(store, name).ledger().setup
+        setup = sp.Session.load(store, name).state().setup
         assert (setup.past is None) == (past is None)
 
 

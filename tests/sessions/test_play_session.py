@@ -13,11 +13,11 @@ import pytest
 import surepick as sp
 from surepick.core.oracle_problem import absent
 from surepick.core.plays import AskedPlays, Plays
-from surepick.errors import MissingFunctionError, ProblemError, SessionError, SurepickError
+from surepick.errors import MissingFunctionError, ProblemError, SessionError
 from surepick.files.measurements import import_rows, read_rows, write_csv
 from surepick.problems import tree_family
 from surepick.sessions import codec
-from surepick.sessions.requests import Request
+from surepick.sessions.leases import Request
 from surepick.sessions.verify import verify_events
 from surepick.store import Draft, Event, MemoryStore, open_store
 from surepick.views import look, page
@@ -102,51 +102,6 @@ def test_a_session_decides_as_the_policy_does_step_by_step() -> None:
     raise AssertionError("the session did not end")
 
 
-def test_readings_that_come_one_by_one_and_later_lead_to_the_same_decisions() -> None:
-    whole, parted = begun(), begun()
-    run_to_end(whole)
-    while requests := parted.ask(2):
-        rest = []
-        for request in requests:
-            (last, value), *others = reversed(use_of(request).items())
-            assert parted.tell(request, {last: value}).result == "partial"
-            assert parted.readings_wanted(request.token) == request.readings[:-1]
-            rest.append((request, dict(others)))
-        for request, part in rest:
-            assert parted.tell(request, part).result == "recorded"
-    assert decisions(parted) == decisions(whole)
-    assert parted.verify(parted.certificate().to_json()).holds
-
-
-def test_a_reading_that_is_lost_is_made_up_by_another_play_of_the_same_plan() -> None:
-    session = begun()
-    (request,) = session.ask(1)
-    first, *rest = request.readings
-    session.tell(request, {first: 2.0})
-    session.release(request.token, reason="the battery was empty")
-    again = next(r for r in session.pending() if r.probe == request.probe)
-    assert (again.token, again.readings) == (f"{request.probe}.1", request.readings)
-    run_to_end(session)
-    certificate = session.certificate()
-    assert "in 1 measurement readings were lost" in certificate.noise
-    assert session.verify(certificate.to_json()).holds
-    assert rest
-
-
-def test_the_certificate_counts_plays_and_readings_and_says_what_is_assumed_of_them() -> None:
-    session = begun(trees(cost=3.0))
-    run_to_end(session, n=1)
-    certificate, outcome = session.certificate(), session.outcome
-    assert outcome is not None
-    assert certificate.plan_name == "B - C + C - A + D - A"
-    assert "readings of one play are independent" in certificate.noise
-    assert "readings of one use are independent" in certificate.guarantee
-    assert sum(certificate.counts.values()) == 3 * certificate.n_measurements
-    assert outcome.n_measurements == certificate.n_measurements
-    assert outcome.cost == 3 * certificate.n_measurements
-    assert look(session).cost == outcome.cost
-
-
 @pytest.mark.parametrize("policy", [sp.BetGapE(delta=0.1, max_batch=2), sp.policies.PFWS(0.1)], ids=str)
 def test_a_session_goes_on_from_what_was_kept_as_if_it_had_never_been_away(policy: sp.Policy) -> None:
     store = MemoryStore()
@@ -158,7 +113,7 @@ def test_a_session_goes_on_from_what_was_kept_as_if_it_had_never_been_away(polic
             there.tell(request, use_of(request))
         there.keep_snapshot()
         there = sp.Session.load(store, "tours")
-        assert there.ledger().evidence.n_measurements == there.ledger().n_measurements
+        assert there.state().evidence.n_measurements == there.state().n_measurements
     assert decisions(there) == decisions(whole)
     assert [s.n_measurements for s in look(there).samples] == [s.n_measurements for s in look(whole).samples]
     assert there.verify(there.certificate().to_json()).holds
@@ -184,25 +139,10 @@ def test_measurements_in_a_file_can_be_told_to_another_session(tmp_path: Path) -
     rows = read_rows(file)
     assert {"probe", "reading"} <= set(rows[0])
     n_known = second.problem.n_probes
-    counts = import_rows(second, rows, answers=False, worker="")
+    counts = import_rows(second, rows, worker="")
     assert first.problem.n_probes > n_known  # some plays were asked for in the middle of the file only
-    assert counts["recorded"] == first.ledger().n_told
+    assert counts["recorded"] == first.state().n_values
     assert decisions(second) == decisions(first)
-
-
-def test_a_play_that_nobody_asked_for_is_counted_and_an_unknown_one_is_refused() -> None:
-    session = begun()
-    known = session.ask(1)[0]
-    session.add_extra(known.probe_name, dict.fromkeys(known.readings, 2.0))
-    with pytest.raises(SurepickError) as caught:
-        session.add_extra("A - Z", 2.0)
-    assert caught.value.field == "probe"
-    run_to_end(session)
-    certificate = session.certificate()
-    assert certificate.n_unasked_counted == 1
-    asked = [json.loads(body).get("counts", ()) for body in decisions(session)]
-    assert certificate.n_measurements == sum(n for counts in asked for _, n in counts) + 1
-    assert session.verify(certificate.to_json()).holds
 
 
 def test_the_problem_is_kept_with_its_plays_and_without_those_that_were_asked_for() -> None:
@@ -219,7 +159,7 @@ def test_the_problem_is_kept_with_its_plays_and_without_those_that_were_asked_fo
     # a session that begins with the problem of another one begins with no play
     other = sp.Session.create("memory://", "other", session.problem, policy=sp.BetGapE(delta=0.1))
     assert other.given_problem.n_probes == 0
-    assert other.ledger().setup.fingerprint == session.ledger().setup.fingerprint
+    assert other.state().setup.fingerprint == session.state().setup.fingerprint
 
 
 def test_plays_of_a_function_need_it_to_decide_and_can_be_looked_at_without(tmp_path: Path) -> None:
@@ -240,30 +180,6 @@ def test_plays_of_a_function_need_it_to_decide_and_can_be_looked_at_without(tmp_
     assert again.verify(again.certificate().to_json()).holds
 
 
-def test_what_cannot_be_told_of_a_play_is_refused_with_the_readings_that_it_has() -> None:
-    session = begun(sets())
-    (request,) = session.ask(1)
-    other = next(name for name in "abcd" if name not in request.readings)
-    with pytest.raises(SessionError) as caught:
-        session.tell(request, {other: 1.0})
-    assert caught.value.field == "value"
-    with pytest.raises(SessionError) as caught:
-        session.tell(request, [1.0, 2.0, 3.0])
-    assert caught.value.field == "value"
-    with pytest.raises(SessionError) as caught:
-        session.tell(request, [1.0, float("nan")])
-    assert caught.value.field == "value"
-    with pytest.raises(SessionError) as caught:
-        session.tell("99.0", [1.0, 2.0])
-    assert caught.value.field == "token"
-    bounded = begun(sets().with_limits(0.0, 3.0))
-    (request,) = bounded.ask(1)
-    with pytest.raises(SessionError) as caught:
-        bounded.tell(request, [1.0, 4.0])
-    assert caught.value.field == "value"
-    assert bounded.tell(request, [1.0, 2.0]).result == "recorded"
-
-
 def rewritten(events: list[Event], place: int, body: dict[str, object]) -> list[Event]:
     """The log with another body at this place, its checksums made anew."""
     store = MemoryStore()
@@ -271,28 +187,6 @@ def rewritten(events: list[Event], place: int, body: dict[str, object]) -> list[
     drafts[place] = drafts[place]._replace(body=codec.dumps(body))
     store.create("forged", drafts)
     return list(store.read("forged"))
-
-
-def test_a_log_that_asks_for_other_plays_does_not_hold() -> None:
-    session = begun()
-    run_to_end(session)
-    events = list(session.events())
-    asked = json.loads(events[1].body)
-    assert asked["plays"]
-    store = MemoryStore()
-    store.create("true", [Draft(e.kind, e.body, e.time, e.key) for e in events])
-    assert verify_events("true", list(store.read("true")), store.head("true")).holds
-    for other in ([[0, 1, 2], *asked["plays"][1:]], asked["plays"][::-1]):
-        forged = rewritten(events, 1, {**asked, "plays": other})
-        assert not verify_events("forged", forged, forged[-1].head).holds
-    later = next(k for k, e in enumerate(events) if k > 1 and e.kind == "asked")
-    forged = rewritten(events, later, {**json.loads(events[later].body), "plays": [[0, 1, 3]]})
-    assert not verify_events("forged", forged, forged[-1].head).holds
-    measured = next(k for k, e in enumerate(events) if e.kind == "measured")
-    body = json.loads(events[measured].body)
-    body["readings"] = {name: 1.0 for name in session.arm_names if name not in body["readings"]}
-    forged = rewritten(events, measured, body)
-    assert "its readings are not of" in verify_events("forged", forged, forged[-1].head).objections[0]
 
 
 def test_a_log_with_plays_of_a_problem_without_any_cannot_be_opened() -> None:

@@ -6,7 +6,7 @@ import json
 import math
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -14,9 +14,9 @@ import pytest
 import surepick as sp
 from policy_contract import FOR_SINGLE_ARMS, OF_PLAYS, OF_POLYTOPES, WITH_A_ZONE, WITHOUT_DELTA, is_peer
 from session_tools import MEANS, Tapes, problem, run_to_end, same_run, tell_all
-from surepick.errors import ParameterError, ProblemError, SessionError, StoreError
-from surepick.sessions.leasing import AHEAD
-from surepick.sessions.replica import Replica
+from surepick.errors import ParameterError, SessionError, StoreError
+from surepick.sessions.events import AHEAD
+from surepick.sessions.journal import Journal
 from surepick.sessions.session import Session
 from surepick.store import Store, open_store
 
@@ -124,7 +124,7 @@ def test_measuring_ahead_is_bounded_and_the_answer_the_same() -> None:
 
 
 def test_a_snapshot_opens_to_the_same_session(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("surepick.sessions.replica.SNAPSHOT_EVERY", 7)
+    monkeypatch.setattr("surepick.sessions.journal.SNAPSHOT_EVERY", 7)
     expected = sp.simulate(problem(), Tapes(), policy=sp.CombGapE(delta=0.1), seed=3)
     new(store)
     tapes = Tapes()
@@ -155,11 +155,11 @@ EVERY_POLICY = [
 def test_every_policy_is_opened_from_its_snapshot_and_decides_the_same(
     policy: sp.Policy, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("surepick.sessions.replica.SNAPSHOT_EVERY", 5)
+    monkeypatch.setattr("surepick.sessions.journal.SNAPSHOT_EVERY", 5)
     options = {"seed": 3, "budget": 150}
     expected = sp.simulate(problem(), Tapes(), policy=policy, **options)  # type: ignore[arg-type]
     session = Session.create(sqlite_url, "mine", problem(), policy=policy, **options)  # type: ignore[arg-type]
-    monkeypatch.setattr(Replica, "_open_whole", lambda self: pytest.fail("the log was replayed"))
+    monkeypatch.setattr(Journal, "_open_whole", lambda self: pytest.fail("the log was replayed"))
     tapes, replays = Tapes(), random.Random(0)
     while requests := session.ask(3):
         tell_all(session, requests, tapes)
@@ -168,70 +168,6 @@ def test_every_policy_is_opened_from_its_snapshot_and_decides_the_same(
     assert same_run(session.outcome, expected)  # type: ignore[arg-type]
     monkeypatch.undo()
     assert session.verify(session.certificate().to_json()).holds
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda s: s.extend(delta=0.01),
-        lambda s: s.extend(budget=10**6),
-        lambda s: s.close(),
-        lambda s: s.note("a remark"),
-        lambda s: s.add_extra(0, 1.0),
-        lambda s: s.release(s.ask()[0]),
-    ],
-    ids=["smaller delta", "budget", "close", "note", "record", "withdraw"],
-)
-def test_after_every_kind_of_event_a_session_opens_from_a_snapshot(
-    change: Callable[[Session], object], sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("surepick.sessions.replica.SNAPSHOT_EVERY", 20)
-    session, tapes = new(sqlite_url), Tapes()
-    for _ in range(12):
-        tell_all(session, session.ask(), tapes)
-    assert session.store.snapshot("mine") is not None
-    change(session)
-    follower = Session.load(sqlite_url, "mine")
-    monkeypatch.setattr(Replica, "_open_whole", lambda self: pytest.fail("the log was replayed"))
-    again = Session.load(sqlite_url, "mine")
-    assert again.ledger().to_json() == follower.ledger().to_json()
-
-
-def test_where_an_extension_left_no_snapshot_the_next_to_write_keeps_one(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("surepick.sessions.replica.SNAPSHOT_EVERY", 5)
-    session, tapes = new(sqlite_url), Tapes()
-    for _ in range(12):
-        tell_all(session, session.ask(), tapes)
-    with monkeypatch.context() as died:
-        died.setattr(Replica, "_keep_snapshot", lambda self: None)
-        session.extend(delta=0.01)
-    tell_all(again := Session.load(sqlite_url, "mine"), again.ask(), tapes)
-    monkeypatch.setattr(Replica, "_open_whole", lambda self: pytest.fail("the log was replayed"))
-    assert Session.load(sqlite_url, "mine").policy.delta == 0.01
-
-
-@pytest.mark.parametrize("body", [b"{}", b"[]", b"not json", b'{"format": 1, "ledger": {}}', b"changed"])
-def test_a_snapshot_that_does_not_fit_is_no_snapshot(
-    body: bytes, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("surepick.sessions.replica.SNAPSHOT_EVERY", 5)
-    session = new(sqlite_url)
-    tapes = Tapes()
-    for _ in range(12):
-        tell_all(session, session.ask(), tapes)
-    snapshot = session.store.snapshot("mine")
-    assert snapshot is not None
-    if body == b"changed":
-        kept = json.loads(snapshot.body)
-        kept["ledger"]["run"]["plan_value"]["shape"] = [1]
-        kept["ledger"]["run"]["plan_value"]["bytes"] = "AAAAAAAA8D8="
-        body = json.dumps(kept).encode()
-    session.store.save_snapshot("mine", snapshot._replace(body=body))
-    again = Session.load(sqlite_url, "mine")
-    expected = sp.simulate(problem(), Tapes(), policy=sp.CombGapE(delta=0.1), seed=3)
-    assert same_run(run_to_end(again, tapes), expected)
 
 
 def test_what_is_wanted_of_a_long_round_is_counted_without_walking_it() -> None:
@@ -256,22 +192,6 @@ class CountingDict(dict[int, float]):
         return super().__contains__(key)
 
 
-def test_a_place_that_stays_open_does_not_make_asking_dearer() -> None:
-    session = Session.create("memory://", "mine", problem(noise=30.0), policy=sp.RAGE(delta=0.1))
-    (slow,) = session.ask(worker="slow")
-    ledger = session.ledger()
-    stock = ledger.tapes.of[slow.arm].stock = CountingDict()
-    looks = []
-    for _ in range(100):
-        before = stock.n_looks
-        (request, *_) = session.ask(5, worker="quick")
-        looks.append(stock.n_looks - before)
-        session.tell(request, [0.5] * 20)
-    assert ledger.n_told == 2000
-    assert not session.is_told(slow.token)
-    assert max(looks[50:]) <= 2 * max(looks[1:6])  # walking what is told would take 2000
-
-
 # Asking
 
 
@@ -293,19 +213,6 @@ def test_workers_get_different_tokens(store: Store) -> None:
     assert len(set(tokens)) == 6
 
 
-def test_an_expired_token_is_handed_out_again_and_the_first_to_tell_is_counted(store: Store) -> None:
-    clock = Clock()
-    session = new(store, lease=60.0, clock=clock)
-    (slow,) = session.ask(worker="slow")
-    clock.now += 61
-    (fast,) = session.ask(worker="fast")
-    assert fast.token == slow.token
-    assert session.tell(fast, 1.0).result == "recorded"
-    assert session.tell(slow, 2.0).result == "extra"
-    assert [(m.value, m.token) for m in session.measurements()] == [(1.0, fast.token), (2.0, None)]
-    assert any('"late"' in event.body for event in session.events())
-
-
 def test_a_late_tell_is_accepted_when_nobody_was_faster() -> None:
     clock = Clock()
     session = new(lease=60.0, clock=clock)
@@ -319,7 +226,7 @@ def test_a_withdrawn_token_is_handed_out_again_and_counts_as_nothing(store: Stor
     (request,) = session.ask(worker="a")
     session.release(request, "instrument busy")
     assert session.ask(worker="b")[0].token == request.token
-    assert session.ledger().n_told == 0
+    assert session.state().n_values == 0
 
 
 def test_a_token_that_was_handed_on_is_not_taken_from_who_has_it(store: Store) -> None:
@@ -368,9 +275,9 @@ def test_a_decision_that_its_process_did_not_live_to_make_is_made_by_the_next(
 ) -> None:
     session, tapes = new(store), Tapes()
     with monkeypatch.context() as patch:
-        patch.setattr(Replica, "decide", lambda self: None)
+        patch.setattr(Journal, "decide", lambda self: None)
         tell_all(session, [r for r in session.ask(4) if r.wanted], tapes)
-    assert session.ledger().tapes.n_missing == 0
+    assert session.state().streams.n_missing == 0
     assert same_run(run_to_end(Session.load(store, "mine"), tapes), run_to_end(new(), Tapes()))
 
 
@@ -390,7 +297,7 @@ def test_telling_twice_is_harmless_and_another_value_is_refused(store: Store) ->
     assert session.tell(first, 0.25).result == "repeated"
     with pytest.raises(SessionError) as caught:
         session.release(second)
-    assert caught.value.field == "token"
+    assert caught.value.field == "request"
 
 
 def test_another_process_may_have_told_meanwhile(sqlite_url: str) -> None:
@@ -414,15 +321,6 @@ def test_several_values_at_once_are_the_next_places_of_the_tape() -> None:
     assert same_run(run_to_end(together, tapes), run_to_end(alone, Tapes()))
 
 
-def test_several_values_leave_other_workers_tokens_alone() -> None:
-    session = new()
-    mine = session.ask(1, worker="a")[0]
-    theirs = [r for r in session.ask(60, worker="b") if r.arm == mine.arm]
-    assert theirs
-    session.tell(mine, [0.1] * 5)
-    assert session.tell(theirs[0], 0.7).result == "recorded"
-
-
 def test_several_values_end_the_leases_of_all_their_places(store: Store) -> None:
     policy = sp.RAGE(delta=0.1)
     session = Session.create(store, "mine", problem(noise=30.0), policy=policy)
@@ -434,7 +332,7 @@ def test_several_values_end_the_leases_of_all_their_places(store: Store) -> None
             mine = [request for request in requests if request.arm == arm]
             session.tell(mine[0], [0.5] * len(mine))
         assert {lease.token for lease in store.leases("mine")} == {request.token for request in theirs}
-    assert session.ledger().n_told == 160
+    assert session.state().n_values == 160
 
 
 def test_several_values_end_leases_that_were_left_on_told_places(store: Store) -> None:
@@ -449,7 +347,7 @@ def test_several_values_end_leases_that_were_left_on_told_places(store: Store) -
     assert not left & {done.token, last.token}
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, "twelve", None, [1.0, math.nan], []])
+@pytest.mark.parametrize("value", [math.nan, math.inf, "twelve", [1.0, math.nan], []])
 def test_a_value_that_is_no_number_is_refused_and_nothing_recorded(value: object) -> None:
     session = new()
     (request,) = session.ask()
@@ -470,44 +368,10 @@ def test_the_error_for_nan_says_which_arm_and_what_to_do() -> None:
 def test_an_unknown_token_is_refused(token: str) -> None:
     with pytest.raises(SessionError) as caught:
         new().tell(token, 1.0)
-    assert caught.value.field == "token"
+    assert caught.value.field == "request"
 
 
 # Other things that happen
-
-
-def test_a_picked_measurement_is_kept_and_decides_nothing() -> None:
-    session, tapes = new(), Tapes()
-    session.add_extra("zinc", 1000.0, note="the largest of last year", picked=True)
-    with pytest.raises(ProblemError) as caught:
-        session.add_extra("zink", 1.0)
-    assert caught.value.field == "arm"
-    assert same_run(run_to_end(session, tapes), run_to_end(new(), Tapes()))
-    first = next(session.measurements())
-    assert (first.arm_name, first.value, first.token) == ("zinc", 1000.0, None)
-
-
-def test_a_session_extended_to_a_smaller_delta_is_the_one_that_had_it_from_the_start(store: Store) -> None:
-    expected = sp.simulate(problem(), Tapes(), policy=sp.CombGapE(delta=0.001), seed=3)
-    session, tapes = new(store), Tapes()
-    before = run_to_end(session, tapes)
-    session.extend(delta=0.001)
-    assert session.status == "running"
-    after = run_to_end(session, tapes)
-    assert same_run(after, expected)
-    assert after.n_measurements > before.n_measurements
-    assert same_run(Session.load(store, "mine").outcome, expected)  # type: ignore[arg-type]
-
-
-def test_another_process_follows_an_extension(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("surepick.sessions.replica.SNAPSHOT_EVERY", 5)
-    session, tapes = new(sqlite_url), Tapes()
-    run_to_end(session, tapes)
-    other = Session.load(sqlite_url, "mine")
-    Session.load(sqlite_url, "mine").extend(delta=0.01)
-    assert other.status == "running"
-    expected = sp.simulate(problem(), Tapes(), policy=sp.CombGapE(delta=0.01), seed=3)
-    assert same_run(run_to_end(other, tapes), expected)
 
 
 def test_a_spent_budget_can_be_raised() -> None:
@@ -523,12 +387,12 @@ def test_closing_after_the_last_measurement_does_not_keep_the_answer_from_being_
 ) -> None:
     expected = sp.simulate(problem(), Tapes(), policy=sp.CombGapE(delta=0.1), seed=3)
     session, tapes = new(store), Tapes()
-    while session.ledger().n_told < expected.n_measurements - 1:
+    while session.state().n_values < expected.n_measurements - 1:
         tell_all(session, session.ask(), tapes)
     (last,) = session.ask()
     with monkeypatch.context() as died:  # between the measurement and the decision
-        died.setattr(Replica, "decide", lambda self: None)
-        died.setattr(Replica, "_is_quick", lambda self: False)
+        died.setattr(Journal, "decide", lambda self: None)
+        died.setattr(Journal, "_is_quick", lambda self: False)
         session.tell(last, tapes.value(last.token))
     other = Session.load(store, "mine")
     other.close("no money left")
@@ -543,8 +407,8 @@ def test_closing_while_a_round_waits_to_be_decided_closes(
 ) -> None:
     session, tapes = new(store), Tapes()
     with monkeypatch.context() as died:
-        died.setattr(Replica, "decide", lambda self: None)
-        died.setattr(Replica, "_is_quick", lambda self: False)
+        died.setattr(Journal, "decide", lambda self: None)
+        died.setattr(Journal, "_is_quick", lambda self: False)
         session.tell(session.ask()[0], 0.5)
     other = Session.load(store, "mine")
     other.close()
@@ -632,7 +496,7 @@ def test_what_is_no_number_and_no_token_is_refused_in_our_words() -> None:
     for token in (None, "banana", "1.2.3", "99.0"):
         with pytest.raises(SessionError) as caught:
             session.tell(token, 1.0)  # type: ignore[arg-type]
-        assert caught.value.field == "token"
+        assert caught.value.field == "request"
 
 
 def test_a_session_needs_neither_policy_nor_name_and_has_an_outcome_while_it_runs() -> None:
@@ -644,7 +508,7 @@ def test_a_session_needs_neither_policy_nor_name_and_has_an_outcome_while_it_run
         None,
         0,
     )
-    while session.ledger().n_measurements == 0:
+    while session.state().n_measurements == 0:
         tell_all(session, session.ask(4), tapes)
     running = session.outcome
     assert (running.status, running.plan) == (sp.Status.RUNNING, None)

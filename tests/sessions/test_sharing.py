@@ -14,9 +14,9 @@ import surepick as sp
 from session_tools import Tapes, problem, run_to_end
 from store_workers import all_succeed, crowd, wait_for
 from surepick.errors import DeletedError, SessionError, StoreError
-from surepick.sessions import replica
+from surepick.sessions import journal
+from surepick.sessions.leases import default_worker, is_dead
 from surepick.sessions.session import Session
-from surepick.sessions.workers import default_worker, is_dead
 
 POLICY = sp.CombGapE(delta=0.1)
 
@@ -53,7 +53,7 @@ def test_threads_without_names_get_different_requests(sqlite_url: str) -> None:
         thread.join()
     assert errors == []
     assert len(set(asked)) == 8
-    assert session.ledger().n_told == 8
+    assert session.state().n_values == 8
 
 
 def ask_and_wait(i: int, url: str, folder: Path) -> None:
@@ -115,7 +115,7 @@ def test_another_value_for_a_recorded_request_is_refused(url: str) -> None:
 def test_an_open_session_that_was_deleted_cannot_touch_the_new_one_of_its_name(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replica, "SNAPSHOT_EVERY", 1)
+    monkeypatch.setattr(journal, "SNAPSHOT_EVERY", 1)
     old = Session.create(url, "mine", problem(), policy=POLICY, seed=3)
     run_to_end(old, Tapes())
     other = Session.load(old.store, "mine")
@@ -125,12 +125,12 @@ def test_an_open_session_that_was_deleted_cannot_touch_the_new_one_of_its_name(
     begun = Session.create(other.store, "mine", problem(), policy=POLICY, seed=3)
     used: tuple[Callable[[], object], ...] = (
         old.ask,
-        old.ledger,
+        old.state,
         old.standing,
         old.certificate,
         old.leases,
         lambda: old.tell("0.0", 1.0),
-        lambda: old.add_extra(0, 1.0),
+        lambda: old.tell(0, 1.0),
         lambda: old.extend(delta=0.01),
         lambda: old.note("still there?"),
         lambda: old.release("0.0"),
@@ -143,7 +143,7 @@ def test_an_open_session_that_was_deleted_cannot_touch_the_new_one_of_its_name(
     old.keep_snapshot()
     again = Session.load(other.store, "mine")
     assert again.status == "running"
-    assert again.ledger().n_told == 0
+    assert again.state().n_values == 0
     assert again.store.snapshot("mine") is None
     assert again.store.leases("mine") == []
     assert [event.kind for event in again.events()] == ["created", "asked"]

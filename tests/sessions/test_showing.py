@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import surepick as sp
-from surepick.sessions import showing
+from surepick.sessions import reader as showing
 from surepick.store import MemoryStore
 
 ARMS = {"<b>road</b>": 1.0, "rail": 9.0}

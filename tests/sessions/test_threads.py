@@ -16,7 +16,7 @@ import pytest
 import surepick as sp
 from session_tools import Tapes, problem, same_run
 from surepick.errors import ParameterError
-from surepick.sessions.requests import Receipt
+from surepick.sessions.commands import Receipt
 from surepick.sessions.session import Session
 
 N_THREADS = 8
@@ -73,29 +73,6 @@ def test_eight_threads_on_one_session_lose_nothing(kind: str, request: pytest.Fi
     assert [receipt.result for receipt in receipts] == ["recorded"] * len(told)
     assert session.verify(session.certificate().to_json()).holds
     assert same_run(Session.load(session.store, "mine").outcome, session.outcome)  # type: ignore[arg-type]
-
-
-def test_threads_that_note_record_and_withdraw_lose_nothing_either(sqlite_url: str) -> None:
-    session = Session.create(sqlite_url, "mine", problem(), policy=sp.CombGapE(delta=0.01), seed=3)
-    tapes, extra = Tapes(5), Tapes(6)
-
-    def work(i: int) -> None:
-        for n in range(6):
-            session.add_extra(n % 4, extra.value(f"{n % 4}.{100 * i + n}"), key=f"{i}, {n}")
-            session.note(f"{i}, {n}")
-            for asked in session.ask(2, worker=f"thread {i}", wait=False):
-                if n % 3:
-                    session.tell(asked, tapes.value(asked.token))
-                else:
-                    session.release(asked)
-
-    in_threads(work)
-    events = list(session.events())
-    written = Counter(event.kind for event in events)
-    assert written["recorded"] == written["noted"] == 6 * N_THREADS
-    assert written["withdrawn"] > 0
-    assert session.ledger().n_told == written["measured"]
-    assert session.verify().holds
 
 
 @pytest.mark.parametrize("kind", [int, np.float32, np.float64, np.int64, Fraction], ids=lambda k: k.__name__)

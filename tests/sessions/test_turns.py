@@ -66,7 +66,7 @@ def test_what_is_shown_as_wanted_is_in_the_order_in_which_it_is_handed_out() -> 
 def test_probes_are_measured_in_balanced_order_and_asking_again_gives_the_same() -> None:
     drives = sp.Problem(np.eye(3), measure=[{"day": ["arm 0", "arm 1"]}, "arms"], noise=4.0, goal="largest")
     session = Session.create("memory://", "mine", drives, policy=sp.BetGapE(), seed=5)
-    while session.ledger().n_rounds < 6:
+    while session.state().n_rounds < 6:
         request = session.ask()[0]
         session.tell(request, [0.0] * len(request.readings) if len(request.readings) > 1 else 0.0)
     asked = session.ask(6)

@@ -15,7 +15,7 @@ from surepick import problems
 from surepick.core.arrays import FloatArray
 from surepick.core.oracle_problem import OracleProblem
 from surepick.errors import MissingFunctionError, ParameterError, ProblemError, SessionError
-from surepick.sessions.replica import Replica
+from surepick.sessions.journal import Journal
 from surepick.sessions.session import Session
 from surepick.sessions.verify import verify
 from surepick.store import Store, open_store
@@ -102,7 +102,7 @@ def test_a_session_decides_as_a_simulation(kind: type[sp.Policy], problem: Oracl
 def test_restarts_and_snapshots_change_nothing(
     policy: sp.Policy, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("surepick.sessions.replica.SNAPSHOT_EVERY", 7)
+    monkeypatch.setattr("surepick.sessions.journal.SNAPSHOT_EVERY", 7)
     expected = sp.simulate(own_problem(), tapes(), policy=policy, seed=3)
     new(url, policy=policy).store.close()
     values = tapes()
@@ -118,7 +118,7 @@ def test_restarts_and_snapshots_change_nothing(
     assert session.store.snapshot("mine") is not None
     assert session.status != "running"
     assert same_run(session.outcome, expected)
-    monkeypatch.setattr(Replica, "_kept_ledger", lambda self: None)  # the log alone
+    monkeypatch.setattr(Journal, "_kept_state", lambda self: None)  # the log alone
     replayed = Session.load(url, "mine", problem=least_tree)
     assert replayed.status != "running"
     assert same_run(replayed.outcome, expected)
@@ -279,13 +279,13 @@ def test_a_running_session_can_be_looked_at_and_not_changed() -> None:
         session.tell(request, 1.0)
     looked = Session.load(session.store, "mine", read_only=True)
     assert looked.status == "running"
-    assert looked.ledger().n_told == 3
+    assert looked.state().n_values == 3
     assert len(looked.pending()) == 2
     for change in (
         looked.ask,
         lambda: looked.tell(requests[3], 1.0),
         lambda: looked.release(requests[3]),
-        lambda: looked.add_extra(0, 1.0),
+        lambda: looked.tell(0, 1.0),
         looked.close,
         lambda: looked.extend(delta=0.01),
     ):
@@ -371,13 +371,3 @@ def test_nobody_waits_for_somebody_elses_slow_oracle(url: str) -> None:
 
 
 # Unasked measurements
-
-
-def test_somebody_who_looks_counts_unasked_measurements_as_the_policy_does() -> None:
-    session = Session.create("memory://", "mine", own_problem(), policy=sp.BetGapE(delta=0.1), seed=3)
-    session.add_extra("AB", 1.1)
-    run_to_end(session, tapes())
-    looked = Session.load(session.store, "mine", read_only=True)
-    assert session.certificate().n_unasked_counted == 1
-    assert looked.certificate().counts == session.certificate().counts
-    assert session.verify(looked.certificate().to_json()).holds

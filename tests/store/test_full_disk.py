@@ -59,7 +59,7 @@ def tell_until_refused(session: Session, tapes: Tapes) -> tuple[list[str], str]:
 @pytest.mark.parametrize("leave", [60_000, 300_000, 1_000_000])
 def test_a_session_survives_a_full_disk(tiny_disk: Path, leave: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "surepick.sessions.replica.SNAPSHOT_EVERY", 20
+        "surepick.sessions.journal.SNAPSHOT_EVERY", 20
     )  # a cache that cannot be kept is no error
     url, tapes = f"sqlite:///{tiny_disk}/store.db", Tapes()
     session = Session.create(url, "mine", problem(), policy=POLICY, seed=3)

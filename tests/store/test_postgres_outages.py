@@ -16,8 +16,9 @@ import pytest
 import surepick as sp
 from session_tools import Tapes, problem, run_to_end, same_run
 from surepick.errors import StoreError
-from surepick.sessions import replica
-from surepick.sessions.requests import Receipt, Request
+from surepick.sessions import journal
+from surepick.sessions.commands import Receipt
+from surepick.sessions.leases import Request
 from surepick.sessions.session import Session
 from surepick.sessions.verify import verify
 
@@ -107,7 +108,7 @@ def _host(url: str) -> str:
 
 @pytest.fixture(params=[-1, 10**9], ids=["alone", "in company"])
 def session(wire: Wire, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Session:
-    monkeypatch.setattr(replica, "ALONE_AFTER", request.param)  # both ways to append
+    monkeypatch.setattr(journal, "ALONE_AFTER", request.param)  # both ways to append
     return Session.create(wire.url, "mine", problem(), policy=POLICY, seed=3)
 
 
@@ -134,7 +135,7 @@ def test_a_recorded_value_is_kept_once_when_the_connection_breaks(
 ) -> None:
     for k in range(6):
         wire.break_next(when)
-        receipt = _until_it_works(lambda k=k: session.add_extra(k % 4, float(k), key=f"sheet {k}"))  # type: ignore[misc]
+        receipt = _until_it_works(lambda k=k: session.tell(k % 4, float(k), key=f"sheet {k}"))  # type: ignore[misc]
         assert receipt.result in ("recorded", "repeated")
     assert wire.broken == 6
     other = Session.load(postgres_url, "mine")
@@ -147,7 +148,7 @@ def test_a_record_without_a_key_is_not_doubled_by_a_broken_connection(
     session: Session, wire: Wire, when: str
 ) -> None:
     wire.break_next(when)
-    assert _until_it_works(lambda: session.add_extra("tin", 1.0)).result == "recorded"
+    assert _until_it_works(lambda: session.tell("tin", 1.0)).result == "recorded"
     assert wire.broken == 1
     assert [m.value for m in session.measurements()] == [1.0]
 
@@ -155,13 +156,13 @@ def test_a_record_without_a_key_is_not_doubled_by_a_broken_connection(
 def test_a_transaction_that_the_server_has_ended_is_known_to_be(wire: Wire, postgres_url: str) -> None:
     session = Session.create(wire.url, "mine", problem(), policy=POLICY, seed=3)
     wire.break_next("after", COMMIT)
-    assert session.add_extra("tin", 1.0).result == "recorded"
+    assert session.tell("tin", 1.0).result == "recorded"
     assert wire.broken == 1
     assert [m.value for m in Session.load(postgres_url, "mine").measurements()] == [1.0]
     wire.break_next("before", COMMIT)
     with pytest.raises(StoreError):
-        session.add_extra("tin", 2.0)
-    assert session.add_extra("tin", 2.0).result == "recorded"
+        session.tell("tin", 2.0)
+    assert session.tell("tin", 2.0).result == "recorded"
     assert [m.value for m in Session.load(postgres_url, "mine").measurements()] == [1.0, 2.0]
 
 

@@ -40,7 +40,7 @@ def drive(session: sp.Session, cycle: list[float], scale: float) -> int:
         for beyond in (*REFUSED, MOST_SCALES * scale * 1.001):
             if n_refused >= 2 * len(REFUSED):
                 break
-            for give in (lambda v: session.tell(request, v), lambda v: session.add_extra(0, v)):  # noqa: B023
+            for give in (lambda v: session.tell(request, v), lambda v: session.tell(0, v)):  # noqa: B023
                 try:
                     give(beyond)
                 except SurepickError:

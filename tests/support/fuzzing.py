@@ -112,7 +112,7 @@ def csv_rows(rng: random.Random, folder: Path) -> None:
     path.write_bytes(garbled(rng, "\n".join(rows).encode(errors="surrogatepass")) if rng.random() < 0.5 else
                      "\n".join(rows).encode(errors="surrogatepass"))  # fmt: skip
     session = Session.create("memory://", "s", problem(), policy=sp.BetGapE())
-    import_rows(session, read_rows(path), answers=rng.random() < 0.5, worker="")
+    import_rows(session, read_rows(path), worker="")
     session.ask()
 
 

@@ -69,13 +69,13 @@ def _tell(state: SessionState, token: str, value: float, worker: str) -> tuple[s
     if kept[2] == worker:
         return "refused", state
     answer, after = _record(state, f"late:{token}:{worker}", value)  # a measurement that nobody asks for now
-    return ("refused" if answer == "refused" else "extra"), after
+    return ("extra" if answer == "kept" else answer), after
 
 
 def _record(state: SessionState, key: str, value: float) -> tuple[str, SessionState]:
     kept = next((recorded for recorded in state.recorded if recorded[0] == key), None)
     if kept is None:
-        return "recorded", state._replace(recorded=state.recorded | {(key, value)})
+        return "kept", state._replace(recorded=state.recorded | {(key, value)})
     return ("repeated" if kept[1] == value else "refused"), state
 
 
@@ -84,7 +84,7 @@ def _withdraw(state: SessionState, token: str) -> tuple[str, SessionState]:
 
 
 def _extend(state: SessionState, delta: float) -> tuple[str, SessionState]:
-    return ("refused", state) if delta > state.delta else ("done", state._replace(delta=delta))
+    return ("refused", state) if delta >= state.delta else ("done", state._replace(delta=delta))
 
 
 def _look(state: SessionState) -> tuple[tuple[int, int, float], SessionState]:

@@ -11,79 +11,77 @@ import pytest
 
 from simulated_store import Database
 from surepick.policies.betting.batch_run import BatchRun
-from surepick.sessions import codec, leasing, telling
-from surepick.sessions.arriving import ADDED, additions
-from surepick.sessions.ending import calling
-from surepick.sessions.ledger import Ledger, NewEvent
-from surepick.sessions.replica import Change, Replica
-from surepick.sessions.requests import Token
+from surepick.sessions import commands, leases
+from surepick.sessions.events import Closed, Event, Extended, FinalBatch, Measured, PlanAdded
+from surepick.sessions.journal import Change, Journal
 from surepick.sessions.session import Session
-from surepick.sessions.settings import Body, Setup
+from surepick.sessions.state import SessionState
+from surepick.sessions.streams import Place
 from surepick.store import Claim, Head, MemoryStore, Snapshot
+
+
+def unchecked(patch: pytest.MonkeyPatch, kind: type[Event]) -> None:
+    patch.setattr(kind, "check", lambda self, state: None)
 
 
 def close_before_the_decision(patch: pytest.MonkeyPatch) -> None:
     def close(self: Session, reason: str = "") -> None:
-        closed = NewEvent("closed", {"reason": reason}, self._ledger.closing_key())
-        with self._changing() as replica:
-            replica.commit(lambda: Change([] if self._ledger.is_over else [closed]), quick=False)
+        with self._changing() as journal:
+            event = Closed(self._state.n_closed + 1, reason)
+            journal.commit(lambda: Change([] if self._state.is_over else [event]), quick=False)
 
     patch.setattr(Session, "close", close)
+    unchecked(patch, Closed)
 
 
 def extend_what_was_seen_before(patch: pytest.MonkeyPatch) -> None:
     def extend(self: Session, *, delta: float | None = None, budget: int | None = None) -> None:
-        setup = self._ledger.setup.extended({} if delta is None else {"delta": delta}, budget)
-        body = {"policy": codec.policy_to_json(setup.policy), "budget": setup.budget}
-        body["n_ahead"] = self._ledger.tapes.n_ahead
-        with self._changing() as replica:
-            replica.commit(lambda: Change([NewEvent("extended", body)]), quick=False)
+        change = commands.extended(self._state, delta, None, budget)
+        checked(change.events[0], self._state)
+        with self._changing() as journal:
+            journal.commit(lambda: change, quick=False)
 
+    checked: Any = Extended.check
     patch.setattr(Session, "extend", extend)
+    unchecked(patch, Extended)
 
 
 def take_any_delta(patch: pytest.MonkeyPatch) -> None:
-    def extended(self: Setup, changes: dict[str, float], budget: int | None) -> Setup:
-        policy = replace(self.policy, **changes)  # type: ignore[type-var]
-        return replace(self, policy=policy, budget=budget or self.budget)
-
-    patch.setattr(Setup, "extended", extended)
+    unchecked(patch, Extended)
 
 
 def trust_a_ledger_whose_append_failed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Replica, "is_stale", property(lambda self: False, lambda self, value: None), raising=False)
+    patch.setattr(Journal, "is_stale", property(lambda self: False, lambda self, value: None), raising=False)
 
 
 def acknowledge_before_the_commit(patch: pytest.MonkeyPatch) -> None:
-    commit = Replica.commit
+    commit = Journal.commit
 
-    def hasty(self: Replica, make: Callable[[], Change], **how: Any) -> None:
+    def hasty(self: Journal, make: Callable[[], Change], **how: Any) -> None:
         try:
             commit(self, make, **how)
-        except telling.LostRaceError:
-            raise
         except Exception as error:
             if "simulated" not in str(error):
                 raise
 
-    patch.setattr(Replica, "commit", hasty)
+    patch.setattr(Journal, "commit", hasty)
 
 
 def decide_whatever_others_wrote(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Replica, "_is_beside", lambda self, kind: True)
+    patch.setattr(Journal, "_is_beside", lambda self, kind: True)
 
 
 def share_a_session_without_its_lock(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("session_clients.TurnLock", lambda scheduler: nullcontext())
 
 
-def keep_an_unasked_measurement_twice(patch: pytest.MonkeyPatch) -> None:
-    recorded = telling.Telling._recorded
+def record_a_key_twice(patch: pytest.MonkeyPatch) -> None:
+    tell = commands.tell
 
-    def careless(self: telling.Telling, events: list[NewEvent]) -> Change:
-        return recorded(self, [event._replace(key=None) for event in events])
+    def careless(journal: Journal, telling: commands.Telling) -> commands.Receipt:
+        return tell(journal, replace(telling, key=""))
 
-    patch.setattr(telling.Telling, "_recorded", careless)
+    patch.setattr(commands, "tell", careless)
 
 
 def delete_what_others_wrote_meanwhile(patch: pytest.MonkeyPatch) -> None:
@@ -106,16 +104,8 @@ def hand_out_what_somebody_holds(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(MemoryStore, "claim", greedy)
 
 
-def void_without_starting_over(patch: pytest.MonkeyPatch) -> None:
-    right = Ledger._voided
-
-    def voided(self: Ledger, body: Body) -> None:
-        if "event" in body:
-            right(self, body)
-        else:
-            self.tapes.void(Token.of(body))
-
-    patch.setattr(Ledger, "_voided", voided)
+def remove_without_settling_again(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SessionState, "_removed", lambda self, event: self.streams.remove(event.place) and None)
 
 
 def read_a_snapshot_of_another_log(patch: pytest.MonkeyPatch) -> None:
@@ -148,28 +138,37 @@ def acknowledge_what_is_not_on_disk(patch: pytest.MonkeyPatch) -> None:
 
 def claim_without_looking_first(patch: pytest.MonkeyPatch) -> None:
     """A worker chooses requests by what it knew at its last look, and takes them whoever holds them."""
-    look = leasing.Leasing._note_granted
+    look = leases.Leasing._note_granted
 
-    def trusting(self: leasing.Leasing, chosen: Any, claim: Claim, held: Iterable[str]) -> list[Token]:
+    def trusting(self: leases.Leasing, chosen: Any, claim: Claim, held: Iterable[str]) -> list[Place]:
         return look(self, chosen, claim, claim.tokens)
 
-    patch.setattr(leasing.Leasing, "_note_granted", trusting)
+    patch.setattr(leases.Leasing, "_note_granted", trusting)
 
 
 def leave_leases_on_recorded_requests(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Replica, "recorded", lambda self, leases: [])
+    patch.setattr(Journal, "recorded", lambda self, leases: [])
 
 
-def record_a_late_use_with_what_counts_already(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(telling, "_untold", lambda parts, body: body)
+def drop_a_late_value(patch: pytest.MonkeyPatch) -> None:
+    late = commands._late
+
+    def careless(journal: Journal, place: Place, telling: commands.Telling) -> commands.Receipt | None:
+        found = late(journal, place, telling)
+        return commands.Receipt(0, "extra") if found is None else found
+
+    patch.setattr(commands, "_late", careless)
 
 
-def count_an_unasked_value_that_was_taken_back(patch: pytest.MonkeyPatch) -> None:
-    def voided(self: Ledger, position: int) -> None:
-        self.unasked_voided.add(position)
-        self.n_unasked -= 1
+def settle_a_batch_with_a_lost_value(patch: pytest.MonkeyPatch) -> None:
+    """A use whose reading was lost counts as if it were 0."""
+    patch.setattr(Measured, "is_lost", property(lambda self: False))
+    measured = SessionState._measured
 
-    patch.setattr(Ledger, "_voided_unasked", voided)
+    def careless(self: SessionState, event: Measured) -> None:
+        measured(self, replace(event, values=[value or 0.0 for value in event.values]))
+
+    patch.setattr(SessionState, "_measured", careless)
 
 
 def take_in_plans_in_the_middle_of_a_block(patch: pytest.MonkeyPatch) -> None:
@@ -178,21 +177,24 @@ def take_in_plans_in_the_middle_of_a_block(patch: pytest.MonkeyPatch) -> None:
 
 def add_plans_to_what_was_seen_before(patch: pytest.MonkeyPatch) -> None:
     def add_plans(self: Session, plans: Any, *, new_arms: Any = ()) -> None:
-        bodies = additions(self._ledger, plans, new_arms)
-        with self._changing() as replica:
-            events = [NewEvent(ADDED, body, f"plan:{body['name']}") for body in bodies]
-            replica.commit(lambda: Change(events), quick=False)
+        change = commands.plans_added(self._state, plans, new_arms)
+        with self._changing() as journal:
+            journal.commit(lambda: change, quick=False)
 
     patch.setattr(Session, "add_plans", add_plans)
+    unchecked(patch, PlanAdded)
 
 
-def call_the_last_call_on_what_was_seen_before(patch: pytest.MonkeyPatch) -> None:
-    def last_call(self: Session, n: int | None = None, *, gaussian: bool = False) -> None:
-        change = calling(self._ledger, n, gaussian=gaussian)
-        with self._changing() as replica:
-            replica.commit(lambda: change, quick=False)
+def call_the_final_batch_on_what_was_seen_before(patch: pytest.MonkeyPatch) -> None:
+    def final_batch(self: Session, n: int | None = None, *, gaussian: bool = False) -> None:
+        change = commands.final_batch(self._state, n, gaussian=gaussian)
+        checked(change.events[0], self._state)
+        with self._changing() as journal:
+            journal.commit(lambda: change, quick=False)
 
-    patch.setattr(Session, "final_batch", last_call)
+    checked: Any = FinalBatch.check
+    patch.setattr(Session, "final_batch", final_batch)
+    unchecked(patch, FinalBatch)
 
 
 MISTAKES = [
@@ -203,17 +205,17 @@ MISTAKES = [
     acknowledge_before_the_commit,
     decide_whatever_others_wrote,
     share_a_session_without_its_lock,
-    keep_an_unasked_measurement_twice,
+    record_a_key_twice,
     delete_what_others_wrote_meanwhile,
     hand_out_what_somebody_holds,
-    void_without_starting_over,
+    remove_without_settling_again,
     read_a_snapshot_of_another_log,
     acknowledge_what_is_not_on_disk,
     claim_without_looking_first,
     leave_leases_on_recorded_requests,
-    record_a_late_use_with_what_counts_already,
-    count_an_unasked_value_that_was_taken_back,
+    drop_a_late_value,
+    settle_a_batch_with_a_lost_value,
     take_in_plans_in_the_middle_of_a_block,
     add_plans_to_what_was_seen_before,
-    call_the_last_call_on_what_was_seen_before,
+    call_the_final_batch_on_what_was_seen_before,
 ]

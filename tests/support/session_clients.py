@@ -25,7 +25,7 @@ from surepick.errors import (
 )
 from surepick.files.measurements import import_rows
 from surepick.sessions import heartbeat
-from surepick.sessions.requests import Request
+from surepick.sessions.leases import Request
 from surepick.sessions.session import Session
 
 if TYPE_CHECKING:
@@ -43,11 +43,11 @@ class Acknowledged:
     told: dict[tuple[str, str], Given] = field(default_factory=dict)  # (token, worker): what counts
     late: list[tuple[str, str]] = field(default_factory=list)
     numbers: dict[float, tuple[str, str]] = field(default_factory=dict)  # told or late: token and worker
-    recorded: dict[str, tuple[int, Any]] = field(default_factory=dict)  # by key
+    recorded: dict[str, tuple[int, Any, int]] = field(default_factory=dict)  # by key
     noted: Counter[str] = field(default_factory=Counter)
     extended: list[dict[str, Any]] = field(default_factory=list)
     n_withdrawn: int = 0
-    voided: set[str] = field(default_factory=set)  # tokens, and numbers of events that recorded something
+    voided: set[str | int] = field(default_factory=set)  # requests, and numbers of values
     added: set[str] = field(default_factory=set)  # plans
     renamed: Counter[str] = field(default_factory=Counter)
     n_called: int = 0
@@ -147,7 +147,7 @@ class Client:
     def _choose(self) -> Callable[[Session], None]:
         rng, faces = self.history.rng, [self.ask] * 4 + [self.tell] * 6
         faces += [self.withdraw, self.record, self.note, self.extend, self.look, self.close, self.import_]
-        faces += [self.void, self.void_unasked, self.rename, self.beat, *self.history.rare_steps(self)]
+        faces += [self.void, self.void_by_number, self.rename, self.beat, *self.history.rare_steps(self)]
         if self.again:
             faces += [rng.choice(self.again)] * 2  # delivered twice
         return rng.choice(faces)
@@ -177,8 +177,12 @@ class Client:
     def _measured(self, request: Request) -> Given:
         rng, value = self.history.rng, self.history.value
         several = rng.random() if request.wanted > 1 else 1.0
+        lost = rng.random() < 0.05
         if len(request.readings) > 1:
-            return {"value": value(request.probe)}
+            use = value(request.probe)
+            return {"value": {**use, next(iter(use)): None} if lost else use}
+        if lost:
+            return {"value": None}
         if several < 0.3:
             return {"value": [value(request.arm) for _ in range(rng.choice([2, 3]))]}
         return {"value": value(request.arm)}
@@ -193,47 +197,36 @@ class Client:
             self.ask(session)
         if not self.held:
             return
-        rng = self.history.rng
-        token = rng.choice(sorted(self.held))
-        given, rest = self.held[token], {}
-        readings = given.get("value")
-        if isinstance(readings, dict) and len(readings) > 1 and rng.random() < 0.5:
-            first = rng.choice(sorted(readings))  # the others come later, or never
-            given = {"value": {first: readings[first]}}
-            rest = {"value": {name: value for name, value in readings.items() if name != first}}
+        token = self.history.rng.choice(sorted(self.held))
+        given = self.held[token]
         self._tell(session, token, given)
         self.again.append(lambda session: self._tell(session, token, given))
         self.held.pop(token, None)
-        if rest:
-            self.held[token] = rest
-            self.again.append(lambda session: self._tell(session, token, {"value": readings}))
 
     def _tell(self, session: Session, token: str, given: Given) -> None:
-        done = self.done
-        several = isinstance(given.get("value"), list)
-        readings = given["value"] if isinstance(given.get("value"), dict) else {}
-        done.tried["noted"] += 1  # a late one is noted, or recorded
-        done.tried["recorded"] += len(given["value"]) if several else 1
+        done, several = self.done, isinstance(given["value"], list)
+        done.tried["measured"] += len(given["value"]) if several else 1
         try:
             receipt = session.tell(token, **given, worker=self.worker)
         except SessionError as error:
             self._say(f"told {token}, refused: {error}")
             return
         self._say(f"told {token}, {receipt}")
+        readings = given["value"] if isinstance(given["value"], dict) else {}
         done.seen[f"readings: {receipt}"] += bool(readings)
-        done.numbers.update((number, (token, self.worker)) for number in readings.values())
-        if readings:
-            return
+        done.seen["lost"] += None in readings.values() or given["value"] is None
         if receipt.result == "extra":
             done.late.append((token, self.worker))
-        elif receipt.result == "recorded" or not several:
+        if receipt.result == "recorded":
             done.told[token, self.worker] = given
+        if receipt.result != "repeated":
+            done.numbers.update((one, (token, self.worker)) for one in readings.values() if one is not None)
 
     def withdraw(self, session: Session) -> None:
         if not self.held:
             return
         token = self.history.rng.choice(sorted(self.held))
-        self.done.tried["withdrawn"] += 1
+        self.done.tried["released"] += 1
         try:
             session.release(token, "busy", worker=self.worker)
         except SessionError as error:
@@ -247,17 +240,17 @@ class Client:
         rng = self.history.rng
         self.n += 1
         arm, key = rng.randrange(self.history.problem.n_probes), f"{self.worker}, {self.n}"
-        picked = rng.random() < 0.7
         value = self.history.value(arm)
 
         def deliver(session: Session) -> None:
-            self.done.tried["recorded"] += 1
+            self.done.tried["measured"] += 1
             try:
-                receipt = session.add_extra(arm, value, key=key, picked=picked)
+                receipt = session.tell(arm, value, key=key, worker=self.worker)
             except SessionError as error:  # it was taken back meanwhile
                 self._say(f"recorded {key!r}, refused: {error}")
                 return
-            self.done.recorded[key] = (arm, value)
+            self.done.recorded[key] = (arm, value, receipt.number)
+            self.done.seen["extra"] += receipt.result == "extra"
             self._say(f"recorded {key!r}, {receipt}")
 
         self.again.append(deliver)
@@ -277,17 +270,16 @@ class Client:
         arm, key = rng.choice(single), f"{self.worker}, row {self.n}"
         value = self.history.value(arm)
         name = problem.probe_names[arm]
-        rows.append({problem.probe_word: name, "value": repr(value), "key": key, "picked": "yes"})
+        rows.append({problem.probe_word: name, "value": repr(value), "key": key})
 
         def deliver(session: Session) -> None:
-            self.done.tried["recorded"] += len(rows)
-            self.done.tried["noted"] += len(rows)
+            self.done.tried["measured"] += len(rows)
             try:
-                counts = import_rows(session, rows, answers=False, worker=self.worker)
+                counts = import_rows(session, rows, worker=self.worker)
             except SessionError as error:
                 self._say(f"imported, refused: {error}")
                 return
-            self.done.recorded[key] = (arm, value)
+            self.done.recorded.setdefault(key, (arm, value, 0))
             self._say(f"imported {len(rows)} rows, {counts}")
 
         self.again.append(deliver)
@@ -324,33 +316,29 @@ class Client:
             return
         self._void(session, self.history.rng.choice(tokens))
 
-    def void_unasked(self, session: Session) -> None:
-        """The same for one that nobody had asked for, which goes by the number of its event."""
-        recorded = self.done.recorded
-        if not recorded:
-            return
-        event = session.store.find(NAME, f"recorded:{self.history.rng.choice(sorted(recorded))}")
-        if event is not None:  # a stale reader may know less
-            self._void(session, str(event.position))
+    def void_by_number(self, session: Session) -> None:
+        """The same by the number of a value, which may be an extra one."""
+        numbers = sorted(number for _, _, number in self.done.recorded.values() if number)
+        if numbers:
+            self._void(session, self.history.rng.choice(numbers))
 
-    def _void(self, session: Session, token: str) -> None:
+    def _void(self, session: Session, value: str | int) -> None:
         done = self.done
-        done.tried["voided"] += 1
+        done.tried["removed"] += 1
         try:
-            seen = session._remove(token, "the wrong road")
+            seen = session.remove(value, "the wrong road")
         except SessionError as error:
-            self._say(f"voided {token}, refused: {error}")
+            self._say(f"removed {value}, refused: {error}")
             return
-        assert token not in done.voided, f"{token} was voided twice"
-        done.voided.add(token)
-        done.seen["unasked and voided"] += token.isdecimal()
-        done.seen["unasked, counted and voided"] += token.isdecimal() and seen
-        self._say(f"voided {token}, seen: {seen}")
+        assert value not in done.voided, f"{value} was removed twice"
+        done.voided.add(value)
+        done.seen["removed by number"] += isinstance(value, int)
+        done.seen["used and removed"] += seen
+        self._say(f"removed {value}, used: {seen}")
 
     def rename(self, session: Session) -> None:
         self.n += 1
         title = f"{self.worker}, title {self.n}"
-        self.done.tried["noted"] += 1
         session.rename(title)
         self.done.renamed[title] += 1
 
@@ -372,7 +360,7 @@ class Client:
 
     def last_call(self, session: Session) -> None:
         rng = self.history.rng
-        self.done.tried["called"] += 1
+        self.done.tried["final-batch"] += 1
         try:
             session.final_batch(rng.choice([5, 20, 60]), gaussian=rng.random() < 0.5)
         except (SessionError, ParameterError) as error:
@@ -400,7 +388,7 @@ class Client:
         self._say("closed")
 
     def look(self, session: Session) -> None:
-        self._say(f"sees {session.status}, {session.ledger().n_told} told")
+        self._say(f"sees {session.status}, {session.state().n_values} told")
         assert session.standing() is not None
         session.pending()
         session.leases()

@@ -33,12 +33,12 @@ from scheduler import Scheduler
 from session_clients import LEASE, NAME, Acknowledged, Client, Running
 from simulated_store import Database, DiedError, Faults, Process, SimulatedStore
 from surepick.errors import DeletedError
-from surepick.sessions import replica
+from surepick.sessions import journal
+from surepick.sessions.events import Measured, Noted, Removed, Renamed, decode
 from surepick.sessions.heartbeat import Heartbeat
-from surepick.sessions.ledger import Ledger
-from surepick.sessions.requests import Token, probe_in, told_in
 from surepick.sessions.session import Session
-from surepick.sessions.settings import Setup
+from surepick.sessions.setup import Setup
+from surepick.sessions.state import SessionState
 from surepick.store import Event
 
 PAIRS = [[1, 1, 0], [0, 1, 1], [1, 0, 1]]
@@ -133,14 +133,14 @@ class History:
     @contextmanager
     def _simulated_time(self) -> Iterator[None]:
         with (
-            mock.patch.object(replica, "time", self),
-            mock.patch.multiple(replica, **self.constants),
+            mock.patch.object(journal, "time", self),
+            mock.patch.multiple(journal, **self.constants),
             mock.patch.object(Heartbeat, "_set_timer"),  # clients are the timers
         ):
             yield
 
     def thread_time(self) -> float:
-        """What `replica` measures decisions with: some of them seem slow."""
+        """What `journal` measures decisions with: some of them seem slow."""
         self._seconds = getattr(self, "_seconds", 0.0) + (self.rng.random() < self.slow)
         return self._seconds
 
@@ -166,7 +166,7 @@ class History:
             self.done = self.acknowledged[number]
             self._check_kept(grave)
             self._check_course(grave)
-            assert self.ledger.is_over, "a session that ran was deleted"
+            assert self.state.is_over, "a session that ran was deleted"
         if NAME not in store.names():
             return
         self.done = self.acknowledged[store.number(NAME)]
@@ -179,77 +179,76 @@ class History:
         session = Session.load(store, NAME, clock=lambda: self.now)
         for certificate in self.done.certificates:
             later = {event.kind for event in events[certificate["log_position"] :]}
-            if not later & {"extended", "voided", "plan-added"}:
+            if not later & {"extended", "removed", "plan-added"}:
                 verdict = session.verify(certificate)
                 assert verdict.holds, verdict
         self._finish(session)
 
     def _check_kept(self, events: list[Event]) -> None:
-        bodies = [(event, json.loads(event.body)) for event in events]
-        told = Counter(
-            (Token(probe_in(b), index), name)
-            for e, b in bodies
-            if e.kind == "measured"
-            for index, values in told_in(b)
-            for name in values
-        )
-        assert set(told.values()) <= {1}, "a measurement was counted twice"
-        by_key = {event.key: body for event, body in bodies if event.key is not None}
-        self._check_told(bodies, by_key)
-        for key, (probe, value) in self.done.recorded.items():
-            body = by_key.get(f"recorded:{key}")
-            assert body is not None, f"{key!r} was recorded and is gone"
-            assert (probe_in(body), body.get("readings", body.get("value"))) == (probe, value)
+        done = self.done
+        found = [decode(event.kind, event.body) for event in events]
+        values = [one for one in found if isinstance(one, Measured)]
+        by_place = {str(one.place): one for one in values}
+        by_number = {one.number: one for one in values}
+        assert len(by_place) == len(by_number) == len(values), "a measurement was counted twice"
+        by_key = {one.key_: one for one in values if one.key_}
+        self._check_told(values, by_place)
+        for key, (probe, value, number) in done.recorded.items():
+            assert key in by_key, f"{key!r} was recorded and is gone"
+            names = self.problem.reads(probe)
+            told = [value] if len(names) == 1 else [value[name] for name in names]
+            assert (by_key[key].probe, by_key[key].values) == (probe, told)
+            assert number in (0, by_key[key].number)
         written = Counter(event.kind for event in events)
-        notes = Counter(b["text"] for e, b in bodies if e.kind == "noted" and "text" in b)
-        for text, n in self.done.noted.items():
+        notes = Counter(one.text for one in found if isinstance(one, Noted))
+        for text, n in done.noted.items():
             assert n <= notes[text], f"the note {text!r} is gone"
-        assert len(self.done.extended) <= written["extended"] <= self.done.tried["extended"]
-        assert self.done.n_withdrawn <= written["withdrawn"] <= self.done.tried["withdrawn"]
-        assert self.done.n_called <= written["called"] <= self.done.tried["called"]
-        assert len(self.done.voided) <= written["voided"] <= self.done.tried["voided"]
-        for token in self.done.voided:
-            assert f"voided:{token}" in by_key, f"{token} was voided and counts again"
-        assert {f"plan:{name}" for name in self.done.added} <= set(by_key), "a plan that was added is gone"
-        assert written["plan-added"] <= self.done.tried["added"]
-        titles = Counter(b["title"] for e, b in bodies if "title" in b)
-        assert not self.done.renamed - titles, "a title is gone"
-        assert written["noted"] <= self.done.tried["noted"]
-        assert written["recorded"] <= self.done.tried["recorded"]
+        assert len(done.extended) <= written["extended"] <= done.tried["extended"]
+        assert done.n_withdrawn <= written["released"] <= done.tried["released"]
+        assert done.n_called <= written["final-batch"] <= done.tried["final-batch"]
+        assert len(done.voided) <= written["removed"] <= done.tried["removed"]
+        removed = {str(one.place) for one in found if isinstance(one, Removed)}
+        for value in done.voided:
+            place = str(by_number[value].place) if isinstance(value, int) else value
+            assert place in removed, f"{value} was removed and counts again"
+        keys = {event.key for event in events}
+        assert {f"plan:{name}" for name in done.added} <= keys, "a plan that was added is gone"
+        assert written["plan-added"] <= done.tried["added"]
+        titles = Counter(one.title for one in found if isinstance(one, Renamed))
+        assert not done.renamed - titles, "a title is gone"
+        assert written["noted"] <= done.tried["noted"]
 
-    def _check_told(self, bodies: list[tuple[Event, Any]], by_key: dict[str, Any]) -> None:
-        """What was told is there once: under its token, or as a measurement that nobody asks for any more."""
+    def _check_told(self, values: list[Measured], by_place: dict[str, Measured]) -> None:
+        """What was told is there once: at the place of its request, or as an extra measurement."""
         for (token, worker), given in self.done.told.items():
-            body = by_key.get(f"told:{token}")
-            assert body is not None, f"{token} was acknowledged to {worker} and is gone"
-            assert body.get("values", body.get("value")) == given["value"]
+            assert token in by_place, f"{token} was acknowledged to {worker} and is gone"
+            if not isinstance(given["value"], dict):
+                first = given["value"][0] if isinstance(given["value"], list) else given["value"]
+                assert by_place[token].values == [first]
         for token, worker in self.done.late:
-            assert by_key.get(f"told:{token}", {}).get("worker") != worker
-        kept = Counter(_numbers_in(body) for event, body in bodies if event.kind in ("measured", "recorded"))
-        n_kept = Counter(number for numbers, n in kept.items() for number in numbers for _ in range(n))
-        assert set(n_kept.values()) <= {1}, "a value is in the log twice"
+            assert by_place[token].worker != worker
+        kept = Counter(number for one in values for number in one.values if number is not None)
+        assert set(kept.values()) <= {1}, "a value is in the log twice"
         for number, (token, worker) in self.done.numbers.items():
-            assert number in n_kept, f"{number}, told under {token} by {worker}, is gone"
+            assert number in kept, f"{number}, told under {token} by {worker}, is gone"
 
     def _check_course(self, events: list[Event]) -> None:
         """Along the log delta never loosens, budgets never shrink, and no answer is closed away."""
-        ledger = Ledger(Setup.from_json(json.loads(events[0].body)))
+        state = SessionState(Setup.from_json(json.loads(events[0].body)))
         for event in events[1:]:
-            before, due, over = ledger.setup, ledger.is_due, ledger.status
+            before, due, over = state.setup, state.is_due, state.status
             if event.kind == "closed":
-                assert not due, "a round that was complete was closed before its decision"
+                assert not due, "a batch that was complete was closed before its decision"
                 assert over is None, f"closed after it had ended as {over}"
-            ledger.apply(event.kind, json.loads(event.body), event.position)
-            assert ledger.setup.policy.delta <= before.policy.delta, "delta was loosened"
-            if before.budget is not None and ledger.setup.budget is not None:
-                assert ledger.setup.budget >= before.budget, "the budget shrank"
-        assert not ledger.surprises
-        for name in filter(str.isdecimal, self.done.voided):
-            assert not ledger.run.has_counted(int(name)), f"event {name} was taken back and counts"
+            state.apply(decode(event.kind, event.body))
+            assert state.setup.policy.delta <= before.policy.delta, "delta was loosened"
+            if before.budget is not None and state.setup.budget is not None:
+                assert state.setup.budget >= before.budget, "the budget shrank"
+        assert not state.mismatches
         for wanted in self.done.extended:
-            assert ledger.setup.policy.delta <= wanted.get("delta", math.inf), "an extension is gone"
-            assert (ledger.setup.budget or math.inf) >= wanted.get("budget", 0), "an extension is gone"
-        self.ledger = ledger
+            assert state.setup.policy.delta <= wanted.get("delta", math.inf), "an extension is gone"
+            assert (state.setup.budget or math.inf) >= wanted.get("budget", 0), "an extension is gone"
+        self.state = state
 
     def _check_replica(self, running: Running, events: list[Event]) -> None:
         """A process that lives has made of the log what anybody makes of it."""
@@ -257,35 +256,32 @@ class History:
             return
         if running.log in self.database.graves:
             with pytest.raises(DeletedError):
-                running.session.ledger()
+                running.session.state()
             return
-        mine = running.session.ledger()
+        mine = running.session.state()
         assert running.session.fingerprint == events[-1].head
-        assert mine.to_json() == self.ledger.to_json(), "two processes see different sessions"
+        assert _text(mine) == _text(self.state), "two processes see different sessions"
 
     def _finish(self, session: Session) -> None:
         """Go on to the answer, and find it to be the one of `simulate` on the same measurements."""
         self.now += 10 * LEASE + 1000
         verdict = session.verify()
         assert verdict.holds, verdict
-        called, arrived = session.ledger().run.called is not None, bool(session.ledger().arrived)
+        called, arrived = session.state().final is not None, bool(session.state().added)
         if session.status not in ANSWERED and not called:
             session.extend(budget=ENDLESS)
         self._measure_all(session)
-        if session.status not in ANSWERED and not arrived:  # a last call that proved nothing
-            session.extend(delta=session.policy.delta / 2, budget=ENDLESS)
-            self._measure_all(session)
         leased = [lease.token for lease in session.store.leases(NAME)]
         assert not any(map(session.is_told, leased)), "a recorded request is leased"
         outcome = session.outcome
-        assert outcome.status in ANSWERED or (called and arrived)
+        assert outcome.status in ANSWERED or called
         verdict = session.verify(session.certificate().to_json())
         assert verdict.holds, verdict
-        run = session.ledger().run
-        if run.n_unasked_counted or run.called is not None or arrived or self.problem.probes is not None:
+        state = session.state()
+        if called or arrived or self.problem.probes is not None:
             return  # of these `simulate` knows nothing: that the log verifies has to do
-        ledger = session.ledger()
-        if run.follows and (ledger.n_voided or ledger.first_delta != session.policy.delta):
+        if state.n_removed or state.first_delta != session.policy.delta:
+            self._check_evidence(session)
             return  # decisions are kept, so a run that begins with what is left now decides otherwise
         tapes = LoggedTapes(session)
         expected = sp.simulate(self.problem, tapes, policy=session.policy, seed=session.seed)
@@ -293,10 +289,30 @@ class History:
         assert outcome.counts.tolist() == expected.counts.tolist()
         assert outcome.means.tolist() == expected.means.tolist()
 
+    def _check_evidence(self, session: Session) -> None:
+        """After removals and a smaller delta: the values used are those of the log that were not removed."""
+        state = session.state()
+        sums, counts = defaultdict(list), Counter[int]()
+        cursors = [stream.cursor for stream in state.streams.of]
+        for event in session.events():
+            found = decode(event.kind, event.body)
+            if not isinstance(found, Measured) or found.is_lost or found.place in state.streams.removed:
+                continue
+            if found.index < cursors[found.probe]:
+                sums[found.probe] += found.values
+                counts[found.probe] += 1
+        assert state.evidence.counts.tolist() == [counts[arm] for arm in range(len(cursors))]
+        expected = [math.fsum(sums[arm]) for arm in range(len(cursors))]
+        assert state.evidence.sums.tolist() == pytest.approx(expected, rel=1e-12, abs=1e-12)
+
     def _measure_all(self, session: Session) -> None:
         while requests := session.ask(20, worker="the last", wait=False):
             for request in requests:
                 session.tell(request, self.value(request.arm))
+
+
+def _text(state: SessionState) -> str:
+    return json.dumps(state.to_json(), sort_keys=True)
 
 
 class LoggedTapes:
@@ -305,30 +321,14 @@ class LoggedTapes:
     def __init__(self, session: Session) -> None:
         self.means = np.zeros(session.problem.n_arms)
         tapes: dict[int, dict[int, float]] = defaultdict(dict)
-        skipped = [tape.skipped for tape in _folded(session).tapes._all]  # removed
-        for m in session.measurements():
-            if m.token is not None:
-                arm, first = map(int, m.token.split("."))
-                if first not in skipped[arm]:
-                    tapes[arm][first] = m.value
+        for event in session.events():
+            found = decode(event.kind, event.body)
+            if isinstance(found, Measured) and not found.is_lost:
+                tapes[found.probe][found.index] = found.values[0]
         self._tapes = {arm: iter([tape[i] for i in sorted(tape)]) for arm, tape in tapes.items()}
 
     def measure(self, counts: Any, rng: np.random.Generator) -> Any:
         return np.array([math.fsum(next(self._tapes[a]) for _ in range(n)) for a, n in enumerate(counts)])
-
-
-def _numbers_in(body: Any) -> tuple[float, ...]:
-    """The numbers of an event, all of which were drawn: no two measurements are equal."""
-    return tuple(value for _, use in told_in({"index": 0, **body}) for value in use.values())
-
-
-def _folded(session: Session) -> Ledger:
-    """The ledger of the whole log, from its first event."""
-    created, *events = session.events()
-    ledger = Ledger(Setup.from_json(json.loads(created.body)))
-    for event in events:
-        ledger.apply(event.kind, json.loads(event.body), event.position)
-    return ledger
 
 
 def replay_command(seed: int) -> str:

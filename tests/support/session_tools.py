@@ -8,7 +8,7 @@ import numpy as np
 
 import surepick as sp
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.sessions.requests import Request
+from surepick.sessions.leases import Request
 from surepick.sessions.session import Session
 
 PLANS = np.array([[1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1], [1, 0, 0, 1], [1, 0, 1, 0]], dtype=float)

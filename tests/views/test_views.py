@@ -9,6 +9,7 @@ import pytest
 
 import surepick as sp
 from session_tools import Tapes, problem, run_to_end, tell_all
+from surepick.sessions.events import Measured
 from surepick import problems, views
 from surepick.core.layout import Layout
 from surepick.core.policy import Policy
@@ -41,11 +42,12 @@ def test_the_best_shares_are_those_of_the_limit_when_the_estimates_are_good() ->
 
 def test_the_trace_is_small_however_long_the_session_is() -> None:
     session = new(sp.Uniform(delta=1e-12), problem=problem(noise=50.0))
-    ledger = session.ledger()
+    ledger = session.state()
     for n in range(2000):
-        arm = next(iter(ledger.tapes.wanted()))
-        ledger.apply("measured", {"arm": arm.probe, "index": arm.index, "value": float(n % 7)})
-        ledger.decide()
+        arm = next(iter(ledger.streams.missing_places()))
+        ledger.apply(Measured(n + 1, *arm, [float(n % 7)], "", str(arm), "", ""))
+        while (decision := ledger.decide()) is not None:
+            ledger.apply(decision)
     rounds = [sample.n_rounds for sample in ledger.run.trace.samples]
     assert 128 <= len(rounds) <= 256
     assert set(np.diff(rounds)) == {8}
@@ -53,7 +55,7 @@ def test_the_trace_is_small_however_long_the_session_is() -> None:
 
 def remaining_at(session: Session, tapes: Tapes, *, after: int) -> tuple[Forecast | None, int]:
     """The forecast after so many measurements, and what it should have been."""
-    while session.status == "running" and session.ledger().n_measurements < after:
+    while session.status == "running" and session.state().n_measurements < after:
         tell_all(session, session.ask(), tapes)
     seen = look(session)
     run_to_end(session, tapes)
@@ -173,8 +175,8 @@ def test_within_epsilon_a_forecast_counts_what_is_proved_and_not_what_was_measur
             session.tell(request, value)
         seen = look(session)
         coming = forecast(seen, seen.weigh()) if session.status == "running" else None
-        said += [] if coming is None else [(session.ledger().n_measurements, coming.median)]
-    end = session.ledger().n_measurements
+        said += [] if coming is None else [(session.state().n_measurements, coming.median)]
+    end = session.state().n_measurements
     late = [(end - n) / middle if middle else math.inf for n, middle in said[len(said) // 2 :]]
     assert len(late) > 3
     assert 0.2 < np.median(late) < 3

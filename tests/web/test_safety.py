@@ -287,11 +287,11 @@ def test_names_are_escaped_wherever_they_are_shown(memory_disk: Path) -> None:
     options = {"noise": 0.5, "arms": arms, "plan_names": plans}
     problem = sp.Problem([[1, 0, 1], [0, 1, 1], [1, 1, 0]], **{"noise": 1, **options}, goal="largest")
     session = Session.create(url, f"session {SCRIPT}", problem, policy=sp.CombGapE())
-    while session.ledger().n_told < 12:
+    while session.state().n_values < 12:
         for request in session.ask(worker=f"worker {SCRIPT}"):
             session.tell(request, float(request.arm))
     session.ask(worker=f"worker {SCRIPT}")
-    session.add_extra(arms[0], 1.0, note=f"note {SCRIPT}")
+    session.tell(arms[0], 1.0, note=f"note {SCRIPT}")
     session.note(f"remark {SCRIPT}")
     Session.create(url, "ended " + SCRIPT, problem, policy=sp.CombGapE()).close(f"reason {SCRIPT}")
     with running(url) as server:

@@ -39,13 +39,13 @@ class Certificate:
     means: Mapping[str, float | None]  # by arm, or by reading
     n_measurements: int
     n_rounds: int
-    n_unasked: int
-    n_unasked_counted: int
+    n_extra: int  # recorded without an open request, or late
+    n_extra_used: int
     rivals: tuple[Rival, ...]
     problem: str  # its fingerprint, SHA-256
     log_position: int
     log_checksum: str
-    n_voided: int  # recorded and removed
+    n_removed: int
     first_delta: float  # before it was extended
     extensions: tuple[Mapping[str, Any], ...]  # delta, epsilon and budget after each
     covariances: Mapping[str, list[list[float]]]  # of probes whose readings share noise

@@ -88,15 +88,15 @@ def _extension(to: Mapping[str, Any]) -> str:
 
 
 def _rests_on(certificate: Certificate) -> str:
-    n_unasked, n_counted = certificate.n_unasked, certificate.n_unasked_counted
-    unasked = (
-        f"; of {how_many(n_unasked, 'unasked one')} {n_counted:,} {plural(n_counted, 'is', 'are')} counted"
-        if n_unasked
+    n_extra, n_used = certificate.n_extra, certificate.n_extra_used
+    extra = (
+        f"; of {how_many(n_extra, 'extra one')} {n_used:,} {plural(n_used, 'is', 'are')} used"
+        if n_extra
         else ""
     )
-    voided = f"; {how_many(certificate.n_voided, 'value')} removed" if certificate.n_voided else ""
+    removed = f"; {how_many(certificate.n_removed, 'value')} removed" if certificate.n_removed else ""
     measured = how_many(certificate.n_measurements, "measurement")
-    return f"{measured} in {how_many(certificate.n_rounds, 'round')}{unasked}{voided}"
+    return f"{measured} in {how_many(certificate.n_rounds, 'round')}{extra}{removed}"
 
 
 def _rivals(certificate: Certificate) -> Iterator[tuple[str, str]]:

@@ -26,7 +26,8 @@ from surepick.core.wording import how_many
 from surepick.errors import FileError, ParameterError, SessionError
 
 if TYPE_CHECKING:
-    from surepick.sessions.requests import Receipt, Request
+    from surepick.sessions.commands import Receipt
+    from surepick.sessions.leases import Request
     from surepick.sessions.session import Session
     from surepick.views.view import View
 
@@ -239,7 +240,7 @@ def _tell_file(file: Path, name: str | None, worker: str, *, yes: bool) -> None:
     opened = open_session(name)
     rows = read_rows(file)
     refuse_surprising(opened, probes_and_values(opened, rows), yes=yes)
-    counts = import_rows(opened, rows, answers=True, worker=worker)
+    counts = import_rows(opened, rows, worker=worker)
     opened.keep_snapshot()
     view = opened.view()
     shown = ", ".join(f"{n} {what}" for what, n in counts.items() if n) or "no row has a value"

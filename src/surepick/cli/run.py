@@ -125,7 +125,7 @@ def exit_code(view: View) -> int:
 def _against_itself(file: Path | None, arm: str, program: Command, retries: int) -> None:
     """Measure one arm as if it were two, and say whether anything differs that should not."""
     from surepick.noise.aa import against_itself, turns
-    from surepick.sessions.requests import Request
+    from surepick.sessions.leases import Request
 
     if file is None:
         raise ParameterError(
@@ -139,7 +139,8 @@ def _against_itself(file: Path | None, arm: str, program: Command, retries: int)
         for at, _ in enumerate(labels):
             request = Request(f"{probe}.{at}", probe, arm, 1, "", 0.0, reads)
             found = program.measure(request, retries=retries)
-            uses.append(dict(found) if isinstance(found, Mapping) else {reads[0]: float(str(found))})
+            given = found if isinstance(found, Mapping) else {reads[0]: found}
+            uses.append({name: float(str(value)) for name, value in given.items()})
             progress.say(f"{arm} against itself: {at + 1} of {len(labels)}")
     noise = problem.noise_scale
     scale = {n: None if noise is None else float(noise[r]) for n, r in zip(reads, readings, strict=True)}

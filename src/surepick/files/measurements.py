@@ -14,14 +14,14 @@ from surepick.core.tables import SHEETS, as_cell, csv_lines, from_cell, numeral
 from surepick.errors import FileError, ProblemError, SessionError, SurepickError
 from surepick.files.log import log_of
 from surepick.sessions import codec
-from surepick.sessions.requests import Receipt, Token
+from surepick.sessions.commands import number
 from surepick.sessions.session import Session
-from surepick.sessions.told_values import number
+from surepick.sessions.streams import Place
 
 Row = dict[str, str]
 _WHERE = " where"  # in a row: the line that it is of; no column has such a name
 NAMES = ("arm", "probe", "reading", "worker", "key", "session")  # the columns that hold words of people
-COLUMNS = ("token", "arm", "value", "time", "worker", "picked", "key")
+COLUMNS = ("token", "arm", "value", "time", "worker", "key")
 PROBE_COLUMNS = ("token", "probe", "reading", *COLUMNS[2:])  # a row per reading
 READ = {*COLUMNS, *PROBE_COLUMNS, "session", "remarks", "unit", "count"}  # the columns that mean something
 YES, NO = ("yes", "y", "true", "1", "x"), ("", "no", "n", "false", "0")
@@ -35,7 +35,7 @@ MEANINGS = {
 def _rows(session: Session) -> Iterator[dict[str, Any]]:
     by_arm = session.given_problem.arms_alone
     for m in session.measurements():
-        if m.voided:
+        if m.removed:
             continue
         moment = datetime.fromtimestamp(m.time, UTC).isoformat()
         yield {
@@ -44,8 +44,7 @@ def _rows(session: Session) -> Iterator[dict[str, Any]]:
             "value": repr(m.value),
             "time": moment,
             "worker": m.worker,
-            "picked": "yes" if m.picked else "",
-            "key": m.key or ("" if m.token else session.exported_key(m.event)),
+            "key": m.key or ("" if m.token else session.exported_key(m.number)),
         }
 
 
@@ -57,7 +56,7 @@ def write_csv(session: Session, stream: TextIO) -> None:
     writer = csv.DictWriter(stream, COLUMNS if session.given_problem.arms_alone else PROBE_COLUMNS)
     writer.writeheader()
     for row in _rows(session):
-        token = row["token"] and Token.parse(row["token"]).for_sheets
+        token = row["token"] and Place.parse(row["token"]).for_sheets
         writer.writerow(names_as_cells({**row, "token": token}))
 
 
@@ -143,7 +142,7 @@ def _row(file: Path, number: int, header: list[str], cells: list[str]) -> Row:
 
 
 def checked_row(where: str, row: Row) -> Row:
-    """Return the row with `picked` as "yes" or ""; refuse what cannot be read in one way only."""
+    """Return the row; refuse what cannot be read in one way only."""
     if not row.get("value") or not (row.get("token") or row.get("arm") or row.get("probe")):
         raise FileError(f"{where} needs a value, and a token or an arm; got {row}", field="value")
     try:
@@ -160,47 +159,26 @@ def checked_row(where: str, row: Row) -> Row:
             f"{where}: a row is one measurement, got {row['count']!r} as count; give the single values",
             field="count",
         )
-    picked = row.get("picked", "").lower()
-    if picked not in (*YES, *NO):
-        raise FileError(f"{where}: expected yes or no as picked, got {row['picked']!r}", field="picked")
-    return {**row, "picked": "yes" if picked in YES else "", _WHERE: where}
+    return {**row, _WHERE: where}
 
 
-def import_rows(session: Session, rows: list[Row], *, answers: bool, worker: str) -> dict[str, int]:
+def import_rows(session: Session, rows: list[Row], *, worker: str) -> dict[str, int]:
     """Record the rows in their order; those far ahead of what is asked wait for the session to move on.
 
-    A row without a token answers an open request of its arm if `answers` says so, unless it was picked after
-    looking at its value: that is an extra measurement which never counts.
-
-    Rows that follow each other with one token, or one probe without a token, are readings of one measurement.
-    What is in the column remarks becomes a note in the log. A row whose key is in the log is not told again.
+    A row answers the request that it names, else the oldest open one of its arm; with none open it is extra.
+    Rows that follow each other with one request, or one probe, are readings of one measurement. The column
+    remarks is kept as a note. A row whose key is in the log is not recorded again.
     """
-    counts = {
-        "recorded": 0,
-        "partial": 0,
-        "repeated": 0,
-        "extra": 0,
-        "not asked for yet": 0,
-    }
+    counts = {"recorded": 0, "repeated": 0, "extra": 0, "not asked for yet": 0}
     probes_and_values(session, rows)
-    waiting = []
-    for use in uses_in(rows):
-        row = use[0]
-        was_picked = bool(row.get("picked"))
-        if not row.get("token") and (was_picked or not answers):
-            told = _told(session, use)
-            receipt = session.add_extra(_named(row), told, picked=was_picked, key=row.get("key", ""))
-            counts["extra" if receipt.result == "recorded" else str(receipt)] += 1
-            _keep_remark(session, row, receipt)
-        elif not _tell_use(session, use, worker, counts):
-            waiting.append(use)
+    waiting = [use for use in uses_in(rows) if not _tell_use(session, use, worker, counts)]
     while waiting:
         left = [use for use in waiting if not _tell_use(session, use, worker, counts)]
         if len(left) == len(waiting):
             counts["not asked for yet"] = len(left)
             break
         waiting = left
-    return {name: n for name, n in counts.items() if n or name != "partial"}
+    return counts
 
 
 def in_words(counts: Mapping[str, int]) -> str:
@@ -283,7 +261,7 @@ def _is_known(session: Session, row: Row) -> bool:
     problem = session.problem
     if not problem.plays or not row.get("token"):
         return True
-    return _named(row) in problem.probe_names or Token.parse(row["token"]).probe < problem.n_probes
+    return _named(row) in problem.probe_names or Place.parse(row["token"]).probe < problem.n_probes
 
 
 def _where(row: Row) -> str:
@@ -306,30 +284,17 @@ def _told(session: Session, use: list[Row]) -> Any:
 
 
 def _tell_use(session: Session, use: list[Row], worker: str, counts: dict[str, int]) -> bool:
-    """Tell one measurement if its time has come."""
+    """Record one measurement if its time has come."""
     row = use[0]
-    if not _is_known(session, row):
+    token = row.get("token", "")
+    if not _is_known(session, row) or (token and not session.takes(token)):
         return False
-    key = "" if row.get("token") else row.get("key", "")
-    if key and key in session.ledger().keys:
-        counts["repeated"] += 1
-        return True
-    token = row.get("token") or _asked_token(session, _named(row))
-    if token is None or not session.takes(token):
-        return False
-    receipt = session.tell(token, _told(session, use), worker=row.get("worker") or worker, key=key)
-    counts[str(receipt)] += 1
-    _keep_remark(session, {**row, "token": token}, receipt)
+    receipt = session.tell(
+        token or _named(row),
+        _told(session, use),
+        worker=row.get("worker") or worker,
+        key="" if token else row.get("key", ""),
+        note=row.get("remarks", ""),
+    )
+    counts[receipt.result] += 1
     return True
-
-
-def _keep_remark(session: Session, row: Row, receipt: Receipt) -> None:
-    """What somebody wrote beside the value on a measuring sheet becomes a note in the log."""
-    if row.get("remarks") and receipt.result in ("recorded", "extra"):
-        what = " ".join(filter(None, (_named(row), f"({row['token']})" if row.get("token") else "")))
-        session.note(f"{what}: {row['remarks']}")
-
-
-def _asked_token(session: Session, name: str) -> str | None:
-    first = session.pending(1, probe=session.problem.probe(name))
-    return first[0].token if first else None

@@ -19,7 +19,8 @@ from surepick.core.probes import VALUE
 from surepick.errors import MeasureError, ParameterError
 
 if TYPE_CHECKING:
-    from surepick.sessions.requests import Request, Use
+    from surepick.sessions.commands import Use
+    from surepick.sessions.leases import Request
 
 # Programs that make a script for a shell of their own out of their arguments.
 SECOND_SHELL = {"ssh", "rsh", "su", "runuser", "eval"}

@@ -22,7 +22,7 @@ from surepick.core.wording import how_many
 from surepick.errors import NoiseWarning, ParameterError, hinted
 from surepick.measure.executors import Measure, workers_for
 from surepick.measure.loop import measure_all
-from surepick.sessions.requests import Request
+from surepick.sessions.leases import Request
 from surepick.sessions.session import Session
 from surepick.store import Store
 from surepick.views.view import View
@@ -123,7 +123,7 @@ def decide(
                 opened, running, jobs=workers, retries=retries, final_batch=final_batch, progress=report
             )
     except BaseException as error:
-        kept = how_many(opened.ledger().n_told, "measurement is", "measurements are")
+        kept = how_many(opened.state().n_values, "measurement is", "measurements are")
         error.add_note(f"surepick: {kept} kept in {opened.store.place}; the same call resumes")
         raise
     view = opened.view()

@@ -19,7 +19,8 @@ from typing import Any, TypeAlias
 
 from surepick.errors import MeasureError, ParameterError
 from surepick.measure.process import serve
-from surepick.sessions.requests import Request, Use
+from surepick.sessions.commands import Use
+from surepick.sessions.leases import Request
 
 Measure: TypeAlias = Callable[[Any], Use] | Callable[[Any], Awaitable[Use]]
 Argument = Callable[[Request], Any]  # what the function is called with

@@ -19,9 +19,9 @@ from typing import Protocol
 
 from surepick.core.wording import how_many
 from surepick.errors import MeasureError, ParameterError, SessionError
-from surepick.sessions.requests import Request, Use
+from surepick.sessions.commands import Use
+from surepick.sessions.leases import Request, is_dead
 from surepick.sessions.session import Session
-from surepick.sessions.workers import is_dead
 from surepick.store import Lease
 
 HEARTBEAT = 60.0  # seconds after which the requests of a process elsewhere are free if it has died
@@ -142,9 +142,9 @@ class _Loop:
         session, n = self.session, self.final_batch
         if n is None or session.budget is None:
             return
-        ledger = session.ledger()
+        ledger = session.state()
         left = session.budget - ledger.n_measurements
-        if not ledger.is_over and ledger.run.called is None and ledger.tapes.n_missing < left <= n:
+        if not ledger.is_over and not ledger.has_final_batch and ledger.streams.n_missing < left <= n:
             session.final_batch()
 
 

@@ -7,7 +7,7 @@ the promise of every policy.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.wording import how_many
@@ -15,17 +15,16 @@ from surepick.core.wording import how_many
 FAR = 6.0  # noise scales from the mean of an arm: once in 30 million measurements, if the scale is right
 
 
-def doubt(problem: AnyProblem, reading: int, told: Sequence[float], values: Iterable[float]) -> str | None:
-    """Why the first of these values that surprises does so, beside those told of the reading, or None.
+def doubt(problem: AnyProblem, reading: int, count: int, mean: float, values: Iterable[float]) -> str | None:
+    """Return why the first of these values surprises beside the recorded ones (count, mean), or None.
 
     >>> from surepick.core.problem import Problem
     >>> problem = Problem([[1, 0], [0, 1]], arms=["road", "rail"], noise=1, goal="largest")
-    >>> doubt(problem, 0, [7.9, 8.1, 8.0, 8.0], [8.4, 84.0])
+    >>> doubt(problem, 0, 4, 8.0, [8.4, 84.0])
     "84 is 76 away from the mean of 4 measurements of 'road', 8, which is 68 times what the noise explains"
     """
-    name, about, count = problem.reading_names[reading], problem.about, len(told)
+    name, about = problem.reading_names[reading], problem.about
     unit = f" {about.unit}" if about.unit else ""
-    mean = math.fsum(told) / count if count else math.nan
     stated = problem.noise_scale if problem.knows_noise else None
     noise = math.inf if stated is None else float(stated[reading])
     scale = noise * math.sqrt(1 + 1 / count) if count > 1 and noise > 0 else math.inf

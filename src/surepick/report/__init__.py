@@ -171,7 +171,7 @@ def _values(session: Session, view: View) -> str:
             f"{m.value:.6g} {view.unit}".rstrip(),
             m.worker,
             minute(m.time),
-            "removed" if m.voided else "",
+            "removed" if m.removed else "",
         )
         for m in shown
     ]

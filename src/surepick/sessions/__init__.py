@@ -1,10 +1,8 @@
-"""Sessions: the messy world of real measurements made into complete rounds, kept in a store.
+"""Sessions: real measurements made into complete batches, kept in a store.
 
-`session` is the front door, `reading` the part of it that looks; `requests` and `settings` hold what goes in
-and out, `leasing` decides who measures what, `telling` takes measurements in, `voiding` takes them back,
-`extending` and `ending` say how it goes on and ends; `tapes`,
-`policy_run` and `ledger` are the fold of the log, which `replica` keeps up to date; `rules` has what it
-can write, and `certificate`, `noise_check` and `verify` say what may be believed; `codec`, `snapshot` and
-`history` turn it into JSON, `measurement_files` and `log_file` into files. It may import core, policies,
-problems, simulation and store.
+`session` is the public page and `reader` the part of it that looks; `commands` turns what people ask into
+`events`, whose check both the writer and `verify` run. `state` is what a log means, with a stream of values
+per probe (`streams`) and the policy's run (`run`, `evidence`); `journal` keeps it up to date; `leases` and
+`heartbeat` say who measures what; `setup` and `codec` turn problems and policies into JSON; `certify` makes
+certificates. It may import core, policies, problems, simulation and store.
 """

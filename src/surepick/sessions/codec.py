@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import dataclasses
 import hashlib
@@ -27,6 +28,7 @@ from surepick.policies import policy_named
 
 SHORT = 16  # digits of a fingerprint that tells apart what nobody forges, such as rows of experiments
 COUNT_TOLERANCE = 1e-9  # of a number of plans: what another machine may round otherwise
+_ARRAY = "ndarray"
 FUNCTION = "function"  # the kind of oracle that no file keeps
 
 Json = dict[str, Any]
@@ -394,3 +396,35 @@ def _readable(what: str) -> Iterator[None]:
             f"this is no {what} as surepick writes it ({type(error).__name__}: {error}); it was changed",
             field=what,
         ) from None
+
+
+def arrays_to_json(value: Any) -> Any:
+    """Arrays and numbers at any depth of lists and of dictionaries with text as keys, as JSON values.
+
+    >>> arrays_from_json(arrays_to_json({"counts": np.arange(3), "cash": 0.5}))
+    {'counts': array([0, 1, 2]), 'cash': 0.5}
+    """
+    if isinstance(value, np.ndarray):
+        text = base64.b64encode(np.ascontiguousarray(value).tobytes()).decode()
+        return {_ARRAY: value.dtype.str, "shape": list(value.shape), "bytes": text}
+    if isinstance(value, dict):
+        return {str(name): arrays_to_json(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [arrays_to_json(item) for item in value]
+    if isinstance(value, np.generic):
+        return value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise TypeError(f"a state holds arrays, numbers, text and containers of them, not {type(value).__name__}")
+
+
+def arrays_from_json(kept: Any) -> Any:
+    """What `arrays_to_json` was given; tuples come back as lists."""
+    if isinstance(kept, list):
+        return [arrays_from_json(item) for item in kept]
+    if not isinstance(kept, Mapping):
+        return kept
+    if _ARRAY not in kept:
+        return {name: arrays_from_json(item) for name, item in kept.items()}
+    flat = np.frombuffer(base64.b64decode(kept["bytes"]), dtype=np.dtype(kept[_ARRAY]))
+    return flat.reshape(kept["shape"]).copy()

@@ -1,17 +1,14 @@
 """Sessions: real measurements by many workers, kept in a store, decided as a simulation would.
 
-A session is where the policies and the store meet. The log is the truth, the `Ledger` is its fold, a
-`Replica` keeps them together. `Looking` looks, `Leasing` hands out tokens, `Telling` takes measurements in.
-Whatever changes the session catches up with the log, makes an event from the ledger, and appends it in one
-transaction: what may be written is said in `telling`, `voiding`, `extending` and `ending`.
-
-Long because it is the page on which a user of sessions finds all that they do; what is done stands elsewhere.
+The log is the truth and `SessionState` is what it means; a `Journal` keeps them together. This is the page on
+which a user of sessions finds all that they do: `SessionReader` looks, `Session` changes. Each change is one
+event or a few (`commands`), checked against the state at the end of the log and appended in one transaction.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, cast
@@ -20,34 +17,31 @@ from surepick.core.arrays import Numbers
 from surepick.core.new_arms import GivenArms, plans_by_name
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
 from surepick.core.past import Past
-from surepick.core.policy import Policy, check_gaussian
+from surepick.core.policy import Policy
 from surepick.core.problem import Problem
 from surepick.core.tables import count_in
 from surepick.errors import NameTakenError, ParameterError, SessionError
-from surepick.sessions.arriving import ADDED, additions
-from surepick.sessions.ending import calling, closing, epoch_of, next_name
-from surepick.sessions.extending import extension
+from surepick.sessions import commands
+from surepick.sessions.commands import Receipt, Telling, Use
+from surepick.sessions.events import Created, Event, Noted, Released, Removed, Renamed, place_of
 from surepick.sessions.heartbeat import Heartbeat, Hold
-from surepick.sessions.leasing import Leasing
-from surepick.sessions.ledger import Ledger, NewEvent
-from surepick.sessions.looking import Looking, in_seconds, oracle_of, title_key
-from surepick.sessions.replica import Change, Replica, drafts_of
-from surepick.sessions.requests import Receipt, Request
-from surepick.sessions.settings import NewSession, chosen_policy, refuse_other, seconds
-from surepick.sessions.telling import Telling
-from surepick.sessions.voiding import void, void_unasked
-from surepick.sessions.workers import default_worker
+from surepick.sessions.journal import Change, Journal, drafts_of
+from surepick.sessions.leases import Leasing, Request, default_worker, is_dead, leased
+from surepick.sessions.reader import SessionReader, in_seconds, oracle_of
+from surepick.sessions.setup import NewSession, chosen_policy, refuse_other, seconds
+from surepick.sessions.state import SessionState
+from surepick.sessions.streams import Place
 from surepick.store import Head, Store, open_store
 from surepick.store.log import LEASE
 
-FIRST_WAIT, LONGEST_WAIT = 0.002, 0.5  # seconds between two looks for a free token
+FIRST_WAIT, LONGEST_WAIT = 0.002, 0.5  # seconds between two looks for a free request
 
 
-class Session(Looking):
-    """A problem, a policy and every measurement, in a store; any number of them may share one log.
+class Session(SessionReader):
+    """A problem, a policy and every measurement, in a store; any number of processes may share one log.
 
-    A session changes by its methods, and by what other processes write: every method looks first. Threads may
-    share one.
+    A session changes by its methods, and by what other processes write: every method reads on first. Threads
+    may share one.
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0], [0, 1]], arms=["road", "rail"], noise=1, goal="largest")
@@ -70,8 +64,7 @@ class Session(Looking):
         clock: Callable[[], float] = time.time,
     ) -> None:
         super().__init__(store, name, oracle=oracle, read_only=read_only, clock=clock)
-        self._leasing = Leasing(self._replica, self.lease)
-        self._telling = Telling(self._replica)
+        self._leasing = Leasing(self._journal, self.lease)
         self._heartbeat = Heartbeat(self.store, name, self._clock)
 
     @classmethod
@@ -106,7 +99,11 @@ class Session(Looking):
         """
         chosen = chosen_policy(policy, delta=delta, epsilon=epsilon, incumbent=incumbent)
         new = NewSession(problem, chosen, name, seed, budget, lease, prior)
-        events = [NewEvent("created", new.to_json()), *Ledger(new.setup).decide()]
+        state = SessionState(new.setup)
+        events: list[Event] = [Created(new.to_json())]
+        while (decision := state.decide()) is not None:
+            state.apply(decision)
+            events.append(decision)
         place = _as_store(store, create=True)
         place.create(name, drafts_of(events, in_seconds(clock)()))
         return cls(place, name, oracle=oracle_of(problem), clock=clock)
@@ -176,39 +173,46 @@ class Session(Looking):
         oracle: Any = None if in_log else problem if given is None else oracle_of(given)
         session = cls(place, chosen, oracle=oracle, read_only=read_only, clock=clock)
         settings = _given(budget=budget, prior=prior, seed=seed)
-        begun = replace(session.ledger().setup, problem=session.given_problem)
+        begun = replace(session.state().setup, problem=session.given_problem)
         if any(one is not None for one in (delta, epsilon, policy, incumbent)):
             settings["policy"] = chosen_policy(policy, delta=delta, epsilon=epsilon, incumbent=incumbent)
         refuse_other(chosen, begun, given if in_log else None, settings)
         return session
 
-    # What workers do
+    # Measuring
 
     def ask(
-        self, n: int = 1, *, worker: str | None = None, wait: bool = True, heartbeat: float | None = None
+        self,
+        n: int = 1,
+        *,
+        worker: str | None = None,
+        wait: float = True,
+        heartbeat: float | None = None,
     ) -> list[Request]:
-        """Up to n measurements to make now; empty when the session has ended.
+        """Return up to n measurements to make now; empty when the session has ended.
 
-        Asking again gives the same tokens until something is told. A token is one worker's until its lease
-        ends. A worker without a name is this thread of this process; once it has ended, its tokens are free.
-        When the policy waits for fewer measurements than there are workers, the others measure ahead (never
-        more than 64); when there is nothing left to hand out, this waits, or with `wait=False` returns an
-        empty list.
+        Asking again gives the same requests until they are answered. A request is one worker's until its
+        lease ends. A worker without a name is this thread of this process; once it has ended, its requests
+        are free. When the policy waits for fewer measurements than there are workers, the others measure
+        ahead (never more than 64). When everything is assigned, this waits for as many seconds as `wait`
+        says, for ever with True, not at all with False or 0.
 
-        With a `heartbeat`, in seconds, the tokens are free that long after this process has died, instead of
-        at the end of the lease. While it lives a thread prolongs them, until they are told or the lease ends.
+        With a `heartbeat`, in seconds, the requests are free that long after this process has died, instead
+        of at the end of the lease.
         """
         if not hasattr(n, "__index__") or n < 1:
-            raise ParameterError(f"ask for a whole number of measurements, 1 or more, got n={n!r}")
+            raise ParameterError(f"ask for a whole number of measurements, 1 or more, got n={n!r}", field="n")
         lasting = self.lease if heartbeat is None else min(seconds("heartbeat", heartbeat), self.lease)
         pause, who = FIRST_WAIT, default_worker() if worker is None else worker
+        until = float("inf") if wait is True else time.monotonic() + float(wait)
         while True:
             with self._changing():
                 requests = self._leasing.claim(n, who, lasting)
-                if requests or not wait or self._ledger.is_over:
+                if requests or self._state.is_over or time.monotonic() >= until:
                     break
                 until_free = self._leasing.next_end() - self._clock()
-            time.sleep(min(pause, max(until_free, FIRST_WAIT)))
+            left = until - time.monotonic()
+            time.sleep(min(pause, max(until_free, FIRST_WAIT), max(left, 0.0)))
             pause = min(1.5 * pause, LONGEST_WAIT)
         if heartbeat is not None:
             hold = Hold(who, lasting, self._clock() + self.lease)
@@ -218,254 +222,268 @@ class Session(Looking):
     def tell(
         self,
         what: str | int | Request,
-        value: float | Sequence[float] | Mapping[str, float] | None,
+        value: Use | list[Any],
         *,
         worker: str | None = None,
         key: str = "",
         note: str = "",
         lost: bool = False,
-        sure: bool = False,
+        sure: bool = True,
     ) -> Receipt:
-        """Record a measurement; it is on disk when this returns.
+        """Record a measurement, or a list of them; it is on disk when this returns.
 
         A `Request`, or its id, is answered. The name or number of an arm (or probe) answers its oldest open
         request, the worker's own first; with none open the value is an extra measurement. A probe with
-        several readings is told by their names, or in the order of `request.readings`.
+        several readings is told by their names or in their order, None for a lost one.
 
         Telling the same again is harmless. When another worker answered the request first, the value is kept
         as an extra measurement. With a `key`, such as the row of a file, it is recorded once. `lost` says
         that the measurement failed: whether one does must have nothing to do with its value. `note` is kept
-        in the log. `sure` says that a value is right although it is surprising.
+        in the log. With `sure=False` a value that is far from the others is refused.
         """
         who = _whose(what, worker)
-        found = self._request(what, who)
-        if lost:
-            if not isinstance(found, int):
-                self.release(found, note or "lost", worker=who)
-            return Receipt(0, "recorded")
-        if isinstance(found, int):
-            return self.add_extra(found, value, note=note, key=key)
-        with self._heartbeat.dropped(found), self._changing():
-            receipt = self._telling.tell(found, value, who, key)
-        if note:
-            self.note(f"{found}: {note}")
-        return receipt
+        with self._changing():
+            found = self._request(what)
+            probe = found if isinstance(found, int) else place_of(found, self._state).probe
+            uses = commands.readings_of(self._state.setup.problem, probe, None if lost else value)
+            if not sure and not lost:
+                self._refuse_surprising(probe, uses)
+            telling = Telling(found, uses, who, str(key), str(note))
+            if key and (number := self._exported_number(key)) is not None:
+                return commands.repeated(self._journal, self._place_of(number), telling)
+            with self._heartbeat.dropped(found if isinstance(found, str) else ""):
+                return commands.tell(self._journal, telling)
 
     def release(self, request: str | Request, reason: str = "", *, worker: str | None = None) -> None:
         """Release a request, so that another worker gets it at once.
 
-        Of one that was told in part, the readings that are missing count as lost: the policy gets them from
-        another use of the probe. Whether a reading is lost must have nothing to do with its value.
-
-        A token that another worker has by now, because a lease had ended, is refused: it is theirs. A request
-        knows whose it is; of a token alone say it with `worker`, if it was asked for under a name.
+        A request that another worker has by now, because a lease had ended, is refused. A `Request` knows
+        its worker; with an id alone name the worker, if it was asked for under a name.
         """
         text, who = request.token if isinstance(request, Request) else request, _whose(request, worker)
-        with self._heartbeat.dropped(text), self._changing():
-            self._leasing.forget(self._telling.withdraw(text, reason, who))
+
+        def make() -> Change:
+            place = place_of(text, self._state)
+            self._refuse_anothers(place, who)
+            return Change([Released(*place, who, str(reason))], [str(place)])
+
+        with self._heartbeat.dropped(text), self._changing() as journal:
+            place_of(text, self._state)
+            journal.commit(make)
+            self._leasing.forget(place_of(text, self._state))
 
     def remove(self, number: int | str | Request, reason: str) -> bool:
         """Remove a value that was recorded by mistake (a slip, the wrong road); the log keeps both.
 
         The value is known by its number (`Receipt.number`), or by the request that it answered, or its id.
-
         Return whether the policy has used the value. If not, its arm is asked for again. If it has, BetGapE
-        and Challenge settle the batch again without it, and decisions stay; other policies start over
-        without it. The guarantee assumes that the value was no measurement, and not removed for its size.
+        settles the batch again without it, and decisions stay; other policies refuse. The guarantee assumes
+        that the value was no measurement, and not removed for its size.
         """
-        text = number.token if isinstance(number, Request) else str(number)
-        value = count_in(text)
-        return self._remove(text if value is None else self._recorded_as(value), reason)
+        used: list[bool] = []
+        with self._changing() as journal:
+            place = self._place_of(number)
 
-    def _remove(self, text: str, reason: str) -> bool:
-        """Remove the value of this request, or of the event with this number."""
-        with self._changing():
-            event = count_in(text)
-            if event is not None:
-                return void_unasked(self._replica, self.unasked(event), reason)
-            return void(self._replica, self._token(text), reason)
+            def make() -> Change:
+                used[:] = [place.index < self._state.streams.of[place.probe].cursor]
+                return Change([Removed(*place, str(reason))], [str(place)])
 
-    def add_extra(
-        self,
-        arm: int | str,
-        value: float | Sequence[float] | Mapping[str, float] | None,
-        *,
-        note: str = "",
-        picked: bool = False,
-        key: str = "",
-    ) -> Receipt:
-        """Keep a measurement that nobody asked for; it is counted if the policy's proof allows it.
+            journal.commit(make, quick=False)
+        return used[0]
 
-        `arm` is what was measured, by its name or number: an arm, or a probe. Of several values all are kept,
-        or none if one of them is refused. A probe with several readings is recorded by their names; one with
-        readings missing is kept, and not counted.
-
-        This assumes that it was made and recorded whatever it showed, and not because of measurements that
-        the policy has not read yet. Say `picked=True` of one that was chosen after looking: it is shown and
-        exported, and never counted. It is counted when the open round is complete.
-
-        With a `key` of your own (the number of a protocol, a row of a sheet) it is kept once however often it
-        is recorded, so that repeating after an error is harmless.
-        """
-        with self._changing():
-            remarks = {"note": str(note), **({"picked": True} if picked else {})}
-            begin, _, number = key.rpartition("-")
-            position = count_in(number) if begin and key == self.exported_key(count_in(number) or 0) else None
-            known = None if position is None else self.unasked(position)
-            return self._telling.record(self._probe(arm), value, key, remarks, known)
-
-    def rename(self, title: str) -> None:
-        """Give it another title, in the log like everything else; its name in a store never changes."""
-
-        def make() -> Change:
-            return Change([NewEvent("noted", {"title": title}, title_key(self._last_title()[0] + 1))])
-
-        with self._changing() as replica:
-            replica.commit(make, quick=False)
-
-    def delete(self, *, expected: Head) -> None:
-        """Delete it from the store for good, if it has ended and its log still ends where it was seen to.
-
-        A session that somebody may be measuring for is refused: close it first.
-        """
-        with self._changing():
-            if not self.ledger().is_over:
-                raise SessionError(
-                    f"session {self.name!r} is still running, so it was not deleted; close it first"
-                )
-            self.store.delete(self.name, expected=expected)
-
-    def note(self, text: str) -> None:
-        """Write a remark into the log."""
-        with self._changing() as replica:
-            replica.commit(lambda: Change([NewEvent("noted", {"text": str(text)})]))
+    # Steering
 
     def extend(
         self, *, delta: float | None = None, epsilon: float | None = None, budget: int | None = None
     ) -> None:
-        """Go on with a smaller delta or epsilon, or with a larger budget.
+        """Continue with a smaller delta, on the same evidence, or with a larger budget.
 
-        With a smaller delta BetGapE and Challenge continue with the same evidence, at a higher threshold.
-        Otherwise the policy starts over and reads the measurements from the beginning; it only waits for
-        those that are missing.
+        Only policies that follow recorded decisions (BetGapE) take a smaller delta. Another epsilon needs a
+        new session: see `successor`.
         """
-        with self._changing() as replica:
-            replica.commit(lambda: extension(self._ledger, delta, epsilon, budget), quick=False)
+        with self._changing() as journal:
+            journal.commit(lambda: commands.extended(self._state, delta, epsilon, budget), quick=False)
 
     def add_plan(self, name: str, plan: Numbers | str, *, new_arms: GivenArms = ()) -> None:
         """Add a plan to the list while the session runs, or after its answer, which was about the others.
 
         The plan is a sum such as "2*tea + coffee", amounts by the names of arms, or one number per arm. Arms
-        that it uses and the problem does not have are named in `new_arms`, or given as `NewArm`, with their
-        noise scale and cost where those of the others differ. The policy knows it from its next round on.
-        What is promised stays as it is, whoever adds which plans, and when; they may be chosen by looking at
-        everything but values that were told ahead of the rounds.
+        that it uses and the problem does not have are named in `new_arms`, or given as `NewArm`. The policy
+        knows the plan from its next batch on. Plans may be chosen by looking at everything but values that
+        wait for a later batch.
         """
         self.add_plans({name: plan}, new_arms=new_arms)
 
     def add_plans(self, plans: Any, *, new_arms: GivenArms = ()) -> None:
         """Add several plans, all or none: by their names, or as a table with a row for each."""
         given = plans_by_name(plans)
-
-        def adding() -> Change:
-            bodies = additions(self._ledger, given, new_arms)
-            return Change([NewEvent(ADDED, body, f"plan:{body['name']}") for body in bodies])
-
-        with self._changing() as replica:
-            replica.commit(adding, quick=False)
-
-    def successor(self, reason: str, *, name: str | None = None) -> Session:
-        """End this session because what is measured has changed, and begin another, the next epoch.
-
-        The values of this one are past to the new one, where its policy can begin with a past: they count as
-        at most 20 measurements of each arm and win no bet. It has the same plans, policy and seed, what is
-        left of the budget, and a promise of its own, which is why it is a session of its own: its name is
-        this one's with the next free number, unless another is given.
-        """
-        if not str(reason).strip():
-            raise ParameterError("say what has changed: a new epoch has a reason", field="reason")
-        if name in self.store.names():
-            raise ParameterError(f"there is a session named {name!r} already; choose another", field="name")
-        self.close(f"new epoch: {reason}")
-        with self.held() as ledger:
-            settings = epoch_of(ledger)
-            problem, policy = ledger.setup.problem, ledger.setup.policy
-        if problem.n_arms == self.given_problem.n_arms:
-            problem = problem.with_layout(self.layout)
-        settings["name"] = next_name(self.name, self.store.names()) if name is None else name
-        begun = Session.create(self.store, policy=policy, problem=problem, lease=self.lease, **settings)
-        begun.note(f"a new epoch of {self.name!r}: {reason}")
-        return begun
+        with self._changing() as journal:
+            journal.commit(lambda: commands.plans_added(self._state, given, new_arms), quick=False)
 
     def final_batch(self, n: int | None = None, *, gaussian: bool = False) -> None:
-        """Say that these n measurements are the last: one round, and a test of what leads now.
+        """Make the next n measurements the last: one batch, and a test of what leads then.
 
-        What the open round still waits for is among them; all the others are asked for as one round, which is
-        settled as a test of the lead, and then the session ends: with an answer if its risk is at most delta,
-        and with its risk and the plans that remain if not. Without `n` it is the rest of the budget.
-        `gaussian` says that their noise is Gaussian, under which the test proves more. When you call may
-        depend on everything that the policy has seen; not on values that were told ahead of its rounds.
+        What the open batch still waits for is among them. The session ends with an answer if its risk is at
+        most delta, else with the plans that remain. Without `n` it is the rest of the budget. `gaussian` says
+        that the noise is Gaussian, under which the test proves more. When you call it may depend on
+        everything that the policy has used; not on values that wait for a later batch.
         """
-        check_gaussian(self.given_problem, gaussian=gaussian)
-        with self._changing() as replica:
-            replica.commit(lambda: calling(self._ledger, n, gaussian=gaussian), quick=False)
+        with self._changing() as journal:
+            make = lambda: commands.final_batch(self._state, n, gaussian=gaussian)  # noqa: E731
+            journal.commit(make, quick=False)
 
     def close(self, reason: str = "") -> None:
-        """End the session by hand; it stays readable, and `extend` lets it go on.
+        """End the session by hand; it stays readable, and `extend` lets it continue.
 
-        One that has ended already stays as it is. So does one whose last measurement is told and whose answer
-        is only not written down yet: it is decided first.
+        One that has ended stays as it is. So does one whose last measurement is recorded and whose answer is
+        only not written down yet: it is decided first.
         """
-        with self._changing() as replica:
-            replica.commit(lambda: closing(self._ledger, reason), quick=False)
-            while not self._ledger.is_over:  # a round was complete and is decided now; maybe not the last
-                replica.commit(lambda: closing(self._ledger, reason), quick=False)
+        with self._changing() as journal:
+            journal.commit(lambda: commands.closed(self._state, reason), quick=False)
+            while not self._state.is_over:  # a batch was complete and is decided now; maybe not the last
+                journal.commit(lambda: commands.closed(self._state, reason), quick=False)
+
+    def successor(
+        self,
+        reason: str,
+        *,
+        name: str | None = None,
+        problem: AnyProblem | None = None,
+        delta: float | None = None,
+        epsilon: float | None = None,
+        budget: int | None = None,
+        policy: str | Policy | None = None,
+    ) -> Session:
+        """Close this session and begin another with its values as prior data.
+
+        For what a session cannot change: another problem (plans, noise), delta, epsilon or policy, or means
+        that have changed. The values count as at most 20 measurements of each arm and never as evidence, so
+        the new session has a guarantee of its own. Its name is this one's with the next free number.
+        """
+        if not str(reason).strip():
+            raise ParameterError("say why: a successor has a reason", field="reason")
+        if name in self.store.names():
+            raise ParameterError(f"there is a session named {name!r} already; choose another", field="name")
+        with self.held() as state:
+            chosen = self._successor_policy(state.setup.policy, policy, delta, epsilon)
+        self.close(f"new session: {reason}")
+        with self.held() as state:
+            setup = state.setup
+            about = setup.problem if problem is None else problem
+            prior = commands.prior_of(state, about, chosen)
+            left = None if setup.budget is None else max(setup.budget - state.n_measurements, 1)
+        if problem is None and about.n_arms == self.given_problem.n_arms:
+            about = about.with_layout(self.layout)
+        begun = Session.create(
+            self.store,
+            commands.next_name(self.name, self.store.names()) if name is None else name,
+            about,
+            policy=chosen,
+            budget=left if budget is None else budget,
+            prior=prior,
+            seed=setup.seed,
+            lease=self.lease,
+        )
+        begun.note(f"continues {self.name!r}: {reason}")
+        return begun
+
+    def note(self, text: str) -> None:
+        """Write a remark into the log."""
+        with self._changing() as journal:
+            journal.commit(lambda: Change([Noted(str(text))]))
+
+    def rename(self, title: str) -> None:
+        """Give it another title, in the log like everything else; its name in a store never changes."""
+        with self._changing() as journal:
+            make = lambda: Change([Renamed(self._state.n_titles + 1, title)])  # noqa: E731
+            journal.commit(make, quick=False)
+
+    def delete(self, *, expected: Head) -> None:
+        """Delete it from the store for good, if it has ended and its log still ends where it was seen to."""
+        with self._changing():
+            if not self.state().is_over:
+                raise SessionError(
+                    f"session {self.name!r} is still running, so it was not deleted; close it first"
+                )
+            self.store.delete(self.name, expected=expected)
 
     def keep_snapshot(self) -> None:
-        """Keep what is known beside the log, so that who opens the session next need not work it out again.
-
-        For commands that end now. It is a cache: nothing is decided by it, and the log has everything.
-        """
+        """Keep the state beside the log, for commands that end now: the next one opens faster."""
         with self._lock:
-            self._replica.keep_if_small()
+            self._journal.keep_if_small()
 
     # How it does it
 
-    def _request(self, what: object, worker: str) -> str | int:
-        """Return the id of the request that is answered, or the arm whose value is an extra measurement."""
-        if isinstance(what, Request):
-            return what.token
-        if isinstance(what, str):
-            known = self.ledger().setup.problem.probe_names
-            if what not in known or self.is_pending(what):  # an open request beats an arm of the same name
-                return what
-        if not isinstance(what, str) and not hasattr(what, "__index__"):
-            raise SessionError(f"expected an arm or a request, got {what!r:.60}", field="token")
-        probe = self._probe(cast(Any, what))
-        open_requests = self.pending(probe=probe)
-        own = [one for one in open_requests if one.worker == worker]
-        return next((one.token for one in own or open_requests), probe)
-
-    def _recorded_as(self, number: int) -> str:
-        """Return what the value of this number is called: its request's id or the number of its event."""
-        for found in self.measurements():
-            if found.number == number:
-                return found.name
-        raise SessionError(
-            f"session {self.name!r} has no value {number}; `Session.measurements` has their numbers",
-            field="number",
-        )
-
     @contextmanager
-    def _changing(self) -> Iterator[Replica]:
-        """The way to append to the log, for one thread at a time; refused where a session is only shown."""
+    def _changing(self) -> Iterator[Journal]:
+        """Give the journal to one thread at a time; refused where a session is only shown."""
         if self.read_only:
             raise SessionError(
                 f"session {self.name!r} was opened to be looked at, so nothing was changed; load it without "
-                "read_only to go on with it"
+                "read_only to continue it"
             )
         with self._lock:
-            yield self._replica
+            yield self._journal
+
+    def _request(self, what: object) -> str | int:
+        """Return the id of the request that is answered, or the number of the arm or probe."""
+        if isinstance(what, Request):
+            return what.token
+        if isinstance(what, str):
+            if what not in self.probe_names:
+                self._journal.refresh()  # an arm may have come with a plan meanwhile
+            if what not in self.probe_names or self.is_pending(what):
+                return str(place_of(what, self._state))  # an open request beats an arm of the same name
+        elif not hasattr(what, "__index__"):
+            raise SessionError(f"expected an arm or a request, got {what!r:.60}", field="request")
+        return self._probe(cast(Any, what))
+
+    def _place_of(self, number: int | str | Request) -> Place:
+        """Return where the value of this number or request is."""
+        text = number.token if isinstance(number, Request) else str(number)
+        value = count_in(text)
+        if value is None:
+            self._journal.refresh()
+            return place_of(text, self._state)
+        for found in self.events():
+            if found.kind == "measured" and f'"number":{value},' in found.body:
+                event = commands.measured_in(found)
+                if event.number == value:
+                    return event.place
+        raise SessionError(f"session {self.name!r} has no value {value}", field="number")
+
+    def _exported_number(self, key: str) -> int | None:
+        """Return the number of the value whose export has this key, if it is one of this session."""
+        number = count_in(key.rpartition("-")[2])
+        is_own = number is not None and number <= self._state.n_recorded and key == self.exported_key(number)
+        return number if is_own else None
+
+    def _refuse_surprising(self, probe: int, uses: list[list[float | None]]) -> None:
+        reads = self._state.setup.problem.reads(probe)
+        for use in uses:
+            words = self.doubt(probe, {n: v for n, v in zip(reads, use, strict=True) if v is not None})
+            if words is not None:
+                raise SessionError(f"{words}; not recorded. If it is right, say so: sure=True", field="sure")
+
+    def _refuse_anothers(self, place: Place, worker: str) -> None:
+        """Refuse to take a request from the worker who has it, which may not be the one who had it."""
+        lease = leased(self.store.leases(self.name)).get(place)
+        if lease is None or lease.worker == worker or lease.expires <= self._clock() or is_dead(lease.worker):
+            return
+        raise SessionError(
+            f"request {place} is assigned to {lease.worker!r}, not to {worker!r}, so nothing was changed; to "
+            f"release it for them, say so: worker={lease.worker!r}",
+            field="worker",
+        )
+
+    @staticmethod
+    def _successor_policy(
+        before: Policy, policy: str | Policy | None, delta: float | None, epsilon: float | None
+    ) -> Policy:
+        if policy is not None:
+            return chosen_policy(policy, delta=delta, epsilon=epsilon, incumbent=None)
+        changes = {name: v for name, v in (("delta", delta), ("epsilon", epsilon)) if v is not None}
+        return cast(Policy, replace(cast(Any, before), **changes))
 
 
 def _whose(request: object, worker: str | None) -> str:
@@ -485,7 +503,7 @@ def _as_store(store: str | Store, *, create: bool) -> Store:
 
 
 def only_session(store: Store) -> str:
-    """The name of the session in this store, if it has only one."""
+    """Return the name of the session in this store, if it has only one."""
     names = store.names()
     if len(names) == 1:
         return names[0]

@@ -1,10 +1,14 @@
-"""Checks a log and its certificate: everything is replayed from the first event by the rules of `rules`."""
+"""Replay a log and check every step: the chain, then decode, check and apply of each event.
+
+These are the lines that `Journal.commit` ran when it wrote the event: what can be written is what verifies.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,13 +20,12 @@ from surepick.core.oracle_problem import Best, OracleProblem, absent
 from surepick.core.policy import delta_of, epsilon_of
 from surepick.core.polytope import Polytope
 from surepick.core.wording import how_many
-from surepick.errors import DamageError, SurepickError
+from surepick.errors import DamageError, MissingFunctionError, SurepickError
 from surepick.sessions import codec
 from surepick.sessions.certify import assumption_of, certify, promised
-from surepick.sessions.ledger import Ledger
-from surepick.sessions.replay import Replay, version_of
-from surepick.sessions.rules import ForgedError
-from surepick.sessions.settings import Body, Setup
+from surepick.sessions.events import decode, decode_strictly, require
+from surepick.sessions.setup import Body, ForgedError, Setup, checked_setup, version_of
+from surepick.sessions.state import SessionState
 from surepick.simulation.outcome import Status
 from surepick.store import START, Event, Head, Store
 from surepick.store.log import checked
@@ -100,6 +103,65 @@ def verify_events(
     return _Log(name, head, lambda: head).judged(checked(events, START, name), given, oracle)
 
 
+# A log that makes a policy fail was not written by a session that went on with it.
+FAILURES = (SurepickError, ArithmeticError, LookupError, ValueError, AssertionError, TypeError)
+
+
+class RefusedError(Exception):
+    """An event that no session writes at this point of its log."""
+
+
+class Replay:
+    """A state that takes nothing but what a session can write."""
+
+    def __init__(self, first: Event, oracle: Best | OracleProblem | None = None) -> None:
+        with _refusing():
+            require(first.kind == "created" and first.key is None, "a log begins with 'created'", "kind")
+            body = json.loads(first.body)
+            decode_strictly(first.kind, first.body)
+        try:
+            self.setup = checked_setup(body, oracle)
+        except ForgedError as error:
+            raise RefusedError(str(error)) from None
+        self.name: str = body["name"]
+        self.surepick: str = body["surepick"]
+        self.state = SessionState(self.setup)
+        self._time = -math.inf
+        self._keys: set[str] = set()
+        with _refusing():
+            self._check_time(first)
+
+    def take(self, row: Event) -> None:
+        """Check and apply the next event; a RefusedError says why no session writes it here."""
+        with _refusing():
+            self._check_time(row)
+            event = decode_strictly(row.kind, row.body)
+            require(row.kind != "created", "'created' comes once", "kind")
+            require(row.key == event.key(), f"its key is {row.key!r} and should be {event.key()!r}", "key")
+            require(row.key is None or row.key not in self._keys, f"{row.key!r} is in the log already", "key")
+            event.check(self.state)
+            self.state.apply(event)
+        if row.key is not None:
+            self._keys.add(row.key)
+
+    def _check_time(self, row: Event) -> None:
+        """Times are finite, and none is before another."""
+        require(type(row.time) is float and math.isfinite(row.time), "its time is no finite number", "time")
+        require(row.time >= self._time, "it is dated before the event that it follows", "time")
+        self._time = row.time
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Turn a refusal, and what a policy cannot take, into a RefusedError; a missing function stays one."""
+    try:
+        yield
+    except MissingFunctionError:
+        raise
+    except FAILURES as error:
+        raise RefusedError(str(error)) from None
+
+
 class _Log:
     """A log that is being checked; it changes by `judged` alone, which is called once.
 
@@ -113,7 +175,7 @@ class _Log:
         self.ends: list[Event] = []
         self.first: Event | None = None
         self.all: list[Event] = []  # where the plans are known by a function
-        self.n_unasked = 0  # when the session last ended
+        self.n_extra = 0  # when the session last ended
         self.event: int | None = None
         self.fields: list[str] = []
 
@@ -134,11 +196,11 @@ class _Log:
                 replay.take(event)
                 if event.kind in ("stopped", "closed"):
                     self.ends.append(event)
-                    self.n_unasked = replay.ledger.n_unasked
+                    self.n_extra = replay.state.n_extra
             objections += self._objections_to_its_end()
         except DamageError as error:
             objections.append(str(error))
-        except ForgedError as error:
+        except RefusedError as error:
             assert self.last is not None
             self.event = self.last.position
             objections.append(
@@ -177,18 +239,18 @@ class _Log:
             return ["the log has no end where the certificate says it ended"]
         if end.checksum != given.get("log_checksum"):
             return ["the certificate is of another log: the fingerprints differ"]
-        if end is not self.ends[-1] or replay.ledger.status is None:
+        if end is not self.ends[-1] or replay.state.status is None:
             return ["the session went on after this certificate; ask for a new one"]
-        ledger = replay.ledger
+        state = replay.state
         needs_function = codec.needs_function(codec.problem_to_json(replay.setup.problem))
         if given.get("knows_plans") is False and needs_function:
-            ledger = self._without_function()
-        mine = as_certificate(certify(self.name, ledger, end).to_json())
+            state = self._without_function()
+        mine = as_certificate(certify(self.name, state, end).to_json())
         accepted = {
             "session": given.get("session") in (self.name, replay.name),
             "surepick": _is_between(given.get("surepick"), replay.surepick),
-            "n_unasked": type(given.get("n_unasked")) is int
-            and self.n_unasked <= given["n_unasked"] <= replay.ledger.n_unasked,
+            "n_extra": type(given.get("n_extra")) is int
+            and self.n_extra <= given["n_extra"] <= replay.state.n_extra,
             "signature": True,  # which is about the certificate, not a part of it
         }
         names = sorted(mine.keys() | given.keys())
@@ -198,53 +260,53 @@ class _Log:
             if not accepted.get(n, n in mine and n in given and same(mine[n], given[n], LAST_BITS))
         ]
         found = [f"the certificate's {name!r} is not what the log gives" for name in self.fields]
-        return found + _of_proof(replay.ledger, given.get("proof"))
+        return found + _of_proof(replay.state, given.get("proof"))
 
-    def _without_function(self) -> Ledger:
+    def _without_function(self) -> SessionState:
         """Return the state of the session as a reader sees it who does not have its function."""
         created, *rest = self.all
-        ledger = Ledger(Setup.from_json(json.loads(created.body), absent))
+        state = SessionState(Setup.from_json(json.loads(created.body), absent))
         for event in rest:
-            ledger.apply(event.kind, json.loads(event.body), event.position)
-        return ledger
+            state.apply(decode(event.kind, event.body))
+        return state
 
     def _verdict(self, replay: Replay, objections: list[str], remarks: list[str]) -> Verdict:
-        ledger = replay.ledger
+        state = replay.state
         assert self.first is not None
         assert self.last is not None
         if replay.name != self.name:
             remarks.append(f"it began under the name {replay.name!r}")
-        status = "running" if ledger.status is None else str(ledger.status)
-        confident = ledger.status is Status.CONFIDENT
+        status = "running" if state.status is None else str(state.status)
+        confident = state.status is Status.CONFIDENT
         return Verdict(
             tuple(objections),
             n_events=self.last.position,
-            n_rounds=ledger.n_rounds,
+            n_rounds=state.n_rounds,
             status=status,
-            plan_name=ledger.problem.name_of(ledger.plan),
+            plan_name=state.problem.name_of(state.plan),
             remarks=tuple(remarks),
             question=replay.setup.fingerprint,
-            claim=(promised(ledger) if confident else Promise.none(status)).text,
-            delta=delta_of(ledger.setup.policy),
-            epsilon=epsilon_of(ledger.setup.policy),
-            assumption=assumption_of(ledger),
-            n_values=ledger.n_told + ledger.n_unasked,
-            n_removed=ledger.n_voided,
-            extensions=tuple(ledger.extensions),
+            claim=(promised(state) if confident else Promise.none(status)).text,
+            delta=delta_of(state.setup.policy),
+            epsilon=epsilon_of(state.setup.policy),
+            assumption=assumption_of(state),
+            n_values=state.n_values,
+            n_removed=state.n_removed,
+            extensions=tuple(state.extensions),
             event=self.event,
             fields=tuple(self.fields),
             first_time=self.first.time,
             last_time=self.last.time,
-            doubts=ledger.doubts(),
+            doubts=state.doubts(),
         )
 
 
-def _of_proof(ledger: Ledger, proof: Any) -> list[str]:
+def _of_proof(state: SessionState, proof: Any) -> list[str]:
     """What is wrong with the proof of a certificate, by arithmetic alone."""
-    if not (isinstance(ledger.problem, Polytope) and ledger.plan is not None and proof):
+    if not (isinstance(state.problem, Polytope) and state.plan is not None and proof):
         return []
     try:
-        policy, given = ledger.run.policy, (ledger.problem, ledger.plan, proof)
+        policy, given = state.run.policy, (state.problem, state.plan, proof)
         if "series" in proof:
             wrong = average_proof.objections(*given, policy.delta, epsilon_of(policy))
         else:

@@ -18,8 +18,8 @@ from surepick.core.polytope import Polytope
 from surepick.core.run import Answer
 from surepick.core.sensitivity import estimated_call, named_ranging
 from surepick.core.wording import how_many, in_short, plural, shortened
-from surepick.sessions import requests
 from surepick.sessions.session import Session
+from surepick.sessions.streams import Place
 from surepick.views.forecast import forecast
 from surepick.views.look import Look, last_value, look
 from surepick.views.numbers import chance, count, day, duration, iso, odds, value
@@ -354,13 +354,13 @@ def _held(look: Look) -> dict[int, list[Assigned]]:
     held: dict[int, list[Assigned]] = defaultdict(list)
     for lease in look.leases:
         if lease.expires > look.now:
-            held[requests.Token.parse(lease.token).probe].append(Assigned(lease.worker, iso(lease.expires)))
+            held[Place.parse(lease.token).probe].append(Assigned(lease.worker, iso(lease.expires)))
     return held
 
 
 def _open(look: Look, held: dict[int, list[Assigned]]) -> tuple[Open, ...]:
     """Return what to measure now, in balanced order as far as that is known."""
-    turn = [requests.Token.parse(token).probe for token in look.first_tokens]
+    turn = [Place.parse(token).probe for token in look.first_tokens]
     place = {probe: turn.index(probe) for probe in set(turn)}
     missing = sorted(look.missing, key=lambda one: place.get(one[0], len(turn)))
     names, alone = look.problem.probe_names, look.problem.arms_alone

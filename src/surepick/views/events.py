@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.wording import how_many, in_short, shortened
-from surepick.sessions.requests import Token, probe_in
 from surepick.store import Event
 
 MOST_LISTED = 8  # arms of a round, values of a measurement
@@ -42,46 +41,43 @@ def _words(kind: str, body: dict[str, Any], problem: AnyProblem) -> Iterator[str
             yield f"{plans}, {ways}, {body['policy']['name']}, seed {body['seed']}"
         case "asked":
             counts = body["counts"]
-            yield f"asked, batch {body['round']}:"
+            yield f"asked, batch {body['number']}:"
             yield ", ".join(f"{names[probe]} {count} ×" for probe, count in counts[:MOST_LISTED])
             yield _and_more(len(counts))
-        case "measured" | "recorded":
-            yield from _told(kind, body, names[probe_in(body)])
-        case "voided":
-            value = f"event {body['event']}" if "event" in body else f"request {Token.of(body)}"
-            yield f"removed: {names[probe_in(body)]}, the value of {value}"
+        case "measured":
+            yield from _told(body, names[body["probe"]], problem.reads(body["probe"]))
+        case "removed":
+            yield f"removed: {names[body['probe']]}, the value of request {body['probe']}.{body['index']}"
             yield f"({body['reason']})"
         case "stopped":
             yield body["status"]
             yield "" if body["plan"] is None else f"with {problem.name_of(body['plan'])}"
         case "extended":
-            yield f"delta {body['policy']['parameters'].get('delta')}, budget {body['budget']}"
+            yield f"delta {body['delta']}, budget {body['budget']}"
         case "plan-added":
             amounts = ", ".join(f"{amount:g} × {problem.arm_names[arm]}" for arm, amount in body["amounts"])
             yield f"added the plan “{body['name']}” ({amounts})"
             new = ", ".join(arm["name"] for arm in body.get("new_arms", ()))
             yield f"with {'a new arm' if len(body['new_arms']) == 1 else 'new arms'}: {new}" if new else ""
-        case "called":
+        case "final-batch":
             yield f"the next {how_many(body['n'], 'measurement')} are the last"
             yield "and their noise is Gaussian" if body["gaussian"] else ""
-        case "noted" if "title" in body:
+        case "renamed":
             yield f"renamed to “{body['title']}”"
         case _:
             yield ", ".join(f"{key} {value}" for key, value in body.items() if value not in ("", None))
 
 
-def _told(kind: str, body: dict[str, Any], name: str) -> Iterator[str]:
-    """What was told of this arm or probe."""
-    if "readings" in body:
-        values = [f"{reading} {value:g}" for reading, value in body["readings"].items()]
-    else:
-        values = [f"{value:g}" for value in body.get("values", [body.get("value")])]
+def _told(body: dict[str, Any], name: str, reads: Sequence[str]) -> Iterator[str]:
+    """What was recorded of this arm or probe."""
+    shown = ["lost" if value is None else f"{value:g}" for value in body["values"]]
+    values = shown if len(reads) == 1 else [f"{read} {one}" for read, one in zip(reads, shown, strict=True)]
     yield f"{name} = {', '.join(values[:MOST_LISTED])}"
     yield _and_more(len(values))
-    yield f"by {body['worker']}" if body.get("worker") else ""
-    yield f"(late for {body['late']})" if "late" in body else ""
-    yield "(extra)" if kind == "recorded" and "late" not in body else ""
-    yield f"({body['note']})" if body.get("note") else ""
+    yield f"by {body['worker']}" if body["worker"] else ""
+    place = f"{body['probe']}.{body['index']}"
+    yield "(extra)" if body["request"] == "" else "" if body["request"] == place else "(late)"
+    yield f"({body['note']})" if body["note"] else ""
 
 
 def _and_more(n: int) -> str:

@@ -32,11 +32,11 @@ from surepick.core.problem import Problem
 from surepick.core.run import Answer, Standing
 from surepick.core.wording import shortened
 from surepick.sessions.certify import promised
-from surepick.sessions.history import Sample
-from surepick.sessions.ledger import Ledger
-from surepick.sessions.requests import measurements_in
+from surepick.sessions.evidence import Sample
+from surepick.sessions.leases import in_turn
+from surepick.sessions.reader import measurements_in
 from surepick.sessions.session import Session
-from surepick.sessions.turns import in_turn
+from surepick.sessions.state import SessionState
 from surepick.simulation.outcome import Status
 from surepick.store import Head, Lease
 from surepick.views.gaps import MOST_ALLOCATED, SHARES, Gaps, Weight, best_shares, weigh
@@ -278,7 +278,7 @@ def look(session: Session, *, n_tokens: int = 20) -> Look:
         return _now(session, ledger, tuple(leases.values()), n_tokens)
 
 
-def _now(session: Session, ledger: Ledger, leases: tuple[Lease, ...], n_tokens: int) -> Look:
+def _now(session: Session, ledger: SessionState, leases: tuple[Lease, ...], n_tokens: int) -> Look:
     """What is recorded now."""
     waits = ledger.status is None  # what has ended waits for nothing
     first = [one.token for one in itertools.islice(in_turn(ledger), n_tokens)] if waits else []
@@ -300,16 +300,16 @@ def _now(session: Session, ledger: Ledger, leases: tuple[Lease, ...], n_tokens: 
         standing=ledger.standing(),
         evidence=ledger.evidence,
         log_evidence=ledger.run.log_evidence(),
-        n_told=ledger.n_told,
-        n_unasked=ledger.n_unasked,
-        n_voided=ledger.n_voided,
-        doubtful=tuple(found for found in ledger.doubtful if not ledger.is_voided(found[1])),
+        n_told=ledger.n_values,
+        n_unasked=ledger.n_extra,
+        n_voided=ledger.n_removed,
+        doubtful=tuple(found for found in ledger.doubtful if not ledger.is_removed(found[1])),
         n_rounds=ledger.n_rounds,
-        missing=ledger.tapes.missing() if waits else (),
+        missing=ledger.streams.missing() if waits else (),
         first_tokens=tuple(map(str, first)),
         leases=leases,
         samples=ledger.run.trace.samples,
-        surprises=tuple(ledger.surprises),
+        surprises=tuple(ledger.mismatches),
         doubts=ledger.doubts(),
         given=session.given_problem,
         guess=_guess(ledger),
@@ -317,12 +317,12 @@ def _now(session: Session, ledger: Ledger, leases: tuple[Lease, ...], n_tokens: 
     )
 
 
-def _guess(ledger: Ledger) -> FloatArray | None:
+def _guess(ledger: SessionState) -> FloatArray | None:
     past = ledger.setup.past
     return None if past is None else np.where(past.worth > 0, past.means, np.nan)
 
 
-def _ended(session: Session, ledger: Ledger) -> tuple[float, str] | None:
+def _ended(session: Session, ledger: SessionState) -> tuple[float, str] | None:
     event = session.store.find(session.name, ledger.end_key) if ledger.is_over else None
     return None if event is None else (event.time, str(json.loads(event.body).get("reason") or ""))
 
@@ -330,9 +330,9 @@ def _ended(session: Session, ledger: Ledger) -> tuple[float, str] | None:
 def last_value(session: Session) -> tuple[int, str, float, str, float] | None:
     """Return the last recorded value: its number, arm, value, worker and time."""
     with session.held() as ledger:
-        found, number = None, ledger.n_told + ledger.n_unasked
+        found, number = None, ledger.n_recorded
         for event in session.events(after=max(0, session.fingerprint.position - RECENT)) if number else ():
-            for one in measurements_in(event, ledger.setup.problem):
+            for one in measurements_in(event, ledger):
                 found = one
     return None if found is None else (number, found.probe_name, found.value, found.worker, found.time)
 

@@ -16,8 +16,9 @@ from typing import Any
 
 from surepick.core.tables import as_cell
 from surepick.errors import FileError, missing_extra
-from surepick.sessions.requests import Request, Token
+from surepick.sessions.leases import Request
 from surepick.sessions.session import Session
+from surepick.sessions.streams import Place
 
 COLUMNS = ("arm", "value", "worker", "remarks", "token")
 PROBE_COLUMNS = ("probe", "reading", *COLUMNS[1:])
@@ -133,7 +134,7 @@ def measuring_sheet(session: Session, requests: Sequence[Request]) -> MeasuringS
     ('road', '', 'Ann', '', 't0.0')
     """
     unit = session.problem.about.unit
-    ids = [Token.parse(one.id).for_sheets for one in requests]
+    ids = [Place.parse(one.id).for_sheets for one in requests]
     if session.given_problem.arms_alone:
         rows = [(one.probe_name, "", one.worker, "", id) for one, id in zip(requests, ids, strict=True)]
         return MeasuringSheet(session.name, unit, tuple(rows))

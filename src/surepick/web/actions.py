@@ -295,7 +295,7 @@ def import_table(session: Session, rows: list[measurements.Row], *, worker: str,
         raise measurements.several(mistakes)
     if not sure:
         refuse_surprising(session, told)
-    counts = measurements.import_rows(session, rows, answers=True, worker=worker)
+    counts = measurements.import_rows(session, rows, worker=worker)
     _decide(session, worker)
     return {"counts": counts}
 

@@ -311,7 +311,7 @@ def _history(session: Session, view: View) -> list[Model]:
             found[-1]["text"] += f", {text}"
         else:
             shown = {"number": one.number, "arm": one.probe_name, "text": text, "worker": one.worker}
-            found.append({**shown, "at": iso(one.time), "removed": one.voided})
+            found.append({**shown, "at": iso(one.time), "removed": one.removed})
     return list(found)[::-1]
 
 

@@ -148,5 +148,5 @@ def test_sessions_with_planning_rounds_verify(epsilon, noise_scale):
     while requests := session.ask(5000):
         for request in requests:
             session.tell(request, 2.0 * (request.arm == 7) + rng.standard_normal())
-    assert session.ledger().plan == 7
+    assert session.state().plan == 7
     assert session.verify().holds

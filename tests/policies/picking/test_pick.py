@@ -69,13 +69,13 @@ def test_unasked_measurements_are_pooled():
         "memory://", "mine", sp.Problem(np.eye(2), noise=1, goal="largest"), policy=sp.Pick(), budget=9
     )
     assert session.counts_unasked
-    session.add_extra(0, 3.0)
+    session.tell(0, 3.0)
     while requests := session.ask():
         session.tell(requests[0], 1.0)
     outcome = session.outcome
     assert outcome is not None
     assert outcome.n_measurements == 9
-    assert session.certificate().n_unasked_counted == 1
+    assert session.certificate().n_extra_used == 1
     assert session.verify(session.certificate().to_json()).holds
     with pytest.raises(ParameterError):
         session.extend(delta=0.01)

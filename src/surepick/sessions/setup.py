@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
+
+import numpy as np
 
 from surepick._version import __version__
 from surepick.core.about import About
+from surepick.core.layout import Layout
+from surepick.core.new_arms import NewArm
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
 from surepick.core.past import Past, fitting
-from surepick.core.policy import Policy
+from surepick.core.policy import Policy, delta_of
 from surepick.core.problem import Problem
 from surepick.core.wording import shortened
-from surepick.errors import ParameterError, SessionError, SurepickError
+from surepick.errors import MissingFunctionError, ParameterError, SessionError, SurepickError
 from surepick.policies import policy_for
 from surepick.sessions import codec
 from surepick.store.log import LEASE
@@ -69,20 +74,24 @@ class Setup:
             None if past is None else Past.from_json(past),
         )
 
-    def extended(self, changes: Mapping[str, float], budget: int | None) -> Setup:
-        """The same with a smaller delta or epsilon (`changes`) or a larger budget; refused otherwise."""
-        for name, value in changes.items():
-            now = getattr(self.policy, name, 0.0)
-            if name not in {setting.name for setting in fields(cast(Any, self.policy))}:
-                raise ParameterError(f"policy {self.policy.name} has no {name}, so it cannot be made smaller")
-            if value > now:
-                raise ParameterError(f"{name} is {now} and can only be made smaller, got {value}")
-        if budget is not None:
-            if self.budget is not None and budget < self.budget:
-                raise ParameterError(f"the budget is {self.budget} and can only grow, got {budget}")
-            budget = whole("budget", "a number of measurements", budget, least=1, most=MOST_BUDGET)
-        policy = cast(Policy, replace(cast(Any, self.policy), **changes))
-        return replace(self, policy=policy, budget=self.budget if budget is None else budget)
+    def extended(self, delta: float, budget: int | None) -> Setup:
+        """Return the same with another delta and budget."""
+        policy = self.policy
+        if delta != delta_of(policy):
+            policy = cast(Policy, replace(cast(Any, policy), delta=delta))
+        return replace(self, policy=policy, budget=budget)
+
+    def with_plan(self, name: str, amounts: list[Any], new_arms: list[Any]) -> Setup:
+        """Return the same with this plan as the last one, and with the arms that are new with it."""
+        problem = self.problem
+        if not isinstance(problem, Problem):
+            raise SessionError("plans are added to a list of plans, and this problem has none", field="plan")
+        problem = problem.with_arms(map(NewArm.from_json, new_arms))
+        row = np.zeros(problem.n_arms)
+        for arm, amount in amounts:
+            row[arm] = amount
+        past = None if self.past is None else self.past.lengthened(problem.n_arms)
+        return replace(self, problem=problem.with_plan(name, row), past=past)
 
 
 @dataclass(frozen=True)
@@ -235,3 +244,73 @@ def _policy_of(kept: Mapping[str, Any]) -> Policy:
         f"version {codec.version_now(kept)}, which may decide otherwise; nothing was changed: go on with the "
         "surepick that began it, or export the measurements and import them into a new session"
     )
+
+
+# With the suffixes of Python packages: builds before, after and beside a release can have written it.
+VERSION = re.compile(
+    r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})(?:(?:a|b|rc)[0-9]{1,9})?(?:\.post[0-9]{1,9})?"
+    r"(?:\.dev[0-9]{1,9})?(?:\+[a-z0-9]{1,40}(?:\.[a-z0-9]{1,40}){0,3})?"
+)
+
+
+class ForgedError(SessionError):
+    """The first event of a log is none that a session writes."""
+
+
+def checked_setup(body: Body, oracle: Best | OracleProblem | None) -> Setup:
+    """What the first event of a log says, refused unless a new session would write the same.
+
+    A function that is missing and a policy of another version are no forgery: they are raised as they are.
+    """
+    try:
+        setup = Setup.from_json(body, oracle)
+        new = NewSession(
+            setup.problem,
+            setup.policy,
+            body["name"],
+            setup.seed,
+            setup.budget,
+            body["lease"],
+            setup.past,
+        ).to_json()
+        layout = Layout.from_json(body.get("layout"))
+    except MissingFunctionError:
+        raise
+    except SurepickError as error:
+        if _is_of_another_version(body):
+            raise
+        raise ForgedError(f"its settings are none that a session begins with: {error}") from None
+    except Exception as error:  # any JSON may stand there
+        raise ForgedError(f"its settings cannot be read: {type(error).__name__}: {error}") from None
+    if version_of(body.get("surepick")) is None:
+        raise ForgedError("it does not say which surepick began the session", field="surepick")
+    written = {
+        **{name: value for name, value in new.items() if name != "layout"},
+        "surepick": body["surepick"],
+        **({} if layout is None else {"layout": layout.to_json()}),
+    }
+    differing = [name for name in sorted({*written, *body}) if not _same(written, body, name)]
+    if differing:
+        raise ForgedError(f"no session begins with its {', '.join(differing)}", field=differing[0])
+    return setup
+
+
+def version_of(text: object) -> tuple[int, ...] | None:
+    """The numbers of a version of surepick; None if it is none.
+
+    >>> version_of("0.1.0"), version_of("1.2.3.dev4"), version_of("0.1.0x")
+    ((0, 1, 0), (1, 2, 3), None)
+    """
+    found = VERSION.fullmatch(text) if isinstance(text, str) else None
+    return None if found is None else tuple(map(int, found.groups()))
+
+
+def _is_of_another_version(body: Body) -> bool:
+    try:
+        return bool(body["policy"]["version"] != codec.version_now(body["policy"]))
+    except Exception:  # any JSON may stand there
+        return False
+
+
+def _same(a: Mapping[str, Any], b: Mapping[str, Any], name: str) -> bool:
+    return name in a and name in b and codec.dumps(a[name]) == codec.dumps(b[name])

@@ -1,0 +1,387 @@
+"""What people and programs ask of a session, as the events that say it.
+
+Each function looks at the state at the end of the log and returns a `Change`; what may not be is refused by
+the events' own check. Nothing here writes.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from surepick.core.arrays import Numbers
+from surepick.core.frames import amounts_in
+from surepick.core.new_arms import GivenArms, settled
+from surepick.core.oracle_problem import AnyProblem
+from surepick.core.past import Past
+from surepick.core.policy import delta_of, epsilon_of, takes_past
+from surepick.core.problem import Problem
+from surepick.core.tables import count_in, numeral
+from surepick.core.wording import shortened
+from surepick.errors import ParameterError, SessionError, suggestion
+from surepick.sessions.events import (
+    Closed,
+    Extended,
+    FinalBatch,
+    Measured,
+    PlanAdded,
+    check_value,
+    decode,
+    growing,
+    place_of,
+    recorded_key,
+)
+from surepick.sessions.journal import Change, Journal
+from surepick.sessions.leases import Leases, leased
+from surepick.sessions.setup import whole
+from surepick.sessions.state import SessionState
+from surepick.sessions.streams import Place
+from surepick.store import Event as Row
+
+# What one measurement gives: a number, or its readings by name or in their order.
+Use: TypeAlias = float | Sequence[float | None] | Mapping[str, float | None] | None
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What became of a value: its number, and "recorded", "repeated" or "extra".
+
+    Numbers count values in the order of recording, from 1; `remove` finds a value by it. "repeated" says that
+    it was recorded before and nothing changed; "extra" that it answers no open request, so it waits for a
+    batch that needs it.
+    """
+
+    number: int
+    result: str
+
+    def __str__(self) -> str:
+        return self.result
+
+
+@dataclass(frozen=True)
+class Telling:
+    """A value, or several, that a worker tells: of a request by its id, or of a probe by its number."""
+
+    what: str | int
+    uses: list[list[float | None]]
+    worker: str
+    key: str
+    note: str
+
+
+def tell(journal: Journal, telling: Telling) -> Receipt:
+    """Record values, all or none; return what became of them."""
+    receipt: list[Receipt] = []
+
+    def make() -> Change:
+        change, became = _measured(journal, telling)
+        receipt[:] = [became]
+        return change
+
+    journal.commit(make)
+    return receipt[0]
+
+
+def _measured(journal: Journal, telling: Telling) -> tuple[Change, Receipt]:
+    """Return the events of these values at the end of the log."""
+    state = journal.state
+    if telling.key and (place := state.keys.get(telling.key)) is not None:
+        return Change([]), repeated(journal, place, telling)
+    probe, first, request = telling.what, None, ""
+    if isinstance(telling.what, str):
+        first = place_of(telling.what, state)
+        probe, request = first.probe, str(first)
+        if state.streams.of[first.probe].is_recorded(first.index):
+            late = _late(journal, first, telling)
+            if isinstance(late, Receipt):
+                return Change([]), late
+            first = None
+    assert isinstance(probe, int)
+    leases = leased(journal.store.leases(journal.name)) if first is None or len(telling.uses) > 1 else {}
+    others = _of_others(leases, telling.worker, journal.clock())
+    own = [place for place in leases if leases[place].worker == telling.worker]
+    if request and first is None:  # a late value waits behind the batch, where a repetition finds it
+        places: Iterable[tuple[Place, bool]] = _free_places(state, probe, set())
+    else:
+        places = _places(state, probe, first, own, others if request else set())
+    events = list[Measured]()
+    for at, (values, (place, is_open)) in enumerate(zip(telling.uses, places, strict=False)):
+        made_for = str(place) if is_open else request if at == 0 and first is None else ""
+        key = telling.key if at == 0 or not telling.key else f"{telling.key}, {at}"
+        note = telling.note if at == 0 else ""
+        events.append(
+            Measured(state.n_recorded + at + 1, *place, values, telling.worker, made_for, key, note)
+        )
+    result = "extra" if events[0].is_extra else "recorded"
+    release = [str(event.place) for event in events] + ([request] if request else [])
+    return Change(events, release), Receipt(events[-1].number, result)
+
+
+def _places(
+    state: SessionState, probe: int, first: Place | None, own: Sequence[Place], others: Set[Place]
+) -> Iterable[tuple[Place, bool]]:
+    """Yield the places of several values of a probe, and whether a request for them is open.
+
+    First the request that is answered; then the worker's own requests, those of the open batch from the
+    oldest on, and places behind the batch.
+    """
+    stream = state.streams.of[probe]
+    taken = set[int]()
+    if first is not None:
+        taken.add(first.index)
+        yield first, True
+    mine = sorted(
+        place.index for place in own if place.probe == probe and not stream.is_recorded(place.index)
+    )
+    begin = -1 if first is None else first.index
+    rest: Iterable[int] = (
+        index for index in stream.missing() if index > begin and Place(probe, index) not in others
+    )
+    if state.is_over:
+        mine, rest = [], ()
+    for index in itertools.chain(mine, rest):
+        if index not in taken:
+            taken.add(index)
+            yield Place(probe, index), True
+    yield from _free_places(state, probe, taken)
+
+
+def _free_places(state: SessionState, probe: int, taken: Set[int]) -> Iterable[tuple[Place, bool]]:
+    """Yield the places behind the open batch, where no request is open."""
+    stream = state.streams.of[probe]
+    for index in itertools.count(stream.free):
+        if not stream.is_recorded(index) and index not in taken:
+            yield Place(probe, index), False
+
+
+def _of_others(leases: Leases, worker: str, now: float) -> set[Place]:
+    return {place for place, lease in leases.items() if lease.expires > now and lease.worker != worker}
+
+
+def _late(journal: Journal, place: Place, telling: Telling) -> Receipt | None:
+    """Return what to say of a value for a request that has one; None if it is to be kept as an extra."""
+    row = journal.store.find(journal.name, recorded_key(place))
+    if row is None:  # not reached: what is recorded has its event
+        raise SessionError(f"request {place} was never made", field="request")
+    kept = measured_in(row)
+    removed = place in journal.state.streams.removed
+    if not removed and [kept.values] == telling.uses[:1]:
+        return Receipt(kept.number, "repeated")
+    if kept.worker != telling.worker:
+        if None in telling.uses[0]:
+            return Receipt(kept.number, "repeated")  # another worker has measured it; nothing is lost
+        before = journal.state.late.get((str(place), telling.worker))
+        return None if before is None else repeated(journal, before, telling)
+    if removed:
+        raise SessionError(
+            f"the value of request {place} was removed, and its place stays empty; ask again", field="request"
+        )
+    raise SessionError(
+        f"request {place} has the value {_shown(kept.values)}, got {_shown(telling.uses[0])}; remove value "
+        f"{kept.number} first if it was a mistake",
+        field="value",
+    )
+
+
+def repeated(journal: Journal, place: Place, telling: Telling) -> Receipt:
+    """Return the receipt of values that were recorded before; refused if they were others."""
+    row = journal.store.find(journal.name, recorded_key(place))
+    assert row is not None
+    kept = measured_in(row)
+    if telling.key and place in journal.state.streams.removed:
+        raise SessionError(
+            f"the value of {telling.key!r} was removed, and its key stays taken; give this one another",
+            field="key",
+        )
+    probe = telling.what if isinstance(telling.what, int) else place_of(telling.what, journal.state).probe
+    if (kept.probe, kept.values) != (probe, telling.uses[0]):
+        names = journal.state.setup.problem.probe_names
+        raise SessionError(
+            f"{telling.key or telling.what!r} is another measurement, {names[kept.probe]!r} = "
+            f"{_shown(kept.values)}, got {names[probe]!r} = {_shown(telling.uses[0])}; the first one stays",
+            field="key" if telling.key else "value",
+        )
+    return Receipt(kept.number, "repeated")
+
+
+def measured_in(row: Row) -> Measured:
+    """Return the event in this row of a log, which records a value."""
+    event = decode(row.kind, row.body)
+    assert isinstance(event, Measured)
+    return event
+
+
+def _shown(values: Sequence[float | None]) -> str:
+    return ", ".join("lost" if value is None else f"{value:g}" for value in values)
+
+
+def readings_of(problem: AnyProblem, probe: int, value: Any) -> list[list[float | None]]:
+    """Return the uses of a probe that are told: one use, or a list of them, as one number per reading.
+
+    A probe with several readings is told by their names or in their order, None for a lost one.
+    """
+    reads = problem.reads(probe)
+    several = _is_list(value) and (
+        len(reads) == 1 or any(isinstance(one, Mapping) or _is_list(one) for one in value)
+    )
+    uses = list(value) if several else [value]
+    if not uses:
+        raise ParameterError("tell takes at least one value, got none", field="value")
+    return [_use(problem, probe, one) for one in uses]
+
+
+def _use(problem: AnyProblem, probe: int, given: Any) -> list[float | None]:
+    reads, readings = problem.reads(probe), problem.readings_of(probe)
+    if given is None:
+        return [None] * len(reads)
+    if len(reads) == 1 and not isinstance(given, Mapping):
+        return [number(problem, readings[0], given)]
+    if isinstance(given, Mapping):
+        by_name = {str(name): one for name, one in given.items()}
+    else:
+        values = list(given) if _is_list(given) else [given]
+        by_name = dict(zip(reads, values, strict=False)) if len(values) == len(reads) else {}
+    if set(by_name) != set(reads):
+        listed = shortened(", ".join(map(repr, reads)), 200, "...")
+        raise SessionError(
+            f"one use of {problem.probe_names[probe]!r} gives {len(reads)} readings, told together by name "
+            f"or in this order: {listed}; None for a lost one",
+            field="value",
+        )
+    return [
+        None if by_name[name] is None else number(problem, reading, by_name[name])
+        for name, reading in zip(reads, readings, strict=True)
+    ]
+
+
+def _is_list(value: object) -> bool:
+    """Return whether these are several values in an order; bytes and mappings are neither one nor several."""
+    one = isinstance(value, str | bytes | bytearray | memoryview | Mapping | Set)
+    return isinstance(value, Iterable) and not one and getattr(value, "ndim", 1) > 0
+
+
+def number(problem: AnyProblem, reading: int, value: object) -> float:
+    """Return the value of this reading as a float; refuse what cannot be one."""
+    try:
+        if isinstance(value, bytes | bytearray | memoryview):
+            raise TypeError  # which float would read
+        found = numeral(value) if isinstance(value, str) else float(cast(Any, value))
+    except (TypeError, ValueError, OverflowError):
+        shown, what = shortened(repr(value), 60), problem.reading_in_words(reading)
+        raise SessionError(f"the value of {what} must be a number, got {shown}", field="value") from None
+    check_value(problem, reading, found)
+    return found
+
+
+def extended(state: SessionState, delta: float | None, epsilon: float | None, budget: int | None) -> Change:
+    """Return the event that extends the session."""
+    setup, policy = state.setup, state.setup.policy
+    for name, value in (("delta", delta), ("epsilon", epsilon)):
+        if value is not None and not hasattr(policy, name):
+            raise ParameterError(
+                f"policy {policy.name} has no {name}, so it cannot be made smaller", field=name
+            )
+    return Change(
+        [
+            Extended(
+                len(state.extensions) + 1,
+                delta_of(policy) if delta is None else _fraction("delta", delta),
+                epsilon_of(policy) if epsilon is None else _fraction("epsilon", epsilon),
+                setup.budget
+                if budget is None
+                else whole("budget", "a number of measurements", budget, least=1),
+                state.streams.n_ahead,
+            )
+        ]
+    )
+
+
+def _fraction(name: str, value: object) -> float:
+    try:
+        return float(cast(Any, value))
+    except (TypeError, ValueError, OverflowError):
+        raise ParameterError(f"{name} is a number, got {value!r:.60}", field=name) from None
+
+
+def final_batch(state: SessionState, n: int | None, *, gaussian: bool) -> Change:
+    """Return the event of a final batch of so many measurements, or of the rest of the budget."""
+    if n is None and state.setup.budget is None and not state.is_over:
+        raise ParameterError(
+            "a final batch needs the number of measurements still to come: the session has no budget",
+            field="n",
+        )
+    wanted = state.budget_left if n is None else whole("n", "a number of measurements", n, least=1)
+    return Change([FinalBatch(wanted or 0, bool(gaussian), state.streams.n_ahead)])
+
+
+def closed(state: SessionState, reason: str) -> Change:
+    """Return the end by hand; nothing where the session has ended, or its policy decides first."""
+    return Change([] if state.is_over or state.is_due else [Closed(state.n_closed + 1, str(reason))])
+
+
+def plans_added(state: SessionState, plans: Mapping[str, Numbers | str], new_arms: GivenArms) -> Change:
+    """Return the events that add these plans, and with the first of them the arms that are new."""
+    setup, arms = state.setup, settled(growing(state), new_arms)
+    events = list[PlanAdded]()
+    for name, plan in plans.items():
+        assert isinstance(setup.problem, Problem)
+        problem = setup.problem if events else setup.problem.with_arms(arms)
+        _refuse_unknown(name, plan, problem)
+        row = problem.with_plan(name, plan).vector(problem.n_plans)
+        amounts = [[int(arm), float(row[arm])] for arm in np.flatnonzero(row)]
+        new = [] if events else [arm.to_json() for arm in arms]
+        events.append(PlanAdded(name, amounts, new, state.streams.n_ahead))
+        setup = setup.with_plan(name, amounts, new)
+    if not events:
+        raise ParameterError("there is no plan to add; a table needs a row for each", field="plan")
+    used = {arm for event in events for arm, _ in event.amounts}
+    for place, arm in enumerate(arms, setup.problem.n_arms - len(arms)):
+        if place not in used:
+            raise ParameterError(
+                f"no new plan uses the new arm {arm.name!r}; leave it out until one does", field="new_arms"
+            )
+    return Change(events)
+
+
+def _refuse_unknown(name: str, plan: Numbers | str, problem: Problem) -> None:
+    """Refuse a plan with an arm that is neither known nor said to be new: it may be misspelt."""
+    named = amounts_in(name, plan, problem.arm_names) if isinstance(plan, str) else plan
+    if not isinstance(named, Mapping):
+        return
+    for arm in map(str, named):
+        if arm not in problem.arm_names:
+            raise ParameterError(
+                f"the plan {name!r} uses {arm!r}, which is an unknown arm; "
+                f"{suggestion(arm, problem.arm_names)}. If it is a new arm, say so: new_arms=[{arm!r}]",
+                field="plan",
+            )
+
+
+def prior_of(state: SessionState, problem: AnyProblem, policy: Any) -> Past | None:
+    """Return the values of a session as prior data for another one about this problem."""
+    evidence, before = state.evidence, state.setup.problem
+    if not (takes_past(policy) and problem.arms_alone and before.arms_alone and evidence.counts.any()):
+        return None
+    counts, means = np.zeros(problem.n_arms, dtype=np.int64), np.zeros(problem.n_arms)
+    known = {name: arm for arm, name in enumerate(before.arm_names)}
+    for arm, name in enumerate(problem.arm_names):
+        if name in known:
+            counts[arm], means[arm] = evidence.counts[known[name]], np.nan_to_num(evidence.means[known[name]])
+    return Past.from_history(problem, counts, means) if counts.any() else None
+
+
+def next_name(name: str, taken: Iterable[str]) -> str:
+    """Return a name for the successor of this session that no other has.
+
+    >>> next_name("trips", ["trips"]), next_name("trips-2", ["trips", "trips-2", "trips-3"])
+    ('trips-2', 'trips-4')
+    """
+    stem, _, number_ = name.rpartition("-")
+    before = count_in(number_) if stem else None
+    stem, first = (name, 2) if before is None else (stem, before + 1)
+    known = set(taken)
+    return next(new for n in itertools.count(first) if (new := f"{stem}-{n}") not in known)

@@ -1,0 +1,565 @@
+"""Every kind of event: its fields, its key, and the one check that decides whether it may come next.
+
+The writer (`Journal.commit`) and `verify` run the same two lines, `event.check(state); state.apply(event)`:
+what can be written is what verifies. A kind of event has one form, with all of its fields, always.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Union, get_args, get_origin, get_type_hints
+
+from surepick.core.arrays import MOST_SCALES, furthest_value, outside
+from surepick.core.new_arms import NewArm, settled
+from surepick.core.oracle_problem import AnyProblem
+from surepick.core.policy import check_gaussian, delta_of, epsilon_of
+from surepick.core.problem import Problem
+from surepick.core.run import MOST_MEASUREMENTS
+from surepick.errors import ParameterError, SessionError
+from surepick.sessions import codec
+from surepick.sessions.setup import MOST_BUDGET
+from surepick.sessions.streams import Place
+from surepick.simulation.outcome import Status
+
+if TYPE_CHECKING:
+    from surepick.sessions.state import SessionState
+
+AHEAD = 64  # places that may be recorded before the policy asks for them
+MOST_PLACES = 10**18  # ids of requests have at most 18 digits on either side
+SUCCESSOR = "begin a new session with the old values as prior data: successor(...)"
+
+
+def require(holds: bool, words: str, field: str = "") -> None:
+    """Refuse the event unless this holds; `field` is the part to blame."""
+    if not holds:
+        raise SessionError(words, field=field or None)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened to a session. `kind` is its name in the log."""
+
+    kind: ClassVar[str] = ""
+
+    def key(self) -> str | None:
+        """Return a text that no other event of the log has, or None."""
+        return None
+
+    def check(self, state: SessionState) -> None:
+        """Refuse the event if it may not come next; a session and `verify` both call this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Created(Event):
+    """The problem, the policy and the settings that a session begins with."""
+
+    body: dict[str, Any]
+    kind: ClassVar[str] = "created"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision(Event):
+    """What the policy decides on complete batches; decisions are numbered 1, 2, ..."""
+
+    number: int
+
+    def key(self) -> str | None:
+        """Return its key."""
+        return decision_key(self.number)
+
+    def check(self, state: SessionState) -> None:
+        """Refuse the event if it may not come next."""
+        require(not state.is_over, "the session had ended, so nothing was left to decide", "kind")
+        require(state.is_due, "the open batch is not complete", "kind")
+        require(self.number == state.n_decisions + 1, f"it is decision {state.n_decisions + 1}", "number")
+        state.check_decision(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Decision):
+    """The next batch, recorded before it is measured.
+
+    counts:   [probe, uses] of each probe that is used
+    plays:    the arms of plan probes that are asked for the first time; they are numbered from here on
+    decision: what fixes the bets of a policy that follows recorded decisions
+    """
+
+    counts: list[Any]
+    plays: list[Any]
+    decision: dict[str, Any] | None
+    kind: ClassVar[str] = "asked"
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped(Decision):
+    """The answer, or None where the budget or the final batch is spent.
+
+    wealth and evidence are two numbers that every value moves, of a policy that follows recorded decisions.
+    """
+
+    status: str
+    plan: Any
+    wealth: float | None
+    evidence: float | None
+    kind: ClassVar[str] = "stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured(Event):
+    """A measurement: one use of a probe.
+
+    number:  1, 2, ... in the order of recording
+    index:   its place in the stream of the probe
+    values:  one for each reading of the probe; None is a lost reading, and then the use does not count
+    request: the id of the request that it was made for: its own place; another place where another worker
+             had answered first (the value is late); "" for an extra measurement
+    key:     the caller's key, by which a value is recorded once
+    """
+
+    number: int
+    probe: int
+    index: int
+    values: list[float | None]
+    worker: str
+    request: str
+    key_: str
+    note: str
+    kind: ClassVar[str] = "measured"
+
+    @property
+    def place(self) -> Place:
+        """Its place in the stream of its probe."""
+        return Place(self.probe, self.index)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether a reading was lost, so that the use does not count."""
+        return None in self.values
+
+    @property
+    def is_extra(self) -> bool:
+        """Whether it answers no open request: an extra or a late value."""
+        return self.request != str(self.place)
+
+    def key(self) -> str | None:
+        """Return its key."""
+        return recorded_key(self.place)
+
+    def check(self, state: SessionState) -> None:
+        """Refuse the event if it may not come next."""
+        problem = state.setup.problem
+        require(self.number == state.n_recorded + 1, f"it is value {state.n_recorded + 1}", "number")
+        require(0 <= self.probe < problem.n_probes, f"there is no {problem.probe_word} {self.probe}", "probe")
+        require(0 <= self.index < MOST_PLACES, f"there is no place {self.index}", "index")
+        stream = state.streams.of[self.probe]
+        require(not stream.is_recorded(self.index), f"request {self.place} was answered already", "request")
+        require(self.key_ == "" or self.key_ not in state.keys, f"{self.key_!r} is recorded already", "key")
+        if self.is_extra:
+            require(not self.is_lost, "an extra measurement has all its values", "values")
+            require(self.index == stream.free, f"an extra value goes to place {stream.free}", "index")
+            self._check_late(state)
+        else:
+            require(self.index < stream.end + AHEAD, f"request {self.place} was never made", "request")
+        self._check_values(state)
+
+    def _check_late(self, state: SessionState) -> None:
+        """A late value was made for a place that another worker had recorded, and is the worker's first."""
+        if self.request == "":
+            return
+        place = place_of(self.request, state)
+        require(str(place) == self.request, "its request is not spelled as `ask` does it", "request")
+        require(place.probe == self.probe, "it is late for a request of another probe", "request")
+        recorded = state.streams.of[place.probe].is_recorded(place.index)
+        require(recorded, f"request {place} is not answered, so it is not late", "request")
+        again = (self.request, self.worker) in state.late
+        require(not again, "a late value of this request and worker is recorded", "worker")
+
+    def _check_values(self, state: SessionState) -> None:
+        problem = state.setup.problem
+        readings = problem.readings_of(self.probe)
+        require(len(self.values) == len(readings), f"one use has {len(readings)} readings", "value")
+        for reading, value in zip(readings, self.values, strict=True):
+            if value is not None:
+                check_value(problem, reading, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Removed(Event):
+    """A value recorded by mistake: its place is empty from now on, and its batch is settled without it."""
+
+    probe: int
+    index: int
+    reason: str
+    kind: ClassVar[str] = "removed"
+
+    @property
+    def place(self) -> Place:
+        """The place that is empty from now on."""
+        return Place(self.probe, self.index)
+
+    def key(self) -> str | None:
+        """Return its key."""
+        return f"removed:{self.place}"
+
+    def check(self, state: SessionState) -> None:
+        """Refuse the event if it may not come next."""
+        if not self.reason.strip():
+            raise ParameterError("say why the value is removed: the log keeps the reason", field="reason")
+        known = 0 <= self.probe < len(state.streams.of)
+        require(known, f"there is no request {self.place}", "number")
+        require(self.place not in state.streams.removed, "this value was removed before", "number")
+        stream = state.streams.of[self.probe]
+        require(stream.has_value(self.index), f"no value is recorded at {self.place}", "number")
+        require(
+            not state.has_final_batch,
+            f"after the final batch no value can be removed: it would be tested twice; {SUCCESSOR}",
+            "number",
+        )
+        is_used = self.index < stream.cursor
+        require(
+            not is_used or state.run.follows,
+            f"{state.setup.policy.name} has used this value and cannot go on without it; {SUCCESSOR}",
+            "number",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Released(Event):
+    """A request that its worker gave back; whether one is must have nothing to do with its value."""
+
+    probe: int
+    index: int
+    worker: str
+    reason: str
+    kind: ClassVar[str] = "released"
+
+    @property
+    def place(self) -> Place:
+        """The place that is still to be measured."""
+        return Place(self.probe, self.index)
+
+    def check(self, state: SessionState) -> None:
+        """Refuse the event if it may not come next."""
+        place = place_of(str(self.place), state)
+        stream = state.streams.of[place.probe]
+        require(not stream.is_recorded(place.index), f"request {place} was answered already", "request")
+        require(place.index < stream.end + AHEAD, f"request {place} was never made", "request")
+
+
+@dataclass(frozen=True, slots=True)
+class Extended(Event):
+    """Delta, epsilon and budget from now on. The same process continues; nothing starts again."""
+
+    number: int
+    delta: float
+    epsilon: float
+    budget: int | None
+    n_ahead: int  # values that waited for a later batch
+    kind: ClassVar[str] = "extended"
+
+    def key(self) -> str | None:
+        """Return its key."""
+        return f"extended:{self.number}"
+
+    def check(self, state: SessionState) -> None:
+        """Refuse the event if it may not come next."""
+        setup = state.setup
+        delta, epsilon, budget = delta_of(setup.policy), epsilon_of(setup.policy), setup.budget
+        require(self.number == len(state.extensions) + 1, "extensions are numbered 1, 2, ...", "number")
+        require(self.n_ahead == state.streams.n_ahead, "it has another number of values ahead", "n_ahead")
+        self._check_direction(delta, epsilon, budget)
+        if state.has_final_batch:
+            refused = f"the final batch ended what this session can prove; {SUCCESSOR}"
+            raise ParameterError(refused, field="budget" if self.budget != budget else "delta")
+        if self.epsilon != epsilon:
+            raise ParameterError(f"epsilon is fixed before measuring; {SUCCESSOR}", field="epsilon")
+        if self.delta != delta and not state.run.follows:
+            raise ParameterError(
+                f"{setup.policy.name} fixes delta before measuring; {SUCCESSOR}", field="delta"
+            )
+
+    def _check_direction(self, delta: float, epsilon: float, budget: int | None) -> None:
+        """Delta and epsilon become smaller, the budget larger, and one of them changes."""
+        for name, old, new in (("delta", delta, self.delta), ("epsilon", epsilon, self.epsilon)):
+            if not (0 < new <= old or repr(new) == repr(old)):
+                raise ParameterError(
+                    f"{name} is {old:g} and can only become smaller, got {new!r}", field=name
+                )
+        if self.budget != budget:
+            grows = self.budget is not None and 0 < self.budget <= MOST_BUDGET
+            if not grows or (budget is not None and self.budget < budget):  # type: ignore[operator]
+                raise ParameterError(
+                    f"the budget is {budget} and can only grow, got {self.budget!r}", field="budget"
+                )
+        if (self.delta, self.epsilon, self.budget) == (delta, epsilon, budget):
+            raise ParameterError("extend needs a smaller delta or a larger budget", field="delta")
+
+
+@dataclass(frozen=True, slots=True)
+class PlanAdded(Event):
+    """A plan that joins when the open batch is settled, with the arms that are new with it.
+
+    amounts: [arm, amount] where the plan uses an arm, in the order of the arms
+    """
+
+    name: str
+    amounts: list[Any]
+    new_arms: list[Any]
+    n_ahead: int
+    kind: ClassVar[str] = "plan-added"
+
+    def key(self) -> str | None:
+        """Return its key."""
+        return f"plan:{self.name}"
+
+    def check(self, state: SessionState) -> None:
+        """Refuse the event if it may not come next."""
+        problem, arms = growing(state), list[int]()
+        require(self.n_ahead == state.streams.n_ahead, "it has another number of values ahead", "n_ahead")
+        for arm in self.new_arms:
+            _check_new_arm(problem, arm)
+        n_arms = problem.n_arms + len(self.new_arms)
+        for pair in self.amounts:
+            both = type(pair) is list and [type(part) for part in pair] == [int, float]
+            holds = both and 0 <= pair[0] < n_arms and math.isfinite(pair[1]) and pair[1] != 0
+            require(holds, f"the amount {pair!r} is none", "amounts")
+            arms.append(pair[0])
+        require(sorted(set(arms)) == arms, "amounts are in the order of the arms", "amounts")
+        state.setup.with_plan(self.name, self.amounts, self.new_arms)  # refuses a name that is taken
+
+
+@dataclass(frozen=True, slots=True)
+class FinalBatch(Event):
+    """The next n measurements are the last; what leads then is tested."""
+
+    n: int
+    gaussian: bool
+    n_ahead: int
+    kind: ClassVar[str] = "final-batch"
+
+    def key(self) -> str | None:
+        """Return its key."""
+        return "final-batch"
+
+    def check(self, state: SessionState) -> None:
+        """Refuse the event if it may not come next."""
+        require(not state.is_over, f"this session has ended ({state.status}): it has no final batch", "n")
+        require(not state.has_final_batch, "the final batch was called already", "n")
+        require(self.n_ahead == state.streams.n_ahead, "it has another number of values ahead", "n_ahead")
+        state.run.check_final_batch()
+        check_gaussian(state.setup.problem, gaussian=self.gaussian)
+        left, n_missing = state.budget_left, state.streams.n_missing
+        if not (n_missing < self.n <= MOST_MEASUREMENTS and (left is None or self.n <= left)):
+            most = "" if left is None else f", at most the {left} that the budget leaves"
+            raise ParameterError(
+                f"a final batch takes more than the {n_missing} that the open batch waits for{most}, got "
+                f"{self.n}",
+                field="n",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Closed(Event):
+    """The end by hand."""
+
+    number: int
+    reason: str
+    kind: ClassVar[str] = "closed"
+
+    def key(self) -> str | None:
+        """Return its key."""
+        return f"closed:{self.number}"
+
+    def check(self, state: SessionState) -> None:
+        """Refuse the event if it may not come next."""
+        require(not state.is_over, "the session had ended already", "kind")
+        require(not state.is_due, "the open batch is complete, so the policy decides first", "kind")
+        require(self.number == state.n_closed + 1, f"it is close {state.n_closed + 1}", "number")
+
+
+@dataclass(frozen=True, slots=True)
+class Noted(Event):
+    """A remark."""
+
+    text: str
+    kind: ClassVar[str] = "noted"
+
+
+@dataclass(frozen=True, slots=True)
+class Renamed(Event):
+    """What people call the session from now on."""
+
+    number: int
+    title: str
+    kind: ClassVar[str] = "renamed"
+
+    def key(self) -> str | None:
+        """Return its key."""
+        return title_key(self.number)
+
+    def check(self, state: SessionState) -> None:
+        """Refuse the event if it may not come next."""
+        require(self.number == state.n_titles + 1, f"it is title {state.n_titles + 1}", "number")
+
+
+EVENTS: dict[str, type[Event]] = {
+    event.kind: event
+    for event in (
+        *(Created, Asked, Stopped, Measured, Removed, Released),
+        *(Extended, PlanAdded, FinalBatch, Closed, Noted, Renamed),
+    )
+}
+
+
+def recorded_key(place: object) -> str:
+    """Return the key of the event that records the value of this place."""
+    return f"measured:{place}"
+
+
+def decision_key(number: int) -> str:
+    """Return the key of the decision of this number."""
+    return f"decision:{number}"
+
+
+def title_key(number: int) -> str:
+    """Return the key of the event that gives this title: the first, the second and so on."""
+    return f"title:{number}"
+
+
+def place_of(text: object, state: SessionState) -> Place:
+    """Return the place with this id; refused if this session has none such."""
+    try:
+        place = Place.parse(text)
+    except ValueError:
+        place = None
+    if place is None or place.probe >= len(state.streams.of):
+        raise SessionError(
+            f"{text!r:.60} is no request of this session; `ask` gives requests", field="request"
+        )
+    return place
+
+
+def check_value(problem: AnyProblem, reading: int, value: float) -> None:
+    """Refuse a number that cannot be a measurement of this reading."""
+    what = problem.reading_in_words(reading)
+    if not math.isfinite(value):
+        raise SessionError(
+            f"the value of {what} must be finite, got {value}; repeat the measurement, or record it as lost",
+            field="value",
+        )
+    if problem.bounds is not None and outside(problem.bounds, reading, value):
+        low, high = problem.bounds[reading].tolist()
+        raise SessionError(
+            f"the value of {what} must lie within {low:g} to {high:g}, got {value:g}; if it is right, "
+            f"{SUCCESSOR} with wider bounds",
+            field="value",
+        )
+    furthest = furthest_value(problem.noise_scale, reading)
+    if abs(value) > furthest:
+        scales = f" ({MOST_SCALES:g} times the noise)" if problem.noise_scale is not None else ""
+        raise SessionError(
+            f"the value of {what} must lie within {furthest:g} of zero{scales}, got {value:g}; check its "
+            "unit, or subtract a constant from all values",
+            field="value",
+        )
+
+
+def growing(state: SessionState) -> Problem:
+    """Return the problem of a session that takes a plan now; refused if it does not."""
+    problem = state.setup.problem
+    if not isinstance(problem, Problem) or problem.probes is not None:
+        what = "has no list of plans" if not isinstance(problem, Problem) else "measures probes"
+        raise ParameterError(f"plans are added to a list measured by arms; this one {what}", field="plan")
+    if not state.run.can_grow:
+        raise ParameterError(f"{state.setup.policy.name} takes no plans here; {SUCCESSOR}", field="plan")
+    require(not state.has_final_batch, f"after the final batch no plan is added; {SUCCESSOR}", "plan")
+    ended = state.status not in (None, Status.CONFIDENT, Status.DONE)
+    require(not ended, f"this session has ended ({state.status}); extend it first", "plan")
+    return problem
+
+
+def _check_new_arm(problem: Problem, arm: Any) -> None:
+    """Refuse a new arm that is not written with all that is known of it."""
+    require(type(arm) is dict, f"the new arm {arm!r:.60} is none", "new_arms")
+    kinds = {"name": str, "cost": float, "noise": float, "low": float, "high": float}
+    right = all(name in kinds and type(value) is kinds[name] for name, value in arm.items())
+    require(right and "name" in arm, f"the new arm {arm!r:.60} is none", "new_arms")
+    written = [one.to_json() for one in settled(problem, [NewArm.from_json(arm)])]
+    require(codec.dumps(written) == codec.dumps([arm]), "a new arm has all its settings", "new_arms")
+
+
+# Text
+
+
+def encode(event: Event) -> str:
+    """Return the JSON text of an event: its checksum covers it."""
+    if isinstance(event, Created):
+        return codec.dumps(event.body)
+    return codec.dumps({name.rstrip("_"): getattr(event, name) for name in _shape(event.kind)})
+
+
+def decode(kind: str, body: str) -> Event:
+    """Return the event with this text, which a session wrote."""
+    if kind not in EVENTS:
+        raise SessionError(
+            f"the log has an event of kind {kind!r}, which this surepick does not know; upgrade surepick",
+            field="kind",
+        )
+    found = json.loads(body)
+    if kind == "created":
+        return Created(found)
+    if kind == "measured":
+        found["key_"] = found.pop("key")
+    return EVENTS[kind](**found)
+
+
+def decode_strictly(kind: str, body: str) -> Event:
+    """Return the event; refused unless the text has exactly the fields, types and spelling of `encode`."""
+    require(kind in EVENTS, f"no event is of kind {kind!r}", "kind")
+    try:
+        found = json.loads(body)
+        spelled = codec.dumps(found) == body
+    except (ValueError, TypeError, RecursionError) as error:
+        raise SessionError(f"its body is not JSON that surepick writes: {error}", field="body") from None
+    require(isinstance(found, dict) and spelled, "its body is not spelled as surepick writes it", "body")
+    if kind == "created":
+        return Created(found)
+    shape = {name.rstrip("_"): hint for name, hint in _shape(kind).items()}
+    require(found.keys() == shape.keys(), f"it has the fields {', '.join(sorted(shape))}", "body")
+    for name, hint in shape.items():
+        _check_type(found[name], hint, name)
+    return decode(kind, body)
+
+
+@functools.cache
+def _shape(kind: str) -> dict[str, Any]:
+    hints = get_type_hints(EVENTS[kind])
+    return {field.name: hints[field.name] for field in fields(EVENTS[kind])}
+
+
+def _check_type(found: Any, hint: Any, name: str) -> None:
+    """Refuse a JSON value that is not exactly of this type: no int for a float, no bool for an int."""
+    if hint is Any:
+        return
+    if get_origin(hint) in (Union, types.UnionType):
+        if found is None:
+            return
+        (hint,) = (one for one in get_args(hint) if one is not types.NoneType)
+    if get_origin(hint) is list:
+        require(type(found) is list, f"{name} is a list", name)
+        for item in found:
+            _check_type(item, get_args(hint)[0], name)
+        return
+    kind = get_origin(hint) or hint
+    require(type(found) is kind, f"{name} is of type {kind.__name__}, not {found!r:.40}", name)
+
+
+def body_of(event: Event) -> Mapping[str, Any]:
+    """Return the fields of an event as JSON values."""
+    found: Mapping[str, Any] = json.loads(encode(event))
+    return found

@@ -1,0 +1,406 @@
+"""The policy's run inside a session: it takes complete batches in the order of the log and decides.
+
+A run that follows recorded decisions (BetGapE) multiplies the wealth of the bets that were recorded; nothing
+is decided again. Other policies decide again, which gives the recorded decision on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.oracle_problem import AnyProblem
+from surepick.core.policy import Onlooker, Policy, delta_of, last_calling, n_asked, start
+from surepick.core.problem import Problem
+from surepick.core.run import (
+    Answer,
+    BudgetedRun,
+    FollowingRun,
+    GrowingRun,
+    KeptRun,
+    Measure,
+    ProvingRun,
+    Run,
+    Standing,
+    Stop,
+    ValueRun,
+    WeighingRun,
+    is_close,
+    parts_of,
+    standing_of,
+)
+from surepick.core.run import Decision as Batch
+from surepick.errors import MissingFunctionError, SessionError
+from surepick.sessions import codec
+from surepick.sessions.codec import arrays_from_json, arrays_to_json
+from surepick.sessions.events import Asked, Decision, FinalBatch, Stopped
+from surepick.sessions.evidence import Sample, Seen, Trace
+from surepick.sessions.setup import Body, Setup
+from surepick.sessions.streams import Used
+from surepick.simulation.outcome import Status, end_of
+from surepick.simulation.seeds import round_rng
+
+
+class Kept(NamedTuple):
+    """A run as a snapshot has it, and what may be asked of it without starting the policy."""
+
+    state: Any
+    standing: Standing
+    log_evidence: FloatArray | None
+
+
+class PolicyRun:
+    """A run of the policy from the first batch on; `SessionState` alone changes it.
+
+    One from a snapshot is started when the policy has something to do.
+    """
+
+    def __init__(self, setup: Setup, kept: Kept | None = None) -> None:
+        self.setup = setup
+        self.problem: AnyProblem = setup.problem
+        self.policy: Policy = setup.policy
+        self.n_rounds = 0  # complete batches, or requests of a batch that is measured in parts
+        self.seen = Seen(setup.problem)
+        self.trace = Trace(self.seen.none())
+        self.final: FinalBatch | None = None
+        self._n_last: int | None = None  # measurements of the final batch until it is passed on
+        self._n_new = 0  # plans that the policy will know from its next decision on
+        self._n_arms = setup.problem.n_arms  # that the policy knows
+        self._has_grown = False
+        self._idle_rng = round_rng(setup.seed, 0)  # for policies that draw nothing
+        self._kept = kept
+        self._own: Run | None = None if kept else start(self.policy, self.problem, setup.past)
+
+    @property
+    def _run(self) -> Run:
+        """The policy's own run, started."""
+        if self._kept is not None:
+            self._own = restored(start(self.policy, self.problem, self.setup.past), self._kept.state)
+            self._kept = None
+        assert self._own is not None
+        return self._own
+
+    @property
+    def is_started(self) -> bool:
+        """Whether the policy is at work here, and not only kept."""
+        return self._own is not None
+
+    @property
+    def follows(self) -> bool:
+        """Whether recorded decisions hold all that fixes the bets, so that none is decided again."""
+        return bool(getattr(self._run, "can_follow", False))
+
+    @property
+    def can_grow(self) -> bool:
+        """Whether plans may be added."""
+        return isinstance(self._run, GrowingRun)
+
+    # Looking
+
+    def standing(self) -> Standing:
+        """Return where the run stands."""
+        if self._kept is not None:
+            return self._kept.standing
+        standing = self._run.standing()
+        return _with_new(standing, self.problem, self._n_new) if self._n_new else standing
+
+    def log_evidence(self) -> FloatArray | None:
+        """Return the log of the proved evidence against each rival of the leader, where the policy has it."""
+        if self._kept is not None:
+            return None if self._kept.log_evidence is None else self._kept.log_evidence.copy()
+        known = self._run.log_evidence() if isinstance(self._run, WeighingRun) else None
+        return known if known is None or not self._n_new else np.append(known, np.zeros(self._n_new))
+
+    def proof(self) -> Mapping[str, Any] | None:
+        """Return what proves the answer, where that can be checked by itself."""
+        return self._run.proof() if isinstance(self._run, ProvingRun) else None
+
+    def check_final_batch(self) -> None:
+        """Refuse a final batch where the policy has none."""
+        last_calling(self.policy, self._run)
+
+    # Steps of the log
+
+    def absorb(self, batch: Sequence[Used], removed: Mapping[int, int]) -> None:
+        """Take a complete batch, from which so many uses of probes were removed."""
+        counts, sums = self._known(*self.seen.add_batch(batch))
+        gone = None
+        if removed:
+            gone = np.zeros_like(counts)
+            for probe, n in removed.items():  # a plan probe is counted by the arms that it reads
+                gone[list(self.problem.readings_of(probe)) if self.problem.plays else probe] += n
+        if isinstance(self._run, ValueRun) and self._run.needs_values:
+            values = {
+                one.probe: np.array(one.uses).reshape(len(one.uses), len(self.problem.readings_of(one.probe)))
+                for one in batch
+            }
+            self._run.absorb(counts, sums, gone, values)
+        elif isinstance(self._run, FollowingRun):
+            self._run.absorb(counts, sums, gone)
+        else:
+            self._run.absorb(counts, sums)
+        self.n_rounds += 1
+
+    def grow(self, setup: Setup) -> None:
+        """Take a plan from the next decision on, or the end of a batch that is measured in parts."""
+        assert isinstance(setup.problem, Problem)
+        _ = self._run  # started, with the plans that its state is about
+        self.setup, self.problem = setup, setup.problem
+        self.seen.lengthen(self.problem)
+        self.trace.lengthen(self.problem.n_arms)
+        self._n_new += 1
+
+    def know_plays(self, setup: Setup) -> None:
+        """Continue with the same problem, of which more plan probes were asked for."""
+        self.setup, self.problem = setup, setup.problem
+        self.seen.know(setup.problem)
+
+    def extend(self, setup: Setup) -> None:
+        """Take another budget, or a smaller delta."""
+        if setup.policy != self.setup.policy:
+            assert isinstance(self._run, FollowingRun)
+            self.policy = setup.policy
+            self._run.lower_delta(setup.policy, delta_of(setup.policy))
+        self.setup = setup
+
+    def call_final_batch(self, event: FinalBatch, n_missing: int) -> None:
+        """Make the next measurements the last; the open batch still waits for some of them."""
+        self.final, self._n_last = event, event.n - n_missing
+
+    # Deciding
+
+    def propose(self, number: int) -> Decision:
+        """Return what to measure now, or the answer; `follow` makes it so."""
+        self._prepare()
+        if isinstance(self._run, Onlooker):
+            raise MissingFunctionError(
+                "this session was opened to look at, without its function; load it again"
+            )
+        batch, request = None, self._next()
+        if isinstance(request, Batch):
+            assert isinstance(self._run, FollowingRun)
+            batch, request = request, self._run.first_request(request)
+        if isinstance(request, Stop):
+            answer, status = end_of(request, self.standing(), self.setup.policy)
+            plan = list(answer) if isinstance(answer, tuple) else answer
+            return Stopped(number, str(status), plan, *self._numbers())
+        if self._is_beyond_budget(n_asked(self.policy, request)):
+            return Stopped(number, str(Status.BUDGET_SPENT), None, *self._numbers())
+        counts, plays = self._asked(request)
+        return Asked(number, counts, plays, None if batch is None else batch.to_json())
+
+    def follow(self, event: Decision, *, own: bool = False) -> bool:
+        """Follow a decision of the log; return whether this machine agrees with it.
+
+        `own` says that this run has just proposed it, so that nothing is decided twice.
+        """
+        self._prepare()
+        run, agrees = self._run, True
+        if not self.follows:
+            if isinstance(run, Onlooker):
+                return True
+            agrees = own or self._same(self.propose(event.number), event)
+        elif isinstance(event, Stopped):
+            assert isinstance(run, FollowingRun)
+            agrees = all(map(is_close, run.numbers(), (event.wealth or 0.0, event.evidence or 0.0)))
+        elif isinstance(event, Asked) and event.decision is not None:
+            assert isinstance(run, FollowingRun)
+            batch = run.recorded(event.decision)
+            agrees = run.objection(batch) is None
+            run.follow(batch)
+        else:  # the next request of a batch that is measured in parts
+            run.decide(self._idle_rng)
+        if self.trace.wants(self.n_rounds):
+            self.trace.add(Sample(self.n_rounds, self.standing(), self.seen.evidence))
+        if isinstance(event, Asked) and self._n_last is not None:  # asked for meanwhile, of its number
+            self._n_last -= sum(n for _, n in event.counts)
+        return agrees
+
+    def check(self, event: Decision) -> None:
+        """Refuse a decision that the policy does not, or may not, take here."""
+        self._prepare()
+        run = self._run
+        if not self.follows or not isinstance(run, FollowingRun):
+            mine = self.propose(event.number)
+            if not self._same(mine, event):
+                raise SessionError(f"the policy decides otherwise here: {mine!r:.200}", field="decision")
+        elif isinstance(event, Stopped):
+            self._check_stop(run, event)
+        elif isinstance(event, Asked):
+            self._check_batch(run, event)
+
+    def _check_batch(self, run: FollowingRun, event: Asked) -> None:
+        """Refuse a batch that no run asks for here, or whose first request is another."""
+        if run.is_open:
+            request: Measure | Stop = run.decide(self._idle_rng)
+            written: Body | None = None
+        else:
+            if event.decision is None:
+                raise SessionError("it does not say what fixes its bets", field="decision")
+            batch = run.recorded(event.decision)
+            if objection := run.objection(batch):
+                raise SessionError(objection, field="decision")
+            request, written = run.first_request(batch), batch.to_json()
+        if not isinstance(request, Measure):
+            raise SessionError("the batch is complete", field="counts")
+        counts, plays = self._asked(request)
+        if not self._same(Asked(event.number, counts, plays, written), event):
+            raise SessionError("its counts are not those of its decision", field="counts")
+        if self._is_beyond_budget(request.n_measurements):
+            raise SessionError("it asks for more than the budget leaves", field="counts")
+
+    def _check_stop(self, run: FollowingRun, event: Stopped) -> None:
+        """Refuse an answer that is not proved, and an end that neither budget nor final batch brings."""
+        wealth, evidence = event.wealth, event.evidence
+        if wealth is None or evidence is None or not all(map(is_close, run.numbers(), (wealth, evidence))):
+            raise SessionError("its wealth or evidence is not what the values before it give", field="wealth")
+        status = Status.CONFIDENT
+        if event.plan is None:
+            own = run.decide(self._idle_rng) if run.is_open else run.propose()
+            request = run.first_request(own) if isinstance(own, Batch) else own
+            ends = isinstance(request, Stop) or self._is_beyond_budget(request.n_measurements)
+            if not ends or (isinstance(request, Stop) and request.plan is not None):
+                raise SessionError("it ends, and there was more to measure or an answer", field="plan")
+            status = Status.BUDGET_SPENT
+        elif not self._is_proved(run, event.plan):
+            raise SessionError(f"plan {event.plan!r:.60} is not proved", field="plan")
+        if event.status != str(status):
+            raise SessionError(f"its status is {status}", field="status")
+
+    def _is_proved(self, run: FollowingRun, plan: Any) -> bool:
+        """Return whether this answer is proved, or this run would give it as well."""
+        if not isinstance(plan, int | list) or isinstance(plan, bool):
+            return False
+        if run.proves(as_answer(plan)):
+            return True
+        own = None if run.is_open else run.propose()
+        return isinstance(own, Stop) and own.plan == as_answer(plan)
+
+    def _same(self, mine: Decision, theirs: Decision) -> bool:
+        """Return whether two decisions are equal, to the last digit."""
+        return codec.dumps(vars_of(mine)) == codec.dumps(vars_of(theirs)) and type(mine) is type(theirs)
+
+    def _prepare(self) -> None:
+        """Take what has come since the last decision: plans, a budget and a final batch."""
+        if self._n_new:
+            run = self._run
+            assert isinstance(run, GrowingRun)
+            assert isinstance(self.problem, Problem)
+            if run.may_grow:
+                run.grow(self.problem)
+                self._n_new, self._n_arms, self._has_grown = 0, self.problem.n_arms, True
+        budget = self.setup.budget
+        if budget is not None and isinstance(self._run, BudgetedRun):
+            self._run.allow(budget - self.seen.evidence.n_measurements)
+        if self.final is not None and self._n_last is not None and not self._n_new:
+            last_calling(self.policy, self._run).call_last(self._n_last, gaussian=self.final.gaussian)
+            self._n_last = None
+
+    def _next(self) -> Measure | Stop | Batch:
+        """Return the next request, the next batch of a run that follows, or the answer."""
+        run = self._run
+        if self.follows and isinstance(run, FollowingRun) and not run.is_open:
+            return run.propose()
+        rng = round_rng(self.setup.seed, self.n_rounds) if self.policy.randomized else self._idle_rng
+        return run.decide(rng)
+
+    def _numbers(self) -> tuple[float | None, float | None]:
+        """Return the two numbers that every value moves, where the policy has them."""
+        if not self.follows or not isinstance(self._run, FollowingRun):
+            return None, None
+        wealth, evidence = self._run.numbers()
+        return float(wealth), float(evidence)
+
+    def _is_beyond_budget(self, n: int) -> bool:
+        budget = self.setup.budget
+        return budget is not None and self.seen.evidence.n_measurements + n > budget
+
+    def _asked(self, request: Measure) -> tuple[list[Any], list[Any]]:
+        """Return what is asked for by number, and the arms of plan probes that were never asked for."""
+        if request.plays is None:
+            return [[arm, count] for arm, count in enumerate(request.counts.tolist()) if count], []
+        counts, new = self.problem.asked_plays.numbered(request.plays)
+        return [list(pair) for pair in counts], [list(arms) for arms in new or ()]
+
+    def _known(self, counts: IntArray, sums: FloatArray) -> tuple[IntArray, FloatArray]:
+        """Return the counts and sums of what the policy knows: an arm may have come with a plan."""
+        if self.problem.probes is not None:
+            return counts, sums
+        return counts[: self._n_arms], sums[: self._n_arms]
+
+    # Snapshots
+
+    def to_json(self) -> Body | None:
+        """Return the run as JSON values, or None when the policy does not say what its state is."""
+        state = self._kept.state if self._kept else None
+        if self._own is not None:
+            state = arrays_to_json(self._own.state()) if isinstance(self._own, KeptRun) else None
+            if state is None or self._n_new or not self._can_be_restored():
+                return None
+        standing = self.standing()
+        return {
+            "n_rounds": self.n_rounds,
+            **self.seen.to_json(),
+            "trace": self.trace.to_json(),
+            "run": state,
+            "standing": arrays_to_json([*parts_of(standing), standing.remaining, standing.good]),
+            "unless": arrays_to_json(standing.unless),
+            "log_evidence": arrays_to_json(self.log_evidence()),
+            "final": None if self.final is None else vars_of(self.final),
+            "n_last": self._n_last,
+        }
+
+    def _can_be_restored(self) -> bool:
+        """Return whether a fresh start gives a run of this kind: with plans that came it may be another."""
+        if not self._has_grown:
+            return True
+        return type(start(self.policy, self.problem, self.setup.past)) is type(self._own)
+
+    @classmethod
+    def from_json(cls, setup: Setup, kept: Body) -> PolicyRun:
+        """Return the run that was kept."""
+        *parts, remaining, good = kept["standing"]
+        standing = replace(
+            standing_of(parts),
+            remaining=None if remaining is None else tuple(map(as_answer, remaining)),
+            good=tuple(map(as_answer, good)),
+            unless=arrays_from_json(kept["unless"]),
+        )
+        run = cls(setup, Kept(kept["run"], standing, arrays_from_json(kept["log_evidence"])))
+        run.n_rounds = kept["n_rounds"]
+        run.seen = Seen.from_json(setup.problem, kept)
+        run.trace = Trace.from_json(run.seen.none(), kept["trace"])
+        run.final = None if kept["final"] is None else FinalBatch(**kept["final"])
+        run._n_last = kept["n_last"]
+        return run
+
+
+def restored(fresh: Run, kept: Any) -> Run:
+    """Return a fresh run turned into the one whose state was kept."""
+    if not isinstance(fresh, KeptRun):
+        raise TypeError(f"{type(fresh).__name__} does not say what its state is")
+    fresh.restore(arrays_from_json(kept))
+    return fresh
+
+
+def as_answer(plan: Any) -> Answer:
+    """Return a plan that comes from JSON, where a vector is a list."""
+    return tuple(plan) if isinstance(plan, list) else plan
+
+
+def vars_of(event: Any) -> Body:
+    """Return the fields of an event by name."""
+    return {name: getattr(event, name) for name in event.__dataclass_fields__ if name != "kind"}
+
+
+def _with_new(standing: Standing, problem: AnyProblem, n_new: int) -> Standing:
+    """Return the standing where so many plans were added since, against which nothing is known."""
+    assert isinstance(problem, Problem)
+    new = tuple(range(problem.n_plans - n_new, problem.n_plans))
+    remaining = None if standing.remaining is None else (*standing.remaining, *new)
+    risk = None if standing.risk is None else 1.0
+    return replace(standing, risk=risk, remaining=remaining, good=())

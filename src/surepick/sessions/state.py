@@ -1,0 +1,434 @@
+"""The state of a session: what its log means.
+
+`apply` is cheap and never fails on an event that passed its check. The policy's run follows complete batches
+and decisions when something asks for it, in the order of the log. A removed value makes it follow the
+recorded decisions again from the first batch, without that value; nothing is decided or measured twice.
+Nothing here knows the store or the clock.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from surepick.core.evidence import Evidence
+from surepick.core.guarantee import Doubt
+from surepick.core.oracle_problem import AnyProblem
+from surepick.core.policy import delta_of, epsilon_of
+from surepick.core.run import Answer, Standing
+from surepick.errors import SessionError
+from surepick.noise.check import check_noise
+from surepick.noise.record import Withdrawals
+from surepick.sessions.events import (
+    Asked,
+    Closed,
+    Decision,
+    Event,
+    Extended,
+    FinalBatch,
+    Measured,
+    PlanAdded,
+    Released,
+    Removed,
+    Renamed,
+    Stopped,
+    decision_key,
+)
+from surepick.sessions.run import PolicyRun, as_answer
+from surepick.sessions.setup import Body, Setup
+from surepick.sessions.streams import Place, Streams, Used
+from surepick.simulation.outcome import Status
+
+RECENT = 256  # batches whose probes are remembered, to guess what will be asked next
+RECENT_VALUES = 64  # whose workers are remembered, to know how many there are
+MOST_DOUBTFUL = 20  # implausible values that are remembered, the first ones
+
+
+class NotWholeError(Exception):
+    """The state came from a snapshot, without the values of complete batches: the log has them."""
+
+
+class SessionState:
+    """What the log of a session means; it changes by `apply` alone, in the order of the log.
+
+    A `Journal`, or `verify`, owns it. All others look.
+    """
+
+    def __init__(self, setup: Setup, run: PolicyRun | None = None) -> None:
+        self.setup = self._first_setup = setup
+        self.streams = Streams(setup.problem.n_probes)
+        self.is_whole = run is None  # a snapshot does not hold the values of complete batches
+        self.status: Status | None = None
+        self.plan: Answer | None = None
+        self.end_key = ""  # of the event that ended the session
+        self.n_recorded = 0  # values, lost and removed ones included: by it they are numbered
+        self.n_lost = 0
+        self.n_extra = 0  # recorded without an open request
+        self.n_extra_used = 0  # of them, in complete batches
+        self.keys: dict[str, Place] = {}  # callers' keys
+        self.late: dict[tuple[str, str], Place] = {}  # by request and worker: where a late value went
+        self.doubtful: list[tuple[int, str, float]] = []  # implausible: arm, place, value
+        self.n_decisions = self.n_closed = self.n_titles = 0
+        self.first_delta = delta_of(setup.policy)
+        self.extensions: list[Body] = []  # delta, epsilon and budget after each, and values ahead
+        self.added: list[PlanAdded] = []
+        self.releases = Withdrawals(setup.problem.n_probes)
+        self._released_since: list[Released] = []  # since it ended: the answer does not rest on them
+        self.recent_probes: deque[int] = deque(maxlen=RECENT)
+        self.recent_workers: deque[str] = deque(maxlen=RECENT_VALUES)
+        self._mismatches: list[int] = []
+        self._run = run
+        self._steps: list[Callable[[PolicyRun], int | None]] = []  # what the run takes, in order
+        self._n_taken = 0  # of them
+        self._n_batches = 0 if run is None else run.n_rounds
+        self._proposed: Decision | None = None
+        self._apply: dict[type[Event], Callable[[Any], None]] = {
+            Asked: self._asked,
+            Stopped: self._stopped,
+            Measured: self._measured,
+            Removed: self._removed,
+            Released: self._released,
+            Extended: self._extended,
+            PlanAdded: self._plan_added,
+            FinalBatch: self._final_batch,
+            Closed: self._closed,
+            Renamed: self._renamed,
+        }
+
+    def apply(self, event: Event) -> None:
+        """Take the next event of the log."""
+        change = self._apply.get(type(event))
+        if change is not None:
+            change(event)
+
+    # Deciding
+
+    def decide(self) -> Decision | None:
+        """Return what the policy decides now that the open batch is complete, or None while it is not."""
+        if not self.is_due:
+            return None
+        self._take_batch()
+        self._proposed = self.run.propose(self.n_decisions + 1)
+        return self._proposed
+
+    def check_decision(self, event: Decision) -> None:
+        """Refuse a decision that the policy does not take here."""
+        if event is not self._proposed:
+            self._take_batch()
+            try:
+                self.run.check(event)
+            except (ArithmeticError, LookupError, ValueError, TypeError, AssertionError) as error:
+                raise SessionError(f"the policy cannot decide so here: {error}", field="decision") from None
+
+    def _take_batch(self) -> None:
+        """Give the complete batch to the run."""
+        batch, n_extra = self.streams.take_batch()
+        if batch:
+            self.n_extra_used += n_extra
+            self._n_batches += 1
+            self._give(lambda run: self._absorb(run, batch))
+
+    def _absorb(self, run: PolicyRun, batch: list[Used]) -> None:
+        run.absorb(*self.streams.without_removed(batch))
+
+    def _decided(self, event: Decision) -> None:
+        own, self._proposed = event is self._proposed, None
+        self._take_batch()
+        self.n_decisions += 1
+
+        def follow(run: PolicyRun) -> int | None:
+            nonlocal own
+            agrees, own = run.follow(event, own=own), False
+            # removed values have moved the numbers of earlier decisions
+            return None if agrees or (run.follows and self.streams.removed) else run.n_rounds
+
+        self._give(follow)
+
+    def _asked(self, event: Asked) -> None:
+        self._decided(event)
+        if event.plays:
+            self._know_plays(event.plays)
+        self.streams.open_batch(event.counts)
+        self.recent_probes.extend(probe for probe, _ in event.counts)
+
+    def _stopped(self, event: Stopped) -> None:
+        self._decided(event)
+        self.status, self.plan = Status(event.status), as_answer(event.plan)
+        self.end_key = decision_key(event.number)
+
+    def _know_plays(self, plays: list[list[int]]) -> None:
+        """Number the plan probes of these arms, which are asked for the first time."""
+        problem = self.setup.problem
+        every = range(problem.n_arms)
+        known = all(arms and all(type(arm) is int and arm in every for arm in arms) for arms in plays)
+        if problem.is_listed or not problem.plays or not known:
+            raise SessionError("the log asks for plan probes that there are not; see `surepick verify`")
+        self._continue_with(replace(self.setup, problem=problem.with_asked_plays(plays)))
+        setup = self.setup
+        self._give(lambda run: run.know_plays(setup))
+
+    # Values
+
+    def _measured(self, event: Measured) -> None:
+        self.n_recorded += 1
+        self.recent_workers.append(event.worker)
+        if event.key_:
+            self.keys[event.key_] = event.place
+        if event.is_extra:
+            self.n_extra += 1
+            if event.request:
+                self.late[event.request, event.worker] = event.place
+        if event.is_lost:
+            self.n_lost += 1
+            self.streams.lose(event.place)
+            return
+        values: Any = tuple(event.values)
+        self.streams.add(event.place, values, extra=event.is_extra)
+        self._note_implausible(event)
+
+    def _note_implausible(self, event: Measured) -> None:
+        """Remember a value that is not plausible, for people to look at; nothing is decided by it."""
+        problem = self.setup.problem
+        ranges = problem.about.plausible
+        if ranges is None or problem.probes is not None:  # plausible ranges are those of arms
+            return
+        for arm, value in zip(problem.readings_of(event.probe), event.values, strict=True):
+            low, high = ranges[arm]
+            if value is not None and not low <= value <= high and len(self.doubtful) < MOST_DOUBTFUL:
+                self.doubtful.append((arm, str(event.place), value))
+
+    def _removed(self, event: Removed) -> None:
+        is_used = event.index < self.streams.of[event.probe].cursor
+        if is_used and not self.is_whole:
+            raise NotWholeError
+        self.streams.remove(event.place)
+        if is_used:
+            self._run, self._n_taken, self._mismatches = None, 0, []
+            self._continue()
+
+    def _released(self, event: Released) -> None:
+        if self.is_over:
+            self._released_since.append(event)
+        else:
+            self.releases.add(event.probe, str(event.place), event.reason)
+
+    # Steering
+
+    def _extended(self, event: Extended) -> None:
+        setup = self.setup.extended(event.delta, event.budget)
+        self.extensions.append(
+            {"delta": event.delta, "epsilon": event.epsilon, "budget": event.budget, "n_ahead": event.n_ahead}
+        )
+        is_other = setup.policy != self.setup.policy
+        self._continue_with(setup)
+        self._give(lambda run: run.extend(setup))
+        if is_other or self.status not in (Status.CONFIDENT, Status.DONE):
+            self._continue()
+
+    def _plan_added(self, event: PlanAdded) -> None:
+        self._continue_with(self.setup.with_plan(event.name, event.amounts, event.new_arms))
+        self.added.append(event)
+        setup = self.setup
+        self._give(lambda run: run.grow(setup))
+        self._continue()
+
+    def _final_batch(self, event: FinalBatch) -> None:
+        n_missing = self.streams.n_missing
+        self._final = event
+        self._give(lambda run: run.call_final_batch(event, n_missing))
+
+    def _closed(self, event: Closed) -> None:
+        self.n_closed += 1
+        self.status, self.plan, self.end_key = Status.CLOSED, None, event.key() or ""
+
+    def _renamed(self, event: Renamed) -> None:
+        self.n_titles += 1
+
+    def _continue_with(self, setup: Setup) -> None:
+        """Have streams of everything that is measured now."""
+        self.setup = setup
+        self.streams.lengthen(setup.problem.n_probes)
+        self.releases.lengthen(setup.problem.n_probes)
+
+    def _continue(self) -> None:
+        """Run again after an end; requests that were released since then count now."""
+        self.status = self.plan = None
+        for event in self._released_since:
+            self.releases.add(event.probe, str(event.place), event.reason)
+        self._released_since = []
+
+    # The run of the policy
+
+    @property
+    def run(self) -> PolicyRun:
+        """The run of the policy, which has taken all complete batches and decisions."""
+        if self._run is None:
+            self._run = PolicyRun(self._first_setup)
+        while self._n_taken < len(self._steps):
+            step = self._steps[self._n_taken]
+            self._n_taken += 1  # before it is tried: one that fails is not tried again
+            if (n_rounds := step(self._run)) is not None:
+                self._mismatches.append(n_rounds)
+        if self._n_taken and not self._run.follows:  # nothing is followed a second time
+            self._steps, self._n_taken, self.is_whole = [], 0, False
+        return self._run
+
+    def _give(self, step: Callable[[PolicyRun], int | None]) -> None:
+        """Let the run take this step: now if it is there, else when it is wanted."""
+        self._steps.append(step)
+        if self._run is not None:
+            _ = self.run
+
+    @property
+    def is_started(self) -> bool:
+        """Whether the policy was at work here, so that there is something to keep."""
+        return self._run is not None and self._run.is_started
+
+    @property
+    def mismatches(self) -> list[int]:
+        """Rounds where the log decided otherwise than this machine would."""
+        _ = self.run
+        return self._mismatches
+
+    # Looking
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the session has ended."""
+        return self.status is not None
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the open batch is complete, so that the policy has to decide."""
+        return self.status is None and self.streams.n_missing == 0
+
+    @property
+    def has_final_batch(self) -> bool:
+        """Whether the final batch was called."""
+        return self.final is not None
+
+    @property
+    def final(self) -> FinalBatch | None:
+        """The event of the final batch."""
+        return self._final if self._run is None else self._run.final or self._final
+
+    _final: FinalBatch | None = None
+
+    @property
+    def problem(self) -> AnyProblem:
+        """The problem, with the plans that were added."""
+        return self.setup.problem
+
+    @property
+    def estimated_problem(self) -> AnyProblem:
+        """The problem, with an estimate of the noise where it is unknown; for displays, never for proofs."""
+        if self.problem.noise_scale is not None:
+            return self.problem
+        scale = self.run.seen.moments.estimated_scale()
+        return self.problem if scale is None else self.problem.with_noise(scale)
+
+    @property
+    def evidence(self) -> Evidence:
+        """What the policy has used."""
+        return self.run.seen.evidence
+
+    @property
+    def n_measurements(self) -> int:
+        """How many measurements the policy has used."""
+        return self.run.seen.evidence.n_measurements
+
+    @property
+    def n_rounds(self) -> int:
+        """How many complete batches the policy has used."""
+        return self._n_batches
+
+    @property
+    def n_values(self) -> int:
+        """How many values are recorded, without lost and removed ones."""
+        return self.streams.n_values
+
+    @property
+    def n_removed(self) -> int:
+        """How many values were removed."""
+        return len(self.streams.removed)
+
+    @property
+    def budget_left(self) -> int | None:
+        """What the budget leaves, without what is recorded of the open batch; None without a budget."""
+        if self.setup.budget is None:
+            return None
+        return self.setup.budget - self.n_measurements - self.streams.n_recorded_of_batch
+
+    def standing(self) -> Standing:
+        """Return where the run stands."""
+        return self.run.standing()
+
+    def doubts(self) -> tuple[Doubt, ...]:
+        """Return what the values show that the guarantee does not allow."""
+        return check_noise(self.problem, self.run.seen.noise, self.releases)
+
+    def is_removed(self, request: str) -> bool:
+        """Return whether the value at this place was removed."""
+        probe, _, index = request.partition(".")
+        return (int(probe), int(index)) in self.streams.removed
+
+    # Snapshots
+
+    def to_json(self) -> Body | None:
+        """Return all of it but the values of complete batches, or None when the run cannot be kept."""
+        run = self.run.to_json()
+        if run is None:
+            return None
+        return {
+            **run,
+            **self.streams.to_json(),
+            **{name: getattr(self, name) for name in _NUMBERS},
+            "mismatches": self._mismatches,
+            "keys": [[key, *place] for key, place in self.keys.items()],
+            "late": [[*who, *place] for who, place in self.late.items()],
+            "status": self.status,
+            "plan": self.plan,
+            "delta": delta_of(self.setup.policy),
+            "epsilon": epsilon_of(self.setup.policy),
+            "budget": self.setup.budget,
+            "recent": list(self.recent_probes),
+            "releases": self.releases.to_json(),
+            "released_since": [[e.probe, e.index, e.worker, e.reason] for e in self._released_since],
+            "added": [[e.name, e.amounts, e.new_arms, e.n_ahead] for e in self.added],
+            "extensions": self.extensions,
+            **({"asked_plays": self.setup.problem.asked_plays.arms} if self.setup.problem.plays else {}),
+        }
+
+    @classmethod
+    def from_json(cls, setup: Setup, kept: Body) -> SessionState:
+        """Return the state that was kept, of a session that was created with this setup."""
+        first = delta_of(setup.policy)
+        setup = setup.extended(kept["delta"], kept["budget"])
+        for name, amounts, new_arms, _ in kept["added"]:
+            setup = setup.with_plan(name, amounts, new_arms)
+        if "asked_plays" in kept and not setup.problem.is_listed:
+            setup = replace(setup, problem=setup.problem.with_asked_plays(kept["asked_plays"]))
+        state = cls(setup, PolicyRun.from_json(setup, kept))
+        state.streams = Streams.from_json(kept)
+        for name in _NUMBERS:
+            setattr(state, name, kept[name])
+        state.first_delta = first
+        state.doubtful = [(arm, place, value) for arm, place, value in kept["doubtful"]]
+        state.added = [PlanAdded(*parts) for parts in kept["added"]]
+        state.extensions, state._mismatches = list(kept["extensions"]), kept["mismatches"]
+        state.keys = {key: Place(*place) for key, *place in kept["keys"]}
+        state.late = {(request, worker): Place(*place) for request, worker, *place in kept["late"]}
+        state.status = None if kept["status"] is None else Status(kept["status"])
+        state.plan = as_answer(kept["plan"])
+        state.recent_probes.extend(kept["recent"])
+        state.releases = Withdrawals.from_json(kept["releases"])
+        state._released_since = [Released(*parts) for parts in kept["released_since"]]
+        return state
+
+
+_NUMBERS = (
+    *("n_recorded", "n_lost", "n_extra", "n_extra_used", "n_decisions", "n_closed", "n_titles"),
+    *("doubtful", "end_key"),
+)
