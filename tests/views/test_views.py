@@ -9,11 +9,11 @@ import pytest
 
 import surepick as sp
 from session_tools import Tapes, problem, run_to_end, tell_all
-from surepick.sessions.events import Measured
 from surepick import problems, views
 from surepick.core.layout import Layout
 from surepick.core.policy import Policy
 from surepick.sessions import codec
+from surepick.sessions.events import Measured
 from surepick.sessions.session import Session
 from surepick.store import Store, open_store
 from surepick.views import look
