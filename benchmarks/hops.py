@@ -1,6 +1,6 @@
 """How far a call walks through the code: what a reader or a debugger has to follow.
 
-    python benchmarks/hops.py            # a line for each of simulate, ask, tell, load and a page
+    python benchmarks/hops.py            # a line for each of simulate, ask, tell and load
     python benchmarks/hops.py --walk tell   # every call of one of them, indented by its depth
 
 Counted over the frames of surepick alone, warm, on a SQLite file: different functions, the files they stand
@@ -95,26 +95,7 @@ def walks(folder: str) -> dict[str, Walk]:
     found["tell"] = walk(lambda: session.tell(request, means[request.arm_name]))
     sp.Session.load(url, "hops")
     found["load"] = walk(lambda: sp.Session.load(url, "hops"))
-    found["page"] = page(url)
     return found
-
-
-def page(url: str) -> Walk:
-    """A session's page of the dashboard."""
-    from starlette.testclient import TestClient
-
-    from surepick.web.app import create_app
-    from surepick.web.settings import Settings
-
-    def shown() -> Iterator[None]:
-        with TestClient(create_app(Settings(url))[0], base_url="http://127.0.0.1") as client:
-            for _ in range(5):  # by then all its threads have begun, and know that they are watched
-                client.get("/sessions/hops").raise_for_status()
-            yield
-            client.get("/sessions/hops").raise_for_status()
-            yield
-
-    return walk(shown)
 
 
 def main() -> None:

@@ -136,7 +136,7 @@ def test_a_recorded_value_is_kept_once_when_the_connection_breaks(
     for k in range(6):
         wire.break_next(when)
         receipt = _until_it_works(lambda k=k: session.tell(k % 4, float(k), key=f"sheet {k}"))  # type: ignore[misc]
-        assert receipt.result in ("recorded", "repeated")
+        assert receipt.result in ("recorded", "repeated", "extra")
     assert wire.broken == 6
     other = Session.load(postgres_url, "mine")
     assert [m.value for m in other.measurements()] == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
@@ -162,7 +162,7 @@ def test_a_transaction_that_the_server_has_ended_is_known_to_be(wire: Wire, post
     wire.break_next("before", COMMIT)
     with pytest.raises(StoreError):
         session.tell("tin", 2.0)
-    assert session.tell("tin", 2.0).result == "recorded"
+    assert session.tell("tin", 2.0).result in ("recorded", "extra")
     assert [m.value for m in Session.load(postgres_url, "mine").measurements()] == [1.0, 2.0]
 
 
