@@ -33,7 +33,7 @@ def test_the_histories_hold_what_they_are_meant_to_hold() -> None:
         seen += history.seen
         seen += Counter({kind: done.tried[kind] for kind in ("closed", "extended", "recorded", "noted")})
         seen += Counter(late=len(done.late), certificates=len(done.certificates), told=len(done.told))
-        seen += Counter(voided=len(done.voided), called=done.n_called, withdrawn=done.n_withdrawn)
+        seen += Counter(voided=len(done.removed), called=done.n_called, withdrawn=done.n_withdrawn)
     wanted = "death", "no answer", "power cut", "late", "certificates", "told", "voided"
     rarer = "called", "deleted", "after it was deleted", "begun again", "beat", "handed on", "added an arm"
     unasked = "removed by number", "used and removed"

@@ -330,8 +330,8 @@ class Client:
         except SessionError as error:
             self._say(f"removed {value}, refused: {error}")
             return
-        assert value not in done.voided, f"{value} was removed twice"
-        done.voided.add(value)
+        assert value not in done.removed, f"{value} was removed twice"
+        done.removed.add(value)
         done.seen["removed by number"] += isinstance(value, int)
         done.seen["used and removed"] += seen
         self._say(f"removed {value}, used: {seen}")

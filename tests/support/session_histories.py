@@ -206,9 +206,9 @@ class History:
         assert len(done.extended) <= written["extended"] <= done.tried["extended"]
         assert done.n_withdrawn <= written["released"] <= done.tried["released"]
         assert done.n_called <= written["final-batch"] <= done.tried["final-batch"]
-        assert len(done.voided) <= written["removed"] <= done.tried["removed"]
+        assert len(done.removed) <= written["removed"] <= done.tried["removed"]
         removed = {str(one.place) for one in found if isinstance(one, Removed)}
-        for value in done.voided:
+        for value in done.removed:
             place = str(by_number[value].place) if isinstance(value, int) else value
             assert place in removed, f"{value} was removed and counts again"
         keys = {event.key for event in events}

@@ -32,7 +32,7 @@ def begin(store: str, name: str, **options: object) -> Session:
 
 
 def values(session: Session) -> list[float]:
-    return [one.value for one in session.measurements() if not one.voided]
+    return [one.value for one in session.measurements() if not one.removed]
 
 
 @pytest.mark.parametrize("by_form", [True, False])
