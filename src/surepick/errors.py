@@ -66,7 +66,7 @@ class NameTakenError(StoreError):
 
 
 class ConflictError(StoreError):
-    """Somebody else appended first, or the key of an event is already in the log: read on and try again."""
+    """Another process appended first, or an event's key is in the log: read the new events and try again."""
 
 
 class DeletedError(StoreError):
@@ -82,7 +82,7 @@ class SessionError(SurepickError):
 
 
 class MeasureError(SessionError):
-    """A function or a command did not give a measurement; its token was given back."""
+    """A function or a command did not give a measurement; its request was released."""
 
 
 class MissingFunctionError(ParameterError):

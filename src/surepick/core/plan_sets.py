@@ -294,7 +294,7 @@ class WholePlans(OraclePlans):
     step = 1.0
 
     def everything(self) -> Branch:
-        """No bounds: `spanned` finds them."""
+        """Return a branch without bounds; `spanned` finds finite ones."""
         return Branch(np.full(self._problem.n_arms, -np.inf), np.full(self._problem.n_arms, np.inf))
 
     def best(self, weights: FloatArray, branch: Branch) -> FloatArray | None:
@@ -329,7 +329,7 @@ class WholePlans(OraclePlans):
         return None
 
     def slack(self, weights: FloatArray, branch: Branch) -> float:
-        """Of the sums that are compared."""
+        """Return how far rounding may move the sums that `best` compares."""
         return ROUNDING * float(np.abs(weights) @ np.maximum(np.abs(branch.lower), np.abs(branch.upper)))
 
 
@@ -343,7 +343,7 @@ class AskedPlans(OraclePlans):
         self._low, self._high = (-1.0, 0.0) if problem.minimize else (0.0, 1.0)
 
     def everything(self) -> Branch:
-        """Zeros and ones, in the sign that makes larger better."""
+        """Return the branch of all plans: entries in [0, 1], or in [-1, 0] where the problem minimises."""
         return Branch(np.full(self._problem.n_arms, self._low), np.full(self._problem.n_arms, self._high))
 
     def best(self, weights: FloatArray, branch: Branch) -> FloatArray | None:
@@ -361,7 +361,7 @@ class AskedPlans(OraclePlans):
         return self._problem.losses(self._penalised(weights, branch), self._sign * plan)
 
     def slack(self, weights: FloatArray, branch: Branch) -> float:
-        """Of sums in which the penalties take part."""
+        """Return how far rounding may move the sums that `best` compares, penalties included."""
         free = branch.upper - branch.lower  # 1, and 0 where an entry is pinned
         rest = float(np.abs(weights) @ free)
         return ROUNDING * rest * (1 + 2 * (len(free) - int(np.count_nonzero(free))))
@@ -420,7 +420,7 @@ class ListedPlans:
         return np.asarray(self._plans[np.argmax(weights @ self._plans.T, axis=1)])
 
     def everything(self) -> Branch:
-        """From the least to the largest entry on every arm."""
+        """Return the branch of all plans: from the smallest to the largest entry of every arm."""
         return Branch(self._plans.min(axis=0), self._plans.max(axis=0))
 
     def best(self, weights: FloatArray, branch: Branch) -> FloatArray | None:

@@ -67,6 +67,7 @@ class Dense:
         solved = dposv(matrix, targets.T, lower=1)[1]  # M^-1 z, (rank, n)
 
         def uses(dual: FloatArray) -> FloatArray:
+            """Return, for each probe o, (1/c_o) sum_k sum_j dual_j (x_ok' M^-1 z_j)^2."""
             if np.count_nonzero(dual) < len(matrix):  # the cheaper of two ways to sum over targets
                 some = dual > 0
                 each = ((rows @ (solved[:, some] * np.sqrt(dual[some]))) ** 2).sum(axis=1)
@@ -77,7 +78,7 @@ class Dense:
         return np.einsum("jd,dj->j", targets, solved), uses
 
     def _uniform(self, costs: FloatArray) -> FloatArray:
-        """Return M of one share for every probe; kept for the costs that were asked last."""
+        """Return M of the uniform design (an equal share of cost per probe), cached for the last `costs`."""
         kept: tuple[FloatArray, FloatArray] | None = self.__dict__.get("_kept")
         if kept is None or kept[0] is not costs:
             kept = self.__dict__["_kept"] = (costs, self.matrix(1.0 / (self.n_probes * costs)))
@@ -118,8 +119,9 @@ class Diagonal:
         squares = targets * targets
 
         def uses(dual: FloatArray) -> FloatArray:
+            """Return, for each probe o, (1/c_o) sum_k sum_j dual_j (x_ok' M^-1 z_j)^2, M diagonal."""
             pull = (dual @ squares) * inverse**2  # (n_arms,) sum_j dual_j z_js^2 / m_s^2
-            each = self.precision * pull[self.arm]
+            each = self.precision * pull[self.arm]  # (n_readings,)
             return np.asarray(np.bincount(self.owner, each, minlength=self.n_probes) / costs)
 
         return np.asarray(squares @ inverse), uses

@@ -163,11 +163,14 @@ def checked_row(where: str, row: Row) -> Row:
 
 
 def import_rows(session: Session, rows: list[Row], *, worker: str) -> dict[str, int]:
-    """Record the rows in their order; those far ahead of what is asked wait for the session to move on.
+    """Record the rows in their order and return how many had each result.
 
     A row answers the request that it names, else the oldest open one of its arm; with none open it is extra.
-    Rows that follow each other with one request, or one probe, are readings of one measurement. The column
-    remarks is kept as a note. A row whose key is in the log is not recorded again.
+    Consecutive rows with the same request, or probe, are readings of one measurement. The column "remarks" is
+    kept as a note. A row whose key is in the log is not recorded again.
+
+    A row far ahead of the open batch cannot be recorded yet. Such rows are tried again, since the others may
+    complete the batch, until a pass over them records none.
     """
     counts = {"recorded": 0, "repeated": 0, "extra": 0, "not asked for yet": 0}
     probes_and_values(session, rows)

@@ -79,7 +79,7 @@ class FWSRun(LinearRun):
         return self._moved
 
     def _direction(self, t: float) -> FloatArray:
-        """Return z of this round."""
+        """Return z of step 1 (see the module): uniform in forced rounds, else the Frank-Wolfe direction."""
         n = len(self._counts)
         root = math.isqrt(int(t) // n)
         tied = np.delete(self._gaps, self._lead).min() <= _TIE
@@ -87,6 +87,7 @@ class FWSRun(LinearRun):
             return np.full(n, 1.0 / n)
         distance, moved, _ = self.closest(self._shares)
         close = np.flatnonzero(distance < distance.min() + t**-0.9 / n)
+        # df_j/dx_o is half the squared change of way o's readings in the closest world where j leads
         gradient = np.array([self._readings.of_ways(0.5 * moved[j] ** 2) for j in close])
         if len(close) > 1:
             return best_of_game(gradient - (gradient @ self._shares)[:, None])

@@ -265,9 +265,9 @@ def _ahead(state: SessionState) -> Iterator[Urgency]:
 
 
 class Urgency(NamedTuple):
-    """When a measurement is to be made, in sorting order: what the open round waits for comes first."""
+    """The sorting key of a measurement that can be handed out; the smallest is handed out first."""
 
-    is_ahead: bool  # of the open round, which does not wait for it
+    is_ahead: bool  # prefetched: the open round does not wait for it
     at: int  # the pass of the round
     place: float  # the place in that pass
     token: Place
@@ -288,7 +288,11 @@ def in_turn(state: SessionState) -> Iterator[Urgency]:
 
 
 def urgency_of(state: SessionState, token: Place) -> Urgency:
-    """Return how urgent this measurement is; those ahead of the round are balanced among themselves."""
+    """Return the place of this measurement in the order of handing out.
+
+    Measurements that the open round waits for come before prefetched ones. Each of the two groups has its own
+    balanced order (see the module): passes are counted from the round's first place, or from its end.
+    """
     of = state.streams.of[token.probe]
     is_ahead = not of.is_missing(token.index)
     if not is_balanced(state.setup.problem):
@@ -297,13 +301,14 @@ def urgency_of(state: SessionState, token: Place) -> Urgency:
 
 
 def _balanced_of(state: SessionState, probe: int) -> Iterator[Urgency]:
-    """Yield those of one probe, in balanced order."""
+    """Yield the measurements of one probe that the open round waits for, in balanced order."""
     of = state.streams.of[probe]
     first = of.begin
     return (_balanced(state, Place(probe, index), first) for index in of.missing())
 
 
 def _balanced(state: SessionState, token: Place, first: int, is_ahead: bool = False) -> Urgency:
+    """Return the sorting key in balanced order: passes 2k and 2k + 1 have opposite orders, drawn per pair."""
     at = token.index - first
     drawn = f"{state.setup.seed} {state.n_rounds} {at // 2} {token.probe}"
     place = zlib.crc32(drawn.encode()) * 0x9E3779B1 % 2**32  # CRC alone is linear: orders would repeat

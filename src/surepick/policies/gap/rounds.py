@@ -288,11 +288,14 @@ def lacks(
 
 @compiled_allocating
 def gathered_rounding(arms: Arms, used: IntArray) -> float:
-    """Return a bound on the rounding of the difference of two plans' values, if added up one by one.
+    """Return a bound on the rounding error in the difference of two plans' estimated values.
 
-    A sum of n numbers of about one size m errs by less than n eps n m / 2, its mean by n eps m / 2. That
-    grows with n while the radius shrinks: at 1e10 noise scales from zero it is the larger one from about 1e5
-    on. What adding up the arms of a plan contributes is `len(used)`.
+    An arm's running sum of n values of size about m is off by at most n^2 m eps / 2, its mean by n m eps / 2.
+    Summing over the arms of a plan adds `len(used)` roundings. The factor 1/2 cancels, since there are two
+    plans. An arm enters with its largest coefficient in any plan, `reach`.
+
+    The error grows with n while the radius shrinks. If the mean is 1e10 noise scales, it exceeds the radius
+    from about 1e5 measurements on.
     """
     total = 0.0
     for s in used:

@@ -72,7 +72,12 @@ class Box(NamedTuple):
 
 @compiled_inner
 def fill_secants(inequality: Inequality, slope: float, box: Box) -> tuple[float, float]:
-    """Fill costs so that const + costs.x <= L(x) - slope Q(x) on the box; const, and the sizes added up."""
+    """Fill `box.costs` so that const + costs.x <= L(x) - slope Q(x) on the box; return const and size.
+
+    L(x) = gain + gains.x and Q(x) = square - 2 crosses.x + sum_s squares_s x_s^2. On the box each x_s^2 lies
+    below its secant (low_s + high_s) x_s - low_s high_s. `size` adds up the absolute values of all terms; it
+    bounds the rounding error.
+    """
     low, high, costs = box.low, box.high, box.costs
     const = inequality.gain - slope * inequality.square
     size = abs(inequality.gain) + slope * abs(inequality.square)

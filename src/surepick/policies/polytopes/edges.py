@@ -82,11 +82,13 @@ class Vertices:
         return Edges(at.copy(), tableau.values.copy(), np.ascontiguousarray(gains), full)
 
     def best(self, means: FloatArray, start: IntArray) -> Edges:
-        """The edges of a best basis under these means, found from this one."""
+        """Return the edges of an optimal basis under these means; the simplex starts at the basis `start`."""
         costs = np.zeros(len(self.form.lower))
         costs[: self.form.n_arms] = -self._sign * means
         at = start
-        for _ in range(3):  # again where rounding has gathered on the way
+        # Pivots accumulate rounding. `_go_to` computes the tableau afresh from a basis, which counts as
+        # optimal once a fresh tableau needs no further pivot; after three attempts the last basis is used.
+        for _ in range(3):
             self._go_to(at)
             if solve(self.tableau, costs) != SOLVED:
                 raise unsolved()
