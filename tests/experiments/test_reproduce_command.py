@@ -92,4 +92,4 @@ def test_the_page_about_experiments_runs(tmp_path: Path) -> None:
         [sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True, env=environment
     )
     assert found.returncode == 0, found.stderr
-    assert len(found.stdout.splitlines()) == 8
+    assert len(found.stdout.splitlines()) == 4

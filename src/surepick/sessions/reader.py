@@ -360,8 +360,7 @@ class SessionReader:
         """Return where the session stands, in one line.
 
         >>> import surepick as sp
-        >>> names = {"arm_names": ["road", "rail"], "plan_names": ["drive", "ride"]}
-        >>> problem = sp.Problem([[1, 0], [0, 1]], noise=1, **{"goal": "largest", **names})
+        >>> problem = sp.Problem({"drive": "road", "ride": "rail"}, noise=1, goal="largest")
         >>> sp.decide(problem, {"road": 1.0, "rail": 9.0}.get, session="trips").line()
         "trips: confident, 'ride' is the best, wrong at most 1 in 20, 4 measured"
         """
