@@ -139,6 +139,7 @@ def test_a_function_that_processes_cannot_import_is_refused_before_anything_is_a
 @pytest.mark.parametrize("interrupts", [1, 2])
 def test_ctrl_c_waits_for_what_is_under_way_and_a_second_one_drops_it(store: str, interrupts: int) -> None:
     both, go_on, n_sent = threading.Barrier(3), threading.Event(), 0
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for background jobs
 
     def slow(arm: str) -> float:
         both.wait(60)
