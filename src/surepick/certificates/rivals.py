@@ -26,7 +26,7 @@ class Rival:
     """How far a plan is behind the answer, by the measurements that were used.
 
     `gap` is the estimated difference in value, larger is further behind; `error` is its standard deviation
-    under the noise scale. They show the evidence; what is promised is the certificate's `guarantee`.
+    under the noise scale. They show the evidence; the guarantee is the certificate's `guarantee`.
     """
 
     plan: Answer

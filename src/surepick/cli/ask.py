@@ -214,7 +214,7 @@ def _number(text: str) -> float:
 
 
 def refuse_surprising(session: Session, told: Sequence[tuple[Any, Any]], *, yes: bool) -> None:
-    """Ask about values that are far from the others, or refuse them where nobody can be asked.
+    """Ask about values that are far from the others, or refuse them without a terminal to ask in.
 
     A right value is recorded however odd it is: leaving one out for its size would break the guarantee.
     """

@@ -12,7 +12,7 @@ import typer
 
 from surepick.cli.output import Progress, answer, hint, refuse_existing, settings
 
-ROUTES = {  # minutes of each stretch of road, which nobody who decides knows
+ROUTES = {  # minutes of each stretch of road, hidden from the policy
     "Depot road": 6.0,
     "Tunnel": 10.4,
     "Bridge": 12.9,

@@ -1,4 +1,4 @@
-"""The nouns: problems, plans, evidence, policies and promises, as values that everything else is about.
+"""The data model: problems, plans, evidence, policies and guarantees, as values that all packages share.
 
 Nothing here measures, and `tables` alone opens a file. May import `errors` and nothing else of ours.
 """

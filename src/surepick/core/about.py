@@ -1,4 +1,4 @@
-"""What people should be told of a problem beside its numbers; none of it decides anything."""
+"""What people should know about a problem beside its numbers; it changes no decision."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ NOTHING = About()
 
 
 def described(arms: Sequence[str], *, unit: str, title: str, plausible: Bounds | None) -> About:
-    """Return what people should be told of a problem; `plausible` is one pair (low, high) or one per arm.
+    """Return what people should know about a problem; `plausible` is one pair (low, high) or one per arm.
 
     >>> described(["road", "rail"], unit="min", title="", plausible=(0, 90)).plausible
     ((0.0, 90.0), (0.0, 90.0))

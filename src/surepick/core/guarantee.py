@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from surepick.core.policy import Policy
 
 
-# Assumptions about the noise under which promises are made.
+# Assumptions about the noise on which guarantees rest.
 SUB_GAUSSIAN = "independent sub-Gaussian noise of the given scale"
 GAUSSIAN = "independent Gaussian noise of the given scale"
 BOUNDED = "independent measurements within the given bounds"  # in place of the first
@@ -26,13 +26,13 @@ UNKNOWN_NOISE = "independent Gaussian noise of unknown scale, the same in every 
 SHARED_USE = ", where the readings of one use are independent or have the given covariance"
 DEPENDENT_USE = ", however the readings of one use depend on each other beyond the given covariances"
 
-_NONE = "none"  # how a guarantee begins that promises nothing
+_NONE = "none"  # how the sentence begins where there is no guarantee
 _GIVEN = ", given "  # what joins a goal and its assumption
 
 
 @dataclass(frozen=True)
 class Promise:
-    """What is promised (`goal`) if an `assumption` about the noise holds, and whether that is proved.
+    """A guarantee: the `goal` reached if an `assumption` about the noise holds, and whether that is proved.
 
     Where nothing is proved, the goal is the sentence that says so. `besides` is what else is assumed, worded
     to follow the assumption.
@@ -50,7 +50,7 @@ class Promise:
 
     @classmethod
     def to_find(cls, delta: float, epsilon: float, assumption: str) -> Promise:
-        """The proved promise to find the best plan, or one within epsilon of it, up to delta.
+        """Return the proved guarantee to find the best plan, or one within epsilon of it, up to delta.
 
         >>> Promise.to_find(0.05, 0.0, GAUSSIAN).goal
         'the best plan, wrong with probability at most 0.05'
@@ -60,7 +60,7 @@ class Promise:
 
     @classmethod
     def none(cls, reason: str) -> Promise:
-        """No promise, for this reason.
+        """Return "no guarantee", with its reason.
 
         >>> Promise.none("not proved").text
         'none: not proved'
@@ -69,7 +69,7 @@ class Promise:
 
     @classmethod
     def read(cls, guarantee: str) -> Promise:
-        """The promise that a policy or a file states in one sentence, which `text` gives back as it was.
+        """Parse the guarantee that a policy or a file states in one sentence; `text` returns that sentence.
 
         >>> Promise.read("none: unsound").proved, Promise.read("the best plan, given luck").assumption
         (False, 'luck')
@@ -81,7 +81,7 @@ class Promise:
 
     @classmethod
     def of(cls, policy: Policy, problem: AnyProblem) -> Promise:
-        """What this policy promises on this problem, whose noise may be unknown or bounded."""
+        """Return the guarantee of this policy on this problem, whose noise may be unknown or bounded."""
         promise = cls.read(policy.guarantee)
         listing = problem.about.listing
         if promise.proved and listing is not None and not listing.is_complete:
@@ -103,7 +103,7 @@ class Promise:
         return promise
 
     def if_gaussian(self, gaussian: bool) -> Promise:
-        """The same, where the proof has used that the noise is Gaussian.
+        """Return this guarantee, with Gaussian noise as its assumption if the proof has used that.
 
         >>> Promise.to_find(0.05, 0.0, SUB_GAUSSIAN).if_gaussian(True).assumption
         'independent Gaussian noise of the given scale'
@@ -112,7 +112,7 @@ class Promise:
 
     @property
     def text(self) -> str:
-        """The promise in one sentence."""
+        """The guarantee in one sentence."""
         return self.goal + (f"{_GIVEN}{self.assumption}{self.besides}" if self.assumption else "")
 
     @property
@@ -153,7 +153,7 @@ def _split(assumption: str) -> tuple[str, str]:
 
 
 def promise(delta: float, epsilon: float, assumption: str) -> str:
-    """What a policy with a proof promises, in one sentence.
+    """Return the guarantee of a policy with a proof, in one sentence.
 
     >>> promise(0.05, 0.0, GAUSSIAN)
     'the best plan, wrong with probability at most 0.05, given independent Gaussian noise of the given scale'
@@ -162,7 +162,7 @@ def promise(delta: float, epsilon: float, assumption: str) -> str:
 
 
 def stated_guarantee(policy: Policy, problem: AnyProblem) -> str:
-    """The policy's promise with the assumption that this problem makes about its noise, in one sentence."""
+    """Return the policy's guarantee with this problem's assumption about the noise, in one sentence."""
     return Promise.of(policy, problem).text
 
 

@@ -270,7 +270,7 @@ class Measurable:
     def with_bounded_variance(self) -> Self:
         """The same problem, where the noise scale bounds a standard deviation: tails may be long or skewed.
 
-        Fewer policies can promise something then: BetGapE, at nearly the same number of measurements.
+        Fewer policies have a guarantee then: BetGapE, at nearly the same number of measurements.
 
         >>> import surepick as sp
         >>> sp.Problem([[1, 0], [0, 1]], noise=4.0, goal="largest").with_bounded_variance().noise_kind

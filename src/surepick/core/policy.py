@@ -60,7 +60,7 @@ class Policy(Protocol):
 
     `name` is its stable name in files and on the command line. `version` rises whenever its decisions
     change. `randomized` says whether `decide` draws from its generator. `guarantee` is one sentence: the
-    promise and its assumption, or what is missing for one.
+    guarantee and its assumption, or what is missing for one.
     """
 
     name: ClassVar[str]
@@ -74,7 +74,7 @@ class Policy(Protocol):
 
     @property
     def guarantee(self) -> str:
-        """The promise and its assumption, or a sentence that begins with "none"."""
+        """The guarantee and its assumption, or a sentence that begins with "none"."""
         ...
 
     def start(self, problem: Problem) -> Run:
@@ -117,7 +117,7 @@ class OraclePolicy(Policy, Protocol):
 class Onlooker:
     """A run without the oracle's function, for a session that is only looked at.
 
-    The log has the decisions of others; this run makes none. It counts unasked measurements if the policy's
+    The log has the decisions of others; this run makes none. It counts extra measurements if the policy's
     own runs do.
     """
 
@@ -194,11 +194,10 @@ def takes_past(policy: Policy) -> bool:
 
 
 def recalling(policy: Policy, run: Run | None, *, unasked: bool) -> RecallingRun | None:
-    """The run, if its proof allows measurements that it did not ask for; None if not, or without a proof.
+    """Return the run if its proof allows measurements that it did not ask for, else None.
 
-    A run that has nothing to prove may say that it takes all (`PoolingRun`).
-
-    With `unasked` these are measurements recorded by hand, otherwise their counts were fixed in advance.
+    Without a proof the answer is None too, except for a run that takes all measurements (`PoolingRun`).
+    With `unasked` they are extra measurements recorded by hand; otherwise their counts were fixed before.
     """
     if isinstance(run, PoolingRun) and run.pools_all:
         return run

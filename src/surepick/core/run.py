@@ -351,7 +351,7 @@ class GrowingRun(Run, Protocol):
         ...
 
     def grow(self, problem: Problem) -> None:
-        """Go on with this problem, whose first plans are those that there were."""
+        """Continue with this problem, whose first plans are the plans so far."""
         ...
 
 

@@ -191,7 +191,7 @@ def cut(counts: IntArray, most: int) -> IntArray:
 
 
 def refuse_too_many(n: float) -> None:
-    """Refuse a number of measurements that nobody can make, and that whole numbers cannot count."""
+    """Refuse a number of measurements that is out of reach and overflows an integer."""
     if n > MOST:
         raise ParameterError(
             f"{n:.3g} measurements are more than anybody can make; noise scales and plans may be in units in "

@@ -1,4 +1,4 @@
-"""How to divide measurements between plays that nobody has listed: column generation, certified.
+"""Allocate measurements between plays that are not listed: column generation, with a certified bound.
 
 A play x (zeros and ones) reads every arm in it once. With shares u of the plays, n_s = sum of the shares of
 the plays that hold s, and the value of u is max_q sum_s squares[q, s] / n_s. Any u gives an upper end, and

@@ -169,7 +169,7 @@ def aligned(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 
 
 def notes(result: Result) -> list[str]:
-    """Return what a reader of the table has to know: settings, columns, methods, then surprises."""
+    """Return what a reader of the table has to know: settings, columns, methods, then anomalies."""
     study, every = result.study, [row for rows in result.rows.values() for row in rows]
     found = [f"delta = {result.settings.delta:g}. All methods of a family meet the same instances and noise."]
     if "wrong" in study.columns:

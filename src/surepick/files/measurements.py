@@ -123,13 +123,13 @@ def several(mistakes: Sequence[SurepickError]) -> FileError:
 
 
 def _is_open(header: list[str], cells: list[str]) -> bool:
-    """Whether this is a row of a measuring sheet that nobody has filled in."""
+    """Return whether this row of a measuring sheet has no value yet."""
     row = dict(zip(header, cells, strict=False))
     return bool(row.get("token")) and not row.get("value") and not any(cells[len(header) :])
 
 
 def _row(file: Path, number: int, header: list[str], cells: list[str]) -> Row:
-    """The row, if it can be told."""
+    """Return the row by column name; refuse one that cannot be recorded."""
     if any(cells[len(header) :]):
         raise FileError(
             f"line {number} of {str(file)!r} has {len(cells)} cells, the header has {len(header)}: {cells}; "
@@ -216,15 +216,15 @@ def uses_in(rows: list[Row]) -> list[list[Row]]:
 
 
 def probes_and_values(session: Session, rows: Sequence[Row]) -> list[tuple[int, Any]]:
-    """What rows are measurements of, and their values; what cannot be is refused before anything is told.
+    """Return the probe and the value of each row; a row that cannot be right is refused.
 
-    Of a play that nobody has asked for yet nothing can be said.
+    Call it before anything is recorded. Rows of a play that has no request yet are left out.
     """
     return [_probe_and_value(session, row) for row in rows if _is_known(session, row)]
 
 
 def _probe_and_value(session: Session, row: Row) -> tuple[int, Any]:
-    """What a row is a measurement of, and its value; of a probe with several readings, by name.
+    """Return the probe and the value of a row; by reading name, if the probe has several readings.
 
     A name that is not known, a token of another arm than its row says and a value out of range are refused.
     """
@@ -260,7 +260,7 @@ def _probe_and_value(session: Session, row: Row) -> tuple[int, Any]:
 
 
 def _is_known(session: Session, row: Row) -> bool:
-    """Whether the row can be looked at; one of a play that nobody has asked for yet has to wait."""
+    """Return whether the row can be checked; one of a play without a request yet has to wait."""
     problem = session.problem
     if not problem.plays or not row.get("token"):
         return True
@@ -277,7 +277,7 @@ def _named(row: Row) -> str:
 
 
 def _told(session: Session, use: list[Row]) -> Any:
-    """What the rows of one measurement tell: a number, or readings by name."""
+    """Return the value of one measurement from its rows: a number, or readings by name."""
     probe = (
         session.probe_of(use[0]["token"]) if use[0].get("token") else session.problem.probe(_named(use[0]))
     )
@@ -287,7 +287,7 @@ def _told(session: Session, use: list[Row]) -> Any:
 
 
 def _tell_use(session: Session, use: list[Row], worker: str, counts: dict[str, int]) -> bool:
-    """Record one measurement if its time has come."""
+    """Record one measurement and count its result; return False if it is too far ahead to record yet."""
     row = use[0]
     token = row.get("token", "")
     if not _is_known(session, row) or (token and not session.takes(token)):

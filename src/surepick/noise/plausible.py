@@ -1,7 +1,7 @@
-"""Whether a value would surprise as a measurement, so that a person should look at it again.
+"""Check whether a value is implausible as a measurement, so that a person should look at it again.
 
-It only asks. A value that is right is recorded however odd it is: to leave one out for its size would break
-the promise of every policy.
+It only asks. A right value is recorded however odd it is: leaving one out for its size would break the
+guarantee of every policy.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FAR = 6.0  # noise scales from the mean of an arm: once in 30 million measuremen
 
 
 def doubt(problem: AnyProblem, reading: int, count: int, mean: float, values: Iterable[float]) -> str | None:
-    """Return why the first of these values surprises beside the recorded ones (count, mean), or None.
+    """Return why one of these values is implausible beside the recorded ones (count, mean), or None.
 
     >>> from surepick.core.problem import Problem
     >>> problem = Problem([[1, 0], [0, 1]], arms=["road", "rail"], noise=1, goal="largest")

@@ -170,7 +170,7 @@ class NoiseRecord:
         self.arms = [ArmRecord() for _ in range(n_arms)]
 
     def lengthen(self, n_arms: int) -> None:
-        """Make room for arms after those that there are."""
+        """Add empty records for new arms, up to n_arms in all."""
         self.arms += [ArmRecord() for _ in range(n_arms - len(self.arms))]
 
     def add(self, arm: int, value: float) -> None:

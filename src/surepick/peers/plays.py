@@ -22,7 +22,7 @@ With lead x, means m and n_s readings of each arm, a plan y is as far contrast a
 Tzeng et al. (2023), Algorithm 1, find the least one by a game: against the losses so far, and a draw of
 exponential noise, the oracle names a plan; alpha answers as is best; the loss of that alpha is added. The
 plan of the last rounds that was closest is taken. To be sure of it takes about (width / distance)^2 rounds
-with a width in the millions, so nobody plays it to its end:
+with a width in the millions, which is out of reach:
 
 - `Remembered`, variant "paper": some rounds of the game, and beside them every plan that earlier searches of
   the run have found, up to some hundreds, and once a play, for every arm, the best plan that differs from the

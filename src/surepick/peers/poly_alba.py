@@ -14,12 +14,12 @@ plans are measured, and none is dropped until at most d are left.
 
 Assumption: independent sub-Gaussian measurements of the given scale. Proof status: proved. Counts are fixed
 before a phase and at least the shares of N, so that each plan's value is off by more than e/2 with
-probability at most delta_q/K, and on no such event is the best plan dropped.
+probability at most delta_q/K. While none is off by that much, the best plan is not dropped.
 
 Deviations: reconstructed. The paper draws plans at random from the design, and its N has 2 + (6 + e/2) d in
-place of 2g for it; here the design is rounded up, with tails of its own. Resolutions go on in the second
-stage, where the paper begins anew at 1/2. Its first stage finds the d best plans by an oracle without a list;
-here plans are listed. Measured are ways that show a plan itself: a probe with its value, or an arm where
+place of 2g for it; here the design is rounded up, with tails of its own. Resolutions continue in the
+second stage, where the paper begins anew at 1/2. Its first stage finds the d best plans by an oracle without
+a list; here plans are listed. It measures plans themselves: by a probe of a plan's value, or by an arm where
 plans are single arms. Costs are not used.
 
 Cost of a phase: one design, some hundred steps of K d^2, milliseconds.

@@ -48,7 +48,7 @@ MOST_DRAWS = 100
 class TTUCB(PairwisePolicy):
     """Leader by an upper confidence bound, challenger by the smallest transportation cost.
 
-    `radius` is "kaufmann-koolen" (proved), "normal-mixture" (proved) or "heuristic" (no promise).
+    `radius` is "kaufmann-koolen" (proved), "normal-mixture" (proved) or "heuristic" (no guarantee).
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise=1, goal="largest")
@@ -68,7 +68,7 @@ class TTUCB(PairwisePolicy):
 class EBTCI(PairwisePolicy):
     """The empirical best as leader, challenger by the smallest transportation cost plus log of its count.
 
-    `radius` is "kaufmann-koolen" (proved), "normal-mixture" (proved) or "heuristic" (no promise).
+    `radius` is "kaufmann-koolen" (proved), "normal-mixture" (proved) or "heuristic" (no guarantee).
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise=1, goal="largest")
@@ -87,7 +87,7 @@ class EBTCI(PairwisePolicy):
 class TTTS(PairwisePolicy):
     """Leader and challenger by draws from the posterior, the leader measured with probability 1/2.
 
-    `radius` is "kaufmann-koolen" (proved), "normal-mixture" (proved) or "heuristic" (no promise).
+    `radius` is "kaufmann-koolen" (proved), "normal-mixture" (proved) or "heuristic" (no guarantee).
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise=1, goal="largest")

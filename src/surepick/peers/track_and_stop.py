@@ -41,7 +41,7 @@ _STEPS = 60  # of Newton's method, which needs five to ten
 class TrackAndStop(PairwisePolicy):
     """Track the best proportions for the estimates; `tracking` is "C" or "D", as in the paper.
 
-    `radius` is "kaufmann-koolen" (proved), "normal-mixture" (proved) or "heuristic" (no promise).
+    `radius` is "kaufmann-koolen" (proved), "normal-mixture" (proved) or "heuristic" (no guarantee).
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise=1, goal="largest")

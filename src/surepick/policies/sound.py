@@ -1,4 +1,4 @@
-"""What policies with a proof share: their settings, the checks of these, and the promise."""
+"""What policies with a proof share: their settings, the checks of these, and the guarantee."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SoundPolicy:
 
     @property
     def guarantee(self) -> str:
-        """The promise and its assumption."""
+        """The guarantee and its assumption."""
         return promise(self.delta, 0.0, self._assumption)
 
 
@@ -43,7 +43,7 @@ class WithinPolicy(SoundPolicy):
 
     @property
     def guarantee(self) -> str:
-        """The promise and its assumption."""
+        """The guarantee and its assumption."""
         return promise(self.delta, self.epsilon, self._assumption)
 
 
@@ -61,7 +61,7 @@ def check_max_batch(max_batch: int | None) -> None:
 
 @dataclass(frozen=True)
 class RadiusPolicy(WithinPolicy):
-    """One that stops by a radius (`gap/radius`), and promises what the radius does."""
+    """Base of the policies that stop by a radius (`gap/radius`); the radius determines the guarantee."""
 
     radius: str = "normal-mixture"
 
@@ -71,5 +71,5 @@ class RadiusPolicy(WithinPolicy):
 
     @property
     def guarantee(self) -> str:
-        """The promise and its assumption, or what is missing for one."""
+        """The guarantee and its assumption, or what is missing for one."""
         return radii.guarantee(self.radius, self.delta, self.epsilon)

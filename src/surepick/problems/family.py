@@ -39,7 +39,7 @@ from surepick.problems.numbers import as_numbers, half_widths, numbers_for
 # first and in the order in which the plan uses them; None when there is no such plan.
 Within: TypeAlias = Callable[[FloatArray, "list[int]", "list[int]"], "list[int] | None"]
 
-COMPLETE = 1_000  # plans: a family of no more is listed completely, unless told otherwise
+COMPLETE = 1_000  # plans: a family of no more is listed completely by default
 GRID = 30  # binary digits that are kept of the entries of a real-valued plan: 1e-9 of the largest
 
 

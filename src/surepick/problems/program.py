@@ -38,7 +38,7 @@ from surepick.problems.integer import least
 from surepick.problems.numbers import as_numbers, numbers_for
 
 SENSES = ("<=", ">=", "=")
-# Constraints may be missed by this share of their own size; HiGHS promises 1e-7 of the scaled program.
+# Constraints may be missed by this share of their own size; HiGHS guarantees 1e-7 of the scaled program.
 FEASIBLE = 1e-6
 
 

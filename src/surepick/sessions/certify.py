@@ -92,7 +92,7 @@ def _worth(setup: Setup) -> dict[str, float] | None:
 
 
 def promised(state: SessionState) -> Promise:
-    """What the policy promises on the problem as it was given, after a last call for Gaussian noise too."""
+    """Return the policy's guarantee on the given problem; a final batch can make it assume Gaussian noise."""
     setup, called = state.setup, state.final
     return Promise.of(setup.policy, setup.problem).if_gaussian(called is not None and called.gaussian)
 

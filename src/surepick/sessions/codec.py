@@ -26,7 +26,7 @@ from surepick.core.problem import Problem
 from surepick.errors import FileError, MissingFunctionError, ParameterError, SurepickError
 from surepick.policies import policy_named
 
-SHORT = 16  # digits of a fingerprint that tells apart what nobody forges, such as rows of experiments
+SHORT = 16  # digits of a fingerprint where forgery is no concern, such as rows of experiments
 COUNT_TOLERANCE = 1e-9  # of a number of plans: what another machine may round otherwise
 _ARRAY = "ndarray"
 FUNCTION = "function"  # the kind of oracle that no file keeps

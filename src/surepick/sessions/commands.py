@@ -220,9 +220,9 @@ def _shown(values: Sequence[float | None]) -> str:
 
 
 def readings_of(problem: AnyProblem, probe: int, value: Any) -> list[list[float | None]]:
-    """Return the uses of a probe that are told: one use, or a list of them, as one number per reading.
+    """Return the uses of a probe in `value`, one use or a list of them, as one number per reading.
 
-    A probe with several readings is told by their names or in their order, None for a lost one.
+    For a probe with several readings, give them by name or in their order, None for a lost one.
     """
     reads = problem.reads(probe)
     several = _is_list(value) and (

@@ -48,7 +48,7 @@ class Trace:
         self._most = _most(len(none.sums))
 
     def lengthen(self, n_arms: int) -> None:
-        """Go on with more arms, of which nothing was measured before."""
+        """Continue with more arms; the new ones have no measurements yet."""
         self._most = _most(n_arms)
         self._samples = [replace(s, evidence=s.evidence.lengthened(n_arms)) for s in self._samples]
 
@@ -158,7 +158,7 @@ class Seen:
         self.noise.lengthen(n_arms)
 
     def _apart(self, read: list[_Read]) -> Iterator[_Read]:
-        """What was told, by reading; freed of shared noise, as the check of the noise needs it."""
+        """Yield the recorded values by reading, with shared noise removed, as the noise check needs them."""
         probes = self._problem.probes
         if probes is None or not probes.covariances:
             yield from read

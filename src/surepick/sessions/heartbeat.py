@@ -2,7 +2,7 @@
 
 Without them a token is a worker's for the whole lease, which is as long as the longest measurement may take.
 With them it is leased for seconds at a time, again and again, up to that same end. Losing a beat costs at
-most a measurement that somebody else makes too.
+most one measurement that another worker makes as well.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Hold(NamedTuple):
 class Heartbeat:
     """Prolongs leases of one session from a thread of its own, which lives as long as there are some.
 
-    It changes by `hold`, `dropped` and `beat`. Tokens are dropped when they are told or given back, and when
-    somebody else has them. A forked child has none: they are its parent's.
+    It changes by `hold`, `dropped` and `beat`. Tokens are dropped when their value is recorded, when they
+    are released, and when another worker holds them. A forked child has none: they are its parent's.
     """
 
     def __init__(self, store: Store, name: str, clock: Callable[[], float]) -> None:
@@ -48,16 +48,16 @@ class Heartbeat:
         _LIVING.add(self)
 
     def hold(self, tokens: Iterable[str], hold: Hold) -> None:
-        """Keep these tokens, which the worker has just been given, or go on keeping them."""
+        """Prolong the leases of these tokens from now on; the worker holds them."""
         with self._lock:
             self._holds.update((token, hold) for token in tokens)
             self._set_timer()
 
     @contextmanager
     def dropped(self, token: str) -> Iterator[None]:
-        """Keep this token no longer, because it is told or given back within; again, if that fails.
+        """Stop prolonging this token while its value is recorded or it is released; resume if that fails.
 
-        It is dropped first, or a beat might lease again what was told a moment ago.
+        Stop first: otherwise a beat might lease a token again whose value was recorded a moment ago.
         """
         with self._lock:
             hold = self._holds.pop(token, None)

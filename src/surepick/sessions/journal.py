@@ -94,7 +94,7 @@ class Journal:
                 self._kept = self._progress()  # a snapshot is due, and up to who appended the last event
 
     def is_alone(self) -> bool:
-        """Whether nobody else has appended for a while."""
+        """Return whether no other process has appended for a while."""
         return not self.is_stale and self.head.position - self._company_at > ALONE_AFTER
 
     def commit(self, make: Callable[[], Change], *, quick: bool = True) -> None:
@@ -168,7 +168,7 @@ class Journal:
             try:
                 return state, self._fold(state, self.store.read(self.name, after=head), head)
             except (NotWholeError, DamageError):
-                self._kept = 0  # the log itself decides; whoever writes next keeps a better snapshot
+                self._kept = 0  # read the log instead; the next writer keeps a better snapshot
         return self._open_whole()
 
     def _kept_state(self) -> tuple[SessionState, Head] | None:
@@ -234,7 +234,7 @@ class Journal:
         return drafts
 
     def _decide_behind(self, drafts: list[Draft]) -> None:
-        """Somebody appended while the policy was deciding; measurements alone do not matter to it."""
+        """Append decisions after events that others appended meanwhile; if those matter, reopen instead."""
         with self.store.transaction(self.name, after=self.head) as view:
             missed = view.events
             if missed and all(self._is_beside(event.kind) for event in missed):
@@ -272,7 +272,7 @@ class Journal:
     def _is_quick(self) -> bool:
         """Whether the policy decides fast enough to do so while others wait; its first rounds may compile."""
         if not self._setup.problem.is_listed:
-            return False  # a solver may take long, or fail: what was told is on disk before it is called
+            return False  # a solver may take long, or fail: values are on disk before it is called
         return not self._slow and self.state.n_rounds > 1
 
     def _progress(self) -> int:
@@ -292,7 +292,7 @@ class Journal:
         """Keep the state for who opens the session next, if the policy was at work and the state is small.
 
         For commands that end now: the next of them then needs neither the policy nor compiled code until a
-        round is complete. Whoever works on decides often, and keeps a snapshot now and then.
+        round is complete. A process that keeps working decides often, and keeps a snapshot now and then.
         """
         if not self.is_stale and self.state.is_started:
             self._save_snapshot(most=SMALL_SNAPSHOT)

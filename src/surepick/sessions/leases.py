@@ -109,7 +109,7 @@ class Leasing:
     def __init__(self, journal: Journal, longest: float) -> None:
         self._journal = journal
         self._longest = longest  # seconds that a lease may last from now
-        self._leases: Leases = {}  # those of told tokens mean nothing
+        self._leases: Leases = {}  # those of recorded tokens mean nothing
 
     def claim(self, n: int, worker: str, seconds: float) -> list[Request]:
         """Return up to n measurements that are the worker's for these seconds, most urgent first.
@@ -223,7 +223,7 @@ class Leasing:
         return min((lease.expires for lease in leases if lease.expires > now), default=math.inf)
 
     def _choose(self, asked: Asked, now: float) -> list[Place]:
-        """Up to n tokens for this worker: its own, what nobody measures, and some ahead of the round.
+        """Return up to n tokens for this worker: its own, unassigned ones, and some ahead of the round.
 
         The most urgent come first, in the same order every time: what the round waits for, in its order.
         """

@@ -263,7 +263,7 @@ class SessionReader:
             return state.streams.of[place.probe].is_recorded(place.index)
 
     def takes(self, request: str) -> bool:
-        """Return whether a value for this request can be told: it is open, answered, or not far ahead."""
+        """Return whether a value for this request can be recorded: it is open, answered, or not far ahead."""
         with self.held() as state:
             place = place_of(request, state)
             return place.index < state.streams.of[place.probe].end + AHEAD

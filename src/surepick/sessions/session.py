@@ -233,8 +233,8 @@ class Session(SessionReader):
         """Record a measurement, or a list of them; it is on disk when this returns.
 
         A `Request`, or its id, is answered. The name or number of an arm (or probe) answers its oldest open
-        request, the worker's own first; with none open the value is an extra measurement. A probe with
-        several readings is told by their names or in their order, None for a lost one.
+        request, the worker's own first; with none open the value is an extra measurement. For a probe
+        with several readings, give them by name or in their order, None for a lost one.
 
         Telling the same again is harmless. When another worker answered the request first, the value is kept
         as an extra measurement. With a `key`, such as the row of a file, it is recorded once. `lost` says

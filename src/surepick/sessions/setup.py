@@ -105,8 +105,8 @@ class NewSession:
     | name | the session's name in its store | |
     | seed | fixes the policy's own randomness; a whole number, 0 or more | 0 |
     | budget | measurements after which it gives up | no limit |
-    | lease | seconds until a token that was not told is handed out again | 3600 |
-    | past | guesses or a history to begin with; it wins no bet | none |
+    | lease | seconds until a request without a value is handed out again | 3600 |
+    | past | prior data or guesses; they guide, and never count as evidence | none |
     """
 
     problem: AnyProblem

@@ -1,7 +1,7 @@
 """The values of each probe in their order, and the places that the open batch waits for.
 
 Every probe has a stream: the readings of its first, second, third use. A batch asks for the next places of
-some streams and is complete when all of them are recorded, in any order. Values that come unasked, late or
+some streams and is complete when all of them are recorded, in any order. Values that are extra, late or
 ahead of the batch take places further on and wait there until a batch asks for them: one mechanism for all.
 A place whose use was lost or removed stays empty, and the batch asks for the next place instead.
 """

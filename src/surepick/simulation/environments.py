@@ -60,7 +60,7 @@ class NoisyEnvironment(Environment, Protocol):
 
     @property
     def noise_scale(self) -> FloatArray:
-        """The noise scale of each arm that a problem must have, or exceed, for its promise to hold here."""
+        """The noise scale of each arm that a problem must have, or exceed, for its guarantee to hold here."""
         ...
 
 

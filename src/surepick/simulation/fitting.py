@@ -67,7 +67,7 @@ def _refuse_outside(problem: Problem | OracleProblem, environment: Environment) 
 
 
 def _refuse_noisier(problem: Problem | OracleProblem, environment: Environment) -> None:
-    """Refuse an environment with more noise than the problem says: the promise would not hold in it."""
+    """Refuse an environment with more noise than the problem says: the guarantee would not hold in it."""
     if problem.noise_scale is None or not isinstance(environment, NoisyEnvironment):
         return
     here, stated = environment.noise_scale, problem.noise_scale

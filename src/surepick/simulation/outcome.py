@@ -28,11 +28,11 @@ log = logging.getLogger("surepick.simulation")
 class Status(enum.StrEnum):
     """The state of a run: running, or why it ended."""
 
-    RUNNING = "running"  # a session that goes on; its outcome says where it stands
+    RUNNING = "running"  # a session that has not ended; its outcome says where it stands
     CONFIDENT = "confident"
     DONE = "done"  # the policy has answered, and guarantees nothing
     BUDGET_SPENT = "budget spent"
-    CLOSED = "closed"  # a session that somebody ended by hand
+    CLOSED = "closed"  # a session that a person ended
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class Outcome:
 
     `plan` is the answer, and None unless `status` is CONFIDENT or DONE; `lead` is the plan that looked best
     at the end, whatever the status. Plans are indices into the problem's list; on an `OracleProblem` they
-    are vectors. `guarantee` says what the answer promises and under which assumption. `ranging` is
+    are vectors. `guarantee` says what is guaranteed and under which assumption. `ranging` is
     for every arm the interval in which its mean may lie, the other estimates as they are, while the plan
     stays the best one; it is about the estimates and no part of the guarantee.
     """
@@ -195,8 +195,8 @@ def end_of(stop: Stop | None, standing: Standing, policy: Policy) -> tuple[Answe
 def proved_stop(stop: Stop, standing: Standing, delta: float) -> Stop:
     """The stop as it counts: without its plan where the policy's own bound on the risk is above delta.
 
-    All ends of runs come through here, in simulations and in sessions. A policy that keeps its promise never
-    notices; one that stops too early, by a mistake or by rounding, ends without an answer.
+    All ends of runs come through here, in simulations and in sessions. A sound policy is never affected;
+    one that stops too early, by a mistake or by rounding, ends without an answer.
 
     >>> [proved_stop(Stop(1), Standing(lead=1, risk=risk), delta=0.05) for risk in (0.04, 1.0)]
     [Stop(plan=1), Stop(plan=None)]

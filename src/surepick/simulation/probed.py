@@ -16,7 +16,7 @@ from surepick.simulation.environments import Environment, Gaussian, UniformNoise
 
 @runtime_checkable
 class ReadingEnvironment(Environment, Protocol):
-    """An environment of one's own for probes: `measure` takes counts per probe, and sums are per reading."""
+    """A custom environment for probes: `measure` takes counts per probe, and sums are per reading."""
 
     @property
     def n_readings(self) -> int:
@@ -76,7 +76,7 @@ def _gaussian(probes: Probes, environment: Gaussian, allow_noisier: bool) -> Gau
 
 
 def _refuse_noisier(probes: Probes, scale: FloatArray, allow_noisier: bool) -> None:
-    """Refuse readings with more noise than the problem says: the promise would not hold for them."""
+    """Refuse readings with more noise than the problem says: the guarantee would not hold for them."""
     wrong = np.flatnonzero(scale > probes.noise_scale * (1 + ROUNDING))
     if wrong.size and not allow_noisier and not probes.unknown:
         r = int(wrong[0])

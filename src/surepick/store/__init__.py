@@ -1,6 +1,6 @@
 """Stores: append-only logs of sessions in a SQLite file, a PostgreSQL database or memory.
 
-A store keeps events without knowing what they mean, and proves that it gives back what was written. It
+A store keeps events without knowing what they mean, and proves that it returns what was written. It
 imports `errors` and nothing else of surepick; `log` says what all stores do.
 """
 
@@ -31,7 +31,7 @@ def open_store(
     """The store at this address: sqlite:///file.db, postgresql://..., memory://, or the path of a file.
 
     A store that is not there yet is made, unless `create` is false or it is opened for reading only.
-    `patience` is how many seconds to wait for other writers (60 unless told).
+    `patience` is how many seconds to wait for other writers (default 60).
 
     >>> open_store("memory://").names()
     []

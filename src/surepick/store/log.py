@@ -153,7 +153,7 @@ class Store(ABC):
         """Hold the write lock of this log; what this thread writes within is one transaction.
 
         after:   the transaction begins with a look at the events after this head.
-        durable: False is for leases: it excludes others who claim, appends may go on, and the transaction
+        durable: False is for leases: it excludes other claims, appends may continue, and the transaction
                  need not survive a crash of the machine (default True).
         """
 

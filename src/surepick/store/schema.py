@@ -137,7 +137,7 @@ DELETE_REST = tuple(
     for table in ("events", "leases", "snapshots")
 )
 
-# For PostgreSQL; a server that is set to a stronger promise than `on` keeps it.
+# For PostgreSQL; a server that is set to more than `on` keeps its setting.
 WAIT_FOR_DISK = (
     "SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'"
 )

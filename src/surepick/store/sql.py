@@ -189,7 +189,7 @@ class SqlStore(Store):
     def _arrived(self, step: Append) -> bool:
         """Return whether these very events are in the log, after the connection that sent them was lost.
 
-        A connection can break after the server was told to commit and before it could say that it did. The
+        A connection can break after the commit was sent and before the server has confirmed it. The
         lock waits until the server has ended, either way, what it may still be doing for that connection.
         Then the checksum tells, since it stands for these events and all before them.
         """

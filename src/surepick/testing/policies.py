@@ -182,7 +182,7 @@ class PolicyContract:
         return False
 
     def never_stops(self, policy: Policy) -> bool:
-        """Whether it has no delta: it promises nothing, and only a budget ends its runs."""
+        """Whether it has no delta: it has no guarantee, and only a budget ends its runs."""
         return "delta" not in {setting.name for setting in dataclasses.fields(cast(Any, policy))}
 
     def problem(self, plans: Any, **settings: Any) -> Any:

@@ -17,7 +17,7 @@ LEAST_SHARE = 1e-3  # of an equal share, for arms that are hardly measured any m
 
 
 def forecast(look: Look, weight: Weight | None) -> Forecast | None:
-    """What is still to come if the arms go on being measured about as of late.
+    """Forecast the measurements still needed if the arms are measured in about the same shares as lately.
 
     For each of many worlds drawn from the estimates and their errors: the evidence against every rival of
     that world's best plan grows by gap^2 / (2 spread) with each measurement; the last rival decides.

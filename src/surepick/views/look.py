@@ -68,10 +68,10 @@ class Look:
     log_evidence: FloatArray | None  # (n_plans,) proved, against each plan as a rival of the lead
     n_told: int
     n_unasked: int
-    n_voided: int  # told and taken back
+    n_voided: int  # recorded and then removed
     doubtful: tuple[tuple[int, str, float], ...]  # implausible: arm, what `void` calls it, value
     n_rounds: int
-    missing: tuple[tuple[int, int], ...]  # of the open round: arm, measurements that are not told yet
+    missing: tuple[tuple[int, int], ...]  # of the open round: arm, measurements that are not recorded yet
     first_tokens: tuple[str, ...]  # of the open round
     leases: tuple[Lease, ...]
     samples: tuple[Sample, ...]

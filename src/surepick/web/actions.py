@@ -85,7 +85,7 @@ class Ask(Body):
 
 
 class Tell(Body):
-    """A measurement: a value, or the readings of a probe by name; `sure` records one that surprises."""
+    """A measurement: a value, or the readings of a probe by name; `sure` records an implausible one."""
 
     arm: int | str | None = None
     request: str | None = None  # the id of a request; the arm is enough
@@ -237,7 +237,7 @@ def ask(session: Session, body: Ask) -> Answer:
 
 
 def tell(session: Session, body: Tell) -> Answer:
-    """Record a measurement; one that surprises only if the sender is sure."""
+    """Record a measurement; an implausible one only if the sender is sure."""
     what = body.arm if body.request is None else body.request
     if what is None:
         raise ParameterError("choose what was measured: an arm, or a request", field="arm")

@@ -94,7 +94,7 @@ class Tools:
 
     def ask(self, session: str, n: int = 1, worker: str = "") -> dict[str, Any]:
         """Return what to measure now, up to n at once: the arm of each, or the probe with the names of its
-        readings. Asking again returns the same until they are told. Several workers need different names."""
+        readings. Asking again returns the same until they are recorded. Workers need different names."""
         return self._act("ask", session, {"n": n, "worker": worker})
 
     def tell(

@@ -31,7 +31,7 @@ LONGEST_LOGIN = 4096  # bytes
 READING = ("GET", "HEAD")
 JSON, FORM, UPLOAD = "application/json", "application/x-www-form-urlencoded", "multipart/form-data"
 PUBLIC = ("/login", "/logout", "/healthz")  # and /static/: they show nothing of the sessions
-# Anybody may check a file on a read-only server: it writes nothing.
+# A read-only server allows everyone to check a file: that writes nothing.
 NO_CHANGE = (*PUBLIC, "/api/check")
 
 SECURITY_HEADERS = {

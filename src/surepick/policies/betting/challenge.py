@@ -72,7 +72,7 @@ class Challenge:
 
     @property
     def guarantee(self) -> str:
-        """The promise and its assumption."""
+        """The guarantee and its assumption."""
         than = "any plan" if self.epsilon == 0 else f"any plan by more than {self.epsilon:g}"
         goal = (
             f"no worse than {than} if it is the incumbent, and better than the incumbent if it is another, "

@@ -10,8 +10,8 @@ Assumption: independent sub-Gaussian measurements with the noise scale of the pr
 Euclidean norm is at most S = `norm_bound`.
 
 Proof status: proved under that assumption (self-normalised bound of Abbasi-Yadkori, Pal & Szepesvari
-2011, which holds for all pairs and rounds at once). With means larger than `norm_bound` it promises
-nothing: ridge pulls estimates towards 0. Measure from a guess (subtract it from the measurements) to keep
+2011, which holds for all pairs and rounds at once). With means larger than `norm_bound` it has no
+guarantee: ridge pulls estimates towards 0. Measure from a guess (subtract it from the measurements) to keep
 the norm small.
 
 Deviations: every arm on which plans differ is measured once first, the others never; noise scales per arm

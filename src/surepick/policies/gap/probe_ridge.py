@@ -24,7 +24,7 @@ _REFRESH = 500  # rounds after which the inverse is computed anew, against round
 
 
 class RidgeRun:
-    """A run of LinGapE on probes, one use a round. Mutable; owned by whoever started it."""
+    """A run of LinGapE on probes, one use a round. Mutable; owned by its caller."""
 
     def __init__(self, problem: Problem, *, delta: float, epsilon: float, norm_bound: float) -> None:
         probes = problem.probes

@@ -21,11 +21,11 @@ with l = log(K^2/delta) + sum of the terms.
 level = log(4 d t^3 / delta).
 
 *published*: eq. (1) of Nakamura & Sugiyama. Its proof has three holes (docs/guarantees.md): it is for
-reproducing the paper and promises nothing.
+reproducing the paper and has no guarantee.
 
 *heuristic*: the threshold of most published experiments with likelihood-ratio stops (Garivier & Kaufmann
 2016 and after), t the measurements so far. It has no proof, neither over time nor over plans: it is for
-comparing with published tables and promises nothing.
+comparing with published tables and has no guarantee.
 
 *normal-mixture*: for each arm, exp(theta S - R^2 theta^2 T/2) is a supermartingale for every theta when the
 noise is R-sub-Gaussian; mixing theta over N(0, 1/(R^2 lam)) and multiplying over the arms of supp(y) gives
@@ -210,7 +210,7 @@ def support_base(radius: Radius, n_plans: int, n_arms: int, delta: float) -> Flo
 
 
 def guarantee(name: str, delta: float, epsilon: float) -> str:
-    """What stopping by this radius promises, in one sentence.
+    """Return the guarantee of stopping by this radius, in one sentence.
 
     >>> guarantee("published", 0.05, 0.0)
     'none: the published radius has been seen to err more often than delta'

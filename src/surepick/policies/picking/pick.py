@@ -1,4 +1,4 @@
-"""Pick: the best use of a budget, without a promise: measure where the lead's expected loss falls fastest.
+"""Pick: the best use of a budget, without a guarantee: measure where the lead's expected loss falls fastest.
 
 Ours, after the expected-loss rules of ranking and selection (Chick & Inoue 2001), for plans that share arms.
 
@@ -80,7 +80,7 @@ class Pick(PickingPolicy):
 
 
 class PickRun(PooledRun):
-    """A run of Pick: counts and sums, and the block that is asked for. It belongs to whoever started it."""
+    """A run of Pick: counts and sums, and the batch that is requested. Mutable; owned by its caller."""
 
     def __init__(self, problem: Problem, *, epsilon: float, max_batch: int | None) -> None:
         super().__init__(problem)

@@ -1,4 +1,4 @@
-"""What policies for a budget share: nothing is promised, and everything that was measured is pooled."""
+"""What policies for a budget share: no guarantee, and all measurements are pooled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from surepick.core.problem import Problem
 
 
 class PickingPolicy:
-    """What policies share that promise nothing; `_answers_with` says what their answer is."""
+    """Base of the policies without a guarantee; `_answers_with` says what their answer is."""
 
     name: ClassVar[str]
     version: ClassVar[int] = 1
@@ -21,12 +21,12 @@ class PickingPolicy:
 
     @property
     def delta(self) -> float:
-        """With what evidence is compared where it is shown; nothing is decided by it, or promised."""
+        """The level that displayed evidence is compared with; no decision depends on it."""
         return 0.05
 
     @property
     def guarantee(self) -> str:
-        """That there is none."""
+        """A sentence that begins with "none": there is no guarantee."""
         return Promise.none(self._answers_with).text
 
 

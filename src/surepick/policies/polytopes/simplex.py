@@ -4,8 +4,8 @@
 
 It starts at a basis that is given, and its tableau is made anew from that basis, so that its answer is a
 function of the basis and the numbers: a run that is replayed takes the same pivots. Nothing rests on its
-answers but which vertex is looked at next: bounds come from dual values (`safe_bound` in core),
-whoever found them.
+answers but which vertex is looked at next: bounds come from dual values (`safe_bound` in core)
+and hold for any of them.
 
 Python calls `begin`, `restore` and `solve`, which are one compiled unit, to wait for it once; compiled code
 calls the steps that it is made of.
