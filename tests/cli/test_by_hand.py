@@ -70,8 +70,12 @@ def test_a_mistake_is_removed_by_its_number_and_a_lost_one_is_asked_for_again() 
     surepick("tell", arm, "10.4", "--yes")
     assert surepick("session", "remove", "1", "--json").error["field"] in ("reason", "--reason")
     assert surepick("session", "remove", "9", "--reason", "x", "--json").error["field"] == "number"
+    kept = surepick(
+        "tell", surepick("ask", "--json").json["requests"][0]["arm"], "9.4", "--yes", "--json"
+    ).json
     assert surepick("session", "remove", "1", "--reason", "typo").code == 0
     data = view()
+    assert (data["last"]["number"], data["last"]["value"]) == (kept["recorded"][0]["number"], 9.4)
     assert (data["n_removed"], arm in [one["arm"] for one in data["open"]]) == (1, True)
     kinds = [event["kind"] for event in surepick("status", "--log", "--json").json["events"]]
     assert len(kinds) >= 4

@@ -118,6 +118,23 @@ def test_what_is_open_says_who_has_it_and_the_last_value_its_number() -> None:
     assert (last.number, last.arm, last.value, last.worker) == (1, request.arm_name, 9.5, "Pat")
 
 
+def test_the_last_value_keeps_its_number_when_others_are_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("surepick.sessions.state.RECENT_VALUES", 2)  # so that three removals pass them all
+    session = begin()
+    numbers = [session.tell(request, 9.0 + k).number for k, request in enumerate(session.ask(4))]
+    session.tell(session.ask(1)[0], None, lost=True)
+    left = {number: 9.0 + k for k, number in enumerate(numbers)}
+    for number in (numbers[1], numbers[3], numbers[2], numbers[0]):
+        last = session.view().last
+        assert last is not None
+        assert (last.number, last.value) == max(left.items())
+        session.remove(number, "a slip")
+        del left[number]
+    assert session.view().last is None
+    number = session.tell(session.ask(1)[0], 7.0).number
+    assert (session.view().last.number, number) == (6, 6)  # lost and removed ones keep their numbers
+
+
 def test_the_chart_has_a_row_for_each_plan_and_no_markup_of_names() -> None:
     view = measure(begin())
     drawn = plans_chart(view)

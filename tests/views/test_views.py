@@ -91,7 +91,7 @@ def test_looking_reads_no_events_and_writes_nothing(monkeypatch: pytest.MonkeyPa
         "read",
         lambda *args, **options: read.extend(found := list(original(*args, **options))) or iter(found),
     )
-    look(session)
+    session.view()
     assert read == []
     assert (place.head("alloys"), place.leases("alloys"), place.snapshot("alloys")) == before
 

@@ -32,7 +32,7 @@ from surepick.store import Draft, Head, Lease, Snapshot, Store, View
 from surepick.store import Event as Row
 
 SNAPSHOT_EVERY = 3000  # events
-SNAPSHOT_FORMAT = 3
+SNAPSHOT_FORMAT = 4
 SMALL_SNAPSHOT = 2**20  # bytes of one that is kept whenever a command ends
 QUICK = 0.02  # seconds; a slower decision is made without holding the log
 ALONE_AFTER = 20  # consecutive events of its own after which a journal assumes that it is the only writer

@@ -42,7 +42,7 @@ from surepick.sessions.streams import Place, Streams, Used
 from surepick.simulation.outcome import Status
 
 RECENT = 256  # batches whose probes are remembered, to guess what will be asked next
-RECENT_VALUES = 64  # whose workers are remembered, to know how many there are
+RECENT_VALUES = 64  # that are remembered: the last to show, their workers to know how many there are
 MOST_DOUBTFUL = 20  # implausible values that are remembered, the first ones
 
 
@@ -78,6 +78,7 @@ class SessionState:
         self._released_since: list[Released] = []  # since it ended: the answer does not rest on them
         self.recent_probes: deque[int] = deque(maxlen=RECENT)
         self.recent_workers: deque[str] = deque(maxlen=RECENT_VALUES)
+        self.recent_values: deque[Place] = deque(maxlen=RECENT_VALUES)  # without lost and removed ones
         self._mismatches: list[int] = []
         self._run = run
         self._steps: list[Callable[[PolicyRun], int | None]] = []  # what the run takes, in order
@@ -186,6 +187,7 @@ class SessionState:
             return
         values: Any = tuple(event.values)
         self.streams.add(event.place, values, extra=event.is_extra)
+        self.recent_values.append(event.place)
         self._note_implausible(event)
 
     def _note_implausible(self, event: Measured) -> None:
@@ -204,6 +206,8 @@ class SessionState:
         if is_used and not self.is_whole:
             raise NotWholeError
         self.streams.remove(event.place)
+        if event.place in self.recent_values:
+            self.recent_values.remove(event.place)
         if is_used:
             self._run, self._n_taken, self._mismatches = None, 0, []
             self._continue()
@@ -394,6 +398,7 @@ class SessionState:
             "epsilon": epsilon_of(self.setup.policy),
             "budget": self.setup.budget,
             "recent": list(self.recent_probes),
+            "recent_values": list(self.recent_values),
             "releases": self.releases.to_json(),
             "released_since": [[e.probe, e.index, e.worker, e.reason] for e in self._released_since],
             "added": [[e.name, e.amounts, e.new_arms, e.n_ahead] for e in self.added],
@@ -423,6 +428,7 @@ class SessionState:
         state.status = None if kept["status"] is None else Status(kept["status"])
         state.plan = as_answer(kept["plan"])
         state.recent_probes.extend(kept["recent"])
+        state.recent_values.extend(Place(*place) for place in kept["recent_values"])
         state.releases = Withdrawals.from_json(kept["releases"])
         state._released_since = [Released(*parts) for parts in kept["released_since"]]
         return state

@@ -21,7 +21,7 @@ from surepick.core.wording import how_many, in_short, plural, shortened
 from surepick.sessions.session import Session
 from surepick.sessions.streams import Place
 from surepick.views.forecast import forecast
-from surepick.views.look import Look, last_value, look
+from surepick.views.look import Look, look
 from surepick.views.numbers import chance, count, day, duration, iso, odds, value
 from surepick.views.view import (
     BUDGET_SPENT,
@@ -54,13 +54,12 @@ LITTLE_LEFT = 0.9  # of the budget
 
 def build(session: Session) -> View:
     """Return the View of the session now."""
-    found = last_value(session)
-    last = None if found is None else Last(*found[:4], iso(found[4]))
-    return view_of(look(session), last)
+    return view_of(look(session))
 
 
-def view_of(look: Look, last: Last | None = None) -> View:
+def view_of(look: Look) -> View:
     """Return the View of this look."""
+    last = look.last
     state, leader = state_of(look), look.name_of(look.lead)
     proved = _proved(look, state)
     coming = forecast(look, look.weigh()) if state == RUNNING else None
@@ -98,7 +97,9 @@ def view_of(look: Look, last: Last | None = None) -> View:
         plans=rows,
         arms=_arms(look),
         open=_open(look, held),
-        last=last,
+        last=None
+        if last is None
+        else Last(last.number, last.probe_name, last.value, last.worker, iso(last.time)),
         remarks=tuple(_remarks(look, state)),
         next=tuple(_next(look, state)),
         created=iso(look.created_at),

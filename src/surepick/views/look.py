@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections import deque
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -32,16 +33,16 @@ from surepick.core.problem import Problem
 from surepick.core.run import Answer, Standing
 from surepick.core.wording import shortened
 from surepick.sessions.certify import promised
+from surepick.sessions.events import recorded_key
 from surepick.sessions.evidence import Sample
 from surepick.sessions.leases import in_turn
-from surepick.sessions.reader import measurements_in
+from surepick.sessions.reader import Measurement, measurements_in
 from surepick.sessions.session import Session
 from surepick.sessions.state import SessionState
 from surepick.simulation.outcome import Status
 from surepick.store import Head, Lease
 from surepick.views.gaps import MOST_ALLOCATED, SHARES, Gaps, Weight, best_shares, weigh
 
-RECENT = 64  # events at the end of a log in which the last value is looked for
 LONGEST_LABEL = 60  # letters of the name of a plan that has none of its own
 
 
@@ -66,6 +67,7 @@ class Look:
     standing: Standing
     evidence: Evidence
     log_evidence: FloatArray | None  # (n_plans,) proved, against each plan as a rival of the lead
+    last: Measurement | None  # recorded and not removed
     n_told: int
     n_unasked: int
     n_voided: int  # recorded and then removed
@@ -300,6 +302,7 @@ def _now(session: Session, ledger: SessionState, leases: tuple[Lease, ...], n_to
         standing=ledger.standing(),
         evidence=ledger.evidence,
         log_evidence=ledger.run.log_evidence(),
+        last=_last(session, ledger),
         n_told=ledger.n_values,
         n_unasked=ledger.n_extra,
         n_voided=ledger.n_removed,
@@ -327,14 +330,14 @@ def _ended(session: Session, ledger: SessionState) -> tuple[float, str] | None:
     return None if event is None else (event.time, str(json.loads(event.body).get("reason") or ""))
 
 
-def last_value(session: Session) -> tuple[int, str, float, str, float] | None:
-    """Return the last recorded value: its number, arm, value, worker and time."""
-    with session.held() as ledger:
-        found, number = None, ledger.n_recorded
-        for event in session.events(after=max(0, session.fingerprint.position - RECENT)) if number else ():
-            for one in measurements_in(event, ledger):
-                found = one
-    return None if found is None else (number, found.probe_name, found.value, found.worker, found.time)
+def _last(session: Session, ledger: SessionState) -> Measurement | None:
+    """The last value that was not removed; of several readings of one use the last."""
+    if ledger.recent_values:
+        event = session.store.find(session.name, recorded_key(ledger.recent_values[-1]))
+        return None if event is None else list(measurements_in(event, ledger))[-1]
+    events = session.events() if ledger.n_values else ()  # all that were remembered are removed
+    left = (one for event in events for one in measurements_in(event, ledger) if not one.removed)
+    return next(iter(deque(left, maxlen=1)), None)
 
 
 def label(problem: Problem | OracleProblem, vector: FloatArray) -> str:
