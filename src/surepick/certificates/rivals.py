@@ -50,7 +50,7 @@ def rivals_of(problem: Problem, evidence: Evidence, lead: int) -> tuple[Rival, .
 
 
 def unlisted_rivals(problem: OracleProblem, evidence: Evidence, lead: Answer) -> tuple[Rival, ...]:
-    """For each arm the plan that looks best of those that differ from the lead there, the closest first.
+    """Return, for each arm, the best-looking plan that differs from the lead there; the closest first.
 
     >>> from surepick.problems import top_k_family
     >>> problem = top_k_family(["tea", "coffee", "cocoa"], 2, goal="largest").oracle_problem()
@@ -69,9 +69,9 @@ def unlisted_rivals(problem: OracleProblem, evidence: Evidence, lead: Answer) ->
 
 
 def _best_apart(problem: OracleProblem, means: FloatArray, lead: FloatArray) -> Iterator[tuple[float, ...]]:
-    """For each arm the best plan under these means with less, and with more, of it than the lead has.
+    """Yield, for each arm, the best plans under these means with less, and with more, of it than the lead.
 
-    Of a polytope the neighbours of the lead: if none of them is better, nothing is.
+    For a polytope, yield the neighbours of the lead: if none of them is better, no plan is.
     """
     if isinstance(problem, Polytope):
         from surepick.policies.polytopes.edges import neighbours  # imports Numba, which takes half a second

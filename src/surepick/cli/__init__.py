@@ -206,7 +206,7 @@ def _call(words: list[str], program: list[str]) -> int:
 
 
 def _unknown(name: str) -> str:
-    """What to say about a command that does not exist."""
+    """Return the message for a command that does not exist."""
     if name in EXPECTED:
         return f"there is no command {name!r}; use: surepick {EXPECTED[name]}"
     if name.startswith("session "):

@@ -182,7 +182,7 @@ def _receipt_line(view: View, arm: str, told: Any, receipt: Receipt) -> str:
 
 
 def _after(view: View) -> list[str]:
-    """What is open now, or that the session has ended."""
+    """Return a line about the open measurements, or about the end of the session."""
     if view.state != "running":
         return [f"{view.session} is {view.state}: {view.headline}."]
     names = [one.arm for one in view.open[:6]]

@@ -239,7 +239,7 @@ def _forecast_lines(loaded: Truth, asked: Question, found: Forecast | None) -> I
 
 
 def _choice_lines(loaded: Truth, choices: Sequence[Choice]) -> Iterator[str]:
-    """What another epsilon, a stated noise and the guess would take, each as a number of measurements."""
+    """Yield lines with the measurements that another epsilon, a stated noise or the guess would need."""
     words = [_choice_words(loaded, one) for one in choices]
     first, second = (max((len(pair[k]) for pair in words), default=0) for k in (0, 1))
     for k, (one, (what, how)) in enumerate(zip(choices, words, strict=True)):

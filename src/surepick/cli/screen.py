@@ -69,7 +69,7 @@ def _total(view: View, row: PlanRow) -> str:
 
 
 def claims(view: View) -> Iterator[str]:
-    """What is proved, and what is our bet: two sentences that are never mixed."""
+    """Yield what is proved and what is our bet: two sentences that are never mixed."""
     proved = view.proved
     text = proved.text
     if proved.assumes and "Wrong at most" in text:
@@ -117,7 +117,7 @@ def _has_no_name(leader: str | None, amounts: Mapping[str, float]) -> bool:
 
 
 def plan_lines(amounts: Mapping[str, float], name: str | None) -> Iterator[str]:
-    """What a plan takes of each arm; shipments as a table of places; nothing where the name says it."""
+    """Yield the amount of each arm in a plan, shipments as a table; nothing where the name says it."""
     if not amounts or (all(amount == 1 for amount in amounts.values()) and not _is_numbered(name)):
         return
     if all(arm.count(ARROW) == 1 for arm in amounts):

@@ -180,7 +180,7 @@ def _signature_objections(certificates: list[dict[str, Any]], key: Path | None) 
 
 
 def verdict_lines(verdict: Verdict, view: View) -> Iterator[str]:
-    """What was checked, what is claimed, and what that rests on."""
+    """Yield what was checked, what is claimed, and what that rests on."""
     from surepick.views.build import quoted
     from surepick.views.numbers import minute
 

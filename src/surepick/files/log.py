@@ -32,14 +32,14 @@ class LogFile:
     head: Head
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Return this as JSON values."""
         events = [dict(zip(_FIELDS, event, strict=True)) for event in self.events]
         return {"session": self.name, **self.head._asdict(), "events": events}
 
     def verify(
         self, certificate: Mapping[str, Any] | None = None, *, oracle: Best | OracleProblem | None = None
     ) -> Verdict:
-        """What `Session.verify` says of a session with this log."""
+        """Verify this log, and a certificate if given, as `Session.verify` does."""
         return verify_events(self.name, self.events, self.head, certificate, oracle=oracle)
 
 

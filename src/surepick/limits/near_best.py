@@ -59,7 +59,7 @@ _MORE = 1e-7  # of amounts near 1: what another plan must have more of an arm
 
 
 class Search(NamedTuple):
-    """How much is looked for: all of it bears on how wide the bracket is, none on whether it holds."""
+    """The effort of the search. It affects how wide the bracket is, not whether it holds."""
 
     rounds: int  # of looking for harder rivals and better plans
     moves: int  # in a row towards a better plan
@@ -86,7 +86,7 @@ class Ends(NamedTuple):
 
 
 class _Shares(NamedTuple):
-    """How measurements are divided to tell a plan from all known ones."""
+    """The allocation of measurements that tells a plan from all known ones."""
 
     shares: FloatArray  # (n_arms,)
     value: float  # the largest need
@@ -95,7 +95,10 @@ class _Shares(NamedTuple):
 
 
 class NearBest:
-    """What finding a plan within epsilon of the best takes; it gathers the plans that matter."""
+    """Bounds on the measurements needed to find a plan within epsilon of the best.
+
+    Mutable: it collects the plans that matter as it searches.
+    """
 
     def __init__(self, problem: Polytope, means: FloatArray, epsilon: float, search: Search) -> None:
         unit = problem.form.unit
@@ -122,13 +125,16 @@ class NearBest:
         return needed
 
     def ends(self, variance: FloatArray) -> Ends:
-        """Both ends of the characteristic time with these variances, or variances times prices."""
+        """Return both ends of the characteristic time for these variances, or variances times prices."""
         scaled = np.where(self._problem.relevant, variance * self._problem.form.unit**2, 0.0)
         upper, plan, shares = self._upper(scaled)
         return Ends(min(self._lower(scaled, shares), upper), upper, self._pairs(scaled), plan, shares)
 
     def _upper(self, variance: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        """What one plan and its best shares need, proved over all plans; moves to better plans on the way."""
+        """Return an upper bound, proved over all plans, and the plan and shares that attain it.
+
+        It begins at the best plan and moves to plans that need less.
+        """
         plan, found = self.best, self._shares(self.best, variance)
         for _ in range(self._search.rounds):
             n_known = len(self._rivals.plans)
@@ -209,7 +215,11 @@ class NearBest:
         return found.status, found.alive
 
     def _lower(self, variance: FloatArray, shares: FloatArray) -> float:
-        """What telling mu from worlds takes in which every good plan is bad."""
+        """Return a lower bound: telling mu from alternatives in which no plan that is good under mu is good.
+
+        Rows are change_s^2 / (2 variance_s) of the alternatives found so far. The value of the game between
+        weights on them and shares of the arms is the largest rate at which all can be told from mu.
+        """
         rows, best = list[FloatArray](), 0.0
         moves = variance > 0
         per = np.where(moves, 1.0 / np.where(moves, 2.0 * variance, 1.0), 0.0)
@@ -227,7 +237,7 @@ class NearBest:
         return best
 
     def _pairs(self, variance: FloatArray) -> float:
-        """What telling mu from pairs of worlds takes of which every plan is bad in one."""
+        """Return a lower bound: telling mu from pairs of alternatives such that every plan is bad in one."""
         plans = self._rivals.plans
         loss = self._good.most(self._means)[0] - plans @ self._means
         loss += NATS * (np.abs(plans) @ np.abs(self._means) + self._epsilon)
@@ -238,7 +248,7 @@ class NearBest:
         return 2 * optimal_allocation(away / need[:, None] ** 2, tolerance=_TOLERANCE).lower
 
     def _hardest(self, error: FloatArray) -> FloatArray:
-        """The known bad plans that the best one is least clear of."""
+        """Return the known bad plans whose gap to the best one is smallest in standard errors."""
         away = self.best - self._rivals.plans
         gap = away @ self._means
         bad = np.flatnonzero(gap > self._epsilon * (1 + 1e-6))

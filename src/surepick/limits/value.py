@@ -113,7 +113,7 @@ class Limit:
 
     @property
     def suggested_epsilon(self) -> float | None:
-        """Where plans of a polytope tie, or nearly: an epsilon that would end it."""
+        """An epsilon that would end the run where plans of a polytope tie, or nearly; else None."""
         return None if self.closest is None else self.closest.epsilon
 
     def at(self, delta: float) -> float:

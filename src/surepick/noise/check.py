@@ -435,7 +435,7 @@ def _released(sample: Sample, level: float) -> Iterator[Doubt]:
 
 
 def _released_power(sample: Sample, level: float) -> Power:
-    """Of an arm with its fair share of values: so many releases of it and of no other."""
+    """Return how many releases of one arm alone are found, if it has its fair share of values."""
     n = sample.problem.n_probes
     size = LONGEST_RUN if n < 2 else math.ceil(math.log(n / level) / math.log(n))
     return Power(size, f"{size} releases of one {sample.problem.probe_word} alone")

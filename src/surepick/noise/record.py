@@ -94,7 +94,7 @@ class Shape(_Kept):
 
 
 class ArmRecord(_Kept):
-    """What is kept of one arm; `add` alone changes it."""
+    """The statistics that are kept of one arm; only `add` changes them."""
 
     __slots__ = (
         "first",
@@ -164,7 +164,7 @@ class ArmRecord(_Kept):
 
 
 class NoiseRecord:
-    """What is kept of all arms."""
+    """The statistics that are kept of all arms."""
 
     def __init__(self, n_arms: int) -> None:
         self.arms = [ArmRecord() for _ in range(n_arms)]

@@ -236,7 +236,7 @@ def _kept_count(data: Mapping[str, Any], found: float | None) -> Any:
 
 
 def _ways(data: Mapping[str, Any]) -> Json:
-    """What is measured behind an oracle, and its price: that of a play is kept beside every arm."""
+    """Return how an oracle problem is measured, and its costs; with plays every arm holds a play's cost."""
     return {"measure": PLAN_ARMS, "cost": data["costs"][0]} if "plays" in data else {"cost": data["costs"]}
 
 
@@ -419,7 +419,7 @@ def arrays_to_json(value: Any) -> Any:
 
 
 def arrays_from_json(kept: Any) -> Any:
-    """What `arrays_to_json` was given; tuples come back as lists."""
+    """Invert `arrays_to_json`; tuples come back as lists."""
     if isinstance(kept, list):
         return [arrays_from_json(item) for item in kept]
     if not isinstance(kept, Mapping):

@@ -42,7 +42,7 @@ class Trace:
     """Samples of a run, evenly spaced in rounds; it changes by `add` and `lengthen`."""
 
     def __init__(self, none: Evidence) -> None:
-        """Of a run that begins with no evidence, of as many sums as this has."""
+        """Begin without samples; `none` is the empty evidence, with as many sums as the run has."""
         self._samples: list[Sample] = []
         self._stride = 1
         self._most = _most(len(none.sums))
@@ -70,7 +70,7 @@ class Trace:
             self._samples = [kept for kept in self._samples if self.wants(kept.n_rounds)]
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Return this as JSON values."""
         return {
             "stride": self._stride,
             "samples": [
@@ -171,7 +171,7 @@ class Seen:
             yield from of_use
 
     def to_json(self) -> Body:
-        """As JSON values."""
+        """Return this as JSON values."""
         return {
             "counts": self.evidence.counts.tolist(),
             "sums": self.evidence.sums.tolist(),
@@ -182,7 +182,7 @@ class Seen:
 
     @classmethod
     def from_json(cls, problem: AnyProblem, kept: Body) -> Seen:
-        """What was seen when these were kept."""
+        """Return what `to_json` has kept."""
         seen = cls(problem)
         counts, sums = np.array(kept["counts"], dtype=np.int64), np.array(kept["sums"])
         seen.evidence = seen._none.with_sums(counts, sums, kept.get("plays", 0))

@@ -110,11 +110,11 @@ class Heartbeat:
         self._lock.acquire()
 
     def go_on(self) -> None:
-        """In the parent, after a fork."""
+        """Release the lock in the parent, after a fork."""
         self._lock.release()
 
     def begin_anew(self) -> None:
-        """In the child, after a fork."""
+        """Drop all leases and the timer in the child, after a fork: they belong to the parent."""
         self._holds, self._timer, self._lock = {}, None, threading.Lock()
 
     def _set_timer(self) -> None:

@@ -338,7 +338,7 @@ def drafts_of(events: Iterable[Event], now: float) -> list[Draft]:
 
 
 def _snapshot_format(policy: Policy) -> list[str | int]:
-    """What a snapshot must have been written by to be read."""
+    """Return the versions that must be the same to read a snapshot as when it was written."""
     return [__version__, SNAPSHOT_FORMAT, policy.name, policy.version]
 
 

@@ -81,7 +81,7 @@ def leased(leases: Iterable[Lease]) -> Leases:
 
 
 def request_for(state: SessionState, token: Place, lease: Lease) -> Request:
-    """The token as a worker gets it."""
+    """Return the request that a worker gets for this token."""
     problem, (probe, index) = state.setup.problem, token
     of, reads = state.streams.of[probe], problem.reads(probe)
     return Request(
@@ -114,9 +114,9 @@ class Leasing:
     def claim(self, n: int, worker: str, seconds: float) -> list[Request]:
         """Return up to n measurements that are the worker's for these seconds, most urgent first.
 
-        A session that is alone claims what should be free by all it knows, and looks whether it is. One that
-        has company looks first, and holds the leases while it claims: all who look at the same moment
-        would otherwise choose the same tokens, and all but one in vain.
+        Without other processes, claim at once what should be free and check the answer (optimistic). With
+        others, read first and lock the leases while claiming: otherwise all that read at the same moment
+        would choose the same tokens, and all but one would fail.
         """
         journal, asked = self._journal, Asked(n, worker, seconds)
         view, granted = self._look(asked)
@@ -138,11 +138,15 @@ class Leasing:
         return self._requests(chosen) if self._are_fresh(chosen, asked, now) else self._claim_in_turn(asked)
 
     def forget(self, token: Place) -> None:
-        """The lease on this token has ended."""
+        """Forget the lease on this token, which has ended."""
         self._leases.pop(token, None)
 
     def _look(self, asked: Asked) -> tuple[View, list[Place]]:
-        """What is new; and, claimed in the same trip by who seems to be alone, the tokens it was granted."""
+        """Return the new events and leases, and the tokens granted.
+
+        Tokens are claimed in the same round trip if no other process seems to be at work. If the store does
+        not grant all of them, none are returned.
+        """
         journal, claim, chosen = self._journal, None, list[Place]()
         if journal.is_alone() and not journal.state.is_over:
             now = journal.clock()
@@ -201,7 +205,7 @@ class Leasing:
         return [request_for(state, token, leases[token]) for token in tokens]
 
     def _note_granted(self, chosen: Iterable[Place], claim: Claim, held: Iterable[str]) -> list[Place]:
-        """Remember the leases that a claim has got; its tokens, of those chosen."""
+        """Remember the leases that the store granted, and return their tokens."""
         held, granted = set(held), []
         for token, text in zip(chosen, claim.tokens, strict=True):
             if text in held:
@@ -210,7 +214,7 @@ class Leasing:
         return granted
 
     def _are_fresh(self, tokens: Iterable[Place], asked: Asked, now: float) -> bool:
-        """Whether the worker holds all of these for long enough to begin measuring."""
+        """Return whether the worker holds all of these for long enough to begin measuring."""
         for token in tokens:
             lease = self._leases.get(token)
             if lease is None or lease.worker != asked.worker or lease.expires < now + asked.seconds / 2:
@@ -244,7 +248,7 @@ class Leasing:
 
 
 def _ahead(state: SessionState) -> Iterator[Urgency]:
-    """Measurements beyond the open round that may be wanted next, the likeliest first, without end.
+    """Yield measurements beyond the open round that may be requested next, the likeliest first, without end.
 
     The guess is that each probe is followed by the one that followed it the last time. A wrong guess costs
     a measurement that may never be used, and nothing else.

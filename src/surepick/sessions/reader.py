@@ -159,7 +159,7 @@ class SessionReader:
 
     @property
     def title(self) -> str:
-        """What people call it: the last title it was given, else that of its problem; may be empty."""
+        """The title: the last one that was set, else that of the problem; may be empty."""
         n = self.state().n_titles
         event = self.store.find(self.name, title_key(n)) if n else None
         return self._setup.problem.about.title if event is None else str(json.loads(event.body)["title"])
@@ -178,7 +178,7 @@ class SessionReader:
 
     @property
     def outcome(self) -> Outcome:
-        """Where the session stands, or how it ended; warns where the guarantee does not apply.
+        """Return where the session stands, or how it ended; warn if the guarantee does not apply.
 
         While it runs its `status` is RUNNING and its `plan` None; `lead` is the plan that looks best.
         """
@@ -190,7 +190,7 @@ class SessionReader:
 
     @property
     def doubts(self) -> tuple[Doubt, ...]:
-        """What the values show that contradicts the assumption of the guarantee; usually nothing."""
+        """Return how the values contradict the assumption of the guarantee; usually nothing."""
         with self.held() as state:
             return state.doubts()
 

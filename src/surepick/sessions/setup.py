@@ -43,7 +43,7 @@ class Setup:
     past: Past | None = None  # what was thought of the arms before
 
     def to_json(self) -> Body:
-        """As JSON values."""
+        """Return this as JSON values."""
         return {
             "problem": codec.problem_to_json(self.problem),
             "policy": codec.policy_to_json(self.policy),
@@ -137,7 +137,7 @@ class NewSession:
 
     @property
     def setup(self) -> Setup:
-        """What decides: all but the name and the lease."""
+        """The settings that affect decisions: all but the name and the lease."""
         return Setup(self.problem, self.policy, self.seed, self.budget, self.past)
 
     def to_json(self) -> Body:
@@ -254,13 +254,13 @@ VERSION = re.compile(
 
 
 class ForgedError(SessionError):
-    """The first event of a log is none that a session writes."""
+    """The first event of a log is not one that a session writes."""
 
 
 def checked_setup(body: Body, oracle: Best | OracleProblem | None) -> Setup:
-    """What the first event of a log says, refused unless a new session would write the same.
+    """Return the settings in the first event of a log; refuse settings that no new session would write.
 
-    A function that is missing and a policy of another version are no forgery: they are raised as they are.
+    A missing function and a policy of another version are no forgery: their own errors are raised.
     """
     try:
         setup = Setup.from_json(body, oracle)

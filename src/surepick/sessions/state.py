@@ -335,7 +335,7 @@ class SessionState:
 
     @property
     def evidence(self) -> Evidence:
-        """What the policy has used."""
+        """The counts and sums of the measurements that the policy has used."""
         return self.run.seen.evidence
 
     @property
@@ -360,7 +360,7 @@ class SessionState:
 
     @property
     def budget_left(self) -> int | None:
-        """What the budget leaves, without what is recorded of the open batch; None without a budget."""
+        """The budget less all measurements so far, also those of the open batch; None without a budget."""
         if self.setup.budget is None:
             return None
         return self.setup.budget - self.n_measurements - self.streams.n_recorded_of_batch

@@ -233,7 +233,7 @@ class _Log:
             yield f"the log should have {how_many(self.before.position, 'event')} and has {n:,}"
 
     def _compare(self, replay: Replay, given: Body) -> list[str]:
-        """What the certificate says otherwise than the log."""
+        """Return where the certificate differs from the log."""
         end = next((end for end in self.ends if end.position == given.get("log_position")), None)
         if end is None:
             return ["the log has no end where the certificate says it ended"]
@@ -302,7 +302,7 @@ class _Log:
 
 
 def _of_proof(state: SessionState, proof: Any) -> list[str]:
-    """What is wrong with the proof of a certificate, by arithmetic alone."""
+    """Return what is wrong with the proof of a certificate, checked by arithmetic alone."""
     if not (isinstance(state.problem, Polytope) and state.plan is not None and proof):
         return []
     try:

@@ -154,7 +154,7 @@ def is_error(problem: AnyProblem, environment: Environment, outcome: Outcome) ->
 
 
 def rounding_of(problem: AnyProblem, environment: Environment, plan: Answer) -> float:
-    """What rounding may make of the value of a plan: plans that tie up to it are equally right."""
+    """Return the rounding error of a plan's value; plans whose values differ by less are equally right."""
     return ROUNDING * float(np.abs(problem.vector(plan)) @ np.abs(environment.means))
 
 

@@ -86,7 +86,7 @@ class Outcome:
 
     @cached_property
     def worth(self) -> Mapping[str, float] | None:
-        """For each arm an estimate of what one more measurement would take off the expected loss."""
+        """For each arm, how much one more measurement would reduce the expected loss; an estimate."""
         if self.problem is None:
             return None
         found = worth_of_one(self.problem, self._evidence, self.lead, epsilon_of(self.policy))
@@ -94,9 +94,9 @@ class Outcome:
 
     @cached_property
     def what_if(self) -> str | None:
-        """What would have to be true for the runner-up to win, by the estimates, in a sentence.
+        """A sentence: which change of the estimates would make the runner-up win.
 
-        Of a polytope: the closest call, and the epsilon that would end it, while there is no answer.
+        For a polytope without an answer yet: the closest call, and the epsilon that would end it.
         """
         if self.problem is not None and self.plan is None and not epsilon_of(self.policy):
             call = estimated_call(self.problem, self.lead, self._evidence)

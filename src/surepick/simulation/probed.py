@@ -98,12 +98,12 @@ class GaussianReadings:
 
     @property
     def n_readings(self) -> int:
-        """Of all probes together."""
+        """The number of readings of all probes together."""
         return self.probes.n_readings
 
     @property
     def noise_scale(self) -> FloatArray:
-        """Of each reading."""
+        """The noise scale of each reading."""
         return self.probes.noise_scale if self.scale is None else self.scale
 
     def measure(self, counts: IntArray, rng: np.random.Generator) -> FloatArray:
@@ -126,7 +126,7 @@ class UniformReadings:
 
     @property
     def n_readings(self) -> int:
-        """Of all probes together."""
+        """The number of readings of all probes together."""
         return self.probes.n_readings
 
     def values(self, reading: int, n: int, rng: np.random.Generator) -> FloatArray:

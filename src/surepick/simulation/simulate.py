@@ -230,7 +230,7 @@ class _Loop:
         self.progress(Progress(n, self.n_rounds, self.budget, run.standing(), now - self.began))
 
     def outcome(self, run: Run, stop: Stop | None) -> Outcome:
-        """What to tell the caller."""
+        """Return the outcome of the run as it stands."""
         standing, scale = run.standing(), self.problem.noise_scale
         if scale is None and isinstance(run, NoiseLearningRun):
             scale = run.noise_estimate()

@@ -137,7 +137,7 @@ def _headline(look: Look, state: str, proved: Proved) -> str:
 
 
 def _proved(look: Look, state: str) -> Proved:
-    """What the wealth proves now; with doubts, what it would prove."""
+    """Return what the evidence proves now; with doubts, what it would prove if the assumption held."""
     if not look.promise.proved:
         return Proved("none", (), None, "", f"Nothing: {look.policy.name} has no guarantee")
     claim, plans, text = _claim(look, state)
@@ -372,7 +372,7 @@ def _open(look: Look, held: dict[int, list[Assigned]]) -> tuple[Open, ...]:
 
 
 def _remarks(look: Look, state: str) -> Iterator[Remark]:
-    """What to know before relying on the answer, the gravest first."""
+    """Yield what to know before relying on the answer, the gravest first."""
     yield from (Remark("doubt", f"{doubt.text}; {doubt.advice}") for doubt in look.doubts)
     yield from _about_values(look)
     listing = look.problem.about.listing

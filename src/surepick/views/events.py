@@ -26,7 +26,7 @@ class LogRow:
 
 
 def log_row(event: Event, problem: AnyProblem, *, most_text: int = MOST_TEXT) -> LogRow:
-    """What happened, in words; names are given as they are, to be escaped where they are shown."""
+    """Return an event in words. Names are not escaped: the caller escapes them for its output."""
     words = " ".join(filter(None, _words(event.kind, json.loads(event.body), problem)))
     return LogRow(event.position, event.time, event.kind, shortened(words, most_text))
 
@@ -69,7 +69,7 @@ def _words(kind: str, body: dict[str, Any], problem: AnyProblem) -> Iterator[str
 
 
 def _told(body: dict[str, Any], name: str, reads: Sequence[str]) -> Iterator[str]:
-    """What was recorded of this arm or probe."""
+    """Yield the words for a recorded value of this arm or probe."""
     shown = ["lost" if value is None else f"{value:g}" for value in body["values"]]
     values = shown if len(reads) == 1 else [f"{read} {one}" for read, one in zip(reads, shown, strict=True)]
     yield f"{name} = {', '.join(values[:MOST_LISTED])}"

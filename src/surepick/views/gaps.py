@@ -107,7 +107,7 @@ def best_shares(
 
 
 class Kept:
-    """What was computed last, by what it follows from; any thread may ask, and the oldest are forgotten."""
+    """A thread-safe cache of computed arrays that forgets the least recently used."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -115,7 +115,7 @@ class Kept:
         self._lock = threading.Lock()
 
     def get(self, key: object, compute: Callable[[], FloatArray]) -> FloatArray:
-        """What is kept under this key, computed if there is nothing."""
+        """Return the value of this key; compute and keep it if it is missing."""
         with self._lock:
             if key in self._found:
                 self._found.move_to_end(key)

@@ -115,7 +115,7 @@ class Look:
 
     @cached_property
     def variance(self) -> FloatArray:
-        """Of these estimates, under the noise scale; infinite where nothing was measured."""
+        """The variance of each estimated mean under the noise scale; infinite where nothing was measured."""
         return mean_variance(self.problem, self.evidence)
 
     @property
@@ -145,7 +145,7 @@ class Look:
 
     @cached_property
     def roles(self) -> list[str]:
-        """What each arm is to the decision: measured, known, same in all plans, in no plan."""
+        """The role of each arm in the decision: measured, known, same in all plans, or in no plan."""
         problem = self.problem
         used = np.ones(problem.n_arms, dtype=bool)
         if problem.is_listed:
@@ -257,7 +257,7 @@ class Look:
         return SHARES.get(state, solved)
 
     def name_of(self, plan: Answer | None) -> str | None:
-        """What to call this plan; one that has no name is called by its arms."""
+        """Return the name of this plan; one without a name is called by its arms."""
         if plan is None:
             return None
         return self.problem.name_of(plan) or label(self.problem, self.vector(plan))
@@ -281,7 +281,7 @@ def look(session: Session, *, n_tokens: int = 20) -> Look:
 
 
 def _now(session: Session, ledger: SessionState, leases: tuple[Lease, ...], n_tokens: int) -> Look:
-    """What is recorded now."""
+    """Return a snapshot of what the session has recorded now."""
     waits = ledger.status is None  # what has ended waits for nothing
     first = [one.token for one in itertools.islice(in_turn(ledger), n_tokens)] if waits else []
     return Look(

@@ -213,7 +213,7 @@ def _roles(layout: Layout) -> list[str]:
 def _sides(
     layout: Layout, spots: FloatArray, roles: list[str], vector: FloatArray, aspect: float
 ) -> list[str]:
-    """For each name the side where it covers the fewest places, names before it, and links that are used."""
+    """Return the side for each name where it covers the fewest places, earlier names and used links."""
     if _in_columns(layout):
         return ["left" if role == "from" else "right" for role in roles]
     if len(roles) > MOST_NAMED:
@@ -238,7 +238,7 @@ def _sides(
 
 
 def _spots(layout: Layout) -> tuple[FloatArray, float]:
-    """Where the places are drawn, between 0 and 1, and how wide the drawing is for its height."""
+    """Return where the places are drawn, between 0 and 1, and the drawing's ratio of width to height."""
     if layout.points is not None:
         points = np.array(layout.points)
         if layout.geographic:  # degrees of longitude shrink with the latitude
