@@ -36,7 +36,7 @@ class Listing:
         return self.how == "all"
 
     def warning(self, delta: float) -> str | None:
-        """What to say where the best plan of all is missing with a greater chance than delta; None elsewhere.
+        """Return a warning if the best plan of all is missing with a chance above delta, else None.
 
         >>> print(Listing(1000, "draws", "", 0.97, 1.0).warning(0.05))
         the best plan of all is missing from the list with a chance of about 0.97 (more than delta, 0.05):
@@ -53,7 +53,7 @@ class Listing:
 
     @property
     def words(self) -> str:
-        """What the answer is the best of.
+        """The plans that the answer is the best of, in words.
 
         >>> Listing(1000, "draws", "").words
         'the 1,000 listed plans'
@@ -79,7 +79,7 @@ class About:
     order: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """What is known, as JSON values; infinite ends are null."""
+        """Return the settings that are known as JSON values; infinite ends are null."""
         known = {name: value for name, value in asdict(self).items() if value}
         if self.plausible is not None:
             known["plausible"] = [
@@ -89,7 +89,7 @@ class About:
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any] | None) -> About:
-        """What `to_json` gave.
+        """Invert `to_json`.
 
         >>> about = About("Trips", "min", ((0.0, math.inf),), Listing(9, "draws", "nine", 0.1, 0.3))
         >>> About.from_json(about.to_json()) == about

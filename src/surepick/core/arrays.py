@@ -42,7 +42,7 @@ SMALLEST, LARGEST = 1e-30, 1e30
 
 
 def read_only(value: Any) -> Any:
-    """The same array, dense or sparse, with writing to it refused; anything else unchanged.
+    """Make an array, dense or sparse, read-only and return it; return anything else unchanged.
 
     >>> read_only(np.zeros(2)).flags.writeable
     False
@@ -192,7 +192,7 @@ def _are_positions(labels: Sequence[str]) -> bool:
 def _places(
     what: str, labels: Sequence[str], names: Sequence[str], kind: str, *, by_position: bool
 ) -> list[int]:
-    """Where each name stands among the labels."""
+    """Return the position of each name among the labels."""
     way_out = " (to take them in the order in which they stand, pass .to_numpy())" if by_position else ""
     known = set(names)
     for label in labels:
@@ -215,9 +215,9 @@ def _places(
 
 
 def per_arm(what: str, given: PerArm, arms: Sequence[str], *, kind: str = "arm") -> FloatArray:
-    """One positive number for each arm, from one number, one per arm, or numbers by the arms' names.
+    """Return one positive number per arm, from one number, one per arm, or numbers by arm name.
 
-    `kind` is what the names are of, where it is something else than arms.
+    `kind` is the word for an arm in error messages.
 
     >>> per_arm("costs", 2.0, ["road", "rail"]).tolist()
     [2.0, 2.0]
@@ -256,7 +256,7 @@ def per_arm(what: str, given: PerArm, arms: Sequence[str], *, kind: str = "arm")
 
 
 def furthest_value(noise_scale: FloatArray | None, arm: int) -> float:
-    """How far from zero a measurement of this arm may lie, so that what is computed from it can be trusted.
+    """Return how far from zero a measurement of this arm may lie without a loss of precision that matters.
 
     >>> furthest_value(np.array([0.5, 2.0]), 1), furthest_value(None, 0)
     (20000000000.0, 1e+30)
@@ -265,7 +265,7 @@ def furthest_value(noise_scale: FloatArray | None, arm: int) -> float:
 
 
 def furthest_values(noise_scale: FloatArray | None, n_arms: int) -> FloatArray:
-    """The same of every arm."""
+    """Return `furthest_value` of every arm, (n_arms,)."""
     return np.full(n_arms, LARGEST) if noise_scale is None else MOST_SCALES * noise_scale
 
 

@@ -282,9 +282,9 @@ def _boxes(problem: Polytope, nodes: list[Node]) -> list[dict[str, Any]]:
 def objections(
     problem: Polytope, plan: Answer, proof: Mapping[str, Any], delta: float, epsilon: float = 0.0
 ) -> list[str]:
-    """What is wrong with a proof that this plan is within epsilon of all; nothing where it holds.
+    """Return what is wrong with a proof that no plan beats this one by more than epsilon; empty if it holds.
 
-    Only the proof of a test is about `epsilon` by itself; that of a series has it in its sums.
+    Only the proof of a test needs `epsilon`; the sums of a series include it.
     """
     average, target = np.array(proof["average"], dtype=float), -math.log(delta)
     found = {
@@ -302,7 +302,7 @@ def objections(
 
 
 def _of_series(problem: Polytope, proof: Mapping[str, Any], target: float) -> dict[str, bool]:
-    """What may be wrong with boxes that prove the wealth of a series to be at least this."""
+    """Return, by objection, whether it applies to boxes that prove a series' log wealth >= target."""
     inequality = _inequality(proof["series"])
     is_positive = len(inequality.rates) and (inequality.rates > 0).all() and (inequality.squares >= 0).all()
     staked = np.logaddexp.reduce(np.append(inequality.log_stakes, inequality.log_cash))
@@ -317,7 +317,7 @@ def _of_series(problem: Polytope, proof: Mapping[str, Any], target: float) -> di
 def _of_test(
     problem: Polytope, plan: Answer, proof: Mapping[str, Any], target: float, epsilon: float
 ) -> dict[str, bool]:
-    """What may be wrong with a test of this plan by the means of a last block."""
+    """Return, by objection, whether it applies to a test of this plan by the means of the final batch."""
     given = dict(proof["test"])
     gaussian, inequality = bool(given.pop("gaussian")), _inequality(given)
     x, z, known = problem.vector(plan) / problem.form.unit, inequality.target, float(proof["log_wealth"])

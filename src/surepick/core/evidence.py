@@ -47,7 +47,7 @@ class Evidence:
         return Evidence(counts, sums, self.owner, None if self.plays is None else plays)
 
     def lengthened(self, n_arms: int) -> Evidence:
-        """The same for so many arms; those after its own were never measured.
+        """Return this evidence for n_arms arms; the added ones have no measurements.
 
         >>> Evidence.none(1).lengthened(3).counts.tolist()
         [0, 0, 0]
@@ -67,7 +67,7 @@ class Evidence:
         return int(self.counts.sum()) if self.plays is None else self.plays
 
     def cost(self, costs: FloatArray) -> float:
-        """What they cost: per arm or per probe, and of plays all the same."""
+        """Return the cost of the measurements; `costs` is per arm or per probe, all plays cost the same."""
         return float(self.counts @ costs) if self.plays is None else self.plays * float(costs[0])
 
     @property
@@ -88,7 +88,7 @@ class Moments:
         self._n, self._mean, self._m2 = [0] * n_arms, [0.0] * n_arms, [0.0] * n_arms
 
     def lengthen(self, n_arms: int) -> None:
-        """Make room for arms after those that there are."""
+        """Add empty entries for new arms, up to n_arms in all."""
         n = n_arms - len(self._n)
         self._n, self._mean, self._m2 = self._n + [0] * n, self._mean + [0.0] * n, self._m2 + [0.0] * n
 
@@ -125,7 +125,7 @@ class Moments:
         return np.asarray(np.sqrt((squares + _TRUST * common) / (freedom + _TRUST)))
 
     def to_json(self) -> list[list[Any]]:
-        """As JSON values."""
+        """Return this as JSON values."""
         return [self._n, self._mean, self._m2]
 
     @classmethod

@@ -254,7 +254,7 @@ def _readings(probe: str, given: Any, arms: Arms) -> dict[str, Row]:
 
 
 def _mix(probe: str, given: str | Mix, arms: Arms) -> Row:
-    """One reading as its row, without zeros."""
+    """Return the row of one reading: coefficients by arm, without zeros."""
     if isinstance(given, str):
         return _unit(_arm(probe, given, arms))
     row: dict[int, float] = {}

@@ -69,7 +69,7 @@ class Layout:
             )
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Return this as JSON values."""
         return {"format": FORMAT, **asdict(self)}
 
     @classmethod
@@ -103,7 +103,7 @@ def located(layout: Layout | None, points: Mapping[str, Sequence[float]], *, geo
 
 
 def _point(name: str, points: Mapping[str, Sequence[float]], geographic: bool) -> tuple[float, float]:
-    """Where the place of this name is."""
+    """Return the checked point of the place with this name."""
     if name not in points:
         raise ProblemError(
             f"there is no point for the place {name!r}; {suggestion(name, points)}", field="places"

@@ -85,7 +85,7 @@ class Measurable:
 
     @property
     def sign(self) -> float:
-        """What the value of a plan is multiplied by to make larger better: -1 where the problem minimises."""
+        """The factor that makes larger values better: -1 where the problem minimises, else 1."""
         return -1.0 if self.minimize else 1.0
 
     @property
@@ -127,7 +127,7 @@ class Measurable:
 
     @property
     def probe_word(self) -> str:
-        """What people call a thing that is measured: "arm" where each is measured by itself, else "probe"."""
+        """The word for what is measured: "arm" where each arm is measured by itself, else "probe"."""
         return "arm" if self.arms_alone else "probe"
 
     def probe(self, name: str) -> int:
@@ -288,7 +288,7 @@ class Measurable:
     def with_setup_cost(self, setup_cost: float) -> Self:
         """The same problem, where starting a batch of measurements has a price, beside that of each.
 
-        BetGapE then asks for fewer and larger blocks, and costs count a set-up for every round.
+        BetGapE then asks for fewer and larger batches, and the cost includes one set-up per batch.
 
         >>> import surepick as sp
         >>> sp.Problem([[1, 0], [0, 1]], goal="largest").with_setup_cost(50).setup_cost
@@ -304,11 +304,11 @@ class Measurable:
         return self._with(setup_cost=price)
 
     def spent(self, evidence_cost: float, n_batches: int) -> float:
-        """What measurements of this price have cost in all, asked for in so many batches."""
+        """Return the total cost: of the measurements, and of setting up n_batches batches."""
         return evidence_cost + self.setup_cost * n_batches
 
     def with_places(self, points: Mapping[str, Sequence[float]], *, geographic: bool = False) -> Self:
-        """The same problem, drawn with its places at these points, by name; it decides nothing.
+        """The same problem, drawn with its places at these points, by name; no decision depends on it.
 
         A point is (x, y), x to the right and y up; with `geographic`, (longitude, latitude) in degrees.
 
@@ -324,7 +324,7 @@ class Measurable:
         return self._with(layout=layout)
 
     def with_about(self, **changes: Any) -> Self:
-        """The same problem with another title, unit, plausible range or listing; it decides nothing.
+        """Return the problem with another title, unit, plausible range or listing; no decision changes.
 
         >>> import surepick as sp
         >>> sp.Problem([[1, 0], [0, 1]], goal="largest").with_about(

@@ -39,12 +39,12 @@ class NewArm:
     high: float | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """What is known of it, as JSON values."""
+        """Return the settings that are known as JSON values."""
         return {key: value for key, value in asdict(self).items() if value is not None}
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> NewArm:
-        """What `to_json` gave.
+        """Invert `to_json`.
 
         >>> arm = NewArm("tram", cost=2.0, low=0.0, high=90.0)
         >>> NewArm.from_json(arm.to_json()) == arm

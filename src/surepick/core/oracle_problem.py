@@ -164,13 +164,13 @@ class OracleProblem(Measurable):
         return self._with(plays=plays, noise_scale=scale, costs=prices, bounds=None)
 
     def best_plan(self, weights: npt.ArrayLike) -> FloatArray:
-        """The oracle's plan for these weights, checked to be one finite number per arm."""
+        """Return the oracle's plan for these weights, checked to be one finite number per arm."""
         return self._checked("best", _asked("best", self.best, weights))
 
     def best_plan_within(
         self, weights: npt.ArrayLike, lower: npt.ArrayLike, upper: npt.ArrayLike
     ) -> FloatArray | None:
-        """The same among the plans within these bounds; None where there is no such plan.
+        """Return the best plan for these weights within these bounds; None if there is none.
 
         >>> def best(weights, low=(0, 0), high=(3, 3)):
         ...     return [high[s] if weights[s] > 0 else low[s] for s in range(2)]
@@ -274,7 +274,7 @@ class OracleProblem(Measurable):
         return counted(self.arm_names, vector) if self.name_plan is None else self.name_plan(vector)
 
     def with_asked_plays(self, arms: Sequence[Sequence[int]]) -> Self:
-        """The same problem, of which plays of these arms have been asked for, after those that have been.
+        """Return the problem with plays of these arms added to the plays requested so far.
 
         >>> problem = OracleProblem(
         ...     lambda weights: [1, 1], n_arms=2, measure="plan arms", noise=1, goal="largest"
@@ -290,7 +290,7 @@ class OracleProblem(Measurable):
         return self._with(asked_plays=self.asked_plays.with_new(arms, names))
 
     def without_asked_plays(self) -> Self:
-        """The same problem, of which no play has been asked for."""
+        """Return the problem without any requested play."""
         return self._with(asked_plays=AskedPlays()) if len(self.asked_plays) else self
 
     def vector(self, plan: int | tuple[float, ...]) -> FloatArray:
@@ -336,7 +336,7 @@ def _are_plays(measure: object, cost: PerArm | None) -> bool:
 
 
 def _asked(field: str, oracle: Callable[..., Any], *arguments: npt.ArrayLike) -> Any:
-    """What a user's function returns for copies of these numbers; what it raises, as an error of ours."""
+    """Call a user's function with copies of these numbers; turn what it raises into a ProblemError."""
     try:
         return oracle(*(np.array(numbers, dtype=float) for numbers in arguments))
     except SurepickError:
@@ -350,7 +350,7 @@ def _asked(field: str, oracle: Callable[..., Any], *arguments: npt.ArrayLike) ->
 
 
 def _shortened(answer: Any) -> str:
-    """What was returned, in one short line."""
+    """Return what an oracle answered, in one short line."""
     return shortened(" ".join(repr(answer).split()), 80, "...")
 
 

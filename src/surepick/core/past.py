@@ -67,9 +67,10 @@ class Past:
     def from_history(
         cls, problem: AnyProblem, counts: Numbers, means: Numbers, *, most: float = MOST_WORTH
     ) -> Past:
-        """What was measured before the session, so often and with these means; it counts as at most `most`.
+        """Return prior data from earlier measurements, with their counts and means per arm.
 
-        The means may have moved since; the cap keeps the cost of that small.
+        An arm counts as at most `most` measurements: its mean may have moved since, and the cap limits the
+        cost of that.
         """
         known = _per_arm(problem, "counts", counts)
         if (known < 0).any():
@@ -83,7 +84,7 @@ class Past:
         return cls(read_only(np.minimum(worth, most)), read_only(problem.as_means(means)))
 
     def lengthened(self, n_arms: int) -> Past:
-        """The same for so many arms; of those after its own nothing is thought.
+        """Return the prior data for n_arms arms; the added ones have none.
 
         >>> Past(np.array([4.0]), np.array([7.0])).lengthened(2).worth.tolist()
         [4.0, 0.0]
@@ -98,17 +99,17 @@ class Past:
         return hash((tuple(self.worth), tuple(self.means)))
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Return this as JSON values."""
         return {"worth": self.worth.tolist(), "means": self.means.tolist()}
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> Past:
-        """What `to_json` gave."""
+        """Invert `to_json`."""
         return cls(read_only(np.array(kept["worth"], float)), read_only(np.array(kept["means"], float)))
 
 
 def fitting(problem: AnyProblem, past: P) -> P:
-    """The same past, refused where it is not about the arms of this problem; None is fine."""
+    """Return the prior data; refuse data about other arms than this problem's. None is allowed."""
     if past is None:
         return past
     if not problem.arms_alone:
@@ -136,7 +137,7 @@ def fitting(problem: AnyProblem, past: P) -> P:
 
 
 def _per_arm(problem: AnyProblem, name: str, given: Numbers) -> FloatArray:
-    """One number per arm: the same for all, in their order, or by their names; infinity is one."""
+    """Return one number per arm, given as one for all, in order or by name; infinity is allowed."""
     in_order = aligned(name, given, problem.arm_names)
     try:
         found = np.broadcast_to(np.asarray(in_order, dtype=float), problem.n_arms)

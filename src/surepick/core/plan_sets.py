@@ -178,11 +178,11 @@ class PlanOracle(Protocol):
         ...
 
     def best_of_each(self, weights: FloatArray) -> FloatArray:
-        """The same for every row of weights: one plan a row."""
+        """Return a plan with the largest value for each row of weights, one plan a row."""
         ...
 
     def answer(self, plan: FloatArray) -> Answer:
-        """What this plan is called in a result."""
+        """Return the plan in the form that results use: its index, or its vector."""
         ...
 
 
@@ -201,9 +201,9 @@ class PlanSet(PlanOracle, Protocol):
         ...
 
     def losses(self, weights: FloatArray, branch: Branch, plan: FloatArray) -> FloatArray | None:
-        """For each free arm, what the best plan of the branch loses at least by differing there from `plan`.
+        """Return for each free arm a lower bound on what differing there from `plan` loses.
 
-        `plan` is the best of the branch. None where only asking can tell.
+        `plan` is the best of the branch. None if the set knows no such bound: then `best` has to be called.
         """
         ...
 
@@ -276,11 +276,11 @@ class OraclePlans:
         self.n_calls = 0
 
     def best_of_all(self, weights: FloatArray) -> FloatArray:
-        """One call of the oracle."""
+        """Return the plan of one call of the oracle."""
         return self._sign * self._problem.best_plan(weights) + 0.0
 
     def best_of_each(self, weights: FloatArray) -> FloatArray:
-        """One call a row."""
+        """Return the plans of one call of the oracle for each row."""
         return np.array([self.best_of_all(row) for row in weights])
 
     def answer(self, plan: FloatArray) -> tuple[float, ...]:
@@ -298,7 +298,7 @@ class WholePlans(OraclePlans):
         return Branch(np.full(self._problem.n_arms, -np.inf), np.full(self._problem.n_arms, np.inf))
 
     def best(self, weights: FloatArray, branch: Branch) -> FloatArray | None:
-        """One call of the oracle that respects bounds."""
+        """Return the plan of one call of the oracle that respects bounds; refuse one outside them."""
         self.n_calls += 1
         plan = self._ask(weights, branch)
         if plan is None:
@@ -325,7 +325,7 @@ class WholePlans(OraclePlans):
         return self._problem.best_plan_within(weights, low, high)
 
     def losses(self, weights: FloatArray, branch: Branch, plan: FloatArray) -> FloatArray | None:
-        """Not known."""
+        """Return None: no such bound is known here."""
         return None
 
     def slack(self, weights: FloatArray, branch: Branch) -> float:
@@ -347,7 +347,7 @@ class AskedPlans(OraclePlans):
         return Branch(np.full(self._problem.n_arms, self._low), np.full(self._problem.n_arms, self._high))
 
     def best(self, weights: FloatArray, branch: Branch) -> FloatArray | None:
-        """One call of the oracle, in which pinned entries outweigh all others."""
+        """Return the plan of one call of the oracle, in which pinned entries outweigh all others."""
         asked = self._penalised(weights, branch)
         plan = self._sign * self._checked(self._problem.best_plan(asked)) + 0.0
         self.n_calls += 1
@@ -355,7 +355,7 @@ class AskedPlans(OraclePlans):
         return plan if branch.holds(plan) else None
 
     def losses(self, weights: FloatArray, branch: Branch, plan: FloatArray) -> FloatArray | None:
-        """What a family knows of its exchanges; those that break a pin lose its penalty."""
+        """Return the family's bounds, if it has any; exchanges that break a pin lose its penalty."""
         if self._problem.losses is None:
             return None
         return self._problem.losses(self._penalised(weights, branch), self._sign * plan)
@@ -389,7 +389,7 @@ class AskedPlans(OraclePlans):
 
 
 def _advice(entry: float) -> str:
-    """What to do about an entry of a plan that is not as it must be."""
+    """Return advice for an entry of a plan that is not allowed."""
     if entry != np.rint(entry) and abs(entry - np.rint(entry)) < _NEARLY:
         return "a solver that leaves rounding errors needs np.rint around its plan"
     return (
@@ -432,11 +432,11 @@ class ListedPlans:
         return np.asarray(self._plans[inside[np.argmax(self._plans[inside] @ weights)]])
 
     def losses(self, weights: FloatArray, branch: Branch, plan: FloatArray) -> FloatArray | None:
-        """Not known."""
+        """Return None: no such bound is known here."""
         return None
 
     def slack(self, weights: FloatArray, branch: Branch) -> float:
-        """Of the sums that are compared."""
+        """Return how far rounding may move the sums that `best` compares."""
         return ROUNDING * float(np.abs(weights) @ self._reach)
 
     def answer(self, plan: FloatArray) -> int:

@@ -21,7 +21,7 @@ _NUMBERED = re.compile(r"\w+ (\d+)")
 
 
 def amounts(problem: AnyProblem, plan: Answer) -> dict[str, float]:
-    """What the plan takes of each arm, those that it leaves out left out.
+    """Return the amount of each arm that the plan uses.
 
     >>> from surepick.core.problem import Problem
     >>> amounts(Problem([[1, 0, 2.5], [0, 1, 0]], arms=["road", "rail", "sea"], goal="largest"), 0)
@@ -125,7 +125,7 @@ def among(problem: AnyProblem, policy: Policy, standing: Standing) -> str | None
 
 
 def _unless(problem: Polytope, policy: Policy, standing: Standing) -> str | None:
-    """In what the best plan of a polytope differs from the lead, if it does; None while that may be anything.
+    """Return how the best plan of a polytope may differ from the lead; None while that may be anything.
 
     >>> from surepick.policies import BetGapE
     >>> problem = Polytope(A_ub=[[1, 1, 1]], b_ub=[1.0], arms=["tea", "milk", "jam"], goal="largest")

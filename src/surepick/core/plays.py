@@ -53,7 +53,7 @@ class Plays:
         return Plays(self.plans, first_few(self.uses, most))
 
     def without(self, others: Plays) -> Plays:
-        """What is left when some of them have been played."""
+        """Return the plays that are left when `others` have been made."""
         return Plays(self.plans, self.uses - others.uses)
 
 
@@ -99,7 +99,7 @@ class AskedPlays:
         return [[number, uses[number]] for number in sorted(uses)], [list(arms) for arms in new]
 
     def with_new(self, arms: Sequence[Sequence[int]], names: Sequence[str]) -> AskedPlays:
-        """The same and these; a name that is taken gets a number."""
+        """Return these plays with new ones added; a name that is taken gets a number."""
         taken, own = set(self.names), list[str]()
         for name in names:
             free = name if name not in taken else f"{name} ({len(self) + len(own)})"

@@ -58,7 +58,7 @@ class Entries(NamedTuple):
     shape: tuple[int, int]
 
     def sorted(self) -> Entries:
-        """The same with the arms of each row in order."""
+        """Return these entries with the arms of each row in order."""
         row = np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
         order = np.lexsort((self.indices, row))
         return self._replace(data=self.data[order], indices=self.indices[order])
@@ -135,7 +135,7 @@ class Probes:
         return np.repeat(np.arange(len(self.names)), np.diff(self.start))
 
     def readings_of(self, probe: int) -> slice:
-        """Where the readings of this probe stand."""
+        """Return the slice of this probe's readings."""
         return slice(int(self.start[probe]), int(self.start[probe + 1]))
 
     def reading_name(self, reading: int) -> str:
@@ -314,7 +314,7 @@ def refuse_inseparable(
 
 
 def _outside(vectors: FloatArray, basis: FloatArray) -> FloatArray:
-    """What of these vectors lies outside the span; twice, since the first time leaves rounding."""
+    """Return the component orthogonal to the basis; projected twice, since once leaves rounding errors."""
     for _ in range(2):
         vectors = vectors - (vectors @ basis.T) @ basis
     return vectors

@@ -348,7 +348,7 @@ class Problem(Measurable):
         return self._with(**joined(self, new)) if new else self
 
     def _row_of(self, name: str, plan: Numbers | str) -> FloatArray:
-        """One plan as a table of one row."""
+        """Return one plan as a table of one row."""
         if isinstance(plan, str | Mapping):
             return read_expressions({name: plan}, self.arm_names)[0] + 0.0
         row = _dense_matrix([plan]) + 0.0

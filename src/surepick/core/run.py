@@ -208,7 +208,7 @@ class Run(Protocol):
     """
 
     def decide(self, rng: np.random.Generator) -> Measure | Stop:
-        """What to measure next, or the plan to stop with."""
+        """Return what to measure next, or the plan to stop with."""
         ...
 
     def absorb(self, counts: IntArray, sums: FloatArray) -> None:
@@ -316,7 +316,7 @@ class WeighingRun(Run, Protocol):
     """A run that knows the evidence against each plan, for people to look at."""
 
     def log_evidence(self) -> FloatArray | None:
-        """For each plan the log of the proved evidence that it is no better than the lead, or None.
+        """Return for each plan the log of the proved evidence that it is no better than the lead, or None.
 
         A plan is ruled out at log(1/delta). The entry of the lead itself has no meaning.
         """
@@ -328,7 +328,7 @@ class ProvingRun(Run, Protocol):
     """A run whose answer comes with a proof that can be checked without the run."""
 
     def proof(self) -> Mapping[str, Any] | None:
-        """What proves the answer, as JSON values; None before there is an answer, or a proof of it."""
+        """Return the proof of the answer as JSON values; None without an answer, or without a proof."""
         ...
 
 

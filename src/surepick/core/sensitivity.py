@@ -42,7 +42,7 @@ class CloseCall:
 
     @property
     def change(self) -> str:
-        """What the other plan does."""
+        """What the other plan does differently, in words."""
         return f"{self.more} instead of {self.less}"
 
     def sentence(self, unit: str = "") -> str:
@@ -70,7 +70,7 @@ def _plain(number: float) -> str:
 
 
 def call_data(call: CloseCall | None) -> dict[str, Any] | None:
-    """As JSON values."""
+    """Return this call as JSON values."""
     return None if call is None else {"change": call.change, "loss": call.loss, "epsilon": call.epsilon}
 
 
@@ -147,7 +147,7 @@ _ROUNDING = 1e-9  # of the sizes of what is added up: a gap below this is none
 
 
 def ranging(problem: Polytope, plan: Answer, means: FloatArray) -> FloatArray | None:
-    """For every arm the interval of its mean in which the plan stays best, all others as given, (n_arms, 2).
+    """Return for each arm the interval of its mean in which the plan stays best, others fixed, (n_arms, 2).
 
     An edge e improves the value by e.means, so that the mean of arm s may move by t while e.means + t e_s
     stays on its side of 0. None where the plan is no vertex that is best under these means. At a degenerate
@@ -173,7 +173,7 @@ def ranging(problem: Polytope, plan: Answer, means: FloatArray) -> FloatArray | 
 
 
 def listed_ranging(problem: Problem, plan: int, means: FloatArray) -> FloatArray | None:
-    """The same for a plan of a list: its gap to every other plan stays on its side of 0.
+    """Return `ranging` for a plan of a list: its gap to every other plan keeps its sign.
 
     None where another plan is better under these means, and where plans are too many.
 
@@ -199,7 +199,7 @@ def listed_ranging(problem: Problem, plan: int, means: FloatArray) -> FloatArray
 def named_ranging(
     problem: AnyProblem, plan: Answer | None, evidence: Evidence
 ) -> Mapping[str, tuple[float, float]] | None:
-    """The same at the estimates, by the names of the arms; None where it is not known."""
+    """Return the intervals of `ranging` at the estimates, by arm name; None where they are not known."""
     if plan is None or problem.probes is not None or not evidence.counts[problem.relevant].all():
         return None
     means = arm_means(problem, evidence)
@@ -220,7 +220,7 @@ _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 def worth_of_one(
     problem: AnyProblem, evidence: Evidence, plan: Answer | None, epsilon: float = 0.0
 ) -> FloatArray | None:
-    """For each arm how much one more measurement takes off the plan's expected loss, summed over its rivals.
+    """Return for each arm how much one more measurement reduces the plan's expected loss, over all rivals.
 
     With T_s measurements of arm s the gap to rival j has variance v_j = sum_s y_s^2 R_s^2 / T_s, and what is
     lost to j on average is sqrt(v_j) psi(z_j), z_j = gap_j / sqrt(v_j), whose derivative by v_j is
@@ -287,7 +287,7 @@ class Turn:
 
 
 def turn(problem: AnyProblem, evidence: Evidence, lead: Answer | None, rival: Answer | None) -> Turn | None:
-    """What would have to be true for this rival to win against the lead; None where nothing is known.
+    """Return the change of one arm that would make this rival win; None where that is not known.
 
     >>> from surepick.core.problem import Problem
     >>> problem = Problem(

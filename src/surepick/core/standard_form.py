@@ -35,7 +35,7 @@ class Rows:
     names: tuple[str, ...]
 
     def without(self, row: int) -> Rows:
-        """The same without one row, counted from the first of a_ub to the last of a_eq."""
+        """Return the constraints without one row; rows are numbered through a_ub, then a_eq."""
         values = dict(self.__dict__)
         kind, k = ("ub", row) if row < len(self.b_ub) else ("eq", row - len(self.b_ub))
         for part in (f"a_{kind}", f"b_{kind}"):
@@ -43,7 +43,7 @@ class Rows:
         return Rows(**values)
 
     def best(self, weights: FloatArray) -> Any:
-        """What HiGHS answers when it looks for the least weights.x."""
+        """Return the answer of HiGHS to: minimise weights.x."""
         from scipy.optimize import linprog
 
         return linprog(  # type: ignore[call-overload]

@@ -230,7 +230,7 @@ def refuse_endless(path: Path) -> None:
 
 
 def _separator(header: str) -> str:
-    """What separates the cells of this line.
+    """Return the character that separates the cells of this line.
 
     >>> [_separator(line) for line in ("plan,road", "plan;road, old;rail", "plan\\troad", "plan")]
     [',', ';', '\\t', ',']
@@ -311,7 +311,7 @@ def _sheet(workbook: Any, name: str | None) -> Any:
 
 
 def _cell_text(cell: Any) -> str:
-    """What stands in a cell, as text that gives the same number back; a share shown as 10% is "10%"."""
+    """Return a cell as text from which the same number is read; a share shown as 10% is "10%"."""
     value = cell.value
     if value is None:
         return ""

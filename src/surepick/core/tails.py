@@ -13,7 +13,7 @@ _STEPS = 80  # of a bisection
 
 
 def normal_above(level: float) -> float:
-    """What a standard normal variable exceeds with this probability.
+    """Return the value that a standard normal variable exceeds with this probability.
 
     >>> round(normal_above(0.025), 6)
     1.959964
@@ -34,7 +34,7 @@ def normal_below(x: float) -> float:
 
 @functools.lru_cache(maxsize=256)
 def chi_square_above(level: float, freedom: int) -> float:
-    """What a chi-square variable exceeds with this probability.
+    """Return the value that a chi-square variable exceeds with this probability.
 
     >>> round(chi_square_above(0.05, 3), 6)
     7.814728

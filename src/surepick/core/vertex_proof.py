@@ -50,7 +50,7 @@ def variable_names(problem: Polytope) -> list[str]:
 
 
 def objections(problem: Polytope, plan: Answer, proof: Mapping[str, Any], delta: float) -> list[str]:
-    """What is wrong with a proof that this plan is best; nothing where it holds."""
+    """Return what is wrong with a proof that this plan is best; empty if it holds."""
     form, edges = problem.form, proof["edges"]
     n_arms, n_slacks = problem.n_arms, len(form.lower) - problem.n_arms
     numbers = {name: j for j, name in enumerate(variable_names(problem))}

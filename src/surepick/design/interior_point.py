@@ -79,7 +79,10 @@ def _mehrotra_step(
 
 
 def _barrier(rows: FloatArray, best: Inner, tolerance: float, budget: int) -> Inner:
-    """The same by Newton with a line search on 2 sum sqrt(v A) - sum v + mu sum log v: slow and sure."""
+    """Continue `interior_point` by Newton with a line search on 2 sum sqrt(v A) - sum v + mu sum log v.
+
+    This log barrier is slower than Mehrotra's steps, and more reliable.
+    """
     at = _certified(rows, np.maximum(best.dual, _LEAST_DUAL * best.dual.max()), _FAST_STEPS)
     mu, step = 0.1 * at.dual.mean(), min(budget, _FAST_STEPS)
     for step in range(_FAST_STEPS + 1, budget + 1):

@@ -54,7 +54,7 @@ class PlayAllocation:
         return np.asarray(self.shares @ self.plays)
 
     def kept(self, most: int) -> PlayAllocation:
-        """The same without plays of little use, where there are more than this many."""
+        """Return this allocation without plays of small shares, if there are more than `most`."""
         if len(self.plays) <= most:
             return self
         order = np.argsort(-self.shares, kind="stable")[:most]

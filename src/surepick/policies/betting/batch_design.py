@@ -63,7 +63,7 @@ class BatchDesign:
     STATE: ClassVar[tuple[str, ...]] = ("shares", "first_cover", "n_batches")
 
     def __init__(self, readings: Readings, setup_cost: float, pace: Pace, *, uniform: bool = False) -> None:
-        """With `uniform` all probes are used equally often, for comparison."""
+        """Begin with equal shares; with `uniform`, always use all probes equally often, for comparison."""
         n = len(readings.costs)
         self._setup_cost, self._pace, self._uniform = setup_cost, pace, uniform
         self.shares = np.full(n, 1.0 / n) if not uniform else readings.costs / readings.costs.sum()

@@ -122,7 +122,7 @@ def inflation(code: int, count: float, lam: float) -> float:
 
 
 def term(code: int, count: float, lam: float) -> float:
-    """What one arm of the support adds to a pair's threshold (for `joint`: to everybody's)."""
+    """Return what one arm of the support adds to a pair's threshold (for `joint`: to all thresholds)."""
     if code == NORMAL_MIXTURE or code == NORMAL_MIXTURE_JOINT:
         return 0.5 * math.log1p(count / lam)
     if code == KAUFMANN_KOOLEN:
@@ -201,7 +201,7 @@ def kaufmann_koolen_c(x: float) -> float:
 
 
 def support_base(radius: Radius, n_plans: int, n_arms: int, delta: float) -> FloatArray:
-    """What the size of a pair's support adds to its threshold, for sizes 0 to n_arms."""
+    """Return what the size of a pair's support adds to its threshold, for sizes 0 to n_arms."""
     base = np.zeros(n_arms + 1)
     if radius.code == KAUFMANN_KOOLEN:
         x = math.log(max(n_plans - 1, 1) / delta)

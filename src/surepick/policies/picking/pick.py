@@ -92,7 +92,7 @@ class PickRun(PooledRun):
         return squares_of(self._problem.oriented)
 
     def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
-        """One of each arm that matters at first, then the next block; it never stops by itself."""
+        """Ask for one measurement of each relevant arm first, then for the next batch; never stop."""
         del rng  # nothing is drawn
         missing = self._problem.relevant & (self._evidence.counts + self._worth == 0)
         if missing.any():
@@ -119,7 +119,7 @@ class PickRun(PooledRun):
         return bool((self._evidence.counts + self._worth > 0)[self._problem.relevant].all())
 
     def scores(self) -> FloatArray:
-        """For each arm what one more measurement takes off the expected loss, up to a common factor."""
+        """Return how much measuring each arm once reduces the expected loss per cost, up to a factor."""
         return self._gains() / (self._counts() * (self._counts() + 1.0) * self._problem.costs)
 
     def _counts(self) -> FloatArray:

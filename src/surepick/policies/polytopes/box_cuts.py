@@ -93,7 +93,7 @@ def fill_secants(inequality: Inequality, slope: float, box: Box) -> tuple[float,
 
 @compiled_inner
 def _bound(box: Box) -> float:
-    """What costs.x is never below on the box, by the prices; fills the reduced costs."""
+    """Return a lower bound of costs.x on the box by weak duality with the prices; fill `box.reduced`."""
     tableau, low, high, prices = box.tableau, box.low, box.high, box.prices
     total, size = 0.0, 0.0
     for i in range(len(prices)):

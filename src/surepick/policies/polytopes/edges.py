@@ -173,7 +173,7 @@ def neighbours(problem: Polytope, plan: FloatArray) -> list[FloatArray]:
 
 
 def unsolved() -> ProblemError:
-    """What to say where a linear program fails."""
+    """Return the error for a linear program that cannot be solved."""
     return ProblemError(
         "a linear program of this polytope could not be solved: its numbers differ too much in size; choose "
         "units that make them alike"

@@ -24,7 +24,7 @@ _KINDS = {int: np.int64, float: np.float64, bool: np.bool_}
 
 
 def make_record(fields: type[_Fields], **values: float) -> _Fields:
-    """One record with these fields, zero where no value is given.
+    """Return a record with these fields, zero where no value is given.
 
     >>> class Now:
     ...     lead: int

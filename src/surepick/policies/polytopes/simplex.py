@@ -53,7 +53,7 @@ def tableau_of(form: StandardForm) -> Tableau:
 def empty_tableau(
     matrix: FloatArray, right: FloatArray, bounds: tuple[FloatArray, FloatArray], *, priced: bool = False
 ) -> Tableau:
-    """The same of any equations and bounds; a priced one keeps the inverse of its basis for `find_prices`."""
+    """Return a tableau of these equations; a `priced` one keeps the basis inverse for `find_prices`."""
     m, n = matrix.shape
     return Tableau(
         np.array(matrix, order="C"),  # copies: of read-only arrays code would be compiled once more

@@ -108,7 +108,7 @@ def _cut_by(
 
 @compiled_inner
 def _widest(width: FloatArray) -> int:
-    """Where the largest of these is, the first of equals."""
+    """Return the index of the largest width; ties go to the lowest."""
     widest = 0
     for s in range(1, len(width)):
         if width[s] > width[widest]:
