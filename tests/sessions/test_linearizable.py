@@ -128,7 +128,8 @@ def spoiled(calls: list[Call]) -> list[list[Call]]:
         ([("tell", ("0.0", 1.0, "a"), "recorded"), ("look", (), (0, 0, 0.1))], True),
         ([("extend", (0.05,), "done"), ("extend", (0.08,), "done")], True),
         ([("extend", (0.05,), "done"), ("extend", (0.08,), "done"), ("look", (), (0, 0, 0.08))], True),
-        ([("extend", (0.05,), "done"), ("extend", (0.05,), "refused")], False),
+        ([("extend", (0.05,), "done"), ("extend", (0.05,), "refused")], True),
+        ([("extend", (0.05,), "done"), ("extend", (0.05,), "done")], False),
     ],
 )
 def test_the_search_tells_what_can_be_from_what_cannot(calls: list[Any], possible: bool) -> None:

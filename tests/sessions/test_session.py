@@ -6,7 +6,7 @@ import json
 import math
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -170,6 +170,87 @@ def test_every_policy_is_opened_from_its_snapshot_and_decides_the_same(
     assert session.verify(session.certificate().to_json()).holds
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda s: s.extend(delta=0.01),
+        lambda s: s.extend(budget=10**6),
+        lambda s: s.close(),
+        lambda s: s.note("a remark"),
+        lambda s: s.rename("renamed"),
+        lambda s: s.tell("copper", 1.0, key="row 1"),
+        lambda s: s.release(s.ask()[0], "rain"),
+        lambda s: s.tell(s.ask()[0], None, lost=True),
+        lambda s: s.remove(1, "wrong unit"),
+        lambda s: s.add_plan("much", {"copper": 3.0, "zinc": 1.0}),
+        lambda s: s.final_batch(50),
+    ],
+    ids=["delta", "budget", "close", "note", "rename", "tell", "release", "lost", "remove", "plan", "final"],
+)
+@pytest.mark.parametrize("keeps", [True, False], ids=["kept after", "kept before"])
+def test_after_every_kind_of_event_a_snapshot_opens_to_what_the_log_says(
+    change: Callable[[Session], object], keeps: bool, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("surepick.sessions.journal.SNAPSHOT_EVERY", 5)
+    session = Session.create(sqlite_url, "mine", problem(), policy=sp.BetGapE(delta=0.1), seed=3)
+    tapes = Tapes()
+    for _ in range(12):
+        tell_all(session, session.ask(), tapes)
+    before = session.store.snapshot("mine")
+    assert before is not None
+    change(session)
+    if keeps:
+        session._journal._save_snapshot()
+    else:
+        session.store.save_snapshot("mine", before)
+    name = session.store.names()[0]
+    kept = Session.load(sqlite_url, name)
+    monkeypatch.setattr(Journal, "_kept_state", lambda self: None)
+    whole = Session.load(sqlite_url, name)
+    assert json.dumps(kept.state().to_json()) == json.dumps(whole.state().to_json())
+    assert same_run(kept.outcome, whole.outcome)
+    monkeypatch.undo()
+    requests = kept.ask(3, worker="next", wait=False)
+    tell_all(kept, requests, tapes)
+    assert kept.verify().holds
+
+
+def test_where_an_extension_left_no_snapshot_the_next_to_write_keeps_one(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("surepick.sessions.journal.SNAPSHOT_EVERY", 5)
+    session, tapes = Session.create(sqlite_url, "mine", problem(), delta=0.1), Tapes()
+    for _ in range(12):
+        tell_all(session, session.ask(), tapes)
+    with monkeypatch.context() as died:
+        died.setattr(Journal, "_keep_snapshot", lambda self: None)
+        session.extend(delta=0.01)
+    tell_all(again := Session.load(sqlite_url, "mine"), again.ask(), tapes)
+    monkeypatch.setattr(Journal, "_open_whole", lambda self: pytest.fail("the log was replayed"))
+    assert Session.load(sqlite_url, "mine").policy.delta == 0.01
+
+
+@pytest.mark.parametrize("body", [b"{}", b"[]", b"not json", b'{"format": 1, "state": {}}', b"changed"])
+def test_a_snapshot_that_does_not_fit_is_no_snapshot(
+    body: bytes, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("surepick.sessions.journal.SNAPSHOT_EVERY", 5)
+    session, tapes = new(sqlite_url), Tapes()
+    for _ in range(12):
+        tell_all(session, session.ask(), tapes)
+    snapshot = session.store.snapshot("mine")
+    assert snapshot is not None
+    if body == b"changed":
+        kept = json.loads(snapshot.body)
+        kept["state"]["n_values"] += 1
+        body = json.dumps(kept).encode()
+    session.store.save_snapshot("mine", snapshot._replace(body=body))
+    again = Session.load(sqlite_url, "mine")
+    assert again.state().n_values == session.state().n_values
+    expected = sp.simulate(problem(), Tapes(), policy=sp.CombGapE(delta=0.1), seed=3)
+    assert same_run(run_to_end(again, tapes), expected)
+
+
 def test_what_is_wanted_of_a_long_round_is_counted_without_walking_it() -> None:
     policy = sp.RAGE(delta=0.1)
     session = Session.create("memory://", "mine", problem(noise=30.0), policy=policy)
@@ -192,6 +273,22 @@ class CountingDict(dict[int, float]):
         return super().__contains__(key)
 
 
+def test_a_place_that_stays_open_does_not_make_asking_dearer() -> None:
+    session = Session.create("memory://", "mine", problem(noise=30.0), policy=sp.RAGE(delta=0.1))
+    (slow,) = session.ask(worker="slow")
+    state = session.state()
+    pending = state.streams.of[slow.arm].pending = CountingDict()
+    looks = []
+    for _ in range(100):
+        before = pending.n_looks
+        (request, *_) = session.ask(5, worker="quick")
+        looks.append(pending.n_looks - before)
+        session.tell(request, [0.5] * 20)
+    assert state.n_values == 2000
+    assert not state.streams.of[slow.arm].is_recorded(int(slow.token.split(".")[1]))
+    assert 0 < max(looks[50:]) <= 2 * max(looks[1:6])  # walking what is recorded would take 2000
+
+
 # Asking
 
 
@@ -211,6 +308,26 @@ def test_workers_get_different_tokens(store: Store) -> None:
     session, other = new(store), Session.load(store, "mine")
     tokens = [r.token for r in session.ask(3, worker="a")] + [r.token for r in other.ask(3, worker="b")]
     assert len(set(tokens)) == 6
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["once", "told twice"])
+def test_an_expired_request_is_handed_out_again_and_the_first_to_tell_is_counted(
+    again: bool, store: Store
+) -> None:
+    clock = Clock()
+    session = new(store, lease=60.0, clock=clock)
+    (slow,) = session.ask(worker="slow")
+    clock.now += 61
+    (fast,) = session.ask(worker="fast")
+    assert fast.token == slow.token
+    assert session.tell(fast, 1.0).result == "recorded"
+    late = session.tell(slow, 2.0)
+    assert (late.result, late.number) == ("extra", 2)
+    if again:
+        assert session.tell(slow, 2.0).result == "repeated"
+        assert session.tell(fast, 1.0).result == "repeated"
+    assert [(m.value, m.worker) for m in session.measurements()] == [(1.0, "fast"), (2.0, "slow")]
+    assert session.verify().holds
 
 
 def test_a_late_tell_is_accepted_when_nobody_was_faster() -> None:
@@ -321,6 +438,16 @@ def test_several_values_at_once_are_the_next_places_of_the_tape() -> None:
     assert same_run(run_to_end(together, tapes), run_to_end(alone, Tapes()))
 
 
+def test_several_values_leave_other_workers_requests_alone() -> None:
+    session = new()
+    mine = session.ask(1, worker="a")[0]
+    theirs = [r for r in session.ask(60, worker="b") if r.arm == mine.arm]
+    assert theirs
+    session.tell(mine, [0.1] * 5)
+    assert session.tell(theirs[0], 0.7).result == "recorded"
+    assert session.verify().holds
+
+
 def test_several_values_end_the_leases_of_all_their_places(store: Store) -> None:
     policy = sp.RAGE(delta=0.1)
     session = Session.create(store, "mine", problem(noise=30.0), policy=policy)
@@ -372,6 +499,34 @@ def test_an_unknown_token_is_refused(token: str) -> None:
 
 
 # Other things that happen
+
+
+@pytest.mark.parametrize("policy", [sp.BetGapE, sp.CombGapE], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("change", [{"delta": 0.001}, {"budget": 10**6}], ids=str)
+def test_another_process_follows_an_extension(
+    policy: Callable[..., sp.Policy],
+    change: dict[str, float],
+    sqlite_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("surepick.sessions.journal.SNAPSHOT_EVERY", 5)
+    session = Session.create(sqlite_url, "mine", problem(), policy=policy(delta=0.1), seed=3, budget=25)
+    tapes = Tapes()
+    before = run_to_end(session, tapes)
+    other = Session.load(sqlite_url, "mine")
+    extending = Session.load(sqlite_url, "mine")
+    if "delta" in change and policy is sp.CombGapE:
+        with pytest.raises(ParameterError) as caught:
+            extending.extend(**change)  # type: ignore[arg-type]
+        assert caught.value.field == "delta"
+        return
+    extending.extend(**{"budget": 10**6, **change})  # type: ignore[arg-type]
+    assert other.status == "running"
+    after = run_to_end(other, tapes)
+    assert after.n_measurements > before.n_measurements
+    assert same_run(session.outcome, after)
+    assert other.policy.delta == change.get("delta", 0.1)
+    assert session.verify(other.certificate().to_json()).holds
 
 
 def test_a_spent_budget_can_be_raised() -> None:

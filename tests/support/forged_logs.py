@@ -18,6 +18,7 @@ from typing import Any
 from surepick.core.policy import Policy
 from surepick.errors import SurepickError
 from surepick.sessions import codec
+from surepick.sessions.events import AHEAD
 from surepick.sessions.session import Session
 from surepick.store import START, Draft, Event
 from surepick.store.log import seal
@@ -239,7 +240,7 @@ def a_value_that_was_changed(log: Log) -> int | None:
     at = find(log, "measured", asked)
     if at is None or at > last:
         return None
-    log[at].body["values"] = [value + 5.0 for value in log[at].body["values"]]
+    log[at].body["values"][0] += 5.0  # not all readings: a paired comparison does not see what they share
     return ANYWHERE
 
 
@@ -277,7 +278,7 @@ def an_extra_value_that_is_not_next(log: Log) -> int | None:
     at = find(log, "measured", lambda body: body["request"] != place(body))
     if at is None:
         return None
-    log[at].body["index"] += 1
+    log[at].body["index"] += AHEAD + 9
     log[at].key = f"measured:{place(log[at].body)}"
     return at
 

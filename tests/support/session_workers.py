@@ -10,6 +10,7 @@ from typing import Any
 
 from session_tools import Tapes
 from surepick.core.oracle_problem import Best
+from surepick.sessions import journal as journal_of_session
 from surepick.sessions.session import Session
 
 
@@ -29,7 +30,7 @@ def work_until_statement(
 ) -> None:
     """Measure, and die by kill -9 just before or just after the given statement reaches the database."""
     session, tapes = Session.load(url, "mine", problem=best), Tapes(seed)
-    journal.ALONE_AFTER = 20 if last % 4 < 2 else -1  # with and without holding the log first
+    journal_of_session.ALONE_AFTER = 20 if last % 4 < 2 else -1  # with and without holding the log first
     session.store.close()
     fate = Fate(last)
     fate.take_over(session.store)
@@ -41,7 +42,7 @@ def work_until_statement(
 def record_until_statement(i: int, url: str, journal: Path, last: int) -> None:
     """Record values under keys of their own, and die at the given statement."""
     session = Session.load(url, "mine")
-    journal.ALONE_AFTER = 20 if last % 4 < 2 else -1
+    journal_of_session.ALONE_AFTER = 20 if last % 4 < 2 else -1
     session.store.close()
     fate = Fate(last)
     fate.take_over(session.store)

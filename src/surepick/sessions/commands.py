@@ -24,6 +24,7 @@ from surepick.core.tables import count_in, numeral
 from surepick.core.wording import shortened
 from surepick.errors import ParameterError, SessionError, suggestion
 from surepick.sessions.events import (
+    AHEAD,
     Closed,
     Extended,
     FinalBatch,
@@ -36,7 +37,7 @@ from surepick.sessions.events import (
     recorded_key,
 )
 from surepick.sessions.journal import Change, Journal
-from surepick.sessions.leases import Leases, leased
+from surepick.sessions.leases import leased
 from surepick.sessions.setup import whole
 from surepick.sessions.state import SessionState
 from surepick.sessions.streams import Place
@@ -102,12 +103,17 @@ def _measured(journal: Journal, telling: Telling) -> tuple[Change, Receipt]:
             first = None
     assert isinstance(probe, int)
     leases = leased(journal.store.leases(journal.name)) if first is None or len(telling.uses) > 1 else {}
-    others = _of_others(leases, telling.worker, journal.clock())
+    reach = state.streams.of[probe].end + AHEAD
+    others = {
+        place
+        for place, lease in leases.items()
+        if lease.worker != telling.worker and lease.expires > journal.clock() and place.index < reach
+    }
     own = [place for place in leases if leases[place].worker == telling.worker]
     if request and first is None:  # a late value waits behind the batch, where a repetition finds it
-        places: Iterable[tuple[Place, bool]] = _free_places(state, probe, set())
+        places: Iterable[tuple[Place, bool]] = _free_places(state, probe, others)
     else:
-        places = _places(state, probe, first, own, others if request else set())
+        places = _places(state, probe, first, own, others)
     events = list[Measured]()
     for at, (values, (place, is_open)) in enumerate(zip(telling.uses, places, strict=False)):
         made_for = str(place) if is_open else request if at == 0 and first is None else ""
@@ -127,7 +133,8 @@ def _places(
     """Yield the places of several values of a probe, and whether a request for them is open.
 
     First the request that is answered; then the worker's own requests, those of the open batch from the
-    oldest on, and places behind the batch.
+    oldest on, and places behind the batch. Only a value that is told by its arm answers what another worker
+    was asked for.
     """
     stream = state.streams.of[probe]
     taken = set[int]()
@@ -139,7 +146,9 @@ def _places(
     )
     begin = -1 if first is None else first.index
     rest: Iterable[int] = (
-        index for index in stream.missing() if index > begin and Place(probe, index) not in others
+        index
+        for index in stream.missing()
+        if first is None or (index > begin and Place(probe, index) not in others)
     )
     if state.is_over:
         mine, rest = [], ()
@@ -147,19 +156,15 @@ def _places(
         if index not in taken:
             taken.add(index)
             yield Place(probe, index), True
-    yield from _free_places(state, probe, taken)
+    yield from _free_places(state, probe, others | {Place(probe, index) for index in taken})
 
 
-def _free_places(state: SessionState, probe: int, taken: Set[int]) -> Iterable[tuple[Place, bool]]:
-    """Yield the places behind the open batch, where no request is open."""
+def _free_places(state: SessionState, probe: int, taken: Set[Place]) -> Iterable[tuple[Place, bool]]:
+    """Yield the places behind the open batch, where no request is open, without those that are taken."""
     stream = state.streams.of[probe]
     for index in itertools.count(stream.free):
-        if not stream.is_recorded(index) and index not in taken:
+        if not stream.is_recorded(index) and Place(probe, index) not in taken:
             yield Place(probe, index), False
-
-
-def _of_others(leases: Leases, worker: str, now: float) -> set[Place]:
-    return {place for place, lease in leases.items() if lease.expires > now and lease.worker != worker}
 
 
 def _late(journal: Journal, place: Place, telling: Telling) -> Receipt | None:

@@ -161,7 +161,8 @@ class Measured(Event):
         require(self.key_ == "" or self.key_ not in state.keys, f"{self.key_!r} is recorded already", "key")
         if self.is_extra:
             require(not self.is_lost, "an extra measurement has all its values", "values")
-            require(self.index == stream.free, f"an extra value goes to place {stream.free}", "index")
+            last = stream.free_from(stream.end + AHEAD)  # it leaves out what other workers measure ahead
+            require(stream.end <= self.index <= last, f"an extra value goes to place {stream.free}", "index")
             self._check_late(state)
         else:
             require(self.index < stream.end + AHEAD, f"request {self.place} was never made", "request")

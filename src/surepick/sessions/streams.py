@@ -135,8 +135,12 @@ class Stream:
 
     @property
     def free(self) -> int:
-        """The first place behind the open batch where nothing is recorded: extra values go there."""
-        return next(index for index in itertools.count(self.end) if not self.is_recorded(index))
+        """The first place behind the open batch where nothing is recorded."""
+        return self.free_from(self.end)
+
+    def free_from(self, first: int) -> int:
+        """Return the first place from this one on where nothing is recorded."""
+        return next(index for index in itertools.count(first) if not self.is_recorded(index))
 
     @property
     def n_ahead(self) -> int:
