@@ -41,7 +41,8 @@ def test_a_value_goes_to_the_own_request_first_and_otherwise_is_extra() -> None:
     told = surepick("tell", arm, "10,5", "--yes", "--json").json
     assert told["recorded"] == [{"number": 1, "result": "recorded"}]
     assert told["view"]["last"]["value"] == 10.5
-    assert surepick("tell", "Depot road", "6").code == 0, "not asked for"
+    told = surepick("tell", "Depot road", "6", "--json").json
+    assert told["recorded"] == [{"number": 2, "result": "extra"}], "not asked for"
     assert view()["n_extra"] == 1
 
 

@@ -201,3 +201,10 @@ def test_a_surprising_value_is_refused_unless_it_is_sure() -> None:
         session.tell(0, 500.0, sure=False)
     assert caught.value.field == "sure"
     assert session.tell(0, 500.0).number == session.state().n_recorded
+
+
+def test_the_receipt_of_several_values_is_that_of_the_last_one() -> None:
+    session = begun()
+    n = len(session.pending(probe=0))
+    receipt = session.tell(0, [1.0] * (n + 1))
+    assert (receipt.number, receipt.result, session.state().n_extra) == (n + 1, "extra", 1)

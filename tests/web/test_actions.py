@@ -61,7 +61,8 @@ def test_a_value_of_an_arm_that_is_not_asked_for_is_extra(writing: Running, stor
     session = begin(store, "extra")
     for _ in session.pending(probe=0):
         assert writing.do("extra", "tell", arm="copper", value=1.0)[1]["result"] == "recorded"
-    assert writing.do("extra", "tell", arm="copper", value=1.1, key="a")[1]["view"]["n_extra"] == 1
+    first = writing.do("extra", "tell", arm="copper", value=1.1, key="a")[1]
+    assert (first["result"], first["view"]["n_extra"]) == ("extra", 1)
     again = writing.do("extra", "tell", arm="copper", value=1.1, key="a")[1]
     assert (again["result"], again["view"]["n_extra"]) == ("repeated", 1)
 

@@ -53,7 +53,7 @@ class Receipt:
 
     Numbers count values in the order of recording, from 1; `remove` finds a value by it. "repeated" says that
     it was recorded before and nothing changed; "extra" that it answers no open request, so it waits for a
-    batch that needs it.
+    batch that needs it. Of several values told together it is that of the last one.
     """
 
     number: int
@@ -122,9 +122,9 @@ def _measured(journal: Journal, telling: Telling) -> tuple[Change, Receipt]:
         events.append(
             Measured(state.n_recorded + at + 1, *place, values, telling.worker, made_for, key, note)
         )
-    result = "extra" if events[0].is_extra else "recorded"
     release = [str(event.place) for event in events] + ([request] if request else [])
-    return Change(events, release), Receipt(events[-1].number, result)
+    last = events[-1]
+    return Change(events, release), Receipt(last.number, "extra" if last.is_extra else "recorded")
 
 
 def _places(
