@@ -86,7 +86,7 @@ class Layout:
 
 
 def located(layout: Layout | None, points: Mapping[str, Sequence[float]], *, geographic: bool) -> Layout:
-    """The layout with every place at the point of its name; points of other names are left aside.
+    """Return the layout with every place at the point of its name; other points are ignored.
 
     >>> road = Layout("path", places=("A", "B"), links=((0, 1),))
     >>> located(road, {"B": (4, 1), "A": (0, 0)}, geographic=False).points

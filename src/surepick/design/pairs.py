@@ -84,7 +84,7 @@ class _PairRows(Rows):
 
 
 def _farthest_by_part(points: FloatArray) -> tuple[IntArray, FloatArray]:
-    """For each part of the points, the one farthest from every point and its squared distance."""
+    """Return, for each part and each point, the farthest point of the part and its squared distance."""
     norms = np.einsum("ks,ks->k", points, points)
     parts = np.array_split(np.arange(len(points)), min(_PARTS, len(points)))
     far = np.empty((len(parts), len(points)), dtype=np.int64)

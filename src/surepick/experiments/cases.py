@@ -131,7 +131,7 @@ class Row:
 
     @property
     def limit(self) -> float:
-        """What every method needs on average at this delta; infinite for ties, NaN without a delta."""
+        """The lower bound on average measurements at this delta; infinite for ties, NaN without a delta."""
         if "delta" not in self.parameters:
             return math.nan
         return fewest(self.characteristic_time[0], self.n_relevant, self.parameters["delta"])

@@ -36,7 +36,7 @@ def published_tree(name: str, *, probes: str = "plan arms") -> tuple[OracleProbl
 
 
 def published_results(name: str) -> dict[str, dict[str, float]]:
-    """What the authors print of this instance, by method: plays, share of wrong answers, seconds a run.
+    """Return the published results of this instance by method: plays, share of wrong answers, seconds a run.
 
     >>> published_results("E20")["P-FWS"]["plays"]
     1176

@@ -263,7 +263,7 @@ def _groups(document: Section) -> dict[str, tuple[list[str], float]]:
 
 
 def _goal(document: Section, natural: Goal = "largest") -> Goal:
-    """What the file says is best; not every kind has a natural answer."""
+    """Return the goal in the file, or the natural one of its kind."""
     said = document.text("goal", natural, options=("smallest", "largest"))
     return "smallest" if said == "smallest" else "largest"
 
@@ -274,7 +274,7 @@ def lists_plans(document: Section) -> bool:
 
 
 def _list_plans(document: Section) -> bool | None:
-    """What the file says of listing plans; None where it says nothing."""
+    """Return whether the file asks for a list of plans; None if it says nothing."""
     return lists_plans(document) if "list_plans" in document.values else None
 
 

@@ -121,7 +121,7 @@ def _load(path: Path, sheet: str | None, progress: Progress | None, confined: bo
 
 
 def _settings(document: Section, kind: str) -> dict[str, Any]:
-    """What the file says of sessions: delta, epsilon, budget, seed, lease, policy."""
+    """Return the file's settings for sessions: delta, epsilon, budget, seed, lease, policy."""
     found: dict[str, Any] = {}
     for key in ("delta", "epsilon"):
         if key in document.values:
@@ -146,9 +146,9 @@ def _order(document: Section) -> str:
 
 
 def _past(problem: AnyProblem, guess: FloatArray | None, spread: FloatArray | None) -> Past | None:
-    """What a session begins with: the guess, where the file says how far off it may be.
+    """Return the guess as prior data, if the file says how far off it may be and the noise is stated.
 
-    A spread of 0 says nothing of the kind, and how many measurements it is worth needs a stated noise.
+    A spread of 0 does not say so. The noise converts a spread into a number of measurements.
     """
     if guess is None or spread is None or not spread.any():
         return None
@@ -175,7 +175,7 @@ def _with_tails(document: Section, problem: AnyProblem) -> AnyProblem:
 
 
 def _ranges(document: Section, key: str, arm_names: tuple[str, ...]) -> Any:
-    """What the file gives as [low, high] under this key: one pair, or one per arm; None where it does not."""
+    """Return the file's [low, high] under this key: one pair, or one per arm; None without the key."""
     given = document.values.get(key)
     if isinstance(given, dict):
         part = Section(document.path, f"{key}.", given)

@@ -13,7 +13,7 @@ _SETTINGS = ("cost", "noise", "covariance")
 
 
 def probes_in(document: Section) -> Any:
-    """What a problem takes as `measure`, from the key of this name; "arms" where the file has none."""
+    """Return the argument `measure` of a problem from the key of this name; "arms" without it."""
     given = document.values.get("measure", ARMS)
     for key in ("low", "high", "plausible"):
         if given != ARMS and key in document.values:

@@ -35,7 +35,7 @@ def _has_share(given: Any) -> bool:
 
 
 def _guess(document: Section, key: str) -> tuple[list[str] | None, FloatArray, tuple[int, ...]]:
-    """The names of the arms where the guess has them, the guess of each, and its shape."""
+    """Return the arm names if the guess has them, the guess of each arm, and its shape in the file."""
     given = document.values.get("guess")
     if isinstance(given, str) and (table := document.attachment("guess", empty=np.nan)) is not None:
         if len(table.column_names) == 1:
@@ -50,7 +50,7 @@ def _guess(document: Section, key: str) -> tuple[list[str] | None, FloatArray, t
 
 
 def _numbers(document: Section, key: str, names: list[str] | None, of: FloatArray) -> FloatArray:
-    """One number per arm from what the file gives under this key, percentages being of these numbers."""
+    """Return one number per arm from this key of the file; percentages are of the numbers `of`."""
     given = document.values.get(key, 0.0)
     if isinstance(given, dict):
         if names is None or set(given) != set(names):

@@ -201,7 +201,7 @@ class Withdrawals:
         self.often: dict[str, int] = {}
 
     def lengthen(self, n_arms: int) -> None:
-        """Make room for arms after those that there are."""
+        """Add empty entries for new arms, up to n_arms in all."""
         more = [0] * (n_arms - len(self.counts))
         self.counts, self.longest = self.counts + more, self.longest + more
 

@@ -91,7 +91,7 @@ class AssigningRun(BudgetPhases):
 
     @property
     def n_phases(self) -> int:
-        """One for each arm."""
+        """The number of phases: one for each arm."""
         return len(self._arms)
 
     def request(self) -> IntArray:

@@ -63,7 +63,7 @@ class Readings:
 
     @property
     def shown(self) -> Readings:
-        """The same in the coordinates that some reading shows; plans differ in no others."""
+        """These readings and plans in the coordinates that some reading shows; plans differ in no others."""
         used = np.flatnonzero(self.rows.any(axis=0))
         return replace(self, rows=np.ascontiguousarray(self.rows[:, used]), plans=self.plans[:, used])
 

@@ -79,7 +79,7 @@ class PolyALBARun(PhasedRun):
 
     @property
     def resolution(self) -> float:
-        """What this phase is to tell apart."""
+        """The gap that this phase resolves, e = 2^-q."""
         return 2.0**-self._number
 
     @property

@@ -59,9 +59,9 @@ def single_arms(problem: Problem, policy: str) -> SingleArms:
 
 
 def read_arms(problem: Problem, policy: str) -> SingleArms:
-    """As `single_arms`, where arms may also be read by probes, several of them by one use.
+    """Return `single_arms` for a problem whose probes may read several arms in one use.
 
-    Every arm is read by one and the same probe throughout: those that read most of what is left come first.
+    Each arm is always read by the same probe, chosen greedily: the one that reads most remaining arms first.
 
     >>> read_arms(
     ...     Problem([[1, 0], [0, 1]], measure={"both": ["arm 0", "arm 1"]}, goal="largest"), "KN"
@@ -86,7 +86,7 @@ def read_arms(problem: Problem, policy: str) -> SingleArms:
 
 
 def _readings_of_arms(probes: Probes, arms: IntArray, policy: str, names: tuple[str, ...]) -> IntArray:
-    """For each of these arms a reading of it alone, all by as few probes as a greedy choice needs."""
+    """Return for each of these arms a reading of it alone; probes are chosen greedily to be few."""
     alone = np.flatnonzero(np.diff(probes.rows.indptr) == 1)
     read = probes.rows.indices[probes.rows.indptr[alone]]  # the arm of each
     found = {}
@@ -107,7 +107,7 @@ def _readings_of_arms(probes: Probes, arms: IntArray, policy: str, names: tuple[
 
 
 def _arms_of_plans(problem: Problem, policy: str) -> tuple[IntArray, FloatArray]:
-    """For each plan its arm, and its amount beyond what all have; larger is better."""
+    """Return for each plan its arm, and its amount beyond what all plans have; larger is better."""
     plans = problem.oriented
     dense = plans if isinstance(plans, np.ndarray) else plans.toarray()
     arms = np.flatnonzero(problem.relevant)
@@ -124,7 +124,7 @@ def _arms_of_plans(problem: Problem, policy: str) -> tuple[IntArray, FloatArray]
 
 
 def _own_arms(plans: FloatArray) -> tuple[IntArray, FloatArray] | None:
-    """For each plan the column in which it alone differs from all others, and by how much."""
+    """Return for each plan the column in which it alone differs from all others, and by how much."""
     n_plans, n_arms = plans.shape
     if n_plans != n_arms:
         return None

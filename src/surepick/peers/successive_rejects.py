@@ -62,7 +62,7 @@ class RejectingRun(BudgetPhases):
 
     @property
     def n_phases(self) -> int:
-        """One for each arm but the last."""
+        """The number of phases: one for each arm but the last."""
         return len(self._alive) - 1
 
     def request(self) -> IntArray:

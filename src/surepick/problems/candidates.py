@@ -66,10 +66,11 @@ class Candidates:
         return float(np.count_nonzero(self.counts == 1)) / self.n_draws
 
     def chance_of_new_at_most(self, risk: float = 0.05) -> float:
-        """A bound on that probability which holds for all but a share `risk` of seeds.
+        """Return an upper bound on `chance_of_new` that holds for all but a share `risk` of seeds.
 
         The missing mass exceeds its mean by eps with probability at most exp(-n eps^2) (McAllester & Ortiz
-        2003), the estimate falls short of its own mean, which is no smaller, with at most exp(-n eps^2 / 2).
+        2003). The estimate, whose mean is no smaller, falls below its mean by eps with probability at most
+        exp(-n eps^2 / 2).
         """
         if self.how != "draws":
             return self.chance_of_new
@@ -78,7 +79,7 @@ class Candidates:
 
     @property
     def listing(self) -> Listing:
-        """The same for sessions and certificates to keep."""
+        """How the list was made, in the form that sessions and certificates keep."""
         known = self.how != "best"
         return Listing(
             self.n_plans,

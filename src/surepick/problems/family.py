@@ -88,7 +88,7 @@ class Family:
         return len(self.arm_names)
 
     def through(self, coefficients: Numbers, arm_names: Sequence[str]) -> Family:
-        """The same plans where a piece weighs the sum over arms of its coefficients times their means.
+        """Return the plans with other arms: a piece weighs the sum of its coefficients times their means.
 
         >>> from surepick.problems import path_family
         >>> legs = [("A", "B"), ("B", "C"), ("A", "C")]

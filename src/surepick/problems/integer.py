@@ -34,7 +34,7 @@ def solving_within(seconds: float) -> Iterator[None]:
 
 
 def least(costs: FloatArray, whole: BoolArray, bounds: tuple[Any, Any], rows: Sequence[Rows]) -> Any:
-    """What HiGHS answers when it minimises these costs: the gap that it would accept (1e-4) is set to 0."""
+    """Return the answer of HiGHS to: minimise these costs, with a gap of 0 instead of its default 1e-4."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     until, allowed = _deadline.get() or (float("inf"), SECONDS)

@@ -82,7 +82,7 @@ def path_losses(
     target: int,
     n_nodes: int,
 ) -> FloatArray:
-    """For every arc, how much longer the shortest path is that uses it, or avoids it where it is used.
+    """Return for each arc how much longer the shortest path with it is; without it, if it is used.
 
     The network is acyclic and its arcs are in topological order; `used` marks a shortest path. A path crosses
     every cut between levels once, so that one which avoids an arc crosses that arc's cut elsewhere.
@@ -112,7 +112,7 @@ def path_losses(
 def tree_losses(
     tails: IntArray, heads: IntArray, weights: FloatArray, used: BoolArray, n_nodes: int
 ) -> FloatArray:
-    """For every edge, how much heavier the least tree is that uses it, or avoids it where it is used.
+    """Return for each edge how much heavier the lightest tree with it is; without it, if it is used.
 
     `used` marks a least tree. An edge that joins it drives out the heaviest edge of the cycle that it closes.
     """
@@ -148,7 +148,7 @@ def tree_losses(
 
 @compiled_allocating
 def assignment_losses(costs: FloatArray, column: IntArray) -> FloatArray:
-    """For every pair, how much more the least assignment with it costs, or without it where it is used.
+    """Return for each pair how much more the cheapest assignment with it costs; without it, if it is used.
 
     `costs` is square, infinite where a pair cannot be, and row i has column[i] in a least assignment. Another
     one is reached by cycles of rows, each taking the column of the next; shortest ways by Floyd and Warshall.
@@ -176,7 +176,7 @@ def assignment_losses(costs: FloatArray, column: IntArray) -> FloatArray:
 
 @compiled_allocating
 def fill(weights: IntArray, values: FloatArray, capacity: int) -> IntArray:
-    """How many copies of each item to pack for the largest total value within the capacity.
+    """Return how many copies of each item to pack for the largest total value within the capacity.
 
     best[c] = max(best[c - 1], max_s best[c - weights[s]] + values[s]). Ties go to leaving room unused, then
     to the item with the lowest index.
@@ -202,7 +202,7 @@ def fill(weights: IntArray, values: FloatArray, capacity: int) -> IntArray:
 
 @compiled_allocating
 def fill_bounded(weights: IntArray, values: FloatArray, most: IntArray, capacity: int) -> IntArray:
-    """The same with at most `most[s]` copies of item s.
+    """Return how many copies of each item to pack, at most `most[s]` of item s.
 
     best_s[c] = max over q <= most[s] of best_{s-1}[c - q weights[s]] + q values[s]. Ties go to fewer copies
     of the item with the highest index.

@@ -85,7 +85,7 @@ class Network:
 
 
 def other_end(network: Network, edge: int, node: int) -> int:
-    """Where an edge leads from this node."""
+    """Return the node at the other end of an edge."""
     return int(network.heads[edge] if network.tails[edge] == node else network.tails[edge])
 
 

@@ -92,9 +92,9 @@ def completed(build: Callable[..., Any], options: OptionsT) -> OptionsT:
 def builder_problem(
     build: Callable[..., Any], family: Family, guess: Numbers | None, options: Mapping[str, Any]
 ) -> Polytope | FamilyProblem | FoundProblem:
-    """What a builder gives: the plans of the family, and its plausible values.
+    """Return the problem of a builder: the plans of the family, and plausible values.
 
-    Those are known where a guess was given together with its spread.
+    Plausible values are known if a guess was given together with its spread.
     """
     given = dict(completed(build, options))
     listed = given.pop("list_plans", None)

@@ -211,7 +211,7 @@ def _solve_within(
 
 
 def _least(program: Program, costs: FloatArray) -> Any:
-    """What HiGHS answers when it minimises these costs."""
+    """Return the answer of HiGHS to: minimise these costs."""
     rows = (program.matrix, program.row_lower, program.row_upper)
     return least(costs, program.whole, (program.lower, program.upper), [rows])
 

@@ -73,11 +73,11 @@ class Journal:
         self._company_at = self.head.position  # where the log was when another process had last appended
 
     def refresh(self) -> None:
-        """Take in what other processes have appended."""
+        """Apply the events that other processes have appended."""
         self.read_on([] if self.is_stale else self.store.read(self.name, after=self.head))
 
     def read_on(self, news: Iterable[Row]) -> None:
-        """Take in these events, the next of the log; or all of it, when the state had to be given up."""
+        """Apply these events, the next of the log; if the state is stale, read it afresh instead."""
         if self.is_stale:
             self.state, self.head = self._open()
             self.is_stale = False
@@ -86,12 +86,12 @@ class Journal:
         try:
             head = self._fold(self.state, news, self.head)
         except NotWholeError:
-            self.state, head = self._open()  # who extended the session keeps a snapshot of what became of it
+            self.state, head = self._open()  # the process that extended the session has kept a snapshot
         self.is_stale = False
         if head != self.head:
             self.head, self._company_at = head, head.position
             if self._progress() - self._kept >= SNAPSHOT_EVERY:
-                self._kept = self._progress()  # a snapshot is due, and up to who appended the last event
+                self._kept = self._progress()  # a snapshot is due: the writer of the last event keeps it
 
     def is_alone(self) -> bool:
         """Return whether no other process has appended for a while."""
@@ -276,11 +276,11 @@ class Journal:
         return not self._slow and self.state.n_rounds > 1
 
     def _progress(self) -> int:
-        """How much there is to read for who opens the session: events, and the measurements in them."""
+        """Return the number of the last event: how far a process that opens the session has to read."""
         return self.head.position
 
     def _keep_snapshot(self) -> None:
-        """Now and then keep the state beside the log, never for more than a twentieth of the time."""
+        """Keep a snapshot now and then; snapshots take at most a twentieth of the time."""
         began = time.monotonic()
         if self._progress() - self._kept < SNAPSHOT_EVERY or began < self._next_snapshot:
             return
@@ -289,7 +289,7 @@ class Journal:
         self._next_snapshot = began + 20 * (time.monotonic() - began)
 
     def keep_if_small(self) -> None:
-        """Keep the state for who opens the session next, if the policy was at work and the state is small.
+        """Keep a snapshot for the next process, if the policy was at work and the state is small.
 
         For commands that end now: the next of them then needs neither the policy nor compiled code until a
         round is complete. A process that keeps working decides often, and keeps a snapshot now and then.

@@ -202,7 +202,7 @@ class Streams:
         self._batch: tuple[int, ...] = ()  # probes of the open batch
 
     def lengthen(self, n_probes: int) -> None:
-        """Add streams of probes after those that there are."""
+        """Add empty streams for new probes, up to n_probes in all."""
         self.of += [Stream() for _ in range(n_probes - len(self.of))]
 
     @property

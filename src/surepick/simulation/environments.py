@@ -323,9 +323,9 @@ class Replay:
 
     @property
     def noise_scale(self) -> FloatArray:
-        """The least scale of noise that would spread as much as each arm's table once in a thousand times.
+        """The smallest noise scale under which each arm's table is scattered this much 1 time in 1000.
 
-        Past measurements of the right scale spread more than it by chance, twenty of them by up to a half.
+        By chance the table's standard deviation may exceed the true scale, with 20 values by up to a half.
         """
         from scipy.special import gammainccinv  # the chi-square quantile; scipy.stats is slow to import
 

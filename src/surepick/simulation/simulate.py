@@ -141,7 +141,7 @@ class _Loop:
         self.idle_rng = round_rng(self.seed, 0)  # for policies that draw nothing
         self.evidence = Evidence.none_of(self.problem)
         self.n_rounds = 0
-        self.called = False  # whether the last call was made
+        self.called = False  # whether the final batch was started
         # bounded measurements of an environment that does not say where its own lie
         self.watched = (
             self.problem.bounds is not None
@@ -179,7 +179,7 @@ class _Loop:
             self._show(run)
 
     def _left(self) -> int:
-        """Measurements that are left, without those that are kept for a last call."""
+        """Return the measurements left in the budget, without those reserved for a final batch."""
         share = 0.0 if self.last_call is None or self.called else self.last_call
         return math.floor((1.0 - share) * self.budget) - self.evidence.n_measurements
 

@@ -20,7 +20,7 @@ def forecast(look: Look, weight: Weight | None) -> Forecast | None:
     """Forecast the measurements still needed if the arms are measured in about the same shares as lately.
 
     For each of many worlds drawn from the estimates and their errors: the evidence against every rival of
-    that world's best plan grows by gap^2 / (2 spread) with each measurement; the last rival decides.
+    that world's best plan grows by gap^2 / (2 variance) with each measurement; the last rival decides.
     """
     if look.status is not None or look.gaps is None or weight is None:
         return None
@@ -86,9 +86,10 @@ def _known(look: Look, plan: int) -> FloatArray:
 
 
 def _recent_shares(look: Look) -> FloatArray:
-    """How the second half of the measurements was spread over arms or probes, and half of it as it should be.
+    """Return the expected shares of future measurements by arm or probe.
 
-    A policy that has neglected an arm turns to it when a rival that needs it is the last one left.
+    They are the shares in the second half of the measurements so far, averaged with the best allocation if it
+    is known: a policy that has neglected an arm turns to it when the last rival needs it.
     """
     half = [sample for sample in look.samples if 2 * sample.n_measurements <= look.n_used]
     before = half[-1].evidence.counts if half else np.zeros(len(look.problem.counted_names))

@@ -41,6 +41,7 @@ class WithinMany(Best):
 
     def __init__(self, plans: Any, delta: float, epsilon: float) -> None:
         super().__init__(plans, delta, epsilon, _MOST_LEADERS)
+        # Initial wealth 1: `exact_share` bets on the common account, the rest waits to be staked per plan.
         self.wealth.log_cash = math.log(self.exact_share)
         self.wealth.account(WAITING, self.n_plans, 1).stake(math.log1p(-self.exact_share))
         self.next_stake = np.zeros(self.n_plans)  # measurements at which more is staked against each plan

@@ -74,7 +74,7 @@ class Vertices:
         return bool(((values >= form.lower - _AT_BOUND) & (values <= form.upper + _AT_BOUND)).all())
 
     def edges(self, at: IntArray) -> Edges:
-        """The edges of a basis."""
+        """Return the edges of the basis `at`, from a tableau computed afresh."""
         self._go_to(at)
         tableau = self.tableau
         full = self.form.directions(tableau.basis, tableau.at, tableau.rows[:, :-1])

@@ -140,7 +140,7 @@ class _Pairs:
 
 
 def _losses(pairs: _Pairs, weights: FloatArray, plan: FloatArray) -> FloatArray:
-    """With rows or columns that stand for staying without, so that there are as many of each."""
+    """Return the loss of each pair's exchange; dummy rows or columns make the cost matrix square."""
     from surepick.problems.kernels import assignment_losses
 
     (n_rows, n_columns), n = pairs.possible.shape, max(pairs.possible.shape)

@@ -195,7 +195,7 @@ def transport_instance(
 
 
 def whole_transport(seed: int, *, distances: Distances | Table = "great-circle") -> Truth:
-    """The same case with every transport as a plan: a polytope.
+    """Return the case of `transport_instance` with every transport as a plan: a polytope.
 
     >>> whole_transport(0).problem
     Polytope(81 arms, 18 rows, at most 1.3e17 vertices, smallest)
@@ -260,13 +260,17 @@ def _cheapest(supply: FloatArray, demand: FloatArray, costs: FloatArray) -> Floa
 
 
 def _reduced(costs: FloatArray) -> FloatArray:
-    """The costs less row and column minima, which changes the cost of every transport by the same amount."""
+    """Subtract row and column minima; this changes the cost of every transport by the same amount."""
     rows = costs - costs.min(axis=1, keepdims=True)
     return np.asarray(rows - rows.min(axis=0))
 
 
 def _proved(supply: FloatArray, demand: FloatArray, reduced: FloatArray) -> FloatArray | None:
-    """The first answer with a proof; after each without, the costs that it pays set the scale of the next."""
+    """Return the first solution that is proved optimal, or None.
+
+    The solvers have absolute tolerances, so costs are divided by a unit. After a solution without a proof the
+    unit is the largest cost that it pays.
+    """
     positive = np.sort(reduced[reduced > 0])
     unit = float(positive[positive.size // 2]) if positive.size else 1.0
     for solve in (_network_simplex, _network_simplex, _network_simplex, _linear_programme):
@@ -290,7 +294,7 @@ def _network_simplex(supply: FloatArray, demand: FloatArray, costs: FloatArray) 
 
 
 def _linear_programme(supply: FloatArray, demand: FloatArray, costs: FloatArray) -> _Solution | None:
-    """The same by HiGHS, forty times slower: a second opinion where the simplex fails."""
+    """Solve by HiGHS, forty times slower than the network simplex; used where that one fails."""
     from scipy.optimize import linprog
 
     m, n = costs.shape
