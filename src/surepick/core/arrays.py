@@ -55,7 +55,7 @@ def read_only(value: Any) -> Any:
 
 
 def is_smallest(goal: str) -> bool:
-    """Whether this goal is the smallest value; "largest" is the other one there is.
+    """Return whether this goal is the smallest value; "largest" is the other one there is.
 
     >>> is_smallest("smallest"), is_smallest("largest")
     (True, False)
@@ -384,7 +384,7 @@ def _pairs(bounds: Bounds, arms: Sequence[str]) -> FloatArray:
 
 
 def outside(bounds: FloatArray, arm: int, value: float, count: int = 1) -> bool:
-    """Whether the sum of `count` measurements of this arm says that one lay outside the bounds.
+    """Return whether the sum of `count` measurements of this arm says that one lay outside the bounds.
 
     >>> outside(np.array([[0.0, 1.0]]), 0, 1.5), outside(np.array([[0.0, 1.0]]), 0, 1.5, count=2)
     (True, False)

@@ -119,7 +119,7 @@ def log_wealth(inequality: Inequality, plans: FloatArray) -> FloatArray:
 
 
 def is_covered(inequality: Inequality, system: System, nodes: list[Node]) -> bool:
-    """Whether this tree of boxes rules out every plan."""
+    """Return whether this tree of boxes rules out every plan."""
     boxes: list[tuple[FloatArray, FloatArray] | None] = [(system.lower, system.upper)]
     for node in nodes:
         if not boxes:
@@ -231,7 +231,7 @@ def proof_of(
 
 
 class Test(NamedTuple):
-    """What a last block shows: the plan is `inequality.target` standard errors ahead of every other one."""
+    """What a final batch shows: the plan is `inequality.target` standard errors ahead of every other one."""
 
     inequality: Inequality
     nodes: list[Node]
@@ -343,7 +343,7 @@ def _of_test(
 
 
 def _is_shown(problem: Polytope, inequality: Inequality, boxes: Any) -> bool:
-    """Whether these boxes, as JSON values, rule out every plan."""
+    """Return whether these boxes, as JSON values, rule out every plan."""
     names = {name: j for j, name in enumerate([*variable_names(problem), _GAIN])}
     nodes = [
         Node(

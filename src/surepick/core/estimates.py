@@ -43,7 +43,7 @@ def mean_variance(problem: AnyProblem, evidence: Evidence) -> FloatArray:
 
 
 def between(problem: AnyProblem, lead: Answer, rival: Answer, evidence: Evidence) -> tuple[float, float]:
-    """How far the rival is behind the lead, and the standard deviation of that.
+    """Return how far the rival is behind the lead, and the standard deviation of that.
 
     It is infinite where they differ in an arm that was not measured; the estimate of such an arm is 0.
 
@@ -104,7 +104,7 @@ def squares_of(plans: Plans) -> Plans:
 def behind_by(
     problem: Problem, plan: int, evidence: Evidence, squares: Plans | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """How far every plan is behind this one by the evidence, and the standard deviation of that."""
+    """Return how far every plan is behind this one by the evidence, and the standard deviation of that."""
     if problem.probes is None:
         means, variance = arm_means(problem, evidence), mean_variance(problem, evidence)
         return behind(problem, plan, means, variance, squares)
@@ -116,7 +116,7 @@ def behind_by(
 def behind(
     problem: Problem, plan: int, means: FloatArray, variance: FloatArray, squares: Plans | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """How far every plan is behind this one, and the standard deviation of that, as `between` has it.
+    """Return how far every plan is behind this one, and the standard deviation of that, as `between` has it.
 
     `means` and `variance` are those of the arms' estimates (see `mean_variance`); `squares` are those of the
     oriented plans, for who asks often.

@@ -100,7 +100,7 @@ class Moments:
         self._m2[arm] += step * (value - self._mean[arm])
 
     def counts(self) -> IntArray:
-        """How many single measurements each arm has."""
+        """Return how many single measurements each arm has."""
         return np.array(self._n, dtype=np.int64)
 
     def variances(self) -> FloatArray:

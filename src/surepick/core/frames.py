@@ -17,7 +17,7 @@ BACKENDS = ("pandas", "polars", "pyarrow")  # the first that is installed, unles
 
 
 def is_frame(given: object) -> bool:
-    """Whether this is a data frame: a table whose columns have names.
+    """Return whether this is a data frame: a table whose columns have names.
 
     >>> is_frame([[1, 2]]), is_frame({"road": 1.0})
     (False, False)
@@ -102,7 +102,7 @@ _SPACE = re.compile(r"\s*")
 
 
 def are_expressions(plans: object) -> bool:
-    """Whether plans are given as sums of arms: texts in a list, or by name texts or amounts of arms.
+    """Return whether plans are given as sums of arms: texts in a list, or by name texts or amounts of arms.
 
     >>> are_expressions(["tea"]), are_expressions({"a": {"tea": 2}}), are_expressions([[1, 0]])
     (True, True, False)
@@ -155,7 +155,7 @@ def _checked(name: str, plan: Mapping[str, Any]) -> dict[str, float]:
 
 
 def amounts_in(name: str, text: str, arms: Sequence[str] | None = None) -> dict[str, float]:
-    """How often the plan uses each arm: numbers times names, added or subtracted.
+    """Return how often the plan uses each arm: numbers times names, added or subtracted.
 
     A name with other signs than letters, digits, spaces and dots stands in quotes; where the arms are known,
     their names are recognised as they are.

@@ -172,7 +172,7 @@ class Measurable:
         return tuple(probe if own == VALUE else f"{probe}: {own}" for probe, names in pairs for own in names)
 
     def reading_in_words(self, reading: int) -> str:
-        """Which reading it is, to say what is wrong with it: "arm 3 ('copper')", or the probe's."""
+        """Return which reading it is, to say what is wrong with it: "arm 3 ('copper')", or the probe's."""
         if self.probes is None:
             return f"arm {reading} ({self.arm_names[reading]!r})"
         return self.probes.reading_name(reading)
@@ -200,7 +200,7 @@ class Measurable:
         return () if self.probes is None else tuple(self.reading_names[r] for r in self.probes.unstated)
 
     def must_be_whole(self, probe: int) -> bool:
-        """Whether the readings of one use belong together: they share noise, or may do so."""
+        """Return whether the readings of one use belong together: they share noise, or may do so."""
         return self.probes is not None and self.probes.share_noise(probe)
 
     def as_means(self, means: Numbers) -> FloatArray:

@@ -186,7 +186,7 @@ class OracleProblem(Measurable):
         return None if answer is None else self._checked("best_within", answer)
 
     def has_plan(self, plan: npt.ArrayLike) -> bool:
-        """Whether this vector is one of the plans, where they are of whole numbers.
+        """Return whether this vector is one of the plans, where they are of whole numbers.
 
         >>> problem = OracleProblem(lambda weights: np.eye(3)[np.argmax(weights)], n_arms=3, goal="largest")
         >>> problem.has_plan([0, 1, 0]), problem.has_plan([1, 1, 0])
@@ -316,7 +316,7 @@ class OracleProblem(Measurable):
 
 
 def _are_plays(measure: object, cost: PerArm | None) -> bool:
-    """Whether plans are played; what else there may be to measure needs a list of the plans."""
+    """Return whether plans are played; what else there may be to measure needs a list of the plans."""
     if isinstance(measure, str) and measure == ARMS:
         return False
     if not (isinstance(measure, str) and measure == PLAN_ARMS):

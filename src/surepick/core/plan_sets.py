@@ -55,7 +55,7 @@ class Branch:
         return np.flatnonzero(self.lower < self.upper)
 
     def holds(self, plans: FloatArray) -> FloatArray:
-        """Which of these plans (rows) are in the branch."""
+        """Return which of these plans (rows) are in the branch."""
         return np.asarray(((plans >= self.lower) & (plans <= self.upper)).all(axis=-1))
 
     def pinned(self, arm: int, value: float) -> Branch:
@@ -208,7 +208,7 @@ class PlanSet(PlanOracle, Protocol):
         ...
 
     def slack(self, weights: FloatArray, branch: Branch) -> float:
-        """How far below the true maximum the value of `best` may lie, by rounding."""
+        """Return how far below the true maximum the value of `best` may lie, by rounding."""
         ...
 
 

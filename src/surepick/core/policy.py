@@ -189,7 +189,7 @@ def start(policy: Policy, problem: AnyProblem, past: Past | None = None) -> Run:
 
 
 def takes_past(policy: Policy) -> bool:
-    """Whether runs of this policy may begin with a `Past`."""
+    """Return whether runs of this policy may begin with a `Past`."""
     return bool(getattr(policy, "takes_past", False))
 
 

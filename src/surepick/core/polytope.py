@@ -107,7 +107,7 @@ class Polytope(OracleProblem):
         return "all plans that keep the rows and bounds, none of them listed"
 
     def has_plan(self, plan: npt.ArrayLike) -> bool:
-        """Whether these amounts keep the rows and bounds, to within rounding.
+        """Return whether these amounts keep the rows and bounds, to within rounding.
 
         >>> problem = Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], upper=0.7, goal="largest")
         >>> problem.has_plan([0.3, 0.0, 0.7]), problem.has_plan([0.3, 0.1, 0.7])
@@ -221,7 +221,7 @@ def _become(problem: Polytope, options: dict[str, Any], *, is_new: bool) -> None
 
 
 def _count_arms(options: Mapping[str, Any]) -> int:
-    """How many arms there are, by the first part that has one entry for each."""
+    """Return how many arms there are, by the first part that has one entry for each."""
     for name in ("A_ub", "A_eq"):
         if options[name] is not None:
             shape = np.shape(options[name]) if not hasattr(options[name], "shape") else options[name].shape

@@ -171,7 +171,7 @@ class Probes:
         return not self.covariances and not self.unknown and bool((np.diff(self.entries.indptr) == 1).all())
 
     def share_noise(self, probe: int) -> bool:
-        """Whether the readings of one use of this probe belong together, since their noise does."""
+        """Return whether the readings of one use of this probe belong together, since their noise does."""
         return probe in self.covariances or (self.unknown and len(self.reading_names[probe]) > 1)
 
     @cached_property

@@ -436,7 +436,7 @@ def independent_columns(matrix: FloatArray, order: IntArray) -> IntArray:
 
 
 def _moving(matrix: FloatArray, has_room: BoolArray) -> BoolArray:
-    """Which variables are not the same in all solutions of the equations."""
+    """Return which variables are not the same in all solutions of the equations."""
     left, free = matrix * has_room, np.flatnonzero(has_room)
     basis = independent_columns(left, free)
     moves = has_room.copy()

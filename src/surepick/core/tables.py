@@ -54,7 +54,7 @@ def numeral(text: str, *, comma_is_decimal: bool = False) -> float:
 
 
 def is_numeral(text: str) -> bool:
-    """Whether `numeral` takes this text.
+    """Return whether `numeral` takes this text.
 
     >>> is_numeral("12,5"), is_numeral("12.5 h")
     (True, False)

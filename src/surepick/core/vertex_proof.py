@@ -95,10 +95,10 @@ def _is_shown(problem: Polytope, step: FloatArray, log_evidence: float | None, d
 
 
 def _spans(form: StandardForm, steps: FloatArray, leaving: list[int]) -> bool:
-    """Whether A w = 0 leaves w = 0 alone, where w is 0 on what leaves its bound and on what cannot move.
+    """Return whether the columns of A that neither leave a bound nor are fixed have full column rank.
 
-    w = x - v - sum_j |x_j - v_j| e_j is so for every plan x: variables without room are the same in x and v,
-    and count where no edge moves them.
+    Then A w = 0 forces w = 0 for w = x - v - sum_j |x_j - v_j| e_j, so every plan x is v plus non-negative
+    steps along the edges. w is 0 on the variables that leave a bound, and on fixed ones that no edge moves.
     """
     still = (form.upper <= form.lower) & ~steps.any(axis=0)
     still[leaving] = True

@@ -269,7 +269,7 @@ def _goal(document: Section, natural: Goal = "largest") -> Goal:
 
 
 def lists_plans(document: Section) -> bool:
-    """Whether the file allows that plans are listed."""
+    """Return whether the file allows that plans are listed."""
     return document.flag("list_plans", default=True)
 
 
@@ -355,7 +355,7 @@ def _search(document: Section, progress: Progress | None, *, spread: float = 1.0
 
 
 def _spread(document: Section, default: float) -> Any:
-    """How far off the guess may be: one number, one per arm, or a table like the guess."""
+    """Return how far off the guess may be: one number, one per arm, or a table like the guess."""
     given = document.values.get("spread")
     if isinstance(given, list) and given and isinstance(given[0], list):
         return np.array(document.rows("spread"), dtype=float)

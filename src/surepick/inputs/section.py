@@ -188,7 +188,7 @@ class Section:
 
 
 def _is_plain_name(name: str) -> bool:
-    """Whether this is the name of a file and not of a way to somewhere else.
+    """Return whether this is the name of a file and not of a way to somewhere else.
 
     >>> [_is_plain_name(name) for name in ("hours.csv", "../hours.csv", "C:hours.csv", "..", "a\\0b")]
     [True, False, False, False, False]
@@ -197,10 +197,10 @@ def _is_plain_name(name: str) -> bool:
 
 
 def is_number(value: object) -> bool:
-    """Whether a file gives one number here."""
+    """Return whether a file gives one number here."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def is_list_of_numbers(value: object) -> bool:
-    """Whether a file gives a list of numbers here, at least one."""
+    """Return whether a file gives a list of numbers here, at least one."""
     return isinstance(value, list) and bool(value) and all(is_number(entry) for entry in value)

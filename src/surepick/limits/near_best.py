@@ -175,7 +175,7 @@ class NearBest:
         return _Shares(shares, float(need.max()), found.dual, need)
 
     def _ahead(self, plan: FloatArray, variance: FloatArray, shares: FloatArray, ratio: float) -> Inequality:
-        """Whether (plan - x).mu + epsilon is at least `ratio` errors for all plans x."""
+        """Return the inequality: (plan - x).mu + epsilon is at least `ratio` errors for all plans x."""
         spread = variance / np.maximum(shares, _LEAST)
         ahead = errors_ahead(plan, self._means, spread, self._epsilon, rounded=True)
         return ahead._replace(target=ratio)
@@ -291,7 +291,7 @@ class NearBest:
         return high * change
 
     def _is_bad_for_all(self, means: FloatArray) -> bool:
-        """Whether no plan that is good is within epsilon of the best under these means."""
+        """Return whether no plan that is good is within epsilon of the best under these means."""
         rival = self._rivals.best(means)
         least = float(rival @ means) - NATS * float(np.abs(rival) @ np.abs(means))
         return least - self._good.most(means)[0] > self._epsilon

@@ -37,7 +37,7 @@ class Bracket:
 
 @dataclass(frozen=True)
 class Once:
-    """What seeing every arm that matters once takes at least: in measurements, or uses, and in cost."""
+    """The least number of measurements (or uses) that sees every relevant arm once, and the least cost."""
 
     n: int
     cost: float
@@ -50,7 +50,7 @@ class Once:
 
 @dataclass(frozen=True, eq=False)
 class Limit:
-    """How few measurements any method needs to find the best plan, or one within epsilon of it, on average.
+    """The fewest measurements, on average, that find the best plan, or one within epsilon of it.
 
     `measurements` is the limit and `shares` how they are best divided between arms (probes). Where plans tie
     with the best, no number of measurements is enough: it is infinite, and `tied` says which they are. Plans

@@ -35,7 +35,7 @@ class TerminatedError(KeyboardInterrupt):
 
 
 class Workers(Protocol):
-    """What measures, several at a time."""
+    """An executor that makes several measurements at a time."""
 
     def begin(self, request: Request) -> Future[Use]:
         """Begin to measure; the value, or why there is none, comes later."""

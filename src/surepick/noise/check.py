@@ -108,7 +108,7 @@ class Sample:
 
 
 class Power(NamedTuple):
-    """What a look finds nine times in ten: a size, and the words for it."""
+    """The size of an effect that a check finds nine times in ten, and the words for it."""
 
     size: float
     text: str

@@ -190,7 +190,7 @@ class NoiseRecord:
 
 
 class Withdrawals:
-    """How many requests of each arm were released, and how often one of them in a row; it grows by `add`.
+    """How many requests of each arm were released, and how often the same one; only `add` changes it.
 
     Those of a run that was stopped or died do not count: no value had been seen.
     """

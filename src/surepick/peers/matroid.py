@@ -31,7 +31,7 @@ class Matroid:
         return np.asarray((self.bases @ sets.astype(float)).max(axis=0)).astype(np.int64)
 
     def blocked(self, sets: BoolArray, arms: IntArray) -> BoolArray:
-        """Whether arm `arms[j]` adds nothing to the set in column j: the set spans it."""
+        """Return whether arm `arms[j]` adds nothing to the set in column j: the set spans it."""
         more = sets.copy()
         more[arms, np.arange(len(arms))] = True
         return np.asarray(self.rank(more) == self.rank(sets))

@@ -195,7 +195,7 @@ def _knapsack(view: Picture) -> Figure:
 
 
 def _bars(view: Picture) -> Figure:
-    """How much of each arm the plan has; hollow, what the other plan has."""
+    """Draw how much of each arm the plan has; hollow, what the other plan has."""
     rows = view.entries[:30]
     figure, (axes,) = _subplots(0.85 + _ROW * max(len(rows), 1))
     axes.barh(

@@ -33,7 +33,7 @@ class SoundPolicy:
 
 @dataclass(frozen=True)
 class WithinPolicy(SoundPolicy):
-    """The same for the best plan or, with `epsilon` above 0, for one within that of the best."""
+    """Base of the policies that find the best plan or, with `epsilon` > 0, one within epsilon of the best."""
 
     epsilon: float = 0.0
 

@@ -90,7 +90,7 @@ def other_end(network: Network, edge: int, node: int) -> int:
 
 
 def reached(tails: IntArray, heads: IntArray, usable: BoolArray, start: int) -> BoolArray:
-    """Which nodes can be reached over usable arcs.
+    """Return which nodes can be reached over usable arcs.
 
     >>> reached(np.array([0, 2]), np.array([1, 1]), np.ones(2, dtype=bool), 0).tolist()
     [True, True, False]

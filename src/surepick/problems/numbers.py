@@ -75,7 +75,7 @@ def numbers_for(what: str, given: npt.ArrayLike, count: int, each: str) -> Float
 
 
 def half_widths(spread: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
-    """How far the means may lie from the guess: one number or one per arm, none negative.
+    """Return how far the means may lie from the guess: one number or one per arm, none negative.
 
     >>> half_widths(5, (2,)).tolist()
     [5.0, 5.0]

@@ -140,7 +140,7 @@ def asks_for_list(options: Mapping[str, Any]) -> str:
 
 
 def _is_no(value: Any) -> bool:
-    """Whether an option is as good as not given; a seed of 0 is not."""
+    """Return whether an option is as good as not given; a seed of 0 is not."""
     return value is None or value is False
 
 

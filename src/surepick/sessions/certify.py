@@ -85,7 +85,7 @@ def certify(name: str, state: SessionState, end: Event) -> Certificate:
 
 
 def _worth(setup: Setup) -> dict[str, float] | None:
-    """How many measurements of each arm the past counted as."""
+    """Return how many measurements of each arm the past counted as."""
     if setup.past is None:
         return None
     return dict(zip(setup.problem.arm_names, setup.past.worth.tolist(), strict=True))

@@ -118,7 +118,7 @@ def _problem_from_json(data: Mapping[str, Any], oracle: Best | OracleProblem | N
 
 
 def needs_function(data: Mapping[str, Any]) -> bool:
-    """Whether the plans of a problem in JSON are known by a function that is not kept with it.
+    """Return whether the plans of a problem in JSON are known by a function that is not kept with it.
 
     >>> needs_function(problem_to_json(Problem([[1, 0], [0, 1]], goal="largest")))
     False

@@ -393,7 +393,7 @@ class Noted(Event):
 
 @dataclass(frozen=True, slots=True)
 class Renamed(Event):
-    """What people call the session from now on."""
+    """A new title of the session."""
 
     number: int
     title: str

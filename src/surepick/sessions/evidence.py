@@ -26,7 +26,7 @@ MOST_NUMBERS = 2**14  # of samples times sums
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Where the run stood when it had seen this many complete rounds, after it had decided."""
+    """The state of the run after it had decided on this many complete rounds."""
 
     n_rounds: int
     standing: Standing
@@ -58,7 +58,7 @@ class Trace:
         return tuple(self._samples)
 
     def wants(self, n_rounds: int) -> bool:
-        """Whether this round is one of those to keep."""
+        """Return whether this round is one of those to keep."""
         return n_rounds % self._stride == 0
 
     def add(self, sample: Sample) -> None:

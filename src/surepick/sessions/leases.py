@@ -96,7 +96,7 @@ def request_for(state: SessionState, token: Place, lease: Lease) -> Request:
 
 
 class Asked(NamedTuple):
-    """What a worker asks for: so many tokens, for so many seconds."""
+    """A worker's request: up to n tokens, for so many seconds."""
 
     n: int
     worker: str

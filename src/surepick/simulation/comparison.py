@@ -140,7 +140,7 @@ def _median_risk(outcomes: Sequence[Outcome]) -> float | None:
 
 
 def is_error(problem: AnyProblem, environment: Environment, outcome: Outcome) -> bool:
-    """Whether the run answered with a plan worse than the best by more than its epsilon.
+    """Return whether the run answered with a plan worse than the best by more than its epsilon.
 
     >>> import surepick as sp
     >>> problem, truth = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest"), sp.Gaussian([3.0, 0.0])
@@ -159,7 +159,7 @@ def rounding_of(problem: AnyProblem, environment: Environment, plan: Answer) -> 
 
 
 def loss(problem: AnyProblem, plan: Answer, means: FloatArray) -> float:
-    """How much worse than the best plan this one is, if the arms had these means.
+    """Return how much worse than the best plan this one is, if the arms had these means.
 
     >>> from surepick.core.problem import Problem
     >>> loss(Problem([[1, 0], [0, 1]], goal="smallest"), 1, np.array([2.0, 5.0]))

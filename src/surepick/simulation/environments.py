@@ -374,7 +374,7 @@ def single_values(
 
 
 def is_compiled(environment: Environment) -> TypeGuard[CompiledEnvironment]:
-    """Whether the compiled driver can measure in this environment."""
+    """Return whether the compiled driver can measure in this environment."""
     return isinstance(environment, CompiledEnvironment)
 
 

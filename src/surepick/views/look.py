@@ -140,7 +140,7 @@ class Look:
         return np.where(np.isfinite(self.variance), self.means, guess)
 
     def uses(self, arms: BoolArray) -> BoolArray:
-        """Whether each listed plan uses one of these arms."""
+        """Return whether each listed plan uses one of these arms."""
         return np.asarray(abs(self._listed.oriented) @ arms.astype(float) > 0)
 
     @cached_property
@@ -157,7 +157,7 @@ class Look:
         ]
 
     def between(self, plan: Answer) -> tuple[float, float]:
-        """How far this plan is behind the lead, and the standard error of that."""
+        """Return how far this plan is behind the lead, and the standard error of that."""
         assert self.lead is not None
         return between(self.problem, self.lead, plan, self.evidence)
 
@@ -169,7 +169,7 @@ class Look:
         return Gaps.of(self.lead, *self.comparing(self.lead))
 
     def comparing(self, plan: int) -> tuple[FloatArray, FloatArray]:
-        """How far every listed plan is behind this one, and the standard deviation of that."""
+        """Return how far every listed plan is behind this one, and the standard deviation of that."""
         if self.problem.probes is not None:
             return behind_by(self._listed, plan, self.evidence)
         return behind(self._listed, plan, self.means, self.variance, self._squares)

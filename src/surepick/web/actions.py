@@ -175,7 +175,7 @@ class Rename(Body):
 
 
 class HeadOfLog(Body):
-    """Where a log was seen to end."""
+    """The position and checksum of a log's end, as the sender saw it."""
 
     position: Count
     checksum: str

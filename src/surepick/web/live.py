@@ -30,7 +30,7 @@ Parts = Mapping[str, str]  # text by the name of the part: HTML, or the View as 
 
 
 class TooManyViewersError(SurepickError):
-    """As many streams are open as the server allows."""
+    """The server allows no further live stream."""
 
 
 @dataclass

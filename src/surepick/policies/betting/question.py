@@ -139,7 +139,7 @@ class Targets:
 
 
 class Estimates:
-    """What was measured so far says about the plans; for planning, never for settling a bet."""
+    """What the measurements so far say about the plans; for planning, never for settling a bet."""
 
     def __init__(
         self,

@@ -165,7 +165,7 @@ def ridge_level(log_term: float, norm_bound: float) -> float:
 
 
 def lam_index(mean_count: float) -> int:
-    """Which lam of the grid suits arms with this many measurements on average."""
+    """Return which lam of the grid suits arms with this many measurements on average."""
     if mean_count <= COUNTS_PER_LAM:
         return 0
     return round(math.log(mean_count / COUNTS_PER_LAM) / math.log(4.0))

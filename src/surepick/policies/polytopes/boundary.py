@@ -67,7 +67,7 @@ def tangent(inequality: Inequality, gain: float, square: float) -> tuple[float, 
 
 @compiled_inner
 def measure(inequality: Inequality, point: FloatArray) -> tuple[float, float, float]:
-    """How far a point is beyond the boundary (below 0: not ruled out), its L and its Q."""
+    """Return how far a point is beyond the boundary (below 0: not ruled out), its L and its Q."""
     gain, square = inequality.gain, inequality.square
     for s in range(len(inequality.gains)):
         gain += inequality.gains[s] * point[s]

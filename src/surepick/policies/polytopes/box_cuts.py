@@ -28,7 +28,7 @@ _FRESH = 12  # linear programs after which a tableau is made anew
 
 
 class Number:
-    """How many of each a search has made."""
+    """Counters of a search."""
 
     nodes: int
     cuts: int
@@ -212,7 +212,7 @@ def solve_fresh(tableau: Tableau, costs: FloatArray, found: Found) -> int:
 
 @compiled_inner
 def show_empty(inequality: Inequality, box: Box, found: Found) -> int:
-    """Whether the prices, or their opposite, show that the box holds no plan."""
+    """Return whether the prices, or their opposite, show that the box holds no plan."""
     for _ in range(2):
         if cut_box(inequality, box, np.nan, np.nan, found)[0] < 0.0:
             return COVERED

@@ -230,7 +230,7 @@ class Effort(NamedTuple):
 
 
 def cover(inequality: Inequality, system: System, effort: Effort, *, keep: bool = False) -> Cover:
-    """Whether every plan is ruled out; `keep` asks for the proof."""
+    """Search for boxes that rule out every plan; `keep` asks for the proof."""
     n_kept = effort.most + _ROOM if keep else 1
     status, found = _search(inequality, system, effort, n_kept)
     n_found = int(max(found.number.nodes, found.number.cuts))

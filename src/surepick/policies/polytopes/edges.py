@@ -147,7 +147,7 @@ class Vertices:
         return self.form.plan(edges.values + self.length(edges, k) * edges.full[k])
 
     def length(self, edges: Edges, k: int) -> float:
-        """How far one can go along an edge."""
+        """Return how far one can go along an edge."""
         step, form = edges.full[k], self.form
         room = np.where(step > 0, form.upper - edges.values, edges.values - form.lower)
         moves = np.abs(step) > _AT_BOUND

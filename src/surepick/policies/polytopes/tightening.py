@@ -133,7 +133,7 @@ def _widen(box: Box, wide: Tableau, most: float) -> None:
 def _show_nothing_left(
     inequality: Inequality, box: Box, at: tuple[float, float], prices: FloatArray, found: Found
 ) -> float:
-    """Whether prices of an empty wide program show that the tangent at `at` leaves no plan."""
+    """Return whether prices of an empty wide program show that the tangent at `at` leaves no plan."""
     m = len(box.prices)
     for sign in (1.0, -1.0):
         weight = -sign * prices[m]

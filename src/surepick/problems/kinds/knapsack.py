@@ -137,7 +137,7 @@ def knapsack_family(
 
 
 def best_packing(weights: Weights, values: npt.ArrayLike, capacity: int) -> IntArray:
-    """How many copies of each item to pack for the largest total value: exact, any number of copies.
+    """Return how many copies of each item to pack for the largest total value: exact, any number of copies.
 
     Ties go to room left unused, then to the item with the lowest index.
 

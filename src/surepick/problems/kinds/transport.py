@@ -149,7 +149,7 @@ def _rows(supplies: FloatArray, demands: FloatArray, *, is_above: bool) -> Polyt
 
 
 def _surplus(supplies: FloatArray, demands: FloatArray) -> float:
-    """How much of the supply stays where it is; 0 up to rounding."""
+    """Return how much of the supply stays where it is; 0 up to rounding."""
     rest = float(supplies.sum() - demands.sum())
     return rest if rest > BALANCED * supplies.sum() else 0.0
 
@@ -312,7 +312,7 @@ def _linear_programme(supply: FloatArray, demand: FloatArray, costs: FloatArray)
 
 
 def _is_optimal(solution: _Solution, supply: FloatArray, demand: FloatArray, costs: FloatArray) -> bool:
-    """Whether the amounts meet supply and demand and weak duality proves that nothing is cheaper.
+    """Return whether the amounts meet supply and demand and weak duality proves that nothing is cheaper.
 
     For any prices u the prices v_j = min_i (c_ij - u_i) satisfy u_i + v_j <= c_ij, so no transport costs less
     than u.supply + v.demand.
