@@ -118,7 +118,7 @@ def test_a_certificate_states_the_bounds() -> None:
     assert mine.status != "running"
     assert mine.outcome.plan_name == "plan 1"
     certificate = mine.certificate()
-    assert "within the given bounds" in certificate.noise
+    assert "within the given bounds" in certificate.assumption
     assert certificate.doubts == ()
     assert mine.verify(json.loads(codec.dumps(certificate.to_json()))).holds
 

@@ -36,7 +36,7 @@ def test_every_surface_prints_the_promise_for_this_problem(finished: tuple[str, 
     url = session.store.place
     assert session.status != "running"
     assert session.outcome.guarantee == text
-    assert session.certificate().guarantee == text
+    assert session.certificate().claim == text
     assumes = session.view().proved.assumes
     assert "-3 and 3" in assumes
     assert assumes in html.unescape(report(session))

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +24,8 @@ from surepick.sessions.session import Session
 from surepick.sessions.state import SessionState
 from surepick.sessions.verify import verify
 from surepick.store import Draft, MemoryStore, Store, open_store
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -42,8 +47,57 @@ def test_a_certificate_names_the_plan_and_what_it_rests_on() -> None:
     assert certificate.is_confident
     assert certificate.counts == dict(zip(problem().arm_names, outcome.counts.tolist(), strict=True))
     assert len(certificate.rivals) == 4
-    assert "wrong with probability at most 0.1" in certificate.guarantee
+    assert "wrong with probability at most 0.1" in certificate.claim
     assert str(outcome.plan_name) in str(certificate)
+
+
+def test_a_certificate_asks_and_answers_in_words_and_names_both_deltas(tmp_path: Path) -> None:
+    policy = sp.BetGapE(delta=0.1, epsilon=0.05)
+    session = Session.create("memory://", "mine", problem().with_about(unit="kg"), policy=policy)
+    first = session.tell(session.ask()[0], 7.0).number
+    session.remove(first, "a slip")
+    run_to_end(session, Tapes())
+    session.extend(delta=0.02)
+    run_to_end(session, Tapes())
+    certificate = session.certificate()
+    assert (
+        certificate.question
+        == f"Which of {len(PLANS)} plans has the largest total, or one within 0.05 kg of it?"
+    )
+    assert certificate.answer.startswith(str(certificate.plan_name))
+    assert (certificate.first_delta, certificate.delta, certificate.n_removed) == (0.1, 0.02, 1)
+    assert "0.02 (0.1 at first)" in str(certificate)
+    program, _, name = certificate.checker.removeprefix("python ").partition(" ")
+    session.export(tmp_path / name)
+    command = [sys.executable, str(DOCS / program), str(tmp_path / name)]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+    assert session.verify(json.loads(codec.dumps(certificate.to_json()))).holds
+
+
+@pytest.mark.parametrize(
+    ("policy", "budget", "question", "answer", "checked"),
+    [
+        (sp.BetGapE(), 6, "Which of 5 plans has the largest total?", "none: budget spent", True),
+        (sp.CombGapE(), None, "Which of 5 plans has the largest total?", "plan ", False),
+        (
+            sp.Challenge(incumbent="plan 1", epsilon=0.1),
+            6,
+            "better than plan 1 by more than 0.1",
+            "none",
+            True,
+        ),
+    ],
+)
+def test_every_end_has_a_question_and_an_answer(
+    policy: Any, budget: int | None, question: str, answer: str, checked: bool
+) -> None:
+    session = Session.create("memory://", "mine", problem(), policy=policy, budget=budget)
+    run_to_end(session, Tapes())
+    certificate = session.certificate()
+    assert question in certificate.question
+    assert certificate.answer.startswith(answer)
+    assert bool(certificate.checker) is checked
+    assert session.verify(json.loads(codec.dumps(certificate.to_json()))).holds
 
 
 def test_digests_are_whole() -> None:
@@ -67,7 +121,7 @@ def test_an_end_without_confidence_promises_nothing() -> None:
     certificate = session.certificate()
     assert not certificate.is_confident
     assert certificate.plan is None
-    assert certificate.guarantee == "none: budget spent"
+    assert certificate.claim == "none: budget spent"
 
 
 def test_a_certificate_survives_json_and_verifies(store: Store) -> None:
@@ -84,6 +138,13 @@ def test_a_certificate_survives_json_and_verifies(store: Store) -> None:
     ("change", "fields"),
     [
         ({"plan_name": "plan 3"}, ("plan_name",)),
+        ({"question": "Which of 5 plans has the smallest total?"}, ("question",)),
+        ({"answer": "plan 3"}, ("answer",)),
+        ({"claim": "the best plan", "assumption": "nothing"}, ("assumption", "claim")),
+        ({"first_delta": 0.2, "extensions": [{"delta": 0.1}]}, ("extensions", "first_delta")),
+        ({"n_removed": 1, "n_extra_used": 1, "n_extra": 1}, ("n_extra", "n_extra_used", "n_removed")),
+        ({"noise_check": "", "epsilon": 1.0}, ("epsilon", "noise_check")),
+        ({"checker": "python other.py log.json"}, ("checker",)),
         ({"delta": 0.01, "counts": {}}, ("counts", "delta")),
         ({"log_checksum": "0" * 64}, ()),  # of another log
         ({"log_position": 3}, ()),

@@ -88,7 +88,7 @@ def test_noise_of_bounded_variance_is_kept_said_and_verified(tmp_path):
     again = sp.Session.load(session.store, "trips")
     assert again.given_problem.noise_kind == "bounded variance"
     certificate = measured(again).certificate()
-    assert "standard deviation is at most the given scale" in certificate.guarantee
-    assert "sub-Gaussian" not in certificate.noise
+    assert "standard deviation is at most the given scale" in certificate.claim
+    assert "sub-Gaussian" not in certificate.assumption
     assert certificate.noise_check == ""
     assert session.verify().holds

@@ -52,7 +52,7 @@ def test_a_session_over_all_plans_ends_with_a_certificate_that_verifies(problem,
     assert certificate.is_confident
     assert certificate.plan == pytest.approx((2.0, 3.0, 0.0))
     assert certificate.rivals[0].gap > 0
-    assert "best plan" in certificate.guarantee
+    assert "best plan" in certificate.claim
     assert session.view().proved.claim == "best"
     assert session.verify(json.loads(json.dumps(certificate.to_json()))).holds
 
@@ -85,7 +85,7 @@ def test_within_epsilon_the_boxes_of_a_certificate_are_checked_by_arithmetic_alo
     measure(session, rng)
     certificate = session.certificate()
     assert certificate.is_confident
-    assert "within 0.4 of the best" in certificate.guarantee
+    assert "within 0.4 of the best" in certificate.claim
     written = json.loads(json.dumps(certificate.to_json()))
     assert session.verify(written).holds
     written["proof"]["boxes"] = written["proof"]["boxes"][1:]
@@ -116,7 +116,7 @@ def test_a_session_begins_with_a_past_and_ends_with_a_last_call_that_verify_foll
             session.tell(one.token, float(means[one.probe] + 0.5 * rng.standard_normal()))
     certificate = session.certificate()
     assert certificate.plan == (2.0, 3.0, 0.0)
-    assert certificate.last_call == 200
+    assert certificate.final_batch == 200
     assert session.verify(json.loads(json.dumps(certificate.to_json()))).holds
 
 
@@ -129,7 +129,7 @@ def test_within_epsilon_a_last_call_is_certified_by_boxes_of_its_own(problem):
     measure(session, rng)
     certificate = session.certificate()
     assert certificate.is_confident
-    assert certificate.last_call == 300
+    assert certificate.final_batch == 300
     written = json.loads(json.dumps(certificate.to_json()))
     assert written["proof"]["test"]["gaussian"] is True
     assert session.verify(written).holds

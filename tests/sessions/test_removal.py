@@ -167,7 +167,7 @@ def test_extra_late_and_early_values_wait_in_the_stream_and_are_used_in_order() 
     measure(session, 60)
     assert session.state().n_extra_used == 2
     session.close()
-    assert "2 extra measurements" in session.certificate().noise
+    assert "2 extra measurements" in session.certificate().assumption
     assert session.verify(session.certificate().to_json()).holds
 
 
@@ -179,7 +179,7 @@ def test_a_lost_value_counts_for_nothing_and_is_an_assumption() -> None:
     measure(session, 30)
     session.close()
     assert session.state().n_lost == 1
-    assert "1 measurement was lost" in session.certificate().noise
+    assert "1 measurement was lost" in session.certificate().assumption
     assert session.verify().holds
 
 

@@ -25,14 +25,16 @@ class Certificate:
 
     session: str
     status: str
+    question: str  # in words
+    answer: str  # in words; where there is none, why, or which plans are left
     plan: Answer | None
     plan_name: str | None
     delta: float
     epsilon: float
-    guarantee: str
+    claim: str
     policy: Mapping[str, Any]
     seed: int
-    noise: str
+    assumption: str
     noise_scale: tuple[float, ...]
     doubts: tuple[Doubt, ...]  # what contradicts the assumption: then the guarantee does not apply
     counts: Mapping[str, int]  # by arm, or by probe
@@ -47,6 +49,7 @@ class Certificate:
     log_checksum: str
     n_removed: int
     first_delta: float  # before it was extended
+    checker: str  # the command of the independent checker, docs/check.py; "" where it is not covered
     extensions: tuple[Mapping[str, Any], ...]  # delta, epsilon and budget after each
     covariances: Mapping[str, list[list[float]]]  # of probes whose readings share noise
     knows_plans: bool  # whether the function that knows the plans was there; if not, risk and rivals are not
@@ -69,7 +72,7 @@ class Certificate:
     good: tuple[str, ...] | None = (
         None  # all plans proved within epsilon of the best, where there are several
     )
-    last_call: int | None = None  # measurements after which it was to end, if it was called
+    final_batch: int | None = None  # measurements after which it was to end, if it was called
     added: tuple[str, ...] | None = None  # plans that were added while it ran
     past: Mapping[str, float] | None = None  # measurements that what was thought before counted as, by arm
     proof: Mapping[str, Any] | None = None  # what `core/vertex_proof.py` checks by arithmetic alone
@@ -82,7 +85,7 @@ class Certificate:
     @property
     def is_confident(self) -> bool:
         """Whether its answer has a guarantee, and nothing contradicts what that assumes."""
-        return self.status == Status.CONFIDENT and Promise.read(self.guarantee).proved and self.trusted
+        return self.status == Status.CONFIDENT and Promise.read(self.claim).proved and self.trusted
 
     def to_json(self) -> dict[str, Any]:
         """Return all fields as JSON values."""
@@ -106,7 +109,8 @@ class Certificate:
             ("session", self.session),
             ("answer" if self.is_confident else "leader", self.lead_name or str(self.lead)),
             ("status", self.status),
-            ("guarantee", self.guarantee if self.trusted else "does not apply"),
+            ("question", self.question),
+            ("claim", self.claim if self.trusted else "does not apply"),
             ("measurements", f"{self.n_measurements:,} in {how_many(self.n_rounds, 'round')}"),
             ("closest rival", self.closest_rival or "none"),
             ("log", f"{self.log_position} events, {self.log_checksum[:16]}…"),

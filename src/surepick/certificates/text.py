@@ -29,7 +29,8 @@ def _facts(certificate: Certificate) -> Iterator[tuple[str, str]]:
     yield ("about" if title else "session"), f"{title}{certificate.session}: {certificate.status}"
     if certificate.doubts:
         yield "DOUBTS", no_guarantee(certificate.doubts)
-    yield "answer", _answer(certificate)
+    yield "question", certificate.question
+    yield "answer", certificate.answer
     if certificate.among is not None:
         yield "proved", certificate.among if certificate.trusted else f"{UNPROVED} {certificate.among}"
     if certificate.lead is not None and not certificate.is_confident:
@@ -44,22 +45,23 @@ def _facts(certificate: Certificate) -> Iterator[tuple[str, str]]:
     value = measured(certificate.lead_value, certificate.unit)
     if value is not None:
         yield "value", f"{value} (± one standard error)"
-    yield "guarantee", f"{'' if certificate.trusted else f'{UNPROVED} '}{certificate.guarantee}"
+    yield "claim", f"{'' if certificate.trusted else f'{UNPROVED} '}{certificate.claim}"
     if certificate.listing is not None:
         yield "list", certificate.listing["explanation"]
-    yield "assumes", certificate.noise
+    yield "assumes", certificate.assumption
     yield "policy", f"{certificate.policy['name']} version {certificate.policy['version']}"
-    yield "settings", f"delta {certificate.delta:g}, epsilon {certificate.epsilon:g}, seed {certificate.seed}"
+    first = "" if certificate.first_delta == certificate.delta else f" ({certificate.first_delta:g} at first)"
+    delta, epsilon = f"{certificate.delta:g}{first}", f"{certificate.epsilon:g}"
+    yield "settings", f"delta {delta}, epsilon {epsilon}, seed {certificate.seed}"
     for name, matrix in certificate.covariances.items():
         yield "covariance", f"{name}: {matrix}"
     if certificate.extensions:
-        steps = ", ".join(_extension(one) for one in certificate.extensions)
-        yield "extended", f"began with delta {certificate.first_delta:g}; then {steps}"
+        yield "extended", "to " + ", then ".join(_extension(one) for one in certificate.extensions)
     if not certificate.knows_plans:
         yield "made", "without the function that knows the plans: it says nothing about rivals and risk"
     yield "rests on", _rests_on(certificate)
-    if certificate.last_call is not None:
-        yield "last call", how_many(certificate.last_call, "measurement")
+    if certificate.final_batch is not None:
+        yield "final batch", how_many(certificate.final_batch, "measurement")
     if certificate.added:
         yield "added", f"while it ran: {', '.join(certificate.added)}"
     if certificate.past is not None:
@@ -69,17 +71,11 @@ def _facts(certificate: Certificate) -> Iterator[tuple[str, str]]:
     if certificate.noise_check:
         yield "noise check", certificate.noise_check
     yield "log", f"{how_many(certificate.log_position, 'event')}, fingerprint {certificate.log_checksum}"
+    if certificate.checker:
+        yield "checker", f"{certificate.checker} (docs/check.py)"
     yield from _rivals(certificate)
     for warning in certificate.warnings:
         yield "warning", warning
-
-
-def _answer(certificate: Certificate) -> str:
-    if certificate.is_confident:
-        return str(certificate.plan_name)
-    if certificate.doubts:
-        return "none: values contradict what the guarantee assumes"
-    return "none: no guarantee" if certificate.among is None else "none yet, but:"
 
 
 def _extension(to: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from surepick.certificates.rivals import MOST_RIVALS, Rival, rivals_of, unlisted
 from surepick.core.estimates import behind_by, closest_first, runner_up
 from surepick.core.guarantee import Promise, learns_variance
 from surepick.core.measurable import BOUNDED_VARIANCE
-from surepick.core.plan_words import also_good, among, amounts, named, value_of
+from surepick.core.plan_words import also_good, among, amounts, called, named, value_of
 from surepick.core.policy import delta_of, epsilon_of
 from surepick.core.run import Answer
 from surepick.core.wording import how_many
@@ -19,7 +19,11 @@ from surepick.noise.check import could_have_seen
 from surepick.sessions import codec
 from surepick.sessions.setup import Setup
 from surepick.sessions.state import SessionState
+from surepick.simulation.outcome import Status
 from surepick.store import Event
+
+CHECKER = "python check.py log.json"  # docs/check.py, and the log that `surepick export -o log.json` writes
+COVERED = ("BetGapE", "Challenge")  # policies that it knows
 
 
 def certify(name: str, state: SessionState, end: Event) -> Certificate:
@@ -35,14 +39,16 @@ def certify(name: str, state: SessionState, end: Event) -> Certificate:
     return Certificate(
         session=name,
         status=str(status),
+        question=_question(state),
+        answer=_answer(state),
         plan=state.plan,
         plan_name=problem.name_of(state.plan),
         delta=delta_of(setup.policy),
         epsilon=epsilon_of(setup.policy),
-        guarantee=promised(state).text if state.plan is not None else Promise.none(str(status)).text,
+        claim=promised(state).text if state.plan is not None else Promise.none(str(status)).text,
         policy=codec.policy_to_json(setup.policy),
         seed=setup.seed,
-        noise=assumption_of(state),
+        assumption=assumption_of(state),
         noise_scale=() if scale is None else tuple(scale.tolist()),
         doubts=state.doubts(),
         noise_check=could_have_seen(problem, state.run.seen.noise),
@@ -70,18 +76,59 @@ def certify(name: str, state: SessionState, end: Event) -> Certificate:
         runner_up=problem.name_of(second),
         n_removed=state.n_removed,
         first_delta=state.first_delta,
+        checker=_checker(state),
         extensions=tuple(
             {name: value for name, value in one.items() if name != "n_ahead"} for one in state.extensions
         ),
         covariances={problem.probe_names[o]: matrix.tolist() for o, matrix in shared.items()},
         knows_plans=problem.is_listed or problem.has_oracle,
         listing=None if listing is None else dataclasses.asdict(listing),
-        last_call=None if state.final is None else state.final.n,
+        final_batch=None if state.final is None else state.final.n,
         past=_worth(setup),
         added=tuple(event.name for event in state.added) or None,
         proof=None if state.plan is None else state.run.proof(),
         **(_remaining(state) if state.plan is None else _good(state)),
     )
+
+
+def _question(state: SessionState) -> str:
+    """Return what was to be found out."""
+    problem, epsilon = state.problem, epsilon_of(state.setup.policy)
+    best = f"the {'smallest' if problem.sign < 0 else 'largest'} total"
+    amount = f"{epsilon:g} {problem.about.unit}".rstrip()
+    within = f", or one within {amount} of it" if epsilon else ""
+    if not problem.is_listed:
+        return f"Which plan has {best}{within}?"
+    listing, incumbent = problem.about.listing, getattr(state.setup.policy, "incumbent", None)
+    plans = f"{problem.n_plans:,} plans" if listing is None or listing.is_complete else listing.words
+    if incumbent is not None:
+        name = incumbent if isinstance(incumbent, str) else problem.name_of(int(incumbent))
+        by = f" by more than {amount}" if epsilon else ""
+        return f"Is one of {plans} better than {name}{by} ({best} is best)?"
+    return f"Which of {plans} has {best}{within}?"
+
+
+def _answer(state: SessionState) -> str:
+    """Return the answer, or why there is none and which plans are left."""
+    problem = state.problem
+    if state.doubts():
+        return "none: values contradict the assumption"
+    if state.plan is not None:
+        proved = state.status is Status.CONFIDENT and promised(state).proved
+        return f"{called(problem, state.plan)}{'' if proved else ' (no guarantee)'}"
+    left = among(problem, state.setup.policy, state.standing())
+    return f"none: {state.status}" + ("" if left is None else f"; {left}")
+
+
+def _checker(state: SessionState) -> str:
+    """Return the command of the independent checker, where it covers the session."""
+    problem, policy = state.problem, state.setup.policy
+    covered = problem.is_listed and problem.arms_alone and policy.name in COVERED
+    if problem.mean_bounds is not None:
+        covered = covered and policy.name == "BetGapE" and not state.added
+    if state.final is not None:
+        covered = covered and problem.noise_scale is not None
+    return CHECKER if covered else ""
 
 
 def _worth(setup: Setup) -> dict[str, float] | None:

@@ -136,7 +136,7 @@ def test_a_session_of_it_is_certified_and_verified():
         session.tell(requests[0], {"0": 0.0, "1": 5.0}[requests[0].token[0]])
     certificate = session.certificate()
     assert certificate.plan_name == "other"
-    assert "better than the incumbent if it is another" in certificate.guarantee
+    assert "better than the incumbent if it is another" in certificate.claim
     assert session.verify(certificate.to_json()).holds
     assert sp.Session.load(session.store, "mine").outcome.plan == 1
 
