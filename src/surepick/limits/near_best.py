@@ -218,7 +218,7 @@ class NearBest:
         """Return a lower bound: telling mu from alternatives in which no plan that is good under mu is good.
 
         Rows are change_s^2 / (2 variance_s) of the alternatives found so far. The value of the game between
-        weights on them and shares of the arms is the largest rate at which all can be told from mu.
+        weights on them and shares of the arms is the largest rate that separates mu from all of them.
         """
         rows, best = list[FloatArray](), 0.0
         moves = variance > 0

@@ -53,7 +53,7 @@ class Receipt:
 
     Numbers count values in the order of recording, from 1; `remove` finds a value by it. "repeated" says that
     it was recorded before and nothing changed; "extra" that it answers no open request, so it waits for a
-    batch that needs it. Of several values told together it is that of the last one.
+    batch that needs it. For several values recorded together it is that of the last one.
     """
 
     number: int
@@ -133,7 +133,7 @@ def _places(
     """Yield the places of several values of a probe, and whether a request for them is open.
 
     First the request that is answered; then the worker's own requests, those of the open batch from the
-    oldest on, and places behind the batch. Only a value that is told by its arm answers what another worker
+    oldest on, and places behind the batch. Only a value recorded by arm answers what another worker
     was asked for.
     """
     stream = state.streams.of[probe]
