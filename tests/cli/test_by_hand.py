@@ -205,6 +205,25 @@ def test_the_values_of_a_session_become_prior_data_of_the_next() -> None:
     assert view("trips")["state"] == "closed"
 
 
+def test_doubts_lead_to_a_session_about_the_changed_file_with_the_old_values(folder: Path) -> None:
+    write_trips(folder, "loud.csv", noise="0.2")
+    surepick("new", "loud.csv", "--epsilon", "1")
+    drive(noise=3.0)
+    hint = view()["next"][0]["command"]
+    write_trips(folder, "loud.csv", noise=None)
+    begun = surepick(*hint.replace("FILE", "loud.csv").split()[1:], "--epsilon", "2", "--json").json
+    assert (begun["session"], begun["n_measured"], begun["epsilon"]) == ("loud-2", 0, 2.0)
+    assert "unknown" in begun["proved"]["assumes"]
+    assert begun["leader"] is not None, "by the old values"
+    assert not [one for one in view("loud")["next"] if one["command"] == "surepick ask"]
+    surepick("new", "trips.csv", "--prior", "loud-2")
+    assert view("loud-2")["state"] == "closed"
+    assert (view("trips")["epsilon"], "unknown" in view("trips")["proved"]["assumes"]) == (2.0, False)
+    (folder / "other.csv").write_text("plan,x,y\ngoal,smallest\na,1,\nb,,1\n")
+    assert surepick("new", "other.csv", "--prior", "trips", "--json").error["field"] == "problem"
+    assert view("trips")["state"] == "running", "nothing changed"
+
+
 def test_doubts_replace_the_headline_and_end_with_their_own_code(folder: Path) -> None:
     write_trips(folder, "loud.csv", noise="0.2")
     surepick("new", "loud.csv", "--epsilon", "1")

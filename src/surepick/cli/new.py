@@ -54,21 +54,19 @@ def new(
 
     Example: surepick new routes.csv --epsilon 2
     """
+    given: dict[str, Any] = {
+        "delta": delta,
+        "epsilon": epsilon,
+        "budget": budget,
+        "policy": policy,
+        "incumbent": incumbent,
+    }
     if prior is not None:
-        begun = begin_again(prior, file, session)
+        begun = begin_again(prior, file, session, given)
     elif file is None:
         raise ParameterError("which problem? Name a file: surepick new routes.csv", field="file")
     else:
-        begun = begin(
-            file,
-            session,
-            create=True,
-            delta=delta,
-            epsilon=epsilon,
-            budget=budget,
-            policy=policy,
-            incumbent=incumbent,
-        )
+        begun = begin(file, session, create=True, **given)
     begun.keep_snapshot()
     view = begun.view()
     title = f": {view.title}" if view.title and view.title != view.session else ""
@@ -98,14 +96,20 @@ def begin(file: Path, name: str | None, *, create: bool, lease: float = BY_HAND,
     return make(settings.url, name or file.stem, loaded.problem, **chosen)
 
 
-def begin_again(prior: str, file: Path | None, name: str | None) -> Session:
-    """Close a session and begin another with its values as prior data."""
+def begin_again(prior: str, file: Path | None, name: str | None, given: dict[str, Any]) -> Session:
+    """Close a session and begin another with its values as prior data, about this file's problem or its own.
+
+    What is not given is as in the file, else as it was. The name is the file's unless that is taken.
+    """
     old = open_session(prior)
+    chosen = {key: value for key, value in given.items() if value is not None}
     if file is not None:
-        raise ParameterError(
-            "with --prior the problem is that of the session; leave the file out", field="file"
-        )
-    return old.successor("values become prior data", name=name)
+        loaded = load_file(file)
+        of_file = {key: value for key, value in loaded.settings.items() if key in given}
+        chosen = {"problem": loaded.problem, "prior": loaded.past, **of_file, **chosen}
+        if name is None and file.stem not in old.store.names():
+            name = file.stem
+    return old.successor("values become prior data", name=name, **chosen)
 
 
 def status(

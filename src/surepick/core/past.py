@@ -83,6 +83,18 @@ class Past:
             raise ParameterError(f"most is a number of measurements, more than 0, got {most!r}", field="past")
         return cls(read_only(np.minimum(worth, most)), read_only(problem.as_means(means)))
 
+    def or_else(self, guess: Past) -> Past:
+        """Return these prior data, with the guess for arms that have none.
+
+        >>> Past(np.array([4.0, 0.0]), np.array([7.0, 0.0])).or_else(
+        ...     Past(np.array([1.0, 2.0]), np.array([6.0, 9.0]))
+        ... ).means.tolist()
+        [7.0, 9.0]
+        """
+        has = self.worth > 0
+        worth = np.where(has, self.worth, guess.worth)
+        return Past(read_only(worth), read_only(np.where(has, self.means, guess.means)))
+
     def lengthened(self, n_arms: int) -> Past:
         """Return the prior data for n_arms arms; the added ones have none.
 

@@ -366,17 +366,25 @@ def _refuse_unknown(name: str, plan: Numbers | str, problem: Problem) -> None:
             )
 
 
-def prior_of(state: SessionState, problem: AnyProblem, policy: Any) -> Past | None:
-    """Return the values of a session as prior data for another one about this problem."""
+def prior_of(state: SessionState, problem: AnyProblem, policy: Any, guess: Past | None = None) -> Past | None:
+    """Return the values of a session as prior data for another one about this problem.
+
+    The guess is for arms of which the session has no value.
+    """
     evidence, before = state.evidence, state.setup.problem
-    if not (takes_past(policy) and problem.arms_alone and before.arms_alone and evidence.counts.any()):
+    if not (takes_past(policy) and problem.arms_alone):
         return None
+    if not (before.arms_alone and evidence.counts.any()):
+        return guess
     counts, means = np.zeros(problem.n_arms, dtype=np.int64), np.zeros(problem.n_arms)
     known = {name: arm for arm, name in enumerate(before.arm_names)}
     for arm, name in enumerate(problem.arm_names):
         if name in known:
             counts[arm], means[arm] = evidence.counts[known[name]], np.nan_to_num(evidence.means[known[name]])
-    return Past.from_history(problem, counts, means) if counts.any() else None
+    if not counts.any():
+        return guess
+    past = Past.from_history(problem, counts, means)
+    return past if guess is None else past.or_else(guess)
 
 
 def next_name(name: str, taken: Iterable[str]) -> str:

@@ -353,26 +353,36 @@ class Session(SessionReader):
         epsilon: float | None = None,
         budget: int | None = None,
         policy: str | Policy | None = None,
+        incumbent: str | int | None = None,
+        prior: Past | None = None,
     ) -> Session:
         """Close this session and begin another with its values as prior data.
 
         For what a session cannot change: another problem (plans, noise), delta, epsilon or policy, or means
         that have changed. The values count as at most 20 measurements of each arm and never as evidence, so
-        the new session has a guarantee of its own. Its name is this one's with the next free number.
+        the new session has a guarantee of its own. Its name is this one's with the next free number. `prior`
+        is for arms without values here.
         """
         if not str(reason).strip():
             raise ParameterError("say why: a successor has a reason", field="reason")
         if name in self.store.names():
             raise ParameterError(f"there is a session named {name!r} already; choose another", field="name")
         with self.held() as state:
-            chosen = self._successor_policy(state.setup.policy, policy, delta, epsilon)
+            chosen = self._successor_policy(state.setup.policy, policy, delta, epsilon, incumbent)
+            known = state.setup.problem.arm_names
+        if problem is not None and set(problem.arm_names).isdisjoint(known):
+            raise ParameterError(
+                f"the new problem has none of the arms of session {self.name!r}, so its values say nothing "
+                "about it; begin without them",
+                field="problem",
+            )
         self.close(f"new session: {reason}")
         with self.held() as state:
             setup = state.setup
             about = setup.problem if problem is None else problem
-            prior = commands.prior_of(state, about, chosen)
+            past = commands.prior_of(state, about, chosen, prior)
             left = None if setup.budget is None else max(setup.budget - state.n_measurements, 1)
-        if problem is None and about.n_arms == self.given_problem.n_arms:
+        if about.layout is None and about.arm_names == self.given_problem.arm_names:
             about = about.with_layout(self.layout)
         begun = Session.create(
             self.store,
@@ -380,7 +390,7 @@ class Session(SessionReader):
             about,
             policy=chosen,
             budget=left if budget is None else budget,
-            prior=prior,
+            prior=past,
             seed=setup.seed,
             lease=self.lease,
         )
@@ -478,10 +488,14 @@ class Session(SessionReader):
 
     @staticmethod
     def _successor_policy(
-        before: Policy, policy: str | Policy | None, delta: float | None, epsilon: float | None
+        before: Policy,
+        policy: str | Policy | None,
+        delta: float | None,
+        epsilon: float | None,
+        incumbent: str | int | None,
     ) -> Policy:
-        if policy is not None:
-            return chosen_policy(policy, delta=delta, epsilon=epsilon, incumbent=None)
+        if policy is not None or incumbent is not None:
+            return chosen_policy(policy, delta=delta, epsilon=epsilon, incumbent=incumbent)
         changes = {name: v for name, v in (("delta", delta), ("epsilon", epsilon)) if v is not None}
         return cast(Policy, replace(cast(Any, before), **changes))
 

@@ -421,8 +421,8 @@ def _next(look: Look, state: str) -> Iterator[Next]:
     if not look.problem.can_decide:
         return  # the plans are known to a Python program alone
     if look.doubts:
-        again = f"surepick new --prior {shlex.quote(look.session)}"
-        yield Next(again, "begin again with these values as prior data; first delete the noise row")
+        again = f"surepick new FILE --prior {shlex.quote(look.session)}"
+        yield Next(again, "delete the noise row of FILE, then begin again: values become prior data")
     elif state == RUNNING:
         yield Next("surepick ask", "show what to measure next")
     elif state == CONFIDENT:

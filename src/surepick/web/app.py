@@ -350,15 +350,11 @@ class Web:
         """Close the session that came before and begin again with its values as prior data."""
 
         def begin(session: Session) -> str:
+            name = body.name or None
             if not body.noise_unknown:
-                return session.successor("begun again", name=body.name or None).name
-            store = self.sessions.store
-            name = body.name or next_name(session.name, store.names())
-            settings: Any = {"policy": session.policy, "budget": session.budget, "seed": session.seed}
-            problem = session.given_problem.with_noise(None)
-            begun = Session.create(store, name, problem, lease=session.lease, **settings)
-            session.close("begun again, noise unknown")
-            return begun.name
+                return session.successor("begun again", name=name).name
+            problem = session.problem.with_noise(None)
+            return session.successor("begun again, noise unknown", name=name, problem=problem).name
 
         return await self.sessions.at(slug_of(body.prior or ""), begin)
 
