@@ -213,7 +213,7 @@ def test_plans_and_arms_that_arrive(checker, question, noise):
     measured(session, 20)
     bounds = {"low": -9.0, "high": 9.0} if noise == "bounded" else {}
     amounts = {session.problem.arm_names[0]: 1.0, "fresh": 0.5}
-    session.add_plan("with an arm", amounts, new_arms=[sp.NewArm("fresh", **bounds)])
+    session.add_plan("with an arm", amounts, arms=[sp.NewArm("fresh", **bounds)])
     measured(session)
     log = lines_of(session)
     assert session.outcome.plan is not None

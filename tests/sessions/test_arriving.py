@@ -153,7 +153,7 @@ def test_a_plan_may_bring_arms_that_there_were_not(tmp_path):
     elsewhere = sp.Session.load(place, "trips")
     measured(session, 4)
     asked = [request.token for request in session.pending()]
-    session.add_plan("by bike", "bike + walk", new_arms=["bike"])
+    session.add_plan("by bike", "bike + walk", arms=["bike"])
     assert [request.token for request in session.pending()] == asked  # decided without it
     assert session.problem.arm_names == tuple(ARMS)
     assert session.problem.noise_scale.tolist() == [2.0] * 4
@@ -182,7 +182,7 @@ def test_a_plan_may_bring_arms_that_there_were_not(tmp_path):
 
 def test_a_session_with_new_arms_decides_as_one_that_had_them_from_the_start():
     grown, listed = measured(begun(SMALL), 6), measured(begun(), 6)
-    grown.add_plan("by bike", "bike + walk", new_arms=["bike"])
+    grown.add_plan("by bike", "bike + walk", arms=["bike"])
     listed.add_plan("by bike", "bike + walk")
     for session in (grown, listed):
         measured(session)
@@ -194,16 +194,16 @@ def test_new_arms_of_a_bounded_problem_have_bounds():
     problem = sp.Problem([[1, 0], [0, 1]], arms=["a", "b"], low=0.0, high=10.0, goal="largest")
     session = begun(problem)
     with pytest.raises(SurepickError) as caught:
-        session.add_plan("c", "c", new_arms=[sp.NewArm("c", noise=2.0)])
-    assert caught.value.field == "new_arms"
-    session.add_plan("c", "c", new_arms=["c"])
-    session.add_plan("d", "d", new_arms=[sp.NewArm("d", low=0.0, high=4.0)])
+        session.add_plan("c", "c", arms=[sp.NewArm("c", noise=2.0)])
+    assert caught.value.field == "arms"
+    session.add_plan("c", "c", arms=["c"])
+    session.add_plan("d", "d", arms=[sp.NewArm("d", low=0.0, high=4.0)])
     assert session.problem.bounds.tolist() == [[0.0, 10.0]] * 3 + [[0.0, 4.0]]
     assert session.problem.noise_scale.tolist() == [5.0, 5.0, 5.0, 2.0]
     assert session.verify().holds
     with pytest.raises(SurepickError) as caught:
-        begun().add_plan("c", "c", new_arms=[sp.NewArm("c", low=0, high=1)])
-    assert caught.value.field == "new_arms"
+        begun().add_plan("c", "c", arms=[sp.NewArm("c", low=0, high=1)])
+    assert caught.value.field == "arms"
 
 
 def test_an_arm_that_nobody_declared_is_taken_for_a_slip():
@@ -215,10 +215,10 @@ def test_an_arm_that_nobody_declared_is_taken_for_a_slip():
     negative = sp.NewArm("tram", noise=-1.0)
     for arms in (["bike"], ["tram"], "tram", [""], [negative], ["tram", "tram"]):
         with pytest.raises(SurepickError):
-            session.add_plan("by bike", "bike + walk", new_arms=arms)
+            session.add_plan("by bike", "bike + walk", arms=arms)
     assert session.problem.n_plans == 2
     with pytest.raises(ProblemError):  # the noise of the new arm would be unknown
-        begun(PROBLEM.with_noise(None)).add_plan("by tram", "tram", new_arms=["tram"])
+        begun(PROBLEM.with_noise(None)).add_plan("by tram", "tram", arms=["tram"])
 
 
 def test_more_plans_than_all_leads_can_be_go_on_from_the_log(tmp_path):
@@ -240,7 +240,7 @@ def test_a_data_frame_adds_plans():
     import pandas as pd
 
     session = begun(SMALL)
-    session.add_plans(pd.DataFrame({"bike": [1.0], "walk": [2.0]}, index=["by bike"]), new_arms=["bike"])
+    session.add_plans(pd.DataFrame({"bike": [1.0], "walk": [2.0]}, index=["by bike"]), arms=["bike"])
     assert session.problem.vector(2).tolist() == [0.0, 0.0, 2.0, 1.0]
     for plans in ({}, [[1, 0]]):  # none, and without a name
         with pytest.raises(SurepickError) as caught:
@@ -257,7 +257,7 @@ def test_the_next_epoch_has_the_name_with_a_number_the_plans_that_came_and_the_d
     again = later.successor("thaw")
     assert again.name == "trips-3"
     grown = begun(SMALL)
-    grown.add_plan("by bike", "bike + walk", new_arms=["bike"])
+    grown.add_plan("by bike", "bike + walk", arms=["bike"])
     assert grown.successor("winter").problem.arm_names == tuple(ARMS)
 
 

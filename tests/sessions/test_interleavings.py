@@ -68,7 +68,7 @@ NEWER: dict[str, Callable[[Session], object]] = {
     "remove an extra value": lambda s: s.remove(EXTRA, "the wrong road"),
     "add a plan": lambda s: s.add_plan("both", [1.0, 1.0]),
     "add it too": lambda s: s.add_plan("both", [1.0, 2.0]),
-    "add an arm": lambda s: s.add_plan("more", {"arm 0": 1.0, "new": 1.0}, new_arms=["new"]),
+    "add an arm": lambda s: s.add_plan("more", {"arm 0": 1.0, "new": 1.0}, arms=["new"]),
     "the last call": lambda s: s.final_batch(9),
 }
 OPERATIONS |= NEWER

@@ -113,7 +113,7 @@ def honest(problem: Any, policy: Policy, *, n_rounds: int = MOST_ROUNDS) -> Log:
         if at == 3:
             attempt(lambda: session.add_plan("late", [1.0] * problem.n_arms))
             attempt(
-                lambda: session.add_plan("later", {problem.arm_names[0]: 1.0, "new": 1.0}, new_arms=["new"])
+                lambda: session.add_plan("later", {problem.arm_names[0]: 1.0, "new": 1.0}, arms=["new"])
             )
         if not requests or session.status != "running":
             break

@@ -176,8 +176,8 @@ def take_in_plans_in_the_middle_of_a_block(patch: pytest.MonkeyPatch) -> None:
 
 
 def add_plans_to_what_was_seen_before(patch: pytest.MonkeyPatch) -> None:
-    def add_plans(self: Session, plans: Any, *, new_arms: Any = ()) -> None:
-        change = commands.plans_added(self._state, plans, new_arms)
+    def add_plans(self: Session, plans: Any, *, arms: Any = ()) -> None:
+        change = commands.plans_added(self._state, plans, arms)
         with self._changing() as journal:
             journal.commit(lambda: change, quick=False)
 

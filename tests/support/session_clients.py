@@ -350,7 +350,7 @@ class Client:
         new_arms = ["the new arm"] if rng.random() < 0.4 else []  # which comes once
         self.done.tried["added"] += 1
         try:
-            session.add_plan(name, {**amounts, **dict.fromkeys(new_arms, 1.0)}, new_arms=new_arms)
+            session.add_plan(name, {**amounts, **dict.fromkeys(new_arms, 1.0)}, arms=new_arms)
         except (ParameterError, ProblemError, SessionError) as error:
             self._say(f"added {name!r}, refused: {error}")
             return

@@ -135,7 +135,7 @@ def add_plan(
     """
 
     def work(opened: Any) -> str:
-        opened.add_plan(name, plan, new_arms=[new_arm(text) for text in arm or ()])
+        opened.add_plan(name, plan, arms=[new_arm(text) for text in arm or ()])
         return f"Added. The session has {how_many(opened.problem.n_plans, 'plan')}."
 
     _change(session, work)

@@ -56,21 +56,21 @@ class NewArm:
 def settled(problem: Problem, given: GivenArms) -> tuple[NewArm, ...]:
     """These arms with what was left out filled in from the others; refused where those are not all alike."""
     if isinstance(given, str):
-        raise ProblemError(f"new arms come as a list of names, got the text {given!r}", field="new_arms")
+        raise ProblemError(f"new arms come as a list of names, got the text {given!r}", field="arms")
     arms = [one if isinstance(one, NewArm) else NewArm(str(one).strip()) for one in given]
     for arm in arms:
         if arm.name in problem.arm_names:
-            raise ProblemError(f"there is an arm named {arm.name!r} already; it is not new", field="new_arms")
+            raise ProblemError(f"there is an arm named {arm.name!r} already; it is not new", field="arms")
     return tuple(_filled_in(problem, arm) for arm in arms)
 
 
 def _filled_in(problem: Problem, arm: NewArm) -> NewArm:
     if problem.probes is not None:
-        raise ProblemError("arms that are measured by probes cannot be added", field="new_arms")
+        raise ProblemError("arms that are measured by probes cannot be added", field="arms")
     if problem.noise_scale is None:
         raise ProblemError(
             f"the noise of this session is unknown, so {arm.name!r} cannot be added; begin a new session",
-            field="new_arms",
+            field="arms",
         )
     cost = _alike(arm.name, "cost", problem.costs[:, None])[0] if arm.cost is None else arm.cost
     cost = _number(arm.name, "cost", cost)
@@ -78,7 +78,7 @@ def _filled_in(problem: Problem, arm: NewArm) -> NewArm:
         if arm.low is not None or arm.high is not None:
             raise ProblemError(
                 f"the other arms have no low and high; give the noise of {arm.name!r} instead",
-                field="new_arms",
+                field="arms",
             )
         scales = problem.noise_scale[:, None]
         scale = _alike(arm.name, "noise", scales)[0] if arm.noise is None else arm.noise
@@ -86,7 +86,7 @@ def _filled_in(problem: Problem, arm: NewArm) -> NewArm:
     if arm.noise is not None:
         raise ProblemError(
             f"the other arms have low and high instead of noise; give those of {arm.name!r}",
-            field="new_arms",
+            field="arms",
         )
     low, high = arm.low, arm.high
     if low is None and high is None:
@@ -100,7 +100,7 @@ def _number(name: str, what: str, value: object) -> float:
     except (TypeError, ValueError, OverflowError):
         raise ProblemError(
             f"the {what} of the new arm {name!r} must be a number, got {shortened(repr(value), 60)}",
-            field="new_arms",
+            field="arms",
         ) from None
 
 
@@ -109,7 +109,7 @@ def _alike(name: str, what: str, known: FloatArray) -> list[float]:
     if (known != known[0]).any():
         raise ProblemError(
             f"say the {what} of the new arm {name!r}: those of the others differ, {brief(known)}",
-            field="new_arms",
+            field="arms",
         )
     row: list[float] = known[0].tolist()
     return row

@@ -328,9 +328,9 @@ def closed(state: SessionState, reason: str) -> Change:
     return Change([] if state.is_over or state.is_due else [Closed(state.n_closed + 1, str(reason))])
 
 
-def plans_added(state: SessionState, plans: Mapping[str, Numbers | str], new_arms: GivenArms) -> Change:
+def plans_added(state: SessionState, plans: Mapping[str, Numbers | str], given: GivenArms) -> Change:
     """Return the events that add these plans, and with the first of them the arms that are new."""
-    setup, arms = state.setup, settled(growing(state), new_arms)
+    setup, arms = state.setup, settled(growing(state), given)
     events = list[PlanAdded]()
     for name, plan in plans.items():
         assert isinstance(setup.problem, Problem)
@@ -347,7 +347,7 @@ def plans_added(state: SessionState, plans: Mapping[str, Numbers | str], new_arm
     for place, arm in enumerate(arms, setup.problem.n_arms - len(arms)):
         if place not in used:
             raise ParameterError(
-                f"no new plan uses the new arm {arm.name!r}; leave it out until one does", field="new_arms"
+                f"no new plan uses the new arm {arm.name!r}; leave it out until one does", field="arms"
             )
     return Change(events)
 
@@ -361,7 +361,7 @@ def _refuse_unknown(name: str, plan: Numbers | str, problem: Problem) -> None:
         if arm not in problem.arm_names:
             raise ParameterError(
                 f"the plan {name!r} uses {arm!r}, which is an unknown arm; "
-                f"{suggestion(arm, problem.arm_names)}. If it is a new arm, say so: new_arms=[{arm!r}]",
+                f"{suggestion(arm, problem.arm_names)}. If it is a new arm, say so: arms=[{arm!r}]",
                 field="plan",
             )
 

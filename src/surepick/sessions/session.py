@@ -304,21 +304,21 @@ class Session(SessionReader):
         with self._changing() as journal:
             journal.commit(lambda: commands.extended(self._state, delta, epsilon, budget), quick=False)
 
-    def add_plan(self, name: str, plan: Numbers | str, *, new_arms: GivenArms = ()) -> None:
+    def add_plan(self, name: str, plan: Numbers | str, *, arms: GivenArms = ()) -> None:
         """Add a plan to the list while the session runs, or after its answer, which was about the others.
 
         The plan is a sum such as "2*tea + coffee", amounts by the names of arms, or one number per arm. Arms
-        that it uses and the problem does not have are named in `new_arms`, or given as `NewArm`. The policy
+        that it uses and the problem does not have are named in `arms`, or given as `NewArm`. The policy
         knows the plan from its next batch on. Plans may be chosen by looking at everything but values that
         wait for a later batch.
         """
-        self.add_plans({name: plan}, new_arms=new_arms)
+        self.add_plans({name: plan}, arms=arms)
 
-    def add_plans(self, plans: Any, *, new_arms: GivenArms = ()) -> None:
+    def add_plans(self, plans: Any, *, arms: GivenArms = ()) -> None:
         """Add several plans, all or none: by their names, or as a table with a row for each."""
         given = plans_by_name(plans)
         with self._changing() as journal:
-            journal.commit(lambda: commands.plans_added(self._state, given, new_arms), quick=False)
+            journal.commit(lambda: commands.plans_added(self._state, given, arms), quick=False)
 
     def final_batch(self, n: int | None = None, *, gaussian: bool = False) -> None:
         """Make the next n measurements the last: one batch, and a test of what leads then.

@@ -330,7 +330,7 @@ def final_batch(session: Session, body: FinalBatch) -> Answer:
 def add_plan(session: Session, body: AddPlan) -> Answer:
     """Add a plan."""
     new = [NewArm(**arm.model_dump()) for arm in body.arms]
-    session.add_plan(body.name, body.plan, new_arms=new)
+    session.add_plan(body.name, body.plan, arms=new)
     return {}
 
 
