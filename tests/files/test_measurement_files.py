@@ -155,3 +155,19 @@ def test_an_export_has_a_key_in_every_row_that_has_no_token(tmp_path: Path) -> N
     for expected in ({"recorded": 2, "extra": 2}, {"repeated": 4}):
         counts = import_rows(other, rows, worker="me")
         assert {name: n for name, n in counts.items() if n} == expected
+
+
+def test_a_file_is_counted_once_and_so_are_its_first_rows_when_it_grows(tmp_path: Path) -> None:
+    session, path = session_of(["a", "b"]), tmp_path / "mine.csv"
+    text = "arm,value\na,1\nb,1\n"
+    assert imported(session, path, text) == {"recorded": 2}
+    head = session.fingerprint
+    assert imported(session, path, text) == {"repeated": 2}
+    assert session.fingerprint == head
+    grown = imported(session, path, f"{text}a,1\n")
+    assert grown.pop("repeated") == 2
+    assert sum(grown.values()) == 1
+    assert [m.value for m in session.measurements()] == [1.0, 1.0, 1.0]
+    again = Session.load(session.store, "s")
+    assert imported(again, path, f"{text}a,1\n") == {"repeated": 3}
+    assert again.verify().holds

@@ -134,12 +134,6 @@ def test_with_unknown_noise_a_plan_of_known_arms_may_arrive():
     assert session.verify(session.certificate().to_json()).holds
 
 
-def _changed(event, text):
-    from dataclasses import replace
-
-    return replace(event, body=text)
-
-
 def _log_text(store):
     from surepick.views.events import log_row
 
@@ -270,3 +264,62 @@ def test_a_last_call_in_the_middle_of_a_block_waits_for_the_plan_before_it():
     assert session.state().n_values <= n_told + 40
     assert session.outcome.counts[3] > 0  # the test is about all plans
     assert session.verify(certificate.to_json()).holds
+
+
+def test_a_table_adds_several_plans_or_none(tmp_path):
+    import pandas as pd
+
+    session = sp.Session.create(f"sqlite:///{tmp_path}/trips.db", "trips", SMALL, policy=sp.BetGapE())
+    file = tmp_path / "more.csv"
+    file.write_text("plan,bike,walk,tram\nby bike,1,0.5,\nby tram,,1,1\n", encoding="utf-8")
+    table = pd.read_csv(file, index_col="plan")
+    before = session.fingerprint
+    with pytest.raises(SurepickError):
+        session.add_plans(table, new_arms=["bike"])
+    assert session.store.head("trips") == before
+    session.add_plans(table, new_arms=["bike", "tram"])
+    again = sp.Session.load(session.store, "trips")
+    assert again.problem.plan_names == ("by bus", "by train", "by bike", "by tram")
+    assert again.problem.vector(2).tolist() == [0.0, 0.0, 0.5, 1.0, 0.0]
+    assert again.verify().holds
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1.0])
+def test_new_arms_with_prior_data_costs_epsilon_and_a_snapshot(epsilon):
+    problem = sp.Problem(
+        {"by bus": "bus + walk", "by train": "train + walk"}, arms=ARMS[:3], cost=[1.0, 2.0, 1.0],
+        noise=[2.0, 1.0, 2.0], goal="smallest",
+    )  # fmt: skip
+    prior = sp.Past.from_guess(problem, [20.0, 25.0, 6.0], 2.0)
+    session = measured(begun(problem, sp.BetGapE(epsilon=epsilon), prior=prior), 5)
+    for arm in (sp.NewArm("bike", cost=1.0), sp.NewArm("bike", 2.0)):  # without its noise, without its cost
+        with pytest.raises(SurepickError) as caught:
+            session.add_plan("by bike", "bike + walk", new_arms=[arm])
+        assert caught.value.field == "new_arms"
+    session.add_plan("by bike", "bike + walk", new_arms=[sp.NewArm("bike", noise=3.0, cost=4.0)])
+    measured(session, 30)
+    state = session.state()
+    assert state.setup.past.worth.tolist() == [*prior.worth.tolist(), 0.0]
+    kept = json.loads(json.dumps(state.to_json()))
+    restored = type(state).from_json(session._setup, kept)
+    assert restored.standing() == state.standing()
+    assert json.dumps(restored.to_json()) == json.dumps(kept)
+    assert measured(session).verify().holds
+
+
+def test_a_successor_takes_the_values_before_as_prior_data_alone():
+    session = measured(begun(budget=100), 4)
+    n_used = session.state().n_measurements
+    with pytest.raises(ParameterError) as caught:
+        session.successor(" ", name="after")
+    assert caught.value.field == "reason"
+    later = session.successor("the bridge is closed", name="after")
+    assert session.status == sp.Status.CLOSED
+    assert later.budget == 100 - n_used
+    prior = later.state().setup.past
+    assert 0 < prior.worth.max() <= 20
+    assert prior.means[0] == pytest.approx(session.outcome.means[0])
+    assert later.state().n_values == 0
+    assert later.standing().risk in (None, 1.0)  # nothing is proved by it
+    assert measured(later).verify().holds
+    assert begun(policy=sp.CombGapE()).successor("spring", name="other").state().setup.past is None

@@ -100,14 +100,12 @@ def test_death_at_every_statement_of_a_record_loses_nothing_and_doubles_nothing(
         worker.join()
         deaths += worker.exitcode == -signal.SIGKILL
         session = Session.load(url, "mine")
-        before = {
-            key for key in (f"{last}-{k}" for k in range(4)) if session.store.find("mine", f"recorded:{key}")
-        }
+        before = {key for key in session.state().keys if key.startswith(f"{last}-")}
         assert {key for key in journal.read_text().split() if key.startswith(f"{last}-")} <= before
         for k in range(4):  # whoever comes after repeats all of it
             receipt = session.tell(k, float(last), key=f"{last}-{k}")
             assert (receipt.result == "repeated") == (f"{last}-{k}" in before)
     assert deaths > 5
-    told = [(m.arm, m.value) for m in Session.load(url, "mine").measurements()]
+    told = [(m.probe, m.value) for m in Session.load(url, "mine").measurements()]
     assert sorted(told) == sorted((k, float(last)) for last in range(1, 15) for k in range(4))
     assert verify(Session.load(url, "mine").store, "mine").holds

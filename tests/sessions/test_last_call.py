@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,9 @@ import pytest
 
 import surepick as sp
 from session_tools import Tapes, problem, run_to_end
-from surepick.errors import ParameterError
+from surepick import views
+from surepick.core.run import MOST_MEASUREMENTS
+from surepick.errors import ParameterError, SessionError
 from surepick.sessions.session import Session
 
 
@@ -117,3 +120,76 @@ def test_a_last_call_of_more_than_anybody_can_make_is_refused_and_nothing_is_wri
         session.final_batch(n)
     assert caught.value.field == "n"
     assert session.store.head(session.name) == before
+
+
+def test_it_is_one_batch_and_the_end() -> None:
+    session, tapes = begun(), Tapes(scale=0.6)
+    after_some_rounds(session, tapes)
+    before = session.state().n_values
+    assert session.state().streams.n_missing < 30
+    session.final_batch(30)
+    outcome = run_to_end(session, tapes)
+    assert outcome.n_measurements == before + 30
+    kinds = [event.kind for event in session.events()]
+    assert kinds[kinds.index("final-batch") :].count("asked") == 1
+    assert kinds[-1] == "stopped"
+    certificate = session.certificate().to_json()
+    assert (certificate["last_call"], certificate["risk"]) == (30, outcome.standing.risk)
+    assert session.verify(certificate).holds
+    assert session.verify({**certificate, "last_call": 31}).fields == ("last_call",)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "field"),
+    [
+        (lambda s: s.final_batch(30), SessionError, "n"),
+        (lambda s: s.extend(budget=500), ParameterError, "budget"),
+        (lambda s: s.extend(delta=1e-6), ParameterError, "delta"),
+        (lambda s: s.remove(1, "a typing error"), SessionError, "number"),
+        (lambda s: s.add_plan("more", {"copper": 3.0, "zinc": 1.0}), SessionError, "plan"),
+    ],
+    ids=["final batch", "budget", "delta", "remove", "plan"],
+)
+@pytest.mark.parametrize("ended", [False, True])
+def test_nothing_comes_after_it(change: Any, error: type[Exception], field: str, ended: bool) -> None:
+    session, tapes = begun(), Tapes(scale=0.6)
+    after_some_rounds(session, tapes)
+    session.final_batch(30)
+    if ended:
+        run_to_end(session, tapes)
+    before = session.fingerprint
+    with pytest.raises(error) as caught:
+        change(session)
+    assert caught.value.field == field  # type: ignore[attr-defined]
+    assert session.store.head("mine") == before
+
+
+@pytest.mark.parametrize("n_ahead", [0, 2])
+def test_values_recorded_ahead_are_named_as_an_assumption(n_ahead: int) -> None:
+    session, tapes = begun(), Tapes(scale=0.6)
+    after_some_rounds(session, tapes)
+    requests = session.ask(12)
+    for request in requests[len(requests) - n_ahead :]:
+        session.tell(request, tapes.value(request.token))
+    assert session.state().streams.n_ahead == n_ahead
+    session.final_batch(40)
+    run_to_end(session, tapes)
+    certificate = session.certificate()
+    assert (f"{n_ahead} value" in certificate.noise) == (n_ahead > 0)
+    assert session.verify(certificate.to_json()).holds
+
+
+def test_looking_at_a_long_batch_walks_not_all_of_it_and_changes_nothing() -> None:
+    session, far = after_some_rounds(begun(), Tapes(scale=0.6)), MOST_MEASUREMENTS
+    session.final_batch(far)
+    while session.state().streams.n_missing < 100:  # the batch that was open
+        session.tell(session.ask()[0], 0.5)
+    before = session.fingerprint
+    began = time.process_time()
+    assert views.look(session).n_missing > far / 2
+    (first,) = session.pending(1)
+    assert session.is_pending(first.token)
+    assert not any(map(session.is_pending, ("0.0", "99.0", "a road")))
+    assert [request.probe for request in session.pending(2, probe=1)] == [1, 1]
+    assert time.process_time() - began < 0.5  # walking all of it takes seconds
+    assert session.fingerprint == session.store.head("mine") == before

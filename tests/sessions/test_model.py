@@ -103,12 +103,15 @@ class SessionLife(RuleBasedStateMachine):
     def look_from_elsewhere(self) -> None:
         other = Session.load(self.url, "mine", clock=lambda: self.now)
         assert other.status == self.session.status
-        assert other.state().n_values == len(self.told)
+        assert other.state().n_values == self.n_values()
 
     @invariant()
     def what_was_told_is_kept(self) -> None:
         if hasattr(self, "session"):
-            assert self.session.state().n_values == len(self.told)
+            assert self.session.state().n_values == self.n_values()
+
+    def n_values(self) -> int:
+        return len(self.told) + len(self.late)
 
     def teardown(self) -> None:
         if not hasattr(self, "session"):
@@ -137,21 +140,30 @@ class SessionLife(RuleBasedStateMachine):
 
 
 class LifeWithUnasked(SessionLife):
-    """The same with measurements that nobody asked for: a replay of the log decides as the session did."""
+    """The same with extra measurements: a replay of the log decides as the session did."""
 
-    n_recorded = n_picked = 0
+    n_recorded = 0
 
     @precondition(lambda self: hasattr(self, "session"))
-    @rule(arm=st.integers(0, 3), picked=st.booleans())
-    def record(self, arm: int, picked: bool) -> None:
-        self.session.tell(arm, self.tapes.value(f"{arm}.{19_000 + self.n_recorded}"), picked=picked)
-        self.n_recorded += 1
-        self.n_picked += picked
+    @rule(arm=st.integers(0, 3))
+    def record(self, arm: int) -> None:
+        n, value = self.session.state().n_values, self.tapes.value(f"{arm}.{19_000 + self.n_recorded}")
+        receipt = self.session.tell(arm, value, worker="other")
+        *_, found = self.session.measurements()
+        assert (receipt.number, found.value, found.probe) == (n + 1, value, arm)
+        if found.token is None:
+            self.n_recorded += 1
+        else:  # it answered the oldest open request
+            assert found.token not in self.told
+            self.told[found.token], self.by[found.token] = value, "other"
+
+    def n_values(self) -> int:
+        return super().n_values() + self.n_recorded
 
     def check_the_end(self, outcome: sp.Outcome) -> None:
         ledger, certificate = self.session.state(), self.session.certificate()
         assert ledger.n_extra == self.n_recorded + len(self.late)
-        assert ledger.n_extra_used <= self.n_recorded - self.n_picked + len(self.late)
+        assert ledger.n_extra_used <= ledger.n_extra
         assert outcome.n_measurements == outcome.counts.sum()
         assert self.session.verify(certificate.to_json()).holds
         assert same_run(Session.load(self.url, "mine").outcome, outcome)  # type: ignore[arg-type]

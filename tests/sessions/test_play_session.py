@@ -20,7 +20,7 @@ from surepick.sessions import codec
 from surepick.sessions.leases import Request
 from surepick.sessions.verify import verify_events
 from surepick.store import Draft, Event, MemoryStore, open_store
-from surepick.views import look, page
+from surepick.views import build, look
 
 EDGES = [("A", "B"), ("B", "C"), ("C", "A"), ("C", "D"), ("D", "A")]
 MEANS = np.array([3.0, 1.0, 2.0, 2.5, 0.5])
@@ -173,7 +173,7 @@ def test_plays_of_a_function_need_it_to_decide_and_can_be_looked_at_without(tmp_
         sp.Session.load(place, "tours")
     shown = sp.Session.load(place, "tours", problem=absent)
     assert shown.probe_names == session.probe_names
-    assert page(look(shown)).work.tokens == page(look(session)).work.tokens
+    assert build(shown).open == build(session).open
     again = sp.Session.load(place, "tours", problem=best_set)
     run_to_end(again, means=means)
     assert again.certificate().plan_name == "a + b"
@@ -213,18 +213,13 @@ def test_a_log_with_a_play_of_no_arms_cannot_be_opened(arms: list[object]) -> No
         sp.Session.load(store, "forged")
 
 
-def test_pages_show_plays_and_what_they_read() -> None:
+def test_a_view_shows_plan_probes_and_what_they_read() -> None:
     session = begun(trees(cost=2.0))
-    shown = page(look(session))
-    assert shown.arms.what == "arm"
-    assert "read by plays of whole plans" in shown.summary.sentence
-    waiting = {row.name: row.missing for row in shown.arms.rows}
-    wanted = session.pending()
-    assert sum(waiting.values()) == sum(len(request.readings) for request in wanted)
-    assert [token.readings for token in shown.work.tokens] == [request.readings for request in wanted]
+    wanted = {(request.probe_name, request.readings) for request in session.pending()}
+    assert {(one.arm, one.readings) for one in build(session).open} == wanted
     run_to_end(session)
-    shown = page(look(session))
-    assert sum(row.count for row in shown.arms.rows) == 3 * shown.summary.n_measurements
+    shown = build(session)
+    assert sum(row.n for row in shown.arms) == 3 * shown.n_measured
 
 
 def test_decide_calls_the_function_with_the_arms_to_read() -> None:
@@ -281,3 +276,39 @@ def test_a_store_on_disk_opens_a_session_of_plays_in_another_process(tmp_path: P
     assert session.tell(requests[0], use_of(requests[0])).result == "repeated"
     assert session.status != "running"
     assert session.probe_names == other.probe_names
+
+
+def test_where_a_reading_is_lost_the_same_plan_is_measured_again() -> None:
+    session = begun()
+    (request,) = session.ask(1)
+    first, *rest = request.readings
+    session.tell(request, {first: 1e3, **dict.fromkeys(rest)})
+    again = next(r for r in session.pending() if r.probe == request.probe)
+    assert (again.token, again.readings) == (f"{request.probe}.1", request.readings)
+    run_to_end(session)
+    assert session.state().n_lost == 1
+    assert np.nanmax(session.outcome.means) < 20
+    certificate = session.certificate()
+    assert "lost" in certificate.noise
+    assert session.verify(certificate.to_json()).holds
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda plays: plays,
+        lambda plays: [[0, 1, 2], *plays[1:]],
+        lambda plays: plays[::-1],
+        lambda plays: [*plays, [0, 1, 3]],
+        lambda plays: plays[1:],
+    ],
+    ids=["none", "another", "order", "more", "fewer"],
+)
+def test_a_log_that_asks_for_other_plan_probes_does_not_hold(change) -> None:  # type: ignore[no-untyped-def]
+    session = begun()
+    run_to_end(session)
+    events = list(session.events())
+    asked = json.loads(events[1].body)
+    other = change(asked["plays"])
+    forged = rewritten(events, 1, {**asked, "plays": other})
+    assert verify_events("forged", forged, forged[-1].head).holds == (other == asked["plays"])

@@ -9,8 +9,10 @@ import pytest
 
 import surepick as sp
 from surepick.errors import SessionError, SurepickError
+from surepick.sessions import codec
 from surepick.sessions.leases import Request
-from surepick.store import Draft, Event, open_store
+from surepick.sessions.verify import verify
+from surepick.store import Draft, open_store
 
 ARMS = ("a", "b", "c", "d")
 PLANS = [[1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1]]
@@ -144,19 +146,56 @@ def test_a_voided_use_is_asked_for_again_and_decides_nothing() -> None:
     assert session.verify(session.certificate().to_json()).holds
 
 
-def forged(session: sp.Session, reading: str, instead: str | None) -> list[Event]:
-    """The log without this reading of its first event, or with another name for it, sealed again."""
-    events = list(session.events())
-    at = next(i for i, e in enumerate(events) if e.kind == "measured" and f'"{reading}":' in e.body)
-    body = json.loads(events[at].body)
-    value = body["readings"].pop(reading)
-    if instead is not None:
-        body["readings"][instead] = value
-    text = json.dumps(body, sort_keys=True, separators=(",", ":"))
-    drafts = [Draft(e.kind, text if i == at else e.body, e.time, e.key) for i, e in enumerate(events)]
-    store = open_store("memory://")
-    store.create(session.name, drafts)
-    return list(store.read(session.name))
+@pytest.mark.parametrize("probes", [PROBES, PAIRED], ids=["independent", "covariance"])
+def test_a_session_goes_on_from_a_snapshot_with_the_same_decisions(probes, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    place = f"sqlite:///{tmp_path}/drives.db"
+    session, whole = begun(problem_of(probes), place), begun(problem_of(probes))
+    run_to_end(whole)
+    for _ in range(4):
+        request = session.ask()[0]
+        session.tell(request, measured(session, request))
+    ahead = session.ask(9)[-1]
+    session.tell(ahead, measured(session, ahead))
+    session.keep_snapshot()
+    assert session.store.snapshot("drives") is not None
+    again = sp.Session.load(place)
+    assert again.state().n_values == 5
+    run_to_end(again)
+    assert decisions(again) == decisions(whole)
+
+
+@pytest.mark.parametrize("probes", [PROBES, PAIRED], ids=["independent", "covariance"])
+def test_where_a_reading_is_lost_the_use_is_made_again_and_its_values_count_nowhere(probes) -> None:  # type: ignore[no-untyped-def]
+    session, n_lost, used = begun(problem_of(probes)), 0, 0
+    while requests := session.ask(2):
+        for n, request in enumerate(requests):
+            use = measured(session, request)
+            if isinstance(use, dict) and n == 0 and n_lost < 4:
+                name = request.readings[n_lost % 2]
+                session.tell(request, {**dict.fromkeys(use, 1e3), name: None})
+                assert request.token not in {r.token for r in session.pending()}
+                n_lost += 1
+            else:
+                session.tell(request, use)
+                used += 1
+    assert n_lost == session.state().n_lost > 0
+    assert session.state().n_measurements <= session.state().n_values == used
+    assert np.abs(session.outcome.means).max() < 20
+    certificate = session.certificate()
+    assert "lost" in certificate.noise
+    assert session.verify(certificate.to_json()).holds
+
+
+@pytest.mark.parametrize("change", [None, [1.0], [1.0, 2.0, 3.0], [1.0, "x"], [1.0, None]], ids=str)
+def test_verify_objects_to_readings_that_no_session_writes(change: list[object] | None) -> None:
+    session = begun(problem_of(PAIRED))
+    run_to_end(session)
+    store, drafts = open_store("memory://"), [Draft(e.kind, e.body, e.time, e.key) for e in session.events()]
+    at = next(i for i, e in enumerate(drafts) if e.kind == "measured")
+    body = json.loads(drafts[at].body)
+    drafts[at] = drafts[at]._replace(body=codec.dumps({**body, "values": change or body["values"]}))
+    store.create("drives", drafts)
+    assert verify(store, "drives").holds == (change is None)
 
 
 def test_the_noise_check_sees_a_covariance_that_is_too_small_and_none_that_is_right() -> None:

@@ -8,6 +8,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from fractions import Fraction
 
 import numpy as np
@@ -15,7 +16,7 @@ import pytest
 
 import surepick as sp
 from session_tools import Tapes, problem, same_run
-from surepick.errors import ParameterError
+from surepick.errors import ParameterError, SessionError
 from surepick.sessions.commands import Receipt
 from surepick.sessions.session import Session
 
@@ -73,6 +74,35 @@ def test_eight_threads_on_one_session_lose_nothing(kind: str, request: pytest.Fi
     assert [receipt.result for receipt in receipts] == ["recorded"] * len(told)
     assert session.verify(session.certificate().to_json()).holds
     assert same_run(Session.load(session.store, "mine").outcome, session.outcome)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_threads_that_note_record_and_release_lose_nothing_either(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
+    url = "memory://" if kind == "memory" else str(request.getfixturevalue("sqlite_url"))
+    session = Session.create(url, "mine", problem(), policy=sp.CombGapE(delta=1e-6), seed=3)
+    tapes, extra, told = Tapes(5), Tapes(6), list[int]()
+
+    def work(i: int) -> None:
+        for n in range(6):
+            value = extra.value(f"{n % 4}.{100 * i + n}")
+            told.append(session.tell(n % 4, value, key=f"{i}, {n}").number)
+            session.note(f"{i}, {n}")
+            for asked in session.ask(2, worker=f"thread {i}", wait=False):
+                if n % 3:
+                    told.append(session.tell(asked, tapes.value(asked.token)).number)
+                elif not session.is_told(asked.token):
+                    with suppress(SessionError):  # answered by arm meanwhile
+                        session.release(asked)
+
+    in_threads(work)
+    written = Counter(event.kind for event in session.events())
+    assert written["noted"] == 6 * N_THREADS
+    assert written["released"] > 0
+    assert session.state().n_values == written["measured"] == len(set(told))
+    assert sorted(session.state().keys) == sorted(f"{i}, {n}" for i in range(N_THREADS) for n in range(6))
+    assert session.verify().holds
 
 
 @pytest.mark.parametrize("kind", [int, np.float32, np.float64, np.int64, Fraction], ids=lambda k: k.__name__)

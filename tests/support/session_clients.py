@@ -47,7 +47,7 @@ class Acknowledged:
     noted: Counter[str] = field(default_factory=Counter)
     extended: list[dict[str, Any]] = field(default_factory=list)
     n_withdrawn: int = 0
-    voided: set[str | int] = field(default_factory=set)  # requests, and numbers of values
+    removed: set[str | int] = field(default_factory=set)  # requests, and numbers of values
     added: set[str] = field(default_factory=set)  # plans
     renamed: Counter[str] = field(default_factory=Counter)
     n_called: int = 0

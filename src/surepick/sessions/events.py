@@ -356,10 +356,10 @@ class FinalBatch(Event):
         check_gaussian(state.setup.problem, gaussian=self.gaussian)
         left, n_missing = state.budget_left, state.streams.n_missing
         if not (n_missing < self.n <= MOST_MEASUREMENTS and (left is None or self.n <= left)):
-            most = "" if left is None else f", at most the {left} that the budget leaves"
+            most = f"{MOST_MEASUREMENTS:,}" if left is None else f"the {left} that the budget leaves"
             raise ParameterError(
-                f"a final batch takes more than the {n_missing} that the open batch waits for{most}, got "
-                f"{self.n}",
+                f"a final batch takes more than the {n_missing} that the open batch waits for and at most "
+                f"{most}, got {self.n}",
                 field="n",
             )
 
