@@ -275,9 +275,9 @@ def test_a_table_adds_several_plans_or_none(tmp_path):
     table = pd.read_csv(file, index_col="plan")
     before = session.fingerprint
     with pytest.raises(SurepickError):
-        session.add_plans(table, new_arms=["bike"])
+        session.add_plans(table, arms=["bike"])
     assert session.store.head("trips") == before
-    session.add_plans(table, new_arms=["bike", "tram"])
+    session.add_plans(table, arms=["bike", "tram"])
     again = sp.Session.load(session.store, "trips")
     assert again.problem.plan_names == ("by bus", "by train", "by bike", "by tram")
     assert again.problem.vector(2).tolist() == [0.0, 0.0, 0.5, 1.0, 0.0]
@@ -294,9 +294,9 @@ def test_new_arms_with_prior_data_costs_epsilon_and_a_snapshot(epsilon):
     session = measured(begun(problem, sp.BetGapE(epsilon=epsilon), prior=prior), 5)
     for arm in (sp.NewArm("bike", cost=1.0), sp.NewArm("bike", 2.0)):  # without its noise, without its cost
         with pytest.raises(SurepickError) as caught:
-            session.add_plan("by bike", "bike + walk", new_arms=[arm])
-        assert caught.value.field == "new_arms"
-    session.add_plan("by bike", "bike + walk", new_arms=[sp.NewArm("bike", noise=3.0, cost=4.0)])
+            session.add_plan("by bike", "bike + walk", arms=[arm])
+        assert caught.value.field == "arms"
+    session.add_plan("by bike", "bike + walk", arms=[sp.NewArm("bike", noise=3.0, cost=4.0)])
     measured(session, 30)
     state = session.state()
     assert state.setup.past.worth.tolist() == [*prior.worth.tolist(), 0.0]

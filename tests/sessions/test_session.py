@@ -330,6 +330,21 @@ def test_an_expired_request_is_handed_out_again_and_the_first_to_tell_is_counted
     assert session.verify().holds
 
 
+def test_a_late_value_leaves_the_other_requests_of_its_worker_open() -> None:
+    clock = Clock()
+    session = new(lease=60.0, clock=clock)
+    (slow,) = session.ask(worker="slow")
+    clock.now += 61
+    (fast,) = session.ask(worker="fast")
+    session.tell(fast, 1.0)
+    held = [request for request in session.ask(40, worker="slow") if request.arm == slow.arm]
+    assert held
+    assert session.tell(slow, 2.0).result == "extra"
+    for n, request in enumerate(held):
+        assert session.tell(request, 3.0 + n).result == "recorded"
+    assert session.verify().holds
+
+
 def test_a_late_tell_is_accepted_when_nobody_was_faster() -> None:
     clock = Clock()
     session = new(lease=60.0, clock=clock)
@@ -432,7 +447,7 @@ def test_several_values_at_once_are_the_next_places_of_the_tape() -> None:
     tapes, alone, together = Tapes(), new(), new()
     (first, *_) = together.ask(4)
     values = [tapes.value(f"{first.arm}.{place}") for place in range(30)]
-    assert together.tell(first, values).result == "recorded"
+    assert together.tell(first, values).result == "extra"  # as the last of them, behind the batch
     assert together.tell(first, values).result == "repeated"
     assert len(list(together.measurements())) == 30
     assert same_run(run_to_end(together, tapes), run_to_end(alone, Tapes()))

@@ -109,9 +109,9 @@ def _measured(journal: Journal, telling: Telling) -> tuple[Change, Receipt]:
         for place, lease in leases.items()
         if lease.worker != telling.worker and lease.expires > journal.clock() and place.index < reach
     }
-    own = [place for place in leases if leases[place].worker == telling.worker]
-    if request and first is None:  # a late value waits behind the batch, where a repetition finds it
-        places: Iterable[tuple[Place, bool]] = _free_places(state, probe, others)
+    own = [place for place in leases if leases[place].worker == telling.worker and place.index < reach]
+    if request and first is None:  # a late value answers no request, not even another one of its worker
+        places: Iterable[tuple[Place, bool]] = _free_places(state, probe, others.union(own))
     else:
         places = _places(state, probe, first, own, others)
     events = list[Measured]()
