@@ -134,9 +134,9 @@ def test_it_is_one_batch_and_the_end() -> None:
     assert kinds[kinds.index("final-batch") :].count("asked") == 1
     assert kinds[-1] == "stopped"
     certificate = session.certificate().to_json()
-    assert (certificate["last_call"], certificate["risk"]) == (30, outcome.standing.risk)
+    assert (certificate["final_batch"], certificate["risk"]) == (30, outcome.standing.risk)
     assert session.verify(certificate).holds
-    assert session.verify({**certificate, "last_call": 31}).fields == ("last_call",)
+    assert session.verify({**certificate, "final_batch": 31}).fields == ("final_batch",)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_values_recorded_ahead_are_named_as_an_assumption(n_ahead: int) -> None:
     session.final_batch(40)
     run_to_end(session, tapes)
     certificate = session.certificate()
-    assert (f"{n_ahead} value" in certificate.noise) == (n_ahead > 0)
+    assert (f"{n_ahead} value" in certificate.assumption) == (n_ahead > 0)
     assert session.verify(certificate.to_json()).holds
 
 

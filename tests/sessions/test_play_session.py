@@ -289,7 +289,7 @@ def test_where_a_reading_is_lost_the_same_plan_is_measured_again() -> None:
     assert session.state().n_lost == 1
     assert np.nanmax(session.outcome.means) < 20
     certificate = session.certificate()
-    assert "lost" in certificate.noise
+    assert "lost" in certificate.assumption
     assert session.verify(certificate.to_json()).holds
 
 

@@ -182,7 +182,7 @@ def test_where_a_reading_is_lost_the_use_is_made_again_and_its_values_count_nowh
     assert session.state().n_measurements <= session.state().n_values == used
     assert np.abs(session.outcome.means).max() < 20
     certificate = session.certificate()
-    assert "lost" in certificate.noise
+    assert "lost" in certificate.assumption
     assert session.verify(certificate.to_json()).holds
 
 
