@@ -112,9 +112,7 @@ def honest(problem: Any, policy: Policy, *, n_rounds: int = MOST_ROUNDS) -> Log:
             attempt(lambda: session.extend(delta=0.05))
         if at == 3:
             attempt(lambda: session.add_plan("late", [1.0] * problem.n_arms))
-            attempt(
-                lambda: session.add_plan("later", {problem.arm_names[0]: 1.0, "new": 1.0}, arms=["new"])
-            )
+            attempt(lambda: session.add_plan("later", {problem.arm_names[0]: 1.0, "new": 1.0}, arms=["new"]))
         if not requests or session.status != "running":
             break
     attempt(lambda: session.extend(budget=60_000))
