@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -187,3 +189,33 @@ def test_a_fork_leaves_the_tokens_to_the_parent(sqlite_url: str) -> None:
         time.sleep(0.01)
     assert session._heartbeat._holds.keys() == held
     assert session.verify().holds
+
+
+def test_a_fork_during_a_beat_that_opens_a_connection_does_not_hang() -> None:
+    """Beats end before the store stops opening connections; the other order waits for ever."""
+    code = """
+import os, threading, time
+import surepick.sessions.heartbeat as heartbeat
+from surepick.store import connections
+
+class Slow:
+    def claim(self, *_, **__):
+        begun.set()
+        time.sleep(0.2)  # the fork begins here
+        with connections._FORKING:  # as every connection that is opened does
+            return ["0.0"]
+
+    def disconnect(self):
+        pass
+
+begun = threading.Event()
+heart = heartbeat.Heartbeat(Slow(), "mine", time.time)
+heart.hold(["0.0"], heartbeat.Hold("me", 0.03, time.time() + 60))
+begun.wait()
+child = os.fork()
+if child == 0:
+    os._exit(7)
+raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], timeout=20, check=False)
+    assert done.returncode == 7

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+import surepick.store.connections  # noqa: F401  # its fork hooks come before ours, see the end of this file
 from surepick.errors import DeletedError, StoreError
 from surepick.store import Store
 
@@ -147,5 +148,7 @@ def _in_child() -> None:
     _PAUSED.clear()
 
 
+# Hooks before a fork run in reverse order of registration. Ours must run before those of the store: a beat
+# that is under way may be opening a connection, which waits for the lock that the store holds during a fork.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_parent=_in_parent, after_in_child=_in_child)
