@@ -215,7 +215,7 @@ class Client:
         readings = given["value"] if isinstance(given["value"], dict) else {}
         done.seen[f"readings: {receipt}"] += bool(readings)
         done.seen["lost"] += None in readings.values() or given["value"] is None
-        if receipt.result == "extra":
+        if receipt.result == "extra" and not several:  # of several, the receipt is that of the last
             done.late.append((token, self.worker))
         if receipt.result == "recorded":
             done.told[token, self.worker] = given
