@@ -12,7 +12,7 @@ import pytest
 from simulated_store import Database
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.sessions import commands, leases
-from surepick.sessions.events import Closed, Event, Extended, FinalBatch, Measured, PlanAdded
+from surepick.sessions.events import Closed, Event, Extended, FinalBatch, Measured
 from surepick.sessions.journal import Change, Journal
 from surepick.sessions.session import Session
 from surepick.sessions.state import SessionState
@@ -175,16 +175,6 @@ def take_in_plans_in_the_middle_of_a_block(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(BatchRun, "may_grow", True)
 
 
-def add_plans_to_what_was_seen_before(patch: pytest.MonkeyPatch) -> None:
-    def add_plans(self: Session, plans: Any, *, arms: Any = ()) -> None:
-        change = commands.plans_added(self._state, plans, arms)
-        with self._changing() as journal:
-            journal.commit(lambda: change, quick=False)
-
-    patch.setattr(Session, "add_plans", add_plans)
-    unchecked(patch, PlanAdded)
-
-
 def call_the_final_batch_on_what_was_seen_before(patch: pytest.MonkeyPatch) -> None:
     def final_batch(self: Session, n: int | None = None, *, gaussian: bool = False) -> None:
         change = commands.final_batch(self._state, n, gaussian=gaussian)
@@ -216,6 +206,5 @@ MISTAKES = [
     drop_a_late_value,
     settle_a_batch_with_a_lost_value,
     take_in_plans_in_the_middle_of_a_block,
-    add_plans_to_what_was_seen_before,
     call_the_final_batch_on_what_was_seen_before,
 ]
