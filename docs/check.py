@@ -1,6 +1,6 @@
 """Check an exported surepick log on its own: python check.py log.json
 
-`surepick export --to log.json` writes the log. This program needs NumPy alone and shares no code with
+`surepick export -o log.json` writes the log. This program needs NumPy alone and shares no code with
 surepick. It checks the chain of checksums, recomputes the wealth of every batch from the recorded leaders,
 counts and values, and prints the guarantee (exit code 0), or what fails or is not covered (exit code 1).
 
