@@ -25,6 +25,10 @@ def test_in_simulated_histories_nothing_acknowledged_is_lost(first: int) -> None
         run_history(seed)
 
 
+def test_a_decision_whose_commit_was_lost_is_not_taken_for_the_end_of_the_log() -> None:
+    run_history(9367)
+
+
 def test_the_histories_hold_what_they_are_meant_to_hold() -> None:
     seen: Counter[str] = Counter()
     for seed in range(5095, 5155):

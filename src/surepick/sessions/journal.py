@@ -240,9 +240,10 @@ class Journal:
             if missed and all(self._is_beside(event.kind) for event in missed):
                 self._fold(self.state, missed, self.head)
                 dated = [draft._replace(time=max(draft.time, self._latest)) for draft in drafts]
-                self.head = self.store.append(self.name, dated, expected=missed[-1].head)
+                head = self.store.append(self.name, dated, expected=missed[-1].head)
             else:
-                self.state, self.head = self._open()
+                self.state, head = self._open()
+        self.head = head  # once it is committed: the log has no event that a lost commit was to append
 
     def _is_beside(self, kind: str) -> bool:
         """Return whether such an event changes no decision that is being made."""
