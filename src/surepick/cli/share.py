@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from surepick.sessions.verify import Verdict
     from surepick.views.view import View
 
-MANY, QUICK = 10, 60.0  # values within so many seconds are hardly recorded by hand
+MANY, QUICK = 10, 60.0  # this many values within this many seconds look recorded by a program
 KINDS = ".html (report), .csv or .xlsx (values), .json (log), certificate.json, .db (backup)"
 
 

@@ -164,7 +164,7 @@ def also_good(problem: AnyProblem, policy: Policy, standing: Standing) -> str | 
 
 
 def named(problem: AnyProblem, standing: Standing, most: int = MOST_NAMED) -> list[str]:
-    """The names of the plans that are not ruled out, the lead first, at most so many of them.
+    """The names of the plans that are not ruled out, the leader first, at most `most` of them.
 
     >>> from surepick.core.problem import Problem
     >>> named(

@@ -194,7 +194,7 @@ def refuse_too_many(n: float) -> None:
     """Refuse a number of measurements that is out of reach and overflows an integer."""
     if n > MOST:
         raise ParameterError(
-            f"{n:.3g} measurements are more than anybody can make; noise scales and plans may be in units in "
+            f"{n:.3g} measurements are too many to make; noise scales and plans may be in units in "
             "which the gaps between plans are tiny: use another unit, or a policy without phases (BetGapE)"
         )
 

@@ -48,7 +48,7 @@ class Dense:
         return np.asarray(vectors @ self.basis.T)
 
     def matrix(self, counts: FloatArray) -> FloatArray:
-        """Return M of so many uses of each probe, (rank, rank)."""
+        """Return M, (rank, rank), for these uses of each probe."""
         weights = counts[self.owner]
         used = weights > 0
         rows = self.rows[used]
@@ -105,7 +105,7 @@ class Diagonal:
         return vectors
 
     def matrix(self, counts: FloatArray) -> FloatArray:
-        """Return the diagonal of M, (n_arms,), of so many uses of each probe."""
+        """Return the diagonal of M, (n_arms,), for these uses of each probe."""
         weights = counts[self.owner] * self.precision
         return np.asarray(np.bincount(self.arm, weights, minlength=self.n_arms), dtype=float)
 
