@@ -55,8 +55,6 @@ FORBIDDEN = {
 }
 ALLOWED = {
     ("core/tables.py", "pathlib"),  # plans may be given as the path of a CSV file
-    ("kernels/compiled.py", "os"),  # where machine code is kept
-    ("kernels/compiled.py", "pathlib"),
     ("problems/integer.py", "time"),  # programs are given up when their time is over
 }
 
@@ -126,4 +124,4 @@ def test_one_module_alone_imports_numba():
         for module in imported(path)
         if module.split(".")[0] == "numba"
     }
-    assert using == {"kernels/compiled.py"}
+    assert using == {"kernels.py"}

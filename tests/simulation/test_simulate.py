@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 import surepick as sp
 from surepick.errors import ParameterError
+from surepick.kernels import measured
 from surepick.simulation.environments import Environment
 
 
@@ -30,15 +31,13 @@ def test_environments_measure_what_was_asked_and_nothing_else(n):
 @pytest.mark.parametrize("n", [0, 1, 2, 3])
 def test_one_raw_draw_is_one_measurement(n):
     """The compiled driver and `measure` must turn the same draws into the same measurements."""
-    from surepick.kernels.measured import sum_measured
-
     environment = environments([0.3, 0.6, 0.2])[n]
     one_by_one, in_bulk = np.random.default_rng(5), np.random.default_rng(5)
     draws = environment.draw(30, in_bulk)
     for i, arm in enumerate([0, 1, 2] * 10):
         counts = np.eye(3, dtype=np.int64)[arm]
         single = environment.measure(counts, one_by_one)[arm]
-        assert single == sum_measured(environment.feed(), arm, draws[i : i + 1])
+        assert single == measured(environment.feed(), arm, draws[i])
 
 
 def test_gaussian_sums_of_many_measurements_have_the_right_spread():

@@ -36,7 +36,7 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.problem import Problem
 from surepick.errors import ProblemError
-from surepick.kernels.compiled import compiled
+from surepick.kernels import compiled
 from surepick.peers.linear import readings_of
 from surepick.peers.phases import PhasedRun
 from surepick.policies.sound import SoundPolicy

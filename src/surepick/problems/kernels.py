@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
-from surepick.kernels.compiled import compiled_allocating
+from surepick.kernels import compiled_allocating
 
 
 @compiled_allocating

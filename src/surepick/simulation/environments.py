@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from surepick.core.arrays import FloatArray, IntArray, Numbers, aligned, brief, column_labels_of, labels_of
 from surepick.errors import ParameterError
-from surepick.kernels.feed import AFFINE, TABLE, THRESHOLD, Feed
+from surepick.kernels import AFFINE, TABLE, THRESHOLD, Feed, measured
 
 RARE = 0.001  # how often past measurements may spread as much by chance
 
@@ -380,14 +380,12 @@ def is_compiled(environment: Environment) -> TypeGuard[CompiledEnvironment]:
 
 def _sum_singles(environment: CompiledEnvironment, counts: IntArray, rng: np.random.Generator) -> FloatArray:
     """Draw every single measurement of the request and add them up, arm by arm."""
-    from surepick.kernels.measured import sum_measured  # imports Numba
-
     feed, sums = environment.feed(), np.zeros(len(counts))
     for arm in map(int, np.flatnonzero(counts)):
         left = int(counts[arm])
         while left:
             draws = environment.draw(min(left, 2**16), rng)
-            sums[arm] += sum_measured(feed, arm, draws)
+            sums[arm] += measured(feed, arm, draws).sum()
             left -= len(draws)
     return sums
 

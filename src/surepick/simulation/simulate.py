@@ -36,7 +36,7 @@ from surepick.simulation.outcome import Outcome, Progress, end_of
 from surepick.simulation.seeds import environment_rng, round_rng
 
 if TYPE_CHECKING:
-    from surepick.kernels.feed import Feed
+    from surepick.kernels import Feed
 
 CHUNK = 4096  # rounds the compiled driver runs before it looks up
 PROGRESS_SECONDS = 0.1

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import surepick as sp
-from surepick.kernels.compiled import compiled_allocating
+from surepick.kernels import compiled_allocating
 from surepick.policies.gap import rounds
 from surepick.policies.gap.radius import kaufmann_koolen_c
 

@@ -18,9 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.kernels.compiled import compiled_allocating, is_compiling
-from surepick.kernels.feed import Feed
-from surepick.kernels.measured import measured
+from surepick.kernels import Feed, compiled_allocating, is_compiling, measured
 from surepick.policies.gap import radius
 from surepick.policies.gap.radius import NORMAL_MIXTURE_JOINT, RECTANGLE, RIDGE
 
@@ -32,6 +30,7 @@ NEGLIGIBLE = 1e-4  # of a radius: rounding that may be left out, since it change
 GAP, NAIVE, CYCLE, RATIO = range(4)  # the rules for choosing an arm
 ARM_RULES = {"gap": GAP, "naive": NAIVE, "cycle": CYCLE, "ratio": RATIO}
 
+_measured = compiled_allocating(measured)
 _inflation = compiled_allocating(radius.inflation)
 _term = compiled_allocating(radius.term)
 _level = compiled_allocating(radius.level)
@@ -111,7 +110,7 @@ def play_rounds(
     rival, level, width, next_pass, n_used = now.rival, now.level, now.radius, now.next_pass, 0
     while n_used < len(draws) and n_measured < next_pass:
         arms.counts[arm] += 1
-        arms.total[arm] += measured(feed, arm, draws[n_used])
+        arms.total[arm] += _measured(feed, arm, draws[n_used])
         n_used += 1
         n_measured += 1
         mean, weight, term = arms.mean[arm], arms.weight[arm], arms.term[arm]

@@ -15,8 +15,7 @@ from surepick.core.policy import known_noise_scale
 from surepick.core.problem import Problem
 from surepick.core.run import Measure, Standing, Stop
 from surepick.errors import ParameterError
-from surepick.kernels.compiled import as_python
-from surepick.kernels.feed import Feed, unchanged
+from surepick.kernels import Feed, as_python, unchanged
 from surepick.policies.gap import radius as radii
 from surepick.policies.gap.plans import plans_of
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray
 from surepick.core.average_proof import Inequality
-from surepick.kernels.compiled import compiled, compiled_inner
+from surepick.kernels import compiled, compiled_inner
 from surepick.policies.polytopes.simplex import SOLVED, Tableau, lower_costs
 
 _NATS = 2e-9  # twice what the check of a proof allows logarithms to err by

@@ -14,7 +14,7 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.average_proof import Inequality
-from surepick.kernels.compiled import compiled_inner
+from surepick.kernels import compiled_inner
 from surepick.policies.polytopes.boundary import tangent
 from surepick.policies.polytopes.simplex import GAVE_UP, Tableau, lower_costs, make_rows, place
 

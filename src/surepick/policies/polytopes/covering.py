@@ -20,7 +20,7 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.average_proof import Cut, Inequality, Node, System
-from surepick.kernels.compiled import compiled, compiled_inner
+from surepick.kernels import compiled, compiled_inner
 from surepick.policies.polytopes.boundary import boundary, measure
 from surepick.policies.polytopes.box_cuts import (
     ALIVE,

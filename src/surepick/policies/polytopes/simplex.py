@@ -19,7 +19,7 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.standard_form import StandardForm
-from surepick.kernels.compiled import compiled, compiled_inner
+from surepick.kernels import compiled, compiled_inner
 
 SOLVED, EMPTY, GAVE_UP = 0, 1, 2
 _FEASIBLE = 1e-10  # amounts are near 1

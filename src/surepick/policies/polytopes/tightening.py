@@ -13,7 +13,7 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray
 from surepick.core.average_proof import Inequality
-from surepick.kernels.compiled import compiled_inner
+from surepick.kernels import compiled_inner
 from surepick.policies.polytopes.boundary import boundary, tangent
 from surepick.policies.polytopes.box_cuts import Box, Found, cut_box, fill_secants, solve_fresh
 from surepick.policies.polytopes.simplex import BASIC, EMPTY, SOLVED, Tableau, find_prices, make_rows
