@@ -16,7 +16,6 @@ import numpy as np
 import surepick as sp
 from surepick.limits.value import binary_kl, fewest
 from surepick.problems import knapsack_instance, transport_instance
-from surepick.simulation.comparison import is_error
 
 SEED = 9_300_000
 TOO_LONG = 30_000  # T* of instances that are left out and drawn again
@@ -64,7 +63,7 @@ def run(case, seed, problem=None, past=None):
     outcome = sp.simulate(
         problem, sp.Gaussian(means), policy=sp.BetGapE(), seed=seed, budget=10**8, past=past
     )
-    return outcome.n_measurements / limit, is_error(own, sp.Gaussian(means), outcome)
+    return outcome.n_measured / limit, outcome.correct is False
 
 
 def guesses(scale):
@@ -128,7 +127,7 @@ def last_call(scale):
                 sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(), seed=SEED + k, **how)
                 for k in range(n_runs)
             ]
-            shares = [np.mean([o.lead != best and o.risk <= a for o in ends]) for a in levels]
+            shares = [np.mean([o.leader != best and o.risk <= a for o in ends]) for a in levels]
             print(
                 f"| {name} ({n_runs} runs) | {budget} | {' | '.join(f'{s:.4f}' for s in shares)} |",
                 flush=True,
@@ -204,7 +203,7 @@ def called(case, seed, multiple):
     policy = sp.BetGapE(delta=1e-3)  # with .05 it would stop there, and no risk would be much less
     o = sp.simulate(problem, sp.Gaussian(means), policy=policy, seed=seed, **how)
     values = problem.sign * problem.values(means)
-    return 1.0 if o.risk is None else o.risk, values[o.lead] < values.max() - 1e-9
+    return 1.0 if o.risk is None else o.risk, values[o.leader] < values.max() - 1e-9
 
 
 def challenge(scale):
@@ -254,7 +253,7 @@ def challenged(case, seed, share):
     incumbent = int(np.argsort(values)[int(share * (len(values) - 1))])
     asked = sp.simulate(problem, sp.Gaussian(means), policy=sp.Challenge(incumbent), seed=seed, budget=10**6)
     wrong = asked.plan is None or values[asked.plan] <= values[incumbent]
-    return asked.n_measurements / (run(case, seed)[0] * limit), wrong
+    return asked.n_measured / (run(case, seed)[0] * limit), wrong
 
 
 def moderate(draw, n):
@@ -312,7 +311,7 @@ def picked(draw, seed, each):
     for m in each:
         budget = m * int(problem.relevant.sum())
         o = sp.simulate(problem, sp.Gaussian(case.means), policy=sp.Pick(), seed=seed, budget=budget)
-        lost = values.max() - values[o.lead]
+        lost = values.max() - values[o.leader]
         yield m, o.chance, lost < 1e-9, o.expected_loss, lost
 
 
@@ -361,7 +360,7 @@ def watched(case, seed, policy):
     due = [k * int(problem.relevant.sum()) for k in (2, 5, 12, 30, 80, 200)]
     while requests := session.ask(4096):
         for request in requests:
-            session.tell(request, means[problem.arm(request.arm_name)] + rng.standard_normal())
+            session.tell(request, means[problem.arm(request.arm)] + rng.standard_normal())
         n_used = session.state().n_measurements
         if due and n_used >= due[0] and session.status == "running":
             due = [n for n in due if n > n_used]

@@ -88,11 +88,11 @@ def walks(folder: str) -> dict[str, Walk]:
     session = sp.Session.create(url, "hops", problem, policy=sp.BetGapE(delta=1e-9))
     for _ in range(60):
         (request,) = session.ask()
-        session.tell(request, means[request.arm_name])
+        session.tell(request, means[request.arm])
     session.ask(4, worker="a")
     found["ask(4)"] = walk(lambda: session.ask(4, worker="b"))
     (request,) = session.ask(1, worker="a")
-    found["tell"] = walk(lambda: session.tell(request, means[request.arm_name]))
+    found["tell"] = walk(lambda: session.tell(request, means[request.arm]))
     sp.Session.load(url, "hops")
     found["load"] = walk(lambda: sp.Session.load(url, "hops"))
     return found

@@ -65,7 +65,7 @@ class Worker:
         return MEANS[arm] + next(self.tapes[arm])
 
     def tell(self, session: Session, request: Request) -> None:
-        session.tell(request, [self.value(request.arm) for _ in range(max(1, request.wanted))])
+        session.tell(request, [self.value(request.probe) for _ in range(max(1, request.wanted))])
 
 
 class Withholder(Worker):
@@ -79,9 +79,9 @@ class Withholder(Worker):
 
     def tell(self, session: Session, request: Request) -> None:
         told: list[float] = []
-        while len(told) < max(1, request.wanted) and not (self.low_is_next and request.arm == 1):
-            x = self.value(request.arm)
-            self.low_is_next = request.arm == 1 and x < MEANS[1] - 1.645
+        while len(told) < max(1, request.wanted) and not (self.low_is_next and request.probe == 1):
+            x = self.value(request.probe)
+            self.low_is_next = request.probe == 1 and x < MEANS[1] - 1.645
             if not self.low_is_next:
                 told.append(x)
         if told:
@@ -131,7 +131,7 @@ def run(misuse: Misuse, seed: int) -> Ended:
         worker.tell(session, requests[0])
     outcome = session.outcome
     assert outcome is not None
-    return Ended(outcome.n_measurements, outcome.plan == 1, bool(session.certificate().doubts))
+    return Ended(outcome.n_measured, outcome.plan == 1, bool(session.certificate().doubts))
 
 
 def row(name: str, ended: list[Ended]) -> str:

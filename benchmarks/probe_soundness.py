@@ -188,7 +188,7 @@ def peak(problem, environment, best, seed, budget):
         run.absorb(decision.counts, environment.measure(decision.counts, rng))
         used += int(decision.counts.sum())
     evidence = run.log_evidence()
-    return max(float(evidence[k]) for k in best) if run.standing().lead is not None else 0.0
+    return max(float(evidence[k]) for k in best) if run.standing().leader is not None else 0.0
 
 
 def errors(build, environment, runs, budget, first=SEED):

@@ -60,7 +60,7 @@ def main(arguments=None):
     problem = family.oracle_problem(noise=options.noise)
     surveys = sp.Gaussian(lengths, options.noise)
     outcome = sp.simulate(problem, surveys, policy=sp.BetGapE(), seed=options.seed, budget=options.budget)
-    print(f"{outcome.status}: {outcome.n_measurements:,} surveys in {outcome.seconds:.1f} s.")
+    print(f"{outcome.state}: {outcome.n_measured:,} surveys in {outcome.seconds:.1f} s.")
     if outcome.plan is not None:
         best = family.best(lengths)
         print(f"{np.array(outcome.plan) @ lengths:,.0f} km of cable; the least is {best @ lengths:,.0f} km:")

@@ -37,7 +37,7 @@ def main(arguments=None):
         answer = (
             "none" if outcome.plan is None else f"{values[outcome.plan] - values.min():.4f} h from the best"
         )
-        print(f"epsilon {epsilon:g} h: {outcome.status}, {outcome.n_measurements:,} trips, answer {answer}.")
+        print(f"epsilon {epsilon:g} h: {outcome.state}, {outcome.n_measured:,} trips, answer {answer}.")
         results[epsilon] = outcome
     return values, results
 

@@ -93,12 +93,12 @@ def main(arguments=None):
     policy = sp.CombGapE(delta=0.05, epsilon=options.epsilon)
     outcome = sp.simulate(problem, flights, policy=policy, seed=options.seed, budget=options.budget)
     values = problem.values(flights.means)
-    print(f"{outcome.status}: {outcome.n_measurements:,} flights measured in {outcome.seconds:.1f} s.")
+    print(f"{outcome.state}: {outcome.n_measured:,} flights measured in {outcome.seconds:.1f} s.")
     if outcome.plan is not None:
         print(f"the answer is {values[outcome.plan] - values.min():.3f} minutes a flight from the best.")
     best = sp.problems.transport_family(*shares(year, places)).best(flights.means) @ flights.means
     print(f"the best routing listed is {values.min() - best:.3f} minutes a flight from the best there is.")
-    chosen = values[outcome.lead]
+    chosen = values[outcome.leader]
     print(
         f"time in the air: {chosen:.2f} minutes a flight; in 2013 it was {actual / len(flights.table):.2f}."
     )

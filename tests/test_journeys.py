@@ -205,7 +205,7 @@ def test_the_analyst_gets_the_best_plan_and_can_prove_it(
     loaded, session = read_problem(file), sp.Session.load("surepick.db")
     rng = np.random.default_rng(7)
     while requests := session.ask():
-        arm, n = requests[0].arm, max(1, min(requests[0].wanted, 100))
+        arm, n = requests[0].probe, max(1, min(requests[0].wanted, 100))
         noise = loaded.problem.noise_scale[arm] * rng.standard_normal(n)
         session.tell(requests[0], (loaded.means[arm] + noise).tolist())
     shown = view()
@@ -258,7 +258,7 @@ def test_the_data_scientist_stays_in_the_notebook() -> None:
     plans = pd.DataFrame({"a": [1, 0], "b": [0, 1]}, index=["first", "second"])
     session = sp.Session.create("memory://", "frame", sp.Problem(plans, goal="smallest", noise=1.0))
     for request in session.ask(4):
-        session.tell(request, {"a": 3.0, "b": 9.0}[request.arm_name])
+        session.tell(request, {"a": 3.0, "b": 9.0}[request.arm])
     assert list(session.to_frame("plans")["name"]) == ["first", "second"]
     assert len(session.to_frame("arms")) == 2
     assert session.plot().axes

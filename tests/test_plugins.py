@@ -77,7 +77,7 @@ def test_sessions_keep_a_policy_of_another_package(installed, sqlite_url):
     means = [1.0, 0.0]
     while requests := session.ask():
         for request in requests:
-            session.tell(request, means[request.arm])
+            session.tell(request, means[request.probe])
     again = sp.Session.load(sqlite_url, "trips")
     assert again.outcome.plan == 0
     assert again.outcome.policy.name == "Doubling"

@@ -24,7 +24,7 @@ def main():
         demander_names=SHOPS,
     )
     outcome = sp.simulate(problem, sp.Gaussian(HOURS.ravel(), 0.5), policy=sp.BetGapE(delta=0.05), seed=0)
-    print(f"{problem.completeness}; sure after {outcome.n_measurements} trips: {outcome.plan_name}")
+    print(f"{problem.completeness}; sure after {outcome.n_measured} trips: {outcome.plan_name}")
 
     figure, axis = panels(1)
     amounts = np.array(outcome.plan)

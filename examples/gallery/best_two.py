@@ -15,7 +15,7 @@ RATES = [0.21, 0.24, 0.43, 0.22, 0.31, 0.45]
 def main():
     problem = sp.problems.top_k(DESIGNS, 2, noise=0.5, goal="largest")
     outcome = sp.simulate(problem, sp.Bernoulli(RATES), policy=sp.BetGapE(delta=0.05), seed=5)
-    print(f"{outcome.plan_name}: sure after {outcome.n_measurements:,} visitors")
+    print(f"{outcome.plan_name}: sure after {outcome.n_measured:,} visitors")
     print("visitors of each:", dict(zip(DESIGNS, outcome.counts.tolist(), strict=True)))
 
     figure, left, right = panels(1, 1)

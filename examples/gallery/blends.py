@@ -29,7 +29,7 @@ def main():
     assays = {name: dict(zip(ADDITIVES, row, strict=True)) for name, row in SHARES.items()}
     problem = sp.Problem(pairs, measure=assays, arms=ADDITIVES, noise=0.1, goal="largest")
     outcome = sp.simulate(problem, sp.Gaussian(EFFECT), policy=sp.BetGapE(delta=0.05), seed=2)
-    print(f"{outcome.plan_name}: sure after {outcome.n_measurements} assays")
+    print(f"{outcome.plan_name}: sure after {outcome.n_measured} assays")
     print("assays of each blend:", dict(zip(problem.probe_names, outcome.counts.tolist(), strict=True)))
 
     figure, left, right = panels(1, 1)

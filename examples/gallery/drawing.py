@@ -28,12 +28,12 @@ def effort(axis, problem, outcome, limit=None, most=12):
     order = np.argsort(-outcome.counts, kind="stable")[:most][::-1]
     axis.barh([problem.probe_names[s] for s in order], outcome.counts[order], color=CHOSEN, height=0.6)
     if limit is not None and limit.is_finite:
-        ideal = limit.shares[order] * outcome.n_measurements
+        ideal = limit.shares[order] * outcome.n_measured
         axis.plot(
             ideal, np.arange(len(order)), "|", color=IDEAL, ms=14, mew=2.5, label="best possible shares"
         )
         axis.legend(frameon=False, fontsize=8, loc="lower right")
-    axis.set_title(f"{outcome.n_measurements:,} measurements")
+    axis.set_title(f"{outcome.n_measured:,} measurements")
 
 
 def values(axis, problem, outcome, means, most=10, names=None):

@@ -31,7 +31,7 @@ def main():
         outcomes = [
             sp.simulate(problem, truth, policy=sp.BetGapE(0.05, epsilon), seed=seed) for seed in range(8)
         ]
-        trips = [outcome.n_measurements for outcome in outcomes]
+        trips = [outcome.n_measured for outcome in outcomes]
         late = [60 * (np.array(outcome.plan) @ truth.means - least) for outcome in outcomes]
         label = f"within {60 * epsilon:g} minutes"
         left.plot(trips, late, "o", color=colour, label=f"{label}: {np.mean(trips):,.0f} trips on average")

@@ -18,7 +18,7 @@ def main():
     print(problem.completeness)
     outcome = sp.simulate(problem, sp.Gaussian(PROFIT), policy=sp.BetGapE(delta=0.05), seed=3)
     load = [f"{n:g} x {crate}" for n, crate in zip(problem.vector(outcome.plan), CRATES, strict=True) if n]
-    print(f"load {', '.join(load)}: sure after {outcome.n_measurements} sales")
+    print(f"load {', '.join(load)}: sure after {outcome.n_measured} sales")
 
     figure, left, right = panels(1, 1)
     values(left, problem, outcome, PROFIT, most=8)

@@ -20,7 +20,7 @@ def main():
     )
     print(problem.completeness)
     outcome = sp.simulate(problem, sp.Gaussian(HOURS.ravel(), 0.5), policy=sp.BetGapE(delta=0.05), seed=1)
-    print(f"{outcome.plan_name}: sure after {outcome.n_measurements} trials")
+    print(f"{outcome.plan_name}: sure after {outcome.n_measured} trials")
 
     figure, left, right = panels(1, 1.1, height=3.8)
     chosen = problem.vector(outcome.plan).reshape(4, 4) > 0

@@ -35,7 +35,7 @@ def main():
     print("the paper's plan is feasible:", np.sum(PAPERS_PLAN, axis=1), np.sum(PAPERS_PLAN, axis=0))
 
     outcome = sp.simulate(problem, sp.Gaussian(truth), policy=sp.BetGapE(delta=0.05), seed=0, budget=10**6)
-    print(f"{outcome.status}: {outcome.n_measurements:,} goods sent to find out")
+    print(f"{outcome.state}: {outcome.n_measured:,} goods sent to find out")
     plan = problem.vector(outcome.plan).reshape(5, 4)
     print(plan.astype(int))
 

@@ -27,7 +27,7 @@ def main():
     outcome = sp.simulate(problem, sp.Gaussian(RETURNS, 0.5), policy=policy, seed=0)
     shares = problem.vector(outcome.plan)
     print(", ".join(f"{x:.0%} {f}" for x, f in zip(shares, FIELDS, strict=True) if x > 0))
-    print(f"{outcome.n_measurements:,} small grants; {outcome.guarantee}")
+    print(f"{outcome.n_measured:,} small grants; {outcome.guarantee}")
 
     figure, left, right = panels(1, 1)
     left.bar(FIELDS, shares, color=CHOSEN, width=0.6)

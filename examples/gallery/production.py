@@ -24,7 +24,7 @@ def main():
     names = [
         ", ".join(f"{x:.3g} {p}" for x, p in zip(row, PIECES, strict=True) if x > 0) for row in problem.plans
     ]
-    print(f"make {names[outcome.plan]}: sure after {outcome.n_measurements} sales")
+    print(f"make {names[outcome.plan]}: sure after {outcome.n_measured} sales")
 
     figure, left, right = panels(1, 1)
     values(left, problem, outcome, PROFIT, names=names)

@@ -29,12 +29,12 @@ def main():
             sp.simulate(problem, sp.Gaussian(SERVED), policy=sp.BetGapE(delta=0.05), seed=seed)
             for seed in range(10)
         ]
-        uses = np.mean([outcome.n_measurements for outcome in found[way]])
+        uses = np.mean([outcome.n_measured for outcome in found[way]])
         print(f"{way}: {uses:.0f} runs of all four on average; {found[way][0].plan_name}")
 
     figure, left, right = panels(1, 1)
     values(left, problem, found["same numbers"][0], SERVED)
-    uses = [np.mean([outcome.n_measurements for outcome in found[way]]) for way in ways]
+    uses = [np.mean([outcome.n_measured for outcome in found[way]]) for way in ways]
     right.barh(list(ways), uses, color=[CHOSEN, OTHER], height=0.6)
     right.set_title("runs of all four until it was sure")
     return figure

@@ -28,7 +28,7 @@ def main():
     print("answer:", outcome.plan_name)
     print("promise:", outcome.guarantee)
     limit = sp.limit(problem, MINUTES)
-    print(f"{outcome.n_measurements} test drives; {limit.explanation}")
+    print(f"{outcome.n_measured} test drives; {limit.explanation}")
 
     figure, left, right = panels(1.2, 1)
     chosen = set(problem.vector(outcome.plan).nonzero()[0])

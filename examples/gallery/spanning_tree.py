@@ -20,7 +20,7 @@ def main():
     truth = [m + (7 if e % 3 else -9) for e, m in enumerate(METRES)]
     outcome = sp.simulate(problem, sp.Gaussian(truth, 8.0), policy=sp.BetGapE(delta=0.05), seed=0)
     print(f"dig {outcome.plan_name}")
-    print(f"{outcome.n_measurements} surveys; {sp.limit(problem, truth).explanation}")
+    print(f"{outcome.n_measured} surveys; {sp.limit(problem, truth).explanation}")
 
     figure, left, right = panels(1.2, 1)
     chosen = set(problem.vector(outcome.plan).nonzero()[0])

@@ -35,7 +35,7 @@ def main():
     by_drive = sp.simulate(drives, truth, policy=sp.BetGapE(delta=0.05), seed=3)
     by_street = sp.simulate(routes, truth, policy=sp.BetGapE(delta=0.05), seed=3)
     print(f"best route: {by_drive.plan_name}")
-    print(f"{by_drive.n_measurements} drives, or {by_street.n_measurements} streets timed one by one")
+    print(f"{by_drive.n_measured} drives, or {by_street.n_measured} streets timed one by one")
 
     figure, left, right = panels(1, 1)
     chosen = {e for e in range(len(STREETS)) if drives.plans[by_drive.plan][e]}

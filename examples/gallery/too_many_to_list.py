@@ -20,7 +20,7 @@ def main():
         problem, sp.Gaussian(means, SCALE), policy=sp.BetGapE(delta=0.05), seed=0, budget=50_000
     )
     team = np.array(outcome.plan) > 0
-    print(f"{problem.n_plans:.2g} teams; {outcome.status} after {outcome.n_measurements} trials")
+    print(f"{problem.n_plans:.2g} teams; {outcome.state} after {outcome.n_measured} trials")
     print(f"the right team: {set(np.flatnonzero(team)) == set(np.argsort(means)[20:])}")
     print(f"guarantee: {outcome.guarantee}")
 

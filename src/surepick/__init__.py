@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from surepick.simulation.forecast import Forecast as Forecast
     from surepick.simulation.forecast import forecast as forecast
     from surepick.simulation.outcome import Outcome as Outcome
-    from surepick.simulation.outcome import Status as Status
+    from surepick.simulation.outcome import State as State
     from surepick.simulation.simulate import simulate as simulate
     from surepick.views.view import View as View
 
@@ -69,7 +69,7 @@ _OFFERED = {
     "policies": "BetGapE CLUCB Challenge CombGapE GenTSExplore LinGapE Peace Pick RAGE TSExplore Uniform",
     "sessions.session": "Session",
     "simulation.environments": "Bernoulli Gaussian Replay UniformNoise",
-    "simulation.outcome": "Outcome Status",
+    "simulation.outcome": "Outcome State",
     "simulation.simulate": "simulate",
     "views.view": "View",
     "": "policies problems simulation",

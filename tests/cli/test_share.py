@@ -74,7 +74,7 @@ def test_a_changed_log_or_certificate_does_not_hold(decided: Path) -> None:
     (decided / "forged.json").write_text(json.dumps(data))
     assert surepick("verify", "forged.json").code == 1
     certificate = json.loads((decided / "certificate.json").read_text())
-    (decided / "certificate.json").write_text(json.dumps({**certificate, "n_measurements": 7}))
+    (decided / "certificate.json").write_text(json.dumps({**certificate, "n_measured": 7}))
     assert surepick("verify", "certificate.json").code == 1
     assert surepick("verify", "certificate.json", "log.json").code == 1
 

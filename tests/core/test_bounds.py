@@ -114,7 +114,7 @@ def test_a_session_refuses_values_outside_and_records_nothing() -> None:
 def test_a_certificate_states_the_bounds() -> None:
     mine, rng = session(), np.random.default_rng(0)
     while requests := mine.ask():
-        mine.tell(requests[0], float(rng.random() < (0.1, 0.9)[requests[0].arm]))
+        mine.tell(requests[0], float(rng.random() < (0.1, 0.9)[requests[0].probe]))
     assert mine.status != "running"
     assert mine.outcome.plan_name == "plan 1"
     certificate = mine.certificate()

@@ -82,7 +82,7 @@ def test_there_is_none_where_it_is_not_known():
 def test_a_run_that_its_budget_ended_says_it_and_one_that_is_sure_does_not():
     problem, truth = freight(), sp.Gaussian(np.ravel(HOURS))
     spent = sp.simulate(problem, truth, policy=sp.BetGapE(), seed=0, budget=500)
-    assert spent.n_measurements == 500
+    assert spent.n_measured == 500
     assert "would end it" in spent.what_if
     within = sp.simulate(problem, truth, policy=sp.BetGapE(epsilon=20.0), seed=0)
     assert within.plan is not None

@@ -27,8 +27,8 @@ def looks(n_runs, *, scale=1.0):
         means = rng.normal(0, 1.0, 4)
         world = sp.Gaussian(means, scale=scale)
         outcome = sp.simulate(problem, world, policy=sp.Pick(), seed=seed, budget=24, allow_noisier=scale > 1)
-        right = outcome.lead == int(np.argmax(means))
-        yield outcome.chance, right, outcome.expected_loss, means.max() - means[outcome.lead]
+        right = outcome.leader == int(np.argmax(means))
+        yield outcome.chance, right, outcome.expected_loss, means.max() - means[outcome.leader]
 
 
 def overstated(found):
@@ -63,6 +63,6 @@ def test_every_outcome_has_them_beside_its_risk():
     problem, truth = sp.Problem(np.eye(2), noise=1, goal="largest"), sp.Gaussian([0.3, 0.0])
     for policy in (sp.BetGapE(), sp.CombGapE(), sp.RAGE(variant="authors")):
         outcome = sp.simulate(problem, truth, policy=policy, budget=40)
-        if outcome.lead is not None:
+        if outcome.leader is not None:
             assert 0 <= outcome.chance <= 1
             assert outcome.expected_loss >= 0

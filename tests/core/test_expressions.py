@@ -144,7 +144,7 @@ def test_a_session_gives_its_measurements_as_a_data_frame(backend):
     assert type(frame).__module__.split(".")[0] == (backend or "pandas")
     columns = frame.to_pydict() if backend == "pyarrow" else {c: list(frame[c]) for c in frame.columns}
     assert columns["value"] == [m.value for m in session.measurements()]
-    assert list(columns) == ["number", "arm_name", "value", "worker", "time", "removed"]
+    assert list(columns) == ["number", "arm", "value", "worker", "time", "removed"]
     with pytest.raises(ParameterError) as caught:
         session.to_frame(backend="excel")
     assert caught.value.field == "backend"

@@ -50,7 +50,7 @@ def test_it_is_nothing_where_plans_do_not_differ_and_unknown_before_all_is_measu
 def test_it_is_the_score_by_which_pick_measures():
     run = sp.Pick().start(COMMUTES)
     run.absorb(SEEN.counts, SEEN.sums)
-    scores, worth = run.scores(), worth_of_one(COMMUTES, SEEN, run.standing().lead)
+    scores, worth = run.scores(), worth_of_one(COMMUTES, SEEN, run.standing().leader)
     assert (scores / scores.max()).tolist() == pytest.approx((worth / worth.max()).tolist())
 
 

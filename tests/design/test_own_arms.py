@@ -39,4 +39,4 @@ def test_many_single_arms_take_few_times_the_limit():
     leader, own = own_arm_shares(1 / gaps**2, 1 / gaps**2)
     limit = 2 * ((1 / leader + 1 / own) / gaps**2).max() * 2.65  # kl(.05, .95)
     assert outcome.plan == 0
-    assert outcome.n_measurements < 5 * limit
+    assert outcome.n_measured < 5 * limit

@@ -60,6 +60,6 @@ def test_tiny_and_the_library_measure_the_same_arms_and_answer_the_same(family, 
         how_far=RADII[radius],
         budget=2000,
     )
-    assert expected.n_measurements > 2 * len(means), "an instance that is decided at once shows nothing"
+    assert expected.n_measured > 2 * len(means), "an instance that is decided at once shows nothing"
     assert plan == expected.plan
     assert evidence.counts.tolist() == expected.counts.tolist()

@@ -30,7 +30,7 @@ def session_of(names: list[str], store: str = "memory://", name: str = "s") -> S
 
 
 def measured(session: Session) -> list[tuple[str | None, str, float, str]]:
-    return [(m.token, m.arm_name, m.value, m.worker) for m in session.measurements()]
+    return [(m.token, m.arm, m.value, m.worker) for m in session.measurements()]
 
 
 def filled(session: Session) -> Session:
@@ -69,7 +69,7 @@ def test_a_name_as_a_person_writes_it_is_read_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "hand.csv"
     path.write_text("arm,value\n=tea,1\n'=tea,2\ncoffee,3\n", encoding="utf-8")
     import_rows(session, read_rows(path), worker="")
-    assert [(m.arm_name, m.value) for m in session.measurements()] == [
+    assert [(m.arm, m.value) for m in session.measurements()] == [
         ("=tea", 1),
         ("=tea", 2),
         ("coffee", 3),

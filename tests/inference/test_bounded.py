@@ -99,14 +99,14 @@ def test_weights_of_single_uses_show_the_contrasts(probes):
 def measured(problem, means, n, environment=None, seed=0):
     environment = sp.Bernoulli(means) if environment is None else environment
     runs = [sp.simulate(problem, environment, policy=sp.BetGapE(), seed=seed + k) for k in range(n)]
-    return np.mean([run.n_measurements for run in runs]), sum(run.plan != np.argmax(means) for run in runs)
+    return np.mean([run.n_measured for run in runs]), sum(run.plan != np.argmax(means) for run in runs)
 
 
 def test_the_variance_is_learned():
     narrow = sp.UniformNoise([0.51, 0.50], 0.045 * np.sqrt(3))  # scores with a deviation of .045
     learned, n_wrong = measured(TWO, [0.51, 0.50], 12, narrow)
     stated = sp.Problem(np.eye(2), noise=0.045 * np.sqrt(3), goal="largest")
-    runs = [sp.simulate(stated, narrow, policy=sp.BetGapE(), seed=k).n_measurements for k in range(12)]
+    runs = [sp.simulate(stated, narrow, policy=sp.BetGapE(), seed=k).n_measured for k in range(12)]
     assert n_wrong <= 3
     assert learned < 1.5 * np.mean(runs)  # Hoeffding takes over a hundred times as many
 
@@ -163,7 +163,7 @@ def test_a_session_learns_the_variance_and_is_verified():
     rng = np.random.default_rng(3)
     while requests := session.ask(50):
         for request in requests:
-            session.tell(request, float(rng.random() < (0.05, 0.6)[request.arm]))
+            session.tell(request, float(rng.random() < (0.05, 0.6)[request.probe]))
     assert session.outcome.plan == 1
     certificate = session.certificate()
     assert session.verify(certificate.to_json()).holds
@@ -215,4 +215,4 @@ def test_the_best_vertex_of_a_polytope_is_found_with_a_learned_variance():
     learned = [sp.simulate(bounded, narrow, seed=k) for k in range(8)]
     stated = [sp.simulate(known, narrow, seed=k) for k in range(8)]
     assert sum(outcome.plan != (1.0, 0.0, 0.0) for outcome in learned) <= 2
-    assert sum(o.n_measurements for o in learned) < 4 * sum(o.n_measurements for o in stated)
+    assert sum(o.n_measured for o in learned) < 4 * sum(o.n_measured for o in stated)

@@ -51,8 +51,8 @@ def test_csa_follows_its_box(budget, seed):
     outcome = sp.simulate(
         sp.Problem(PLANS, noise=1, goal="largest"), _from(fresh), policy=CSA(), budget=budget
     )
-    assert (outcome.lead, outcome.counts.tolist()) == (answer, counts.tolist())
-    assert outcome.n_measurements <= budget
+    assert (outcome.leader, outcome.counts.tolist()) == (answer, counts.tolist())
+    assert outcome.n_measured <= budget
 
 
 def _from(tape):
@@ -68,7 +68,7 @@ def test_csar_is_csa_on_sets_and_refuses_other_numbers():
     truth = sp.Gaussian([0.5, 0.4, 0.3, 0.2, 0.1])
     for seed in range(5):
         one, other = (sp.simulate(problem, truth, policy=p, seed=seed, budget=200) for p in (CSA(), CSAR()))
-        assert (one.lead, one.counts.tolist()) == (other.lead, other.counts.tolist())
+        assert (one.leader, one.counts.tolist()) == (other.leader, other.counts.tolist())
     with pytest.raises(ProblemError):
         CSAR().start(sp.Problem(PLANS, noise=1, goal="largest"))
 
@@ -103,8 +103,8 @@ def test_no_budget_is_exceeded_and_all_but_a_rest_is_spent(policy):
             seed=budget,
             budget=budget,
         )
-        assert outcome.n_measurements <= budget
-        assert outcome.lead is not None
+        assert outcome.n_measured <= budget
+        assert outcome.leader is not None
         assert outcome.guarantee.startswith("none")
         assert outcome.plan is None
 
@@ -161,5 +161,5 @@ def test_successive_rejects_measures_and_dismisses_as_the_paper_says():
         assert run.decide().counts.tolist() == counts
         run.absorb(np.array(counts), counts * means)
     assert run.decide() == sp.Stop(None)
-    assert run.standing().lead == 1
+    assert run.standing().leader == 1
     assert np.sum(wanted) == 99

@@ -97,7 +97,7 @@ def test_decides_as_its_formulas(policy, rule):
         sums = counts * (PROBES @ MEANS) + np.sqrt(counts) * rng.normal(size=5)
         run.absorb(counts, sums)
         truth.see(counts, sums)
-        assert run.standing().lead == truth.lead
+        assert run.standing().leader == truth.lead
 
 
 def test_the_radius_is_that_of_gap_policies_on_single_arms():

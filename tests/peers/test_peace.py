@@ -42,7 +42,7 @@ def test_multiples_of_comb_gap_e_on_knapsacks_have_the_known_order_of_magnitude(
         values, truth = instance.problem.values(instance.means), sp.Gaussian(instance.means)
         policy = sp.Peace(max_gap=float(np.ptp(values)))
         outcomes = [
-            sp.simulate(instance.problem, truth, policy=p, seed=seed, budget=10**12).n_measurements
+            sp.simulate(instance.problem, truth, policy=p, seed=seed, budget=10**12).n_measured
             for p in (policy, sp.CombGapE(radius="published"))
         ]
         ratios.append(outcomes[0] / outcomes[1])

@@ -35,7 +35,7 @@ def test_a_list_is_played_as_the_oracle_is(method):
     )
     one = sp.simulate(oracle(measure="plan arms"), truth, policy=method(delta=0.1), seed=3, budget=400)
     other = sp.simulate(listed, truth, policy=method(delta=0.1), seed=3, budget=400)
-    assert one.n_measurements == other.n_measurements
+    assert one.n_measured == other.n_measured
     assert one.plan == tuple(listed.plans[other.plan])
 
 

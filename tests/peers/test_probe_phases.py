@@ -19,7 +19,7 @@ def test_rage_finds_the_best_plan_and_is_far_from_the_limit(case):
     problem, means = CASES[case]()
     outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.RAGE(variant="authors"), seed=1)
     assert outcome.plan == problem.best(means)
-    assert outcome.n_measurements > 2 * sp.limit(problem, means).measurements
+    assert outcome.n_measured > 2 * sp.limit(problem, means).measurements
     assert outcome.counts.shape == (problem.n_probes,)
 
 

@@ -76,6 +76,6 @@ def test_multiples_of_comb_gap_e_on_knapsacks_have_the_known_order_of_magnitude(
         for variant, found in ratios.items():
             policy = sp.RAGE(variant=variant)
             outcome = sp.simulate(instance.problem, truth, policy=policy, seed=seed, budget=10**14)
-            found.append(outcome.n_measurements / unit.n_measurements)
+            found.append(outcome.n_measured / unit.n_measured)
     assert 5e3 < np.mean(ratios["paper"]) < 5e5  # seen: 5.4e4 on 30 instances
     assert 3e2 < np.mean(ratios["authors"]) < 3e4  # seen: 3.4e3

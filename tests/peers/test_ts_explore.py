@@ -66,8 +66,8 @@ def test_an_oracle_decides_exactly_as_the_list_behind_it():
             for p in (problem, hidden)
         ]
         assert outcomes[0].counts.tolist() == outcomes[1].counts.tolist()
-        assert outcomes[0].status == outcomes[1].status
-        assert tuple(listed[outcomes[0].lead].tolist()) == outcomes[1].lead
+        assert outcomes[0].state == outcomes[1].state
+        assert tuple(listed[outcomes[0].leader].tolist()) == outcomes[1].leader
 
 
 def test_needs_a_bound_on_the_number_of_plans():

@@ -32,7 +32,7 @@ def test_two_arms_stop_at_the_first_count_whose_radii_part():
     )
     parted = [n for n in range(1, 400) if 2 * math.sqrt(2 * math.log(8 * (2 * n) ** 3 / 0.05) / n) <= 1]
     assert outcome.plan == 0
-    assert abs(outcome.n_measurements - 2 * parted[0]) <= 1
+    assert abs(outcome.n_measured - 2 * parted[0]) <= 1
 
 
 def test_errs_no_more_than_delta_and_epsilon_ends_ties():
@@ -43,4 +43,4 @@ def test_errs_no_more_than_delta_and_epsilon_ends_ties():
     )
     assert wrong <= 4
     tied = sp.simulate(problem, sp.Gaussian([0.3, 0.3, 0.3]), policy=UGapE(0.1, epsilon=0.8), seed=1)
-    assert tied.status is sp.Status.CONFIDENT
+    assert tied.state is sp.State.CONFIDENT

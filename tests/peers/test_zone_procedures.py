@@ -54,7 +54,7 @@ def test_kn_follows_its_box(seed):
     outcome = sp.simulate(
         sp.Problem(np.eye(5), noise=1, goal="largest"), Tapes(), policy=KN(0.1, zone=0.4, first=8)
     )
-    assert (outcome.plan, outcome.n_measurements) == (answer, used)
+    assert (outcome.plan, outcome.n_measured) == (answer, used)
 
 
 @pytest.mark.slow
@@ -67,8 +67,7 @@ def test_kn_needs_what_was_measured_of_it_elsewhere(means, expected):
     """80 runs here, within four standard errors and 10%; the arena has 400."""
     problem, policy = sp.Problem(np.eye(len(means)), noise=1, goal="largest"), KN(zone=0.3)
     used = [
-        sp.simulate(problem, sp.Gaussian(means), policy=policy, seed=seed).n_measurements
-        for seed in range(80)
+        sp.simulate(problem, sp.Gaussian(means), policy=policy, seed=seed).n_measured for seed in range(80)
     ]
     assert abs(np.mean(used) - expected) < 0.1 * expected + 4 * np.std(used) / math.sqrt(len(used))
 
@@ -138,7 +137,7 @@ def test_pairs_save_what_their_noise_has_in_common():
         sp.simulate(sp.Problem(np.eye(3), noise=1, goal="largest"), truth, policy=policy, seed=seed)
         for seed in range(20)
     ]
-    assert np.mean([o.n_measurements for o in found]) < 0.15 * np.mean([o.n_measurements for o in alone])
+    assert np.mean([o.n_measured for o in found]) < 0.15 * np.mean([o.n_measured for o in alone])
 
     def is_kept(outcomes):
         wrong = sum(outcome.plan != 0 for outcome in outcomes)

@@ -63,7 +63,7 @@ def test_every_kind_of_plan_can_be_drawn(kind: str) -> None:
     }[kind]()
     made = Session.create("memory://", kind, chosen, policy=sp.CombGapE())
     for request in made.ask(chosen.n_arms):
-        made.tell(request, float(request.arm))
+        made.tell(request, float(request.probe))
     drawn = views.picture(views.look(made))
     assert drawn is not None
     assert plots.picture(drawn).axes

@@ -48,7 +48,7 @@ class HastyRun:
         self.n += 1
 
     def standing(self) -> sp.Standing:
-        return sp.Standing(lead=0, rival=1, risk=self.policy.risk)
+        return sp.Standing(leader=0, rival=1, risk=self.policy.risk)
 
     def state(self) -> dict[str, Any]:
         return {"n": self.n}
@@ -79,7 +79,7 @@ def told_to_the_end(session: sp.Session) -> sp.Outcome:
 @pytest.mark.parametrize("risk", [*TOO_HIGH, float("nan")])
 def test_simulate_calls_no_early_stop_confident(risk: float, caplog: pytest.LogCaptureFixture) -> None:
     outcome = sp.simulate(PROBLEM, sp.Gaussian([0.0, 0.0]), policy=Hasty(risk=risk))
-    assert (outcome.plan, outcome.status, outcome.lead) == (None, sp.Status.BUDGET_SPENT, 0)
+    assert (outcome.plan, outcome.state, outcome.leader) == (None, sp.State.BUDGET_SPENT, 0)
     assert "no answer: the policy stopped with plan 0 at a risk of" in caplog.text
 
 
@@ -87,7 +87,7 @@ def test_simulate_calls_no_early_stop_confident(risk: float, caplog: pytest.LogC
 def test_a_session_calls_no_early_stop_confident(risk: float) -> None:
     session = sp.Session.create("memory://", "s", PROBLEM, policy=Hasty(risk=risk))
     outcome = told_to_the_end(session)
-    assert (outcome.plan, outcome.status) == (None, sp.Status.BUDGET_SPENT)
+    assert (outcome.plan, outcome.state) == (None, sp.State.BUDGET_SPENT)
     certificate = session.certificate()
     assert certificate.plan is None
     assert session.verify(certificate.to_json()).holds
@@ -96,9 +96,9 @@ def test_a_session_calls_no_early_stop_confident(risk: float) -> None:
 @pytest.mark.parametrize("risk", FINE)
 def test_the_same_stop_counts_when_its_risk_is_at_most_delta(risk: float | None) -> None:
     outcome = sp.simulate(PROBLEM, sp.Gaussian([0.0, 0.0]), policy=Hasty(risk=risk))
-    assert (outcome.plan, outcome.status) == (0, sp.Status.CONFIDENT)
+    assert (outcome.plan, outcome.state) == (0, sp.State.CONFIDENT)
     session = sp.Session.create("memory://", "s", PROBLEM, policy=Hasty(risk=risk))
-    assert told_to_the_end(session).status is sp.Status.CONFIDENT
+    assert told_to_the_end(session).state is sp.State.CONFIDENT
     assert session.verify().holds
 
 
@@ -107,7 +107,7 @@ def test_a_log_that_calls_an_early_stop_confident_does_not_verify() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("surepick.simulation.outcome.proved_stop", lambda stop, standing, delta: stop)
         session = sp.Session.create("memory://", "s", PROBLEM, policy=Hasty())
-        assert told_to_the_end(session).status is sp.Status.CONFIDENT
+        assert told_to_the_end(session).state is sp.State.CONFIDENT
         assert session.verify().holds
     verdict = sp.Session.load(session.store, "s").verify()
     assert not verdict.holds

@@ -54,7 +54,7 @@ def test_a_session_that_is_looked_at_verifies(epsilon):
         while session.status == "running":
             told.append(len(batch := session.ask(100)))
             for one in batch:
-                session.tell(one, float(MEANS[one.arm] + rng.normal()))
+                session.tell(one, float(MEANS[one.probe] + rng.normal()))
             if looks:
                 session.standing()
         assert session.verify().holds

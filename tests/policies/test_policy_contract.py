@@ -88,8 +88,8 @@ class TestPoliciesOfPlays(OwnContract):
         """A play reads all of its arms, what all plans share as well; none is there for that alone."""
         problem = self.problem([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
         outcome = sp.simulate(problem, sp.Gaussian([1.0, 0.0, 0.0]), policy=policy, budget=10**9)
-        assert outcome.counts[2] == outcome.counts[:2].sum() == outcome.n_measurements
-        assert self.has_found(outcome.lead, [1.0, 0.0, 1.0], problem)
+        assert outcome.counts[2] == outcome.counts[:2].sum() == outcome.n_measured
+        assert self.has_found(outcome.leader, [1.0, 0.0, 1.0], problem)
 
 
 def test_every_registered_policy_is_in_the_suite():

@@ -60,7 +60,7 @@ def test_with_epsilon_one_of_them_is_within_epsilon():
 def test_an_answer_is_what_remains(policy):
     truth = sp.Gaussian([1.0, 0.0, 0.0, 0.0], scale=0.1)
     outcome = sp.simulate(sp.Problem(np.eye(4), noise=1, goal="largest"), truth, policy=policy)
-    assert outcome.status is sp.Status.CONFIDENT
+    assert outcome.state is sp.State.CONFIDENT
     assert outcome.remaining == outcome.good == (0,)
 
 
@@ -75,7 +75,7 @@ def test_a_budget_ends_with_the_plans_that_are_left(policy):
     )
     assert outcome.plan is None
     assert {0, 1} <= set(outcome.remaining) <= {0, 1, 3}
-    assert outcome.lead in outcome.remaining
+    assert outcome.leader in outcome.remaining
     assert outcome.good == ()
 
 

@@ -46,7 +46,7 @@ def test_an_oracle_problem_decides_as_the_listed_problem_does(kind):
     policy = sp.GenTSExplore(delta=0.05)
     hidden = sp.simulate(oracle, truth, policy=policy, seed=1, budget=500)
     shown = sp.simulate(known, truth, policy=policy, seed=1, budget=500)
-    assert hidden.status is shown.status is sp.Status.DONE
+    assert hidden.state is shown.state is sp.State.DONE
     assert shown.plan == known.best(means)
     assert hidden.plan == pytest.approx(known.vector(shown.plan), abs=1e-6)
     if oracle.name_plan is not None:
@@ -73,7 +73,7 @@ def test_spanning_trees_beyond_counting_are_decided_under_a_budget():
     outcome = sp.simulate(
         family.oracle_problem(noise=0.02), sp.Gaussian(weights, 0.02), policy=sp.GenTSExplore(), budget=2000
     )
-    assert outcome.status is sp.Status.DONE
+    assert outcome.state is sp.State.DONE
     assert outcome.plan == tuple(family.best(weights))
 
 

@@ -30,7 +30,7 @@ def is_talked_into_it(tapes: FloatArray) -> bool:
     session = Session.create("memory://", "s", PROBLEM, policy=sp.BetGapE(delta=DELTA))
     slip = session.ask()[0]
     session.tell(slip, 0.0)  # no measurement: it can be removed at any time, with a good reason
-    removed = {slip.arm}
+    removed = {slip.probe}
     delta = DELTA
     for _ in range(4):
         while requests := session.ask():

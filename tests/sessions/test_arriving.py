@@ -28,7 +28,7 @@ def measured(session, n=None, seed=0):
     rng, told = np.random.default_rng([seed, session.state().n_values]), 0
     while (n is None or told < n) and (requests := session.ask()):
         for request in requests:
-            session.tell(request, MINUTES[request.arm_name] + 2.0 * rng.standard_normal())
+            session.tell(request, MINUTES[request.arm] + 2.0 * rng.standard_normal())
             told += 1
     return session
 
@@ -60,7 +60,7 @@ def test_one_that_arrives_while_a_block_is_measured_in_parts_waits_for_its_end(e
     n_called = session.state().n_values
     certificate = measured(session).certificate()
     assert session.state().n_values - n_called == 60
-    assert session.outcome.lead_name == "by bike"
+    assert session.outcome.leader_name == "by bike"
     assert session.verify(certificate.to_json()).holds
     assert sp.Session.load(session.store, "trips").outcome.plan == session.outcome.plan
 
@@ -70,7 +70,7 @@ def test_one_that_arrives_after_the_answer_reopens_the_session():
     assert session.outcome.plan_name == "by bus"
     session.add_plan("by bike", {"bike": 1, "walk": 1})
     assert session.status == "running"
-    assert [request.arm_name for request in session.pending()] == ["bike"]  # the only arm never measured
+    assert [request.arm for request in session.pending()] == ["bike"]  # the only arm never measured
     assert measured(session).outcome.plan_name == "by bike"
     assert session.verify().holds
 
@@ -154,7 +154,7 @@ def test_a_plan_may_bring_arms_that_there_were_not(tmp_path):
     session.tell("bike", 9.5)  # unasked, before the policy knows the arm
     tokens = []
     for _ in range(200):
-        tokens = [request.token for request in session.pending() if request.arm_name == "bike"]
+        tokens = [request.token for request in session.pending() if request.arm == "bike"]
         if tokens:
             break
         measured(session, 1)
@@ -169,7 +169,7 @@ def test_a_plan_may_bring_arms_that_there_were_not(tmp_path):
     certificate = kept.certificate()
     assert certificate.counts["bike"] > 1
     assert sp.Session.load(place, "trips").verify(certificate.to_json()).holds
-    assert {found.arm_name for found in kept.measurements()} == {"bus", "train", "bike"}  # nobody needs walk
+    assert {found.arm for found in kept.measurements()} == {"bus", "train", "bike"}  # nobody needs walk
     assert "with a new arm: bike" in _log_text(place)
     assert kept.to_frame() is not None
 
@@ -314,7 +314,7 @@ def test_a_successor_takes_the_values_before_as_prior_data_alone():
         session.successor(" ", name="after")
     assert caught.value.field == "reason"
     later = session.successor("the bridge is closed", name="after")
-    assert session.status == sp.Status.CLOSED
+    assert session.status == sp.State.CLOSED
     assert later.budget == 100 - n_used
     prior = later.state().setup.past
     assert 0 < prior.worth.max() <= 20

@@ -229,7 +229,7 @@ def test_an_offset_changes_no_answer(policy: sp.Policy) -> None:
     near, far = (sp.simulate(two_arms(), sp.Gaussian(means + offset), policy=policy) for offset in (0.0, 1e9))
     assert near.plan == far.plan
     if policy.name != "BetGapE":  # which lowers its gaps by more than rounding
-        assert near.n_measurements == far.n_measurements
+        assert near.n_measured == far.n_measured
 
 
 def test_simulations_far_from_zero_are_refused() -> None:

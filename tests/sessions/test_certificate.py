@@ -343,7 +343,7 @@ def test_several_plans_that_are_good_enough_are_all_named_and_verified():
     session = sp.Session.create("memory://", "good enough", problem, policy=sp.BetGapE(epsilon=1.0))
     while requests := session.ask():
         for request in requests:
-            session.tell(request, [2.0, 2.0, -3.0][request.arm])
+            session.tell(request, [2.0, 2.0, -3.0][request.probe])
     certificate = session.certificate()
     assert certificate.good == ("road", "rail")
     said = "also within 1 of the best: rail; all of them together wrong with probability at most 0.05"
@@ -384,7 +384,7 @@ def test_what_is_given_back_after_the_end_leaves_the_certificate_valid():
         "memory://", "s", sp.Problem(np.eye(2), noise=0.3, goal="largest"), policy=sp.BetGapE()
     )
     while requests := session.ask():
-        session.tell(requests[0], float(requests[0].arm))
+        session.tell(requests[0], float(requests[0].probe))
     certificate = session.certificate().to_json()
     token = f"0.{session.state().streams.of[0].end + 3}"
     for _ in range(30):  # which would look as if its values were not wanted
@@ -393,5 +393,5 @@ def test_what_is_given_back_after_the_end_leaves_the_certificate_valid():
     assert session.certificate().to_json() == certificate
     session.extend(delta=1e-9)
     while requests := session.ask():
-        session.tell(requests[0], float(requests[0].arm))
+        session.tell(requests[0], float(requests[0].probe))
     assert [doubt.code for doubt in session.certificate().doubts] == ["released"]

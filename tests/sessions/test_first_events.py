@@ -124,7 +124,7 @@ def test_odd_proofs_are_objections() -> None:
     box = sp.Polytope(A_ub=[[1, 1]], b_ub=[1], noise=0.1, goal="largest")
     session = begun(box, sp.BetGapE(delta=0.2))
     while requests := session.ask():
-        session.tell(requests[0], [2.0, 0.0][requests[0].arm])
+        session.tell(requests[0], [2.0, 0.0][requests[0].probe])
     true = json.loads(codec.dumps(session.certificate().to_json()))
     assert session.verify(true).holds
     for value in [*ODD, {"series": 3}, {"series": [], "nodes": {}}, dict.fromkeys(true["proof"], 7)]:

@@ -102,7 +102,7 @@ def of_bets(seed: int) -> Database:
     session._journal.commit(lambda: Change([Measured(EXTRA, 0, place, [0.5], "", "", "", "")]))
     for _ in range(3):
         (request,) = session.ask(worker="a", wait=False)
-        session.tell(request, 0.1 * request.arm)
+        session.tell(request, 0.1 * request.probe)
     TOKENS[seed] = session.pending()[0].token
     session.store.release(NAME, [lease.token for lease in session.store.leases(NAME)])
     return database
@@ -111,7 +111,7 @@ def of_bets(seed: int) -> Database:
 def rehearsed(seed: int, n_left: int | None) -> Database:
     """A database with a session that lacks so many measurements to its answer, or that has just begun."""
     expected = sp.simulate(PROBLEM, Tapes(1, means=MEANS, scale=0.1), policy=POLICY, seed=seed)
-    n_told = 1 if n_left is None else expected.n_measurements - n_left
+    n_told = 1 if n_left is None else expected.n_measured - n_left
     database = Database(Scheduler(lambda names: 0))
     store = SimulatedStore(database, Process("first"), Faults(None))  # type: ignore[arg-type]
     session = Session.create(store, NAME, PROBLEM, policy=POLICY, seed=seed, lease=100.0, clock=lambda: NOW)

@@ -33,7 +33,7 @@ def test_what_was_told_of_the_open_round_is_spent() -> None:
         session.tell(session.ask()[0], 0.5)
     session.final_batch()
     outcome = run_to_end(session, tapes)
-    assert outcome.n_measurements == 300
+    assert outcome.n_measured == 300
     assert session.state().final is not None
     assert session.verify().holds
 
@@ -57,14 +57,14 @@ def test_without_a_number_it_is_the_rest_of_the_budget_which_is_spent() -> None:
     session, tapes = begun(budget=50), Tapes(scale=0.6)
     after_some_rounds(session, tapes)
     session.final_batch()
-    assert run_to_end(session, tapes).n_measurements == 50
+    assert run_to_end(session, tapes).n_measured == 50
 
 
 def test_a_budget_is_spent_to_the_last_measurement() -> None:
     session = begun(budget=21)
-    assert run_to_end(session, Tapes(scale=0.6)).n_measurements == 21
+    assert run_to_end(session, Tapes(scale=0.6)).n_measured == 21
     session.extend(budget=33)
-    assert run_to_end(session, Tapes(scale=0.6)).n_measurements == 33
+    assert run_to_end(session, Tapes(scale=0.6)).n_measured == 33
     assert session.verify(session.certificate().to_json()).holds
 
 
@@ -106,7 +106,7 @@ def test_a_last_call_in_the_middle_of_a_block_counts_what_comes_after_it(
     while requests := session.ask():
         session.tell(requests[0], rng.standard_normal())
         assert session.state().n_values <= told + 200
-    assert session.status is sp.Status.BUDGET_SPENT
+    assert session.status is sp.State.BUDGET_SPENT
     assert session.state().n_values == told + n or n < 12
     assert session.verify().holds
 
@@ -129,7 +129,7 @@ def test_it_is_one_batch_and_the_end() -> None:
     assert session.state().streams.n_missing < 30
     session.final_batch(30)
     outcome = run_to_end(session, tapes)
-    assert outcome.n_measurements == before + 30
+    assert outcome.n_measured == before + 30
     kinds = [event.kind for event in session.events()]
     assert kinds[kinds.index("final-batch") :].count("asked") == 1
     assert kinds[-1] == "stopped"

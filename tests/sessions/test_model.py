@@ -168,7 +168,7 @@ class LifeWithUnasked(SessionLife):
         ledger, certificate = self.session.state(), self.session.certificate()
         assert ledger.n_extra == self.n_recorded + len(self.late)
         assert ledger.n_extra_used <= ledger.n_extra
-        assert outcome.n_measurements == outcome.counts.sum()
+        assert outcome.n_measured == outcome.counts.sum()
         assert self.session.verify(certificate.to_json()).holds
         assert same_run(Session.load(self.url, "mine").outcome, outcome)  # type: ignore[arg-type]
 

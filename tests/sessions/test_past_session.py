@@ -28,7 +28,7 @@ def measured(session, seed=0):
     rng = np.random.default_rng(seed)
     while requests := session.ask(8):
         for request in requests:
-            session.tell(request, {"road": 0.0, "rail": 1.5}[request.arm_name] + rng.standard_normal())
+            session.tell(request, {"road": 0.0, "rail": 1.5}[request.arm] + rng.standard_normal())
     return session
 
 
@@ -40,7 +40,7 @@ def test_it_is_in_the_log_the_question_and_the_certificate_and_is_verified():
     bare, session = begun(), begun(prior=PAST)
     assert bare.question != session.question
     assert json.loads(next(iter(bare.events())).body)["past"] is None
-    assert session.standing().lead == 1  # before anything is measured
+    assert session.standing().leader == 1  # before anything is measured
     certificate = measured(session).certificate()
     assert certificate.past == {"road": 1.0, "rail": 1.0}
     assert session.verify().holds

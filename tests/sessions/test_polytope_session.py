@@ -31,7 +31,7 @@ def measure(session, rng, n=10**6):
         if not requests:
             return
         for request in requests:
-            session.tell(request, means[request.arm_name] + 0.5 * rng.normal())
+            session.tell(request, means[request.arm] + 0.5 * rng.normal())
 
 
 def test_a_polytope_survives_as_json_to_the_last_bit(problem):
@@ -149,7 +149,7 @@ def test_a_budget_is_spent_to_the_last_measurement_and_the_log_verifies(problem)
         session = sp.Session.load(store, "short")
         measure(session, np.random.default_rng(4))
         certificate = session.certificate()
-        assert (certificate.plan, certificate.n_measurements) == (None, 47)
+        assert (certificate.plan, certificate.n_measured) == (None, 47)
         assert session.verify(json.loads(json.dumps(certificate.to_json()))).holds
 
 

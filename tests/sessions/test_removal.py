@@ -28,7 +28,7 @@ def measure(session: sp.Session, n: int, *, seed: int = 0, most: int = 10_000) -
     """Answer requests until so many values are recorded, or the session ends."""
     rng = np.random.default_rng(seed)
     while session.state().n_recorded < n and (requests := session.ask(worker="w")):
-        session.tell(requests[0], MEANS[requests[0].arm] + rng.normal(), worker="w")
+        session.tell(requests[0], MEANS[requests[0].probe] + rng.normal(), worker="w")
         most -= 1
         assert most
     return session
@@ -155,8 +155,8 @@ def test_extra_late_and_early_values_wait_in_the_stream_and_are_used_in_order() 
     assert session.tell(slow, 1.5) == type(late)(late.number, "repeated")
     with pytest.raises(SessionError):
         session.tell(slow, 2.5)
-    arm = slow.arm_name
-    for _ in session.pending(probe=slow.arm):
+    arm = slow.arm
+    for _ in session.pending(probe=slow.probe):
         assert session.tell(arm, 1.0).result == "recorded"
     extra = session.tell(arm, 9.0, key="row 1")
     assert (extra.result, session.tell(arm, 9.0, key="row 1").result) == ("extra", "repeated")
@@ -190,7 +190,7 @@ def test_values_told_together_are_events_of_one_append() -> None:
     assert receipt.number == session.state().n_values == 3
     head = session.fingerprint
     with pytest.raises(SessionError):
-        session.tell(request.arm, [1.0, math.inf])
+        session.tell(request.probe, [1.0, math.inf])
     assert session.fingerprint == head
     assert session.verify().holds
 

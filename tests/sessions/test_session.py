@@ -82,7 +82,7 @@ def test_pick_decides_in_a_session_as_in_a_simulation() -> None:
     expected = sp.simulate(problem(), Tapes(1), policy=sp.Pick(), seed=3, budget=60)
     session = Session.create("memory://", "mine", problem(), policy=sp.Pick(), seed=3, budget=60)
     assert same_run(run_to_end(session, Tapes(1), n=50), expected)
-    assert (expected.status, expected.n_measurements) == (sp.Status.BUDGET_SPENT, 60)
+    assert (expected.state, expected.n_measured) == (sp.State.BUDGET_SPENT, 60)
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
@@ -108,7 +108,7 @@ def test_a_budget_ends_the_session_as_it_ends_the_simulation() -> None:
     expected = sp.simulate(problem(), Tapes(), policy=sp.CombGapE(delta=0.1), seed=3, budget=20)
     outcome = run_to_end(new(budget=20), Tapes())
     assert same_run(outcome, expected)
-    assert outcome.status is sp.Status.BUDGET_SPENT
+    assert outcome.state is sp.State.BUDGET_SPENT
     assert outcome.plan is None
 
 
@@ -254,13 +254,13 @@ def test_a_snapshot_that_does_not_fit_is_no_snapshot(
 def test_what_is_wanted_of_a_long_round_is_counted_without_walking_it() -> None:
     policy = sp.RAGE(delta=0.1)
     session = Session.create("memory://", "mine", problem(noise=30.0), policy=policy)
-    wanted = {request.arm: request.wanted for request in session.ask(4)}
+    wanted = {request.probe: request.wanted for request in session.ask(4)}
     assert min(wanted.values()) > 100_000
     for _ in range(50):
         (request,) = session.ask()
-        assert request.wanted == wanted[request.arm]
+        assert request.wanted == wanted[request.probe]
         assert session.tell(request, 0.0).result == "recorded"
-        wanted[request.arm] -= 1
+        wanted[request.probe] -= 1
 
 
 class CountingDict(dict[int, float]):
@@ -277,7 +277,7 @@ def test_a_place_that_stays_open_does_not_make_asking_dearer() -> None:
     session = Session.create("memory://", "mine", problem(noise=30.0), policy=sp.RAGE(delta=0.1))
     (slow,) = session.ask(worker="slow")
     state = session.state()
-    pending = state.streams.of[slow.arm].pending = CountingDict()
+    pending = state.streams.of[slow.probe].pending = CountingDict()
     looks = []
     for _ in range(100):
         before = pending.n_looks
@@ -285,7 +285,7 @@ def test_a_place_that_stays_open_does_not_make_asking_dearer() -> None:
         looks.append(pending.n_looks - before)
         session.tell(request, [0.5] * 20)
     assert state.n_values == 2000
-    assert not state.streams.of[slow.arm].is_recorded(int(slow.token.split(".")[1]))
+    assert not state.streams.of[slow.probe].is_recorded(int(slow.token.split(".")[1]))
     assert 0 < max(looks[50:]) <= 2 * max(looks[1:6])  # walking what is recorded would take 2000
 
 
@@ -337,7 +337,7 @@ def test_a_late_value_leaves_the_other_requests_of_its_worker_open() -> None:
     clock.now += 61
     (fast,) = session.ask(worker="fast")
     session.tell(fast, 1.0)
-    held = [request for request in session.ask(40, worker="slow") if request.arm == slow.arm]
+    held = [request for request in session.ask(40, worker="slow") if request.probe == slow.probe]
     assert held
     assert session.tell(slow, 2.0).result == "extra"
     for n, request in enumerate(held):
@@ -397,7 +397,7 @@ def test_an_ended_session_asks_for_nothing() -> None:
     session = new()
     session.close("enough")
     assert session.ask(5) == []
-    assert session.status is sp.Status.CLOSED
+    assert session.status is sp.State.CLOSED
     assert session.status != "running"
     assert session.outcome.plan is None
 
@@ -446,7 +446,7 @@ def test_another_process_may_have_told_meanwhile(sqlite_url: str) -> None:
 def test_several_values_at_once_are_the_next_places_of_the_tape() -> None:
     tapes, alone, together = Tapes(), new(), new()
     (first, *_) = together.ask(4)
-    values = [tapes.value(f"{first.arm}.{place}") for place in range(30)]
+    values = [tapes.value(f"{first.probe}.{place}") for place in range(30)]
     assert together.tell(first, values).result == "extra"  # as the last of them, behind the batch
     assert together.tell(first, values).result == "repeated"
     assert len(list(together.measurements())) == 30
@@ -456,7 +456,7 @@ def test_several_values_at_once_are_the_next_places_of_the_tape() -> None:
 def test_several_values_leave_other_workers_requests_alone() -> None:
     session = new()
     mine = session.ask(1, worker="a")[0]
-    theirs = [r for r in session.ask(60, worker="b") if r.arm == mine.arm]
+    theirs = [r for r in session.ask(60, worker="b") if r.probe == mine.probe]
     assert theirs
     session.tell(mine, [0.1] * 5)
     assert session.tell(theirs[0], 0.7).result == "recorded"
@@ -470,8 +470,8 @@ def test_several_values_end_the_leases_of_all_their_places(store: Store) -> None
     for _ in range(4):
         requests = session.ask(40)
         assert len(store.leases("mine")) == len(theirs) + len(requests)  # what the next who asks reads
-        for arm in {request.arm for request in requests}:
-            mine = [request for request in requests if request.arm == arm]
+        for arm in {request.probe for request in requests}:
+            mine = [request for request in requests if request.probe == arm]
             session.tell(mine[0], [0.5] * len(mine))
         assert {lease.token for lease in store.leases("mine")} == {request.token for request in theirs}
     assert session.state().n_values == 160
@@ -538,7 +538,7 @@ def test_another_process_follows_an_extension(
     extending.extend(**{"budget": 10**6, **change})  # type: ignore[arg-type]
     assert other.status == "running"
     after = run_to_end(other, tapes)
-    assert after.n_measurements > before.n_measurements
+    assert after.n_measured > before.n_measured
     assert same_run(session.outcome, after)
     assert other.policy.delta == change.get("delta", 0.1)
     assert session.verify(other.certificate().to_json()).holds
@@ -546,7 +546,7 @@ def test_another_process_follows_an_extension(
 
 def test_a_spent_budget_can_be_raised() -> None:
     session, tapes = new(budget=20), Tapes()
-    assert run_to_end(session, tapes).status is sp.Status.BUDGET_SPENT
+    assert run_to_end(session, tapes).state is sp.State.BUDGET_SPENT
     session.extend(budget=100_000)
     expected = sp.simulate(problem(), Tapes(), policy=sp.CombGapE(delta=0.1), seed=3)
     assert same_run(run_to_end(session, tapes), expected)
@@ -557,7 +557,7 @@ def test_closing_after_the_last_measurement_does_not_keep_the_answer_from_being_
 ) -> None:
     expected = sp.simulate(problem(), Tapes(), policy=sp.CombGapE(delta=0.1), seed=3)
     session, tapes = new(store), Tapes()
-    while session.state().n_values < expected.n_measurements - 1:
+    while session.state().n_values < expected.n_measured - 1:
         tell_all(session, session.ask(), tapes)
     (last,) = session.ask()
     with monkeypatch.context() as died:  # between the measurement and the decision
@@ -566,7 +566,7 @@ def test_closing_after_the_last_measurement_does_not_keep_the_answer_from_being_
         session.tell(last, tapes.value(last.token))
     other = Session.load(store, "mine")
     other.close("no money left")
-    assert other.status is sp.Status.CONFIDENT
+    assert other.status is sp.State.CONFIDENT
     certificate = other.certificate().to_json()
     session.close()
     assert session.verify(certificate).holds
@@ -582,13 +582,13 @@ def test_closing_while_a_round_waits_to_be_decided_closes(
         session.tell(session.ask()[0], 0.5)
     other = Session.load(store, "mine")
     other.close()
-    assert other.status is sp.Status.CLOSED
-    assert session.status is sp.Status.CLOSED
+    assert other.status is sp.State.CLOSED
+    assert session.status is sp.State.CLOSED
     assert session.verify().holds
     other.extend(budget=10**6)
     other.store.release("mine", [lease.token for lease in other.leases()])
     tapes.value = lambda token, told=tapes.value: 0.5 if token == "0.0" else told(token)  # type: ignore[method-assign]
-    assert run_to_end(other, tapes).status is sp.Status.CONFIDENT
+    assert run_to_end(other, tapes).state is sp.State.CONFIDENT
 
 
 def test_a_closed_session_can_go_on() -> None:
@@ -612,7 +612,7 @@ def test_measurements_are_what_was_told(store: Store) -> None:
     request = session.ask(worker="a")[0]
     session.tell(request, 0.1)
     (told,) = session.measurements()
-    assert (told.arm_name, told.value, told.token, told.worker, told.time) == ("copper", 0.1, "0.0", "a", 1e9)
+    assert (told.arm, told.value, told.token, told.worker, told.time) == ("copper", 0.1, "0.0", "a", 1e9)
 
 
 # Opening
@@ -673,7 +673,7 @@ def test_a_session_needs_neither_policy_nor_name_and_has_an_outcome_while_it_run
     store, tapes = open_store("memory://"), Tapes(2)
     session = Session.create(store, "decision", problem())
     assert (session.name, session.policy.name) == ("decision", "BetGapE")
-    assert (session.outcome.status, session.outcome.plan, session.outcome.n_measurements) == (
+    assert (session.outcome.state, session.outcome.plan, session.outcome.n_measured) == (
         "running",
         None,
         0,
@@ -681,14 +681,14 @@ def test_a_session_needs_neither_policy_nor_name_and_has_an_outcome_while_it_run
     while session.state().n_measurements == 0:
         tell_all(session, session.ask(4), tapes)
     running = session.outcome
-    assert (running.status, running.plan) == (sp.Status.RUNNING, None)
-    assert running.lead == session.standing().lead
-    assert running.n_measurements == running.counts.sum() > 0
+    assert (running.state, running.plan) == (sp.State.RUNNING, None)
+    assert running.leader == session.standing().leader
+    assert running.n_measured == running.counts.sum() > 0
     assert Session.open(store, "decision", problem()).fingerprint == session.fingerprint
-    assert run_to_end(session, tapes).status == sp.Status.CONFIDENT
+    assert run_to_end(session, tapes).state == sp.State.CONFIDENT
 
 
 @pytest.mark.parametrize("options", [{"noise": None}, {"noise": None, "low": -3, "high": 3}])
 def test_a_session_that_has_measured_nothing_has_an_outcome(options: dict[str, float | None]) -> None:
     session = Session.create("memory://", "decision", problem(**options), policy=sp.BetGapE())
-    assert (session.outcome.status, session.outcome.plan, session.outcome.n_rounds) == ("running", None, 0)
+    assert (session.outcome.state, session.outcome.plan, session.outcome.n_rounds) == ("running", None, 0)

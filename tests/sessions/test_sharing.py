@@ -120,7 +120,7 @@ def test_an_open_session_that_was_deleted_cannot_touch_the_new_one_of_its_name(
     run_to_end(old, Tapes())
     other = Session.load(old.store, "mine")
     old.keep_snapshot()
-    assert old.status is sp.Status.CONFIDENT
+    assert old.status is sp.State.CONFIDENT
     other.delete(expected=old.store.head("mine"))
     begun = Session.create(other.store, "mine", problem(), policy=POLICY, seed=3)
     used: tuple[Callable[[], object], ...] = (

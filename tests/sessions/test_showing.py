@@ -102,7 +102,7 @@ def test_watching_updates_in_place_until_the_session_has_ended(capsys):
     watcher = threading.Thread(target=session.watch, args=(0.01,))
     watcher.start()
     while requests := session.ask():
-        session.tell(requests[0], ARMS[requests[0].arm_name])
+        session.tell(requests[0], ARMS[requests[0].arm])
     watcher.join(20)
     assert not watcher.is_alive()
     shown = capsys.readouterr().err

@@ -93,7 +93,7 @@ def test_a_session_decides_as_a_simulation(kind: type[sp.Policy], problem: Oracl
     session = Session.create("memory://", "mine", problem, policy=policy, seed=3, budget=budget)
     outcome = run_to_end(session, tapes())
     assert same_run(outcome, expected)
-    answer = outcome.lead if kind is sp.Pick else outcome.plan
+    answer = outcome.leader if kind is sp.Pick else outcome.plan
     assert answer == tuple(problem.best_plan(MEANS))
     assert outcome.plan_name == expected.plan_name
 
@@ -158,9 +158,9 @@ def test_a_family_needs_nothing_again(url: str) -> None:
 
 def test_a_budget_leaves_a_lead_without_a_promise() -> None:
     outcome = run_to_end(new(budget=20), tapes())
-    assert outcome.status is sp.Status.BUDGET_SPENT
+    assert outcome.state is sp.State.BUDGET_SPENT
     assert outcome.plan is None
-    assert outcome.lead_name is not None
+    assert outcome.leader_name is not None
 
 
 def test_a_policy_that_needs_the_list_is_refused_before_anything_is_written() -> None:
@@ -337,7 +337,7 @@ def test_a_plan_of_the_wrong_length_in_the_middle_stops_nothing_for_good() -> No
         session.tell(last, values.value(last.token))
     assert caught.value.field == "best"
     spoilt = False
-    assert run_to_end(session, values, n=9).status is sp.Status.DONE
+    assert run_to_end(session, values, n=9).state is sp.State.DONE
 
 
 def test_nobody_waits_for_somebody_elses_slow_oracle(url: str) -> None:

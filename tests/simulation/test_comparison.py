@@ -1,9 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import binomtest
 
 import surepick as sp
-from surepick.simulation.comparison import binomial_interval, compare, is_error
+from surepick.simulation.comparison import binomial_interval, compare
 
 
 @pytest.mark.parametrize(("k", "n"), [(0, 10), (3, 10), (10, 10), (1, 2000), (112, 1000)])
@@ -23,7 +25,7 @@ def test_compare_reports_each_policy_on_the_same_seeds():
         seed=10,
         progress=lambda *done: seen.append(done),
     )
-    alone = [sp.simulate(problem, truth, policy=sp.CombGapE(), seed=10 + r).n_measurements for r in range(6)]
+    alone = [sp.simulate(problem, truth, policy=sp.CombGapE(), seed=10 + r).n_measured for r in range(6)]
     assert rows[0].mean == np.mean(alone)
     assert rows[0].deviation == pytest.approx(np.std(alone, ddof=1))
     assert [row.runs for row in rows] == [6, 6]
@@ -45,8 +47,8 @@ def test_only_plans_worse_by_more_than_epsilon_are_errors():
     problem, truth = sp.Problem(np.eye(3), goal="smallest", noise=1), sp.Gaussian([1.0, 1.2, 1.0])
     outcome = sp.simulate(problem, truth, policy=sp.CombGapE(epsilon=5.0))
     for plan, epsilon, wrong in ((0, 0.0, False), (2, 0.0, False), (1, 0.0, True), (1, 0.3, False)):
-        case = type(outcome)(**{**vars(outcome), "plan": plan, "policy": sp.CombGapE(epsilon=epsilon)})
-        assert is_error(problem, truth, case) is wrong
+        case = replace(outcome, plan=plan, leader=plan, policy=sp.CombGapE(epsilon=epsilon))
+        assert case.correct is not wrong
 
 
 def test_no_runs_is_refused():

@@ -1,6 +1,6 @@
 """How runs end: nothing is called confident that its policy does not guarantee."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -37,7 +37,7 @@ class TenEachRun:
         self.means = sums / counts
 
     def standing(self):
-        return Standing() if self.means is None else Standing(lead=int(np.argmax(self.means)))
+        return Standing() if self.means is None else Standing(leader=int(np.argmax(self.means)))
 
 
 WITHOUT_GUARANTEE = [TenEach(), sp.CombGapE(radius="heuristic")]
@@ -47,7 +47,7 @@ OF_A_BUDGET = [sp.Pick(), sp.policies.CSAR(budget=40), sp.policies.MinimaxCombSA
 @pytest.mark.parametrize("policy", WITHOUT_GUARANTEE, ids=lambda policy: policy.name)
 def test_an_answer_without_a_guarantee_is_done_and_not_confident(policy):
     outcome = sp.simulate(PROBLEM, TRUTH, policy=policy)
-    assert (outcome.status, outcome.plan, outcome.lead) == (sp.Status.DONE, 0, 0)
+    assert (outcome.state, outcome.plan, outcome.leader) == (sp.State.DONE, 0, 0)
     assert "delta=" not in repr(outcome)
     assert outcome._repr_html_()
 
@@ -55,4 +55,16 @@ def test_an_answer_without_a_guarantee_is_done_and_not_confident(policy):
 @pytest.mark.parametrize("policy", OF_A_BUDGET, ids=lambda policy: policy.name)
 def test_a_policy_of_a_fixed_budget_ends_with_a_leader(policy):
     outcome = sp.simulate(PROBLEM, TRUTH, policy=policy, budget=40)
-    assert (outcome.status, outcome.plan, outcome.lead) == (sp.Status.BUDGET_SPENT, None, 0)
+    assert (outcome.state, outcome.plan, outcome.leader) == (sp.State.BUDGET_SPENT, None, 0)
+
+
+def test_an_outcome_knows_whether_it_is_right_and_shows_its_arms():
+    problem = sp.Problem(["north", "south"], goal="smallest", noise=1)
+    outcome = sp.simulate(problem, [5.0, 2.0], seed=1)
+    assert (outcome.plan_name, outcome.correct, outcome.loss) == ("south", True, 0.0)
+    wrong = replace(outcome, plan=0, leader=0)
+    assert (wrong.correct, wrong.loss) == (False, 3.0)
+    assert replace(outcome, plan=None).correct is None
+    frame = outcome.to_frame()
+    assert list(frame["arm"]) == ["north", "south"]
+    assert frame["n"].sum() == outcome.n_measured

@@ -21,7 +21,7 @@ def test_the_forecast_comes_true_in_other_worlds():
     found, rng, taken = sp.forecast(problem(), GUESS, SPREAD), np.random.default_rng(99), []
     for seed in range(14):
         truth = sp.Gaussian(np.array(GUESS) + SPREAD * rng.uniform(-1, 1, 4))
-        taken.append(sp.simulate(problem(), truth, policy=sp.BetGapE(), seed=1000 + seed).n_measurements)
+        taken.append(sp.simulate(problem(), truth, policy=sp.BetGapE(), seed=1000 + seed).n_measured)
     assert found.low <= np.median(taken) <= found.high
     assert np.median(taken) == pytest.approx(found.median, rel=0.7)
     assert sum(found.shares.values()) == pytest.approx(1.0)

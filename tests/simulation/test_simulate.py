@@ -89,18 +89,18 @@ def test_a_budget_of_nothing_is_refused():
 def test_the_budget_is_never_exceeded_and_is_used_up(budget, seed):
     problem, truth = sp.Problem(np.eye(4), noise=1, goal="largest"), sp.Gaussian(np.zeros(4))
     outcome = sp.simulate(problem, truth, policy=sp.CombGapE(delta=1e-9), seed=seed, budget=budget)
-    assert outcome.status is sp.Status.BUDGET_SPENT
+    assert outcome.state is sp.State.BUDGET_SPENT
     assert outcome.plan is None
-    assert outcome.n_measurements == (budget if budget >= 4 else 0)
-    assert outcome.n_measurements == outcome.counts.sum()
+    assert outcome.n_measured == (budget if budget >= 4 else 0)
+    assert outcome.n_measured == outcome.counts.sum()
 
 
 def test_the_outcome_adds_up():
     problem = sp.Problem(np.eye(3), cost=[1.0, 2.0, 5.0], plan_names=["a", "b", "c"], noise=1, goal="largest")
     outcome = sp.simulate(problem, sp.Gaussian([1.0, 0.0, 0.0]), policy=sp.CombGapE(), seed=3)
-    assert outcome.plan_name == outcome.lead_name == "a"
+    assert outcome.plan_name == outcome.leader_name == "a"
     assert outcome.cost == outcome.counts @ [1.0, 2.0, 5.0]
-    assert outcome.n_rounds == outcome.n_measurements - 2  # the first round measures all three arms
+    assert outcome.n_rounds == outcome.n_measured - 2  # the first round measures all three arms
     assert outcome.means == pytest.approx([1.0, 0.0, 0.0], abs=0.6)
     assert "0.05" in outcome.guarantee
 

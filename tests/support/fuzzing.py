@@ -140,7 +140,7 @@ def codecs(rng: random.Random, folder: Path) -> None:
 def finished() -> Session:
     session = Session.create("memory://", "s", problem(), policy=sp.CombGapE())
     while requests := session.ask():
-        session.tell(requests[0], 5.0 if requests[0].arm == 0 else 0.1)
+        session.tell(requests[0], 5.0 if requests[0].probe == 0 else 0.1)
     return session
 
 

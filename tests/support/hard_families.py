@@ -11,7 +11,6 @@ from scipy.stats import binom
 import surepick as sp
 from surepick.inference.factors import SubGaussian
 from surepick.policies.betting.bet_gap_e import BetGapE
-from surepick.simulation.comparison import is_error
 
 REFUTED = 1e-6  # so many errors would be an accident of this probability at error rate delta
 
@@ -104,7 +103,7 @@ def count_errors(family, policy_class, runs, first_seed=0):
         sp.simulate(family.problem, family.truth, policy=policy, seed=first_seed + r, budget=family.budget)
         for r in range(runs)
     ]
-    wrong = sum(is_error(family.problem, family.truth, outcome) for outcome in outcomes)
+    wrong = sum(outcome.correct is False for outcome in outcomes)
     return wrong, sum(outcome.plan is not None for outcome in outcomes)
 
 

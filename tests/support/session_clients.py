@@ -164,7 +164,7 @@ class Client:
         for request in requests:
             self._got(request, session.store.number(NAME))  # type: ignore[attr-defined]
             self.held.setdefault(request.token, self._measured(request))
-        if not requests and session.status in (sp.Status.CLOSED, sp.Status.BUDGET_SPENT):
+        if not requests and session.status in (sp.State.CLOSED, sp.State.BUDGET_SPENT):
             self._extend(session, {"budget": 500})
 
     def _got(self, request: Request, log: int) -> None:
@@ -184,8 +184,8 @@ class Client:
         if lost:
             return {"value": None}
         if several < 0.3:
-            return {"value": [value(request.arm) for _ in range(rng.choice([2, 3]))]}
-        return {"value": value(request.arm)}
+            return {"value": [value(request.probe) for _ in range(rng.choice([2, 3]))]}
+        return {"value": value(request.probe)}
 
     def beat(self, session: Session) -> None:
         """A timer of the process goes off: leases of all its workers are prolonged."""
@@ -392,6 +392,6 @@ class Client:
         assert session.standing() is not None
         session.pending()
         session.leases()
-        if session.status is sp.Status.CONFIDENT:
+        if session.status is sp.State.CONFIDENT:
             with suppress(SessionError):  # somebody extended it a moment ago
                 self.done.certificates.append(session.certificate().to_json())

@@ -63,7 +63,7 @@ POLICIES: list[Callable[[float], sp.Policy]] = [
     lambda delta: sp.RAGE(delta=delta),  # rounds of many measurements, which may be told as means
 ]
 BETS = POLICIES[2:4]  # which take probes and plans that arrive
-ANSWERED = (sp.Status.CONFIDENT, sp.Status.DONE)  # with a guarantee, and without one
+ANSWERED = (sp.State.CONFIDENT, sp.State.DONE)  # with a guarantee, and without one
 ENDLESS = 100_000  # a budget
 
 
@@ -274,7 +274,7 @@ class History:
         leased = [lease.token for lease in session.store.leases(NAME)]
         assert not any(map(session.is_told, leased)), "a recorded request is leased"
         outcome = session.outcome
-        assert outcome.status in ANSWERED or called
+        assert outcome.state in ANSWERED or called
         verdict = session.verify(session.certificate().to_json())
         assert verdict.holds, verdict
         state = session.state()
@@ -308,7 +308,7 @@ class History:
     def _measure_all(self, session: Session) -> None:
         while requests := session.ask(20, worker="the last", wait=False):
             for request in requests:
-                session.tell(request, self.value(request.arm))
+                session.tell(request, self.value(request.probe))
 
 
 def _text(state: SessionState) -> str:

@@ -70,7 +70,7 @@ def tell_all(session: Session, requests: list[Request], tapes: Tapes) -> None:
 def same_run(a: sp.Outcome, b: sp.Outcome) -> bool:
     """Whether two runs took the same decisions on the same measurements."""
     return (
-        (a.plan, a.status, a.n_measurements, a.n_rounds) == (b.plan, b.status, b.n_measurements, b.n_rounds)
+        (a.plan, a.state, a.n_measured, a.n_rounds) == (b.plan, b.state, b.n_measured, b.n_rounds)
         and a.counts.tolist() == b.counts.tolist()
         and np.array_equal(a.means, b.means, equal_nan=True)
         and a.standing == b.standing

@@ -13,5 +13,5 @@ if __name__ == "__main__":
     session = Session.load(sys.argv[1], sys.argv[2])
     while requests := session.ask(worker="second process"):
         for request in requests:
-            session.tell(request, MEANS[request.arm_name])
+            session.tell(request, MEANS[request.arm])
             time.sleep(0.05)

@@ -41,7 +41,7 @@ def measure(session: sp.Session, n: int = 10_000, *, noise: float = 1.0) -> View
     rng = np.random.default_rng(1)
     while n and (requests := session.ask(1, wait=False)):
         (request,), n = requests, n - 1
-        session.tell(request, MINUTES[request.arm_name] + noise * rng.standard_normal())
+        session.tell(request, MINUTES[request.arm] + noise * rng.standard_normal())
     return session.view()
 
 
@@ -110,12 +110,12 @@ def test_what_is_open_says_who_has_it_and_the_last_value_its_number() -> None:
     view = session.view()
     assert view.n_assigned == 1
     assert view.n_open == sum(one.n for one in view.open)
-    (assigned,) = next(one for one in view.open if one.arm == request.arm_name).assigned
+    (assigned,) = next(one for one in view.open if one.arm == request.arm).assigned
     assert assigned.worker == "Pat"
     session.tell(request, 9.5)
     last = session.view().last
     assert last is not None
-    assert (last.number, last.arm, last.value, last.worker) == (1, request.arm_name, 9.5, "Pat")
+    assert (last.number, last.arm, last.value, last.worker) == (1, request.arm, 9.5, "Pat")
 
 
 def test_the_last_value_keeps_its_number_when_others_are_removed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,7 +59,7 @@ def remaining_at(session: Session, tapes: Tapes, *, after: int) -> tuple[Forecas
         tell_all(session, session.ask(), tapes)
     seen = look(session)
     run_to_end(session, tapes)
-    return forecast(seen, seen.weigh()), session.outcome.n_measurements - seen.n_used
+    return forecast(seen, seen.weigh()), session.outcome.n_measured - seen.n_used
 
 
 @pytest.mark.parametrize("policy", [sp.BetGapE(delta=0.01), sp.CombGapE(delta=0.01)], ids=repr)
@@ -100,7 +100,7 @@ def told(chosen: sp.Problem, means: list[float]) -> views.Picture:
     """The picture of the lead after one exact measurement of each arm."""
     session = new(sp.CombGapE(radius="published"), problem=chosen)
     for request in session.ask(chosen.n_arms):
-        session.tell(request, means[request.arm])
+        session.tell(request, means[request.probe])
     seen = look(session)
     drawn = views.picture(seen, other=seen.rival)
     assert drawn is not None

@@ -289,7 +289,7 @@ def test_names_are_escaped_wherever_they_are_shown(memory_disk: Path) -> None:
     session = Session.create(url, f"session {SCRIPT}", problem, policy=sp.CombGapE())
     while session.state().n_values < 12:
         for request in session.ask(worker=f"worker {SCRIPT}"):
-            session.tell(request, float(request.arm))
+            session.tell(request, float(request.probe))
     session.ask(worker=f"worker {SCRIPT}")
     session.tell(arms[0], 1.0, note=f"note {SCRIPT}")
     session.note(f"remark {SCRIPT}")

@@ -16,7 +16,7 @@ from surepick.core.guarantee import Doubt, Promise, no_guarantee
 from surepick.core.run import Answer
 from surepick.core.wording import alarm, card, how_many, note, shortened
 from surepick.errors import ParameterError
-from surepick.simulation.outcome import Status
+from surepick.simulation.outcome import State
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Certificate:
     """The end of a session with everything that it rests on."""
 
     session: str
-    status: str
+    state: str
     question: str  # in words
     answer: str  # in words; where there is none, why, or which plans are left
     plan: Answer | None
@@ -39,7 +39,7 @@ class Certificate:
     doubts: tuple[Doubt, ...]  # what contradicts the assumption: then the guarantee does not apply
     counts: Mapping[str, int]  # by arm, or by probe
     means: Mapping[str, float | None]  # by arm, or by reading
-    n_measurements: int
+    n_measured: int
     n_rounds: int
     n_extra: int  # recorded without an open request, or late
     n_extra_used: int
@@ -55,10 +55,10 @@ class Certificate:
     knows_plans: bool  # whether the function that knows the plans was there; if not, risk and rivals are not
     title: str = ""
     unit: str = ""  # of a measurement and of a plan's value
-    lead: Answer | None = None  # the answer, or who leads where there is none
-    lead_name: str | None = None
-    lead_amounts: Mapping[str, float] | None = None  # what it takes of each arm
-    lead_value: tuple[float, float] | None = None  # by the estimates, and its standard deviation
+    leader: Answer | None = None  # the answer, or who leads where there is none
+    leader_name: str | None = None
+    leader_amounts: Mapping[str, float] | None = None  # what it takes of each arm
+    leader_value: tuple[float, float] | None = None  # by the estimates, and its standard deviation
     risk: float | None = None  # an anytime p-value of the lead, where the policy has one
     closest_rival: str | None = None  # the hardest to rule out
     runner_up: str | None = None  # the best after the lead by the estimates
@@ -85,7 +85,7 @@ class Certificate:
     @property
     def is_confident(self) -> bool:
         """Whether its answer has a guarantee, and nothing contradicts what that assumes."""
-        return self.status == Status.CONFIDENT and Promise.read(self.claim).proved and self.trusted
+        return self.state == State.CONFIDENT and Promise.read(self.claim).proved and self.trusted
 
     def to_json(self) -> dict[str, Any]:
         """Return all fields as JSON values."""
@@ -99,19 +99,19 @@ class Certificate:
 
     def __repr__(self) -> str:
         answer = "no answer" if self.plan is None else repr(shortened(self.plan_name or str(self.plan), 60))
-        n = how_many(self.n_measurements, "measurement")
+        n = how_many(self.n_measured, "measurement")
         if self.doubts:
-            return f"Certificate({self.session}: DOUBTFUL, {no_guarantee(self.doubts)}; {self.status}, {n})"
-        return f"Certificate({self.session}: {answer}, {self.status}, delta={self.delta:g}, {n})"
+            return f"Certificate({self.session}: DOUBTFUL, {no_guarantee(self.doubts)}; {self.state}, {n})"
+        return f"Certificate({self.session}: {answer}, {self.state}, delta={self.delta:g}, {n})"
 
     def _repr_html_(self) -> str:
         rows: list[tuple[str, object]] = [
             ("session", self.session),
-            ("answer" if self.is_confident else "leader", self.lead_name or str(self.lead)),
-            ("status", self.status),
+            ("answer" if self.is_confident else "leader", self.leader_name or str(self.leader)),
+            ("state", self.state),
             ("question", self.question),
             ("claim", self.claim if self.trusted else "does not apply"),
-            ("measurements", f"{self.n_measurements:,} in {how_many(self.n_rounds, 'round')}"),
+            ("measurements", f"{self.n_measured:,} in {how_many(self.n_rounds, 'round')}"),
             ("closest rival", self.closest_rival or "none"),
             ("log", f"{self.log_position} events, {self.log_checksum[:16]}…"),
         ]

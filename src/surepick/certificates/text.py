@@ -26,23 +26,23 @@ def text(certificate: Certificate) -> str:
 
 def _facts(certificate: Certificate) -> Iterator[tuple[str, str]]:
     title = f"{certificate.title}\n{'session':<13}" if certificate.title else ""
-    yield ("about" if title else "session"), f"{title}{certificate.session}: {certificate.status}"
+    yield ("about" if title else "session"), f"{title}{certificate.session}: {certificate.state}"
     if certificate.doubts:
         yield "DOUBTS", no_guarantee(certificate.doubts)
     yield "question", certificate.question
     yield "answer", certificate.answer
     if certificate.among is not None:
         yield "proved", certificate.among if certificate.trusted else f"{UNPROVED} {certificate.among}"
-    if certificate.lead is not None and not certificate.is_confident:
+    if certificate.leader is not None and not certificate.is_confident:
         risk = (
             ""
             if certificate.risk is None or certificate.doubts
             else f"; its risk is {certificate.risk:.3g}, an answer needs {certificate.delta:g}"
         )
-        yield "leader", f"{certificate.lead_name}{risk}"
-    if certificate.lead_amounts:
-        yield "the plan", listed(dict(certificate.lead_amounts))
-    value = measured(certificate.lead_value, certificate.unit)
+        yield "leader", f"{certificate.leader_name}{risk}"
+    if certificate.leader_amounts:
+        yield "the plan", listed(dict(certificate.leader_amounts))
+    value = measured(certificate.leader_value, certificate.unit)
     if value is not None:
         yield "value", f"{value} (± one standard error)"
     yield "claim", f"{'' if certificate.trusted else f'{UNPROVED} '}{certificate.claim}"
@@ -91,7 +91,7 @@ def _rests_on(certificate: Certificate) -> str:
         else ""
     )
     removed = f"; {how_many(certificate.n_removed, 'value')} removed" if certificate.n_removed else ""
-    measured = how_many(certificate.n_measurements, "measurement")
+    measured = how_many(certificate.n_measured, "measurement")
     return f"{measured} in {how_many(certificate.n_rounds, 'round')}{extra}{removed}"
 
 
@@ -117,9 +117,9 @@ def _rivals(certificate: Certificate) -> Iterator[tuple[str, str]]:
 
 def against(certificate: Certificate, rival: Rival) -> str:
     """The rival's name; where plans are vectors, what it has that the answer has not, which is shorter."""
-    if not isinstance(rival.plan, tuple) or not isinstance(certificate.lead, tuple):
+    if not isinstance(rival.plan, tuple) or not isinstance(certificate.leader, tuple):
         return rival.plan_name
-    more = np.array(rival.plan) - np.array(certificate.lead)
+    more = np.array(rival.plan) - np.array(certificate.leader)
     arms = list(certificate.counts)
     gained, lost = counted(arms, np.maximum(more, 0.0)), counted(arms, np.maximum(-more, 0.0))
     return f"{gained} instead of {lost}"

@@ -141,13 +141,12 @@ def truth_of(loaded: Truth) -> Gaussian | UniformNoise:
 def _show_one(loaded: Truth, outcome: Outcome) -> int:
     """Print how one rehearsal ended, beside the limit of any method."""
     found = limit_of(loaded, outcome.policy)
-    lost = None if outcome.plan is None else _loss(loaded, outcome)
-    n = how_many(outcome.n_measurements, "measurement")
+    lost = None if outcome.plan is None else outcome.loss
+    n = how_many(outcome.n_measured, "measurement")
     limit = "" if found is None or not found.is_finite else f" (limit: {_limit_words(found)})"
     if outcome.plan is None:
-        text = [
-            f"Not confident after {n}{limit}; {outcome.lead_name} leads. Give a larger --budget or --epsilon."
-        ]
+        leader = outcome.leader_name
+        text = [f"Not confident after {n}{limit}; {leader} leads. Give a larger --budget or --epsilon."]
     else:
         right = (
             "the true best plan"
@@ -156,13 +155,13 @@ def _show_one(loaded: Truth, outcome: Outcome) -> int:
         )
         text = [f"Confident after {n}{limit}; {right}."]
     data = {
-        "state": str(outcome.status),
+        "state": str(outcome.state),
         "plan": outcome.plan_name,
-        "leader": outcome.lead_name,
+        "leader": outcome.leader_name,
         "policy": outcome.policy.name,
         "correct": None if lost is None else not lost,
         "loss": lost,
-        "n_measured": outcome.n_measurements,
+        "n_measured": outcome.n_measured,
         "n_batches": outcome.n_rounds,
         "cost": outcome.cost,
         "limit": None if found is None or not found.is_finite else [found.measurements, found.upper_bound],
@@ -193,23 +192,12 @@ def limit_of(loaded: Truth, policy: Policy) -> Limit | None:
     return limit(loaded.known, loaded.means, delta=delta, tolerance=tolerance, epsilon=near)
 
 
-def _loss(loaded: Truth, outcome: Outcome) -> float:
-    """Return how much worse the answer is than the best plan under the truth."""
-    from surepick.simulation.comparison import loss
-
-    assert outcome.plan is not None
-    return float(loss(loaded.problem, outcome.plan, loaded.true_means))
-
-
 def _show_comparison(loaded: Truth, policies: Sequence[Policy], outcomes: list[list[Outcome]]) -> int:
     """Print a row per policy: measurements, how often wrong, how often cut off."""
     from surepick.policies import describe
     from surepick.simulation.comparison import summary
 
-    truth = truth_of(loaded)
-    rows = [
-        summary(loaded.problem, truth, policy, own) for policy, own in zip(policies, outcomes, strict=True)
-    ]
+    rows = [summary(policy, own) for policy, own in zip(policies, outcomes, strict=True)]
     wide = max(len("policy"), *(len(describe(row.policy)) for row in rows))
     lines = [f"{'policy':<{wide}}  {'mean':>10}  {'median':>10}  {'wrong':>6}  {'not confident':>13}"]
     lines += [
@@ -245,6 +233,6 @@ def _write_rows(file: Path, loaded: Truth, outcomes: list[list[Outcome]]) -> Non
         writer = csv.writer(stream)
         writer.writerow(("policy", "seed", "state", "plan", "loss", "n_measured", "cost", "seconds"))
         for outcome in (one for own in outcomes for one in own):
-            lost = "" if outcome.plan is None else _loss(loaded, outcome)
-            row = (outcome.status, outcome.plan_name or "", lost, outcome.n_measurements, outcome.cost)
+            lost = "" if outcome.plan is None else outcome.loss
+            row = (outcome.state, outcome.plan_name or "", lost, outcome.n_measured, outcome.cost)
             writer.writerow((describe(outcome.policy), outcome.seed, *row, f"{outcome.seconds:.3f}"))

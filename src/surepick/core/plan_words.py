@@ -99,7 +99,7 @@ def among(problem: AnyProblem, policy: Policy, standing: Standing) -> str | None
     >>> problem = Problem(
     ...     [[1, 0, 0], [0, 1, 0], [0, 0, 1]], plan_names=["road", "rail", "ship"], goal="largest"
     ... )
-    >>> among(problem, BetGapE(), Standing(lead=0, remaining=(0, 2)))
+    >>> among(problem, BetGapE(), Standing(leader=0, remaining=(0, 2)))
     'the best of 3 plans is one of these 2: road, ship; wrong with probability at most 0.05'
     """
     if not Promise.read(policy.guarantee).proved:
@@ -129,7 +129,7 @@ def _unless(problem: Polytope, policy: Policy, standing: Standing) -> str | None
 
     >>> from surepick.policies import BetGapE
     >>> problem = Polytope(A_ub=[[1, 1, 1]], b_ub=[1.0], arms=["tea", "milk", "jam"], goal="largest")
-    >>> _unless(problem, BetGapE(), Standing(lead=(1.0, 0.0, 0.0), unless=("milk",)))
+    >>> _unless(problem, BetGapE(), Standing(leader=(1.0, 0.0, 0.0), unless=("milk",)))
     'the lead is the best plan, or the best has another amount of milk; wrong with probability at most 0.05'
     """
     n = 0 if standing.unless is None else len(standing.unless)
@@ -151,10 +151,10 @@ def also_good(problem: AnyProblem, policy: Policy, standing: Standing) -> str | 
     >>> problem = Problem(
     ...     [[1, 0, 0], [0, 1, 0], [0, 0, 1]], plan_names=["road", "rail", "ship"], goal="largest"
     ... )
-    >>> print(also_good(problem, BetGapE(epsilon=0.3), Standing(lead=0, good=(0, 2))))
+    >>> print(also_good(problem, BetGapE(epsilon=0.3), Standing(leader=0, good=(0, 2))))
     also within 0.3 of the best: ship; all of them together wrong with probability at most 0.05
     """
-    others = [plan for plan in standing.good if plan != standing.lead]
+    others = [plan for plan in standing.good if plan != standing.leader]
     if not others or not problem.is_listed or not Promise.read(policy.guarantee).proved:
         return None
     names = [shortened(problem.name_of(plan) or "", LONGEST_NAME) for plan in others[:MOST_NAMED]]
@@ -169,9 +169,9 @@ def named(problem: AnyProblem, standing: Standing, most: int = MOST_NAMED) -> li
     >>> from surepick.core.problem import Problem
     >>> named(
     ...     Problem([[1, 0], [0, 1]], plan_names=["road", "rail"], goal="largest"),
-    ...     Standing(lead=1, remaining=(0, 1)),
+    ...     Standing(leader=1, remaining=(0, 1)),
     ... )
     ['rail', 'road']
     """
-    plans = sorted(standing.remaining or (), key=lambda plan: plan != standing.lead)
+    plans = sorted(standing.remaining or (), key=lambda plan: plan != standing.leader)
     return [shortened(problem.name_of(plan) or "", LONGEST_NAME) for plan in plans[:most]]

@@ -158,7 +158,7 @@ class Standing:
     amount than the lead of one of these (arms, or slacks of rows), except with probability delta as above.
     """
 
-    lead: Answer | None = None
+    leader: Answer | None = None
     rival: Answer | None = None
     gap: float | None = None
     radius: float | None = None
@@ -180,13 +180,13 @@ def parts_of(standing: Standing) -> list[Any]:
     >>> parts_of(Standing(3, 1, 0.5))
     [3, 1, 0.5, None, None]
     """
-    return [standing.lead, standing.rival, standing.gap, standing.radius, standing.risk]
+    return [standing.leader, standing.rival, standing.gap, standing.radius, standing.risk]
 
 
 def standing_of(parts: Sequence[Any]) -> Standing:
     """The standing with these parts; a plan vector may come as a list.
 
-    >>> standing_of([[1.0, 0.0], None, 0.5, None, None]).lead
+    >>> standing_of([[1.0, 0.0], None, 0.5, None, None]).leader
     (1.0, 0.0)
     """
     lead, rival, *numbers = parts

@@ -32,9 +32,8 @@ from surepick.limits.limit import limit
 from surepick.limits.value import Limit, fewest
 from surepick.problems.truth import Truth
 from surepick.sessions import codec
-from surepick.simulation.comparison import is_error, loss, rounding_of
 from surepick.simulation.environments import Gaussian
-from surepick.simulation.outcome import Status
+from surepick.simulation.outcome import State
 from surepick.simulation.simulate import simulate
 
 
@@ -122,7 +121,7 @@ class Row:
     @property
     def cut_off(self) -> bool:
         """Whether the budget ended the run, so that its measurements are a lower bound."""
-        return self.status not in (Status.CONFIDENT, Status.DONE)
+        return self.status not in (State.CONFIDENT, State.DONE)
 
     @property
     def proved(self) -> bool:
@@ -161,18 +160,14 @@ def run_case(case: Case) -> Row:
     cpu = time.process_time()
     outcome = simulate(problem, environment, policy=policy, seed=case.seed, budget=case.budget)
     cpu = time.process_time() - cpu
-    lost = None
-    if outcome.lead is not None:
-        lost = loss(problem, outcome.lead, means)
-        lost = lost if lost > rounding_of(problem, environment, outcome.lead) else 0.0  # ties are equal
     return Row(
         case=case,
-        status=str(outcome.status),
+        status=str(outcome.state),
         plan=outcome.plan if isinstance(outcome.plan, int) else None,  # unlisted plans have no number
-        lead=outcome.lead if isinstance(outcome.lead, int) else None,
+        lead=outcome.leader if isinstance(outcome.leader, int) else None,
         best=found.limit.best if isinstance(found.limit.best, int) else -1,
-        correct=None if outcome.plan is None else not is_error(problem, environment, outcome),
-        n_measurements=outcome.n_measurements,
+        correct=outcome.correct,
+        n_measurements=outcome.n_measured,
         n_rounds=outcome.n_rounds,
         counts=tuple(outcome.counts.tolist()),
         n_plans=problem.n_plans or 0,
@@ -184,7 +179,7 @@ def run_case(case: Case) -> Row:
         parameters=policy_spec(outcome.policy),
         guarantee=outcome.guarantee,
         versions=_versions(),
-        loss=lost,
+        loss=outcome.loss,
         second_gap=found.second_gap,
         seconds=round(time.perf_counter() - began, 6),
         cpu_seconds=round(cpu, 6),

@@ -40,7 +40,7 @@ def _rows(session: Session) -> Iterator[dict[str, Any]]:
         moment = datetime.fromtimestamp(m.time, UTC).isoformat()
         yield {
             "token": m.token or "",
-            **({"arm": m.arm_name} if by_arm else {"probe": m.probe_name, "reading": m.reading}),
+            **({"arm": m.arm} if by_arm else {"probe": m.probe_name, "reading": m.reading}),
             "value": repr(m.value),
             "time": moment,
             "worker": m.worker,

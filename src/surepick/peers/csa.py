@@ -48,7 +48,7 @@ class CSA(BudgetPolicy):
     >>> import surepick as sp
     >>> problem = sp.Problem([[3, 0, 1], [0, 2, 2], [1, 1, 3]], noise=1, goal="largest")
     >>> outcome = sp.simulate(problem, sp.Gaussian([1.0, 0.5, 0.1]), policy=sp.policies.CSA(), budget=600)
-    >>> outcome.plan, outcome.lead, outcome.n_measurements <= 600
+    >>> outcome.plan, outcome.leader, outcome.n_measured <= 600
     (None, 0, True)
     """
 
@@ -68,7 +68,7 @@ class CSAR(BudgetPolicy):
     >>> import surepick as sp
     >>> problem = sp.problems.top_k(["a", "b", "c", "d"], 2, noise=1, goal="largest")
     >>> truth = sp.Gaussian([1.0, 0.9, 0.1, 0.0])
-    >>> sp.simulate(problem, truth, policy=sp.policies.CSAR(), budget=400).lead_name
+    >>> sp.simulate(problem, truth, policy=sp.policies.CSAR(), budget=400).leader_name
     'a + b'
     """
 

@@ -43,7 +43,7 @@ class MinimaxCombSAR(BudgetPolicy):
     >>> import surepick as sp
     >>> problem = sp.Problem([[3, 0, 1], [0, 2, 2], [1, 1, 3]], noise=1, goal="largest")
     >>> outcome = sp.simulate(problem, [1.0, 0.5, 0.1], policy=sp.policies.MinimaxCombSAR(), budget=600)
-    >>> outcome.plan, outcome.lead, outcome.n_measurements <= 600
+    >>> outcome.plan, outcome.leader, outcome.n_measured <= 600
     (None, 0, True)
     """
 

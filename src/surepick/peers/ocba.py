@@ -56,7 +56,7 @@ class OCBA(PickingPolicy):
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise=1, goal="largest")
     >>> outcome = sp.simulate(problem, sp.Gaussian([1.0, 0.6, 0.0]), policy=sp.policies.OCBA(), budget=300)
-    >>> outcome.lead, outcome.counts.argmin().item()
+    >>> outcome.leader, outcome.counts.argmin().item()
     (0, 2)
     """
 
@@ -81,7 +81,7 @@ class LinearOCBA(PickingPolicy):
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[3, 0, 1], [0, 2, 2], [1, 1, 3]], noise=1, goal="largest")
-    >>> sp.simulate(problem, sp.Gaussian([1.0, 0.5, 0.1]), policy=sp.policies.LinearOCBA(), budget=300).lead
+    >>> sp.simulate(problem, sp.Gaussian([1.0, 0.5, 0.1]), policy=sp.policies.LinearOCBA(), budget=300).leader
     0
     """
 

@@ -42,7 +42,7 @@ class SuccessiveRejects(BudgetPolicy):
     >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise=1, goal="largest")
     >>> truth = sp.Gaussian([1.0, 0.4, 0.0])
     >>> outcome = sp.simulate(problem, truth, policy=sp.policies.SuccessiveRejects(budget=300))
-    >>> outcome.plan, outcome.lead, outcome.n_measurements <= 300
+    >>> outcome.plan, outcome.leader, outcome.n_measured <= 300
     (None, 0, True)
     """
 

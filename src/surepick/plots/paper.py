@@ -53,7 +53,7 @@ def progress(session: Session) -> Figure:
         for standing, evidence in points:
             weight = seen.weigh(standing, evidence)
             here = (evidence.n_measurements, 0.0 if weight is None else weight.toward)
-            name = plain(seen.name_of(standing.lead) or "none")
+            name = plain(seen.name_of(standing.leader) or "none")
             fresh = name not in colours
             colour = colours.setdefault(name, PALETTE[len(colours) % len(PALETTE)])
             axes.step(

@@ -19,7 +19,7 @@ from surepick.noise.check import could_have_seen
 from surepick.sessions import codec
 from surepick.sessions.setup import Setup
 from surepick.sessions.state import SessionState
-from surepick.simulation.outcome import Status
+from surepick.simulation.outcome import State
 from surepick.store import Event
 
 CHECKER = "python check.py log.json"  # docs/check.py, and the log that `surepick export -o log.json` writes
@@ -31,14 +31,14 @@ def certify(name: str, state: SessionState, end: Event) -> Certificate:
     problem, setup, status = state.problem, state.setup, state.status
     assert status is not None
     standing = state.standing()
-    lead = standing.lead if state.plan is None else state.plan
+    lead = standing.leader if state.plan is None else state.plan
     listing = problem.about.listing
     closest, second = (None, None) if lead is None else _closest_and_second(state, lead)
     scale = problem.noise_scale
     shared = {} if problem.probes is None else problem.probes.covariances
     return Certificate(
         session=name,
-        status=str(status),
+        state=str(status),
         question=_question(state),
         answer=_answer(state),
         plan=state.plan,
@@ -57,7 +57,7 @@ def certify(name: str, state: SessionState, end: Event) -> Certificate:
             n: codec.finite_or_none(m)
             for n, m in zip(problem.reading_names, state.evidence.means.tolist(), strict=True)
         },
-        n_measurements=state.n_measurements,
+        n_measured=state.n_measurements,
         n_rounds=state.n_rounds,
         n_extra=state.n_extra,
         n_extra_used=state.n_extra_used,
@@ -67,10 +67,10 @@ def certify(name: str, state: SessionState, end: Event) -> Certificate:
         log_checksum=end.checksum,
         title=problem.about.title,
         unit=problem.about.unit,
-        lead=lead,
-        lead_name=problem.name_of(lead),
-        lead_amounts=None if lead is None else amounts(problem, lead),
-        lead_value=None if lead is None else value_of(problem, lead, state.evidence),
+        leader=lead,
+        leader_name=problem.name_of(lead),
+        leader_amounts=None if lead is None else amounts(problem, lead),
+        leader_value=None if lead is None else value_of(problem, lead, state.evidence),
         risk=codec.finite_or_none(standing.risk),
         closest_rival=problem.name_of(closest),
         runner_up=problem.name_of(second),
@@ -114,7 +114,7 @@ def _answer(state: SessionState) -> str:
     if state.doubts():
         return "none: values contradict the assumption"
     if state.plan is not None:
-        proved = state.status is Status.CONFIDENT and promised(state).proved
+        proved = state.status is State.CONFIDENT and promised(state).proved
         return f"{called(problem, state.plan)}{'' if proved else ' (no guarantee)'}"
     left = among(problem, state.setup.policy, state.standing())
     return f"none: {state.status}" + ("" if left is None else f"; {left}")

@@ -24,7 +24,7 @@ from surepick.errors import ParameterError, SessionError
 from surepick.sessions import codec
 from surepick.sessions.setup import MOST_BUDGET
 from surepick.sessions.streams import Place
-from surepick.simulation.outcome import Status
+from surepick.simulation.outcome import State
 
 if TYPE_CHECKING:
     from surepick.sessions.state import SessionState
@@ -479,7 +479,7 @@ def growing(state: SessionState) -> Problem:
     if not state.run.can_grow:
         raise ParameterError(f"{state.setup.policy.name} takes no plans here; {SUCCESSOR}", field="plan")
     require(not state.has_final_batch, f"after the final batch no plan is added; {SUCCESSOR}", "plan")
-    ended = state.status not in (None, Status.CONFIDENT, Status.DONE)
+    ended = state.status not in (None, State.CONFIDENT, State.DONE)
     require(not ended, f"this session has ended ({state.status}); extend it first", "plan")
     return problem
 

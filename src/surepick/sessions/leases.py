@@ -65,13 +65,8 @@ class Request:
         return self.token
 
     @property
-    def arm(self) -> int:
-        """The same as `probe`, for problems where each arm is measured by itself."""
-        return self.probe
-
-    @property
-    def arm_name(self) -> str:
-        """The same as `probe_name`, for problems where each arm is measured by itself."""
+    def arm(self) -> str:
+        """The name of the arm to measure, or of the probe to use."""
         return self.probe_name
 
 

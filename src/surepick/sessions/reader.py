@@ -40,7 +40,7 @@ from surepick.sessions.setup import Setup
 from surepick.sessions.state import SessionState
 from surepick.sessions.streams import Place
 from surepick.sessions.verify import Verdict, verify
-from surepick.simulation.outcome import Outcome, Status
+from surepick.simulation.outcome import Outcome, State
 from surepick.store import START, Event, Head, Lease, Store
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from surepick.sessions.session import Session
     from surepick.views.view import View
 
-COLUMNS = ("number", "arm_name", "value", "worker")
+COLUMNS = ("number", "arm", "value", "worker")
 PROBE_COLUMNS = ("number", "probe_name", "reading", "value", "worker")
 
 
@@ -71,8 +71,8 @@ class Measurement:
     note: str = ""
 
     @property
-    def arm_name(self) -> str:
-        """The same as `probe_name`, for problems where each arm is measured by itself."""
+    def arm(self) -> str:
+        """The name of the arm that was measured, or of the probe that was used."""
         return self.probe_name
 
 
@@ -167,9 +167,9 @@ class SessionReader:
     # Where it stands
 
     @property
-    def status(self) -> Status:
+    def status(self) -> State:
         """The state: running, confident, budget spent or closed (or done, by a policy without guarantee)."""
-        return self.state().status or Status.RUNNING
+        return self.state().status or State.RUNNING
 
     @property
     def fingerprint(self) -> Head:
@@ -485,14 +485,14 @@ def outcome_of(state: SessionState, seconds: float) -> Outcome:
     """Return where the session stands, or how it ended, this long after it began."""
     problem, evidence, setup = state.estimated_problem, state.evidence, state.setup
     standing = state.standing()
-    lead = standing.lead if state.plan is None else state.plan
+    lead = standing.leader if state.plan is None else state.plan
     return Outcome(
         plan=state.plan,
         plan_name=problem.name_of(state.plan),
-        status=state.status or Status.RUNNING,
-        lead=lead,
-        lead_name=problem.name_of(lead),
-        n_measurements=state.n_measurements,
+        state=state.status or State.RUNNING,
+        leader=lead,
+        leader_name=problem.name_of(lead),
+        n_measured=state.n_measurements,
         n_rounds=state.n_rounds,
         cost=problem.spent(evidence.cost(problem.costs), state.n_rounds),
         counts=evidence.counts,

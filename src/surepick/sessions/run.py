@@ -41,7 +41,7 @@ from surepick.sessions.events import Asked, Decision, FinalBatch, Stopped
 from surepick.sessions.evidence import Sample, Seen, Trace
 from surepick.sessions.setup import Body, Setup
 from surepick.sessions.streams import Used
-from surepick.simulation.outcome import Status, end_of
+from surepick.simulation.outcome import State, end_of
 from surepick.simulation.seeds import round_rng
 
 
@@ -189,7 +189,7 @@ class PolicyRun:
             plan = list(answer) if isinstance(answer, tuple) else answer
             return Stopped(number, str(status), plan, *self._numbers())
         if self._is_beyond_budget(n_asked(self.policy, request)):
-            return Stopped(number, str(Status.BUDGET_SPENT), None, *self._numbers())
+            return Stopped(number, str(State.BUDGET_SPENT), None, *self._numbers())
         counts, plays = self._asked(request)
         return Asked(number, counts, plays, None if batch is None else batch.to_json())
 
@@ -258,14 +258,14 @@ class PolicyRun:
         wealth, evidence = event.wealth, event.evidence
         if wealth is None or evidence is None or not all(map(is_close, run.numbers(), (wealth, evidence))):
             raise SessionError("its wealth or evidence is not what the values before it give", field="wealth")
-        status = Status.CONFIDENT
+        status = State.CONFIDENT
         if event.plan is None:
             own = run.decide(self._idle_rng) if run.is_open else run.propose()
             request = run.first_request(own) if isinstance(own, Batch) else own
             ends = isinstance(request, Stop) or self._is_beyond_budget(request.n_measurements)
             if not ends or (isinstance(request, Stop) and request.plan is not None):
                 raise SessionError("it ends, and there was more to measure or an answer", field="plan")
-            status = Status.BUDGET_SPENT
+            status = State.BUDGET_SPENT
         elif not self._is_proved(run, event.plan):
             raise SessionError(f"plan {event.plan!r:.60} is not proved", field="plan")
         if event.status != str(status):

@@ -49,9 +49,9 @@ class Session(SessionReader):
     >>> hours = {"road": 1.0, "rail": 9.0}
     >>> while requests := session.ask():
     ...     for request in requests:
-    ...         _ = session.tell(request, hours[request.arm_name])
-    >>> session.outcome.plan_name, session.outcome.status
-    ('plan 1', <Status.CONFIDENT: 'confident'>)
+    ...         _ = session.tell(request, hours[request.arm])
+    >>> session.outcome.plan_name, session.outcome.state
+    ('plan 1', <State.CONFIDENT: 'confident'>)
     """
 
     def __init__(

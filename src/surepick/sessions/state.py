@@ -39,7 +39,7 @@ from surepick.sessions.events import (
 from surepick.sessions.run import PolicyRun, as_answer
 from surepick.sessions.setup import Body, Setup
 from surepick.sessions.streams import Place, Streams, Used
-from surepick.simulation.outcome import Status
+from surepick.simulation.outcome import State
 
 RECENT = 256  # batches whose probes are remembered, to guess what will be asked next
 RECENT_VALUES = 64  # that are remembered: the last to show, their workers to know how many there are
@@ -60,7 +60,7 @@ class SessionState:
         self.setup = self._first_setup = setup
         self.streams = Streams(setup.problem.n_probes)
         self.is_whole = run is None  # a snapshot does not hold the values of complete batches
-        self.status: Status | None = None
+        self.status: State | None = None
         self.plan: Answer | None = None
         self.end_key = ""  # of the event that ended the session
         self.n_recorded = 0  # values, lost and removed ones included: by it they are numbered
@@ -156,7 +156,7 @@ class SessionState:
 
     def _stopped(self, event: Stopped) -> None:
         self._decided(event)
-        self.status, self.plan = Status(event.status), as_answer(event.plan)
+        self.status, self.plan = State(event.status), as_answer(event.plan)
         self.end_key = decision_key(event.number)
 
     def _know_plays(self, plays: list[list[int]]) -> None:
@@ -228,7 +228,7 @@ class SessionState:
         is_other = setup.policy != self.setup.policy
         self._continue_with(setup)
         self._give(lambda run: run.extend(setup))
-        if is_other or self.status not in (Status.CONFIDENT, Status.DONE):
+        if is_other or self.status not in (State.CONFIDENT, State.DONE):
             self._continue()
 
     def _plan_added(self, event: PlanAdded) -> None:
@@ -245,7 +245,7 @@ class SessionState:
 
     def _closed(self, event: Closed) -> None:
         self.n_closed += 1
-        self.status, self.plan, self.end_key = Status.CLOSED, None, event.key() or ""
+        self.status, self.plan, self.end_key = State.CLOSED, None, event.key() or ""
 
     def _renamed(self, event: Renamed) -> None:
         self.n_titles += 1
@@ -425,7 +425,7 @@ class SessionState:
         state.extensions, state._mismatches = list(kept["extensions"]), kept["mismatches"]
         state.keys = {key: Place(*place) for key, *place in kept["keys"]}
         state.late = {(request, worker): Place(*place) for request, worker, *place in kept["late"]}
-        state.status = None if kept["status"] is None else Status(kept["status"])
+        state.status = None if kept["status"] is None else State(kept["status"])
         state.plan = as_answer(kept["plan"])
         state.recent_probes.extend(kept["recent"])
         state.recent_values.extend(Place(*place) for place in kept["recent_values"])

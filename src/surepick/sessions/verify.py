@@ -26,7 +26,7 @@ from surepick.sessions.certify import assumption_of, certify, promised
 from surepick.sessions.events import decode, decode_strictly, require
 from surepick.sessions.setup import Body, ForgedError, Setup, checked_setup, version_of
 from surepick.sessions.state import SessionState
-from surepick.simulation.outcome import Status
+from surepick.simulation.outcome import State
 from surepick.store import START, Event, Head, Store
 from surepick.store.log import checked
 
@@ -277,7 +277,7 @@ class _Log:
         if replay.name != self.name:
             remarks.append(f"it began under the name {replay.name!r}")
         status = "running" if state.status is None else str(state.status)
-        confident = state.status is Status.CONFIDENT
+        confident = state.status is State.CONFIDENT
         return Verdict(
             tuple(objections),
             n_events=self.last.position,

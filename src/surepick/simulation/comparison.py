@@ -8,16 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import Policy, can_start, epsilon_of, start
-from surepick.core.run import Answer
+from surepick.core.policy import Policy, can_start, start
 from surepick.errors import ParameterError, SurepickError
 from surepick.simulation.environments import Environment, NoisyEnvironment
 from surepick.simulation.outcome import Outcome
 from surepick.simulation.simulate import simulate
-
-ROUNDING = 1e-12  # of the sizes of what is added up in the value of a plan
 
 
 @dataclass(frozen=True)
@@ -102,7 +98,7 @@ def compare(
             outcomes.append(simulate(told, environment, policy=policy, seed=seed + r, budget=budget))
             if progress is not None:
                 progress(p * runs + r + 1, total)
-        results.append(summary(problem, environment, policy, outcomes))
+        results.append(summary(policy, outcomes))
     return results
 
 
@@ -113,12 +109,10 @@ def knowing_noise(problem: AnyProblem, policy: Policy, environment: Environment)
     return problem.with_noise(np.broadcast_to(environment.noise_scale, (problem.n_arms,)))
 
 
-def summary(
-    problem: AnyProblem, environment: Environment, policy: Policy, outcomes: Sequence[Outcome]
-) -> Comparison:
+def summary(policy: Policy, outcomes: Sequence[Outcome]) -> Comparison:
     """The comparison row of these outcomes."""
-    measured = np.array([outcome.n_measurements for outcome in outcomes], dtype=float)
-    errors = sum(is_error(problem, environment, outcome) for outcome in outcomes)
+    measured = np.array([outcome.n_measured for outcome in outcomes], dtype=float)
+    errors = sum(outcome.correct is False for outcome in outcomes)
     return Comparison(
         policy=policy,
         runs=len(outcomes),
@@ -137,35 +131,6 @@ def summary(
 def _median_risk(outcomes: Sequence[Outcome]) -> float | None:
     risks = [outcome.risk for outcome in outcomes if outcome.risk is not None]
     return float(np.median(risks)) if risks else None
-
-
-def is_error(problem: AnyProblem, environment: Environment, outcome: Outcome) -> bool:
-    """Return whether the run answered with a plan worse than the best by more than its epsilon.
-
-    >>> import surepick as sp
-    >>> problem, truth = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest"), sp.Gaussian([3.0, 0.0])
-    >>> is_error(problem, truth, sp.simulate(problem, truth, policy=sp.CombGapE()))
-    False
-    """
-    if outcome.plan is None:
-        return False
-    allowed = epsilon_of(outcome.policy) + rounding_of(problem, environment, outcome.plan)
-    return loss(problem, outcome.plan, environment.means) > allowed
-
-
-def rounding_of(problem: AnyProblem, environment: Environment, plan: Answer) -> float:
-    """Return the rounding error of a plan's value; plans whose values differ by less are equally right."""
-    return ROUNDING * float(np.abs(problem.vector(plan)) @ np.abs(environment.means))
-
-
-def loss(problem: AnyProblem, plan: Answer, means: FloatArray) -> float:
-    """Return how much worse than the best plan this one is, if the arms had these means.
-
-    >>> from surepick.core.problem import Problem
-    >>> loss(Problem([[1, 0], [0, 1]], goal="smallest"), 1, np.array([2.0, 5.0]))
-    3.0
-    """
-    return problem.sign * float(problem.best_plan(means) @ means - problem.vector(plan) @ means)
 
 
 def binomial_interval(successes: int, trials: int, *, confidence: float = 0.95) -> tuple[float, float]:

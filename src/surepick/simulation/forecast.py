@@ -109,7 +109,7 @@ class Rehearsals:
             )
             if self.progress is not None:
                 self.progress(w + 1, len(self.worlds))
-        ended = np.array([one.n_measurements if one.plan is not None else math.inf for one in outcomes])
+        ended = np.array([one.n_measured if one.plan is not None else math.inf for one in outcomes])
         counts = sum((one.counts for one in outcomes), np.zeros(len(problem.counted_names)))
         shares = (counts / max(float(counts.sum()), 1.0)).tolist()
         low, median, high = (quantile(ended, q) for q in EIGHT_OF_TEN)

@@ -7,25 +7,29 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.estimates import Estimate, estimate, runner_up
 from surepick.core.evidence import Evidence
+from surepick.core.frames import make_frame
 from surepick.core.guarantee import Doubt, no_guarantee
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Policy, delta_of, epsilon_of, is_proved
 from surepick.core.run import Answer, Standing, Stop
 from surepick.core.sensitivity import estimated_call, turn, worth_of_one
 from surepick.core.wording import alarm, card, how_many, shortened
+from surepick.errors import ParameterError
 
 LONGEST_NAME = 60  # letters of a plan in one line
+ROUNDING = 1e-12  # of the sizes of what is added up in the value of a plan
 _ROUNDING = 1e-9  # of delta: a risk is the exponential of a sum of logs
 log = logging.getLogger("surepick.simulation")
 
 
-class Status(enum.StrEnum):
+class State(enum.StrEnum):
     """The state of a run: running, or why it ended."""
 
     RUNNING = "running"  # a session that has not ended; its outcome says where it stands
@@ -39,8 +43,8 @@ class Status(enum.StrEnum):
 class Outcome:
     """How a run ended, or where it stands.
 
-    `plan` is the answer, and None unless `status` is CONFIDENT or DONE; `lead` is the plan that looked best
-    at the end, whatever the status. Plans are indices into the problem's list; on an `OracleProblem` they
+    `plan` is the answer, and None unless `state` is CONFIDENT or DONE; `leader` is the plan that looked best
+    at the end, whatever the state. Plans are indices into the problem's list; on an `OracleProblem` they
     are vectors. `guarantee` says what is guaranteed and under which assumption. `ranging` is
     for every arm the interval in which its mean may lie, the other estimates as they are, while the plan
     stays the best one; it is about the estimates and no part of the guarantee.
@@ -48,10 +52,10 @@ class Outcome:
 
     plan: Answer | None
     plan_name: str | None
-    status: Status
-    lead: Answer | None
-    lead_name: str | None
-    n_measurements: int
+    state: State
+    leader: Answer | None
+    leader_name: str | None
+    n_measured: int
     n_rounds: int
     cost: float
     counts: IntArray = field(repr=False)
@@ -65,6 +69,7 @@ class Outcome:
     problem: AnyProblem | None = field(default=None, repr=False)  # with the noise scale that it ran with
     ranging: Mapping[str, tuple[float, float]] | None = field(default=None, repr=False)
     doubts: tuple[Doubt, ...] = ()  # what contradicts the assumption of the guarantee
+    true_means: FloatArray | None = field(default=None, repr=False)  # (n_arms,), of a simulation
 
     @property
     def trusted(self) -> bool:
@@ -72,11 +77,38 @@ class Outcome:
         return not self.doubts
 
     @cached_property
+    def loss(self) -> float | None:
+        """How much worse than the best plan the leader truly is, 0 for a tie; None outside simulations."""
+        if self.true_means is None or self.problem is None or self.leader is None:
+            return None
+        plan, means = self.problem.vector(self.leader), self.true_means
+        lost = self.problem.sign * float((self.problem.best_plan(means) - plan) @ means)
+        return lost if lost > ROUNDING * float(np.abs(plan) @ np.abs(means)) else 0.0
+
+    @property
+    def correct(self) -> bool | None:
+        """Whether the answer is truly within epsilon of the best plan; None without answer or true means."""
+        if self.plan is None or self.loss is None:
+            return None
+        assert self.true_means is not None
+        return self.loss <= epsilon_of(self.policy) + ROUNDING * float(np.abs(self.true_means).max())
+
+    def to_frame(self, *, backend: str | None = None) -> Any:
+        """Return a data frame with a row per arm: its name, measurements and mean.
+
+        `backend` is "pandas", "polars" or "pyarrow"; unless given, the first of them that is installed.
+        """
+        if self.problem is None:
+            raise ParameterError("this outcome has no problem to name the arms by", field="problem")
+        names, counts = self.problem.reading_names, self._evidence.each.astype(int)
+        return make_frame({"arm": list(names), "n": counts.tolist(), "mean": self.means.tolist()}, backend)
+
+    @cached_property
     def estimate(self) -> Estimate | None:
         """How good the lead probably is, by draws from what the measurements leave open; see `chance`."""
         if self.problem is None:
             return None
-        return estimate(self.problem, self._evidence, self.lead)
+        return estimate(self.problem, self._evidence, self.leader)
 
     @property
     def _evidence(self) -> Evidence:
@@ -89,7 +121,7 @@ class Outcome:
         """For each arm, how much one more measurement would reduce the expected loss; an estimate."""
         if self.problem is None:
             return None
-        found = worth_of_one(self.problem, self._evidence, self.lead, epsilon_of(self.policy))
+        found = worth_of_one(self.problem, self._evidence, self.leader, epsilon_of(self.policy))
         return None if found is None else dict(zip(self.problem.arm_names, found.tolist(), strict=True))
 
     @cached_property
@@ -99,16 +131,16 @@ class Outcome:
         For a polytope without an answer yet: the closest call, and the epsilon that would end it.
         """
         if self.problem is not None and self.plan is None and not epsilon_of(self.policy):
-            call = estimated_call(self.problem, self.lead, self._evidence)
+            call = estimated_call(self.problem, self.leader, self._evidence)
             if call is not None:
                 return call.sentence(self.problem.about.unit)
-        if self.problem is None or not self.problem.is_listed or not isinstance(self.lead, int):
+        if self.problem is None or not self.problem.is_listed or not isinstance(self.leader, int):
             return None
         if self.problem.probes is not None:
             return None
         values = self.problem.sign * self.problem.values(np.nan_to_num(self.means))
-        gap = values[self.lead] - values
-        found = turn(self.problem, self._evidence, self.lead, runner_up(self.lead, gap))
+        gap = values[self.leader] - values
+        found = turn(self.problem, self._evidence, self.leader, runner_up(self.leader, gap))
         return None if found is None else found.sentence(self.problem.about.unit)
 
     @property
@@ -128,20 +160,20 @@ class Outcome:
         named = repr(shortened(self.plan_name or str(self.plan), LONGEST_NAME))
         answer = "no answer" if self.plan is None else named
         delta = f"delta={delta_of(self.policy):g}" if is_proved(self.policy) else "no guarantee"
-        n = how_many(self.n_measurements, "measurement")
+        n = how_many(self.n_measured, "measurement")
         if self.doubts:
-            lead = repr(shortened(self.lead_name or str(self.lead), LONGEST_NAME))
-            return f"Outcome(DOUBTFUL, {lead} leads; {no_guarantee(self.doubts)}; {self.status}, {n})"
-        return f"Outcome({answer}, {self.status}, {n}, {self.policy.name}, {delta})"
+            lead = repr(shortened(self.leader_name or str(self.leader), LONGEST_NAME))
+            return f"Outcome(DOUBTFUL, {lead} leads; {no_guarantee(self.doubts)}; {self.state}, {n})"
+        return f"Outcome({answer}, {self.state}, {n}, {self.policy.name}, {delta})"
 
     def _repr_html_(self) -> str:
-        named = self.lead_name or ("none" if self.lead is None else str(self.lead))
+        named = self.leader_name or ("none" if self.leader is None else str(self.leader))
         proved = self.plan is not None and self.trusted
         rows: list[tuple[str, object]] = [
             ("answer" if proved else "leader", named),
-            ("status", self.status),
+            ("status", self.state),
             ("guarantee", self.guarantee if proved else "none"),
-            ("measurements", f"{self.n_measurements:,} in {how_many(self.n_rounds, 'round')}"),
+            ("measurements", f"{self.n_measured:,} in {how_many(self.n_rounds, 'round')}"),
             ("cost", self.cost),
             ("policy", described(self.policy)),
         ]
@@ -177,19 +209,19 @@ def described(policy: Policy) -> str:
     return f"{policy.name}, " + (f"delta {delta_of(policy):g}" if is_proved(policy) else "no guarantee")
 
 
-def end_of(stop: Stop | None, standing: Standing, policy: Policy) -> tuple[Answer | None, Status]:
+def end_of(stop: Stop | None, standing: Standing, policy: Policy) -> tuple[Answer | None, State]:
     """Return the answer of a run that ended, and why it ended; no stop means that the budget is spent.
 
     >>> from surepick.policies import BetGapE, Pick
-    >>> end_of(Stop(1), Standing(lead=1, risk=0.01), BetGapE())
-    (1, <Status.CONFIDENT: 'confident'>)
-    >>> end_of(Stop(1), Standing(lead=1), Pick())
-    (1, <Status.DONE: 'done'>)
+    >>> end_of(Stop(1), Standing(leader=1, risk=0.01), BetGapE())
+    (1, <State.CONFIDENT: 'confident'>)
+    >>> end_of(Stop(1), Standing(leader=1), Pick())
+    (1, <State.DONE: 'done'>)
     """
     plan = None if stop is None else proved_stop(stop, standing, delta_of(policy)).plan
     if plan is None:
-        return None, Status.BUDGET_SPENT
-    return plan, Status.CONFIDENT if is_proved(policy) else Status.DONE
+        return None, State.BUDGET_SPENT
+    return plan, State.CONFIDENT if is_proved(policy) else State.DONE
 
 
 def proved_stop(stop: Stop, standing: Standing, delta: float) -> Stop:
@@ -198,7 +230,7 @@ def proved_stop(stop: Stop, standing: Standing, delta: float) -> Stop:
     All ends of runs come through here, in simulations and in sessions. A sound policy is never affected;
     one that stops too early, by a mistake or by rounding, ends without an answer.
 
-    >>> [proved_stop(Stop(1), Standing(lead=1, risk=risk), delta=0.05) for risk in (0.04, 1.0)]
+    >>> [proved_stop(Stop(1), Standing(leader=1, risk=risk), delta=0.05) for risk in (0.04, 1.0)]
     [Stop(plan=1), Stop(plan=None)]
     """
     risk = standing.risk
@@ -217,7 +249,7 @@ def proved_stop(stop: Stop, standing: Standing, delta: float) -> Stop:
 class Progress:
     """Where a running simulation stands."""
 
-    n_measurements: int
+    n_measured: int
     n_rounds: int
     budget: int
     standing: Standing

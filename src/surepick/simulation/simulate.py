@@ -89,8 +89,8 @@ def simulate(
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 1, 0], [0, 1, 1]], arms=["road", "depot", "rail"], noise=1, goal="largest")
     >>> outcome = sp.simulate(problem, sp.Gaussian([2.0, 0.0, 1.0]), policy=sp.CombGapE(), seed=0)
-    >>> outcome.status, outcome.plan_name, outcome.counts.tolist()[1]
-    (<Status.CONFIDENT: 'confident'>, 'plan 0', 0)
+    >>> outcome.state, outcome.plan_name, outcome.counts.tolist()[1]
+    (<State.CONFIDENT: 'confident'>, 'plan 0', 0)
     """
     budget = MOST if budget is None else budget
     if budget < 1:
@@ -235,14 +235,14 @@ class _Loop:
         if scale is None and isinstance(run, NoiseLearningRun):
             scale = run.noise_estimate()
         plan, status = end_of(stop, standing, self.policy)
-        lead = standing.lead if plan is None else plan
+        lead = standing.leader if plan is None else plan
         return Outcome(
             plan=plan,
             plan_name=self.problem.name_of(plan),
-            status=status,
-            lead=lead,
-            lead_name=self.problem.name_of(lead),
-            n_measurements=self.evidence.n_measurements,
+            state=status,
+            leader=lead,
+            leader_name=self.problem.name_of(lead),
+            n_measured=self.evidence.n_measurements,
             n_rounds=self.n_rounds,
             cost=self.problem.spent(self.evidence.cost(self.problem.costs), self.n_rounds),
             counts=self.evidence.counts,
@@ -255,4 +255,5 @@ class _Loop:
             noise_scale=scale,
             problem=self.problem if scale is self.problem.noise_scale else self.problem.with_noise(scale),
             ranging=named_ranging(self.problem, plan, self.evidence),
+            true_means=np.asarray(self.environment.means, dtype=float),
         )

@@ -286,7 +286,7 @@ class PolicyContract:
                 for e in (environment, environment, StepByStep(environment))
             )
             for other in (again, slow):
-                assert fast.status == other.status
+                assert fast.state == other.state
                 assert fast.plan == other.plan
                 assert fast.counts.tolist() == other.counts.tolist()
                 assert np.array_equal(fast.means, other.means, equal_nan=True)
@@ -375,8 +375,8 @@ class PolicyContract:
         budget = BUDGET if self.never_stops(policy) else 10**9
         outcome = sp.simulate(problem, sp.Gaussian(means, scale=0.0), policy=policy, seed=seed, budget=budget)
         assert self.never_stops(policy) or outcome.plan is not None
-        assert is_proved(policy) or outcome.status is not sp.Status.CONFIDENT
-        assert self.has_found(outcome.lead, plans[np.argmax(plans @ means)], problem)
+        assert is_proved(policy) or outcome.state is not sp.State.CONFIDENT
+        assert self.has_found(outcome.leader, plans[np.argmax(plans @ means)], problem)
 
     def test_exact_ties_end_by_the_budget_and_say_so(self, policy: Policy) -> None:
         problem = self.problem([[1.0, 0.0], [0.0, 1.0]])
@@ -384,16 +384,16 @@ class PolicyContract:
         if self.answers_ties(policy):
             assert outcome.plan is not None
             return
-        assert outcome.status is sp.Status.BUDGET_SPENT
+        assert outcome.state is sp.State.BUDGET_SPENT
         assert outcome.plan is None
-        assert outcome.n_measurements <= 300
+        assert outcome.n_measured <= 300
 
     def test_measures_only_what_matters(self, policy: Policy) -> None:
         problem = self.problem([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
         budget = BUDGET if self.never_stops(policy) else 10**9
         outcome = sp.simulate(problem, sp.Gaussian([1.0, 0.0, 0.0]), policy=policy, budget=budget)
         assert outcome.counts[2] == (1 if self.measures_what_all_plans_share(policy) else 0)
-        assert self.has_found(outcome.lead, [1.0, 0.0, 1.0], problem)
+        assert self.has_found(outcome.leader, [1.0, 0.0, 1.0], problem)
 
     def test_an_unknown_noise_scale_is_a_clear_error(self, policy: Policy) -> None:
         problem = self.problem([[1.0, 0.0], [0.0, 1.0]], noise=None)

@@ -60,7 +60,7 @@ def build(session: Session) -> View:
 def view_of(look: Look) -> View:
     """Return the View of this look."""
     last = look.last
-    state, leader = state_of(look), look.name_of(look.lead)
+    state, leader = state_of(look), look.name_of(look.leader)
     proved = _proved(look, state)
     coming = forecast(look, look.weigh()) if state == RUNNING else None
     rows = _plans(look, state)
@@ -82,7 +82,7 @@ def view_of(look: Look) -> View:
         plan=leader if state == CONFIDENT else None,
         leader=leader,
         runner_up=_runner_up(look, rows),
-        amounts={} if look.lead is None else amounts(look.problem, look.lead),
+        amounts={} if look.leader is None else amounts(look.problem, look.leader),
         proved=proved,
         bet=_bet(look, state, proved),
         n_measured=look.n_told,
@@ -119,15 +119,15 @@ def state_of(look: Look) -> str:
 
 
 def _headline(look: Look, state: str, proved: Proved) -> str:
-    leader = quoted(look.called(look.lead))
-    if look.doubts and look.lead is not None:
+    leader = quoted(look.called(look.leader))
+    if look.doubts and look.leader is not None:
         return f"{leader} leads, but do not rely on it: {look.doubts[0].text}"
     if state == CONFIDENT:
         return f"{'Keep' if proved.claim == 'incumbent_stays' else 'Take'} {leader}"
     if state == CLOSED and look.ended is not None and str(look.status) == CLOSED:
         when, reason = look.ended
         return f"Closed on {day(when)}" + (f": {reason}" if reason else "")
-    if look.lead is None or look.n_used == 0:
+    if look.leader is None or look.n_used == 0:
         return "Nothing measured yet" if not look.n_told else "The first batch is not complete"
     if state == BUDGET_SPENT:
         return f"{leader} leads; the budget is spent"
@@ -151,7 +151,7 @@ def _proved(look: Look, state: str) -> Proved:
 
 def _claim(look: Look, state: str) -> tuple[str, tuple[str, ...], str]:
     """Return the claim, the plans that it is about, and its sentence."""
-    leader, epsilon = look.name_of(look.lead) or "", value(look.epsilon, look.unit)
+    leader, epsilon = look.name_of(look.leader) or "", value(look.epsilon, look.unit)
     others = f"other of {_all_plans(look)}"
     if state == CONFIDENT and look.incumbent is not None:
         if leader != look.incumbent:
@@ -159,7 +159,7 @@ def _claim(look: Look, state: str) -> tuple[str, tuple[str, ...], str]:
         more = f" by more than {epsilon}" if look.epsilon else ""
         return "incumbent_stays", (leader,), f"No {others} is better{more}."
     if state == CONFIDENT and look.epsilon:
-        also = [look.name_of(plan) or "" for plan in look.standing.good if plan != look.lead]
+        also = [look.name_of(plan) or "" for plan in look.standing.good if plan != look.leader]
         text = f"No {others} is more than {epsilon} better."
         return "within_epsilon", (leader, *also[: MOST_LISTED - 1]), text
     if state == CONFIDENT:
@@ -177,7 +177,7 @@ def _one_of(look: Look) -> tuple[tuple[str, ...], str]:
     if not look.problem.is_listed:
         return (), nothing
     remaining = range(look.problem.n_plans) if standing.remaining is None else standing.remaining
-    first = sorted(remaining, key=lambda plan: plan != look.lead)[:MOST_LISTED]
+    first = sorted(remaining, key=lambda plan: plan != look.leader)[:MOST_LISTED]
     names = tuple(look.name_of(plan) or "" for plan in first)
     if len(remaining) == look.problem.n_plans:
         return names, nothing
@@ -222,10 +222,10 @@ def _range(numbers: FloatArray, unit: str) -> str:
 
 def _bet(look: Look, state: str, proved: Proved) -> Bet | None:
     """Return the estimate of the leader; None with doubts, and where the proof says as much."""
-    leader = look.name_of(look.lead)
+    leader = look.name_of(look.leader)
     if leader is None or look.doubts or proved.claim == "best":
         return None
-    found = estimate(look.problem, look.evidence, look.lead) if look.n_used else None
+    found = estimate(look.problem, look.evidence, look.leader) if look.n_used else None
     if found is None:
         text = f"Your guess: {leader}." if look.guess is not None and not look.n_used else ""
         return Bet(leader, None, None, text) if text else None
@@ -242,7 +242,7 @@ def _plans(look: Look, state: str) -> tuple[PlanRow, ...]:
     """Return the plans by their estimates, the leader first."""
     if not look.problem.is_listed:
         return tuple(_unlisted_rows(look))
-    means, lead, sign = look.filled_means, look.lead, look.problem.sign
+    means, lead, sign = look.filled_means, look.leader, look.problem.sign
     totals = sign * look.values(np.nan_to_num(means)[None])[0]  # (n_plans,)
     unknown = look.uses(np.isnan(means))
     guessed = look.uses(np.isinf(look.variance) & ~np.isnan(means))
@@ -275,7 +275,7 @@ def _number(found: float) -> float | None:
 
 
 def _wealth(look: Look, plan: int) -> float | None:
-    if look.log_evidence is None or plan == look.lead:
+    if look.log_evidence is None or plan == look.leader:
         return None
     return float(np.exp(min(look.log_evidence[plan], LARGEST_LOG)))
 
@@ -291,7 +291,7 @@ def _se(look: Look, plan: int) -> float | None:
 
 
 def _status(look: Look, plan: int, state: str) -> str:
-    if plan == look.lead:
+    if plan == look.leader:
         return LEADER
     if not look.promise.proved:
         return OPEN
@@ -304,12 +304,12 @@ def _status(look: Look, plan: int, state: str) -> str:
 
 def _unlisted_rows(look: Look) -> Iterator[PlanRow]:
     """Return the leader and its closest rival, where plans are not listed."""
-    if look.lead is None:
+    if look.leader is None:
         return
-    total, se = value_of(look.problem, look.lead, look.evidence) or (None, None)
-    yield PlanRow(look.name_of(look.lead) or "", total, se, 0.0, 0.0, LEADER, False)
+    total, se = value_of(look.problem, look.leader, look.evidence) or (None, None)
+    yield PlanRow(look.name_of(look.leader) or "", total, se, 0.0, 0.0, LEADER, False)
     if isinstance(look.problem, Polytope):
-        call = estimated_call(look.problem, look.lead, look.evidence)
+        call = estimated_call(look.problem, look.leader, look.evidence)
         if call is not None:
             yield PlanRow(call.change, None, None, call.loss, call.error, OPEN, False)
     elif look.rival is not None:
@@ -329,7 +329,7 @@ def _runner_up(look: Look, rows: Sequence[PlanRow]) -> str | None:
 def _arms(look: Look) -> tuple[ArmRow, ...]:
     """Return the arms (with probes: their readings) in the order of the problem."""
     problem, counts = look.problem, look.evidence.each
-    names, safe = problem.reading_names, named_ranging(problem, look.lead, look.evidence)
+    names, safe = problem.reading_names, named_ranging(problem, look.leader, look.evidence)
     if problem.probes is None:
         means, variance, known = look.means, look.variance, problem.is_known
     else:
@@ -403,7 +403,7 @@ def _while_running(look: Look) -> Iterator[Remark]:
         k, gap, error = int(look.rival_order[0]), look.gaps.gap, look.gaps.error
         most, whole = abs(float(gap[k])) + 2 * float(error[k]), float(gap.max())
         if abs(gap[k]) <= 2 * error[k] and look.epsilon < most < NEAR_TIE * whole:
-            names = f"{quoted(look.name_of(look.lead))} and {quoted(look.name_of(k))}"
+            names = f"{quoted(look.name_of(look.leader))} and {quoted(look.name_of(k))}"
             apart = value(float(f"{most:.2g}"), look.unit)
             yield Remark(
                 "tie", f"{names} differ by at most about {apart}; epsilon = {most:.2g} would end it."

@@ -39,7 +39,7 @@ def over_worlds(left: FloatArray) -> Forecast:
 
 def _remaining(look: Look, needed: float) -> FloatArray:
     """The measurements that are still needed in each world; infinite where plans tie."""
-    assert isinstance(look.lead, int)
+    assert isinstance(look.leader, int)
     rng = np.random.default_rng(look.n_used)  # the same look gives the same forecast
     values = look.values(look.draw_means(N_WORLDS, rng))  # (N_WORLDS, n_plans)
     shares = _recent_shares(look)  # of one measurement in all
@@ -49,7 +49,7 @@ def _remaining(look: Look, needed: float) -> FloatArray:
         here = best == plan
         left[here] = _remaining_for(look, plan, values[here], shares, needed)
     if look.epsilon > 0:  # the lead will do as well, where it is close enough to that world's best plan
-        left = np.minimum(left, _remaining_for(look, look.lead, values, shares, needed))
+        left = np.minimum(left, _remaining_for(look, look.leader, values, shares, needed))
     return left
 
 
@@ -76,7 +76,7 @@ def _known(look: Look, plan: int) -> FloatArray:
     if proved is None:
         gap, error = look.comparing(plan)
         return np.asarray(in_errors(gap + look.epsilon, error).clip(0.0) ** 2 / 2)
-    lead = look.lead
+    lead = look.leader
     assert isinstance(lead, int)
     if plan == lead:
         return proved

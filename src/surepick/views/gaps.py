@@ -71,9 +71,9 @@ def weigh(
     plain = math.log(1 / delta)
     if standing.risk is not None:
         return Weight(-math.log(max(standing.risk, LEAST_RISK)), plain, True)
-    if standing.lead is None or standing.rival is None:
+    if standing.leader is None or standing.rival is None:
         return None
-    gap, error = between(problem, standing.lead, standing.rival, evidence)
+    gap, error = between(problem, standing.leader, standing.rival, evidence)
     if not 0 < error < math.inf:
         return None
     z = max(gap + epsilon, 0.0) / error

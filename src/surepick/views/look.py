@@ -39,7 +39,7 @@ from surepick.sessions.leases import in_turn
 from surepick.sessions.reader import Measurement, measurements_in
 from surepick.sessions.session import Session
 from surepick.sessions.state import SessionState
-from surepick.simulation.outcome import Status
+from surepick.simulation.outcome import State
 from surepick.store import Head, Lease
 from surepick.views.gaps import MOST_ALLOCATED, SHARES, Gaps, Weight, best_shares, weigh
 
@@ -62,7 +62,7 @@ class Look:
     promise: Promise  # on the problem as it was given
     delta: float  # of the whole answer, which risks and evidence are compared with
     budget: int | None
-    status: Status | None
+    status: State | None
     answer: Answer | None
     standing: Standing
     evidence: Evidence
@@ -104,9 +104,9 @@ class Look:
         return epsilon_of(self.policy)
 
     @cached_property
-    def lead(self) -> Answer | None:
+    def leader(self) -> Answer | None:
         """The answer; before there is one, the plan that looks best to the policy."""
-        return self.standing.lead if self.answer is None else self.answer
+        return self.standing.leader if self.answer is None else self.answer
 
     @cached_property
     def means(self) -> FloatArray:
@@ -158,15 +158,15 @@ class Look:
 
     def between(self, plan: Answer) -> tuple[float, float]:
         """Return how far this plan is behind the lead, and the standard error of that."""
-        assert self.lead is not None
-        return between(self.problem, self.lead, plan, self.evidence)
+        assert self.leader is not None
+        return between(self.problem, self.leader, plan, self.evidence)
 
     @cached_property
     def gaps(self) -> Gaps | None:
         """All plans against the lead; None while there is no lead, and where plans cannot be listed."""
-        if not isinstance(self.lead, int) or not self.problem.is_listed:
+        if not isinstance(self.leader, int) or not self.problem.is_listed:
             return None
-        return Gaps.of(self.lead, *self.comparing(self.lead))
+        return Gaps.of(self.leader, *self.comparing(self.leader))
 
     def comparing(self, plan: int) -> tuple[FloatArray, FloatArray]:
         """Return how far every listed plan is behind this one, and the standard deviation of that."""
@@ -226,8 +226,8 @@ class Look:
     def rival_order(self) -> IntArray:
         """The rivals of a listed lead, those with the least evidence against them first, then the closest."""
         assert self.gaps is not None
-        assert isinstance(self.lead, int)
-        return closest_first(self.lead, self.gaps.gap, self.gaps.error, self.log_evidence)
+        assert isinstance(self.leader, int)
+        return closest_first(self.leader, self.gaps.gap, self.gaps.error, self.log_evidence)
 
     @property
     def rival(self) -> Answer | None:
@@ -235,7 +235,7 @@ class Look:
         if self.gaps is not None:
             return int(self.rival_order[0])
         rival = self.standing.rival
-        return None if rival == self.lead else rival
+        return None if rival == self.leader else rival
 
     @cached_property
     def best_shares(self) -> FloatArray | None:
@@ -243,7 +243,7 @@ class Look:
 
         None while there is no lead, and where plans are not listed. Solved once for each state of the log.
         """
-        found, lead = self.gaps, self.lead
+        found, lead = self.gaps, self.leader
         if found is None or not np.isfinite(found.error).all():
             return None
         assert isinstance(lead, int)

@@ -101,7 +101,7 @@ def picture(
     >>> drawn.kind, [place.name for place in drawn.places]
     ('path', ['A', 'B', 'C'])
     """
-    plan = look.lead if plan is None else plan
+    plan = look.leader if plan is None else plan
     if plan is None:
         return None
     vector = _clean(look.vector(plan))

@@ -112,7 +112,7 @@ def test_an_arm_that_no_plan_needed_is_measured_first_and_the_rest_goes_on():
     again.restore(kept)
     for one in (run, again):
         one.absorb(np.array([0, 0, 1]), np.array([0.0, 0.0, 0.1]))
-    assert run.standing().lead == 0
+    assert run.standing().leader == 0
     assert run.decide().counts.tolist() == again.decide().counts.tolist()
     assert run.decide().counts.all()
 

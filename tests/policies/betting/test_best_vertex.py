@@ -14,7 +14,6 @@ from surepick.core import average_proof, vertex_proof
 from surepick.core.run import Measure
 from surepick.inference.wealth import EMPTY
 from surepick.policies.polytopes.edges import Vertices
-from surepick.simulation.comparison import is_error
 
 
 @settings(max_examples=25, deadline=None)
@@ -41,7 +40,7 @@ def test_degenerate_vertices_are_decided_too():
     problem, means = assignment(4, 2)
     outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(), seed=0, budget=10**7)
     assert outcome.plan is not None
-    assert not is_error(problem, sp.Gaussian(means), outcome)
+    assert outcome.correct
     assert set(outcome.plan) == {0.0, 1.0}
 
 
@@ -64,8 +63,8 @@ def test_no_more_than_a_few_times_the_limit(kind):
         problem, means = KINDS[kind](seed)
         least = sp.limit(problem, means).measurements
         outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(), seed=seed, budget=10**12)
-        assert not is_error(problem, sp.Gaussian(means), outcome)
-        multiples.append(outcome.n_measurements / least)
+        assert outcome.correct
+        multiples.append(outcome.n_measured / least)
     assert max(multiples) < 5
 
 
@@ -78,7 +77,7 @@ def test_costs_and_scales_enter_what_is_measured():
     costly = sp.Polytope(**rows, goal="smallest", cost=costs, noise=0.5)
     dear = sp.simulate(costly, truth, policy=sp.BetGapE(), seed=2, budget=10**7)
     assert plain.plan == dear.plan
-    assert dear.counts[busiest] / dear.n_measurements < 0.7 * plain.counts[busiest] / plain.n_measurements
+    assert dear.counts[busiest] / dear.n_measured < 0.7 * plain.counts[busiest] / plain.n_measured
 
 
 def test_standing_names_the_neighbour_that_is_the_closest_call():
@@ -89,7 +88,7 @@ def test_standing_names_the_neighbour_that_is_the_closest_call():
         assert isinstance(decision, Measure)
         run.absorb(decision.counts, decision.counts * np.array([3.0, 2.9, 0.0]))
     standing = run.standing()
-    assert standing.lead == (1.0, 0.0, 0.0)
+    assert standing.leader == (1.0, 0.0, 0.0)
     assert standing.rival == (0.0, 1.0, 0.0)
     assert standing.gap == pytest.approx(0.1)
     assert 0 < standing.risk <= 1
@@ -128,7 +127,7 @@ RUNS = 150
 def errors_of(policy, problem, means, budget, runs=RUNS):
     truth = sp.Gaussian(means)
     outcomes = [sp.simulate(problem, truth, policy=policy, seed=r, budget=budget) for r in range(runs)]
-    return sum(is_error(problem, truth, outcome) for outcome in outcomes)
+    return sum(outcome.correct is False for outcome in outcomes)
 
 
 @pytest.mark.parametrize("policy", [sp.BetGapE, PeekingPolicy])

@@ -15,7 +15,7 @@ def test_a_batch_larger_than_the_limit_is_asked_for_in_parts():
     problem, truth = sp.Problem(np.eye(3), noise=1, goal="largest"), sp.Gaussian([0.5, 0.0, 0.0])
     whole = sp.simulate(problem, truth, policy=sp.BetGapE(), seed=2)
     parts = sp.simulate(problem, truth, policy=sp.BetGapE(max_batch=2), seed=2)
-    assert parts.status is whole.status is sp.Status.CONFIDENT
+    assert parts.state is whole.state is sp.State.CONFIDENT
     run = sp.BetGapE(max_batch=2).start(problem)
     asked = []
     for _ in range(30):
@@ -63,12 +63,12 @@ def test_the_risk_never_rises_while_the_leader_stays_and_ends_below_delta():
         run.absorb(decision.counts, truth.measure(decision.counts, rng))
         now = run.standing()
         assert 0 < now.risk <= 1
-        if before is not None and before.lead == now.lead:
+        if before is not None and before.leader == now.leader:
             assert now.risk <= before.risk
         before = now
     assert isinstance(decision, Stop)
     assert before.risk <= 0.01
-    assert before.lead == decision.plan
+    assert before.leader == decision.plan
 
 
 def test_dear_arms_are_measured_less_often():
@@ -104,7 +104,7 @@ def test_measuring_in_other_units_changes_nothing():
 def test_epsilon_ends_exact_ties_with_confidence():
     problem = sp.Problem(np.eye(3), noise=1, goal="largest")
     outcome = sp.simulate(problem, sp.Gaussian([0.3, 0.3, 0.0]), policy=sp.BetGapE(epsilon=0.2), seed=4)
-    assert outcome.status is sp.Status.CONFIDENT
+    assert outcome.state is sp.State.CONFIDENT
     assert outcome.plan in (0, 1)
     assert outcome.standing.risk <= 0.05
 
@@ -113,10 +113,7 @@ def test_epsilon_needs_fewer_measurements():
     problem, truth = sp.Problem(np.eye(2), noise=1, goal="largest"), sp.Gaussian([0.2, 0.0])
     exact, rough = (
         np.mean(
-            [
-                sp.simulate(problem, truth, policy=sp.BetGapE(epsilon=e), seed=s).n_measurements
-                for s in range(10)
-            ]
+            [sp.simulate(problem, truth, policy=sp.BetGapE(epsilon=e), seed=s).n_measured for s in range(10)]
         )
         for e in (0.0, 0.2)
     )
@@ -170,7 +167,7 @@ def test_the_only_rival_left_is_bet_on_against_the_leader(n_arms, is_bet_on):
     for values in ([1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 2.0, 2.0], [0.6, 0.0, 0.0]):
         run.follow(run.propose())
         counts = run.decide().counts
-        assert run.standing().lead in (None, 0)
+        assert run.standing().leader in (None, 0)
         account = run._question.account(COMMON)
         before = account.components[0, -1]
         run.absorb(counts, counts * values[:n_arms])

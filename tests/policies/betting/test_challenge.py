@@ -40,7 +40,7 @@ class TestContract(OwnContract):
         problem = sp.Problem(np.eye(2), noise=1, goal="largest")
         outcome = sp.simulate(problem, sp.Gaussian([0.3, 0.3], scale=0.0), policy=policy, budget=3000)
         if policy.epsilon == 0:
-            assert (outcome.plan, outcome.status) == (None, sp.Status.BUDGET_SPENT)
+            assert (outcome.plan, outcome.state) == (None, sp.State.BUDGET_SPENT)
         else:
             assert outcome.plan in (0, None)
 
@@ -108,7 +108,7 @@ def test_it_replaces_a_bad_plan_much_sooner_than_the_best_is_found():
     challenge = sp.simulate(problem, truth, policy=sp.Challenge(0), seed=3)
     best = sp.simulate(problem, truth, policy=sp.BetGapE(), seed=3)
     assert challenge.plan in (1, 2, 3)
-    assert challenge.n_measurements < best.n_measurements / 20
+    assert challenge.n_measured < best.n_measured / 20
 
 
 def test_a_good_plan_is_kept_and_a_tie_ends_with_epsilon():
@@ -161,4 +161,4 @@ def test_a_final_batch_can_prove_either_answer():
     for means, answer in (([0.0, 1.0], 1), ([1.0, 0.0], 0)):
         how = {"seed": 4, "budget": 40, "last_call": 0.6, "gaussian": True}
         outcome = sp.simulate(problem, sp.Gaussian(means), policy=Challenge(0), **how)
-        assert (outcome.plan, outcome.n_measurements <= 40) == (answer, True)
+        assert (outcome.plan, outcome.n_measured <= 40) == (answer, True)

@@ -35,7 +35,7 @@ def test_known_arms_are_never_measured_and_save_measurements(epsilon):
     full, part = measurements(problem(), epsilon=epsilon), measurements(problem([1, 4]), epsilon=epsilon)
     assert not any(outcome.counts[[1, 4]].any() for outcome in part)
     assert is_mostly_right(part)
-    assert np.mean([o.n_measurements for o in part]) < 0.8 * np.mean([o.n_measurements for o in full])
+    assert np.mean([o.n_measured for o in part]) < 0.8 * np.mean([o.n_measured for o in full])
 
 
 def test_plans_that_differ_in_known_arms_alone_are_compared_without_measuring():
@@ -43,8 +43,8 @@ def test_plans_that_differ_in_known_arms_alone_are_compared_without_measuring():
         np.eye(3), noise=1.0, known={"arm 0": 1.0, "arm 1": 2.0, "arm 2": 3.0}, goal="largest"
     )
     outcome = sp.simulate(chosen, sp.Gaussian([1.0, 2.0, 3.0]), policy=sp.BetGapE())
-    assert (outcome.plan, outcome.n_measurements) == (2, 0)
-    assert outcome.status is sp.Status.CONFIDENT
+    assert (outcome.plan, outcome.n_measured) == (2, 0)
+    assert outcome.state is sp.State.CONFIDENT
 
 
 def test_bounds_on_means_save_measurements():
@@ -53,9 +53,7 @@ def test_bounds_on_means_save_measurements():
     assert not narrow.plan_parts.may_be_best.all()
     saved = measurements(narrow)
     assert is_mostly_right(saved)
-    assert np.mean([o.n_measurements for o in saved]) < np.mean(
-        [o.n_measurements for o in measurements(wide)]
-    )
+    assert np.mean([o.n_measured for o in saved]) < np.mean([o.n_measured for o in measurements(wide)])
 
 
 def test_readings_of_probes_are_freed_of_known_arms():

@@ -110,7 +110,7 @@ def test_the_peak_for_the_wealth_now_is_caught(kind, is_caught):
                 account.peak[:] = 0.0 if kind is BatchRun else account.peak  # what the test alone shows
             counts = run.decide().counts
             run.absorb(counts, np.sqrt(counts) * rng.standard_normal(2))
-        wrong += run.log_evidence()[1 - run.standing().lead] >= np.log(1 / level)
+        wrong += run.log_evidence()[1 - run.standing().leader] >= np.log(1 / level)
     assert (binom.sf(wrong - 1, runs, level) < 1e-3) == is_caught
 
 
@@ -134,13 +134,13 @@ def test_an_answer_comes_with_its_assumption_and_only_where_the_test_was_needed(
     assert early.plan == 0
     assert "sub-Gaussian" in early.guarantee
     late = sp.simulate(problem, truth, policy=BetGapE(), seed=5, budget=70, last_call=0.5, gaussian=True)
-    assert late.n_measurements == 70
+    assert late.n_measured == 70
     assert late.plan == 0
     assert late.risk <= 0.05
     assert "independent Gaussian noise" in late.guarantee
     none = sp.simulate(problem, sp.Gaussian([0.0, 0.0]), policy=BetGapE(), budget=70, last_call=0.5)
-    assert (none.plan, none.status) == (None, sp.Status.BUDGET_SPENT)
-    assert none.n_measurements == 70
+    assert (none.plan, none.state) == (None, sp.State.BUDGET_SPENT)
+    assert none.n_measured == 70
 
 
 @pytest.mark.parametrize("policy", [BetGapE(), BetGapE(epsilon=0.3), BetGapE(max_batch=7)], ids=str)
@@ -204,13 +204,13 @@ def test_a_block_is_cut_to_what_is_left():
     problem, truth = sp.Problem(np.eye(6), noise=1, goal="largest"), sp.Gaussian(np.zeros(6))
     for policy in (BetGapE(), BetGapE(max_batch=4)):
         spent = [
-            sp.simulate(problem, truth, policy=policy, budget=b).n_measurements for b in (30, 31, 32, 33, 47)
+            sp.simulate(problem, truth, policy=policy, budget=b).n_measured for b in (30, 31, 32, 33, 47)
         ]
         least = 30 if policy.name == "BetGapE" else 24
         assert all(least <= n <= b for n, b in zip(spent, (30, 31, 32, 33, 47), strict=True))
         if policy.name == "BetGapE":
             assert spent == [30, 31, 32, 33, 47]
-    assert sp.simulate(problem, truth, policy=BetGapE(), budget=5).n_measurements == 0
+    assert sp.simulate(problem, truth, policy=BetGapE(), budget=5).n_measured == 0
 
 
 @pytest.mark.parametrize(

@@ -147,6 +147,6 @@ def test_sessions_with_planning_rounds_verify(epsilon, noise_scale):
     rng = np.random.default_rng(5)
     while requests := session.ask(5000):
         for request in requests:
-            session.tell(request, 2.0 * (request.arm == 7) + rng.standard_normal())
+            session.tell(request, 2.0 * (request.probe == 7) + rng.standard_normal())
     assert session.state().plan == 7
     assert session.verify().holds

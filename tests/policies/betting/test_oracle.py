@@ -70,7 +70,7 @@ def test_finds_the_best_plan_of_every_kind(name):
     family = families()[name]
     means = np.random.default_rng(3).uniform(0, 3, family.n_arms)
     outcome = sp.simulate(family.oracle_problem(noise=1), sp.Gaussian(means), policy=sp.BetGapE(), seed=1)
-    assert outcome.status is sp.Status.CONFIDENT
+    assert outcome.state is sp.State.CONFIDENT
     assert outcome.plan == tuple(family.best(means))
     assert outcome.risk == pytest.approx(0.05)
 
@@ -90,14 +90,14 @@ def test_large_families_are_decided_without_a_list():
     problem = sp.problems.top_k_family(names, 20, goal="largest").oracle_problem(noise=1)
     outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(), seed=0)
     assert outcome.plan == tuple(means)
-    assert outcome.n_measurements < 4000
+    assert outcome.n_measured < 4000
 
 
 @pytest.mark.parametrize("means", [[0.5, 0.5, 0.0, 0.0], [1.0, 0.2, 0.21, 0.0]])
 def test_epsilon_ends_ties_with_confidence(means):
     problem = oracle(np.eye(4)[[0, 1, 2, 3]])
     outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(epsilon=0.3), seed=5)
-    assert outcome.status is sp.Status.CONFIDENT
+    assert outcome.state is sp.State.CONFIDENT
     assert np.dot(outcome.plan, means) >= max(means) - 0.3
 
 
@@ -105,7 +105,7 @@ def test_ties_end_by_the_budget():
     outcome = sp.simulate(
         oracle(np.eye(3)), sp.Gaussian([0.5, 0.5, 0.0], scale=0.0), policy=sp.BetGapE(), budget=3000
     )
-    assert outcome.status is sp.Status.BUDGET_SPENT
+    assert outcome.state is sp.State.BUDGET_SPENT
 
 
 def played(problem, seed, n_blocks, *, epsilon=0.0, means=None):
@@ -294,7 +294,7 @@ class TestBadOracles:
     def test_a_single_plan_is_the_answer_at_once(self):
         problem = sp.OracleProblem(lambda weights: [1.0, 0.0, 1.0], n_arms=3, noise=1, goal="largest")
         outcome = sp.simulate(problem, sp.Gaussian([1.0, 0.0, 0.0]), policy=sp.BetGapE())
-        assert (outcome.plan, outcome.n_measurements) == ((1.0, 0.0, 1.0), 0)
+        assert (outcome.plan, outcome.n_measured) == ((1.0, 0.0, 1.0), 0)
 
     def test_no_plan(self):
         with pytest.raises(ProblemError) as caught:
@@ -539,7 +539,7 @@ def test_means_that_are_known_are_never_measured():
     assert outcome.counts[[1, 3]].tolist() == [0, 0]
     certain = oracle(np.eye(2), known={"arm 0": 0.4, "arm 1": 0.5})
     outcome = sp.simulate(certain, sp.Gaussian([0.4, 0.5]), policy=BetGapE(), seed=1)
-    assert (outcome.plan, outcome.n_measurements) == ((0.0, 1.0), 0)
+    assert (outcome.plan, outcome.n_measured) == ((0.0, 1.0), 0)
 
 
 def test_a_budget_below_the_free_arms_settles_no_bet():

@@ -85,7 +85,7 @@ def test_other_policies_begin_with_it_too_and_go_on_from_their_state(policy):
     past = sp.Past.from_guess(problem, means, spread=0.5)
     run, again = (start(policy, problem, past) for _ in range(2))
     assert run.decide().counts.any()
-    assert run.standing().lead is not None  # nothing has to be measured first
+    assert run.standing().leader is not None  # nothing has to be measured first
     rng = np.random.default_rng(1)
     for _ in range(6):
         counts = run.decide().counts
@@ -105,8 +105,8 @@ def test_a_guess_worth_one_measurement_saves_measurements_on_knapsacks():
         guess = case.means + np.random.default_rng(seed).standard_normal(problem.n_arms)
         past = sp.Past.from_guess(problem, guess, spread=1.0)
         how = {"seed": seed, "budget": 20_000}
-        without.append(sp.simulate(problem, truth, policy=sp.BetGapE(), **how).n_measurements)
-        with_it.append(sp.simulate(problem, truth, policy=sp.BetGapE(), **how, past=past).n_measurements)
+        without.append(sp.simulate(problem, truth, policy=sp.BetGapE(), **how).n_measured)
+        with_it.append(sp.simulate(problem, truth, policy=sp.BetGapE(), **how, past=past).n_measured)
     assert np.median(np.log(with_it) - np.log(without)) < -0.1
 
 
@@ -115,16 +115,16 @@ def test_the_first_block_measures_what_nothing_was_thought_of():
     run = sp.BetGapE().start(problem)
     run.remember(sp.Past.from_guess(problem, [1.0, 0.0, 0.0], spread=[1.0, 1.0, np.inf]))
     assert run.decide().counts.tolist() == [0, 0, 1]
-    assert run.standing().lead is None
+    assert run.standing().leader is None
     run.absorb(np.array([0, 0, 1]), np.array([0.0, 0.0, 0.1]))
-    assert run.standing().lead == 0
+    assert run.standing().leader == 0
     assert run.decide().counts.tolist() == [1, 1, 1]
 
 
 def test_a_past_of_everything_lets_the_first_block_bet():
     run = sp.BetGapE().start(TWO)
     run.remember(sp.Past.from_guess(TWO, [0.0, 1.0], spread=0.5))
-    assert run.standing().lead == 1
+    assert run.standing().leader == 1
     counts = run.decide().counts
     run.absorb(counts, counts * np.array([0.0, 1.0]))
     assert run.standing().risk < 1
@@ -143,7 +143,7 @@ def test_a_pick_can_begin_with_fewer_measurements_than_arms():
     problem = sp.Problem(np.eye(6), noise=1, goal="largest")
     past = sp.Past.from_guess(problem, [3.0, 2.9, 0, 0, 0, 0], spread=0.5)
     outcome = sp.simulate(problem, sp.Gaussian([3.0, 3.4, 0, 0, 0, 0]), policy=sp.Pick(), budget=4, past=past)
-    assert outcome.n_measurements == 4
+    assert outcome.n_measured == 4
     assert outcome.counts[2:].sum() == 0  # nothing is worth looking at there
 
 

@@ -51,10 +51,10 @@ def test_finds_the_published_trees_without_a_list(name):
     problem, means = published_tree(name)
     outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(delta=0.1), seed=3)
     assert outcome.plan == tuple(problem.best_plan(means))
-    assert outcome.n_measurements < 10_000
-    assert outcome.cost == outcome.n_measurements
+    assert outcome.n_measured < 10_000
+    assert outcome.cost == outcome.n_measured
     nodes = {"E20": 8, "E25": 10}[name]
-    assert outcome.counts.sum() == outcome.n_measurements * (nodes - 1)  # every play is a tree
+    assert outcome.counts.sum() == outcome.n_measured * (nodes - 1)  # every play is a tree
     assert "readings of one use are independent" in outcome.guarantee
 
 
@@ -83,7 +83,7 @@ def test_finds_the_best_plan_of_families(family, minimize):
     problem = chosen.oracle_problem(measure="plan arms", cost=2.5, noise=1)
     outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(), seed=1)
     assert outcome.plan == tuple(chosen.best(means))
-    assert outcome.cost == 2.5 * outcome.n_measurements
+    assert outcome.cost == 2.5 * outcome.n_measured
 
 
 @settings(max_examples=40, deadline=None)
@@ -166,8 +166,8 @@ def test_error_rates_keep_delta_and_the_control_is_caught():
 def test_budgets_end_a_run():
     problem, means = published_tree("E20")
     outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(delta=0.1), seed=1, budget=50)
-    assert outcome.status is sp.Status.BUDGET_SPENT
-    assert outcome.n_measurements <= 50
+    assert outcome.state is sp.State.BUDGET_SPENT
+    assert outcome.n_measured <= 50
 
 
 class TestRefusals:

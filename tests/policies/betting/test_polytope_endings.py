@@ -67,7 +67,7 @@ def risk_of_a_wrong_lead(kind, epsilon, seed):
         counts = decision.counts
         run.absorb(counts, counts * means + np.sqrt(counts) * rng.standard_normal(5))
     standing = run.standing()
-    return standing.risk if np.sum(standing.lead) > 1 - 1e-9 else 1.0
+    return standing.risk if np.sum(standing.leader) > 1 - 1e-9 else 1.0
 
 
 def refuted(kind, epsilon):
@@ -104,7 +104,7 @@ def test_a_last_call_proves_more_than_bets_with_the_same_budget(epsilon):
             for seed in range(25)
         ]
         sure[last_call] = sum(outcome.plan is not None for outcome in outcomes)
-        assert all(outcome.n_measurements <= 160 for outcome in outcomes)
+        assert all(outcome.n_measured <= 160 for outcome in outcomes)
         for outcome in outcomes:
             assert outcome.plan is None or outcome.risk <= 0.05
     assert sure[0.6] > sure[None]
@@ -170,7 +170,7 @@ def budget_spent(run, rng, means, budget, peek=False):
         n, draw = decision.counts, lambda n: n * means + np.sqrt(n) * rng.standard_normal(len(means))
         sums = draw(n)
         if peek and counts:
-            lead = np.array(run.standing().lead)
+            lead = np.array(run.standing().leader)
             sums = max((draw(n) for _ in range(8)), key=lambda seen: lead @ seen)
         used += int(n.sum())
         counts.append(n)
@@ -182,7 +182,7 @@ def risk_at_the_end(kind, epsilon, seed, peek):
     run, rng = run_of(kind, TWO, 0.001, epsilon), np.random.default_rng(seed)
     budget_spent(run, rng, np.array([0.0, -epsilon - 1e-9]), 61, peek)
     standing = run.standing()
-    return standing.risk if standing.lead[1] > 1 - 1e-9 else 1.0
+    return standing.risk if standing.leader[1] > 1 - 1e-9 else 1.0
 
 
 @pytest.mark.parametrize("peek", [False, True])

@@ -84,11 +84,11 @@ CASES = {
 def test_the_best_plan_is_found(name, epsilon):
     problem, means = CASES[name]
     outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(epsilon=epsilon), seed=3)
-    assert outcome.status is sp.Status.CONFIDENT
+    assert outcome.state is sp.State.CONFIDENT
     assert problem.values(means)[outcome.plan] >= problem.values(means).max() - epsilon - 1e-12
     assert outcome.counts.shape == (problem.n_probes,)
     assert outcome.means.shape == (problem.probes.n_readings,)
-    assert outcome.cost == outcome.n_measurements
+    assert outcome.cost == outcome.n_measured
     assert outcome.standing.risk <= 0.05
     assert outcome.plan in outcome.standing.good
 
@@ -107,7 +107,7 @@ def test_uniform_uses_every_probe_alike():
     assert outcome.plan == problem.best(means)
     assert outcome.counts.max() - outcome.counts.min() <= 1
     adaptive = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(), seed=1)
-    assert adaptive.n_measurements < 2 * outcome.n_measurements
+    assert adaptive.n_measured < 2 * outcome.n_measured
 
 
 def test_uniform_noise_and_noise_that_is_too_large():

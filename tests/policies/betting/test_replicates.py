@@ -68,7 +68,7 @@ def session_of(store="memory://", **settings):
 def tell_all(session, rng, most=10**6):
     while most > 0 and (batch := session.ask(4)):
         for one in batch:
-            session.tell(one, float(5.0 * (one.arm == 1) + 2.0 * rng.normal()))
+            session.tell(one, float(5.0 * (one.probe == 1) + 2.0 * rng.normal()))
         most -= len(batch)
 
 

@@ -26,7 +26,7 @@ def total(problem, means, epsilon, price, seed):
     """Rounds, and what they cost at this price, whether the policy heeds it or not."""
     outcome = sp.simulate(problem, sp.Gaussian(means, 1.0), policy=sp.BetGapE(epsilon=epsilon), seed=seed)
     assert outcome.plan == problem.best(means) or epsilon
-    return outcome.n_rounds, outcome.n_measurements + price * outcome.n_rounds
+    return outcome.n_rounds, outcome.n_measured + price * outcome.n_rounds
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -41,7 +41,7 @@ def test_a_price_for_starting_makes_fewer_rounds_and_saves_cost(name):
 def test_costs_and_the_limit_count_the_set_ups():
     problem, means = sp.Problem(np.eye(2), setup_cost=7.0, noise=1, goal="largest"), np.array([1.0, 0.0])
     outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(), seed=1)
-    assert outcome.cost == outcome.n_measurements + 7.0 * outcome.n_rounds
+    assert outcome.cost == outcome.n_measured + 7.0 * outcome.n_rounds
     plain = sp.limit(problem.with_setup_cost(0.0), means)
     assert sp.limit(problem, means).price == pytest.approx(plain.price + 7.0)
     assert sp.limit(problem, means).measurements == plain.measurements
@@ -54,10 +54,10 @@ def test_a_session_counts_them_and_keeps_the_price(tmp_path):
     rng = np.random.default_rng(2)
     while requests := session.ask(50):
         for request in requests:
-            session.tell(request, float(rng.normal((1.0, 0.0)[request.arm])))
+            session.tell(request, float(rng.normal((1.0, 0.0)[request.probe])))
     again = sp.Session.load(place, "lab")
     assert again.problem.setup_cost == 7.0
-    assert again.outcome.cost == again.outcome.n_measurements + 7.0 * again.outcome.n_rounds
+    assert again.outcome.cost == again.outcome.n_measured + 7.0 * again.outcome.n_rounds
 
 
 def test_a_problem_with_a_price_survives_its_file_and_others_keep_their_form():

@@ -83,7 +83,7 @@ def test_single_arms_of_unknown_noise_cost_little_more_than_known_noise(n_arms):
 def test_unknown_noise_costs_little_more_than_known_noise():
     known, unknown, world = worlds((0.3, 0.0, 0.0, 0.0))
     n = [
-        np.mean([sp.simulate(p, world, policy=sp.BetGapE(), seed=s).n_measurements for s in range(10)])
+        np.mean([sp.simulate(p, world, policy=sp.BetGapE(), seed=s).n_measured for s in range(10)])
         for p in (known, unknown)
     ]
     assert n[1] < 1.6 * n[0]

@@ -70,7 +70,7 @@ def test_it_needs_fewer_measurements_than_kn_prints(means, textbook):
     """Kim and Nelson's KN (2001) with a zone of .3, ten thousand runs of theirs against these few."""
     problem, policy = sp.Problem(np.eye(len(means)), noise=1, goal="largest"), sp.BetGapE(epsilon=0.3)
     outcomes = [sp.simulate(problem, sp.Gaussian(means), policy=policy, seed=50 + s) for s in range(30)]
-    assert np.mean([outcome.n_measurements for outcome in outcomes]) < textbook
+    assert np.mean([outcome.n_measured for outcome in outcomes]) < textbook
     assert sum(means[outcome.plan] < max(means) - 0.3 - 1e-9 for outcome in outcomes) <= 5
 
 

@@ -10,7 +10,6 @@ from hard_families import is_refuted
 from polytopes import KINDS, PeekingPolicy, transport
 from surepick.core.average_proof import log_wealth, objections
 from surepick.core.run import Measure, Stop
-from surepick.simulation.comparison import is_error
 
 
 def finished(problem, policy, means, seed=0):
@@ -28,7 +27,7 @@ def test_the_answer_is_a_plan_within_epsilon_and_its_proof_is_checked_without_a_
     run, plan = finished(problem, sp.BetGapE(0.05, epsilon), means)
     truth = problem.sign * (np.array(plan) - problem.best_plan(means)) @ means
     assert -epsilon <= truth <= 1e-9
-    assert run.standing().lead == plan
+    assert run.standing().leader == plan
     assert run.standing().risk == 0.05
     proof = json.loads(json.dumps(run.proof()))
     assert objections(problem, plan, proof, 0.05) == []
@@ -49,8 +48,8 @@ def test_ties_end_and_take_few_measurements():
     problem, _ = KINDS["9x9"](7)
     means = sp.problems.cities.city_hours("freeway").numbers.ravel()
     outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(epsilon=0.1), seed=0, budget=20_000)
-    assert outcome.status is sp.Status.CONFIDENT
-    assert not is_error(problem, sp.Gaussian(means), outcome)
+    assert outcome.state is sp.State.CONFIDENT
+    assert outcome.correct
     assert "within 0.1 of the best" in outcome.guarantee
 
 
@@ -68,7 +67,7 @@ def test_costs_scales_and_fixed_arms():
         )
         assert outcome.plan[3] == 2.0
         assert outcome.counts[3] == 0
-        shares.append(outcome.counts[0] / outcome.n_measurements)
+        shares.append(outcome.counts[0] / outcome.n_measured)
     assert shares[1] < 0.8 * shares[0]
 
 
@@ -80,7 +79,7 @@ def test_the_risk_falls_and_is_proved_by_boxes_of_its_own():
         run.absorb(counts, counts * means + np.sqrt(counts) * rng.normal(size=len(means)))
         standing = run.standing()
         risks.append(standing.risk)
-        assert standing.lead is not None
+        assert standing.leader is not None
         assert standing.rival is not None
     assert risks[0] == 1.0
     assert min(risks[:-1]) < 0.9
@@ -98,7 +97,7 @@ def test_keeps_its_promise_and_a_lead_chosen_after_the_block_is_caught(policy):
         sp.simulate(problem, truth, policy=policy(delta=0.05, epsilon=0.05), seed=r, budget=400)
         for r in range(RUNS)
     ]
-    wrong = sum(is_error(problem, truth, outcome) for outcome in outcomes)
+    wrong = sum(outcome.correct is False for outcome in outcomes)
     assert is_refuted(wrong, RUNS, 0.05) == (policy is PeekingPolicy)
 
 

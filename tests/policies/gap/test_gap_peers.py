@@ -68,7 +68,7 @@ def test_decides_as_its_formulas(policy, step, scale, sparse):
             if stops:
                 assert decision.plan == lead
                 return
-            assert (run.standing().lead, run.standing().rival) == (lead, rival)
+            assert (run.standing().leader, run.standing().rival) == (lead, rival)
             assert np.flatnonzero(decision.counts).tolist() == [arm]
         seen = decision.counts * means + scale * np.sqrt(decision.counts) * rng.normal(size=6)
         run.absorb(decision.counts, seen)

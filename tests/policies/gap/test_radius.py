@@ -43,7 +43,7 @@ def test_the_normal_mixture_radius_is_its_equation():
     lam, share = 1.0, 0.5
     for name in ("normal-mixture", "normal-mixture-joint"):
         standing = first_standing(name, plans, counts, [2.0, 0.1, 0.0], delta, scales)
-        y = np.array(plans[standing.lead]) - np.array(plans[standing.rival])
+        y = np.array(plans[standing.leader]) - np.array(plans[standing.rival])
         T, R = np.array(counts, dtype=float), np.array(scales)
         spread = (y**2 * R**2 * (T + lam) / T**2).sum()
         arms = y != 0 if name == "normal-mixture" else np.ones(3, dtype=bool)

@@ -108,7 +108,7 @@ def test_takes_the_decisions_of_an_independent_implementation(
             if closeness < 1e-9:  # a tie up to rounding: either choice is right, and here the two part
                 return
             standing = run.standing()
-            assert (standing.lead, standing.rival) == (lead, rival)
+            assert (standing.leader, standing.rival) == (lead, rival)
             assert arms.tolist() == [arm]
         else:
             assert arms.tolist() == reference.arms.tolist()
@@ -136,7 +136,7 @@ def test_long_runs_do_not_drift(radius, storage):
         fresh = sp.CombGapE(radius=radius).start(problem)
         fresh.absorb(evidence.counts, evidence.sums)
         again = fresh.standing()
-        assert (kept.lead, kept.rival) == (again.lead, again.rival)
+        assert (kept.leader, kept.rival) == (again.leader, again.rival)
         assert kept.gap == pytest.approx(again.gap, rel=1e-9, abs=1e-12)
         assert kept.radius == pytest.approx(again.radius, rel=1e-9)
 

@@ -50,8 +50,8 @@ def test_it_picks_better_than_equal_shares():
         means = np.random.default_rng([5, seed]).normal(0, 0.5, 7)
         for policy in (sp.Pick(), sp.Uniform(delta=1e-9)):
             found = sp.simulate(problem, sp.Gaussian(means), policy=policy, seed=seed, budget=150)
-            assert found.n_measurements == 150
-            wrong[policy.name] += found.lead != problem.best(means)
+            assert found.n_measured == 150
+            wrong[policy.name] += found.leader != problem.best(means)
     assert wrong["Pick"] < 0.85 * wrong["Uniform"]
 
 
@@ -74,7 +74,7 @@ def test_unasked_measurements_are_pooled():
         session.tell(requests[0], 1.0)
     outcome = session.outcome
     assert outcome is not None
-    assert outcome.n_measurements == 9
+    assert outcome.n_measured == 9
     assert session.certificate().n_extra_used == 1
     assert session.verify(session.certificate().to_json()).holds
     with pytest.raises(ParameterError):

@@ -55,7 +55,7 @@ class Pick(PickingPolicy):
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
     >>> outcome = sp.simulate(problem, sp.Gaussian([1.0, 0.0]), policy=sp.Pick(), seed=1, budget=30)
-    >>> outcome.plan, outcome.lead, outcome.n_measurements
+    >>> outcome.plan, outcome.leader, outcome.n_measured
     (None, 0, 30)
     """
 
