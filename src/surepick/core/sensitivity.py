@@ -294,7 +294,7 @@ def turn(problem: AnyProblem, evidence: Evidence, lead: Answer | None, rival: An
     ...     [[1, 0], [0, 1]], arms=["tea", "coffee"], plan_names=["A", "B"], noise=1, goal="largest"
     ... )
     >>> found = turn(problem, Evidence(np.array([4, 16]), np.array([12.0, 32.0])), 0, 1)
-    >>> found.arm, found.above, found.at
+    >>> found.arm_name, found.above, found.at
     ('tea', False, 2.0)
     """
     if lead is None or rival is None or lead == rival or problem.noise_scale is None:

@@ -190,7 +190,8 @@ def policy_for(text: str | None = None, **defaults: Any) -> Policy:
 def describe(policy: Policy) -> str:
     """The text from which `parse_policy` makes this policy, without delta and epsilon.
 
-    >>> describe(CombGapE(radius="published"))
+    >>> import surepick as sp
+    >>> describe(sp.CombGapE(radius="published"))
     'CombGapE:radius=published'
     """
     changed = [
