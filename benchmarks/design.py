@@ -24,8 +24,7 @@ import numpy as np  # noqa: E402
 
 from clarabel_oracle import clarabel_allocation  # noqa: E402
 from surepick.design.allocation import optimal_allocation  # noqa: E402
-from surepick.design.pairs import pair_allocation  # noqa: E402
-from surepick.design.width import width_allocation  # noqa: E402
+from surepick.design.pairs import pair_allocation, width_allocation  # noqa: E402
 
 SIZES = [(100, 20), (1000, 50), (1000, 81), (10_000, 200)]
 TOLERANCES = [1e-2, 1e-3, 1e-8]
@@ -51,7 +50,7 @@ def timed(function, repeats):
 
 
 def allocation_rows(repeats, largest):
-    optimal_allocation(instance(20, 5))  # compiles
+    optimal_allocation(instance(20, 5))
     for n_plans, n_arms in (size for size in SIZES if size[0] <= largest):
         squares = instance(n_plans, n_arms)
         slow = 1 if n_plans > 1000 else min(repeats, 3)

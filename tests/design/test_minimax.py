@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import surepick as sp
 from surepick.design.allocation import optimal_allocation
 from surepick.design.counts import cover, mixed_counts
 from surepick.design.grid import on_grid, rounded
-from surepick.design.minimax import minimax
+from surepick.design.minimax import minimax, own_arm_shares
 from surepick.experiments import probe_cases
 from surepick.inference.contrasts import Contrasts, arm_probes, readings_of
 
@@ -78,3 +79,37 @@ def test_numbers_on_the_grid_do_not_depend_on_their_last_bits():
     noisy = values * (1 + 4e-16)
     assert np.array_equal(on_grid(values, 36), on_grid(noisy, 36))
     assert np.array_equal(rounded(values, 24), rounded(noisy, 24))
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("n", [2, 5, 40])
+def test_rivals_with_arms_of_their_own_have_a_closed_form(n, kind):
+    rng = np.random.default_rng(n)
+    squares = np.column_stack([rng.uniform(0.1, 4, n), np.diag(rng.uniform(0.1, 4, n))])
+    priority, price = rng.uniform(0.5, 2, n), rng.uniform(0.5, 2, n + 1)
+    shares = own_arm_shares(kind(squares), priority, price)
+    weighted = squares * priority[:, None] * price
+    assert shares.sum() == pytest.approx(1)
+    optimum = optimal_allocation(weighted, tolerance=1e-9).value
+    assert (weighted / shares).sum(axis=1).max() == pytest.approx(optimum, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "squares", [[[1, 1, 0], [1, 1, 1]], [[1, 1, 0, 0], [0, 0, 1, 1]], [[1, 1, 0], [1, 1, 0]]]
+)
+def test_contrasts_without_arms_of_their_own_have_none(squares):
+    squares = np.array(squares, dtype=float)
+    assert own_arm_shares(squares, np.ones(2), np.ones(squares.shape[1])) is None
+
+
+def test_many_single_arms_take_few_times_the_limit():
+    means = 15 - np.abs(np.random.default_rng(1).normal(0, 3, 3249))
+    means[0] = 15.5
+    problem = sp.problems.best_arm([f"a{s}" for s in range(3249)], noise=1.0, goal="largest")
+    outcome = sp.simulate(problem, sp.Gaussian(means - 15), policy=sp.BetGapE(), seed=2)
+    squares = sparse.hstack([np.ones((3248, 1)), sparse.eye_array(3248)]).tocsr()
+    gaps = 15.5 - means[1:]
+    shares = own_arm_shares(squares, 1 / gaps**2, np.ones(3249))
+    limit = 2 * ((1 / shares[0] + 1 / shares[1:]) / gaps**2).max() * 2.65  # kl(.05, .95)
+    assert outcome.plan == 0
+    assert outcome.n_measured < 5 * limit

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from surepick.design.information import Diagonal
 from surepick.design.minimax import minimax
-from surepick.design.play_allocation import PlayEffort, covering_plays, even, play_allocation, rounded
+from surepick.design.play_allocation import PlayEffort, covering_plays, even, play_allocation
 
 
 def finder(plays):
@@ -63,10 +63,3 @@ def test_plays_of_little_use_are_forgotten():
     kept = found.kept(10)
     assert len(kept.plays) <= 10
     assert kept.shares.sum() == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize(
-    ("shares", "n", "wanted"), [([0.5, 0.5], 3, [2, 1]), ([1.0, 0.0], 2, [2, 0]), ([0.2, 0.8], 5, [1, 4])]
-)
-def test_whole_numbers_add_up(shares, n, wanted):
-    assert rounded(np.array(shares), n).tolist() == wanted

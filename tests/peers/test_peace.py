@@ -4,7 +4,7 @@ import numpy as np
 
 import surepick as sp
 from surepick import problems
-from surepick.design.width import width_allocation
+from surepick.design.pairs import width_allocation
 from surepick.simulation.seeds import round_rng
 
 PLANS = np.array([[3.0, 0, 1], [0, 2, 2], [1, 1, 3], [2, 2, 0]])

@@ -6,8 +6,6 @@ arms in which they differ. Nothing here bears on a guarantee.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import numpy.typing as npt
 
@@ -42,18 +40,14 @@ def cover(
     >>> cover(arms, np.full(3, 1 / 3), np.ones(3), None, np.array([True, True, False])).tolist()
     [True, True, False]
     """
-    if isinstance(information, Diagonal):
-        return _arm_cover(information, shares, costs, support.copy())
-    assert contrasts is not None
-    return _spanning_cover(information, shares, costs, contrasts)
-
-
-def _arm_cover(information: Diagonal, shares: FloatArray, costs: FloatArray, missing: BoolArray) -> BoolArray:
-    """Greedily take the probe that shows most of the missing arms for its cost, by share among equals."""
+    if isinstance(information, Dense):
+        assert contrasts is not None
+        return _spanning_cover(information, shares, costs, contrasts)
     arm, owner, n = information.arm, information.owner, information.n_probes
     if information.is_single:
-        return np.asarray(missing[arm])
-    chosen = np.zeros(n, dtype=bool)
+        return np.asarray(support[arm])
+    # greedily the probe that shows most of the missing arms for its cost, by share among equals
+    missing, chosen = support.copy(), np.zeros(n, dtype=bool)
     merit = rounded((shares + _ROUNDING) / costs, GAIN_BITS)
     while missing.any():
         n_new = np.bincount(owner, missing[arm], minlength=n)
@@ -68,25 +62,16 @@ def _arm_cover(information: Diagonal, shares: FloatArray, costs: FloatArray, mis
 def _spanning_cover(
     information: Dense, shares: FloatArray, costs: FloatArray, contrasts: FloatArray
 ) -> BoolArray:
-    """Return probes whose readings span the contrasts, those with large shares first; none is idle."""
+    """Return probes whose readings span the contrasts, those with large shares first."""
     owner, chosen = information.owner, np.zeros(information.n_probes, dtype=bool)
-    has_one_reading = len(owner) == information.n_probes
     for least in (_LEAST_SHARE * shares.max(), -1.0):  # all probes, where those with shares do not span
-        chosen[:] = False
         some = np.flatnonzero((shares > least)[owner])
         preference = np.sqrt((shares + 1e-12) / costs)[owner[some], None]
-        rows = information.rows[some] * preference
-        if has_one_reading:
-            found = _pivots(rows, contrasts)
-            if found is not None:
-                chosen[owner[some[found]]] = True
-                return chosen
-        elif _span(rows, owner[some], contrasts, chosen):
-            break
-    used = chosen[owner] if chosen.any() else np.ones(len(owner), dtype=bool)
-    weights = np.abs(np.linalg.lstsq(information.rows[used].T, contrasts.T, rcond=None)[0]).max(axis=1)
-    needed = np.bincount(owner[used], weights > _NEEDED * weights.max(), minlength=len(chosen)) > 0
-    return np.asarray(needed)
+        found = _pivots(information.rows[some] * preference, contrasts)
+        if found is not None:
+            chosen[owner[some[found]]] = True
+            return chosen
+    return ~chosen
 
 
 def _pivots(rows: FloatArray, contrasts: FloatArray) -> IntArray | None:
@@ -113,32 +98,6 @@ def _pivots(rows: FloatArray, contrasts: FloatArray) -> IntArray | None:
     k = int(spanned[0])
     weights = np.abs(dtrtrs(factor[:k, :k], parts[:k])[0]).max(axis=1)
     return np.asarray(pivots[:k][weights > _NEEDED * weights.max()] - 1)
-
-
-def _span(rows: FloatArray, owner: IntArray, contrasts: FloatArray, chosen: BoolArray) -> bool:
-    """Choose the probe of the longest remaining row until the contrasts are spanned; return if they are."""
-    rows, rest = rows.copy(), contrasts / max(float(np.abs(contrasts).max()), 1e-300)
-    start = np.einsum("rd,rd->r", rows, rows)
-    basis = np.zeros((0, rows.shape[1]))
-    for _ in range(rows.shape[1] + 1):
-        if np.einsum("jd,jd->j", rest, rest).max() <= _SPANNED**2:
-            return True
-        length = np.einsum("rd,rd->r", rows, rows)
-        length = rounded(np.where(length > _SPANNED**2 * start, length, 0.0), GAIN_BITS)
-        best = int(np.argmax(length))
-        if length[best] <= 0:
-            return False
-        chosen[owner[best]] = True
-        for r in np.flatnonzero(owner == owner[best]):
-            size = math.sqrt(rows[r] @ rows[r])
-            if size > _SPANNED * math.sqrt(start[r]):
-                unit = rows[r] / size
-                unit = unit - basis.T @ (basis @ unit)  # what rounding has left of earlier directions
-                unit = unit / math.sqrt(unit @ unit)
-                basis = np.vstack([basis, unit])
-                rows -= (rows @ unit)[:, None] * unit
-                rest -= (rest @ unit)[:, None] * unit
-    return False
 
 
 def mixed_counts(
@@ -228,3 +187,16 @@ def round_allocation(weights: npt.ArrayLike, n: int) -> IntArray:
     result = np.zeros(len(shares), dtype=np.int64)
     result[support] = counts
     return result
+
+
+def largest_remainders(shares: FloatArray, n: int) -> IntArray:
+    """Return whole numbers in proportion to the shares, n in all, some of them perhaps 0.
+
+    >>> largest_remainders(np.array([0.5, 0.3, 0.2]), 4).tolist()
+    [2, 1, 1]
+    """
+    exact = shares / shares.sum() * n
+    whole: IntArray = np.floor(exact + _ROUNDING).astype(np.int64)
+    order = np.argsort(-(exact - whole), kind="stable")
+    whole[order[: max(0, n - int(whole.sum()))]] += 1
+    return whole

@@ -1,7 +1,7 @@
 """The interior-point method for the few rows of squares that bind, to a certified gap.
 
-Newton's method on the dual with Mehrotra's corrector nearly always needs fewer than twenty steps. Without a
-line search it may cycle, so after that many steps a barrier method with one takes over: slow and sure.
+Newton's method on the dual with Mehrotra's corrector nearly always needs fewer than twenty steps. Whole steps
+may cycle, so after that many they are halved.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from surepick.core.arrays import FloatArray
 
 _LEAST_DUAL = 1e-4  # an interior start: no dual weight below this share of the largest,
 _LEAST_SLACK = 0.3  # and no slack below this
-_FAST_STEPS = 20  # Newton steps without a line search
+_WHOLE_STEPS = 20
 _TO_BOUNDARY = 0.99  # share of the way to the nearest bound that a step may go
 
 
@@ -43,16 +43,19 @@ def interior_point(rows: FloatArray, dual: FloatArray, tolerance: float, budget:
         return at
     z = 1 - at.loads / at.loads.max() + _LEAST_SLACK
     at = _certified(rows, np.maximum(v, _LEAST_DUAL * v.max()), 1)
-    for step in range(2, min(budget, _FAST_STEPS) + 1):
+    for step in range(2, budget + 1):
         v = at.dual
         dv, dz = _mehrotra_step(rows, v, z, at.roots, at.loads)
         length = min(1.0, _TO_BOUNDARY * _distance(v, dv), _TO_BOUNDARY * _distance(z, dz))
+        length *= 1.0 if step <= _WHOLE_STEPS else 0.5
         at, z = _certified(rows, v + length * dv, step), z + length * dz
         if at.value > best.value:
             best = at
-        if at.gap <= tolerance or not np.isfinite(at.gap):  # done, or the end of floating point
-            return replace(at if at.gap <= tolerance else best, steps=step)
-    return _barrier(rows, best, tolerance, budget)
+        if at.gap <= tolerance:
+            return at
+        if not np.isfinite(at.gap):  # the end of floating point
+            break
+    return replace(best, steps=at.steps)
 
 
 def _certified(rows: FloatArray, v: FloatArray, steps: int) -> Inner:
@@ -66,7 +69,7 @@ def _certified(rows: FloatArray, v: FloatArray, steps: int) -> Inner:
 def _mehrotra_step(
     rows: FloatArray, v: FloatArray, z: FloatArray, r: FloatArray, f: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The Newton direction of the central path, with the second-order correction of a trial step."""
+    """Return the Newton direction of the central path, with the second-order correction of a trial step."""
     solve = _newton_solver(rows * r**-1.5, v / z)
     dv = solve(f - 1)
     dz = -z - z * dv / v
@@ -78,41 +81,8 @@ def _mehrotra_step(
     return dv, (aim - z * dv) / v - z
 
 
-def _barrier(rows: FloatArray, best: Inner, tolerance: float, budget: int) -> Inner:
-    """Continue `interior_point` by Newton with a line search on 2 sum sqrt(v A) - sum v + mu sum log v.
-
-    This log barrier is slower than Mehrotra's steps, and more reliable.
-    """
-    at = _certified(rows, np.maximum(best.dual, _LEAST_DUAL * best.dual.max()), _FAST_STEPS)
-    mu, step = 0.1 * at.dual.mean(), min(budget, _FAST_STEPS)
-    for step in range(_FAST_STEPS + 1, budget + 1):
-        v, slope = at.dual, at.loads - 1 + mu / at.dual
-        dv = _newton_solver(rows * at.roots**-1.5, v * v / mu)(slope)
-        if slope @ dv <= 0.1 * mu:  # the squared Newton decrement: near enough to the central path
-            mu *= 0.2
-            continue
-        length = min(1.0, _TO_BOUNDARY * _distance(v, dv))
-        height = _barrier_height(rows, v, mu)
-        while _barrier_height(rows, v + length * dv, mu) < height + 0.1 * length * (slope @ dv):
-            length /= 2
-            if length < 1e-12:  # the end of floating point
-                return replace(best, steps=step)
-        at = _certified(rows, v + length * dv, step)
-        if at.value > best.value:
-            best = at
-        if at.gap <= tolerance:
-            return at
-        if not np.isfinite(at.gap):
-            break
-    return replace(best, steps=step)
-
-
-def _barrier_height(rows: FloatArray, v: FloatArray, mu: float) -> float:
-    return float(2 * np.sqrt(v @ rows).sum() - v.sum() + mu * np.log(v).sum())
-
-
 def _newton_solver(scaled: FloatArray, ratio: FloatArray) -> Callable[[FloatArray], FloatArray]:
-    """Solves (diag(1/ratio) + scaled scaled^T / 2) x = b in the smaller of the two dimensions."""
+    """Solve (diag(1/ratio) + scaled scaled^T / 2) x = b in the smaller of the two dimensions."""
     m, d = scaled.shape
     s = np.sqrt(ratio)
     g = scaled * (s * np.sqrt(0.5))[:, None]  # diag(s) M diag(s) = I + g g^T: well scaled to the end
@@ -127,11 +97,11 @@ def _newton_solver(scaled: FloatArray, ratio: FloatArray) -> Callable[[FloatArra
 
 
 def _distance(position: FloatArray, direction: FloatArray) -> float:
-    """The longest step that keeps every coordinate non-negative."""
+    """Return the longest step that keeps every coordinate non-negative."""
     steepest = float((-direction / position).max())
     return 1 / steepest if steepest > 0 else np.inf
 
 
 def dual_value(rows: FloatArray, dual: FloatArray) -> float:
-    """(sum_s sqrt(sum_k v_k a_ks))^2 / sum v: below the optimum for any v >= 0."""
+    """Return (sum_s sqrt(sum_k v_k a_ks))^2 / sum v: below the optimum for any v >= 0."""
     return float(np.sqrt(dual @ rows).sum() ** 2 / dual.sum())

@@ -11,12 +11,14 @@ weak duality: with phi = sum_j dual_j z_j' M^-1 z_j and use_o = (1/c_o) sum_k su
 
 (z'M^-1z = max_v 2 z.v - v'Mv; exchange minimum and maximum, and scale v.) The steps are multiplicative, on
 shares and dual. From the shares of the last batch a few of them suffice. Where every arm has a probe of its
-own, the best shares for a dual are known, and only the dual takes steps.
+own, the best shares for a dual are known, and only the dual takes steps; where every rival has an arm of its
+own beside the leader's, the solution is known (`own_arm_shares`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +30,7 @@ _FOCUS = 8  # power of values in the first weights of targets
 _REVIEW = 10  # steps between looks at all probes and all targets; in between those in play are enough
 _IN_PLAY, _USEFUL = 1e-5, 0.9  # of the largest share, and of the largest use: probes that stay in play
 _BINDING, _CLOSE = 1e-7, 0.8  # of the largest weight, and of the largest value: targets that stay in play
+_HALVINGS = 100  # of the interval of the common arm's share: to the last bit
 _SPARSE_REVIEW, _LIGHT, _NEAR = 8, 1e-4, 0.7  # the same on single arms, where a step costs less
 
 
@@ -171,3 +174,42 @@ def _any_probes(
 def _inverse(values: FloatArray) -> FloatArray:
     """Return 1 / values, and 0 where a value is 0: no target differs there."""
     return np.divide(1.0, values, out=np.zeros(len(values)), where=values > 0)
+
+
+def own_arm_shares(squares: Any, priority: FloatArray, price: FloatArray) -> FloatArray | None:
+    """Return the shares by arm where contrasts have one arm in common and one of their own, else None.
+
+    `squares` are those of the contrasts, (n, n_arms), `priority` weighs the contrasts and `price` is the
+    variance of a measurement of each arm times its cost. With a_j and b_j the weighted parts of both arms,
+    the shares x and x_j minimise max_j a_j / x + b_j / x_j. All contrasts are equally well off at the
+    optimum. At the level 1, x_j = b_j x / (x - a_j), and the sum of all is least where
+    sum_j a_j b_j / (x - a_j)^2 = 1, which falls in x.
+
+    >>> squares = np.column_stack([np.ones(4), np.eye(4)])
+    >>> shares = own_arm_shares(squares, np.ones(4), np.ones(5))
+    >>> (shares / shares[1]).round(9).tolist()  # the square root of the number of rivals
+    [2.0, 1.0, 1.0, 1.0, 1.0]
+    """
+    from scipy import sparse
+
+    if isinstance(squares, np.ndarray) and np.count_nonzero(squares[:1]) != 2:
+        return None
+    rows = sparse.csr_array(squares)
+    rows.eliminate_zeros()
+    n_used = np.bincount(rows.indices, minlength=rows.shape[1])
+    common = int(np.argmax(n_used))
+    has_own_arms = n_used[common] == rows.shape[0] > 1 and np.delete(n_used, common).max() == 1
+    if not has_own_arms or (np.diff(rows.indptr) != 2).any():
+        return None
+    is_common = rows.indices == common  # once in each row
+    own = rows.indices[~is_common]
+    a, b = priority * rows.data[is_common] * price[common], priority * rows.data[~is_common] * price[own]
+    low = float(a.max())
+    high = low + float(np.sqrt((a * b).sum()))
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        with np.errstate(divide="ignore"):
+            low, high = (middle, high) if (a * b / (middle - a) ** 2).sum() > 1 else (low, middle)
+    shares = np.zeros(rows.shape[1])
+    shares[common], shares[own] = high, b * high / (high - a)
+    return np.asarray(shares / shares.sum())

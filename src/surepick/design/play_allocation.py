@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.core.arrays import BoolArray, FloatArray
 from surepick.core.plays import FindPlay
 from surepick.design.information import Diagonal
 from surepick.design.minimax import minimax
@@ -108,10 +108,16 @@ def play_allocation(
     dual = np.append(start.dual, np.zeros(n_rows - len(start.dual))) if start.dual.any() else None
     best, lower, targets = PlayAllocation(plays, shares, np.zeros(n_rows), np.inf, 0.0), 0.0, np.sqrt(squares)
     for _ in range(effort.most_calls):
-        pool, tolerance = _pool(plays), effort.tolerance / 2
-        costs = np.ones(len(plays))
+        owner, arm = np.nonzero(plays)
+        pool, tolerance = Diagonal(arm, np.ones(len(arm)), owner, *plays.shape), effort.tolerance / 2
         found = minimax(
-            pool, targets, costs, tolerance=tolerance, most_steps=effort.steps, start=shares, dual=dual
+            pool,
+            targets,
+            np.ones(len(plays)),
+            tolerance=tolerance,
+            most_steps=effort.steps,
+            start=shares,
+            dual=dual,
         )
         shares, dual = found.shares, found.dual
         readings = shares @ plays + _LEAST
@@ -130,23 +136,3 @@ def play_allocation(
         elif found.upper <= (1 + tolerance) * found.lower:
             break
     return replace(best, lower=min(lower, best.upper))
-
-
-def _pool(plays: FloatArray) -> Diagonal:
-    """Return these plays as probes that read their arms."""
-    owner, arm = np.nonzero(plays)
-    return Diagonal(arm, np.ones(len(arm)), owner, len(plays), plays.shape[1])
-
-
-def rounded(shares: FloatArray, n: int) -> IntArray:
-    """Whole numbers in proportion to the shares, n in all: the largest remainders are rounded up.
-
-    >>> rounded(np.array([0.5, 0.3, 0.2]), 4).tolist()
-    [2, 1, 1]
-    """
-    exact = shares / shares.sum() * n
-    whole: IntArray = np.floor(exact + 1e-9).astype(np.int64)
-    short = max(0, n - int(whole.sum()))
-    order = np.argsort(-(exact - whole), kind="stable")
-    whole[order[:short]] += 1
-    return whole

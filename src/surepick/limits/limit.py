@@ -33,6 +33,7 @@ from surepick.core.oracle_problem import OracleProblem
 from surepick.core.policy import check_delta, check_epsilon, known_deviation
 from surepick.core.polytope import Polytope
 from surepick.core.problem import Problem
+from surepick.design.allocation import TIGHTEST
 from surepick.errors import ParameterError, ProblemError
 from surepick.limits.oracle import oracle_limit
 from surepick.limits.polytope import polytope_limit
@@ -65,6 +66,10 @@ def limit(
     """
     check_delta(delta)
     check_epsilon(epsilon)
+    if not TIGHTEST <= tolerance < 1:
+        raise ParameterError(
+            f"tolerance must be between {TIGHTEST:g} and 1, got {tolerance!r}; try 1e-3", field="tolerance"
+        )
     problem.refuse_contrary(problem.as_means(means), "means")
     if isinstance(problem, Polytope):
         return polytope_limit(problem, problem.as_means(means), delta, tolerance, epsilon)

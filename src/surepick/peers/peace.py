@@ -37,7 +37,7 @@ from surepick.core.guarantee import GAUSSIAN
 from surepick.core.probes import refuse_probes
 from surepick.core.problem import Problem
 from surepick.design.counts import round_allocation
-from surepick.design.width import width_allocation
+from surepick.design.pairs import width_allocation
 from surepick.errors import ParameterError
 from surepick.peers.linear import readings_of
 from surepick.peers.phases import Phase, PhasedRun

@@ -17,8 +17,7 @@ from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.design.counts import cover, mixed_counts
 from surepick.design.grid import PRIORITY_BITS, SHARE_BITS, on_grid, rounded
 from surepick.design.information import Dense
-from surepick.design.minimax import minimax
-from surepick.design.own_arms import own_arm_shares, own_arms
+from surepick.design.minimax import minimax, own_arm_shares
 from surepick.inference.contrasts import Contrasts
 from surepick.policies.betting.question import Pace, Readings, Targets
 
@@ -167,18 +166,12 @@ class BatchDesign:
         """Allocate over all targets, if each rival has an arm of its own; return whether that is so."""
         if isinstance(readings.information, Dense) or not readings.is_single:
             return False
-        found = own_arms(contrasts.squares)
-        if found is None:
-            return False
-        leader, own = found.leader, found.own
         # the variance of one measurement times its price, by arm
         price = np.zeros(contrasts.rows.shape[1])
         price[readings.information.arm] = readings.costs / readings.information.precision
-        lead, each = own_arm_shares(
-            priority * found.of_leader * price[leader], priority * found.of_own * price[own]
-        )
-        by_arm = np.zeros(len(price))
-        by_arm[leader], by_arm[own] = lead, each
+        by_arm = own_arm_shares(contrasts.squares, priority, price)
+        if by_arm is None:
+            return False
         self.shares = on_grid(by_arm[readings.information.arm], SHARE_BITS)
         self.dual = np.zeros(0)
         return True

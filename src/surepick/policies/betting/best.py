@@ -15,7 +15,6 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.problem import PlanParts
 from surepick.core.run import Decision
-from surepick.design.own_arms import arm_of_each
 from surepick.inference.contrasts import DiagonalReadings
 from surepick.inference.wealth import COMMON, EMPTY, Account, Wealth
 from surepick.policies.betting.question import (
@@ -77,7 +76,7 @@ class Best(Question):
         had_own_arms, self._probe_of = self._probe_of is not None, None
         may_search = self.searches and self.n_plans > FEW
         if may_search and isinstance(readings, DiagonalReadings) and readings.is_single:
-            arms, probe_of_arm = arm_of_each(self.plans), np.zeros(self.plans.shape[1], dtype=np.int64)
+            arms, probe_of_arm = _arm_of_each(self.plans), np.zeros(self.plans.shape[1], dtype=np.int64)
             probe_of_arm[readings.information.arm] = np.arange(len(readings.costs))
             self._probe_of = None if arms is None else probe_of_arm[arms]
         if had_own_arms != (self._probe_of is not None):
@@ -236,3 +235,18 @@ class Best(Question):
 def _padded(counts: IntArray, n: int) -> IntArray:
     """Return the counts with zeros for new probes."""
     return np.append(counts, np.zeros(n - len(counts), dtype=np.int64))
+
+
+def _arm_of_each(plans: Any) -> IntArray | None:
+    """Return the arm of each plan, if every plan has one arm, of its own; else None.
+
+    >>> _arm_of_each(np.array([[0.0, 2.0], [1.0, 0.0]])).tolist()
+    [1, 0]
+    """
+    from scipy import sparse
+
+    rows = sparse.csr_array(plans, copy=True)
+    rows.eliminate_zeros()
+    if bool((np.diff(rows.indptr) != 1).any()) or len(np.unique(rows.indices)) != rows.shape[0]:
+        return None
+    return rows.indices.astype(np.int64)

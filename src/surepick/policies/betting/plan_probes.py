@@ -21,6 +21,7 @@ from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plays import FindPlay, Plays
 from surepick.core.run import Decision, Measure
+from surepick.design.counts import largest_remainders
 from surepick.design.grid import PRIORITY_BITS, rounded
 from surepick.design.play_allocation import (
     PlayAllocation,
@@ -29,7 +30,6 @@ from surepick.design.play_allocation import (
     even,
     play_allocation,
 )
-from surepick.design.play_allocation import rounded as whole_uses
 from surepick.policies.betting.batch import Batch
 from surepick.policies.betting.batch_design import NEED_SMOOTHING
 from surepick.policies.betting.batch_run import BatchPolicy, BatchRun
@@ -147,7 +147,7 @@ class PlanDesign:
 
     def _in_shares(self, n: int, must: BoolArray) -> Plays:
         """Return n plans in these shares, and more where an arm would not be read."""
-        uses = whole_uses(self.shares, n)
+        uses = largest_remainders(self.shares, n)
         plans, uses = self.plans[uses > 0], uses[uses > 0]
         more = self.covering(must & ~plans.any(axis=0))
         return Plays(np.vstack([plans, more]), np.append(uses, np.ones(len(more), dtype=np.int64)))
