@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from surepick import policies as policies
     from surepick import problems as problems
     from surepick import simulation as simulation
-    from surepick.core.new_arms import NewArm as NewArm
     from surepick.core.oracle_problem import OracleProblem as OracleProblem
     from surepick.core.past import Past as Past
     from surepick.core.policy import Policy as Policy
     from surepick.core.polytope import Polytope as Polytope
     from surepick.core.probes import Probe as Probe
+    from surepick.core.problem import NewArm as NewArm
     from surepick.core.problem import Problem as Problem
     from surepick.core.run import Measure as Measure
     from surepick.core.run import Run as Run
@@ -52,14 +52,13 @@ if TYPE_CHECKING:
 
 # Loaded on first use, so that `import surepick` and `surepick --help` stay fast.
 _OFFERED = {
-    "core.new_arms": "NewArm",
     "core.oracle_problem": "OracleProblem",
     "core.past": "Past",
     "core.policy": "Policy",
     "core.run": "Measure Run Standing Stop",
     "core.polytope": "Polytope",
     "core.probes": "Probe",
-    "core.problem": "Problem",
+    "core.problem": "NewArm Problem",
     "errors": "SurepickError",
     "inputs.load": "load",
     "measure.decide": "decide",

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.core.estimates import estimate
-from surepick.core.evidence import Evidence
+from surepick.core.evidence import Evidence, estimate
 
 
 def test_two_arms_have_the_normal_chance_and_loss():

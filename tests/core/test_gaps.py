@@ -9,8 +9,7 @@ import pytest
 from scipy import sparse
 
 import surepick as sp
-from surepick.core.estimates import behind, between, mean_variance
-from surepick.core.evidence import Evidence
+from surepick.core.evidence import Evidence, behind, between, mean_variance
 
 PLANS = np.array([[2.0, 0, 1, 0], [0, 1, 1, 0], [1, 0, 0, 3], [0, 2, 1, 0], [1, 1, 1, 0]])
 

@@ -5,9 +5,8 @@ import pytest
 from scipy import sparse
 
 import surepick as sp
-from surepick.core.estimates import arm_means, between, mean_variance
-from surepick.core.evidence import Evidence
-from surepick.core.known import contenders
+from surepick.core.evidence import Evidence, arm_means, between, mean_variance
+from surepick.core.problem import contenders
 from surepick.errors import ParameterError, ProblemError
 from surepick.sessions.codec import problem_from_json, problem_to_json
 

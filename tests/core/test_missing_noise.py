@@ -38,15 +38,14 @@ def test_noise_that_was_not_stated_is_unknown(door):
     problem = DOORS[door]()
     assert problem.noise_scale is None
     assert not problem.knows_noise
-    assert problem.unstated_noise == problem.arm_names
 
 
 @pytest.mark.parametrize("probes", ["plans", "plan arms", {"both": ["arm 0", "arm 1"]}])
 def test_the_noise_of_readings_too(probes):
     problem = sp.Problem(PLANS, measure=probes, goal="largest")
     assert not problem.knows_noise
-    assert problem.unstated_noise == problem.reading_names
-    assert sp.Problem(PLANS, measure=probes, noise=2.0, goal="largest").unstated_noise == ()
+    assert len(problem.probes.unstated) == problem.n_readings
+    assert sp.Problem(PLANS, measure=probes, noise=2.0, goal="largest").knows_noise
 
 
 def test_probes_that_all_state_their_noise_state_it_and_one_that_does_not_makes_all_unknown():
@@ -54,7 +53,7 @@ def test_probes_that_all_state_their_noise_state_it_and_one_that_does_not_makes_
     assert sp.Problem(PLANS, measure=stated, goal="largest").knows_noise
     partly = sp.Problem(PLANS, measure={**stated, "c": ["arm 0"]}, goal="largest")
     assert not partly.knows_noise
-    assert partly.unstated_noise == ("c: arm 0",)
+    assert partly.probes.unstated == (2,)
 
 
 def write(folder, text, name):

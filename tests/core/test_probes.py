@@ -109,7 +109,7 @@ def test_an_array_of_probes_is_read_in_reasonable_time_and_memory():
         ({"measure": {}}, ["empty"]),
         ({"measure": 3}, ["'plan arms'", "got 3"]),
         ({"measure": ["arms", "arms"]}, ["'A-B' more than once"]),
-        ({"measure": "plans", "noise": [1, 2, 3, 4]}, ["sqrt(2) R, not R", "noise of its own"]),
+        ({"measure": "plans", "noise": [1, 2, 3, 4]}, ["reads a mix of 2", "noise of its own"]),
         ({"measure": "plans", "cost": {"coast": 2}}, ["cost has no number for the probe 'hills'"]),
         ({"measure": "plans", "cost": [1, -1]}, ["probe 1 ('hills') must be positive"]),
         ({"measure": np.ones((2, 3))}, ["one per arm (4)"]),

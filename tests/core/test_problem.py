@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 import surepick as sp
-from surepick.core.new_arms import settled
+from surepick.core.problem import settled
 from surepick.core.tables import read_table
 from surepick.errors import ProblemError, SurepickError
 
@@ -87,7 +87,7 @@ def test_quoted_cells_of_a_csv_file_may_contain_commas(tmp_path):
 @pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csc_array, sparse.coo_array, sparse.csr_matrix])
 def test_sparse_plans_stay_sparse(kind):
     problem = sp.Problem(kind(np.array([[1.0, 0, 2], [0, 1, 2]])), noise=1, goal="largest")
-    assert problem.is_sparse
+    assert not isinstance(problem.plans, np.ndarray)
     assert isinstance(problem.plans, sparse.csr_array)
     assert problem.relevant.tolist() == [True, True, False]
 

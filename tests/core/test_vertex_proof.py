@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surepick as sp
-from surepick.core.vertex_proof import objections, proof_of
+from surepick.core.proofs import objections, vertex_proof
 
 
 def small_polytope(seed):
@@ -56,7 +56,7 @@ def test_a_vertex_with_a_valid_proof_is_best_wherever_no_edge_of_it_improves(see
     vertex = vertices[rng.integers(len(vertices))]
     basis, at = form.basis_near(vertex)
     directions = form.directions(basis, at)
-    proof = proof_of(problem, at, directions, np.full(len(directions), 3.0))
+    proof = vertex_proof(problem, at, directions, np.full(len(directions), 3.0))
     assert objections(problem, tuple(vertex), proof, 0.05) == []
     edges = np.array([[e["moves"].get(name, 0.0) for name in problem.arm_names] for e in proof["edges"]])
     for _ in range(20):
@@ -75,7 +75,7 @@ def test_a_proof_that_was_spoilt_is_noticed(seed):
     here = int(rng.integers(len(vertices)))
     basis, at = form.basis_near(vertices[here])
     directions = form.directions(basis, at)
-    proof = proof_of(problem, at, directions, np.full(len(directions), 3.0))
+    proof = vertex_proof(problem, at, directions, np.full(len(directions), 3.0))
     k = int(rng.integers(len(proof["edges"])))
     fewer, moved, weak, turned = (copy.deepcopy(proof) for _ in range(4))
     del fewer["edges"][k]

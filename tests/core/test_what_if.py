@@ -7,8 +7,7 @@ import pytest
 from scipy.stats import norm
 
 import surepick as sp
-from surepick.core.estimates import estimate
-from surepick.core.evidence import Evidence
+from surepick.core.evidence import Evidence, estimate
 from surepick.core.sensitivity import listed_ranging, turn, worth_of_one
 
 COMMUTES = sp.Problem(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from surepick.core.estimates import quantile
+from surepick.core.evidence import quantile
 from surepick.views.forecast import over_worlds
 
 

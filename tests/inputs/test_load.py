@@ -201,7 +201,7 @@ def test_the_guess_may_be_the_truth(load):
         (TABLE + "noise = true", "noise must be a number, a list of numbers, a table of them or"),
         (
             TABLE + "noise = [1, 0]",
-            "noise of arm 1 ('rail') must be positive and finite, got 0.0",
+            "noise of arm 1 ('rail') must be positive, got 0.0",
         ),
         (
             TABLE + 'cost = [1, "x"]',
@@ -238,7 +238,7 @@ def test_the_guess_may_be_the_truth(load):
         (TABLE + "truth = 3", "truth must be a table with the key 'means', got 3"),
         (TABLE + "[truth]", "the key 'truth.means' is missing"),
         (TABLE + "[truth]\nmean = [1]", "unknown key 'truth.mean'; did you mean 'means'?"),
-        (TABLE + "[truth]\nmeans = [1]", "each of the 2 arms, got shape (1,)"),
+        (TABLE + "[truth]\nmeans = [1]", "for 2 arms, got shape (1,)"),
         (TABLE + "[truth]\nmeans = 4", "truth.means must be "),
         (TABLE + "[truth]\nmeans = { road = 1 }", "the key 'truth.means.rail' is missing"),
         (

@@ -42,7 +42,8 @@ def neighbours(problem, best):
             continue
         vertex = np.linalg.solve(rows[chosen], right[chosen])
         tight = np.isclose(rows[:7] @ vertex, right[:7]) & np.isclose(rows[:7] @ best, right[:7])
-        if problem.has_plan(vertex) and tight.sum() >= 3 and not np.allclose(vertex, best):
+        is_plan = (rows[:7] @ vertex <= right[:7] + 1e-7).all()
+        if is_plan and tight.sum() >= 3 and not np.allclose(vertex, best):
             found.append(vertex)
     return found
 

@@ -100,16 +100,18 @@ def test_without_a_list_few_plans_are_behind_an_oracle_as_well(name):
     problem = FEW[name](list_plans=False)
     assert isinstance(problem, FamilyProblem)
     listed = FEW[name]()
-    assert all(problem.has_plan(listed.vector(k)) for k in range(listed.n_plans))
+    for k in range(listed.n_plans):
+        plan = listed.vector(k)
+        towards = problem.sign * (2 * plan - plan.max())
+        value = problem.sign * towards
+        assert problem.best_plan(towards) @ value >= plan @ value
 
 
-def test_what_is_no_plan_is_told_apart():
-    tree, knapsack = MANY["trees"](), MANY["knapsack"]()
-    assert not tree.has_plan(np.ones(tree.n_arms))
-    assert not tree.has_plan(np.zeros(tree.n_arms))
-    assert knapsack.has_plan([15, *[0] * 11])
-    assert not knapsack.has_plan([16, *[0] * 11])
-    assert not knapsack.has_plan([-1, *[0] * 11])
+def test_bounds_that_leave_no_packing_leave_none():
+    knapsack = MANY["knapsack"]()
+    for copies, is_plan in ((15, True), (16, False), (-1, False)):
+        plan = np.array([copies, *[0] * 11])
+        assert (knapsack.best_plan_within(np.zeros(12), plan, plan) is not None) == is_plan
 
 
 def test_no_packing_is_left_out_and_none_is_listed_twice():

@@ -12,7 +12,7 @@ import pytest
 
 import surepick as sp
 from surepick.core.oracle_problem import absent
-from surepick.core.plays import AskedPlays, Plays
+from surepick.core.probes import AskedPlays, Plays
 from surepick.errors import MissingFunctionError, ProblemError, SessionError
 from surepick.files.measurements import import_rows, read_rows, write_csv
 from surepick.problems import tree_family

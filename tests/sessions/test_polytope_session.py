@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from surepick.core.proofs import objections
 from surepick.core.run import Measure
-from surepick.core.vertex_proof import objections
 from surepick.sessions.codec import problem_from_json, problem_to_json
 from surepick.store import MemoryStore
 
@@ -35,7 +35,9 @@ def measure(session, rng, n=10**6):
 
 
 def test_a_polytope_survives_as_json_to_the_last_bit(problem):
-    kept = json.loads(json.dumps(problem_to_json(problem.with_limits(0.0, 9.0))))
+    kept = json.loads(
+        json.dumps(problem_to_json(problem.with_noise(np.full(3, 4.5), np.array([[0.0, 9.0]] * 3))))
+    )
     again = problem_from_json(kept)
     assert isinstance(again, sp.Polytope)
     assert problem_to_json(again) == kept

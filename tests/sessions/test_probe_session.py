@@ -40,7 +40,7 @@ def use_of(problem: sp.Problem, probe: int, index: int) -> dict[str, float]:
     rng = np.random.default_rng([probe, index])
     rows = problem.probes.rows[list(problem.readings_of(probe))]
     noise = rng.standard_normal(rows.shape[0])
-    if problem.must_be_whole(probe):
+    if probe in problem.probes.covariances:
         noise = np.linalg.cholesky(problem.probes.covariances[probe]) @ noise
     return dict(zip(problem.reads(probe), (rows @ MEANS + noise).tolist(), strict=True))
 

@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 
 import surepick as sp
-from surepick.core.average_proof import Inequality
+from surepick.core.proofs import Inequality
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.best_vertex import BestVertex
 from surepick.policies.betting.within_polytope import LeaderBet, WithinPolytope

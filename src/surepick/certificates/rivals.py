@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arrays import FloatArray
-from surepick.core.estimates import arm_means, behind_by, mean_variance
-from surepick.core.evidence import Evidence
+from surepick.core.evidence import Evidence, arm_means, behind_by, mean_variance
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
 from surepick.core.plan_sets import plan_set
 from surepick.core.polytope import Polytope

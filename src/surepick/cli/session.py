@@ -20,7 +20,7 @@ from surepick.cli.output import (
     open_session,
     settings,
 )
-from surepick.core.new_arms import NewArm
+from surepick.core.problem import NewArm
 from surepick.core.wording import how_many
 from surepick.errors import ParameterError, SessionError
 

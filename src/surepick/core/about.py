@@ -1,19 +1,20 @@
-"""What people should know about a problem beside its numbers; it changes no decision."""
+"""What people should know about a problem beside its numbers, and how to draw its plans; decides nothing."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
-from surepick.core.arrays import Bounds, FloatArray, aligned
-from surepick.errors import ProblemError
+from surepick.core.arrays import FloatArray, aligned
+from surepick.errors import ProblemError, suggestion
 
 Range = tuple[float, float]
 BALANCED, LISTED = ORDERS = ("balanced", "listed")  # in which measurements of one round are made
+LAYOUTS = ("shipments", "path", "tree", "matching", "items")
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,11 @@ class Listing:
         """Whether every plan of the family is listed."""
         return self.how == "all"
 
+    @property
+    def words(self) -> str:
+        """The plans that the answer is the best of."""
+        return f"the {self.n_plans:,} listed plans"
+
     def warning(self, delta: float) -> str | None:
         """Return a warning if the best plan of all is missing with a chance above delta, else None.
 
@@ -51,25 +57,15 @@ class Listing:
             missing = f"the best plan of all is missing from the list {about}"
         return f"{missing}: the guarantee is for the best of {self.words}"
 
-    @property
-    def words(self) -> str:
-        """The plans that the answer is the best of, in words.
-
-        >>> Listing(1000, "draws", "").words
-        'the 1,000 listed plans'
-        """
-        return f"the {self.n_plans:,} listed plans"
-
 
 @dataclass(frozen=True)
 class About:
     """Title and unit of a problem, the values that are plausible, how complete its list is, and the order.
 
     `unit` is that of a measurement and of a plan's value. `plausible` has the lowest and the highest value of
-    a plausible measurement, one pair per arm: others are asked about before they are recorded.
-    `listing` is None where the plans are exactly those that were given, and where they are not listed.
-    `order` is that of measuring within a round: "balanced" (the default, see `sessions/turns.py`) or
-    "listed"; empty means the default.
+    a plausible measurement, one pair per arm: others are asked about before they are recorded. `listing` is
+    None where the plans are exactly those that were given, and where they are not listed. `order` is that of
+    measuring within a round: "balanced" (also where it is empty) or "listed".
     """
 
     title: str = ""
@@ -95,35 +91,33 @@ class About:
         >>> About.from_json(about.to_json()) == about
         True
         """
-        kept = kept or {}
-        plausible, listing = kept.get("plausible"), kept.get("listing")
-        return cls(
-            kept.get("title", ""),
-            kept.get("unit", ""),
-            None if plausible is None else tuple((_end(low, -1), _end(high, 1)) for low, high in plausible),
-            None if listing is None else Listing(**listing),
-            kept.get("order", ""),
-        )
+        found = dict(kept or {})
+        if "plausible" in found:
+            found["plausible"] = tuple(
+                (-math.inf if low is None else float(low), math.inf if high is None else float(high))
+                for low, high in found["plausible"]
+            )
+        if "listing" in found:
+            found["listing"] = Listing(**found["listing"])
+        return cls(**found)
 
 
 NOTHING = About()
 
 
-def described(arms: Sequence[str], *, unit: str, title: str, plausible: Bounds | None) -> About:
-    """Return what people should know about a problem; `plausible` is one pair (low, high) or one per arm.
+def plausible_pairs(given: Any, arms: Sequence[str]) -> tuple[Range, ...]:
+    """Return the plausible values of each arm, from one pair (low, high) or one per arm.
 
-    >>> described(["road", "rail"], unit="min", title="", plausible=(0, 90)).plausible
+    >>> plausible_pairs((0, 90), ["road", "rail"])
     ((0.0, 90.0), (0.0, 90.0))
     """
-    if plausible is None:
-        return About(title, unit)
-    pairs = np.array(aligned("plausible", plausible, arms), dtype=float)
+    pairs = np.array(aligned("plausible", given, arms), dtype=float)
     if pairs.shape not in ((2,), (len(arms), 2)) or not (pairs.T[0] < pairs.T[1]).all():
         raise ProblemError(
-            f"plausible must be (low, high) with low below high, or one such pair per arm, got {plausible!r}",
+            f"plausible must be (low, high) with low below high, or one such pair per arm, got {given!r}",
             field="plausible",
         )
-    return About(title, unit, tuple((a, b) for a, b in np.broadcast_to(pairs, (len(arms), 2)).tolist()))
+    return tuple((low, high) for low, high in np.broadcast_to(pairs, (len(arms), 2)).tolist())
 
 
 def plausible_range(
@@ -143,5 +137,93 @@ def plausible_range(
     return tuple(zip((guess - reach).tolist(), (guess + reach).tolist(), strict=True))
 
 
-def _end(kept: float | None, sign: int) -> float:
-    return sign * math.inf if kept is None else float(kept)
+@dataclass(frozen=True)
+class Layout:
+    """What a picture of a plan needs beyond the plan; a problem without one is shown as a table.
+
+    An arm is a link between two places (`links`, one pair of indices into `places` for each arm), or an item
+    of a size (`sizes`, one for each arm). `points` are where the places are: x to the right, y up; with
+    `geographic` longitude and latitude in degrees. None: wherever there is room.
+
+    >>> Layout("path", places=("A", "B"), links=((0, 1),), ends=(0, 1)).places
+    ('A', 'B')
+    """
+
+    kind: str  # one of LAYOUTS
+    places: tuple[str, ...] = ()
+    links: tuple[tuple[int, int], ...] = ()
+    points: tuple[tuple[float, float], ...] | None = None
+    geographic: bool = False
+    directed: bool = False
+    ends: tuple[int, ...] = ()  # where a path begins and where it ends
+    sizes: tuple[float, ...] = ()
+    room: float | None = None  # how much the items may fill
+
+    def __post_init__(self) -> None:
+        if self.kind not in LAYOUTS:
+            raise ProblemError(
+                f"there is no layout of kind {self.kind!r}; {suggestion(str(self.kind), LAYOUTS)}",
+                field="kind",
+            )
+        inside = range(len(self.places))
+        if not all(end in inside for pair in self.links for end in pair) or not set(self.ends) <= set(inside):
+            raise ProblemError(
+                f"links and ends of a layout are indices of its {len(self.places)} places", field="links"
+            )
+        if self.points is not None and len(self.points) != len(self.places):
+            raise ProblemError(
+                f"a layout needs a point for each of its {len(self.places)} places, got {len(self.points)}",
+                field="points",
+            )
+        if not all(map(math.isfinite, [*self.sizes, *(x for point in self.points or () for x in point)])):
+            raise ProblemError("the points and sizes of a layout must be finite", field="points")
+
+    def check_arms(self, n_arms: int) -> None:
+        """Refuse a layout of another number of arms."""
+        described = len(self.sizes) if self.kind == "items" else len(self.links)
+        if described != n_arms:
+            raise ProblemError(
+                f"the layout is one of {described} arms and the problem has {n_arms}", field="layout"
+            )
+
+    def located(self, points: Mapping[str, Sequence[float]], *, geographic: bool) -> Layout:
+        """Return the layout with every place at the point of its name; other points are ignored."""
+        order = "(longitude, latitude)" if geographic else "(x, y)"
+        found = []
+        for name in self.places:
+            if name not in points:
+                raise ProblemError(
+                    f"there is no point for the place {name!r}; {suggestion(name, points)}", field="places"
+                )
+            try:
+                x, y = (float(number) for number in points[name])
+            except (TypeError, ValueError, OverflowError):
+                x = y = math.nan
+            if not (abs(x) <= 360 and abs(y) <= 90 if geographic else math.isfinite(x) and math.isfinite(y)):
+                raise ProblemError(
+                    f"the place {name!r} needs two finite numbers, {order}, got {points[name]!r}"
+                    + ("; a longitude is from -360 to 360, a latitude from -90 to 90" if geographic else ""),
+                    field="places",
+                )
+            found.append((x, y))
+        return replace(self, points=tuple(found), geographic=geographic)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return this as JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any] | None) -> Layout | None:
+        """The layout that these JSON values describe; None for none.
+
+        >>> layout = Layout("items", sizes=(2.0, 3.0), room=7.0)
+        >>> Layout.from_json(layout.to_json()) == layout
+        True
+        """
+        if data is None:
+            return None
+        return cls(**{field.name: _frozen(data[field.name]) for field in fields(cls)})
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value

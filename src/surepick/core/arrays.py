@@ -1,4 +1,4 @@
-"""Arrays and names of one entry per arm or plan: their types, and the checks that a user's numbers pass.
+"""Numbers with one entry per arm or plan: their types, and the checks that a user's numbers pass.
 
 Numbers that carry labels (a dictionary, a pandas Series or DataFrame) are put in order by them, never taken
 by position: `aligned` is the one place that does so.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,11 +25,10 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 Plans: TypeAlias = "FloatArray | sparse.csr_array"
 # One number for all arms, or one for each: in their order, or by name.
 PerArm: TypeAlias = "float | Sequence[float] | FloatArray | Mapping[str, float] | pd.Series[Any]"
-Bounds: TypeAlias = (
-    "Sequence[float] | Sequence[Sequence[float]] | FloatArray | Mapping[str, Sequence[float]] | pd.DataFrame"
-)
 Goal: TypeAlias = Literal["smallest", "largest"]
 Numbers: TypeAlias = "npt.ArrayLike | Mapping[str, Any] | pd.Series[Any] | pd.DataFrame"
+# by the names of arms: the mean, or the two numbers between which it lies
+Known: TypeAlias = Mapping[str, float | Sequence[float]]
 
 ROUNDING = 1e-9  # of the width: how far a mean of measurements may lie outside its bounds by rounding
 # A value may lie this many noise scales from zero. A double has sixteen digits: at 1e10 the sum of 1e5 values
@@ -42,11 +41,7 @@ SMALLEST, LARGEST = 1e-30, 1e30
 
 
 def read_only(value: Any) -> Any:
-    """Make an array, dense or sparse, read-only and return it; return anything else unchanged.
-
-    >>> read_only(np.zeros(2)).flags.writeable
-    False
-    """
+    """Make an array, dense or sparse, read-only and return it; return anything else unchanged."""
     parts = (value.data, value.indices, value.indptr) if hasattr(value, "indptr") else (value,)
     for part in parts:
         if isinstance(part, np.ndarray):
@@ -55,11 +50,7 @@ def read_only(value: Any) -> Any:
 
 
 def is_smallest(goal: str) -> bool:
-    """Return whether this goal is the smallest value; "largest" is the other one there is.
-
-    >>> is_smallest("smallest"), is_smallest("largest")
-    (True, False)
-    """
+    """Return whether this goal is the smallest value; "largest" is the other one there is."""
     if goal not in ("smallest", "largest"):
         raise ProblemError(f"goal must be 'smallest' or 'largest', got {goal!r}", field="goal")
     return goal == "smallest"
@@ -75,21 +66,16 @@ def names_for(kind: str, given: Sequence[str] | None, count: int) -> tuple[str, 
         return tuple(f"{kind} {i}" for i in range(count))
     field = "arms" if kind == "arm" else f"{kind}_names"
     if isinstance(given, str):
-        raise ProblemError(
-            f"{field} must be a list of names, got the text {given!r}; put it in a list",
-            field=field,
-        )
+        raise ProblemError(f"{field} must be a list of names, got the text {given!r}", field=field)
     names = tuple(str(name) for name in given)
     if len(names) != count:
         raise ProblemError(
-            f"{field} must have one name for each of the {count} {kind}s, got {len(names)}",
-            field=field,
+            f"{field} must have one name for each of the {count} {kind}s, got {len(names)}", field=field
         )
     if len(set(names)) < count:
         twice = Counter(names).most_common(1)[0][0]
         raise ProblemError(
-            f"{kind} names must differ, got {twice!r} more than once; rename one of them",
-            field=field,
+            f"{kind} names must differ, got {twice!r} more than once; rename one of them", field=field
         )
     if "" in names:
         raise ProblemError(f"{kind} {names.index('')} has an empty name; give it one", field=field)
@@ -97,11 +83,7 @@ def names_for(kind: str, given: Sequence[str] | None, count: int) -> tuple[str, 
 
 
 def index_of(kind: str, name: str, names: tuple[str, ...], *, field: str = "") -> int:
-    """The index of this arm or plan by its name; `field` is the argument that names it, if not its kind.
-
-    >>> index_of("arm", "rail", ("road", "rail"))
-    1
-    """
+    """The index of this arm or plan by its name; `field` is the argument that names it, if not its kind."""
     try:
         return names.index(name)
     except ValueError:
@@ -110,34 +92,17 @@ def index_of(kind: str, name: str, names: tuple[str, ...], *, field: str = "") -
         ) from None
 
 
-def labels_of(given: object) -> tuple[str, ...] | None:
+def labels_of(given: object, *, columns: bool = False) -> tuple[str, ...] | None:
     """The labels of these numbers: the keys of a dictionary, the index of a pandas Series or DataFrame.
 
-    None where there are none but the positions 0, 1, 2, ... that pandas puts there by itself.
+    With `columns`, those of the columns of a DataFrame. None where there are none but the positions
+    0, 1, 2, ... that pandas puts there by itself.
 
     >>> labels_of({"road": 1.0, "rail": 2.0}), labels_of([1.0, 2.0])
     (('road', 'rail'), None)
     """
-    labels = _labels(given)
+    labels = _labels(given, columns)
     return None if labels is None or (not isinstance(given, Mapping) and _are_positions(labels)) else labels
-
-
-def column_labels_of(given: object) -> tuple[str, ...] | None:
-    """The labels of the columns of a pandas DataFrame; None where there are none but positions."""
-    columns = getattr(given, "columns", None)
-    if columns is None or not hasattr(given, "index"):
-        return None
-    labels = tuple(map(str, columns))
-    return None if _are_positions(labels) else labels
-
-
-def first_named(*names: Sequence[str] | None) -> Sequence[str] | None:
-    """The first of these names that are there; None where none are.
-
-    >>> first_named(None, ["road", "rail"])
-    ['road', 'rail']
-    """
-    return next((given for given in names if given is not None), None)
 
 
 def aligned(what: str, given: Any, names: Sequence[str], *, kind: str = "arm") -> Any:
@@ -152,37 +117,31 @@ def aligned(what: str, given: Any, names: Sequence[str], *, kind: str = "arm") -
     labels = _labels(given)
     if labels is None:
         return given
-    if not isinstance(given, Mapping) and _are_positions(labels) and set(labels) != set(names):
-        return given.to_numpy()
-    at = _places(what, labels, names, kind, by_position=not isinstance(given, Mapping))
     if isinstance(given, Mapping):
         values = list(given.values())
-        return [values[i] for i in at]
-    return given.to_numpy()[at]
+        return [values[i] for i in _places(what, labels, names, kind)]
+    if _are_positions(labels) and set(labels) != set(names):
+        return given.to_numpy()
+    return given.to_numpy()[_places(what, labels, names, kind, by_position=True)]
 
 
 def aligned_table(
     what: str, given: Any, rows: Sequence[str], columns: Sequence[str], *, kinds: tuple[str, str]
 ) -> Any:
-    """A table in the order of the names of its rows and columns, where it is a DataFrame with labels.
-
-    >>> aligned_table("guess", [[1, 2]], ["X"], ["Y", "Z"], kinds=("supplier", "demander"))
-    [[1, 2]]
-    """
-    labels = column_labels_of(given)
+    """A table in the order of the names of its rows and columns, where it is a DataFrame with labels."""
+    labels = labels_of(given, columns=True)
     if labels is not None:
-        order = _places(what, labels, columns, kinds[1], by_position=True)
-        given = given.iloc[:, order]
+        given = given.iloc[:, _places(what, labels, columns, kinds[1], by_position=True)]
     return aligned(what, given, rows, kind=kinds[0])
 
 
-def _labels(given: object) -> tuple[str, ...] | None:
+def _labels(given: object, columns: bool = False) -> tuple[str, ...] | None:
     if isinstance(given, Mapping):
-        return tuple(map(str, given))
-    index = getattr(given, "index", None)
-    if index is None or callable(index) or not hasattr(given, "to_numpy"):  # a list has a method `index`
+        return None if columns else tuple(map(str, given))
+    found = getattr(given, "columns" if columns else "index", None)
+    if found is None or callable(found) or not hasattr(given, "to_numpy"):  # a list has a method `index`
         return None
-    return tuple(map(str, index))
+    return tuple(map(str, found)) if hasattr(given, "index") else None
 
 
 def _are_positions(labels: Sequence[str]) -> bool:
@@ -190,11 +149,11 @@ def _are_positions(labels: Sequence[str]) -> bool:
 
 
 def _places(
-    what: str, labels: Sequence[str], names: Sequence[str], kind: str, *, by_position: bool
+    what: str, labels: Sequence[str], names: Sequence[str], kind: str, *, by_position: bool = False
 ) -> list[int]:
     """Return the position of each name among the labels."""
     way_out = " (to take them in the order in which they stand, pass .to_numpy())" if by_position else ""
-    known = set(names)
+    known, at = set(names), {label: i for i, label in enumerate(labels)}
     for label in labels:
         if label not in known:
             raise ProblemError(
@@ -202,7 +161,6 @@ def _places(
                 f"{suggestion(label, names)}{way_out}",
                 field=what,
             )
-    at = {label: i for i, label in enumerate(labels)}
     if len(at) < len(labels):
         twice = Counter(labels).most_common(1)[0][0]
         raise ProblemError(f"{what} has the label {twice!r} more than once; keep one of them", field=what)
@@ -214,53 +172,63 @@ def _places(
     return [at[name] for name in names]
 
 
+def vector(
+    what: str,
+    given: Numbers | float,
+    names: Sequence[str],
+    *,
+    kind: str = "arm",
+    one_for_all: bool = False,
+    infinite: bool = False,
+) -> FloatArray:
+    """Return one number per arm, in order or by name; one alone holds for all where `one_for_all`.
+
+    `kind` is the word for an arm in error messages. Infinities are refused unless `infinite`, nan always.
+
+    >>> vector("cost", {"rail": 2.0, "road": 1.0}, ["road", "rail"]).tolist()
+    [1.0, 2.0]
+    """
+    expected = f"one number or one per {kind}" if one_for_all else f"one number per {kind}"
+    try:
+        array = np.array(aligned(what, given, names, kind=kind), dtype=float)
+    except (TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, ProblemError):
+            raise
+        raise ProblemError(f"{what} must be {expected}, got {given!r}", field=what) from None
+    if array.ndim == 0 and one_for_all:
+        array = np.full(len(names), float(array))
+    if array.shape != (len(names),):
+        raise ProblemError(
+            f"{what} must be {expected}, for {len(names)} {kind}s, got shape {array.shape}", field=what
+        )
+    wrong = np.flatnonzero(np.isnan(array) if infinite else ~np.isfinite(array))
+    if wrong.size:
+        s = int(wrong[0])
+        must = "a number" if infinite else "finite"
+        raise ProblemError(f"{what} of {kind} {s} ({names[s]!r}) must be {must}, got {array[s]}", field=what)
+    return array
+
+
 def per_arm(what: str, given: PerArm, arms: Sequence[str], *, kind: str = "arm") -> FloatArray:
     """Return one positive number per arm, from one number, one per arm, or numbers by arm name.
 
-    `kind` is the word for an arm in error messages.
-
-    >>> per_arm("costs", 2.0, ["road", "rail"]).tolist()
+    >>> per_arm("cost", 2.0, ["road", "rail"]).tolist()
     [2.0, 2.0]
-    >>> per_arm("costs", {"rail": 2.0, "road": 1.0}, ["road", "rail"]).tolist()
-    [1.0, 2.0]
     """
-    in_order = aligned(what, given, arms, kind=kind)
-    try:
-        array = np.array(in_order, dtype=float)
-    except (TypeError, ValueError, OverflowError):
+    array = vector(what, given, arms, kind=kind, one_for_all=True)
+    wrong = np.flatnonzero((array < SMALLEST) | (array > LARGEST))
+    if wrong.size:
+        s = int(wrong[0])
+        must = f"lie between {SMALLEST:g} and {LARGEST:g}" if array[s] > 0 else "be positive"
+        advice = "; use another unit" if array[s] > 0 else ""
         raise ProblemError(
-            f"{what} must be one number or one per {kind}, got {given!r}", field=what
-        ) from None
-    if array.ndim == 0:
-        array = np.full(len(arms), float(array))
-    if array.shape != (len(arms),):
-        raise ProblemError(
-            f"{what} must be one number or one for each of the {len(arms)} {kind}s, got shape {array.shape}",
-            field=what,
-        )
-    bad = np.flatnonzero(~((array > 0) & np.isfinite(array)))
-    if bad.size:
-        s = int(bad[0])
-        raise ProblemError(
-            f"{what} of {kind} {s} ({arms[s]!r}) must be positive and finite, got {array[s]}", field=what
-        )
-    far = np.flatnonzero((array < SMALLEST) | (array > LARGEST))
-    if far.size:
-        s = int(far[0])
-        raise ProblemError(
-            f"{what} of {kind} {s} ({arms[s]!r}) must lie between {SMALLEST:g} and {LARGEST:g}, "
-            f"got {array[s]}; use another unit",
-            field=what,
+            f"{what} of {kind} {s} ({arms[s]!r}) must {must}, got {array[s]}{advice}", field=what
         )
     return array
 
 
 def furthest_value(noise_scale: FloatArray | None, arm: int) -> float:
-    """Return how far from zero a measurement of this arm may lie without a loss of precision that matters.
-
-    >>> furthest_value(np.array([0.5, 2.0]), 1), furthest_value(None, 0)
-    (20000000000.0, 1e+30)
-    """
+    """Return how far from zero a measurement of this arm may lie without losing precision that matters."""
     return LARGEST if noise_scale is None else MOST_SCALES * float(noise_scale[arm])
 
 
@@ -269,118 +237,75 @@ def furthest_values(noise_scale: FloatArray | None, n_arms: int) -> FloatArray:
     return np.full(n_arms, LARGEST) if noise_scale is None else MOST_SCALES * noise_scale
 
 
-def checked_means(means: Numbers, arms: Sequence[str], what: str = "means") -> FloatArray:
-    """These means, or the guess of them, as an array of one finite number for each arm.
+def scale_and_bounds(
+    noise: PerArm | None, low: Numbers | float | None, high: Numbers | float | None, arms: Sequence[str]
+) -> tuple[FloatArray | None, FloatArray | None]:
+    """Return the noise scale of each arm and the limits (n_arms, 2) of its readings; None if not known.
 
-    >>> checked_means([1, 2], ["road", "rail"]).tolist()
-    [1.0, 2.0]
+    >>> scale, bounds = scale_and_bounds(None, 0, [4, 6], ["road", "rail"])
+    >>> scale.tolist(), bounds.tolist()
+    ([2.0, 3.0], [[0.0, 4.0], [0.0, 6.0]])
     """
-    in_order = aligned(what, means, arms)
-    try:
-        array = np.asarray(in_order, dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        raise ProblemError(f"{what} must be one number per arm, got {means!r}", field=what) from None
-    if array.shape != (len(arms),):
-        raise ProblemError(
-            f"{what} must be one number for each of the {len(arms)} arms, got shape {array.shape}",
-            field=what,
-        )
-    if not np.isfinite(array).all():
-        s = int(np.flatnonzero(~np.isfinite(array))[0])
-        raise ProblemError(f"the mean of arm {s} ({arms[s]!r}) must be finite, got {array[s]}", field=what)
-    return array
-
-
-def ends(low: Numbers | float | None, high: Numbers | float | None, arms: Sequence[str]) -> Bounds | None:
-    """Return the limits of readings as pairs, from their low and high ends: one number, or one per arm.
-
-    >>> ends(0, {"rail": 5, "road": 4}, ["road", "rail"])
-    [(0.0, 4.0), (0.0, 5.0)]
-    """
+    scale = None if noise is None else per_arm("noise", noise, arms)
     if low is None and high is None:
-        return None
+        return scale, None
     if low is None or high is None:
         raise ProblemError(
             "readings have a low and a high end, and one is missing; give both",
             field="low" if low is None else "high",
         )
-    if not any(isinstance(end, Mapping | str) or np.ndim(cast(Any, end)) for end in (low, high)):
-        return cast(Bounds, (low, high))
-    found = []
-    for field, given in (("low", low), ("high", high)):
-        try:
-            found.append(np.array(aligned(field, given, arms), dtype=float))
-        except (TypeError, ValueError, OverflowError) as error:
-            if isinstance(error, ProblemError):
-                raise
-            raise ProblemError(
-                f"{field} must be a number or one per arm, got {given!r}", field=field
-            ) from None
-    try:
-        return list(zip(*(array.tolist() for array in np.broadcast_arrays(*found)), strict=True))
-    except ValueError:
+    lows, highs = vector("low", low, arms, one_for_all=True), vector("high", high, arms, one_for_all=True)
+    if not (lows < highs).all():
+        s = int(np.argmin(lows < highs))
         raise ProblemError(
-            f"low and high must be numbers or one per arm, got {low!r} and {high!r}", field="low"
-        ) from None
-
-
-def scale_and_bounds(
-    noise_scale: PerArm | None, bounds: Bounds | None, arms: Sequence[str]
-) -> tuple[FloatArray | None, FloatArray | None]:
-    """Return the noise scale of each arm and the bounds of its measurements, None for what is not known.
-
-    >>> scale, bounds = scale_and_bounds(None, (0.0, 4.0), ["road", "rail"])
-    >>> scale.tolist(), bounds.tolist()
-    ([2.0, 2.0], [[0.0, 4.0], [0.0, 4.0]])
-    """
-    scale = None if noise_scale is None else per_arm("noise", noise_scale, arms)
-    if bounds is None:
-        return scale, None
-    limits = _pairs(bounds, arms)
-    half = (limits[:, 1] - limits[:, 0]) / 2
+            f"low must be below high, got {lows[s]:g} and {highs[s]:g} for arm {s} ({arms[s]!r})", field="low"
+        )
+    half = highs / 2 - lows / 2  # which cannot overflow
+    reach = np.maximum(np.abs(lows), np.abs(highs))
+    far = np.flatnonzero((reach > LARGEST) | (reach > MOST_SCALES * np.minimum(half, LARGEST)))
+    if far.size:
+        s = int(far[0])
+        raise ProblemError(
+            f"low and high of arm {s} ({arms[s]!r}) must lie within {MOST_SCALES:g} times half their "
+            f"distance of zero, and within {LARGEST:g}, got {lows[s]:g} to {highs[s]:g}; subtract a constant",
+            field="low",
+        )
+    half = (highs - lows) / 2
     if scale is not None and not np.array_equal(scale, half):
         raise ProblemError(
             f"low and high bound the noise by {brief(half)} (half of their distance), and noise says "
             f"{brief(scale)}; leave noise out, or, if you know that it is smaller, low and high",
             field="noise",
         )
-    return half, limits
+    return half, np.column_stack([lows, highs])
 
 
-def _pairs(bounds: Bounds, arms: Sequence[str]) -> FloatArray:
-    """Low and high for each arm, from one pair or one per arm."""
-    in_order = aligned_table("bounds", bounds, arms, ("low", "high"), kinds=("arm", "column"))
-    try:
-        array = np.array(in_order, dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        raise ProblemError(
-            f"low and high must be numbers, or one per arm, got {bounds!r}", field="low"
-        ) from None
-    if array.shape == (2,):
-        array = np.tile(array, (len(arms), 1))
-    if array.shape != (len(arms), 2):
-        raise ProblemError(
-            f"low and high must be numbers, or one for each of the {len(arms)} arms, got shape {array.shape}",
-            field="low",
-        )
-    bad = np.flatnonzero(~(np.isfinite(array).all(axis=1) & (array[:, 0] < array[:, 1])))
-    if bad.size:
-        s = int(bad[0])
-        raise ProblemError(
-            f"low must be below high, and both finite, got {array[s].tolist()} for arm {s} ({arms[s]!r})",
-            field="low",
-        )
-    half = array[:, 1] / 2 - array[:, 0] / 2  # which cannot overflow
-    furthest = np.minimum(MOST_SCALES * np.minimum(half, LARGEST), LARGEST)
-    far = np.flatnonzero(np.abs(array).max(axis=1) > furthest)
-    if far.size:
-        s = int(far[0])
-        raise ProblemError(
-            f"low and high of arm {s} ({arms[s]!r}) must lie within {MOST_SCALES:g} times half their "
-            f"distance of zero, and within {LARGEST:g}, got {array[s].tolist()}; subtract a constant",
-            field="low",
-        )
-    return array
+def mean_bounds(known: Known, arms: Sequence[str]) -> FloatArray:
+    """Return the lowest and highest mean of each arm, (n_arms, 2): equal where it is known exactly.
+
+    >>> mean_bounds({"rail": 3, "road": (1, 2)}, ["road", "rail", "sea"]).tolist()
+    [[1.0, 2.0], [3.0, 3.0], [-inf, inf]]
+    """
+    if not isinstance(known, Mapping):
+        raise ProblemError(f"known is a dictionary of means by arm, got {known!r}", field="known")
+    found, at = np.tile([-np.inf, np.inf], (len(arms), 1)), {name: s for s, name in enumerate(arms)}
+    for name, value in known.items():
+        if name not in at:
+            raise ProblemError(
+                f"known has {name!r}, and no arm is called so; {suggestion(str(name), arms)}", field="known"
+            )
+        try:
+            ends = np.array(value, dtype=float)
+            ends = np.full(2, ends) if ends.ndim == 0 else ends
+        except (TypeError, ValueError, OverflowError):
+            ends = np.zeros(0)
+        if ends.shape != (2,) or not (np.abs(ends) <= LARGEST).all() or ends[0] > ends[1]:
+            raise ProblemError(
+                f"known says of arm {name!r} its mean, or (low, high) between which it lies, got {value!r}",
+                field="known",
+            )
+        found[at[name]] = ends
+    return found
 
 
 def outside(bounds: FloatArray, arm: int, value: float, count: int = 1) -> bool:
@@ -407,6 +332,25 @@ def brief(array: FloatArray) -> str:
 def as_dense(matrix: Any) -> FloatArray:
     """These numbers as a dense array, be they sparse or not."""
     return matrix if isinstance(matrix, np.ndarray) else np.asarray(matrix.toarray())
+
+
+def without_columns(plans: Any, out: BoolArray) -> Any:
+    """Return the plans, dense or sparse, with zeros in these columns."""
+    if isinstance(plans, np.ndarray):
+        return np.where(out, 0.0, plans)
+    found = plans.copy()
+    found.data = np.where(out[found.indices], 0.0, found.data)
+    found.eliminate_zeros()
+    return found
+
+
+def row_keys(plans: Any) -> list[bytes]:
+    """Return bytes that are equal for equal rows, of dense or sparse plans."""
+    if isinstance(plans, np.ndarray):
+        return [(row + 0.0).tobytes() for row in plans]  # -0.0 is 0.0
+    plans.sort_indices()
+    ends = zip(plans.indptr[:-1], plans.indptr[1:], strict=True)
+    return [plans.indices[a:b].tobytes() + b"|" + plans.data[a:b].tobytes() for a, b in ends]
 
 
 def first_few(counts: IntArray, most: int) -> IntArray:

@@ -1,14 +1,19 @@
-"""Evidence: how often each arm was measured, the sum of what was seen, and how far it spread."""
+"""Evidence, and what it says: counts and sums, estimates of means and gaps with errors, drawn worlds."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.arrays import FloatArray, IntArray, Plans, without_columns
 from surepick.core.measurable import Measurable
+from surepick.core.oracle_problem import AnyProblem
+from surepick.core.problem import Problem
+from surepick.core.run import Answer
 
 _TRUST = 10.0  # degrees of freedom that what all arms have in common counts in the estimate of one
 
@@ -134,3 +139,260 @@ class Moments:
         moments = cls(0)
         moments._n, moments._mean, moments._m2 = data
         return moments
+
+
+SAME = 1e-12  # of a plan's square, or of the largest value: smaller differences are rounding
+
+
+def noise_variance(problem: AnyProblem) -> FloatArray:
+    """The variance of one measurement of each arm; 1 while it is unknown."""
+    return np.ones(problem.n_arms) if problem.noise_scale is None else problem.noise_scale**2
+
+
+def arm_means(problem: AnyProblem, evidence: Evidence) -> FloatArray:
+    """The estimate of each arm's mean, or what is known of it; 0 where nothing is."""
+    if problem.probes is not None:
+        return pooled(problem, evidence).means
+    return np.where(problem.is_known, problem.known_means, np.nan_to_num(evidence.means))
+
+
+def mean_variance(problem: AnyProblem, evidence: Evidence) -> FloatArray:
+    """The variance of each arm's mean under the noise scale; 0 where it is known, infinite if unmeasured."""
+    if problem.probes is not None:
+        return pooled(problem, evidence).variances
+    is_known = problem.is_known
+    nothing = np.where(is_known, 0.0, np.inf)
+    measured = (evidence.counts > 0) & ~is_known
+    return np.asarray(np.divide(noise_variance(problem), evidence.counts, out=nothing, where=measured))
+
+
+def between(problem: AnyProblem, lead: Answer, rival: Answer, evidence: Evidence) -> tuple[float, float]:
+    """Return how far the rival is behind the lead, and the standard deviation of that.
+
+    It is infinite where they differ in an arm that was not measured; the estimate of such an arm is 0.
+
+    >>> problem = Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], goal="largest")
+    >>> evidence = Evidence(np.array([4, 4, 0]), np.array([12.0, 8.0, 0.0]))
+    >>> between(problem, 0, 1, evidence), between(problem, 0, 2, evidence)
+    ((1.0, 0.7071067811865476), (3.0, inf))
+    """
+    difference = problem.sign * (problem.vector(lead) - problem.vector(rival))
+    if problem.probes is not None:
+        (gap_read,), (error,) = pooled(problem, evidence).gaps(difference[None])
+        return float(gap_read), float(error)
+    differs = difference != 0
+    variance = mean_variance(problem, evidence)[differs]
+    gap = float(difference @ arm_means(problem, evidence))
+    return gap, math.sqrt(float(difference[differs] ** 2 @ variance))
+
+
+def in_errors(gap: FloatArray, error: FloatArray) -> FloatArray:
+    """The gaps in units of their errors; 0 where nothing is known."""
+    known = np.isfinite(error) & (error > 0)
+    return np.asarray(np.divide(gap, error, out=np.zeros_like(gap), where=known))
+
+
+def closest_first(
+    lead: int, gap: FloatArray, error: FloatArray, log_evidence: FloatArray | None = None
+) -> IntArray:
+    """The rivals of the lead, the hardest to rule out first: the one home of "closest rival".
+
+    That is by the proved evidence against them where there is some, then by the gap in units of its error.
+    """
+    order: IntArray = np.argsort(in_errors(gap, error), kind="stable")
+    order = order[order != lead]
+    if log_evidence is not None:
+        by_evidence: IntArray = order[np.argsort(np.maximum(log_evidence[order], 0.0), kind="stable")]
+        return by_evidence
+    return order
+
+
+def runner_up(lead: int, gap: FloatArray) -> int | None:
+    """The plan that looks best after the lead; its gap is the smallest, however well it is known.
+
+    >>> runner_up(0, np.array([0.0, 3.0, 1.0]))
+    2
+    """
+    others = np.delete(np.arange(len(gap)), lead)
+    return int(others[np.argmin(gap[others])]) if len(others) else None
+
+
+def squares_of(plans: Plans) -> Plans:
+    """Every entry squared."""
+    if isinstance(plans, np.ndarray):
+        return np.asarray(plans**2)
+    found: Plans = plans.multiply(plans).tocsr()
+    return found
+
+
+def behind_by(
+    problem: Problem, plan: int, evidence: Evidence, squares: Plans | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Return how far every plan is behind this one by the evidence, and the standard deviation of that."""
+    if problem.probes is None:
+        means, variance = arm_means(problem, evidence), mean_variance(problem, evidence)
+        return behind(problem, plan, means, variance, squares)
+    plans: Any = problem.oriented
+    dense = plans if isinstance(plans, np.ndarray) else plans.toarray()
+    return pooled(problem, evidence).gaps(problem.sign * problem.vector(plan) - dense)
+
+
+def behind(
+    problem: Problem, plan: int, means: FloatArray, variance: FloatArray, squares: Plans | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Return how far every plan is behind this one, and the standard deviation of that, as `between` has it.
+
+    `means` and `variance` are those of the arms' estimates (see `mean_variance`); `squares` are those of the
+    oriented plans, for who asks often.
+
+    >>> problem = Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], goal="largest")
+    >>> gap, error = behind(problem, 0, np.array([3.0, 2.0, 0.0]), np.array([0.25, 0.25, np.inf]))
+    >>> gap.tolist(), error.round(2).tolist()
+    ([0.0, 1.0, 3.0], [0.0, 0.71, inf])
+    """
+    plans, row = problem.oriented, problem.vector(plan) * problem.sign
+    squares = squares_of(plans) if squares is None else squares
+    gap = float(row @ means) - np.asarray(plans @ means)
+
+    def squared_distance(weights: FloatArray) -> FloatArray:  # (row - plan)^2 @ weights, multiplied out
+        return np.asarray(float(row**2 @ weights) - 2.0 * (plans @ (row * weights)) + squares @ weights)
+
+    unknown = ~np.isfinite(variance)
+    error = np.sqrt(np.maximum(squared_distance(np.where(unknown, 0.0, variance)), 0.0))
+    if unknown.any():
+        apart = squared_distance(unknown.astype(float)) > SAME * (1.0 + float(row @ row))
+        error = np.where(apart, np.inf, error)
+    return gap, error
+
+
+_RANK = 1e-10  # of the largest eigenvalue: information below it is none
+_SHOWN = 1e-6  # of a difference's length that may lie outside of what was read
+
+
+@dataclass(frozen=True, eq=False)
+class Pooled:
+    """Least squares over all readings: the arms' means and their covariance, within what was read."""
+
+    means: FloatArray  # (n_arms,) the shortest that fit the readings
+    root: FloatArray  # (n_arms, rank): the covariance is root root'
+    basis: FloatArray  # (n_arms, rank) orthonormal: what was read
+
+    def gaps(self, away: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """away.means of each row and its standard deviation; infinite where it was not read."""
+        error = np.linalg.norm(away @ self.root, axis=1)
+        rest = np.linalg.norm(away - (away @ self.basis) @ self.basis.T, axis=1)
+        unread = rest > _SHOWN * np.linalg.norm(away, axis=1)
+        return np.asarray(away @ self.means), np.where(unread, np.inf, error)
+
+    @property
+    def variances(self) -> FloatArray:
+        """(n_arms,): of each arm's mean by itself; infinite where it was not read apart from others."""
+        return np.asarray(self.gaps(np.eye(len(self.means)))[1] ** 2)
+
+    def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Worlds that a flat prior leaves open, (n, n_arms)."""
+        return np.asarray(self.means + rng.standard_normal((n, self.root.shape[1])) @ self.root.T)
+
+
+def pooled(problem: Measurable, evidence: Evidence) -> Pooled:
+    """All that the readings of this evidence say, with the means that are known.
+
+    >>> from surepick.core.problem import Problem
+    >>> problem = Problem(
+    ...     [[1, 0], [0, 1]], measure={"both": {"arm 0": 1, "arm 1": 1}, "one": ["arm 0"]}, goal="largest"
+    ... )
+    >>> seen = Evidence.none_of(problem).with_sums(np.array([2, 4]), np.array([6.0, 4.0]))
+    >>> pooled(problem, seen).means.round(6).tolist()
+    [1.0, 2.0]
+    """
+    probes, is_known = problem.probes, problem.is_known
+    assert probes is not None
+    rows, n, sums = probes.whitened, evidence.each, evidence.sums
+    if is_known.any():
+        sums = sums - n * (probes.rows @ problem.known_means)
+        rows = without_columns(rows, is_known)
+    information = np.asarray((rows.T @ (rows * n[:, None])).todense())
+    sizes, vectors = np.linalg.eigh(information)
+    read = sizes > _RANK * max(float(sizes[-1]), 1e-300)
+    basis, sizes = vectors[:, read], sizes[read]
+    pull = np.asarray(rows.T @ probes.whiten(sums))
+    known = np.eye(len(is_known))[:, is_known]  # they are as good as read, and without error
+    return Pooled(
+        basis @ ((basis.T @ pull) / sizes) + problem.known_means,
+        np.hstack([basis / np.sqrt(sizes), 0.0 * known]),
+        np.hstack([basis, known]),
+    )
+
+
+N_WORLDS = 300
+FEWEST_WORLDS = 40
+MOST_WORK = 2e7  # worlds times entries of plans: fewer worlds where plans are many
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """How good a plan probably is: the chance that it is the best, and how much it loses on average."""
+
+    chance: float
+    expected_loss: float
+
+
+def estimate(problem: AnyProblem, evidence: Evidence, plan: Answer | None) -> Estimate | None:
+    """The chance that this plan is the best, and what it loses on average if it is taken.
+
+    None where plans are not listed, where an arm that matters has no measurement, and without a plan. The
+    same evidence gives the same estimate.
+
+    >>> from surepick.core.problem import Problem
+    >>> seen = Evidence(np.array([4, 4]), np.array([6.0, 4.0]))
+    >>> found = estimate(Problem([[1, 0], [0, 1]], goal="largest"), seen, 0)
+    >>> abs(found.chance - 0.76) < 0.06, abs(found.expected_loss - 0.1) < 0.03
+    (True, True)
+    """
+    if not problem.is_listed or not isinstance(plan, int):
+        return None
+    if problem.probes is None and not evidence.counts[problem.relevant].all():
+        return None
+    plans = problem.oriented
+    n_entries = plans.size if isinstance(plans, np.ndarray) else plans.nnz
+    n_worlds = int(np.clip(MOST_WORK / max(n_entries, 1), FEWEST_WORLDS, N_WORLDS))
+    rng = np.random.default_rng(evidence.n_measurements)
+    if problem.probes is not None:
+        found = pooled(problem, evidence)
+        if not all(
+            np.isfinite(found.gaps(problem.sign * problem.vector(plan) - part)[1]).all()
+            for part in _dense(plans)
+        ):
+            return None
+        worlds = found.draw(n_worlds, rng)
+    else:
+        error = np.sqrt(np.where(evidence.counts > 0, mean_variance(problem, evidence), 0.0))
+        worlds = arm_means(problem, evidence) + error * rng.standard_normal((n_worlds, problem.n_arms))
+    values = np.asarray(plans @ worlds.T)  # (n_plans, n_worlds)
+    best = values.max(axis=0)
+    loss = best - values[plan]
+    right = loss <= SAME * np.abs(values).max()
+    return Estimate(float(right.mean()), float(np.where(right, 0.0, loss).mean()))
+
+
+def _dense(plans: Plans, rows: int = 4096) -> Iterator[FloatArray]:
+    for low in range(0, plans.shape[0], rows):
+        part = plans[low : low + rows]
+        yield part if isinstance(part, np.ndarray) else np.asarray(part.toarray())
+
+
+EIGHT_OF_TEN = (0.1, 0.5, 0.9)  # shares of the worlds: the low end, the middle, the high end
+_FLOATS = 1e-9  # 0.7 * 10 is 7.000000000000001 in floats
+
+
+def quantile(values: FloatArray, share: float) -> float:
+    """The smallest of these values, one per world, that this share of the worlds does not exceed.
+
+    Infinities, where a world has no end, count as largest.
+
+    >>> worlds = np.array([30.0, 10.0, 20.0, np.inf])
+    >>> quantile(worlds, 0.5), quantile(worlds, 0.9)
+    (20.0, inf)
+    """
+    rank = math.ceil(share * len(values) - _FLOATS)
+    return float(np.sort(values)[max(rank, 1) - 1])

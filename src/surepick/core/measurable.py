@@ -8,51 +8,31 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from surepick.core.about import About
+from surepick.core.about import About, Layout
 from surepick.core.arrays import (
     LARGEST,
     ROUNDING,
     BoolArray,
-    Bounds,
     FloatArray,
     Goal,
+    Known,
     Numbers,
     PerArm,
     brief,
-    checked_means,
-    ends,
     index_of,
     is_smallest,
+    mean_bounds,
     per_arm,
     read_only,
     scale_and_bounds,
+    vector,
 )
-from surepick.core.known import Known, mean_bounds, refuse_contradiction
-from surepick.core.layout import Layout, located
-from surepick.core.plays import AskedPlays
-from surepick.core.probes import VALUE, Probes
+from surepick.core.given_probes import Limits
+from surepick.core.probes import VALUE, AskedPlays, Probes
 from surepick.core.wording import card, plural
 from surepick.errors import ProblemError
 
 SUB_GAUSSIAN_NOISE, BOUNDED_VARIANCE = "sub-Gaussian", "bounded variance"  # what a noise scale bounds
-
-
-def checked_setup_cost(setup_cost: float) -> float:
-    """This price, if it is one: a number of at least 0.
-
-    >>> checked_setup_cost(3)
-    3.0
-    """
-    if (
-        isinstance(setup_cost, bool)
-        or not isinstance(setup_cost, int | float)
-        or not 0 <= setup_cost <= LARGEST
-    ):
-        raise ProblemError(
-            f"setup_cost is the price of starting a batch of measurements, 0 or more, got {setup_cost!r}",
-            field="setup_cost",
-        )
-    return float(setup_cost)
 
 
 class Measurable:
@@ -75,7 +55,7 @@ class Measurable:
     mean_bounds: FloatArray | None = None  # (n_arms, 2) lowest and highest mean; equal: known exactly
     probes: Probes | None = None  # None: each arm is measured by itself, or plans are played
     setup_cost: float = 0.0  # the price of starting a batch of measurements, whatever is in it
-    plays: bool = False  # whether what is measured are plays of plans that no list has (`core.plays`)
+    plays: bool = False  # whether what is measured are plays of plans that no list has (`core.probes.Plays`)
     asked_plays: AskedPlays = AskedPlays()  # those that a session has asked for so far; they decide nothing
 
     @property
@@ -182,30 +162,9 @@ class Measurable:
         """Whether the noise scale is a bound on the noise: neither to be learned, nor a guess."""
         return self.noise_scale is not None and not (self.probes is not None and self.probes.unknown)
 
-    @property
-    def loses_whole_uses(self) -> bool:
-        """Whether a use that lacks a reading is lost as a whole: its readings may depend in any way."""
-        return self.probes is not None and (self.probes.dependent or self.bounds is not None)
-
-    @property
-    def unstated_noise(self) -> tuple[str, ...]:
-        """Return the names of the readings whose noise was not stated, neither by a scale nor by bounds.
-
-        >>> import surepick as sp
-        >>> sp.Problem([[1, 0], [0, 1]], goal="largest").unstated_noise
-        ('arm 0', 'arm 1')
-        """
-        if self.noise_scale is None:
-            return self.reading_names
-        return () if self.probes is None else tuple(self.reading_names[r] for r in self.probes.unstated)
-
-    def must_be_whole(self, probe: int) -> bool:
-        """Return whether the readings of one use belong together: they share noise, or may do so."""
-        return self.probes is not None and self.probes.share_noise(probe)
-
     def as_means(self, means: Numbers) -> FloatArray:
         """These means, in the order of the arms or by their names, as one finite number per arm."""
-        return checked_means(means, self.arm_names)
+        return vector("means", means, self.arm_names)
 
     def refuse_contrary(self, means: FloatArray, field: str) -> None:
         """Refuse true means that contradict what the problem says is known of them."""
@@ -231,15 +190,6 @@ class Measurable:
         """
         return index_of("arm", name, self.arm_names)
 
-    def with_limits(self, low: Numbers | float, high: Numbers | float) -> Self:
-        """The same problem with every measurement between these limits, which also bound the noise.
-
-        >>> import surepick as sp
-        >>> sp.Problem([[1, 0], [0, 2]], goal="largest").with_limits(0, 5).noise_scale.tolist()
-        [2.5, 2.5]
-        """
-        return self.with_noise(*scale_and_bounds(None, ends(low, high, self.arm_names), self.arm_names))
-
     def with_known(self, known: Known) -> Self:
         """Return the same problem, where more is known of the means of these arms.
 
@@ -256,7 +206,14 @@ class Measurable:
             is_new = np.isin(self.arm_names, list(known))[:, None]
             found = np.where(is_new, found, self.mean_bounds)
         if self.bounds is not None and self.arms_alone:
-            refuse_contradiction(found, self.bounds, self.arm_names)
+            wrong = (found[:, 0] > self.bounds[:, 1]) | (found[:, 1] < self.bounds[:, 0])
+            if wrong.any():
+                s = int(np.argmax(wrong))
+                raise ProblemError(
+                    f"the known mean of arm {self.arm_names[s]!r}, {found[s].tolist()}, lies outside the "
+                    f"limits of its readings, {self.bounds[s].tolist()}",
+                    field="known",
+                )
         return self._with(mean_bounds=found)
 
     def with_noise(self, noise_scale: FloatArray | None, bounds: FloatArray | None = None) -> Self:
@@ -294,14 +251,19 @@ class Measurable:
         >>> sp.Problem([[1, 0], [0, 1]], goal="largest").with_setup_cost(50).setup_cost
         50.0
         """
-        price = checked_setup_cost(setup_cost)
-        if price and not self.has_batches:
+        is_number = isinstance(setup_cost, int | float) and not isinstance(setup_cost, bool)
+        if not is_number or not 0 <= setup_cost <= LARGEST:
+            raise ProblemError(
+                f"setup_cost is the price of starting a batch of measurements, 0 or more, got {setup_cost!r}",
+                field="setup_cost",
+            )
+        if setup_cost and not self.has_batches:
             raise ProblemError(
                 "setup_cost is for a list of plans or a Polytope, and methods for an oracle ignore it; leave "
                 "it out, or list the plans",
                 field="setup_cost",
             )
-        return self._with(setup_cost=price)
+        return self._with(setup_cost=float(setup_cost))
 
     def spent(self, evidence_cost: float, n_batches: int) -> float:
         """Return the total cost: of the measurements, and of setting up n_batches batches."""
@@ -317,7 +279,13 @@ class Measurable:
         >>> problem.with_places({"A": (0, 0), "B": (3, 2), "C": (6, 0)}).layout.points[1]
         (3.0, 2.0)
         """
-        return self.with_layout(located(self.layout, points, geographic=geographic))
+        if self.layout is None or not self.layout.places:
+            raise ProblemError(
+                "there is nothing to put on a map: arms are links between places in transports, paths, trees "
+                "and matchings alone",
+                field="places",
+            )
+        return self.with_layout(self.layout.located(points, geographic=geographic))
 
     def with_layout(self, layout: Layout | None) -> Self:
         """The same problem, drawn by this layout."""
@@ -353,22 +321,27 @@ class Measurable:
         return card(self.about.title or "Problem", rows, *more)
 
     def _fill(
-        self, arms: tuple[str, ...], noise_scale: PerArm | None, bounds: Bounds | None, **others: Any
+        self,
+        arms: tuple[str, ...],
+        limits: Limits,
+        cost: PerArm | None,
+        *,
+        goal: Goal,
+        layout: Layout | None,
+        **others: Any,
     ) -> None:
-        """Set the fields of a new problem, checked where both kinds of problems have them."""
-        if others["layout"] is not None:
-            others["layout"].check_arms(len(arms))
-        scale, limits = scale_and_bounds(noise_scale, bounds, arms)
-        costs = per_arm("cost", 1.0 if others["costs"] is None else others["costs"], arms)
-        is_smallest(others["goal"])  # refuses other words
-        self.__setstate__(
-            {**others, "arm_names": arms, "noise_scale": scale, "bounds": limits, "costs": costs}
-        )
+        """Set the fields of a new problem, checked where all kinds of problems have them."""
+        if layout is not None:
+            layout.check_arms(len(arms))
+        is_smallest(goal)  # refuses other words
+        scale, bounds = scale_and_bounds(*limits, arms)
+        costs = per_arm("cost", 1.0 if cost is None else cost, arms)
+        shared = {"goal": goal, "layout": layout, "arm_names": arms, "noise_scale": scale, "bounds": bounds}
+        self.__setstate__({**shared, "costs": costs, **others})
 
-    def _measured_by(self, probes: Probes, bounds: FloatArray | None) -> None:
-        """Let a new problem be measured by these probes instead of arm by arm; bounds are per reading."""
-        known = {"noise_scale": probes.noise_scale, "bounds": bounds, "costs": probes.costs}
-        self.__setstate__({"probes": probes, **known})
+    def _become(self, other: Self) -> None:
+        """Take the fields of another problem; for constructors."""
+        self.__setstate__(vars(other))
 
     def _with(self, **values: object) -> Self:
         other = object.__new__(type(self))

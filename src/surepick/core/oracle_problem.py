@@ -11,22 +11,20 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.about import NOTHING, About
+from surepick.core.about import NOTHING, About, Layout
 from surepick.core.arrays import (
     BoolArray,
     FloatArray,
     Goal,
+    Known,
     Numbers,
     PerArm,
-    ends,
     names_for,
     per_arm,
 )
-from surepick.core.given_probes import ARMS, PLAN_ARMS
-from surepick.core.known import Known
-from surepick.core.layout import Layout
+from surepick.core.given_probes import ARMS, PLAN_ARMS, Limits
 from surepick.core.measurable import Measurable
-from surepick.core.plays import AskedPlays
+from surepick.core.probes import AskedPlays
 from surepick.core.problem import Problem
 from surepick.core.wording import counted, in_short, plural, shortened
 from surepick.errors import ProblemError, SurepickError, hinted
@@ -130,24 +128,22 @@ class OracleProblem(Measurable):
                 field="n_plans",
             )
         plays = _are_plays(measure, cost)
-        arm_names = names_for("arm", arms, int(n_arms))
         self._fill(
-            arm_names,
-            noise,
-            ends(low, high, arm_names),
+            names_for("arm", arms, int(n_arms)),
+            Limits(noise, low, high),
+            cost,
+            goal=goal,
+            layout=layout,
             best=best,
             n_arms=int(n_arms),
-            costs=cost,
             n_plans=n_plans,
-            goal=goal,
             name_plan=name_plan,
-            layout=layout,
             best_within=best_within,
             losses=None,
             plays=plays,
         )
         if known:
-            self.__setstate__(vars(self.with_known(known)))
+            self._become(self.with_known(known))
 
     def with_probes(self, measure: str, *, noise: PerArm | None = None, cost: PerArm | None = None) -> Self:
         """The same plans, played where measure is "plan arms"; settings are those of `OracleProblem`.
@@ -185,28 +181,16 @@ class OracleProblem(Measurable):
         answer = _asked("best_within", self.best_within, weights, lower, upper)
         return None if answer is None else self._checked("best_within", answer)
 
-    def has_plan(self, plan: npt.ArrayLike) -> bool:
-        """Return whether this vector is one of the plans, where they are of whole numbers.
-
-        >>> problem = OracleProblem(lambda weights: np.eye(3)[np.argmax(weights)], n_arms=3, goal="largest")
-        >>> problem.has_plan([0, 1, 0]), problem.has_plan([1, 1, 0])
-        (True, False)
-        """
-        vector = np.asarray(plan, dtype=float)
-        if self.best_within is not None:
-            return self.best_plan_within(np.zeros(self.n_arms), vector, vector) is not None
-        # of all vectors of zeros and ones this one alone has the largest sum under these weights
-        found = self.best_plan(self.sign * (2 * vector - 1))
-        return bool((found == vector).all())
-
     def _checked(self, field: str, answer: Any) -> FloatArray:
+        """Return the oracle's answer as an array of one finite number per arm."""
+        received = shortened(" ".join(repr(answer).split()), 80, "...")
+        must = f"the oracle must return one number for each of {self.n_arms} arms"
         if answer is None:
             raise ProblemError(
-                "the oracle returned None where it must return a plan; it is asked for the best plan under "
-                "any weights, and with no plan at all there is nothing to choose",
+                "the oracle returned None where it must return a plan: it is asked for the best plan under "
+                "any weights",
                 field="best",
             )
-        must = f"the oracle must return one number for each of {self.n_arms} arms"
         try:
             entries = np.asarray(answer)
             if entries.dtype.kind == "c":
@@ -214,21 +198,20 @@ class OracleProblem(Measurable):
             plan = entries.astype(float)
         except (TypeError, ValueError, OverflowError):
             raise ProblemError(
-                f"{must}, 0 where the plan does not use the arm, got {_shortened(answer)}; names of arms, "
-                "and a value beside the plan, are not understood",
+                f"{must}, 0 where the plan does not use the arm, got {received}; names of arms, and a value "
+                "beside the plan, are not understood",
                 field=field,
             ) from None
         if plan.shape != (self.n_arms,):
             raise ProblemError(
-                f"{must}, got shape {plan.shape}: {_shortened(answer)}; return a 0 for every arm that the "
-                "plan does not use, not the numbers of those that it does",
+                f"{must}, got shape {plan.shape}: {received}; return a 0 for every arm that the plan does "
+                "not use",
                 field=field,
             )
         if not math.isfinite(plan @ plan) and not np.isfinite(plan).all():
             s = int(np.flatnonzero(~np.isfinite(plan))[0])
             raise ProblemError(
-                f"the oracle must return finite numbers, got {plan[s]} for arm {s} ({self.arm_names[s]!r}); "
-                "a solver that found nothing has to be told apart from one that found a plan",
+                f"the oracle must return finite numbers, got {plan[s]} for arm {s} ({self.arm_names[s]!r})",
                 field=field,
             )
         plan += 0.0  # -0.0 becomes 0.0, so that equal plans have equal bytes
@@ -347,11 +330,6 @@ def _asked(field: str, oracle: Callable[..., Any], *arguments: npt.ArrayLike) ->
             "weights",
             field=field,
         ) from error
-
-
-def _shortened(answer: Any) -> str:
-    """Return what an oracle answered, in one short line."""
-    return shortened(" ".join(repr(answer).split()), 80, "...")
 
 
 AnyProblem: TypeAlias = Problem | OracleProblem

@@ -13,13 +13,13 @@ Inside, larger is better: where the problem minimises, plans are the negated vec
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 
-from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, as_dense
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
 from surepick.core.polytope import Polytope
 from surepick.core.problem import Problem
@@ -63,8 +63,12 @@ class Branch:
         return self._with(arm, value, value)
 
     def apart(self, arm: int, value: float, step: float) -> Iterator[Branch]:
-        """The plans of this branch with another value on this arm: those below it and those above."""
-        below, above = _neighbours(value, step)
+        """The plans of this branch with another value on this arm: those below it and those above.
+
+        `step` is the least difference of two values; 0 where any number may be one.
+        """
+        below = value - step if step else float(np.nextafter(value, -np.inf))
+        above = value + step if step else float(np.nextafter(value, np.inf))
         if self.lower[arm] <= below:
             yield self._with(arm, self.lower[arm], below)
         if self.upper[arm] >= above:
@@ -96,13 +100,6 @@ class Branch:
         return Branch(lower, upper)
 
 
-def _neighbours(value: float, step: float) -> tuple[float, float]:
-    """The nearest values a plan may have on either side; without a step, the nearest floats."""
-    if step:
-        return value - step, value + step
-    return float(np.nextafter(value, -np.inf)), float(np.nextafter(value, np.inf))
-
-
 ALARM = 1e-7  # an oracle is called wrong when it misses a plan it has shown by this share of the weights
 _REMEMBERED = 64  # plans an oracle's answers are compared with
 _SHOWN_ARMS = 12  # of a plan, in a message
@@ -127,7 +124,8 @@ class ShownPlans:
                 values = np.where(branch.holds(seen), values, -np.inf)
             k = int(values.argmax())
             excess = float(values[k] - plan @ weights)
-            if excess > 0 and excess > ALARM * self._sizes(weights, plan, seen[k]):
+            sizes = float(np.abs(weights) @ np.maximum(np.abs(plan), np.abs(seen[k])))
+            if excess > 0 and excess > ALARM * sizes:
                 least = "smallest" if self._problem.minimize else "largest"
                 raise ProblemError(
                     f"the oracle is not exact: its plan {self._brief(plan)} is worse by {excess:g} than "
@@ -143,9 +141,6 @@ class ShownPlans:
             self._plans[self._next] = plan
             self._keys[self._next : self._next + 1] = [key]
             self._next = (self._next + 1) % _REMEMBERED
-
-    def _sizes(self, weights: FloatArray, one: FloatArray, other: FloatArray) -> float:
-        return float(np.abs(weights) @ np.maximum(np.abs(one), np.abs(other)))
 
     def refuse_none(self, branch: Branch) -> None:
         """Refuse an answer that the branch is empty when a plan of it was shown before."""
@@ -170,46 +165,46 @@ ROUNDING = 2.0**-40  # a sum of up to 4000 products errs by less than this share
 _NEARLY = 1e-4  # a solver's 0.99999 is within this of a whole number
 
 
-class PlanOracle(Protocol):
+class PlanOracle:
     """A set of plans, asked for the best one."""
 
     def best_of_all(self, weights: FloatArray) -> FloatArray:
-        """A plan with the largest value under these weights."""
-        ...
+        """Return a plan with the largest value under these weights."""
+        raise NotImplementedError
 
     def best_of_each(self, weights: FloatArray) -> FloatArray:
         """Return a plan with the largest value for each row of weights, one plan a row."""
-        ...
+        return np.array([self.best_of_all(row) for row in weights])
 
     def answer(self, plan: FloatArray) -> Answer:
         """Return the plan in the form that results use: its index, or its vector."""
-        ...
+        raise NotImplementedError
 
 
-class PlanSet(PlanOracle, Protocol):
+class PlanSet(PlanOracle):
     """A set of plans, asked for the best one of a branch."""
 
     step: float  # the least difference of two entries on one arm; 0 where it is not known
-    n_calls: int  # of `best` so far
+    n_calls: int = 0  # of `best` so far
 
     def everything(self) -> Branch:
-        """A branch that holds all plans."""
-        ...
+        """Return a branch that holds all plans."""
+        raise NotImplementedError
 
     def best(self, weights: FloatArray, branch: Branch) -> FloatArray | None:
-        """A plan of the branch with the largest value under these weights; None when the branch is empty."""
-        ...
+        """Return a plan of the branch with the largest value; None when the branch is empty."""
+        raise NotImplementedError
 
     def losses(self, weights: FloatArray, branch: Branch, plan: FloatArray) -> FloatArray | None:
         """Return for each free arm a lower bound on what differing there from `plan` loses.
 
         `plan` is the best of the branch. None if the set knows no such bound: then `best` has to be called.
         """
-        ...
+        return None
 
     def slack(self, weights: FloatArray, branch: Branch) -> float:
         """Return how far below the true maximum the value of `best` may lie, by rounding."""
-        ...
+        raise NotImplementedError
 
 
 def plan_oracle(problem: AnyProblem) -> PlanOracle:
@@ -267,24 +262,17 @@ def spanned(plans: PlanSet) -> tuple[Branch, FloatArray]:
     return Branch(lower, upper), first
 
 
-class OraclePlans:
-    """Plans behind an oracle, of any numbers; in a result a plan is its vector."""
+class OraclePlans(PlanSet):
+    """Plans behind an oracle, of any numbers: only for the best of all. In a result a plan is its vector."""
 
     def __init__(self, problem: OracleProblem) -> None:
         self._problem, self._sign = problem, problem.sign
         self._shown = ShownPlans(problem)
-        self.n_calls = 0
 
     def best_of_all(self, weights: FloatArray) -> FloatArray:
-        """Return the plan of one call of the oracle."""
         return self._sign * self._problem.best_plan(weights) + 0.0
 
-    def best_of_each(self, weights: FloatArray) -> FloatArray:
-        """Return the plans of one call of the oracle for each row."""
-        return np.array([self.best_of_all(row) for row in weights])
-
     def answer(self, plan: FloatArray) -> tuple[float, ...]:
-        """The vector as a tuple."""
         return tuple((self._sign * plan + 0.0).tolist())
 
 
@@ -294,11 +282,10 @@ class WholePlans(OraclePlans):
     step = 1.0
 
     def everything(self) -> Branch:
-        """Return a branch without bounds; `spanned` finds finite ones."""
-        return Branch(np.full(self._problem.n_arms, -np.inf), np.full(self._problem.n_arms, np.inf))
+        n = self._problem.n_arms
+        return Branch(np.full(n, -np.inf), np.full(n, np.inf))  # `spanned` finds finite bounds
 
     def best(self, weights: FloatArray, branch: Branch) -> FloatArray | None:
-        """Return the plan of one call of the oracle that respects bounds; refuse one outside them."""
         self.n_calls += 1
         plan = self._ask(weights, branch)
         if plan is None:
@@ -324,12 +311,7 @@ class WholePlans(OraclePlans):
         low, high = (branch.lower, branch.upper) if self._sign > 0 else (-branch.upper, -branch.lower)
         return self._problem.best_plan_within(weights, low, high)
 
-    def losses(self, weights: FloatArray, branch: Branch, plan: FloatArray) -> FloatArray | None:
-        """Return None: no such bound is known here."""
-        return None
-
     def slack(self, weights: FloatArray, branch: Branch) -> float:
-        """Return how far rounding may move the sums that `best` compares."""
         return ROUNDING * float(np.abs(weights) @ np.maximum(np.abs(branch.lower), np.abs(branch.upper)))
 
 
@@ -343,11 +325,10 @@ class AskedPlans(OraclePlans):
         self._low, self._high = (-1.0, 0.0) if problem.minimize else (0.0, 1.0)
 
     def everything(self) -> Branch:
-        """Return the branch of all plans: entries in [0, 1], or in [-1, 0] where the problem minimises."""
         return Branch(np.full(self._problem.n_arms, self._low), np.full(self._problem.n_arms, self._high))
 
     def best(self, weights: FloatArray, branch: Branch) -> FloatArray | None:
-        """Return the plan of one call of the oracle, in which pinned entries outweigh all others."""
+        # one call of the oracle, in which pinned entries outweigh all others
         asked = self._penalised(weights, branch)
         plan = self._sign * self._checked(self._problem.best_plan(asked)) + 0.0
         self.n_calls += 1
@@ -355,13 +336,12 @@ class AskedPlans(OraclePlans):
         return plan if branch.holds(plan) else None
 
     def losses(self, weights: FloatArray, branch: Branch, plan: FloatArray) -> FloatArray | None:
-        """Return the family's bounds, if it has any; exchanges that break a pin lose its penalty."""
+        # exchanges that break a pin lose its penalty
         if self._problem.losses is None:
             return None
         return self._problem.losses(self._penalised(weights, branch), self._sign * plan)
 
     def slack(self, weights: FloatArray, branch: Branch) -> float:
-        """Return how far rounding may move the sums that `best` compares, penalties included."""
         free = branch.upper - branch.lower  # 1, and 0 where an entry is pinned
         rest = float(np.abs(weights) @ free)
         return ROUNDING * rest * (1 + 2 * (len(free) - int(np.count_nonzero(free))))
@@ -376,6 +356,7 @@ class AskedPlans(OraclePlans):
         return np.asarray(asked)
 
     def _checked(self, plan: FloatArray) -> FloatArray:
+        """Return the plan if it is of zeros and ones."""
         odd = plan * plan
         odd -= plan  # exactly 0 for 0 and 1 alone
         if np.count_nonzero(odd):
@@ -399,46 +380,60 @@ def _advice(entry: float) -> str:
     )
 
 
-class ListedPlans:
+class ListedPlans(PlanSet):
     """Plans in a list; ties go to the lowest index, and in a result a plan is its index."""
 
     step = 0.0
 
     def __init__(self, problem: Problem) -> None:
-        plans = problem.oriented
-        self._plans = np.ascontiguousarray(plans if isinstance(plans, np.ndarray) else plans.toarray()) + 0.0
+        self._plans = np.ascontiguousarray(as_dense(problem.oriented)) + 0.0
         self._index = {row.tobytes(): k for k, row in enumerate(self._plans)}
         self._reach = np.abs(self._plans).max(axis=0)
-        self.n_calls = 0
 
     def best_of_all(self, weights: FloatArray) -> FloatArray:
-        """The first plan of largest value."""
         return np.asarray(self._plans[np.argmax(self._plans @ weights)])
 
     def best_of_each(self, weights: FloatArray) -> FloatArray:
-        """All rows in one matrix product."""
         return np.asarray(self._plans[np.argmax(weights @ self._plans.T, axis=1)])
 
     def everything(self) -> Branch:
-        """Return the branch of all plans: from the smallest to the largest entry of every arm."""
         return Branch(self._plans.min(axis=0), self._plans.max(axis=0))
 
     def best(self, weights: FloatArray, branch: Branch) -> FloatArray | None:
-        """The first plan of largest value within the bounds."""
         self.n_calls += 1
         inside = np.flatnonzero(branch.holds(self._plans))
         if not inside.size:
             return None
         return np.asarray(self._plans[inside[np.argmax(self._plans[inside] @ weights)]])
 
-    def losses(self, weights: FloatArray, branch: Branch, plan: FloatArray) -> FloatArray | None:
-        """Return None: no such bound is known here."""
-        return None
-
     def slack(self, weights: FloatArray, branch: Branch) -> float:
-        """Return how far rounding may move the sums that `best` compares."""
         return ROUNDING * float(np.abs(weights) @ self._reach)
 
     def answer(self, plan: FloatArray) -> int:
-        """The index of this plan."""
         return self._index[plan.tobytes()]
+
+
+# The play with the largest sum of these numbers, none of them negative.
+FindPlay: TypeAlias = Callable[[FloatArray], FloatArray]
+
+
+def play_finder(plans: PlanSet, box: Branch) -> FindPlay:
+    """The oracle of these plans as one of plays; the box holds all plans.
+
+    Inside, plans that are minimised are negated, and their entries 0 or -1: a play has zeros and ones.
+    """
+    ends = set(box.lower.tolist()) | set(box.upper.tolist())
+    if not (ends <= {0.0, 1.0} or ends <= {0.0, -1.0}):
+        raise ProblemError(
+            'measure="plan arms" is for plans of zeros and ones, and some plan uses an arm more than once: '
+            "what a play would read of it is not defined; list the plans in a Problem with probes of its own",
+            field="measure",
+        )
+    sign = -1.0 if -1.0 in ends else 1.0
+
+    def find(weights: FloatArray) -> FloatArray:
+        plan = plans.best(sign * weights, box)
+        assert plan is not None
+        return np.abs(plan)
+
+    return find

@@ -6,8 +6,7 @@ import re
 
 import numpy as np
 
-from surepick.core.estimates import arm_means, mean_variance, pooled
-from surepick.core.evidence import Evidence
+from surepick.core.evidence import Evidence, arm_means, mean_variance, pooled
 from surepick.core.guarantee import Promise
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Policy, epsilon_of

@@ -7,14 +7,14 @@ means, and noise of a known scale; the readings of one use are independent, or h
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from surepick.core.arrays import BoolArray, FloatArray, IntArray, read_only
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, as_dense, first_few, read_only
 from surepick.core.wording import plural
 from surepick.errors import ProblemError
 
@@ -82,9 +82,7 @@ class Probes:
     entries: Entries  # of `rows`
     costs: FloatArray  # (n_probes,) of one use
     noise_scale: FloatArray  # (n_readings,)
-    covariances: Mapping[int, FloatArray] = field(
-        default_factory=dict
-    )  # of probes whose readings share noise
+    covariances: Mapping[int, FloatArray] = field(default_factory=dict)  # of probes that share noise
     dependent: bool = False  # whether readings of one use, without a covariance, may depend in any way
     unknown: bool = False  # whether scales and covariances are guesses: the noise is Gaussian, and no more
     unstated: tuple[int, ...] = ()  # readings whose scale was not given: theirs here is a placeholder
@@ -170,64 +168,51 @@ class Probes:
         """Whether every reading is of one arm, with noise of its own: information is then a sum per arm."""
         return not self.covariances and not self.unknown and bool((np.diff(self.entries.indptr) == 1).all())
 
-    def share_noise(self, probe: int) -> bool:
-        """Return whether the readings of one use of this probe belong together, since their noise does."""
-        return probe in self.covariances or (self.unknown and len(self.reading_names[probe]) > 1)
-
     @cached_property
     def whitened(self) -> sparse.csr_array:
         """The rows in units in which the readings of one use have independent noise of scale 1."""
         from scipy import sparse
 
-        rows = sparse.csr_array(sparse.diags_array(1.0 / self.noise_scale) @ self.rows)
-        if not self.covariances:
-            return rows
-        return sparse.csr_array(self._factors(inverse=True) @ self.rows)
+        if self.covariances:
+            return sparse.csr_array(self._inverse_factor @ self.rows)
+        return sparse.csr_array(sparse.diags_array(1.0 / self.noise_scale) @ self.rows)
 
     def whiten(self, values: FloatArray) -> FloatArray:
         """Readings, or sums of them, in the units of `whitened`."""
         if not self.covariances:
             return np.asarray((values.T / self.noise_scale).T)
-        return np.asarray(self._factors(inverse=True) @ values)
+        return np.asarray(self._inverse_factor @ values)
 
     def unwhiten_weights(self, weights: FloatArray) -> FloatArray:
         """Return weights w of readings, (n, n_readings), with w.x = v.whiten(x), of these weights v."""
         if not self.covariances:
             return np.asarray(weights / self.noise_scale)
-        return np.asarray((self._factors(inverse=True).T @ weights.T).T)
+        return np.asarray((self._inverse_factor.T @ weights.T).T)
 
     def whiten_use(self, probe: int, values: FloatArray) -> FloatArray:
-        """Readings of uses of one probe, (n_readings, n_uses), freed of the noise that they share.
-
-        Only of a probe with a covariance; each row then has independent noise of scale 1.
-        """
+        """Readings of uses of one probe with a covariance, (n_readings, n_uses), each row with scale 1."""
         return np.asarray(np.linalg.solve(np.linalg.cholesky(self.covariances[probe]), values))
 
     def colour(self, noise: FloatArray) -> FloatArray:
         """Independent noise of scale 1 as the noise of readings: with their scales and covariances."""
-        return np.asarray(self._factors(inverse=False) @ noise)
-
-    def _factors(self, *, inverse: bool) -> Any:
-        """L with covariance L L' of each use, block by block; or its inverse."""
-        return self._inverse_factor if inverse else self._factor
+        return np.asarray(self._factor @ noise)
 
     @cached_property
     def _factor(self) -> Any:
-        return self._block_diagonal(inverse=False)
+        """L, block diagonal, with the covariance L L' of each use."""
+        return self._block_diagonal(self.noise_scale, lambda lower: lower)
 
     @cached_property
     def _inverse_factor(self) -> Any:
-        return self._block_diagonal(inverse=True)
+        return self._block_diagonal(1.0 / self.noise_scale, np.linalg.inv)
 
-    def _block_diagonal(self, *, inverse: bool) -> Any:
+    def _block_diagonal(self, scale: FloatArray, block: Callable[[Any], Any]) -> Any:
         from scipy import sparse
 
-        scale = 1.0 / self.noise_scale if inverse else self.noise_scale.copy()
         diagonal = sparse.lil_array(sparse.diags_array(scale))
         for probe, covariance in self.covariances.items():
             here = self.readings_of(probe)
-            lower = np.linalg.cholesky(covariance)
-            diagonal[here, here] = np.linalg.inv(lower) if inverse else lower
+            diagonal[here, here] = block(np.linalg.cholesky(covariance))
         return sparse.csr_array(diagonal)
 
 
@@ -268,7 +253,7 @@ def refuse_dependent(probes: Probes, who: str) -> None:
 
 
 RANK = 1e-9  # a direction counts as read if its singular value is above this share of the largest
-APART = 1e-8  # of the largest plan: what of a difference may lie outside the span, as rounding
+_APART = 1e-8  # of the largest plan: what of a difference may lie outside the span, as rounding
 _CHUNK = 4096  # rows looked at together
 _NAMED = 3  # arms that an error names
 
@@ -299,44 +284,115 @@ def refuse_inseparable(
     basis = span(probes.entries)
     if len(basis) == len(arm_names):
         return
-    largest = float(abs(plans).max())
+    largest, first = float(abs(plans).max()), 0
     origin = next(_dense_blocks(plans[[0]]))[0]
-    first = 0
     for block in _dense_blocks(plans):
-        rest = _outside(block - origin, basis)
-        size = np.linalg.norm(rest, axis=1)
-        if (size > APART * largest).any():
-            k = int(np.argmax(size > APART * largest))
+        rest = block - origin
+        for _ in range(2):  # projecting once leaves rounding errors
+            rest = rest - (rest @ basis.T) @ basis
+        far = np.linalg.norm(rest, axis=1) > _APART * largest
+        if far.any():
+            k = int(np.argmax(far))
+            sizes = np.abs(rest[k])
+            order = np.argsort(-sizes, kind="stable")[:_NAMED]
+            names = [repr(arm_names[s]) for s in order.tolist() if sizes[s] > 0.5 * sizes[order[0]]]
             raise ProblemError(
-                _why(plan_names[0], plan_names[first + k], -rest[k], arm_names), field="measure"
+                f"no probe tells plan {plan_names[0]!r} from plan {plan_names[first + k]!r}: they differ in "
+                f"{', '.join(names)} in a way that no combination of readings shows; add a probe that reads "
+                f"{' or '.join(names)} by itself",
+                field="measure",
             )
         first += len(block)
-
-
-def _outside(vectors: FloatArray, basis: FloatArray) -> FloatArray:
-    """Return the component orthogonal to the basis; projected twice, since once leaves rounding errors."""
-    for _ in range(2):
-        vectors = vectors - (vectors @ basis.T) @ basis
-    return vectors
-
-
-def _why(first: str, second: str, rest: FloatArray, arm_names: Sequence[str]) -> str:
-    order = np.argsort(-np.abs(rest), kind="stable")
-    most = [int(s) for s in order[:_NAMED] if abs(rest[s]) > 0.5 * abs(rest[order[0]])]
-    signed = [("-" if rest[s] < 0 else "+", arm_names[s]) for s in sorted(most, key=lambda s: -rest[s])]
-    words = " ".join(f"{sign} {name!r}" for sign, name in signed)
-    words = words[2:] if len(signed) == 1 else words.removeprefix("+ ")
-    one_of = " or ".join(repr(name) for _, name in signed)
-    return (
-        f"no probe tells plan {first!r} from plan {second!r}: they differ by {words} in a way that no "
-        f"combination of readings shows; add a probe that reads {one_of} by itself"
-    )
 
 
 def _dense_blocks(rows: Any) -> Iterator[FloatArray]:
     for low in range(0, rows.shape[0], _CHUNK):
         if isinstance(rows, Entries):
             yield rows.dense(low, low + _CHUNK)
-            continue
-        block = rows[low : low + _CHUNK]
-        yield block if isinstance(block, np.ndarray) else np.asarray(block.toarray())
+        else:
+            yield as_dense(rows[low : low + _CHUNK])
+
+
+@dataclass(frozen=True, eq=False)
+class Plays:
+    """Plans to play, and how often each: a use of one reads every arm in it (the semi-bandit).
+
+    Where plans are listed plays are probes like others (measure="plan arms"). Behind an oracle they are not
+    all known: a request names the plays that it wants, and a run sees counts and sums per arm.
+
+    >>> plays = Plays(np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 1.0]]), np.array([2, 1]))
+    >>> plays.n_uses, plays.counts.tolist()
+    (3, [2, 3, 1])
+    """
+
+    plans: FloatArray  # (n_plays, n_arms) of zeros and ones
+    uses: IntArray  # (n_plays,)
+
+    @property
+    def n_uses(self) -> int:
+        """Plays in all."""
+        return int(self.uses.sum())
+
+    @property
+    def counts(self) -> IntArray:
+        """(n_arms,): how many readings of each arm they give."""
+        return np.asarray(np.rint(self.uses @ self.plans), dtype=np.int64)
+
+    def first(self, most: int) -> Plays:
+        """No more than this many of them, in order."""
+        return Plays(self.plans, first_few(self.uses, most))
+
+    def without(self, others: Plays) -> Plays:
+        """Return the plays that are left when `others` have been made."""
+        return Plays(self.plans, self.uses - others.uses)
+
+
+@dataclass(frozen=True, eq=False)
+class AskedPlays:
+    """The plays that have been asked for, by number: the order in which they first were. Immutable.
+
+    Each is a probe like others from then on, with a name and readings, which are those of its arms.
+
+    >>> asked = AskedPlays().with_new([[0, 2]], ["a + c"])
+    >>> asked.numbered(Plays(np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0]]), np.array([2, 1])))
+    ([[0, 1], [1, 2]], [[1, 2]])
+    """
+
+    arms: tuple[tuple[int, ...], ...] = ()  # of each play, in their order
+    names: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.arms)
+
+    @cached_property
+    def _number(self) -> dict[tuple[int, ...], int]:
+        return {arms: number for number, arms in enumerate(self.arms)}
+
+    def numbered(self, plays: Plays) -> tuple[list[list[int]], list[list[int]]]:
+        """How often each play is to be made, by number; and the arms of those that are new, in their order.
+
+        A play that stands twice among them is made as often as both say.
+        """
+        known, new, uses = self._number, dict[tuple[int, ...], int](), dict[int, int]()
+        for plan, n in zip(plays.plans, plays.uses.tolist(), strict=True):
+            arms = tuple(np.flatnonzero(plan).tolist())
+            if not n:
+                continue
+            if not arms:
+                raise ProblemError(
+                    "a plan without arms is to be played, and nothing can be read of it; use BetGapE, which "
+                    "plays plans for their readings",
+                    field="policy",
+                )
+            number = known.get(arms)
+            if number is None:
+                number = new.setdefault(arms, len(known) + len(new))
+            uses[number] = uses.get(number, 0) + n
+        return [[number, uses[number]] for number in sorted(uses)], [list(arms) for arms in new]
+
+    def with_new(self, arms: Sequence[Sequence[int]], names: Sequence[str]) -> AskedPlays:
+        """Return these plays with new ones added; a name that is taken gets a number."""
+        own = list(self.names)
+        for name in names:
+            own.append(name if name not in own else f"{name} ({len(own)})")
+        return AskedPlays((*self.arms, *map(tuple, arms)), tuple(own))

@@ -6,46 +6,45 @@ names, probes, bounds and tables are read stands elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.about import NOTHING, About, described
+from surepick.core.about import NOTHING, About, Layout, plausible_pairs
 from surepick.core.arrays import (
     LARGEST,
     BoolArray,
-    Bounds,
     FloatArray,
     Goal,
+    Known,
     Numbers,
     PerArm,
     Plans,
-    ends,
+    brief,
     index_of,
     names_for,
+    row_keys,
+    scale_and_bounds,
+    vector,
+    without_columns,
 )
 from surepick.core.frames import are_expressions, frame_table, is_frame, read_expressions
-from surepick.core.given_probes import ARMS, GivenProbes, Listed, read_probes
-from surepick.core.known import Known, contenders, row_keys, without_columns
-from surepick.core.layout import Layout
-from surepick.core.measurable import (
-    BOUNDED_VARIANCE,
-    SUB_GAUSSIAN_NOISE,
-    Measurable,
-    checked_setup_cost,
-)
-from surepick.core.new_arms import GivenArms, joined, settled
-from surepick.core.probes import DEPENDENT, INDEPENDENT, UNKNOWN, Probes, refuse_inseparable
+from surepick.core.given_probes import ARMS, GivenProbes, Limits, read_probes
+from surepick.core.measurable import BOUNDED_VARIANCE, SUB_GAUSSIAN_NOISE, Measurable
+from surepick.core.probes import DEPENDENT, INDEPENDENT, UNKNOWN, refuse_inseparable
 from surepick.core.tables import TablePath, read_table
-from surepick.core.wording import MOST_ROWS, counted, listing, plural
+from surepick.core.wording import MOST_ROWS, counted, listing, plural, shortened
 from surepick.errors import ProblemError, blaming, hinted
 
 if TYPE_CHECKING:
     import pandas as pd
     from scipy import sparse
+
+GivenArms: TypeAlias = "Iterable[str | NewArm]"
+_MOST_COMPARED = 256  # plans that all others are compared with over the box of means
 
 
 class PlanParts(NamedTuple):
@@ -132,14 +131,13 @@ class Problem(Measurable):
         measure: GivenProbes = ARMS,
         readings: str = INDEPENDENT,
         setup_cost: float = 0.0,
-        plausible: Bounds | None = None,
+        plausible: Any = None,
         title: str = "",
         layout: Layout | None = None,
     ) -> None:
         matrix, found_arms, found_plans = _read_plans(plans, arms)
         n_plans, n_arms = matrix.shape
         arm_names = names_for("arm", arms if arms is not None else found_arms, n_arms)
-        bounds = ends(low, high, arm_names)
         names = names_for("plan", plan_names if plan_names is not None else found_plans, n_plans)
         _refuse_non_finite(matrix, arm_names, names)
         matrix, keep, twin_of = _merge_duplicates(matrix)
@@ -149,55 +147,50 @@ class Problem(Measurable):
                 "with one plan there is nothing to choose",
                 field="plans",
             )
-        kept = tuple(names[k] for k in keep)
-        by_arm = isinstance(measure, str) and measure == ARMS
-        self._fill(
-            arm_names,
-            noise if by_arm else None,
-            bounds if by_arm else None,
-            plans=matrix,
-            costs=cost if by_arm else None,
-            plan_names=kept,
-            goal=goal,
-            duplicates=tuple((names[k], names[first]) for k, first in twin_of),
-            relevant=_relevant_arms(matrix),
-            layout=layout,
-            setup_cost=checked_setup_cost(setup_cost),
-            about=described(arm_names, unit=unit, title=title, plausible=plausible),
-        )
         if noise_kind not in (SUB_GAUSSIAN_NOISE, BOUNDED_VARIANCE):
             raise ProblemError(
                 f"noise_kind is {SUB_GAUSSIAN_NOISE!r} or {BOUNDED_VARIANCE!r}, got {noise_kind!r}",
                 field="noise_kind",
             )
+        by_arm = isinstance(measure, str) and measure == ARMS
+        limits = Limits(noise, low, high)
+        self._fill(
+            arm_names,
+            limits if by_arm else Limits(),
+            cost if by_arm else None,
+            goal=goal,
+            layout=layout,
+            plans=matrix,
+            plan_names=tuple(names[k] for k in keep),
+            duplicates=tuple((names[k], names[first]) for k, first in twin_of),
+            relevant=_relevant_arms(matrix),
+            about=About(title, unit, None if plausible is None else plausible_pairs(plausible, arm_names)),
+        )
         if known:
-            self.__setstate__(vars(self.with_known(known)))
+            self._become(self.with_known(known))
         if not by_arm:
-            given = self._given_probes(measure, readings, noise_scale=noise, costs=cost, bounds=bounds)
-            self._measured_by(*given)
+            self._become(self._measured_by(measure, readings, limits, cost))
         if noise_kind == BOUNDED_VARIANCE:
-            self.__setstate__(vars(self.with_bounded_variance()))
+            self._become(self.with_bounded_variance())
+        self._become(self.with_setup_cost(setup_cost))
 
-    def _given_probes(
-        self, given: GivenProbes, readings: str, **settings: Any
-    ) -> tuple[Probes, FloatArray | None]:
-        """These probes and the bounds of their readings; settings are noise_scale, costs and bounds."""
+    def _measured_by(self, given: GivenProbes, readings: str, limits: Limits, cost: PerArm | None) -> Self:
         if readings not in (INDEPENDENT, DEPENDENT, UNKNOWN):
             raise ProblemError(
                 f"readings are {INDEPENDENT!r}, {DEPENDENT!r} or {UNKNOWN!r}, got {readings!r}",
                 field="readings",
             )
-        listed = Listed(self.plans, self.plan_names, self.arm_names)
-        ways, limits = read_probes(given, listed, **settings)
-        freed = ways.without_arms(self.is_known)
+        probes, bounds = read_probes(given, self, limits, cost)
+        freed = probes.without_arms(self.is_known)
         refuse_inseparable(freed, self.plan_parts.free, self.plan_names, self.arm_names)
-        unknown = ways.unknown or readings == UNKNOWN
-        if unknown and limits is not None:
+        unknown = probes.unknown or readings == UNKNOWN
+        if unknown and bounds is not None:
             raise ProblemError(
                 "low and high say how large noise can be; leave them out, or readings='unknown'", field="low"
             )
-        dependent = ways.dependent or readings == DEPENDENT
-        return replace(ways, dependent=dependent, unknown=unknown), limits
+        probes = replace(probes, dependent=probes.dependent or readings == DEPENDENT, unknown=unknown)
+        scale, costs = probes.noise_scale, probes.costs
+        return self._with(probes=probes, noise_scale=scale, bounds=bounds, costs=costs)
 
     def with_probes(
         self,
@@ -213,8 +206,7 @@ class Problem(Measurable):
         >>> paths.with_probes("plan arms").reading_names
         ('coast: AB', 'coast: BC', 'hills: AD', 'hills: DC')
         """
-        ways, _ = self._given_probes(measure, readings, noise_scale=noise, costs=cost, bounds=None)
-        return self._with(probes=ways, noise_scale=ways.noise_scale, bounds=None, costs=ways.costs)
+        return self._measured_by(measure, readings, Limits(noise), cost)
 
     @property
     def n_plans(self) -> int:
@@ -230,11 +222,6 @@ class Problem(Measurable):
     def n_arms(self) -> int:
         """The number of quantities that can be measured."""
         return len(self.arm_names)
-
-    @property
-    def is_sparse(self) -> bool:
-        """Whether the plans are kept as their non-zeros only."""
-        return not isinstance(self.plans, np.ndarray)
 
     @property
     def oriented(self) -> Plans:
@@ -340,12 +327,46 @@ class Problem(Measurable):
     def with_arms(self, arms: GivenArms) -> Problem:
         """The same problem with more arms after its own, which no plan uses yet: names, or `NewArm`.
 
+        What a `NewArm` leaves out is what all other arms have alike.
+
         >>> problem = Problem([[1, 0], [0, 1]], arms=["tea", "coffee"], noise=1, goal="largest")
         >>> problem.with_arms(["milk"]).relevant.tolist()
         [True, True, False]
         """
         new = settled(self, arms)
-        return self._with(**joined(self, new)) if new else self
+        n = len(new)
+        if not n:
+            return self
+        names = names_for("arm", (*self.arm_names, *(arm.name for arm in new)), self.n_arms + n)
+        if self.bounds is None:
+            own = [*np.asarray(self.noise_scale).tolist(), *(arm.noise for arm in new)]
+            scale, bounds = scale_and_bounds(own, None, None, names)
+        else:
+            low, high = zip(*self.bounds.tolist(), *((arm.low, arm.high) for arm in new), strict=True)
+            scale, bounds = scale_and_bounds(None, low, high, names)
+        plans: Any = self.plans
+        if isinstance(plans, np.ndarray):
+            plans = np.hstack([plans, np.zeros((len(plans), n))])
+        else:
+            from scipy import sparse
+
+            shape = plans.shape[0], plans.shape[1] + n
+            plans = sparse.csr_array((plans.data, plans.indices, plans.indptr), shape=shape)
+        means, plausible = self.mean_bounds, self.about.plausible
+        anything = np.tile([-np.inf, np.inf], (n, 1))
+        if plausible is not None:
+            plausible = (*plausible, *((-np.inf, np.inf),) * n)
+        return self._with(
+            plans=plans,
+            arm_names=names,
+            noise_scale=scale,
+            bounds=bounds,
+            costs=vector("cost", [*self.costs.tolist(), *(arm.cost for arm in new)], names),
+            relevant=np.append(self.relevant, np.zeros(n, dtype=bool)),
+            mean_bounds=None if means is None else np.vstack([means, anything]),
+            layout=None,  # which knows where the other arms are
+            about=replace(self.about, plausible=plausible),
+        )
 
     def _row_of(self, name: str, plan: Numbers | str) -> FloatArray:
         """Return one plan as a table of one row."""
@@ -358,17 +379,10 @@ class Problem(Measurable):
             )
         return row
 
-    def first_plans(self, most: int = 10) -> list[tuple[str, str]]:
-        """Return the first plans, each as its name and the sum of arms that it is.
-
-        >>> Problem({"tea": "leaves + 2*water", "water": "water"}, goal="largest").first_plans(1)
-        [('tea', 'leaves + 2 x water')]
-        """
-        first = range(min(self.n_plans, most))
-        return [(self.plan_names[k], counted(self.arm_names, self.vector(k))) for k in first]
-
     def _repr_html_(self) -> str:
-        listed = listing(["plan", "uses"], self.first_plans(MOST_ROWS), total=self.n_plans)
+        first = range(min(self.n_plans, MOST_ROWS))
+        rows = [(self.plan_names[k], counted(self.arm_names, self.vector(k))) for k in first]
+        listed = listing(["plan", "uses"], rows, total=self.n_plans)
         return self._card(self.completeness, self.relevant, listed)
 
     def __repr__(self) -> str:
@@ -483,3 +497,125 @@ def _relevant_arms(matrix: Any) -> BoolArray:
     high = np.asarray(matrix.max(axis=0).todense()).ravel()
     low = np.asarray(matrix.min(axis=0).todense()).ravel()
     return np.asarray(high != low)
+
+
+def contenders(plans: Any, constants: FloatArray, means: FloatArray) -> BoolArray:
+    """Return which plans may still be the only best one, by what is known of the means.
+
+    - `plans`: (n_plans, n_arms) larger is better, with zeros where a mean is known exactly
+    - `constants`: (n_plans,) what the exactly known arms add
+    - `means`: (n_arms, 2) lowest and highest mean
+
+    Of plans that differ in exactly known arms alone the best one stays, the first of equals. Each plan that
+    is out is no better than one that stays, whatever the means are.
+    """
+    n = int(plans.shape[0])
+    stays = np.zeros(n, dtype=bool)
+    best_of: dict[bytes, int] = {}
+    for k, key in enumerate(row_keys(plans)):
+        first = best_of.setdefault(key, k)
+        if constants[k] > constants[first]:
+            best_of[key] = k
+    stays[list(best_of.values())] = True
+    is_bounded = np.asarray(np.isfinite(means).all(axis=1))
+    if not (means[is_bounded, 0] < means[is_bounded, 1]).any():
+        return stays
+    low, high = np.where(is_bounded[:, None], means, 0.0).T
+    middle, half = (low + high) / 2, (high - low) / 2
+    value = np.asarray(plans @ middle) + constants
+    order = np.argsort(-np.where(stays, value, -np.inf), kind="stable")[:_MOST_COMPARED]
+    for i in order[stays[order]].tolist():
+        if not stays[i]:
+            continue
+        difference = abs(plans[[i] * n] - plans)
+        # the least of (plan i - plan j).mu over the box, where both have the same amounts of unbounded arms
+        least = value[i] - value - np.asarray(difference @ half)
+        comparable = np.asarray(difference @ (~is_bounded).astype(float)) == 0
+        beaten = comparable & (least > 0)
+        beaten[i] = False
+        stays &= ~beaten
+    return stays
+
+
+@dataclass(frozen=True)
+class NewArm:
+    """An arm that a problem did not have; what is left out is what all its other arms have alike.
+
+    `noise` and `cost` are those of one measurement; `low` and `high` are for problems that have them, and
+    take the place of the noise.
+
+    >>> NewArm("tram", noise=2.0).cost is None
+    True
+    """
+
+    name: str
+    noise: float | None = None
+    cost: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the settings that are known as JSON values; `NewArm(**kept)` inverts it."""
+        return {key: value for key, value in asdict(self).items() if value is not None}
+
+
+def settled(problem: Problem, given: GivenArms) -> tuple[NewArm, ...]:
+    """These arms with what was left out filled in from the others; refused where those are not all alike."""
+    if isinstance(given, str):
+        raise ProblemError(f"new arms come as a list of names, got the text {given!r}", field="arms")
+    arms = [one if isinstance(one, NewArm) else NewArm(str(one).strip()) for one in given]
+    for arm in arms:
+        if arm.name in problem.arm_names:
+            raise ProblemError(f"there is an arm named {arm.name!r} already; it is not new", field="arms")
+        if problem.probes is not None:
+            raise ProblemError("arms that are measured by probes cannot be added", field="arms")
+        if problem.noise_scale is None:
+            raise ProblemError(
+                f"the noise of this session is unknown, so {arm.name!r} cannot be added; begin a new session",
+                field="arms",
+            )
+        has_limits = arm.low is not None or arm.high is not None
+        if has_limits if problem.bounds is None else arm.noise is not None:
+            have, give = ("noise", "noise") if problem.bounds is None else ("low and high", "low and high")
+            raise ProblemError(f"the other arms have {have}; give the {give} of {arm.name!r}", field="arms")
+    return tuple(_filled_in(problem, arm) for arm in arms)
+
+
+def _filled_in(problem: Problem, arm: NewArm) -> NewArm:
+    known: dict[str, Any] = {"cost": problem.costs}
+    if problem.bounds is None:
+        known["noise"] = problem.noise_scale
+    else:
+        known |= {"low": problem.bounds[:, 0], "high": problem.bounds[:, 1]}
+    found: dict[str, Any] = {}
+    for what, others in known.items():
+        value = getattr(arm, what)
+        if value is None and (others != others[0]).any():
+            raise ProblemError(
+                f"say the {what} of the new arm {arm.name!r}: those of the others differ, {brief(others)}",
+                field="arms",
+            )
+        try:
+            found[what] = float(others[0] if value is None else value)
+        except (TypeError, ValueError, OverflowError):
+            raise ProblemError(
+                f"the {what} of the new arm {arm.name!r} must be a number, got {shortened(repr(value), 60)}",
+                field="arms",
+            ) from None
+    return replace(arm, **found)
+
+
+def plans_by_name(given: Any) -> dict[str, Any]:
+    """New plans by their names: as they are, or from a table with a row for each."""
+    if isinstance(given, Mapping):
+        return dict(given)
+    if not (isinstance(given, TablePath) or is_frame(given)):
+        raise ProblemError(
+            f"new plans come by their names, or as a table with a row for each, got {type(given).__name__}",
+            field="plan",
+        )
+    matrix, arms, names = _read_plans(given, None)
+    if len(set(names or ())) < len(matrix):
+        raise ProblemError("every new plan needs a name of its own", field="name")
+    rows = zip(names or (), matrix.tolist(), strict=True)
+    return {name: dict(zip(arms or (), row, strict=True)) for name, row in rows}

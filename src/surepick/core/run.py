@@ -10,7 +10,7 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.past import Past
-from surepick.core.plays import Plays
+from surepick.core.probes import Plays
 from surepick.core.problem import Problem
 
 MOST_MEASUREMENTS = 10**6  # in a batch: a forged log exhausts no memory

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arrays import FloatArray
-from surepick.core.estimates import arm_means, behind, mean_variance, noise_variance, squares_of
-from surepick.core.evidence import Evidence
+from surepick.core.evidence import Evidence, arm_means, behind, mean_variance, noise_variance, squares_of
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.polytope import Polytope
 from surepick.core.problem import Problem

@@ -9,14 +9,13 @@ plan.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import BoolArray, FloatArray, IntArray, read_only
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, read_only, vector
 from surepick.errors import ProblemError
 
 _TRIED_ROWS = 60  # rows that are left out one by one to name the one that leaves no plan
@@ -58,29 +57,33 @@ class Rows:
         )
 
 
-def as_rows(given: dict[str, Any], names: tuple[str, ...]) -> Rows:
+def as_rows(
+    a_ub: Any,
+    b_ub: Any,
+    a_eq: Any,
+    b_eq: Any,
+    lower: npt.ArrayLike,
+    upper: npt.ArrayLike,
+    names: tuple[str, ...],
+) -> Rows:
     """Rows and bounds as checked arrays."""
-    n = len(names)
-    a_ub, b_ub = _sided(given, "ub", n)
-    a_eq, b_eq = _sided(given, "eq", n)
-    lower, upper = (_bound(what, given.get(what, default), names) for what, default in _DEFAULT_BOUNDS)
-    bad = np.flatnonzero(~(lower <= upper) | (lower == np.inf) | (upper == -np.inf))
+    low = vector("lower", lower, names, one_for_all=True, infinite=True)
+    high = vector("upper", upper, names, one_for_all=True, infinite=True)
+    bad = np.flatnonzero(~(low <= high) | (low == np.inf) | (high == -np.inf))
     if bad.size:
         s = int(bad[0])
         raise ProblemError(
-            f"lower must not exceed upper, got {lower[s]:g} and {upper[s]:g} for arm {s} ({names[s]!r})",
+            f"lower must not exceed upper, got {low[s]:g} and {high[s]:g} for arm {s} ({names[s]!r})",
             field="lower",
         )
-    for array in (a_ub, b_ub, a_eq, b_eq, lower, upper):
+    below, right_below = _sided("ub", a_ub, b_ub, len(names))
+    equal, right_equal = _sided("eq", a_eq, b_eq, len(names))
+    for array in (below, right_below, equal, right_equal, low, high):
         read_only(array)
-    return Rows(a_ub, b_ub, a_eq, b_eq, lower, upper, names)
+    return Rows(below, right_below, equal, right_equal, low, high, names)
 
 
-_DEFAULT_BOUNDS = (("lower", 0.0), ("upper", np.inf))
-
-
-def _sided(given: dict[str, Any], kind: str, n_arms: int) -> tuple[FloatArray, FloatArray]:
-    left, right = given.get(f"A_{kind}"), given.get(f"b_{kind}")
+def _sided(kind: str, left: Any, right: Any, n_arms: int) -> tuple[FloatArray, FloatArray]:
     if left is None and right is None:
         return np.zeros((0, n_arms)), np.zeros(0)
     if left is None or right is None:
@@ -99,57 +102,36 @@ def _sided(given: dict[str, Any], kind: str, n_arms: int) -> tuple[FloatArray, F
             f"its rows, got shapes {matrix.shape} and {side.shape}",
             field=f"A_{kind}",
         )
-    if not (np.isfinite(matrix).all() and np.isfinite(side).all()):
-        row = int(np.flatnonzero(~(np.isfinite(matrix).all(axis=1) & np.isfinite(side)))[0])
+    is_finite = np.isfinite(matrix).all(axis=1) & np.isfinite(side)
+    if not is_finite.all():
         raise ProblemError(
-            f"row {row} of A_{kind} and b_{kind} must be finite; leave out a row without a limit",
+            f"row {int(np.argmin(is_finite))} of A_{kind} and b_{kind} must be finite; leave out a row "
+            "without a limit",
             field=f"A_{kind}",
         )
     return matrix, side
 
 
-def _bound(what: str, given: npt.ArrayLike, names: Sequence[str]) -> FloatArray:
-    try:
-        values = np.broadcast_to(np.asarray(given, dtype=float), (len(names),)).copy()
-    except (TypeError, ValueError, OverflowError):
-        raise ProblemError(
-            f"{what} must be one number or one for each of the {len(names)} arms, got {given!r}", field=what
-        ) from None
-    if np.isnan(values).any():
-        s = int(np.flatnonzero(np.isnan(values))[0])
-        raise ProblemError(f"{what} of arm {s} ({names[s]!r}) must be a number, got nan", field=what)
-    return values
-
-
 def refuse_empty(rows: Rows) -> None:
     """Refuse rows that leave no plan, naming one that would have to go, or that leave a single one."""
-    n = len(rows.names)
+    n, n_ub, n_rows = len(rows.names), len(rows.b_ub), len(rows.b_ub) + len(rows.b_eq)
     if rows.best(np.zeros(n)).status == 2:
-        raise ProblemError(f"there is no plan: {_why_empty(rows)}; check rows and bounds")
+        why = "no amounts keep all rows and bounds"
+        for row in range(n_rows if n_rows <= _TRIED_ROWS else 0):
+            if rows.without(row).best(np.zeros(n)).status != 2:
+                which = f"row {row} of A_ub" if row < n_ub else f"row {row - n_ub} of A_eq"
+                why += f", and without {which} there would be some"
+                break
+        raise ProblemError(f"there is no plan: {why}; check rows and bounds")
     toward = np.random.default_rng(n).uniform(0.5, 1.5, n)
     ends = [rows.best(sign * toward) for sign in (1.0, -1.0)]
-    if all(end.status == 0 for end in ends):
-        low, high = float(ends[0].x @ toward), float(ends[1].x @ toward)
-        if high - low <= 1e-9 * float(np.abs(ends[0].x) @ toward) and np.allclose(
-            ends[0].x, ends[1].x, atol=1e-9
-        ):
-            raise ProblemError(
-                "the rows and bounds leave one plan only; with one plan there is nothing to choose"
-            )
+    if all(end.status == 0 for end in ends) and np.allclose(ends[0].x, ends[1].x, atol=1e-9):
+        width = float((ends[1].x - ends[0].x) @ toward)
+        if width <= 1e-9 * float(np.abs(ends[0].x) @ toward):
+            raise ProblemError(_ONE_PLAN)
 
 
-def _why_empty(rows: Rows) -> str:
-    n_ub, n_eq = len(rows.b_ub), len(rows.b_eq)
-    if n_ub + n_eq <= _TRIED_ROWS:
-        for row in range(n_ub + n_eq):
-            if rows.without(row).best(np.zeros(len(rows.names))).status != 2:
-                kind, k = ("A_ub", row) if row < n_ub else ("A_eq", row - n_ub)
-                return (
-                    f"no amounts keep all rows and bounds, and without row {k} of {kind} there would be some"
-                )
-    return "no amounts keep all rows and bounds"
-
-
+_ONE_PLAN = "the rows and bounds leave one plan only; with one plan there is nothing to choose"
 _DEPENDENT = 1e-9  # of a row's largest entry: what elimination leaves of a row that follows from others
 _CONTRADICTION = 1e-7  # of the sizes: a right side may miss what the other rows imply by this much
 _SAME = 4e-12  # of a bound: one that follows from rows up to rounding
@@ -242,35 +224,11 @@ class StandardForm:
         return found + 0.0
 
 
-class Equations(Protocol):
-    """{z: matrix z = right, lower <= z <= upper}, with finite bounds."""
-
-    @property
-    def matrix(self) -> FloatArray:
-        """A, (n_rows, n_variables)."""
-        ...
-
-    @property
-    def right(self) -> FloatArray:
-        """b, (n_rows,)."""
-        ...
-
-    @property
-    def lower(self) -> FloatArray:
-        """Least values, (n_variables,)."""
-        ...
-
-    @property
-    def upper(self) -> FloatArray:
-        """Largest values, (n_variables,)."""
-        ...
-
-
-def safe_bound(equations: Equations, costs: FloatArray, prices: FloatArray) -> float:
+def safe_bound(equations: Any, costs: FloatArray, prices: FloatArray) -> float:
     """A number that costs.z is never below, whatever prices (dual values) are given.
 
     costs.z = prices.b + (costs - A'prices).z >= prices.b + sum_j min(r_j lower_j, r_j upper_j), less the
-    rounding of these sums (Neumaier and Shcherbina 2004).
+    rounding of these sums (Neumaier and Shcherbina 2004). `equations` has matrix, right, lower and upper.
     """
     matrix, lower, upper = equations.matrix, equations.lower, equations.upper
     reduced = costs - matrix.T @ prices
@@ -302,9 +260,7 @@ def standard_form(rows: Rows) -> StandardForm:
     high = np.concatenate([upper, 2.0 * slack + unit]) / unit
     moves = _moving(matrix, high > low)[:n]
     if not moves.any():
-        raise ProblemError(
-            "the rows and bounds leave one plan only; with one plan there is nothing to choose"
-        )
+        raise ProblemError(_ONE_PLAN)
     n_tight = n_ub + int(fixed_by.sum())
     right = right / unit
     for array in (matrix, right, low, high, moves):

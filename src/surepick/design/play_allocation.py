@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray
-from surepick.core.plays import FindPlay
+from surepick.core.plan_sets import FindPlay
 from surepick.design.information import Diagonal
 from surepick.design.minimax import minimax
 

@@ -14,8 +14,7 @@ from surepick.core.arrays import FloatArray, Goal, labels_of, names_for
 from surepick.core.frames import are_expressions
 from surepick.core.given_probes import ARMS, PLAN_ARMS
 from surepick.core.oracle_problem import OracleProblem
-from surepick.core.plan_sets import plan_set, spanned
-from surepick.core.plays import play_finder
+from surepick.core.plan_sets import plan_set, play_finder, spanned
 from surepick.core.probes import DEPENDENT, INDEPENDENT, UNKNOWN
 from surepick.core.problem import Problem
 from surepick.core.tables import Table

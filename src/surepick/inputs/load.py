@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from surepick.core.about import ORDERS, Range, plausible_range
-from surepick.core.arrays import FloatArray, ends, per_arm, read_only, scale_and_bounds
+from surepick.core.arrays import FloatArray, per_arm, read_only, scale_and_bounds
 from surepick.core.measurable import BOUNDED_VARIANCE, SUB_GAUSSIAN_NOISE
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
@@ -160,12 +160,11 @@ def _past(problem: AnyProblem, guess: FloatArray | None, spread: FloatArray | No
 def _within_bounds(document: Section, problem: AnyProblem) -> AnyProblem:
     """The problem with the bounds that the file gives, if it does."""
     low, high = document.numbers("low"), document.numbers("high")
-    given = ends(low, high, problem.arm_names)
-    if given is None:
+    if low is None and high is None:
         return problem
     unknown = document.values.get("noise", "unknown") == "unknown"
     scale = None if unknown else problem.noise_scale
-    return problem.with_noise(*scale_and_bounds(scale, given, problem.arm_names))
+    return problem.with_noise(*scale_and_bounds(scale, low, high, problem.arm_names))
 
 
 def _with_tails(document: Section, problem: AnyProblem) -> AnyProblem:

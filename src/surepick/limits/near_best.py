@@ -8,7 +8,7 @@ A plan is *good* if it is within epsilon of the best one. Larger is better, y = 
 
 is the characteristic time of telling x, with the shares w, from all other worlds. The least T(x, w) over
 good plans x and all shares is what methods can come near to as delta goes to 0 (Degenne and Koolen 2019). Any
-x and w give an upper end; that no plan pi exceeds it is proved by the boxes of `average_proof`.
+x and w give an upper end; that no plan pi exceeds it is proved by the boxes of `core.proofs`.
 
 *The lower end*, for every delta. If in a world lambda no plan is good that is good under mu, a method must
 tell the two apart: sum_s E[T_s] (mu_s - lambda_s)^2 / (2 v_s) >= kl(delta, 1 - delta). So for worlds of this
@@ -35,8 +35,8 @@ from typing import NamedTuple
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray
-from surepick.core.average_proof import NATS, Inequality, errors_ahead, system_of
 from surepick.core.polytope import Polytope
+from surepick.core.proofs import NATS, Inequality, errors_ahead, system_of
 from surepick.design.allocation import optimal_allocation
 from surepick.policies.polytopes.box_cuts import ALIVE, COVERED
 from surepick.policies.polytopes.covering import Effort, cover

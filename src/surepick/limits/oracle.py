@@ -19,8 +19,7 @@ import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray
 from surepick.core.oracle_problem import OracleProblem
-from surepick.core.plan_sets import Branch, PlanSet, plan_set, spanned
-from surepick.core.plays import FindPlay, play_finder
+from surepick.core.plan_sets import Branch, FindPlay, PlanSet, plan_set, play_finder, spanned
 from surepick.core.policy import known_deviation
 from surepick.core.run import Answer
 from surepick.design.allocation import Allocation, optimal_allocation

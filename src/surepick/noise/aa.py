@@ -24,8 +24,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from surepick.core.arrays import FloatArray
-from surepick.core.tails import chi_square_above, normal_above
 from surepick.core.wording import how_many
+from surepick.noise.tails import chi_square_above, normal_above
 
 LEVEL = 0.01  # how often an honest set-up is doubted, all looks at all readings together
 

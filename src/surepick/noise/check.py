@@ -20,11 +20,11 @@ from typing import NamedTuple
 from surepick.core.guarantee import Doubt
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.tails import chi_square_above, normal_above
 from surepick.core.wording import how_many
 from surepick.noise import statistics
 from surepick.noise.record import ArmRecord, NoiseRecord, Withdrawals
 from surepick.noise.statistics import TAU
+from surepick.noise.tails import chi_square_above, normal_above
 
 FINE = 0.1  # of successive values are equal where the step of rounding is .35 standard deviations
 FEWEST_BESIDE = 3  # values before and after a change of the mean

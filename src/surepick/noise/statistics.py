@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from surepick.core.arrays import FloatArray
-from surepick.core.tails import chi_square_above, normal_below
 from surepick.noise.record import ArmRecord, Shape
+from surepick.noise.tails import chi_square_above, normal_below
 
 Arms = Sequence[tuple[ArmRecord, float]]  # records with their noise scales, each of two values or more
 FEWEST_FOR_SKEWNESS, FEWEST_FOR_KURTOSIS = 8, 20  # values of an arm

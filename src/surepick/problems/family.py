@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from surepick.core.about import Layout
 from surepick.core.arrays import (
     FloatArray,
     Goal,
@@ -26,9 +27,8 @@ from surepick.core.arrays import (
     read_only,
 )
 from surepick.core.given_probes import ARMS
-from surepick.core.layout import Layout
 from surepick.core.oracle_problem import BestWithin, Losses, OracleProblem
-from surepick.core.polytope import Polytope, PolytopeOptions
+from surepick.core.polytope import Polytope
 from surepick.core.wording import in_short
 from surepick.errors import FileError, ProblemError, suggestion
 from surepick.problems.candidates import Box, Progress, all_plans, best_plans
@@ -73,7 +73,7 @@ class Family:
     layout: Layout | None = None  # of the pieces
     solve_within: BestWithin | None = None
     losses: Losses | None = None
-    rows: Callable[[], PolytopeOptions] | None = None
+    rows: Callable[[], dict[str, Any]] | None = None
     some: Callable[[int], list[FloatArray]] | None = None
     is_slow: bool = False
 

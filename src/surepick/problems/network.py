@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from surepick.core.about import Layout
 from surepick.core.arrays import (
     BoolArray,
     FloatArray,
@@ -25,7 +26,6 @@ from surepick.core.arrays import (
     read_only,
 )
 from surepick.core.frames import frame_cells, is_frame
-from surepick.core.layout import Layout
 from surepick.core.tables import csv_lines, numeral
 from surepick.errors import ParameterError, ProblemError, blaming, suggestion
 

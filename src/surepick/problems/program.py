@@ -23,14 +23,11 @@ from surepick.core.arrays import (
     Numbers,
     aligned,
     aligned_table,
-    column_labels_of,
-    first_named,
     is_smallest,
     labels_of,
     names_for,
     read_only,
 )
-from surepick.core.polytope import PolytopeOptions
 from surepick.core.wording import counted
 from surepick.errors import ProblemError
 from surepick.problems.family import Family
@@ -108,7 +105,7 @@ def program_family(program: Program | Mapping[str, Any] | str | Path) -> Family:
     )
 
 
-def _rows(program: Program) -> PolytopeOptions:
+def _rows(program: Program) -> dict[str, Any]:
     """Rows and bounds of a program without whole numbers, as `Polytope` takes them."""
     equal = program.row_lower == program.row_upper
     below, above = np.isfinite(program.row_upper) & ~equal, np.isfinite(program.row_lower) & ~equal
@@ -151,8 +148,8 @@ def as_program(
     >>> as_program([[1, 2]], [8], senses=">=").row_lower.tolist()
     [8.0]
     """
-    named = first_named(variable_names, column_labels_of(use), labels_of(objective)) or ()
-    rows = first_named(labels_of(use), labels_of(limits)) or ()
+    named = variable_names or labels_of(use, columns=True) or labels_of(objective) or ()
+    rows = labels_of(use) or labels_of(limits) or ()
     given = aligned_table("use", use, rows, named, kinds=("resource", "variable"))
     matrix = as_numbers("use", given, ndim=2)
     n_rows, n_variables = matrix.shape

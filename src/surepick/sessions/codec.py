@@ -14,9 +14,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from surepick.core.arrays import scale_and_bounds
+from surepick.core.about import Layout
 from surepick.core.given_probes import ARMS, PLAN_ARMS
-from surepick.core.layout import Layout
 from surepick.core.measurable import SUB_GAUSSIAN_NOISE
 from surepick.core.oracle_problem import TRIAL_TOLERANCE, AnyProblem, Best, OracleProblem, Trial, absent
 from surepick.core.policy import Policy
@@ -215,11 +214,9 @@ def _family_from_json(data: Mapping[str, Any]) -> OracleProblem:
         return _polytope_from_json(data)
     family = family_from(data["oracle"])
     family = dataclasses.replace(family, n_plans=_kept_count(data, family.n_plans))
-    problem = family.oracle_problem(noise=data["noise_scale"], **_ways(data))
-    if data.get("bounds") is None:
-        return problem
-    scale, bounds = scale_and_bounds(data["noise_scale"], data["bounds"], problem.arm_names)
-    return problem.with_noise(scale, bounds)
+    settings = _settings(data)
+    limits = {name: settings[name] for name in ("noise", "low", "high")}
+    return family.oracle_problem(**limits, **_ways(data))
 
 
 def _kept_count(data: Mapping[str, Any], found: float | None) -> Any:

@@ -15,11 +15,10 @@ import numpy as np
 
 from surepick.core.arrays import Numbers
 from surepick.core.frames import amounts_in
-from surepick.core.new_arms import GivenArms, settled
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
 from surepick.core.policy import delta_of, epsilon_of, takes_past
-from surepick.core.problem import Problem
+from surepick.core.problem import GivenArms, Problem, settled
 from surepick.core.tables import count_in, numeral
 from surepick.core.wording import shortened
 from surepick.errors import ParameterError, SessionError, suggestion

@@ -15,10 +15,9 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Union, get_args, get_origin, get_type_hints
 
 from surepick.core.arrays import MOST_SCALES, furthest_value, outside
-from surepick.core.new_arms import NewArm, settled
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import check_gaussian, delta_of, epsilon_of
-from surepick.core.problem import Problem
+from surepick.core.problem import NewArm, Problem, settled
 from surepick.core.run import MOST_MEASUREMENTS
 from surepick.errors import ParameterError, SessionError
 from surepick.sessions import codec
@@ -490,7 +489,7 @@ def _check_new_arm(problem: Problem, arm: Any) -> None:
     kinds = {"name": str, "cost": float, "noise": float, "low": float, "high": float}
     right = all(name in kinds and type(value) is kinds[name] for name, value in arm.items())
     require(right and "name" in arm, f"the new arm {arm!r:.60} is none", "new_arms")
-    written = [one.to_json() for one in settled(problem, [NewArm.from_json(arm)])]
+    written = [one.to_json() for one in settled(problem, [NewArm(**arm)])]
     require(codec.dumps(written) == codec.dumps([arm]), "a new arm has all its settings", "new_arms")
 
 

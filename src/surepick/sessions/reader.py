@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from surepick.certificates.certificate import Certificate
+from surepick.core.about import Layout
 from surepick.core.frames import make_frame
 from surepick.core.guarantee import Doubt, no_guarantee
-from surepick.core.layout import Layout
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem, absent
 from surepick.core.policy import Policy
 from surepick.core.probes import VALUE

@@ -14,11 +14,10 @@ from dataclasses import replace
 from typing import Any, cast
 
 from surepick.core.arrays import Numbers
-from surepick.core.new_arms import GivenArms, plans_by_name
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
 from surepick.core.past import Past
 from surepick.core.policy import Policy
-from surepick.core.problem import Problem
+from surepick.core.problem import GivenArms, Problem, plans_by_name
 from surepick.core.tables import count_in
 from surepick.errors import NameTakenError, ParameterError, SessionError
 from surepick.sessions import commands

@@ -12,13 +12,11 @@ from typing import Any, cast
 import numpy as np
 
 from surepick._version import __version__
-from surepick.core.about import About
-from surepick.core.layout import Layout
-from surepick.core.new_arms import NewArm
+from surepick.core.about import About, Layout
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
 from surepick.core.past import Past, fitting
 from surepick.core.policy import Policy, delta_of
-from surepick.core.problem import Problem
+from surepick.core.problem import NewArm, Problem
 from surepick.core.wording import shortened
 from surepick.errors import MissingFunctionError, ParameterError, SessionError, SurepickError
 from surepick.policies import policy_for
@@ -86,7 +84,7 @@ class Setup:
         problem = self.problem
         if not isinstance(problem, Problem):
             raise SessionError("plans are added to a list of plans, and this problem has none", field="plan")
-        problem = problem.with_arms(map(NewArm.from_json, new_arms))
+        problem = problem.with_arms(NewArm(**arm) for arm in new_arms)
         row = np.zeros(problem.n_arms)
         for arm, amount in amounts:
             row[arm] = amount

@@ -14,7 +14,7 @@ from typing import Any
 
 from surepick._version import __version__
 from surepick.certificates.certificate import as_certificate
-from surepick.core import average_proof, vertex_proof
+from surepick.core import proofs
 from surepick.core.guarantee import Doubt, Promise
 from surepick.core.oracle_problem import Best, OracleProblem, absent
 from surepick.core.policy import delta_of, epsilon_of
@@ -306,11 +306,8 @@ def _of_proof(state: SessionState, proof: Any) -> list[str]:
     if not (isinstance(state.problem, Polytope) and state.plan is not None and proof):
         return []
     try:
-        policy, given = state.run.policy, (state.problem, state.plan, proof)
-        if "series" in proof:
-            wrong = average_proof.objections(*given, policy.delta, epsilon_of(policy))
-        else:
-            wrong = vertex_proof.objections(*given, policy.delta)
+        policy = state.run.policy
+        wrong = proofs.objections(state.problem, state.plan, proof, policy.delta, epsilon_of(policy))
     except Exception:  # any JSON may stand there
         wrong = ["it has another form"]
     return [f"the certificate's proof does not hold: {words}" for words in wrong]

@@ -10,7 +10,7 @@ from typing import Protocol, Self, TypeGuard, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import FloatArray, IntArray, Numbers, aligned, brief, column_labels_of, labels_of
+from surepick.core.arrays import FloatArray, IntArray, Numbers, aligned, brief, labels_of
 from surepick.errors import ParameterError
 from surepick.kernels import AFFINE, TABLE, THRESHOLD, Feed, measured
 
@@ -296,7 +296,7 @@ class Replay:
         *,
         arm_names: Sequence[str] | None = None,
     ) -> None:
-        if column_labels_of(table) is not None:
+        if labels_of(table, columns=True) is not None:
             table = {str(name): column.to_numpy() for name, column in table.items()}  # type: ignore[union-attr]
         columns = _columns(table, arm_names)
         known = tuple(arm_names if arm_names is not None else table) if isinstance(table, Mapping) else None

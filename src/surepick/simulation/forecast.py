@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from surepick.core.arrays import FloatArray, Numbers, PerArm, aligned, per_arm
-from surepick.core.estimates import EIGHT_OF_TEN, quantile
+from surepick.core.evidence import EIGHT_OF_TEN, quantile
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
 from surepick.core.policy import Policy

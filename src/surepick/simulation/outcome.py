@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.estimates import Estimate, estimate, runner_up
-from surepick.core.evidence import Evidence
+from surepick.core.evidence import Estimate, Evidence, estimate, runner_up
 from surepick.core.frames import make_frame
 from surepick.core.guarantee import Doubt, no_guarantee
 from surepick.core.oracle_problem import AnyProblem

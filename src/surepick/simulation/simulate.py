@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray, Numbers, checked_means
+from surepick.core.arrays import FloatArray, IntArray, Numbers, vector
 from surepick.core.evidence import Evidence
 from surepick.core.guarantee import Promise
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
@@ -116,7 +116,7 @@ def _environment(problem: AnyProblem, truth: Environment | Numbers, noise: Numbe
     if not isinstance(truth, Environment):
         if noise is not None or problem.bounds is None or problem.probes is not None:
             return Gaussian(truth, noise)
-        means = checked_means(truth, problem.arm_names, "truth")
+        means = vector("truth", truth, problem.arm_names)
         return UniformNoise(means, np.abs(problem.bounds.T - means).min(axis=0))
     if noise is not None:
         raise ParameterError(f"{type(truth).__name__} has its own noise; leave noise out", field="noise")

@@ -10,7 +10,7 @@ import numpy as np
 
 from surepick.core import guarantee as assumptions
 from surepick.core.arrays import FloatArray
-from surepick.core.estimates import estimate
+from surepick.core.evidence import estimate
 from surepick.core.guarantee import Promise
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.plan_words import amounts, value_of

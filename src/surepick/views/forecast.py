@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from surepick.core.arrays import FloatArray
-from surepick.core.estimates import EIGHT_OF_TEN, in_errors, quantile
+from surepick.core.evidence import EIGHT_OF_TEN, in_errors, quantile
 from surepick.views.gaps import Weight
 from surepick.views.look import Look
 from surepick.views.view import Forecast

@@ -11,8 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.estimates import between, closest_first, in_errors, noise_variance
-from surepick.core.evidence import Evidence
+from surepick.core.evidence import Evidence, between, closest_first, in_errors, noise_variance
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.run import Standing
 from surepick.design.allocation import optimal_allocation

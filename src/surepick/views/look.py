@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from surepick.core.about import Layout
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, Plans, as_dense
-from surepick.core.estimates import (
+from surepick.core.evidence import (
+    Evidence,
     arm_means,
     behind,
     behind_by,
@@ -23,9 +25,7 @@ from surepick.core.estimates import (
     pooled,
     squares_of,
 )
-from surepick.core.evidence import Evidence
 from surepick.core.guarantee import Doubt, Promise
-from surepick.core.layout import Layout
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plan_words import called
 from surepick.core.policy import Policy, delta_of, epsilon_of

@@ -10,8 +10,8 @@ from html import escape
 
 import numpy as np
 
+from surepick.core.about import Layout
 from surepick.core.arrays import FloatArray
-from surepick.core.layout import Layout
 from surepick.core.run import Answer
 from surepick.core.wording import shortened
 from surepick.views.look import Look

@@ -21,10 +21,10 @@ from pydantic import (
     model_validator,
 )
 
-from surepick.core.new_arms import NewArm
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
 from surepick.core.policy import takes_past
+from surepick.core.problem import NewArm
 from surepick.core.tables import numeral
 from surepick.core.wording import shortened
 from surepick.errors import ParameterError, SurepickError

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import surepick as sp
 from hard_families import is_refuted
 from polytopes import KINDS, PeekingPolicy, all_vertices, assignment, transport
-from surepick.core import average_proof, vertex_proof
+from surepick.core.proofs import objections
 from surepick.core.run import Measure
 from surepick.inference.wealth import EMPTY
 from surepick.policies.polytopes.edges import Vertices
@@ -174,13 +174,13 @@ def test_arms_of_known_mean_are_not_measured_and_the_proof_counts_them(epsilon):
         run.absorb(counts, counts * means + np.sqrt(counts) * rng.normal(size=4))
     assert decision.plan[0] == pytest.approx(1.0, abs=0.2)
     if epsilon:
-        assert average_proof.objections(problem, decision.plan, run.proof(), 0.05, epsilon) == []
+        assert objections(problem, decision.plan, run.proof(), 0.05, epsilon) == []
     else:
-        assert vertex_proof.objections(problem, decision.plan, run.proof(), 0.05) == []
+        assert objections(problem, decision.plan, run.proof(), 0.05) == []
         other = sp.Polytope(**rows, arms=list("abcd"), known={"c": 2.5, "d": -1.0}, goal="largest")
-        assert vertex_proof.objections(other, decision.plan, run.proof(), 0.05) == []  # a - c is measured
+        assert objections(other, decision.plan, run.proof(), 0.05) == []  # a - c is measured
         moved = sp.Polytope(**rows, arms=list("abcd"), known={"a": 2.0, "c": 2.5, "d": -1.0}, goal="largest")
-        assert vertex_proof.objections(moved, decision.plan, run.proof(), 0.05) != []
+        assert objections(moved, decision.plan, run.proof(), 0.05) != []
 
 
 def test_with_all_means_known_nothing_is_measured():

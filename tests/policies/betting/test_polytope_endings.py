@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 import surepick as sp
 from polytopes import KINDS, run_of
-from surepick.core.average_proof import objections
+from surepick.core.proofs import objections
 from surepick.core.run import Measure, Stop
 from surepick.policies.betting.best_vertex import BestVertex
 from surepick.policies.betting.question import Bet

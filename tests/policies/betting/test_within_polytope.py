@@ -8,7 +8,7 @@ import pytest
 import surepick as sp
 from hard_families import is_refuted
 from polytopes import KINDS, PeekingPolicy, transport
-from surepick.core.average_proof import log_wealth, objections
+from surepick.core.proofs import log_wealth, objections
 from surepick.core.run import Measure, Stop
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import surepick as sp
 from polytopes import inequality_about, transport
-from surepick.core.average_proof import is_covered, log_wealth, system_of
+from surepick.core.proofs import is_covered, log_wealth, system_of
 from surepick.policies.polytopes import covering
 from surepick.policies.polytopes.box_cuts import ALIVE, COVERED, UNKNOWN
 from surepick.policies.polytopes.covering import Effort, cover

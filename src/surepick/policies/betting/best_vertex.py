@@ -5,7 +5,7 @@ an edge that improves. Row k of a basis's account bets against "edge k improves"
 (`surepick.inference`) Bad(theta) are the bases whose vertex is not best, and the selector names for each of
 them one edge that improves. Every stake goes to all rows of an account alike, so that whichever edge the
 selector names the sum of what it holds is at most the stake. The answer is a vertex all of whose edges are
-ruled out, on one basis. `core/vertex_proof.py` checks it by arithmetic alone.
+ruled out, on one basis. `core/proofs.py` checks it by arithmetic alone.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.polytope import Polytope
+from surepick.core.proofs import variable_names, vertex_proof
 from surepick.core.run import TOLERANCE, Answer, Decision, Standing
 from surepick.core.standard_form import ROUNDING
-from surepick.core.vertex_proof import proof_of, variable_names
 from surepick.inference.contrasts import Contrasts
 from surepick.inference.wealth import Account, Wealth
 from surepick.policies.betting.best import SELECTION_BIAS, SHRINKAGE
@@ -231,7 +231,7 @@ class BestVertex(Question):
         edges = self._led_edges
         evidence = np.zeros(len(edges.full))
         evidence[edges.is_edge] = self.evidence(self.leader)
-        return proof_of(self._problem, edges.at, edges.full, evidence)
+        return vertex_proof(self._problem, edges.at, edges.full, evidence)
 
     def standing(self, estimates: Estimates) -> Standing:
         """Return the leader, its neighbour along the edge with the least evidence, and the risk."""

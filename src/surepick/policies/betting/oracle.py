@@ -25,8 +25,7 @@ import numpy as np
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import OracleProblem
-from surepick.core.plan_sets import Branch, plan_set, spanned
-from surepick.core.plays import FindPlay, play_finder
+from surepick.core.plan_sets import Branch, FindPlay, plan_set, play_finder, spanned
 from surepick.core.policy import known_noise_scale
 from surepick.core.run import TOLERANCE, Answer, Decision, Standing
 from surepick.design.grid import VALUE_BITS, on_grid

@@ -25,8 +25,8 @@ import numpy as np
 from surepick.core.arrays import MOST_SCALES, SMALLEST, BoolArray, FloatArray, IntArray, furthest_value
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
-from surepick.core.plan_sets import plan_set, spanned
-from surepick.core.plays import Plays, play_finder
+from surepick.core.plan_sets import plan_set, play_finder, spanned
+from surepick.core.probes import Plays
 from surepick.core.run import Answer, Decision, Measure, Standing, Stop
 from surepick.design.play_allocation import covering_plays
 from surepick.errors import ParameterError, ProblemError

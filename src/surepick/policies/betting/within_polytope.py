@@ -9,7 +9,7 @@ If b is a best plan and the average of the leaders, weighted by h, is not within
 most a supermartingale that starts at the stake (docs/theory.md): Bad(theta) are the series whose average is
 wrong, the rows are the plans, and the selector is a best plan. The answer is the average of a series whose
 wealth, with the cash, has reached 1/delta against every plan of the polytope at one time. A search over boxes
-of plans finds that, and `core/average_proof.py` checks it by arithmetic alone.
+of plans finds that, and `core/proofs.py` checks it by arithmetic alone.
 
 Measurements are sub-Gaussian with known scales: the search needs Q, a sum over arms of known numbers.
 """
@@ -24,8 +24,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.average_proof import Inequality, Test, errors_ahead, log_wealth, proof_of, proof_of_test
 from surepick.core.polytope import Polytope
+from surepick.core.proofs import Inequality, Test, average_proof, errors_ahead, log_wealth
 from surepick.core.run import Answer, Decision, Standing
 from surepick.design.grid import SHARE_BITS
 from surepick.inference.contrasts import Contrasts, arm_probes, readings_of
@@ -343,7 +343,8 @@ class WithinPolytope(Question):
         if self.proved is not None:
             inequality = self._inequality(self.proved)
             found = self._prover.prove(inequality, keep=True)
-            return proof_of(self._problem, self.series[self.proved].average * unit, inequality, found.nodes)
+            average = self.series[self.proved].average * unit
+            return average_proof(self._problem, average, inequality, found.nodes)
         if tested is None:
             return None
         before, boxes = None, []
@@ -353,7 +354,9 @@ class WithinPolytope(Question):
         errors = SubGaussian.errors_for(self.wealth.threshold - tested.log_wealth, gaussian=tested.gaussian)
         inequality = self._test(tested)._replace(target=errors)
         test = Test(inequality, self._prover.prove(inequality, keep=True).nodes, tested.gaussian)
-        return proof_of_test(self._problem, tested.plan * unit, (tested.log_wealth, before, boxes), test)
+        return average_proof(
+            self._problem, tested.plan * unit, before, boxes, log_wealth=tested.log_wealth, test=test
+        )
 
     def standing(self, estimates: Estimates) -> Standing:
         """Return the average closest to a proof, its rival with the least evidence, and the risk."""

@@ -31,7 +31,7 @@ from typing import ClassVar
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, Plans
-from surepick.core.estimates import behind, squares_of
+from surepick.core.evidence import behind, squares_of
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
 from surepick.core.policy import check_epsilon

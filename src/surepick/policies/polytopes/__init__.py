@@ -2,5 +2,5 @@
 
 `edges` has the vertices; `rivals` those that a leader is compared with. `prover` searches for a tree of boxes
 that rules out every plan at once (`covering`, with `box_cuts`, `tightening` and `boundary`), and `good_plans`
-bounds what the plans within epsilon of the best have. `core/average_proof.py` checks what a tree proves.
+bounds what the plans within epsilon of the best have. `core/proofs.py` checks what a tree proves.
 """

@@ -1,6 +1,6 @@
 """Where plans are ruled out: the least L for each Q, its tangents, and the plans that are hardest; compiled.
 
-`core/average_proof.py` has the words: L, Q and the wealth W. W is convex in (L, Q), grows with L and falls
+`core/proofs.py` has the words: L, Q and the wealth W. W is convex in (L, Q), grows with L and falls
 with Q, so that the boundary W = target is a concave function of Q.
 """
 
@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from surepick.core.arrays import FloatArray
-from surepick.core.average_proof import Inequality
+from surepick.core.proofs import Inequality
 from surepick.kernels import compiled, compiled_inner
 from surepick.policies.polytopes.simplex import SOLVED, Tableau, lower_costs
 

@@ -1,6 +1,6 @@
 """The box of a node and its cuts: bounds by prices, and bounds of single variables that follow; compiled.
 
-`core/average_proof.py` has the words and checks what is written down here. Prices are rounded to a few
+`core/proofs.py` has the words and checks what is written down here. Prices are rounded to a few
 digits: any are right, and these are short. What is allowed for rounding is twice what the check allows for,
 so that it finds what is found here, in whatever order it adds up.
 """
@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.average_proof import Inequality
+from surepick.core.proofs import Inequality
 from surepick.kernels import compiled_inner
 from surepick.policies.polytopes.boundary import tangent
 from surepick.policies.polytopes.simplex import GAVE_UP, Tableau, lower_costs, make_rows, place

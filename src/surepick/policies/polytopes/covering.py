@@ -1,6 +1,6 @@
 """Finds the tree of boxes that rules out every plan of a polytope at once, or a plan that is not; compiled.
 
-`core/average_proof.py` says what a tree proves and checks one. Here it is found, depth first: linear programs
+`core/proofs.py` says what a tree proves and checks one. Here it is found, depth first: linear programs
 over the box of a node with secants for Q and a tangent for the wealth. Their answers are guesses: what counts
 is what their prices prove, rounded to a few digits so that they are short to write down. A node that is not
 ruled out gets tighter bounds, by the reduced costs of these programs and by more of them, and is split on the
@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.average_proof import Cut, Inequality, Node, System
+from surepick.core.proofs import Cut, Inequality, Node, System
 from surepick.kernels import compiled, compiled_inner
 from surepick.policies.polytopes.boundary import boundary, measure
 from surepick.policies.polytopes.box_cuts import (

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.average_proof import Inequality, system_of
 from surepick.core.polytope import Polytope
+from surepick.core.proofs import Inequality, system_of
 from surepick.core.standard_form import BASIC, ROUNDING, safe_bound
 from surepick.policies.polytopes.simplex import SOLVED, empty_tableau, restore, solve
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from surepick.core.arrays import IntArray
-from surepick.core.average_proof import Inequality, system_of
+from surepick.core.proofs import Inequality, system_of
 from surepick.core.standard_form import StandardForm
 from surepick.policies.polytopes.box_cuts import COVERED
 from surepick.policies.polytopes.covering import ROOT_ROUNDS, Cover, Effort, cover

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.average_proof import Inequality
 from surepick.core.polytope import Polytope
+from surepick.core.proofs import Inequality
 from surepick.policies.polytopes.boundary import descend
 from surepick.policies.polytopes.edges import Vertices, unsolved
 from surepick.policies.polytopes.simplex import SOLVED, Tableau, restore, solve

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surepick.core.arrays import FloatArray
-from surepick.core.average_proof import Inequality
+from surepick.core.proofs import Inequality
 from surepick.core.standard_form import ROUNDING
 
 

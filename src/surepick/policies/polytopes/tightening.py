@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surepick.core.arrays import FloatArray
-from surepick.core.average_proof import Inequality
+from surepick.core.proofs import Inequality
 from surepick.kernels import compiled_inner
 from surepick.policies.polytopes.boundary import boundary, tangent
 from surepick.policies.polytopes.box_cuts import Box, Found, cut_box, fill_secants, solve_fresh

@@ -14,17 +14,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 import numpy as np
 import numpy.typing as npt
 
+from surepick.core.about import Layout
 from surepick.core.arrays import (
     FloatArray,
     IntArray,
     Numbers,
     aligned,
-    first_named,
     labels_of,
     names_for,
     read_only,
 )
-from surepick.core.layout import Layout
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.wording import counted
 from surepick.errors import ProblemError
@@ -80,7 +79,7 @@ def knapsack(
     >>> sorted(knapsack([4, 5], [4.0, 5.0], 10, spread=1.0, n_draws=100).plans.tolist())
     [[0.0, 2.0], [2.0, 0.0]]
     """
-    names = first_named(item_names, labels_of(weights), labels_of(guess))
+    names = item_names or labels_of(weights) or labels_of(guess)
     family = knapsack_family(weights, capacity, copies=copies, item_names=names)
     in_order = aligned("guess", guess, family.arm_names, kind="item")
     centre = numbers_for("guess", in_order, family.n_arms, "items")

@@ -11,6 +11,7 @@ from typing import Unpack
 import numpy as np
 import numpy.typing as npt
 
+from surepick.core.about import Layout
 from surepick.core.arrays import (
     BoolArray,
     FloatArray,
@@ -18,12 +19,10 @@ from surepick.core.arrays import (
     IntArray,
     Numbers,
     aligned_table,
-    column_labels_of,
     is_smallest,
     labels_of,
     names_for,
 )
-from surepick.core.layout import Layout
 from surepick.core.oracle_problem import OracleProblem
 from surepick.errors import ProblemError
 from surepick.problems.candidates import chosen
@@ -61,7 +60,7 @@ def matchings(
     ['Ann: paint, Bob: weld', 'Ann: weld, Bob: paint']
     """
     row_names = labels_of(guess) if row_names is None else row_names
-    column_names = column_labels_of(guess) if column_names is None else column_names
+    column_names = labels_of(guess, columns=True) if column_names is None else column_names
     kinds = ("row", "column")
     in_order = aligned_table("guess", guess, row_names or (), column_names or (), kinds=kinds)
     table = as_numbers("guess", in_order, ndim=2, gaps=True)

@@ -9,25 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
+from surepick.core.about import Layout
 from surepick.core.arrays import (
     FloatArray,
     Numbers,
     aligned,
     aligned_table,
-    column_labels_of,
-    first_named,
     labels_of,
     names_for,
     read_only,
 )
-from surepick.core.layout import Layout
 from surepick.core.oracle_problem import OracleProblem
-from surepick.core.polytope import PolytopeOptions
 from surepick.core.tables import Table
 from surepick.errors import ProblemError, missing_extra
 from surepick.problems.candidates import Progress
@@ -80,8 +77,8 @@ def transport(
     >>> listed.arm_names, sorted(listed.plans.tolist())
     (('0 -> 0', '0 -> 1', '1 -> 0', '1 -> 1'), [[2.0, 1.0, 2.0, 0.0], [3.0, 0.0, 1.0, 1.0]])
     """
-    suppliers = first_named(supplier_names, labels_of(guess), labels_of(supply))
-    demanders = first_named(demander_names, column_labels_of(guess), labels_of(demand))
+    suppliers = supplier_names or labels_of(guess) or labels_of(supply)
+    demanders = demander_names or labels_of(guess, columns=True) or labels_of(demand)
     kinds, names = ("supplier", "demander"), (suppliers or (), demanders or ())
     supplies, demands = _balanced(
         aligned("supply", supply, names[0], kind="supplier"),
@@ -139,7 +136,7 @@ def _most_plans(m: int, n: int) -> int:
     return int(m ** (n - 1) * n ** (m - 1))
 
 
-def _rows(supplies: FloatArray, demands: FloatArray, *, is_above: bool) -> PolytopeOptions:
+def _rows(supplies: FloatArray, demands: FloatArray, *, is_above: bool) -> dict[str, Any]:
     """Every demand is met; supply is used up, or at most used where there is more than is needed."""
     m, n = supplies.size, demands.size
     sent, received = np.kron(np.eye(m), np.ones(n)), np.kron(np.ones(m), np.eye(n))

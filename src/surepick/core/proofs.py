@@ -1,6 +1,12 @@
-"""The proof that an average of leads is within epsilon of all plans, and its check by arithmetic alone.
+"""Proofs about polytopes, as certificates state them, and their checks by arithmetic alone.
 
-A series of blocks knows of every plan x two numbers, and of its bets against x one (docs/theory.md):
+**A vertex is best.** The proof names the variables that are not basic and, for each, how the plan moves when
+it leaves its bound by 1 (an edge), with the log of the evidence that this does not improve. The edges solve
+the equations, and on the variables that are not basic they are the identity, so that
+x - v = sum_j |x_j - v_j| e_j for every plan x: they span every plan.
+
+**An average of leaders is within epsilon of all plans.** A series of batches knows of every plan x two
+numbers, and of its bets against x one (docs/theory.md):
 
     L(x) = gain + gains.x,     Q(x) = square - 2 crosses.x + sum_s squares_s x_s^2,
     W(x) = log(cash + sum_j exp(log_stakes_j + rates_j L(x) - rates_j^2 Q(x) / 2)).
@@ -9,11 +15,10 @@ The proof shows W(x) >= target for every plan at once. It is a tree of boxes: ea
 and then ruled out, or split in two. A cut is a point (L0, Q0) and prices of the rows, any numbers whatever:
 W is convex in (L, Q) and lies above its tangent at that point, Q(x) lies below its secants on the box, and
 what is then left is linear, bounded by the prices (Neumaier and Shcherbina 2004). The bound rules out the
-box, or else says how far each variable can be from its bounds in a plan that is not ruled out. No solver
-takes part.
+box, or else says how far each variable can be from its bounds in a plan that is not ruled out.
 
-After a last call the plan that was tested comes with two such trees: W(x) >= log_wealth for every plan before
-the last block, and by the means of that block alone the plan is ahead of every other one by z standard
+After a final batch the plan that was tested comes with two such trees: W(x) >= log_wealth for every plan
+before that batch, and by the means of that batch alone the plan is ahead of every other one by z standard
 errors, epsilon included. Together they are worth log_wealth - log p(z).
 """
 
@@ -25,17 +30,130 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray
+from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.polytope import Polytope
 from surepick.core.run import Answer
-from surepick.core.standard_form import ROUNDING, StandardForm
-from surepick.core.tails import normal_below
-from surepick.core.vertex_proof import variable_names
+from surepick.core.standard_form import AT_LOWER, BASIC, ROUNDING, StandardForm
 
 NATS = 1e-9  # what logarithms and exponentials may err by
-_MET = 1e-8  # how far a row or a bound may be missed; amounts are near 1
+_MET = 1e-8  # how far an equation, a row or a bound may be missed; amounts are near 1
 _PASSES = 6  # of finding bounds that follow from rows
 _GAIN = "gain"  # the name of the variable L(x) - gain where a box is split
+
+
+def objections(
+    problem: Polytope, plan: Answer, proof: Mapping[str, Any], delta: float, epsilon: float = 0.0
+) -> list[str]:
+    """Return what is wrong with a proof that no plan beats this one by more than epsilon; empty if it holds.
+
+    Only the proof of a final batch needs `epsilon`; a series includes it in its sums.
+    """
+    if "edges" in proof:
+        return _vertex_objections(problem, plan, proof, delta)
+    vector, average, target = problem.vector(plan), np.array(proof["average"], dtype=float), -math.log(delta)
+    rows, room = problem.rows, _MET * (1 + np.abs(vector).max(initial=0.0))
+    keeps = (
+        (rows.a_ub @ vector <= rows.b_ub + room).all()
+        and (np.abs(rows.a_eq @ vector - rows.b_eq) <= room).all()
+        and (vector >= rows.lower - room).all()
+        and (vector <= rows.upper + room).all()
+    )
+    found = {
+        "the answer is not the average of the leads": np.abs(vector - average).max()
+        > _MET * problem.form.unit,
+        "the answer is no plan": not keeps,
+    }
+    if "test" in proof:
+        found |= _test_objections(problem, plan, proof, target, epsilon)
+        target = float(proof["log_wealth"])
+    if proof["series"] is not None:
+        found |= _series_objections(problem, proof, target)
+    return [words for words, wrong in found.items() if wrong]
+
+
+def variable_names(problem: Polytope) -> list[str]:
+    """The arms, and the slack of every row of A_ub."""
+    n_slacks = len(problem.form.lower) - problem.n_arms
+    return [*problem.arm_names, *(f"slack of row {k}" for k in range(n_slacks))]
+
+
+def vertex_proof(
+    problem: Polytope, at: IntArray, directions: FloatArray, log_evidence: FloatArray
+) -> dict[str, Any]:
+    """The proof as JSON values; `directions` and `log_evidence` are of the variables that are not basic."""
+    names, edges = variable_names(problem), []
+    moving = np.flatnonzero(at != BASIC).tolist()
+    for j, direction, known in zip(moving, directions, log_evidence.tolist(), strict=True):
+        if not direction.any():
+            continue
+        arms = direction[: problem.n_arms]
+        edges.append(
+            {
+                "leaves": names[j],
+                "bound": "lower" if at[j] == AT_LOWER else "upper",
+                "moves": {problem.arm_names[s]: float(arms[s]) for s in np.flatnonzero(arms).tolist()},
+                "log_evidence": known if arms.any() else None,  # a step that moves no arm changes no value
+            }
+        )
+    return {"edges": edges}
+
+
+def _vertex_objections(problem: Polytope, plan: Answer, proof: Mapping[str, Any], delta: float) -> list[str]:
+    """Return what is wrong with a proof that this plan is best; empty if it holds."""
+    form, edges = problem.form, proof["edges"]
+    n_arms, n_slacks = problem.n_arms, len(form.lower) - problem.n_arms
+    numbers = {name: j for j, name in enumerate(variable_names(problem))}
+    leaving = [numbers.get(edge["leaves"], -1) for edge in edges]
+    if len({*leaving} - {-1}) != len(edges):
+        return ["the edges are not those of a basis"]
+    steps = np.zeros((len(edges), len(form.lower)))
+    for k, edge in enumerate(edges):
+        for arm, amount in edge["moves"].items():
+            steps[k, problem.arm(arm)] = amount
+    slacks = form.matrix[:n_slacks, :n_arms]
+    steps[:, n_arms:] = -steps[:, :n_arms] @ slacks.T
+    if not _spans(form, steps, leaving):
+        return ["the edges are not those of a basis"]
+    vertex = problem.vector(plan) / form.unit
+    values = np.append(vertex, form.right[:n_slacks] - slacks @ vertex)
+    is_low = np.array([edge["bound"] == "lower" for edge in edges])
+    ends = np.where(is_low, form.lower[leaving], form.upper[leaving])
+    unit_steps = np.diag(np.where(is_low, 1.0, -1.0))
+    weak = [
+        edge["leaves"]
+        for edge, step in zip(edges, steps[:, :n_arms], strict=True)
+        if edge["moves"] and not _does_not_improve(problem, step, edge["log_evidence"], delta)
+    ]
+    found = {
+        "the plan does not keep the rows": np.abs(form.matrix @ values - form.right),
+        "the plan does not keep the bounds": np.maximum(form.lower - values, values - form.upper),
+        "a variable that leaves its bound is not at it": np.abs(values[leaving] - ends),
+        "an edge leaves the rows": np.abs(steps @ form.matrix.T),
+        "an edge moves a variable that should stay at its bound": np.abs(steps[:, leaving] - unit_steps),
+    }
+    wrong = [words for words, missed in found.items() if not missed.max(initial=0.0) <= _MET]
+    return [*wrong, *(f"the evidence on the edge of {name!r} is not enough" for name in weak[:1])]
+
+
+def _does_not_improve(problem: Polytope, step: FloatArray, log_evidence: float | None, delta: float) -> bool:
+    """Return whether an edge does not improve: by known means alone, or by the evidence."""
+    if not (step[~problem.is_known]).any():
+        gains = problem.sign * step * problem.known_means
+        return float(gains.sum()) <= ROUNDING * float(np.abs(gains).sum())
+    return (log_evidence or 0.0) >= -math.log(delta)
+
+
+def _spans(form: StandardForm, steps: FloatArray, leaving: list[int]) -> bool:
+    """Return whether the columns of A that neither leave a bound nor are fixed have full column rank.
+
+    Then A w = 0 forces w = 0 for w = x - v - sum_j |x_j - v_j| e_j, so every plan x is v plus non-negative
+    steps along the edges. w is 0 on the variables that leave a bound, and on fixed ones that no edge moves.
+    """
+    still = (form.upper <= form.lower) & ~steps.any(axis=0)
+    still[leaving] = True
+    others = form.matrix[:, ~still]
+    rank = int(np.linalg.matrix_rank(others)) if others.size else 0
+    return rank == int(others.shape[1])
 
 
 class Inequality(NamedTuple):
@@ -131,16 +249,14 @@ def is_covered(inequality: Inequality, system: System, nodes: list[Node]) -> boo
             if box is not None:
                 return False
             continue
-        boxes += [None, None] if box is None else _halves(box, node.variable, node.value)
+        if box is None:
+            boxes += [None, None]
+            continue
+        above, below = (box[0].copy(), box[1]), (box[0], box[1].copy())
+        above[0][node.variable] = max(above[0][node.variable], node.value)
+        below[1][node.variable] = min(below[1][node.variable], node.value)
+        boxes += [half if (half[0] <= half[1]).all() else None for half in (above, below)]  # below is next
     return not boxes
-
-
-def _halves(box: tuple[FloatArray, FloatArray], variable: int, value: float) -> list[Any]:
-    """The box above the value, then the one below, which is looked at first."""
-    above, below = (box[0].copy(), box[1]), (box[0], box[1].copy())
-    above[0][variable] = max(above[0][variable], value)
-    below[1][variable] = min(below[1][variable], value)
-    return [half if (half[0] <= half[1]).all() else None for half in (above, below)]
 
 
 def _cut(
@@ -219,17 +335,6 @@ def errors_ahead(
     )
 
 
-def proof_of(
-    problem: Polytope, average: FloatArray, inequality: Inequality, nodes: list[Node]
-) -> dict[str, Any]:
-    """The proof as JSON values."""
-    return {
-        "average": [float(x) for x in average],
-        "series": _numbers(inequality),
-        "boxes": _boxes(problem, nodes),
-    }
-
-
 class Test(NamedTuple):
     """What a final batch shows: the plan is `inequality.target` standard errors ahead of every other one."""
 
@@ -238,20 +343,30 @@ class Test(NamedTuple):
     gaussian: bool  # whether the noise is Gaussian, not only sub-Gaussian
 
 
-def proof_of_test(
-    problem: Polytope, plan: FloatArray, before: tuple[float, Inequality | None, list[Node]], test: Test
+def average_proof(
+    problem: Polytope,
+    plan: FloatArray,
+    inequality: Inequality | None,
+    nodes: list[Node],
+    *,
+    log_wealth: float = 0.0,
+    test: Test | None = None,
 ) -> dict[str, Any]:
-    """The proof of a plan that was tested, as JSON values.
+    """The proof of an average of leaders as JSON values; with a test, of the plan that a final batch tested.
 
-    `before` is what the log wealth was at least, and what proves it: an inequality and boxes, or None where
-    it is the cash alone.
+    Before the test the log wealth was at least `log_wealth`, by the inequality and its boxes; None where that
+    is the uninvested wealth alone.
     """
-    log_wealth, inequality, nodes = before
-    return {
+    shown = {
         "average": [float(x) for x in plan],
-        "log_wealth": log_wealth,
         "series": None if inequality is None else _numbers(inequality),
         "boxes": _boxes(problem, nodes),
+    }
+    if test is None:
+        return shown
+    return {
+        **shown,
+        "log_wealth": log_wealth,
         "test": {"gaussian": test.gaussian, **_numbers(test.inequality)},
         "test_boxes": _boxes(problem, test.nodes),
     }
@@ -279,29 +394,7 @@ def _boxes(problem: Polytope, nodes: list[Node]) -> list[dict[str, Any]]:
     ]
 
 
-def objections(
-    problem: Polytope, plan: Answer, proof: Mapping[str, Any], delta: float, epsilon: float = 0.0
-) -> list[str]:
-    """Return what is wrong with a proof that no plan beats this one by more than epsilon; empty if it holds.
-
-    Only the proof of a test needs `epsilon`; the sums of a series include it.
-    """
-    average, target = np.array(proof["average"], dtype=float), -math.log(delta)
-    found = {
-        "the answer is not the average of the leads": np.abs(problem.vector(plan) - average).max()
-        / problem.form.unit
-        > _MET,
-        "the answer is no plan": not _is_plan(problem, problem.vector(plan)),
-    }
-    if "test" in proof:
-        found |= _of_test(problem, plan, proof, target, epsilon)
-        target = float(proof["log_wealth"])
-    if proof["series"] is not None:
-        found |= _of_series(problem, proof, target)
-    return [words for words, wrong in found.items() if wrong]
-
-
-def _of_series(problem: Polytope, proof: Mapping[str, Any], target: float) -> dict[str, bool]:
+def _series_objections(problem: Polytope, proof: Mapping[str, Any], target: float) -> dict[str, bool]:
     """Return, by objection, whether it applies to boxes that prove a series' log wealth >= target."""
     inequality = _inequality(proof["series"])
     is_positive = len(inequality.rates) and (inequality.rates > 0).all() and (inequality.squares >= 0).all()
@@ -314,14 +407,14 @@ def _of_series(problem: Polytope, proof: Mapping[str, Any], target: float) -> di
     }
 
 
-def _of_test(
+def _test_objections(
     problem: Polytope, plan: Answer, proof: Mapping[str, Any], target: float, epsilon: float
 ) -> dict[str, bool]:
     """Return, by objection, whether it applies to a test of this plan by the means of the final batch."""
     given = dict(proof["test"])
     gaussian, inequality = bool(given.pop("gaussian")), _inequality(given)
     x, z, known = problem.vector(plan) / problem.form.unit, inequality.target, float(proof["log_wealth"])
-    log_p = math.log(max(normal_below(-z), 1e-300)) if gaussian else -0.5 * z * z
+    log_p = math.log(max(0.5 * math.erfc(z / math.sqrt(2.0)), 1e-300)) if gaussian else -0.5 * z * z
     spread, means = inequality.squares, -inequality.gains
     ahead = errors_ahead(x, means, spread, epsilon)
     room = _MET * (float(np.abs(x) @ np.abs(means)) + epsilon)
@@ -345,37 +438,21 @@ def _of_test(
 def _is_shown(problem: Polytope, inequality: Inequality, boxes: Any) -> bool:
     """Return whether these boxes, as JSON values, rule out every plan."""
     names = {name: j for j, name in enumerate([*variable_names(problem), _GAIN])}
-    nodes = [
-        Node(
-            tuple(Cut(*_point(at), unit, np.array(prices, dtype=float)) for at, unit, prices in box["cuts"]),
-            -1 if box["split"] is None else names[box["split"][0]],
-            0.0 if box["split"] is None else float(box["split"][1]),
-        )
-        for box in boxes
-    ]
+    nodes = []
+    for box in boxes:
+        cuts = []
+        for at, unit, prices in box["cuts"]:
+            gain, square = (math.nan, math.nan) if at is None else map(float, at)
+            cuts.append(Cut(gain, square, unit, np.array(prices, dtype=float)))
+        name, value = box["split"] or (None, 0.0)
+        nodes.append(Node(tuple(cuts), -1 if name is None else names[name], float(value)))
     return is_covered(inequality, system_of(problem.form, inequality), nodes)
 
 
 def _inequality(numbers: Mapping[str, Any]) -> Inequality:
-    inequality = Inequality(**{k: _number(x) for k, x in numbers.items()})
-    if not all(np.isfinite(x).all() for x in inequality):
+    arrays: dict[str, Any] = {
+        name: np.array(x, dtype=float) if isinstance(x, list) else x for name, x in numbers.items()
+    }
+    if not all(np.isfinite(x).all() for x in arrays.values()):
         raise ValueError("a number is not finite")
-    return inequality
-
-
-def _number(value: Any) -> Any:
-    return np.array(value, dtype=float) if isinstance(value, list) else value
-
-
-def _point(at: Any) -> tuple[float, float]:
-    return (math.nan, math.nan) if at is None else (float(at[0]), float(at[1]))
-
-
-def _is_plan(problem: Polytope, plan: FloatArray) -> bool:
-    rows, room = problem.rows, _MET * (1 + np.abs(plan).max(initial=0.0))
-    return bool(
-        (rows.a_ub @ plan <= rows.b_ub + room).all()
-        and (np.abs(rows.a_eq @ plan - rows.b_eq) <= room).all()
-        and (plan >= rows.lower - room).all()
-        and (plan <= rows.upper + room).all()
-    )
+    return Inequality(**arrays)
