@@ -95,6 +95,28 @@ def bench(folder: Path, kind: str, store: str) -> subprocess.Popen[str]:
     )
 
 
+def test_the_performance_engineer_finds_the_fastest_sort_and_sends_the_proof(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("numbers").write_text(
+        "\n".join(str(number) for number in np.random.default_rng(1).integers(10**6, size=20_000))
+    )
+    commands = [f"sort -n{more} numbers" for more in ("", " -u", " --parallel=1 -S 100k")]
+    said = surepick("time", *commands, "--epsilon", "20%", "-s", "sorts", "--json", "-o", "sorts.md")
+    assert said.code == 0
+    fastest = said.json["view"]["plan"]
+    assert fastest in commands
+    assert said.json["commands"][0]["name"] == fastest
+    assert Path("sorts.md").read_text().count("sort -n") == 3
+    assert surepick("export", "-s", "sorts", "-o", "report.html", "-o", "times.csv").code == 0
+    assert surepick("verify", "report.html").code == 0
+    assert (
+        surepick("time", *commands, "--epsilon", "20%", "-s", "sorts", "--json").json["rounds"]
+        == said.json["rounds"]
+    )
+
+
 @pytest.mark.parametrize(("kind", "place"), [("threads", "PostgreSQL"), ("processes", "SQLite")])
 def test_the_engineer_gets_a_certificate_through_a_crash_and_a_kill(
     folder: Path, kind: str, place: str, request: pytest.FixtureRequest

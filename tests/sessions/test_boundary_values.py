@@ -19,7 +19,15 @@ from surepick.policies.betting.batch import Batch
 
 WORKER = Path(__file__).parents[1] / "support" / "boundary_values.py"
 FAMILIES = (
-    ("BetGapE", "CombGapE", "CombGapE:radius=published", "Uniform", "CLUCB", "LinGapE:norm_bound=3"),
+    (
+        "BetGapE",
+        "CombGapE",
+        "CombGapE:radius=published",
+        "Uniform",
+        "CLUCB",
+        "LinGapE:norm_bound=3",
+        "SignRace",
+    ),
     (
         *("RAGE", "Peace", "GenTSExplore", "TSExplore", "LinearOCBA", "MinimaxCombSAR:budget=300"),
         *("CSA:budget=300", "OCBA", "CSAR:budget=300", "SuccessiveRejects:budget=300", "UGapE", "LUCB"),

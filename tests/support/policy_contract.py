@@ -22,6 +22,7 @@ CASES: list[Policy] = [
     sp.CombGapE(delta=0.1, radius="heuristic"),
     sp.CombGapE(delta=0.1, arm_rule="naive"),
     sp.Uniform(delta=0.1),
+    sp.policies.SignRace(delta=0.1),
     sp.CLUCB(delta=0.1),
     sp.LinGapE(delta=0.1, norm_bound=3.0),
     sp.LinGapE(delta=0.1, norm_bound=3.0, arm_rule="ratio"),
@@ -146,8 +147,8 @@ class OwnContract(PolicyContract):
         )
 
     def depends_on_the_order_of_plans(self, policy):
-        """For single arms, draws and equal counts go by position."""
-        return policy.name in ("TTTS", "TrackAndStop")
+        """For single arms and rounds, draws and equal counts go by position."""
+        return policy.name in ("SignRace", "TTTS", "TrackAndStop")
 
     def needs_zeros_and_ones(self, policy):
         return policy.name in FOR_SETS

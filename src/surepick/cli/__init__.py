@@ -22,6 +22,7 @@ COMMANDS = {  # by name: the module and the function
     "check": ("check", "check"),
     "simulate": ("simulate", "simulate"),
     "run": ("run", "run"),
+    "time": ("time", "time"),
     "new": ("new", "new"),
     "ask": ("ask", "ask"),
     "tell": ("ask", "tell"),
@@ -81,6 +82,7 @@ Start
   simulate   Rehearse a decision, or compare policies.
 Decide with a program
   run        Call a program for each measurement until confident.
+  time       Find the fastest of several commands.
 Decide by hand
   new        Begin a session.
   ask        Show what to measure next, or write a measuring sheet.

@@ -82,6 +82,25 @@ class Policy(Protocol):
         ...
 
 
+@runtime_checkable
+class OwnQuestion(Policy, Protocol):
+    """A policy whose question is not just which plan has the best mean; it words question and claim itself.
+
+    `assumes_noise` says whether its guarantee is about the noise of the problem, so that values can
+    contradict it; if not, the guarantee names all that it assumes.
+    """
+
+    assumes_noise: ClassVar[bool]
+
+    def question(self, problem: AnyProblem) -> str:
+        """Return what is to be found out."""
+        ...
+
+    def claim(self, problem: AnyProblem) -> str:
+        """Return what an answer says, as a sentence."""
+        ...
+
+
 def can_start(policy: Policy, problem: AnyProblem) -> bool:
     """Return whether the noise is stated, or the policy learns it, which `learns_noise(problem)` says.
 
@@ -224,6 +243,16 @@ def is_proved(policy: Policy) -> bool:
     (True, False)
     """
     return Promise.read(policy.guarantee).proved
+
+
+def assumes_noise(policy: Policy) -> bool:
+    """Return whether the guarantee is about the noise, so that values can contradict it.
+
+    >>> from surepick.policies import BetGapE, SignRace
+    >>> assumes_noise(BetGapE()), assumes_noise(SignRace())
+    (True, False)
+    """
+    return bool(getattr(policy, "assumes_noise", True))
 
 
 def epsilon_of(policy: Policy) -> float:

@@ -169,6 +169,8 @@ def measure_all(
     """
     if final_batch is not None and session.budget is None:
         raise ParameterError("the final batch is the end of the budget; give a budget too", field="budget")
+    if jobs > 1 and getattr(session.policy, "one_at_a_time", False):
+        log.warning("session %r: %d at the same time disturb each other; use 1", session.name, jobs)
     call = next(_calls)
     worker = f"run on {socket.gethostname()}, process {os.getpid()}" + (f", call {call}" if call else "")
     release_for_the_dead(session)

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from surepick.peers.xy_adaptive import XYAdaptive as XYAdaptive
     from surepick.policies.betting.bet_gap_e import BetGapE as BetGapE
     from surepick.policies.betting.challenge import Challenge as Challenge
+    from surepick.policies.betting.sign_race import SignRace as SignRace
     from surepick.policies.gap.clucb import CLUCB as CLUCB
     from surepick.policies.gap.comb_gap_e import CombGapE as CombGapE
     from surepick.policies.gap.gen_lucb import GenLUCB as GenLUCB
@@ -89,6 +90,7 @@ _HOMES = {
     "PolyALBA": "peers.poly_alba",
     "RAGE": "peers.rage",
     "Rinott": "peers.rinott",
+    "SignRace": "policies.betting.sign_race",
     "SuccessiveRejects": "peers.successive_rejects",
     "TSExplore": "peers.ts_explore",
     "TTTS": "peers.top_two",

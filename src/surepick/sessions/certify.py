@@ -12,7 +12,7 @@ from surepick.core.evidence import behind_by, closest_first, runner_up
 from surepick.core.guarantee import Promise, learns_variance
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.plan_words import also_good, among, amounts, called, named, value_of
-from surepick.core.policy import delta_of, epsilon_of
+from surepick.core.policy import OwnQuestion, assumes_noise, delta_of, epsilon_of
 from surepick.core.run import Answer
 from surepick.core.wording import how_many
 from surepick.noise.check import could_have_seen
@@ -51,7 +51,7 @@ def certify(name: str, state: SessionState, end: Event) -> Certificate:
         assumption=assumption_of(state),
         noise_scale=() if scale is None else tuple(scale.tolist()),
         doubts=state.doubts(),
-        noise_check=could_have_seen(problem, state.run.seen.noise),
+        noise_check=could_have_seen(problem, state.run.seen.noise) if assumes_noise(setup.policy) else "",
         counts=dict(zip(problem.counted_names, state.evidence.counts.tolist(), strict=True)),
         means={
             n: codec.finite_or_none(m)
@@ -93,13 +93,15 @@ def certify(name: str, state: SessionState, end: Event) -> Certificate:
 
 def _question(state: SessionState) -> str:
     """Return what was to be found out."""
-    problem, epsilon = state.problem, epsilon_of(state.setup.policy)
+    problem, policy, epsilon = state.problem, state.setup.policy, epsilon_of(state.setup.policy)
+    if isinstance(policy, OwnQuestion):
+        return policy.question(problem)
     best = f"the {'smallest' if problem.sign < 0 else 'largest'} total"
     amount = f"{epsilon:g} {problem.about.unit}".rstrip()
     within = f", or one within {amount} of it" if epsilon else ""
     if not problem.is_listed:
         return f"Which plan has {best}{within}?"
-    listing, incumbent = problem.about.listing, getattr(state.setup.policy, "incumbent", None)
+    listing, incumbent = problem.about.listing, getattr(policy, "incumbent", None)
     plans = f"{problem.n_plans:,} plans" if listing is None or listing.is_complete else listing.words
     if incumbent is not None:
         name = incumbent if isinstance(incumbent, str) else problem.name_of(int(incumbent))
@@ -225,6 +227,8 @@ def _assumptions(state: SessionState) -> Iterator[str]:
 
 
 def _noise(setup: Setup, state: SessionState) -> str:
+    if not assumes_noise(setup.policy):
+        return Promise.of(setup.policy, setup.problem).assumption
     if learns_variance(setup.policy, setup.problem):
         return (
             "measurements that lie within the given bounds, each with the mean of its arm given those before "

@@ -16,7 +16,7 @@ from typing import Any
 from surepick.core.evidence import Evidence
 from surepick.core.guarantee import Doubt
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import delta_of, epsilon_of
+from surepick.core.policy import assumes_noise, delta_of, epsilon_of
 from surepick.core.run import Answer, Standing
 from surepick.errors import SessionError
 from surepick.noise.check import check_noise
@@ -371,6 +371,8 @@ class SessionState:
 
     def doubts(self) -> tuple[Doubt, ...]:
         """Return what the values show that the guarantee does not allow."""
+        if not assumes_noise(self.setup.policy):
+            return ()
         return check_noise(self.problem, self.run.seen.noise, self.releases)
 
     def is_removed(self, request: str) -> bool:

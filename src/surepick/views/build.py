@@ -14,6 +14,7 @@ from surepick.core.evidence import estimate
 from surepick.core.guarantee import Promise
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.plan_words import amounts, value_of
+from surepick.core.policy import OwnQuestion
 from surepick.core.polytope import Polytope
 from surepick.core.run import Answer
 from surepick.core.sensitivity import estimated_call, named_ranging
@@ -153,6 +154,8 @@ def _claim(look: Look, state: str) -> tuple[str, tuple[str, ...], str]:
     """Return the claim, the plans that it is about, and its sentence."""
     leader, epsilon = look.name_of(look.leader) or "", value(look.epsilon, look.unit)
     others = f"other of {_all_plans(look)}"
+    if state == CONFIDENT and isinstance(look.policy, OwnQuestion):
+        return "own", (leader,), look.policy.claim(look.problem)
     if state == CONFIDENT and look.incumbent is not None:
         if leader != look.incumbent:
             return "better_than_incumbent", (leader,), f"It is better than {quoted(look.incumbent)}."
@@ -223,7 +226,7 @@ def _range(numbers: FloatArray, unit: str) -> str:
 def _bet(look: Look, state: str, proved: Proved) -> Bet | None:
     """Return the estimate of the leader; None with doubts, and where the proof says as much."""
     leader = look.name_of(look.leader)
-    if leader is None or look.doubts or proved.claim == "best":
+    if leader is None or look.doubts or proved.claim == "best" or isinstance(look.policy, OwnQuestion):
         return None
     found = estimate(look.problem, look.evidence, look.leader) if look.n_used else None
     if found is None:

@@ -27,8 +27,8 @@ LEADER, OPEN, RULED_OUT = "leader", "open", "ruled out"  # the status of a plan
 class Proved:
     """What is wrong with probability at most `risk`, if what it `assumes` holds.
 
-    `claim` is best, within_epsilon, one_of, better_than_incumbent, incumbent_stays or none. `plans` are the
-    plans that it is about: of one_of those that may be best.
+    `claim` is best, within_epsilon, one_of, better_than_incumbent, incumbent_stays, none, or own where the
+    policy words it. `plans` are the plans that it is about: of one_of those that may be best.
     """
 
     claim: str
@@ -223,6 +223,7 @@ class View:
             "within_epsilon": f"within {value(self.epsilon, self.unit)} of the best",
             "better_than_incumbent": "is better than the plan in use",
             "incumbent_stays": "stays",
+            "own": "is the answer",
         }
         if self.proved.claim in claims:
             return f"{self.session}: {self.state}, {leads} {claims[self.proved.claim]}, {wrong}, {n}"

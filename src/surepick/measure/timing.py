@@ -1,0 +1,185 @@
+"""Time programs and functions, one at a time, for a `SignRace`: who is fastest?"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray
+from surepick.errors import MeasureError, ParameterError
+from surepick.measure.commands import SHELL_SYNTAX, TAIL
+
+if TYPE_CHECKING:
+    from surepick.sessions.commands import Use
+    from surepick.sessions.leases import Request
+    from surepick.sessions.session import Session
+
+FEWEST = 12  # rounds before a drift is looked for
+
+
+def seconds(function: Callable[[], Any]) -> float:
+    """Return how long a call of this function takes: what `decide` measures when it times functions.
+
+    >>> import surepick as sp
+    >>> view = sp.decide(
+    ...     {"short": lambda: sum(range(10)), "long": lambda: sum(range(10_000))},
+    ...     seconds,
+    ...     goal="smallest",
+    ...     policy="SignRace",
+    ... )
+    >>> view.plan
+    'short'
+    """
+    begin = time.perf_counter()
+    function()
+    return time.perf_counter() - begin
+
+
+def as_words(command: str, *, shell: bool) -> list[str]:
+    """Return the program and arguments of a command line; with `shell` a shell reads it.
+
+    >>> as_words("gzip -c 'my file'", shell=False), as_words("sort f | uniq", shell=True)
+    (['gzip', '-c', 'my file'], ['/bin/sh', '-c', 'sort f | uniq'])
+    """
+    if shell:
+        return ["/bin/sh", "-c", command]
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise ParameterError(f"{command!r} cannot be read ({error})", field="commands") from None
+    if syntax := SHELL_SYNTAX.intersection(words):
+        raise ParameterError(f"{command!r} has {min(syntax)!r}; add --shell", field="shell")
+    if not words:
+        raise ParameterError("an empty command cannot be timed", field="commands")
+    return words
+
+
+@dataclass
+class CommandTimer:
+    """Runs one command after the other and measures the time of each, from its start to its end.
+
+    Output is dropped. `prepare` runs before each of them and is not timed. A command that fails, or takes
+    longer than `timeout` seconds, is an error; with `ignore_failure` its exit code does not matter.
+    """
+
+    commands: Mapping[str, Sequence[str]]  # words, by name
+    prepare: Sequence[str] | None = None
+    timeout: float | None = None
+    ignore_failure: bool = False
+
+    def begin(self, request: Request) -> Future[Use]:
+        """Return the time of one run, which is over when this returns."""
+        future: Future[Use] = Future()
+        try:
+            future.set_result(self.time(request.probe_name))
+        except MeasureError as error:
+            future.set_exception(error)
+        return future
+
+    def stop(self) -> None:
+        """Nothing is under way between two runs."""
+
+    def time(self, name: str) -> float:
+        """Return the seconds that this command takes."""
+        if self.prepare is not None:
+            self._run(self.prepare, must_succeed=True)
+        return self._run(self.commands[name], must_succeed=not self.ignore_failure)
+
+    def _run(self, words: Sequence[str], *, must_succeed: bool) -> float:
+        with tempfile.TemporaryFile() as errors:
+            begin = time.perf_counter()
+            try:
+                process = subprocess.Popen(
+                    words,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=errors,
+                    start_new_session=True,
+                )
+            except (OSError, ValueError) as error:
+                raise MeasureError(f"cannot start {words[0]!r}: {error}") from None
+            # `wait` with a timeout would poll, which is as coarse as what is timed
+            late = threading.Event()
+
+            def end() -> None:
+                late.set()
+                _kill(process)
+
+            timer = threading.Timer(self.timeout or 0.0, end)
+            try:
+                if self.timeout is not None:
+                    timer.start()
+                process.wait()
+                taken = time.perf_counter() - begin
+            finally:
+                timer.cancel()
+                _kill(process)
+            if late.is_set():
+                raise MeasureError(f"{shlex.join(words)} took more than {self.timeout:g} s; see --timeout")
+            if process.returncode != 0 and must_succeed:
+                raise MeasureError(
+                    f"{shlex.join(words)} failed ({process.returncode}){_tail(errors)}\n"
+                    "its exit code does not matter? Add --ignore-failure"
+                )
+        return taken
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a process and all that it has started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _tail(errors: IO[bytes]) -> str:
+    errors.seek(0)
+    text = errors.read().decode(errors="replace").strip()
+    return f":\n{text[-TAIL:]}" if text else ""
+
+
+def rounds_of(session: Session) -> FloatArray:
+    """Return the values of a race by round and plan; NaN where a plan was not measured, or its value lost."""
+    values: dict[tuple[int, int], float] = {}
+    for one in session.measurements():
+        if one.token is not None and not one.removed:
+            values[int(one.token.rpartition(".")[2]), one.probe] = one.value
+    n = 1 + max((at for at, _ in values), default=-1)
+    found = np.full((n, session.problem.n_arms), np.nan)
+    for place, value in values.items():
+        found[place] = value
+    return found
+
+
+def drift(rounds: FloatArray) -> float:
+    """Return by which share the last third of the rounds is slower than the first; 0 for a few rounds.
+
+    It compares the commands with themselves, so which of them are left does not matter.
+
+    >>> round(drift(np.repeat([[1.0, 2.0], [1.0, 2.0], [1.5, 3.0]], 4, axis=0)), 3)
+    0.5
+    """
+    if len(rounds) < FEWEST:
+        return 0.0
+    third = len(rounds) // 3
+    stays = np.isfinite(rounds[0]) & np.isfinite(rounds[-1])
+    ratios = np.nanmedian(rounds[-third:, stays], axis=0) / np.nanmedian(rounds[:third, stays], axis=0)
+    return float(np.median(ratios)) - 1.0
+
+
+def load() -> float:
+    """Return how many programs wanted a processor of this machine during the last minute, for each it has."""
+    try:
+        return os.getloadavg()[0] / (os.cpu_count() or 1)
+    except OSError:  # this system does not know
+        return 0.0
