@@ -4,8 +4,8 @@ python benchmarks/soundness.py > benchmarks/results/soundness.md     # 2,000 run
 python benchmarks/soundness.py --runs 200 --only polytopes
 
 A family is refuted when so many errors would have a probability below 1e-6 at error rate delta. Each cheat
-chooses its bets, or its leader, after it has seen the batch that the bets are about. `probe_soundness.py` is
-about probes; the tests of the policies repeat all of this with fewer runs.
+chooses its bets, or its leader, after it has seen the batch that the bets are about. `matrix.py` has probes;
+the tests of the policies repeat all of this with fewer runs.
 """
 
 import argparse

@@ -21,7 +21,7 @@ from PIL import Image
 
 import surepick as sp
 from surepick.experiments import STUDIES, Settings, run_study
-from surepick.experiments.figures import draw
+from surepick.experiments.tables import draw
 from surepick.plots.style import styled
 from surepick.report import write_report
 from surepick.sessions.session import Session

@@ -27,7 +27,7 @@ NEEDS = {
     "problems": "sp.problems.transport([1, 1], [1, 1], [[1, 2], [2, 1]], n_draws=9)",
     "plots": "from surepick import plots; plots.plans(SESSION)",
     "postgres": "surepick.store.open_store('postgresql://localhost/x').names()",
-    "cluster": "import surepick.experiments as e; e.run_cases([CASE], 'rows.jsonl', cluster='local:1')",
+    "cluster": "import surepick.experiments as e; e.run_cases([CASE], 'rows.jsonl', jobs='tcp://127.0.0.1:9')",
     "testing": "import surepick.testing",
     "web": "from surepick.cli.serve import serve; serve()",
     "mcp": "from surepick.web.mcp import make_server; make_server('x.db')",

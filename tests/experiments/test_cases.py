@@ -1,52 +1,57 @@
+"""Cases and the numbers that their rows give."""
+
 from __future__ import annotations
+
+import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
 from surepick.errors import ParameterError
-from surepick.experiments import Case, instance_from_spec, policy_from_spec, policy_spec, run_case
-from surepick.experiments.specs import LARGEST_GAP
-from surepick.policies import POLICIES, CombGapE
-from tiny_cases import NAIVE, PUBLISHED, problem
+from surepick.experiments import Case, Row, run_case
+from surepick.experiments.cases import LARGEST_GAP, policy_from_spec
+from surepick.experiments.instances import prepared
+from surepick.experiments.summary import spread, summarize
+from tiny_cases import PUBLISHED, problem
+
+KNAPSACK = {"kind": "knapsack", "n_items": 5, "seed": 2}
 
 
 def test_the_key_of_a_case_is_the_same_on_every_machine() -> None:
-    case = Case({"kind": "knapsack", "n_items": 5, "seed": 3}, {"policy": "CombGapE", "delta": 0.05}, 7, 1000)
-    assert case.key == "a38b43075b8463a9"
+    assert Case(KNAPSACK, {"policy": "CombGapE", "delta": 0.05}, 7, 1000).key == "eecad0b1e5b1765c"
 
 
 def test_all_policies_see_the_same_instance() -> None:
-    spec = {"kind": "knapsack", "n_items": 5, "seed": 2}
-    first, second = run_case(Case(spec, PUBLISHED)), run_case(Case(spec, NAIVE))
+    first, second = run_case(Case(KNAPSACK, PUBLISHED)), run_case(Case(KNAPSACK, {"policy": "BetGapE"}))
     assert first.instance == second.instance
-    assert first.instance != run_case(Case({**spec, "seed": 3}, PUBLISHED)).instance
+    assert first.instance != run_case(Case({**KNAPSACK, "seed": 3}, PUBLISHED)).instance
 
 
 def test_a_run_cut_off_by_its_budget_is_neither_right_nor_wrong() -> None:
     row = run_case(Case(problem(gap=0.01), {**PUBLISHED, "delta": 1e-9}, budget=50))
     assert (row.cut_off, row.correct, row.plan) == (True, None, None)
-    assert row.n_measurements == 50 == sum(row.counts)
+    assert row.n_measured == 50 == sum(row.counts)
 
 
 def test_a_wrong_answer_is_seen() -> None:
     rows = [run_case(Case(problem(gap=0.05), {**PUBLISHED, "delta": 0.9}, seed)) for seed in range(30)]
-    wrong = [row for row in rows if row.plan != row.best]
+    wrong = [row for row in rows if row.plan != 0]
     assert wrong
-    assert all(row.correct is False for row in wrong)
+    assert all(row.correct is False and row.wrong_lead for row in wrong)
 
 
-def test_a_plan_that_ties_with_the_best_is_right() -> None:
-    spec = {"kind": "given", "plans": [[1, 0, 0], [0, 1, 0], [0, 0, 1]], "means": [1.0, 1.0, -9.0]}
+def test_a_plan_that_ties_with_the_best_is_right_and_there_is_no_limit() -> None:
+    spec = {"kind": "given", "plans": np.eye(3).tolist(), "means": [1.0, 1.0, -9.0]}
     rows = [run_case(Case(spec, {**PUBLISHED, "epsilon": 0.5}, seed)) for seed in range(8)]
     assert {row.plan for row in rows} == {0, 1}
-    assert all(row.correct for row in rows)
-    assert rows[0].limit == float("inf")
+    assert all(row.correct and row.limit is None for row in rows)
 
 
 def test_the_limit_of_a_row_is_the_limit() -> None:
     row = run_case(Case(problem(gap=0.1), {**PUBLISHED, "delta": 0.05}))
     assert row.limit == pytest.approx(2 * 2**2 / 0.1**2 * 0.9 * np.log(19))
-    assert row.multiple == row.n_measurements / row.limit
 
 
 @pytest.mark.parametrize(
@@ -66,18 +71,111 @@ def test_a_case_that_cannot_run_is_refused(case: Case, field: str) -> None:
     assert caught.value.field == field
 
 
-def test_policy_specs_round_trip() -> None:
-    policy = CombGapE(delta=0.2, radius="published", arm_rule="naive")
-    assert policy_from_spec(policy_spec(policy)) == policy
-    for other in POLICIES.values():
-        assert policy_from_spec(policy_spec(other())) == other()
-
-
 def test_a_parameter_may_be_the_largest_gap_of_the_instance() -> None:
-    instance = instance_from_spec({"kind": "knapsack", "n_items": 5, "seed": 1})
-    values = instance.problem.values(instance.means)
-    policy = policy_from_spec({"policy": "CombGapE", "epsilon": LARGEST_GAP}, instance)
+    found = prepared(KNAPSACK)
+    values = found.problem.values(found.means)
+    policy = policy_from_spec({"policy": "CombGapE", "epsilon": LARGEST_GAP}, found)
     assert getattr(policy, "epsilon") == pytest.approx(values.max() - values.min())  # noqa: B009
     with pytest.raises(ParameterError) as caught:
         policy_from_spec({"policy": "CombGapE", "epsilon": LARGEST_GAP})
     assert caught.value.field == "epsilon"
+
+
+def test_options_are_those_of_simulate_and_a_guess_guides() -> None:
+    case = Case(problem(gap=0.5), {"policy": "BetGapE"}, 3, budget=60)
+    plain = run_case(case)
+    called = run_case(replace(case, options={"last_call": 0.5, "gaussian": True}))
+    assert called.risk is not None
+    assert called.counts != plain.counts or called.risk != plain.risk
+    knapsack = Case(KNAPSACK, {"policy": "BetGapE"}, 3)
+    guessed = run_case(replace(knapsack, options={"guess": {"worth": 4.0, "errors": 1.0}}))
+    assert guessed.counts != run_case(knapsack).counts
+
+
+# From rows to numbers
+
+
+def made_up(
+    n: int, seed: int, *, cut_off: bool = False, correct: bool = True, risk: float | None = None
+) -> Row:
+    return Row(
+        case=Case(problem(), PUBLISHED, seed),
+        state="budget spent" if cut_off else "confident",
+        plan=None if cut_off else 0,
+        leader=0,
+        correct=None if cut_off else correct,
+        n_measured=n,
+        counts=(n, 0),
+        limit=10.0,
+        instance="same",
+        proved=False,
+        loss=0.0 if correct else 0.5,
+        second_gap=0.25,
+        risk=risk,
+        chance=0.5,
+        expected_loss=0.25,
+        versions={},
+        seconds=0.5,
+        cpu_seconds=0.5,
+    )
+
+
+def test_the_summary_of_tiny_rows_is_as_computed_by_hand() -> None:
+    reference = [made_up(10, 0), made_up(20, 1), made_up(40, 2), made_up(50, 3, cut_off=True)]
+    rows = [made_up(20, 0), made_up(80, 1, correct=False, risk=0.1), made_up(360, 2), made_up(500, 3)]
+    found = summarize(rows, reference)  # ratios 2, 4, 9; the last trial has none
+    assert found.relative is not None
+    assert (found.relative.n, found.relative.mean.number) == (3, pytest.approx(5.0))
+    assert found.relative.deviation == pytest.approx(math.sqrt((9 + 1 + 16) / 2))
+    assert found.relative.median.number == pytest.approx(4.0)
+    assert found.multiple is not None
+    assert found.multiple.mean.number == pytest.approx((2 + 8 + 36 + 50) / 4)
+    assert (found.wrong, found.answers, found.cut_off, found.cpu_seconds) == (1, 4, 0, 0.5)
+    assert (found.wrong_leads, found.wrong_though_safe, found.risk) == (1, 1, 1.0)
+    assert (found.loss, found.loss_ratio, found.chance) == (0.5, 2.0, 0.5)
+
+
+def test_trials_without_a_row_are_passed_over() -> None:
+    found = summarize([None, made_up(30, 1)], [made_up(10, 0), None])
+    assert (found.runs, found.relative) == (1, None)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "bounds", "is_bound"),
+    [
+        ([1, 2, 3], [False, False, True], False),  # beyond the middle: whatever it is, the middle stays
+        ([1, 2, 3], [True, False, False], True),  # it may belong above the middle
+        ([1, 2, 3], [False, True, False], True),
+        ([1, 2, 3, 4], [False, False, True, False], True),  # half of an even middle
+        ([1, 2, 3, 4], [False, False, False, True], False),
+        ([1, 2, 2], [False, True, False], False),  # the exact 2 is in the middle
+    ],
+)
+def test_a_median_is_a_lower_bound_when_a_cut_off_run_could_move_it(
+    numbers: list[float], bounds: list[bool], is_bound: bool
+) -> None:
+    found = spread(numbers, bounds)
+    assert found is not None
+    assert found.median.at_least is is_bound
+
+
+@pytest.mark.parametrize(("wrong", "answers"), [(0, 30), (1, 30), (30, 30), (7, 100), (0, 1)])
+def test_error_intervals_are_those_of_scipy(wrong: int, answers: int) -> None:
+    exact = binomtest(wrong, answers).proportion_ci(confidence_level=0.95, method="exact")
+    rows = [made_up(10, seed, correct=seed >= wrong) for seed in range(answers)]
+    assert summarize(rows).wrong_interval == pytest.approx((exact.low, exact.high), abs=1e-9)
+
+
+def test_without_answers_nothing_is_known_of_the_error_rate() -> None:
+    assert summarize([made_up(10, 0, cut_off=True)]).wrong_interval == (0.0, 1.0)
+
+
+def test_quantiles_of_a_heavy_tail_stand_beside_its_mean_and_groups_show_what_a_mean_settles() -> None:
+    numbers = [1.0] * 89 + [1000.0]
+    found = spread(numbers, [False] * 90)
+    assert found is not None
+    assert (found.median.number, found.high.number, found.largest.number) == (1.0, 1.0, 1000.0)
+    assert found.group_means == (1.0, pytest.approx(1029 / 30))
+    few = spread(numbers[:59], [False] * 59)
+    assert few is not None
+    assert few.group_means is None

@@ -18,7 +18,8 @@ from command_line import surepick as call_surepick
 from surepick.experiments import read_rows
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
-SMALL = ["knapsack", "--runs", "2", "--policy", "CombGapE", "--policy", "BetGapE,Uniform", "--jobs", "1"]
+SMALL = ["knapsack", "--runs", "2", "--policy", "BetGapE", "--policy", "Uniform,CombGapE"]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(surepick.__file__).parents[1])}
 
 
 def test_the_command_prints_the_table_fills_the_folder_and_resumes(tmp_path: Path) -> None:
@@ -26,16 +27,14 @@ def test_the_command_prints_the_table_fills_the_folder_and_resumes(tmp_path: Pat
     first = call_surepick(*call)
     assert first.code == 0, first.err
     assert first.out.strip() == (tmp_path / "table.md").read_text().strip()
-    assert {path.name for path in tmp_path.iterdir()} == {
-        "rows.jsonl",
-        "table.md",
-        "summary.json",
-        "knapsack.svg",
-    }
+    written = {path.name for path in tmp_path.iterdir()}
+    assert written == {"rows.jsonl", "table.md", "summary.json", "knapsack.svg"}
     before = (tmp_path / "rows.jsonl").read_bytes()
     table = call_surepick(*call, "--json").json["table"]
     assert {(cell["family"], cell["method"], cell["runs"]) for cell in table} == {
-        (family, method, 2) for family in ("d5", "d7", "d9") for method in ("CombGapE", "BetGapE", "Uniform")
+        (family, method, 2)
+        for family in ("d5", "d7", "d9")
+        for method in ("CombGapE:radius=published", "CombGapE", "BetGapE", "Uniform")
     }
     assert (tmp_path / "rows.jsonl").read_bytes() == before
 
@@ -45,9 +44,9 @@ def test_the_command_prints_the_table_fills_the_folder_and_resumes(tmp_path: Pat
     [
         (["backpack"], "study"),
         (["knapsack", "--policy", "nobody"], "policy"),
-        (["knapsack", "--families", "d6"], "families"),
-        (["knapsack", "--distances", "freeway"], "distances"),
-        (["budget", "--budget", "10"], "budget"),
+        (["knapsack", "d6"], "families"),
+        (["radii", "--jobs", "many"], "jobs"),
+        (["radii", "--jobs", "0"], "jobs"),
     ],
 )
 def test_names_that_lead_nowhere_are_refused_before_anything_is_written(
@@ -55,23 +54,22 @@ def test_names_that_lead_nowhere_are_refused_before_anything_is_written(
 ) -> None:
     found = call_surepick("reproduce", *words, "--out", str(tmp_path), "--json")
     assert found.error["field"] == field
-    assert not list(tmp_path.iterdir())
+    assert not any(path.stat().st_size for path in tmp_path.iterdir())
 
 
 def test_an_ended_run_prints_the_table_it_has_and_tells_its_progress_to_a_pipe(tmp_path: Path) -> None:
     """Ties never end before their budget, so the run is surely ended in the middle."""
     script = "from surepick.cli import main, reproduce; reproduce.MINUTE = 0.2; main()"
-    words = ["reproduce", "radii", "--runs", "4000", "--policy", "BetGapE,published", "--jobs", "1"]
-    environment = {**os.environ, "PYTHONPATH": str(Path(surepick.__file__).parents[1])}
+    words = ["reproduce", "radii", "--runs", "4000", "--policy", "BetGapE,CombGapE:radius=published"]
     with subprocess.Popen(
         [sys.executable, "-c", script, *words, "--out", str(tmp_path)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=environment,
+        env=ENVIRONMENT,
     ) as run:
         for _ in range(1200):
-            if len(read_rows(tmp_path / "rows.jsonl").rows) > 20:
+            if len(read_rows(tmp_path / "rows.jsonl")) > 20:
                 break
             time.sleep(0.1)
         run.send_signal(signal.SIGTERM)
@@ -87,9 +85,8 @@ def test_an_ended_run_prints_the_table_it_has_and_tells_its_progress_to_a_pipe(t
 def test_the_page_about_experiments_runs(tmp_path: Path) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.S)
     (tmp_path / "mine.py").write_text(code)
-    environment = {**os.environ, "PYTHONPATH": str(Path(surepick.__file__).parents[1])}
     found = subprocess.run(
-        [sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True, env=environment
+        [sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True, env=ENVIRONMENT
     )
     assert found.returncode == 0, found.stderr
     assert len(found.stdout.splitlines()) == 4

@@ -1,21 +1,25 @@
+"""Row files that survive kills, local workers that die, and a real Dask cluster."""
+
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 import tiny_cases
-from surepick.errors import ParameterError
+from surepick.errors import FileError, ParameterError
 from surepick.experiments import (
     Case,
     CasesFailedError,
-    Row,
+    ClusterError,
     RunProgress,
     read_rows,
     run_case,
@@ -40,20 +44,27 @@ run_cases(slow_cases({n}), {rows!r}, jobs=1, progress=kill_when_three_are_done)
 """
 
 
-def test_a_killed_run_resumes_without_repeating_a_finished_case(tmp_path: Path) -> None:
-    path, cases = tmp_path / "rows.jsonl", slow_cases(5)
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "rows.jsonl"
+
+
+def test_a_killed_run_resumes_without_repeating_a_finished_case(path: Path) -> None:
+    cases = slow_cases(5)
     script = SCRIPT.format(path=sys.path, n=len(cases), rows=str(path))
-    killed = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    killed = subprocess.run(
+        [sys.executable, "-c", script], cwd=path.parent, stdout=subprocess.PIPE, text=True
+    )
     assert killed.returncode == -signal.SIGKILL
     _assert_ended([int(pid) for pid in killed.stdout.split()])
     before = path.read_bytes()
     with path.open("ab") as stream:
         stream.write(b'{"torn')  # and the kill hit the middle of a row
-    assert len(read_rows(path).rows) == 3
+    assert len(read_rows(path)) == 3
     states: list[RunProgress] = []
     rows = run_cases(cases, path, jobs=2, progress=states.append)
     assert path.read_bytes().startswith(before)
-    assert len(read_rows(path).rows) == len(cases)
+    assert len(read_rows(path)) == len(cases)
     assert states[-1].resumed == 3
     assert untimed(rows) == untimed([run_case(case) for case in cases])
 
@@ -69,48 +80,48 @@ def _assert_ended(pids: list[int]) -> None:
 
 
 def test_a_case_that_kills_its_workers_is_given_up_and_the_others_finish(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(running, "run_in_worker", tiny_cases.die_at_seed_3)
     cases = quick_cases(6)
     with pytest.raises(CasesFailedError) as caught:
-        run_cases(cases, tmp_path / "rows.jsonl", jobs=1)
+        run_cases(cases, path)
     assert [failure.case for failure in caught.value.failures] == [cases[3]]
-    assert {row.case for row in read_rows(tmp_path / "rows.jsonl").rows} == set(cases) - {cases[3]}
+    assert {row.case for row in read_rows(path)} == set(cases) - {cases[3]}
 
 
 def test_a_case_that_raises_is_reported_and_the_others_finish(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(running, "run_in_worker", tiny_cases.raise_at_seed_3)
     with pytest.raises(CasesFailedError) as caught:
-        run_cases(quick_cases(6), tmp_path / "rows.jsonl", jobs=1)
-    ((case, reason),) = [(failure.case, failure.reason) for failure in caught.value.failures]
+        run_cases(quick_cases(6), path)
+    ((case, reason),) = caught.value.failures
     assert (case.seed, reason.split(":")[0]) == (3, "ValueError")
-    assert len(read_rows(tmp_path / "rows.jsonl").rows) == 5
+    assert len(read_rows(path)) == 5
 
 
-def test_when_no_worker_can_live_the_run_ends_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_when_no_worker_can_live_the_run_ends_soon(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "run_in_worker", tiny_cases.always_die)
     with pytest.raises(CasesFailedError) as caught:
-        run_cases(quick_cases(500), tmp_path / "rows.jsonl", jobs=1)
+        run_cases(quick_cases(500), path)
     assert len(caught.value.failures) <= 3
 
 
-def test_bad_cases_are_refused_before_anything_runs(tmp_path: Path) -> None:
+def test_bad_cases_are_refused_before_anything_runs(path: Path) -> None:
     bad = Case(problem(), {"policy": "CombGrapE"})
     with pytest.raises(ParameterError):
-        run_cases([*quick_cases(2), bad], tmp_path / "rows.jsonl")
-    with pytest.raises(ParameterError) as caught:
-        run_cases(quick_cases(2), tmp_path / "rows.jsonl", jobs=0)
-    assert caught.value.field == "jobs"
-    assert read_rows(tmp_path / "rows.jsonl").rows == ()
+        run_cases([*quick_cases(2), bad], path)
+    for jobs in (0, "localhost", "8786"):
+        with pytest.raises(ParameterError) as caught:
+            run_cases(quick_cases(2), path, jobs=jobs)
+        assert caught.value.field == "jobs"
+    assert read_rows(path) == []
 
 
 def test_the_time_left_is_judged_by_cases_of_the_same_kind() -> None:
-    slow = [Case(problem(), PUBLISHED, seed, budget=99) for seed in range(3)]
-    quick = quick_cases(3)
-    done = {slow[0]: _timed(slow[0], 10.0), quick[0]: _timed(quick[0], 1.0)}
+    slow, quick = [Case(problem(n_arms=3), PUBLISHED, seed) for seed in range(3)], quick_cases(3)
+    done = {case: replace(run_case(case), seconds=x) for case, x in ((slow[0], 10.0), (quick[0], 1.0))}
     states: list[RunProgress] = []
     tally = running.Tally(done, [*slow, *quick], states.append)
     tally.jobs = 2
@@ -119,5 +130,70 @@ def test_the_time_left_is_judged_by_cases_of_the_same_kind() -> None:
     assert (states[0].done, states[0].total, states[0].resumed) == (2, 6, 2)
 
 
-def _timed(case: Case, seconds: float) -> Row:
-    return replace(run_case(case), seconds=seconds)
+# Row files
+
+
+@pytest.mark.parametrize("kept", [1, 50, -1, None])
+def test_rows_survive_the_file_and_a_torn_last_line_runs_again(path: Path, kept: int | None) -> None:
+    tie = Case(problem(gap=0.0), PUBLISHED, budget=10)  # its limit is infinite
+    rows = run_cases([*quick_cases(3), tie], path)
+    assert read_rows(path) == rows
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:3]) + lines[3][:kept])
+    assert read_rows(path) == rows[: 4 if kept is None else 3]
+    assert untimed(run_cases([*quick_cases(3), tie], path)) == untimed(rows)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [(b'"state":', b'"state"'), (b'"counts":', b'"accounts":'), (b'"loss":', b'"boss":'), (b"{", b"\xff{")],
+)
+def test_damage_in_the_middle_is_an_error_that_names_the_line(path: Path, old: bytes, new: bytes) -> None:
+    run_cases(quick_cases(3), path)
+    first, line, *others = path.read_bytes().split(b"\n")
+    damaged = b"\n".join([first, line.replace(old, new, 1), *others])
+    path.write_bytes(damaged)
+    with pytest.raises(FileError) as caught:
+        run_cases(quick_cases(4), path)
+    assert caught.value.field == "line 2"
+    assert path.read_bytes() == damaged
+
+
+def test_two_runs_cannot_write_to_one_file(path: Path) -> None:
+    pytest.importorskip("fcntl")
+
+    def run_another(state: RunProgress) -> None:
+        with pytest.raises(FileError) as caught:
+            run_cases(quick_cases(2), path)
+        assert caught.value.field == "out"
+
+    run_cases(quick_cases(1), path, progress=run_another)
+    assert len(read_rows(path)) == 1
+
+
+# A real scheduler and two real worker processes
+
+
+def test_a_cluster_that_loses_a_worker_gives_the_rows_of_a_local_run(path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    cases, killed = slow_cases(5), []
+    workers: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "processes": True}
+    with distributed.LocalCluster(dashboard_address=None, **workers) as cluster:
+
+        def kill_one(state: RunProgress) -> None:
+            if state.done and not killed:
+                with distributed.Client(cluster.scheduler_address, set_as_default=False) as client:
+                    killed.append(next(iter(client.run(os.getpid).values())))
+                os.kill(killed[0], signal.SIGKILL)
+
+        rows = run_cases(cases, path, jobs=cluster.scheduler_address, progress=kill_one)
+    assert killed
+    assert len(read_rows(path)) == len(cases)
+    assert untimed(rows) == untimed([run_case(case) for case in cases])
+
+
+def test_a_cluster_that_is_not_there_is_an_error(path: Path) -> None:
+    pytest.importorskip("distributed")
+    with pytest.raises(ClusterError) as caught:
+        run_cases(quick_cases(2), path, jobs="tcp://127.0.0.1:9")
+    assert caught.value.field == "jobs"

@@ -12,7 +12,7 @@ from clarabel_oracle import clarabel_allocation
 from surepick.design.allocation import optimal_allocation
 from surepick.errors import ProblemError
 from surepick.experiments import probe_cases
-from surepick.experiments.play_cases import published_tree
+from surepick.experiments.probe_cases import published_tree
 from surepick.limits.limit import limit
 from surepick.limits.value import binary_kl
 

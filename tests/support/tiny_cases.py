@@ -9,7 +9,6 @@ from dataclasses import replace
 from surepick.experiments import Case, Row, run_case
 
 PUBLISHED = {"policy": "CombGapE", "radius": "published"}
-NAIVE = {**PUBLISHED, "arm_rule": "naive"}
 
 
 def problem(gap: float = 1.0, n_arms: int = 2) -> dict[str, object]:
@@ -29,7 +28,7 @@ def slow_cases(n: int, budget: int = 30_000) -> list[Case]:
 
 def untimed(rows: list[Row]) -> list[Row]:
     """The rows without what may differ between two runs."""
-    return [replace(row, seconds=0.0, cpu_seconds=None) for row in rows]
+    return [replace(row, seconds=0.0, cpu_seconds=0.0) for row in rows]
 
 
 def die_at_seed_3(case: Case) -> Row:

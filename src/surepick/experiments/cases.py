@@ -1,10 +1,10 @@
-"""A case: one problem, one policy, one seed of the noise and a budget, as data with a stable key."""
+"""A case: one problem, one policy, one seed of the noise and a budget, as data with a stable key; its row."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
-import json
 import math
 import platform
 import time
@@ -17,31 +17,30 @@ from typing import Any
 import numpy as np
 
 from surepick._version import __version__
-from surepick.core.guarantee import Promise
-from surepick.core.policy import known_deviation
+from surepick.core.past import Past
+from surepick.core.policy import Policy, is_proved, known_deviation
 from surepick.errors import ParameterError
-from surepick.experiments.specs import (
-    Spec,
-    instance_from_spec,
-    policy_from_spec,
-    policy_kind,
-    policy_spec,
-    problem_builder,
-)
-from surepick.limits.limit import limit
-from surepick.limits.value import Limit, fewest
-from surepick.problems.truth import Truth
+from surepick.experiments.instances import Prepared, Spec, prepared, problem_builder
+from surepick.policies import policy_named
 from surepick.sessions import codec
 from surepick.simulation.environments import Gaussian
-from surepick.simulation.outcome import State
+from surepick.simulation.outcome import Outcome, State
 from surepick.simulation.simulate import simulate
+
+# Values of policy parameters that stand for a property of the instance, which a user does not have: Peace
+# needs a bound on the largest gap, LinGapE one on the norm of the means, Challenge a plan of today.
+LARGEST_GAP, MEANS_NORM, MEDIAN_PLAN = "largest gap", "norm of the means", "median plan"
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
     """A run to be made: everything that decides its outcome, and nothing else.
 
-    `problem` and `policy` are specs (see `specs`); `seed` is that of the noise and of the policy's own draws.
+    - problem: a spec, as `instance_from_spec` takes it.
+    - policy: its name and its parameters: {"policy": "CombGapE", "radius": "published"}.
+    - seed: of the noise and of the policy's own draws.
+    - options: of `simulate` (`last_call`, `gaussian`), or {"guess": {"worth": w, "errors": e}}: prior data
+      worth w measurements of each arm, with errors e times as large as stated.
 
     >>> case = Case({"kind": "knapsack", "n_items": 5, "seed": 3}, {"policy": "CombGapE"}, seed=1)
     >>> case == Case(case.problem, case.policy, seed=1), case == Case(case.problem, case.policy, seed=2)
@@ -52,29 +51,22 @@ class Case:
     policy: Spec
     seed: int = 0
     budget: int = 10**7
+    options: Spec = field(default_factory=dict)
 
     def check(self) -> None:
         """Refuse a case that cannot run: an unknown name, a negative seed, no budget."""
-        problem_builder(self.problem)
-        policy_kind(self.policy)
-        if self.seed < 0:
-            raise ParameterError(f"the seed of a case is 0 or more, got {self.seed}", field="seed")
-        if self.budget < 1:
-            raise ParameterError(f"the budget of a case is 1 or more, got {self.budget}", field="budget")
+        problem_builder(str(self.problem.get("kind")))
+        policy_class(self.policy)
+        for name, least in (("seed", 0), ("budget", 1)):
+            if getattr(self, name) < least:
+                raise ParameterError(
+                    f"the {name} of a case is {least} or more, got {getattr(self, name)}", field=name
+                )
 
     @cached_property
     def key(self) -> str:
         """Sixteen hexadecimal digits; equal for equal cases, on every machine."""
-        return codec.fingerprint(self.to_json(), codec.SHORT)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the case as JSON values."""
-        return {
-            "problem": dict(self.problem),
-            "policy": dict(self.policy),
-            "seed": self.seed,
-            "budget": self.budget,
-        }
+        return codec.fingerprint(dataclasses.asdict(self), codec.SHORT)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Case) and self.key == other.key
@@ -82,63 +74,39 @@ class Case:
     def __hash__(self) -> int:
         return hash(self.key)
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Case:
-        """Return the case that these JSON values describe."""
-        return cls(data["problem"], data["policy"], data["seed"], data["budget"])
-
 
 @dataclass(frozen=True)
 class Row:
-    """The result of a case; `correct` is None when the budget was spent before an answer.
-
-    `instance` is a fingerprint of plans and means: rows that are compared must share it.
-    """
+    """The result of a case; `correct` is None when the budget was spent before an answer."""
 
     case: Case
-    status: str
+    state: str
     plan: int | None
-    lead: int | None
-    best: int
+    leader: int | None
     correct: bool | None
-    n_measurements: int
-    n_rounds: int
+    n_measured: int
     counts: tuple[int, ...] = field(repr=False)
-    n_plans: int
-    n_arms: int
-    n_relevant: int
-    characteristic_time: tuple[float, float]  # certified bracket
-    instance: str
-    description: str
-    parameters: Spec  # the policy as it ran, with instance-dependent values filled in
-    guarantee: str
-    versions: Spec
+    limit: float | None  # least measurements on average at this delta; None for ties, or without a delta
+    instance: str  # fingerprint of plans and means: rows that are compared must share it
+    proved: bool  # whether the policy's guarantee has a proof
     loss: float | None  # how much worse than the best plan the leader is; None without a leader
     second_gap: float | None  # how much worse than the best plan the second best is
+    risk: float | None  # proved bound on the probability that the leader is wrong
+    chance: float | None  # estimated probability that the leader is best
+    expected_loss: float | None  # estimate of `loss`
+    versions: Spec
     seconds: float
     cpu_seconds: float  # of the run alone, without building the problem
 
     @property
     def cut_off(self) -> bool:
         """Whether the budget ended the run, so that its measurements are a lower bound."""
-        return self.status not in (State.CONFIDENT, State.DONE)
+        return self.state not in (State.CONFIDENT, State.DONE)
 
     @property
-    def proved(self) -> bool:
-        """Whether the policy's guarantee has a proof."""
-        return Promise.read(self.guarantee).proved
-
-    @property
-    def limit(self) -> float:
-        """The lower bound on average measurements at this delta; infinite for ties, NaN without a delta."""
-        if "delta" not in self.parameters:
-            return math.nan
-        return fewest(self.characteristic_time[0], self.n_relevant, self.parameters["delta"])
-
-    @property
-    def multiple(self) -> float:
-        """Measurements as a multiple of the limit."""
-        return self.n_measurements / self.limit
+    def wrong_lead(self) -> bool:
+        """Whether the leader at the end is not the best plan."""
+        return self.loss is None or self.loss > 0
 
 
 def run_case(case: Case) -> Row:
@@ -146,41 +114,41 @@ def run_case(case: Case) -> Row:
 
     >>> spec = {"kind": "given", "plans": [[1, 0], [0, 1]], "means": [1, 0]}
     >>> row = run_case(Case(spec, {"policy": "CombGapE", "radius": "published"}))
-    >>> row.status, row.correct, row.best
+    >>> row.state, row.correct, row.plan
     ('done', True, 0)
     """
     case.check()
     began = time.perf_counter()
     found = prepared(case.problem)
-    truth, problem, means = found.instance, found.instance.problem, found.instance.true_means
-    policy = policy_from_spec(case.policy, truth)
+    problem, means = found.problem, found.means
+    policy = policy_from_spec(case.policy, found)
     # with probes the noise is that of their readings, and the environment knows it
     deviation = None if problem.probes is not None else known_deviation(problem, plays=True)
     environment = Gaussian(means) if deviation is None else Gaussian(means, deviation)
+    options = dict(case.options)
+    if guess := options.pop("guess", None):
+        options["past"] = _guess(found, case.seed, **guess)
     cpu = time.process_time()
-    outcome = simulate(problem, environment, policy=policy, seed=case.seed, budget=case.budget)
+    outcome = simulate(problem, environment, policy=policy, seed=case.seed, budget=case.budget, **options)
     cpu = time.process_time() - cpu
+    least = found.limit.at(policy.delta) if hasattr(policy, "delta") else math.inf
     return Row(
         case=case,
-        status=str(outcome.state),
+        state=str(outcome.state),
         plan=outcome.plan if isinstance(outcome.plan, int) else None,  # unlisted plans have no number
-        lead=outcome.leader if isinstance(outcome.leader, int) else None,
-        best=found.limit.best if isinstance(found.limit.best, int) else -1,
-        correct=outcome.correct,
-        n_measurements=outcome.n_measured,
-        n_rounds=outcome.n_rounds,
+        leader=outcome.leader if isinstance(outcome.leader, int) else None,
+        correct=_is_correct(found, outcome),
+        n_measured=outcome.n_measured,
         counts=tuple(outcome.counts.tolist()),
-        n_plans=problem.n_plans or 0,
-        n_arms=problem.n_arms,
-        n_relevant=found.limit.once.n,
-        characteristic_time=(found.limit.time.lower, found.limit.time.upper),
+        limit=least if math.isfinite(least) else None,
         instance=found.fingerprint,
-        description=truth.title,
-        parameters=policy_spec(outcome.policy),
-        guarantee=outcome.guarantee,
-        versions=_versions(),
+        proved=is_proved(outcome.policy),
         loss=outcome.loss,
         second_gap=found.second_gap,
+        risk=outcome.risk,
+        chance=outcome.chance if problem.is_listed else None,
+        expected_loss=outcome.expected_loss if problem.is_listed else None,
+        versions=_versions(),
         seconds=round(time.perf_counter() - began, 6),
         cpu_seconds=round(cpu, 6),
     )
@@ -192,39 +160,74 @@ def run_in_worker(case: Case) -> Row:
         return run_case(case)
 
 
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """A problem built from its spec, with what is known of it and no policy sees."""
-
-    instance: Truth
-    limit: Limit
-    second_gap: float | None  # of the best plan to the second best, where plans are listed
-    fingerprint: str
+def _is_correct(found: Prepared, outcome: Outcome) -> bool | None:
+    incumbent = getattr(outcome.policy, "incumbent", None)
+    if incumbent is None or outcome.plan in (None, incumbent):
+        return outcome.correct
+    values = found.problem.sign * found.problem.values(found.means)
+    return bool(values[outcome.plan] > values[incumbent])
 
 
-def prepared(problem: Spec) -> Prepared:
-    """Return the instance of a spec; the last few are kept, since all policies meet the same one.
+def _guess(found: Prepared, seed: int, worth: float, errors: float) -> Past:
+    spread = found.problem.noise_scale / math.sqrt(worth)
+    off = errors * spread * np.random.default_rng(seed).standard_normal(len(found.means))
+    return Past.from_guess(found.problem, found.means + off, spread)
 
-    >>> prepared({"kind": "given", "plans": [[1, 0], [0, 1]], "means": [1, 0.5]}).second_gap
-    0.5
+
+def policy_from_spec(spec: Spec, found: Prepared | None = None) -> Policy:
+    """Return the policy that the spec describes; properties of the instance are filled in from it.
+
+    >>> policy_from_spec({"policy": "CombGapE", "delta": 0.1}).delta
+    0.1
     """
-    return _build(codec.dumps(dict(problem)))
+    kind = policy_class(spec)
+    parameters = {name: value for name, value in spec.items() if name != "policy"}
+    for name, value in parameters.items():
+        if value in (LARGEST_GAP, MEANS_NORM, MEDIAN_PLAN):
+            parameters[name] = _true_value(value, found, name)
+    try:
+        return kind(**parameters)
+    except TypeError:
+        known = ", ".join(setting_names(spec))
+        raise ParameterError(
+            f"{kind.name} takes {known}; got {', '.join(parameters)}", field="policy"
+        ) from None
 
 
-@lru_cache(maxsize=8)
-def _build(spec: str) -> Prepared:
-    instance = instance_from_spec(json.loads(spec))
-    problem, means = instance.problem, instance.true_means
-    second_gap = None
-    content = np.asarray(means, dtype=float).tobytes()
-    if problem.is_listed:
-        values = problem.sign * problem.values(means)
-        second_gap = float(values.max() - np.partition(values, -2)[-2])
-        plans = problem.plans
-        content = (plans if isinstance(plans, np.ndarray) else plans.toarray()).tobytes() + content
-    else:
-        content = codec.dumps(codec.problem_to_json(problem)).encode() + content
-    return Prepared(instance, limit(problem, means), second_gap, codec.digest(content, codec.SHORT))
+def _true_value(value: str, found: Prepared | None, name: str) -> float:
+    if found is None or not found.problem.is_listed:
+        raise ParameterError(f"{name} = {value!r} needs an instance with a list of plans", field=name)
+    if value == MEANS_NORM:
+        return float(np.linalg.norm(found.means))
+    values = found.problem.values(found.means)
+    return int(np.argsort(values)[len(values) // 2]) if value == MEDIAN_PLAN else float(np.ptp(values))
+
+
+def policy_class(spec: Spec) -> type[Policy]:
+    """Return the class of the policy that the spec names."""
+    if "policy" not in spec:
+        raise ParameterError(
+            f"a policy spec names its policy, as in {{'policy': 'CombGapE'}}; got {spec!r}", field="policy"
+        )
+    return policy_named(str(spec["policy"]))
+
+
+def setting_names(spec: Spec) -> list[str]:
+    """Return the names of the parameters of the policy that the spec names."""
+    return [setting.name for setting in dataclasses.fields(policy_class(spec))]  # type: ignore[arg-type]
+
+
+def row_to_json(row: Row) -> dict[str, Any]:
+    """Return the row as JSON values."""
+    return {**dataclasses.asdict(row), "counts": list(row.counts)}
+
+
+def row_from_json(data: Mapping[str, Any]) -> Row:
+    """Return the row of these JSON values; raise a ValueError if they are none."""
+    try:
+        return Row(**{**data, "case": Case(**data["case"]), "counts": tuple(data["counts"])})
+    except (TypeError, KeyError) as error:
+        raise ValueError(f"it is not a row ({error})") from None
 
 
 @lru_cache(maxsize=1)

@@ -1,4 +1,4 @@
-"""Instances of the literature in which probes are measured, for benchmarks and tests.
+"""Instances of the literature in which probes or whole plans are measured, for benchmarks and tests.
 
 Every builder gives a problem and its true means; noise has scale 1.
 """
@@ -6,11 +6,15 @@ Every builder gives a problem and its true means; noise has scale 1.
 from __future__ import annotations
 
 import itertools
+import json
+from importlib.resources import files
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray
+from surepick.core.oracle_problem import OracleProblem
 from surepick.core.problem import Problem
+from surepick.problems.kinds.tree import tree_family
 
 FEEDBACK = {"full": "plans", "semi": "plan arms", "arms": "arms"}  # what is seen, and the probes that see it
 
@@ -72,3 +76,15 @@ def grid_paths(n: int, seed: int, feedback: str) -> tuple[Problem, FloatArray]:
         plans.append(plan)
     means = -np.random.default_rng(seed).uniform(0, 2, len(edges))
     return Problem(np.array(plans), measure=FEEDBACK[feedback], noise=1, goal="largest"), means
+
+
+def published_tree(name: str, *, probes: str = "plan arms") -> tuple[OracleProblem, FloatArray]:
+    """The spanning trees of E20 or E25 (`problems/data/README.md`), behind an oracle; whole trees are played.
+
+    >>> problem, means = published_tree("E20")
+    >>> problem.n_plans, problem.plays
+    (20736, True)
+    """
+    data = json.loads((files("surepick.problems") / "data" / "semi_bandit_trees.json").read_text("utf-8"))
+    family = tree_family([(str(a), str(b)) for a, b in data[name]["edges"]], goal="largest")
+    return family.oracle_problem(measure=probes, noise=1), np.array(data[name]["means"])

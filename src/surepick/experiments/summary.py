@@ -14,11 +14,10 @@ from statistics import fmean
 import numpy as np
 
 from surepick.experiments.cases import Row
-from surepick.experiments.specs import ALL_PLANS
-from surepick.sessions import codec
 from surepick.simulation.comparison import binomial_interval
 
 GROUP = 30  # runs: the paper's tables are means of this many
+LOW_RISK = 0.2  # a leader is called safe where its risk is at most this
 
 
 @dataclass(frozen=True)
@@ -58,6 +57,7 @@ class Summary:
     """
 
     runs: int
+    instances: int
     cut_off: int
     proved: bool
     answers: int
@@ -65,6 +65,10 @@ class Summary:
     wrong_interval: tuple[float, float]  # exact (Clopper-Pearson), 95%
     wrong_leads: int
     loss: float  # mean loss of the leader, in units of the gap of the second best plan
+    chance: float  # mean of the estimated probabilities that the leader is best
+    loss_ratio: float  # mean of the estimated losses of the leader over the mean of the real ones
+    risk: float  # median of the proved bounds
+    wrong_though_safe: int  # leaders that are wrong although their risk is at most LOW_RISK
     cpu_seconds: float  # median
     measurements: Spread | None
     relative: Spread | None
@@ -77,41 +81,48 @@ class Summary:
         return rate, math.sqrt(rate * (1.0 - rate) / self.runs)
 
 
-def summarize(rows: Sequence[Row], reference: Sequence[Row] = ()) -> Summary:
-    """Return what the rows of one method say, beside the reference rows of the same instances."""
-    finite = [row for row in rows if math.isfinite(row.limit)]
-    answers, wrong = sum(not row.cut_off for row in rows), sum(row.correct is False for row in rows)
-    losses = [(row.loss or 0.0) / row.second_gap for row in rows if row.second_gap]
+def summarize(rows: Sequence[Row | None], reference: Sequence[Row | None] = ()) -> Summary:
+    """Return what the rows of one method say; `reference` has the rows of the same trials in the same order.
+
+    A trial on which the reference was cut off, or has no row, has no ratio.
+    """
+    trials = zip(rows, reference or [None] * len(rows), strict=True)
+    pairs = [(row, base) for row, base in trials if row and base and not base.cut_off]
+    some = [row for row in rows if row is not None]
+    finite = [row for row in some if row.limit is not None]
+    answers, wrong = sum(not row.cut_off for row in some), sum(row.correct is False for row in some)
+    losses = [(row.loss or 0.0) / row.second_gap for row in some if row.second_gap]
+    risks = [1.0 if row.risk is None else row.risk for row in some]
+    estimated = [row for row in some if row.expected_loss is not None]
+    real = sum(row.loss or 0.0 for row in estimated)
     return Summary(
-        runs=len(rows),
-        cut_off=sum(row.cut_off for row in rows),
-        proved=all(row.proved for row in rows),
+        runs=len(some),
+        instances=len({row.instance for row in some}),
+        cut_off=sum(row.cut_off for row in some),
+        proved=all(row.proved for row in some),
         answers=answers,
         wrong=wrong,
         wrong_interval=binomial_interval(wrong, answers) if answers else (0.0, 1.0),
-        wrong_leads=sum(row.loss is None or row.loss > 0 for row in rows),
-        loss=fmean(losses) if losses else math.nan,
-        cpu_seconds=float(np.median([row.cpu_seconds for row in rows])),
-        measurements=spread([row.n_measurements for row in rows], [row.cut_off for row in rows]),
-        relative=spread(*relative_measurements(rows, reference)),
-        multiple=spread([row.multiple for row in finite], [row.cut_off for row in finite]),
+        wrong_leads=sum(row.wrong_lead for row in some),
+        loss=_mean(losses),
+        chance=_mean([row.chance for row in some if row.chance is not None]),
+        loss_ratio=sum(row.expected_loss or 0.0 for row in estimated) / real if real else math.nan,
+        risk=float(np.median(risks)),
+        wrong_though_safe=sum(r <= LOW_RISK and row.wrong_lead for r, row in zip(risks, some, strict=True)),
+        cpu_seconds=float(np.median([row.cpu_seconds for row in some])),
+        measurements=spread([row.n_measured for row in some], [row.cut_off for row in some]),
+        relative=spread(
+            [row.n_measured / base.n_measured for row, base in pairs],
+            [row.cut_off for row, _ in pairs],
+        ),
+        multiple=spread(
+            [row.n_measured / row.limit for row in finite if row.limit], [row.cut_off for row in finite]
+        ),
     )
 
 
-def relative_measurements(rows: Sequence[Row], reference: Sequence[Row]) -> tuple[list[float], list[bool]]:
-    """Return measurements over the reference's on the same trial, and which of them are lower bounds.
-
-    A trial on which the reference itself was cut off has no ratio.
-    """
-    base = {trial(row): row.n_measurements for row in reference if not row.cut_off}
-    paired = [row for row in rows if trial(row) in base]
-    return [row.n_measurements / base[trial(row)] for row in paired], [row.cut_off for row in paired]
-
-
-def trial(row: Row) -> tuple[str, int]:
-    """Return what rows to be compared have in common: the instance, listed or whole, and the noise."""
-    problem = {name: x for name, x in row.case.problem.items() if (name, x) != ("plans", ALL_PLANS)}
-    return codec.dumps(problem), row.case.seed
+def _mean(numbers: Sequence[float]) -> float:
+    return fmean(numbers) if numbers else math.nan
 
 
 def spread(numbers: Sequence[float], bounds: Sequence[bool]) -> Spread | None:

@@ -1,4 +1,4 @@
-"""The table of a study as Markdown, which is also what the terminal shows, and as JSON."""
+"""The table of a study as Markdown, which is also what the terminal shows, as JSON and as a figure."""
 
 from __future__ import annotations
 
@@ -6,134 +6,100 @@ import dataclasses
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from surepick.core.wording import how_many
-from surepick.experiments.cases import Row
-from surepick.experiments.study import Family, Method, Result, refusal
-from surepick.experiments.summary import GROUP, Summary, brief, trial
+from surepick.experiments.study import Family, Result, refusal
+from surepick.experiments.summary import GROUP, Summary, brief
 from surepick.limits.value import LIMIT_FORMULA
 from surepick.sessions import codec
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 NOTHING = "-"
 
 
-@dataclasses.dataclass(frozen=True)
-class Line:
-    """One method on one family: its summaries by budget, with those of all methods for comparison."""
-
-    result: Result
-    family: Family
-    method: Method
-
-    def at(self, budget: str, method: str | None = None) -> Summary | None:
-        """Return the summary at this budget, of this or of another method."""
-        return self.result.cells.get((self.family.name, method or self.method.name, budget))
-
-    @property
-    def only(self) -> Summary:
-        """The summary of a study with one budget."""
-        found = self.at(next(iter(self.result.study.budgets)))
-        assert found is not None
-        return found
-
-
-def _ratio(line: Line) -> str:
-    found = line.only.relative
+def _ratio(cell: Summary) -> str:
+    found = cell.relative
     return NOTHING if found is None else f"{found.mean} ± {brief(found.deviation)}"
 
 
-def _paper(line: Line) -> str:
-    value = line.family.printed.get(line.method.name)
-    if value is None:
-        return NOTHING
-    return " ± ".join(brief(number) if number >= 1000 else f"{number:g}" for number in value)
-
-
-def _wrong(line: Line) -> str:
+def _wrong(cell: Summary) -> str:
     """Return wrong answers of all answers, the interval of their rate, and how many runs were cut off."""
-    found = line.only
-    if not found.answers:
-        return f"no answer in {found.runs}"
-    low, high = found.wrong_interval
-    cut = f", {found.cut_off} cut off" if found.cut_off else ""
-    return f"{found.wrong} of {found.answers} ({brief(100 * low)}-{brief(100 * high)}%){cut}"
+    if not cell.answers:
+        return f"no answer in {cell.runs}"
+    low, high = cell.wrong_interval
+    cut = f", {cell.cut_off} cut off" if cell.cut_off else ""
+    return f"{cell.wrong} of {cell.answers} ({brief(100 * low)}-{brief(100 * high)}%){cut}"
 
 
-def _of(name: str, part: str) -> Callable[[Line], str]:
+def _part(name: str, part: str) -> Callable[[Summary], str]:
     """Return a column: a part (mean, median, ...) of a spread (relative, multiple, measurements)."""
-
-    def column(line: Line) -> str:
-        found = getattr(line.only, name)
-        return NOTHING if found is None else str(getattr(found, part))
-
-    return column
+    return lambda cell: NOTHING if (found := getattr(cell, name)) is None else str(getattr(found, part))
 
 
-def _wrong_leads(line: Line, budget: str) -> str:
-    found = line.at(budget)
-    if found is None:
-        return NOTHING
-    rate, error = found.lead_rate
-    text = f"{100 * rate:.1f} ±{100 * error:.1f}"
-    return f"**{text}**" if is_lowest(line, budget) else text
+def _wrong_leads(cell: Summary) -> str:
+    rate, error = cell.lead_rate
+    return f"{100 * rate:.1f} ±{100 * error:.1f}"
 
 
-def is_lowest(line: Line, budget: str) -> bool:
-    """Return whether no other method has fewer wrong leaders at this budget, beyond two standard errors."""
-    mine = line.at(budget)
-    others = [
-        cell.lead_rate
-        for (family, _, at), cell in line.result.cells.items()
-        if (family, at) == (line.family.name, budget)
-    ]
-    best = min(others)
-    return mine is not None and mine.lead_rate[0] - best[0] <= 2 * math.hypot(mine.lead_rate[1], best[1])
-
-
-def _loss(line: Line, budget: str) -> str:
-    found, base = line.at(budget), line.at(budget, line.result.study.reference)
-    if found is None or base is None or not base.loss > 0:
-        return NOTHING
-    return f"{found.loss / base.loss:.2f}"
-
-
-Column: TypeAlias = Callable[[Line], str]
-COLUMNS: Mapping[str, Column] = {
+COLUMNS: Mapping[str, Callable[[Summary], str]] = {
     "ratio": _ratio,
-    "paper": _paper,
-    "median": _of("relative", "median"),
-    "q90": _of("relative", "high"),
-    "largest": _of("relative", "largest"),
-    "mean x limit": _of("multiple", "mean"),
-    "x limit": _of("multiple", "median"),
-    "median x limit": _of("multiple", "median"),
-    "measurements": _of("measurements", "mean"),
+    "median": _part("relative", "median"),
+    "q90": _part("relative", "high"),
+    "largest": _part("relative", "largest"),
+    "mean x limit": _part("multiple", "mean"),
+    "x limit": _part("multiple", "median"),
+    "measurements": _part("measurements", "mean"),
     "wrong": _wrong,
-    "CPU s": lambda line: f"{line.only.cpu_seconds:.3f}",
-    "proof": lambda line: "yes" if line.only.proved else "no",
+    "CPU s": lambda cell: f"{cell.cpu_seconds:.3f}",
+    "proof": lambda cell: "yes" if cell.proved else "no",
 }
-BUDGET_COLUMNS: Mapping[str, Callable[[Line, str], str]] = {"wrong leads": _wrong_leads, "loss": _loss}
+# Columns that a study with several budgets has for each of them.
+BUDGET_COLUMNS: Mapping[str, Callable[[Summary], str]] = {
+    "wrong": _wrong_leads,
+    "loss": lambda cell: brief(cell.loss),
+    "chance": lambda cell: f"{cell.chance:.2f} / {1 - cell.lead_rate[0]:.2f}",
+    "stated loss": lambda cell: brief(cell.loss_ratio),
+    "risk": lambda cell: brief(cell.risk),
+    "though safe": lambda cell: f"{cell.wrong_though_safe} of {cell.runs}",
+}
 
 
 def family_table(result: Result, family: Family) -> tuple[list[str], list[list[str]]]:
     """Return the header and a line per method; without a reference, the fewest measurements first."""
-    study = result.study
-    header, columns = ["method"], list[Column]()
-    for name in study.columns:
-        if name in COLUMNS:
-            header.append(name)
-            columns.append(COLUMNS[name])
+    study, lines = result.study, []
+    budgets = list(study.budgets)
+    if several := len(budgets) > 1:
+        header = [f"{column} {budget}" for column in study.columns for budget in budgets]
+    else:
+        header = list(study.columns)
+    for method in result.methods:
+        cells = {at: result.cells.get((family.name, method.name, at)) for at in budgets}
+        if not any(cells.values()):
             continue
-        for budget in study.budgets:
-            header.append(f"{name.split()[0]} {budget}")
-            columns.append(lambda line, of=BUDGET_COLUMNS[name], at=budget: of(line, at))  # type: ignore[misc]
-    lines = [Line(result, family, method) for method in result.methods]
-    lines = [line for line in lines if any(line.at(budget) for budget in study.budgets)]
-    if study.reference is None:
-        lines.sort(key=lambda line: line.only.multiple.mean.number if line.only.multiple else math.inf)
-    return header, [[line.method.label, *(column(line) for column in columns)] for line in lines]
+        line, first = [method.name], cells[budgets[0]]
+        for column in study.columns:
+            if several:
+                show = BUDGET_COLUMNS[column]
+                line += [NOTHING if cell is None else show(cell) for cell in cells.values()]
+            elif column == "paper":
+                line.append(_printed(family, method.name))
+            else:
+                line.append(NOTHING if first is None else COLUMNS[column](first))
+        multiple = first.multiple if first else None
+        lines.append((multiple.mean.number if multiple else math.inf, line))
+    if study.reference is None and not several:
+        lines.sort(key=lambda found: found[0])
+    return ["method", *header], [line for _, line in lines]
+
+
+def _printed(family: Family, method: str) -> str:
+    numbers = family.printed.get(method, ())
+    return " ± ".join(brief(x) if x >= 1000 else f"{x:g}" for x in numbers) or NOTHING
 
 
 def markdown(result: Result) -> str:
@@ -146,9 +112,9 @@ def markdown(result: Result) -> str:
         if family.question != question:
             question = family.question
             parts.append(f"## {question}")
-        rows = [row for (name, *_), some in result.rows.items() if name == family.name for row in some]
-        runs = max(len(some) for (name, *_), some in result.rows.items() if name == family.name)
-        size = f"{how_many(runs, 'run')}, {how_many(len({trial(row)[0] for row in rows}), 'instance')}"
+        cells = [cell for (name, _, _), cell in result.cells.items() if name == family.name]
+        runs, instances = (max(getattr(cell, part) for cell in cells) for part in ("runs", "instances"))
+        size = f"{how_many(runs, 'run')}, {how_many(instances, 'instance')}"
         parts += [f"### {family.label[0].upper()}{family.label[1:]} ({size})", aligned(header, lines)]
     return "\n\n".join([*parts, "## Notes", "\n".join(f"- {note}" for note in notes(result))]) + "\n"
 
@@ -157,91 +123,62 @@ def aligned(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     """Return a Markdown table whose columns are aligned, so that it also reads well as plain text."""
     widths = [max(len(line[k]) for line in (header, *lines)) for k in range(len(header))]
     rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
-
-    def text(cells: Sequence[str]) -> str:
-        padded = [
-            cells[0].ljust(widths[0]),
-            *(c.rjust(w) for c, w in zip(cells[1:], widths[1:], strict=True)),
-        ]
-        return f"| {' | '.join(padded)} |"
-
-    return "\n".join(text(cells) for cells in (header, rule, *lines))
+    rows = []
+    for first, *others in (header, rule, *lines):
+        cells = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
+        rows.append(f"| {' | '.join([first.ljust(widths[0]), *cells])} |")
+    return "\n".join(rows)
 
 
 def notes(result: Result) -> list[str]:
     """Return what a reader of the table has to know: settings, columns, methods, then anomalies."""
-    study, every = result.study, [row for rows in result.rows.values() for row in rows]
-    found = [f"delta = {result.settings.delta:g}. All methods of a family meet the same instances and noise."]
-    if "wrong" in study.columns:
+    study = result.study
+    found = [f"delta = {study.delta:g}. All methods of a family meet the same instances and noise."]
+    if len(study.budgets) == 1:
         found += [
             "wrong: answers that are not the best plan, with the exact 95% interval of their rate.",
             f"limit: {LIMIT_FORMULA}; no method with a guarantee needs less on average.",
             "≥: a run that its budget cut off counts with the measurements it used.",
         ]
-    present = {method for _, method, _ in result.cells}
-    found += [*study.notes, *(m.note for m in result.methods if m.note and m.name in present)]
+    found += [" ".join(paragraph.split()) for paragraph in study.notes.split("\n\n")]
     found += [
-        f"{method.label} is not on {family.label}: {why}"
+        f"{method.name} is not on {family.label}: {why}"
         for method in result.methods
         for family in result.families
-        if method.guest and (why := refusal(method, family))
+        if method.questions is None and (why := refusal(method, family))
     ]
-    versions = {f"{name} {version}" for row in every for name, version in row.versions.items()}
-    return [*found, *_surprises(result, every), f"Versions: {', '.join(sorted(versions))}."]
+    return [*found, *_anomalies(result), f"Versions: {', '.join(result.versions)}."]
 
 
-def _surprises(result: Result, every: Sequence[Row]) -> Iterator[str]:
+def _anomalies(result: Result) -> Iterator[str]:
     """Yield what is missing or failed, which methods err too often, and how means of 30 runs differ."""
     if result.n_missing:
-        total = len(every) + result.n_missing
-        yield f"Unfinished: {len(every):,} of {total:,} runs. The same command resumes."
-    labels = {method.name: method.label for method in result.methods}
+        total = result.n_done + result.n_missing
+        yield f"Unfinished: {result.n_done:,} of {total:,} runs. The same command resumes."
     printed = {family.name: family.printed for family in result.families}
     for (family, method, _), cell in result.cells.items():
-        if "wrong" in result.study.columns and cell.wrong_interval[0] > result.settings.delta:
-            count = f"{cell.wrong} of {cell.answers}"
-            yield f"{labels[method]} is wrong more often than delta on {family}: {count}."
+        if len(result.study.budgets) == 1 and cell.wrong_interval[0] > result.study.delta:
+            yield f"{method} is wrong more often than delta on {family}: {cell.wrong} of {cell.answers}."
         if method in printed[family] and cell.relative and cell.relative.group_means:
             low, high = (brief(mean) for mean in cell.relative.group_means)
-            yield f"{labels[method]} on {family}: means of {GROUP} runs lie between {low} and {high}."
-    builds: dict[str, str] = {}
-    for row in every:
-        if builds.setdefault(codec.dumps(dict(row.case.problem)), row.instance) != row.instance:
-            yield "An instance differs between rows: start again in an empty folder."
-            break
+            yield f"{method} on {family}: means of {GROUP} runs lie between {low} and {high}."
     if result.failures:
         yield f"{how_many(len(result.failures), 'case')} failed: {result.failures[0]}"
 
 
-def records(result: Result) -> list[dict[str, Any]]:
-    """Return every number in full, one record for each family, method and budget."""
+def as_json(result: Result) -> dict[str, Any]:
+    """Return the result as JSON values: every number in full, one record for each family, method, budget."""
     printed = {family.name: family.printed for family in result.families}
-    return [
-        {
-            "family": family,
-            "method": method,
-            "budget": budget,
-            **_finite(dataclasses.asdict(cell)),
-            "paper": printed[family].get(method),
-        }
+    table = [
+        {"family": family, "method": method, "budget": budget, "paper": printed[family].get(method)}
+        | codec.finite_or_none(dataclasses.asdict(cell))
         for (family, method, budget), cell in result.cells.items()
     ]
-
-
-def _finite(value: Any) -> Any:
-    """Return the value with None in place of NaN and infinity, which JSON does not have."""
-    if isinstance(value, dict):
-        return {name: _finite(part) for name, part in value.items()}
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def as_json(result: Result) -> dict[str, Any]:
-    """Return the result as JSON values, without the rows."""
     return {
         "study": result.study.name,
         "title": result.study.title,
         "settings": dataclasses.asdict(result.settings),
-        "table": records(result),
+        "table": table,
         "notes": notes(result),
         "n_missing": result.n_missing,
         "failures": list(result.failures),
@@ -250,14 +187,58 @@ def as_json(result: Result) -> dict[str, Any]:
 
 def write_outputs(result: Result, folder: str | Path) -> list[Path]:
     """Write table.md, summary.json and, with matplotlib, the figure; return their paths."""
-    from surepick.experiments.figures import write_figure
-
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    texts = {
-        "table.md": markdown(result),
-        "summary.json": json.dumps(as_json(result), indent=2, ensure_ascii=False) + "\n",
-    }
-    for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    return [*(folder / name for name in texts), *write_figure(result, folder)]
+    paths = [folder / "table.md", folder / "summary.json"]
+    paths[0].write_text(markdown(result), encoding="utf-8")
+    paths[1].write_text(json.dumps(as_json(result), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    if find_spec("matplotlib") is None or not result.cells or len(result.study.budgets) > 1:
+        return paths
+    from surepick.plots.style import styled
+
+    with styled() as plt:
+        figure = draw(result, plt)
+        figure.savefig(folder / f"{result.study.name}.svg", metadata={"Date": None})
+        plt.close(figure)
+    return [*paths, folder / f"{result.study.name}.svg"]
+
+
+def draw(result: Result, plt: Any) -> Figure:
+    """Return a figure with a panel per family: each method from its median to its 90% quantile."""
+    from surepick.plots.style import BLUE, GREY, INK, ORANGE, PAPER
+
+    families = [f for f in result.families if any(name == f.name for name, *_ in result.cells)]
+    n_columns = min(3, len(families))
+    n_rows = -(-len(families) // n_columns)
+    size = (1.5 + 3.3 * n_columns, n_rows * (1.2 + 0.22 * len(result.methods)))
+    figure, panels = plt.subplots(n_rows, n_columns, figsize=size, squeeze=False, layout="constrained")
+    reference, (budget,) = result.study.reference, result.study.budgets
+    for axes, family in zip(panels.flat, families, strict=False):
+        labels: list[str] = []
+        for method in result.methods:
+            cell = result.cells.get((family.name, method.name, budget))
+            numbers = cell and (cell.relative if reference else cell.multiple or cell.measurements)
+            if not cell or not numbers:
+                continue
+            place, colour = len(labels), BLUE if cell.proved else ORANGE
+            labels.append(method.name)
+            axes.plot([numbers.median.number, numbers.high.number], [place] * 2, color=colour, alpha=0.6)
+            marker, fill = ">" if numbers.mean.at_least else "o", colour if cell.proved else PAPER
+            how = {"color": colour, "markersize": 5, "markerfacecolor": fill}
+            axes.plot([numbers.mean.number], [place], marker, **how)
+            if method.name in family.printed:
+                printed = family.printed[method.name][0]
+                axes.plot([printed], [place], "D", color=INK, markersize=4, markerfacecolor=PAPER)
+        axes.axvline(1.0, color=GREY, linewidth=1, linestyle="--", zorder=0)
+        axes.set(xscale="log", ylim=(len(labels) - 0.5, -0.5), title=family.label)
+        axes.set_xlabel(f"measurements / {f'{reference}’s' if reference else 'limit'}", fontsize=8)
+        axes.set_yticks(range(len(labels)), labels, fontsize=7)
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
+        axes.minorticks_off()
+        axes.tick_params(axis="x", labelsize=6)
+        axes.grid(axis="x")
+    for axes in panels.flat[len(families) :]:
+        axes.set_visible(False)
+    key = "dot: mean, filled if proved, triangle: at least; line: median to 90% quantile; diamond: the paper"
+    figure.supxlabel(key, fontsize=8)
+    return figure  # type: ignore[no-any-return]

@@ -161,7 +161,7 @@ def parse_policy(text: str, **defaults: Any) -> Policy:
     >>> parse_policy("CombGapE:radius=published", delta=0.1)
     CombGapE(delta=0.1, epsilon=0.0, radius='published', arm_rule='gap')
     """
-    name, *settings = text.split(":")
+    name, settings = parse_settings(text)
     policy = policy_named(name)
     known = {f.name: f for f in dataclasses.fields(policy)}  # type: ignore[arg-type]
     if defaults.get("epsilon") and "epsilon" not in known:
@@ -169,15 +169,28 @@ def parse_policy(text: str, **defaults: Any) -> Policy:
             f"{policy.name} has no epsilon; leave it out or choose another policy", field="epsilon"
         )
     values = {key: value for key, value in defaults.items() if key in known and value is not None}
+    for key in settings:
+        if key not in known:
+            raise ParameterError(
+                f"{policy.name} has no setting {key!r}; {suggestion(key, known)}", field="policy"
+            )
+    return policy(**{**values, **settings})
+
+
+def parse_settings(text: str) -> tuple[str, dict[str, str | int | float]]:
+    """Return the name and the settings of a policy that is written as a text.
+
+    >>> parse_settings("LinGapE:norm_bound=2:arm_rule=ratio")
+    ('LinGapE', {'norm_bound': 2, 'arm_rule': 'ratio'})
+    """
+    name, *settings = text.split(":")
+    found = {}
     for setting in settings:
         key, equals, value = setting.partition("=")
-        if not equals or key not in known:
-            hint = suggestion(key, known)
-            raise ParameterError(
-                f"{policy.name} has no setting {setting!r}; write name=value, {hint}", field="policy"
-            )
-        values[key] = _as_number(value)
-    return policy(**values)
+        if not equals:
+            raise ParameterError(f"a setting of {name} is name=value, got {setting!r}", field="policy")
+        found[key] = _as_number(value)
+    return name, found
 
 
 def policy_for(text: str | None = None, **defaults: Any) -> Policy:

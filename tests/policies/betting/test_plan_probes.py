@@ -9,7 +9,7 @@ from scipy.stats import binom
 import surepick as sp
 from surepick.core.run import Measure, Stop
 from surepick.errors import ParameterError, ProblemError
-from surepick.experiments.play_cases import published_tree
+from surepick.experiments.probe_cases import published_tree
 from surepick.policies.betting.oracle import OracleBest
 from surepick.policies.betting.plan_probes import PlanProbeRun
 

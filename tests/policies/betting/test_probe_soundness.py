@@ -1,6 +1,6 @@
 """BetGapE rules out the best plan no more often than delta where readings mix arms; what breaks it is caught.
 
-The full study is `benchmarks/probe_soundness.py`.
+`benchmarks/matrix.py` has the rates of all combinations, with more runs.
 """
 
 from __future__ import annotations
@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import pytest
 from scipy.stats import binom
 
 import surepick as sp
 from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.run import Stop
+from surepick.inference import contrasts
 from surepick.simulation.probed import GaussianReadings
 
 RUNS, BUDGET, DELTA = 40, 1500, 0.2
@@ -65,3 +68,40 @@ def test_a_best_plan_is_ruled_out_no_more_often_than_delta() -> None:
 
 def test_a_covariance_that_is_too_small_is_caught() -> None:
     assert is_refuted(n_ruled_out(correlation=-0.9))
+
+
+def panel() -> Iterator[float]:
+    """The largest log wealth against one of two tied plans, seen by six readings of a use."""
+    singles = {"a": {"a": 1}, "a again": {"a": 1}, "b": {"b": 1}, "b again": {"b": 1}}
+    probes = {"panel": sp.Probe({**singles, "sum": {"a": 1, "b": 1}, "difference": {"a": 1, "b": -1}})}
+    problem = sp.Problem(np.eye(2), arms=["a", "b"], measure=probes, noise=1, goal="largest")
+    assert problem.probes is not None
+    world = GaussianReadings(np.zeros(2), problem.probes, None)
+    for seed in range(RUNS):
+        run, rng, used = sp.BetGapE(1e-9).start(problem), np.random.default_rng(seed), 0
+        while used < BUDGET:
+            decision = run.decide(rng)
+            if isinstance(decision, Stop):
+                break
+            run.absorb(decision.counts, world.measure(decision.counts, rng))
+            used += decision.n_measurements
+        yield float(run.log_evidence()[1])
+
+
+def test_weights_fitted_on_the_batch_s_values_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They still show the gap (A X = I) and lean to where the values have gone: no guard can see it."""
+    dense = contrasts.DenseReadings
+    show = dense.show
+
+    def fitted(self, rows, uses, averages, largest):  # type: ignore[no-untyped-def]
+        gap, variance = show(self, rows, uses, averages, largest)
+        n, design = uses[self.owner].astype(float), self.information.rows
+        means = self.probes.whiten(averages)
+        left = means - design @ (contrasts._least_squares(design, n) @ means)
+        square = float(left @ (n * left))
+        lean = variance / np.maximum(gap, np.sqrt(variance))
+        return gap + lean * square, variance + lean**2 * square
+
+    assert not is_refuted(sum(peak >= -np.log(DELTA) for peak in panel()))
+    monkeypatch.setattr(dense, "show", fitted)
+    assert is_refuted(sum(peak >= -np.log(DELTA) for peak in panel()))
