@@ -11,26 +11,27 @@ from scipy.optimize import brentq, linprog
 import surepick as sp
 from polytopes import KINDS, all_vertices, transport
 from surepick.errors import ParameterError
-from surepick.limits.near_best import QUICK, NearBest
+from surepick.limits.near_best import QUICK, GoodPlans, NearBest
 from surepick.limits.value import binary_kl, half_kl
-from surepick.policies.polytopes.good_plans import GoodPlans
 from surepick.policies.polytopes.rivals import Rivals
 
 TWO = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], noise=1, goal="largest")
 
 
 @pytest.mark.parametrize(("gap", "epsilon"), [(1.0, 0.1), (1.0, 0.5), (0.3, 0.2)])
-def test_of_two_arms_both_ends_have_a_closed_form(gap, epsilon):
+@pytest.mark.parametrize("n_known", [0, 1])
+def test_of_two_arms_both_ends_have_a_closed_form(gap, epsilon, n_known):
     # plans (p, 1 - p); the answer p of the upper end is as far from one rival as from the other
     p = brentq(lambda p: epsilon / (1 - p) - gap - (gap + epsilon / p), 1e-9, 1 - 1e-9)
-    found = sp.limit(TWO, [gap, 0.0], epsilon=epsilon)
-    assert found.time.upper == pytest.approx(8 / (gap + epsilon / p) ** 2, rel=0.03)
-    assert found.time.upper >= 8 / (gap + epsilon / p) ** 2 * (1 - 1e-9)
+    problem = TWO.with_known({TWO.arm_names[1]: 0.0}) if n_known else TWO
+    found, unit = sp.limit(problem, [gap, 0.0], epsilon=epsilon), 2.0 if n_known else 8.0
+    assert found.time.upper == pytest.approx(unit / (gap + epsilon / p) ** 2, rel=0.03)
+    assert found.time.upper >= unit / (gap + epsilon / p) ** 2 * (1 - 1e-9)
     # all plans with p >= 1 - epsilon / gap are good, and must be bad in the other world
     other = epsilon / (1 - epsilon / gap)
-    assert found.time.lower == pytest.approx(8 / (gap + other) ** 2, rel=1e-3)
-    assert found.pair_time == pytest.approx(8 / (gap + 2 * epsilon) ** 2, rel=0.01)
-    assert found.once.n == 2
+    assert found.time.lower == pytest.approx(unit / (gap + other) ** 2, rel=1e-3)
+    assert found.pair_time == pytest.approx(unit / (gap + 2 * epsilon) ** 2, rel=0.01)
+    assert found.once.n == 2 - n_known
 
 
 def test_ties_have_a_bracket_within_epsilon():
@@ -172,8 +173,7 @@ def test_a_bound_on_good_plans_holds_whatever_the_weights():
     problem, means = KINDS["3x3"](302)
     plans, turned = all_vertices(problem) / problem.form.unit, -means * problem.form.unit
     near = NearBest(problem, means, 0.3, QUICK)
-    good = GoodPlans(problem, turned, near.best, 0.3)
-    good.begin(Rivals(problem).first)
+    good = GoodPlans(problem, turned, near.best, Rivals(problem).first, 0.3)
     rng = np.random.default_rng(0)
     best = float((plans @ turned).max())
     for _ in range(10):

@@ -10,7 +10,7 @@ from surepick.design.allocation import optimal_allocation
 from surepick.design.information import information_of
 from surepick.design.minimax import minimax
 from surepick.experiments import probe_cases
-from surepick.limits.probes import least_cover
+from surepick.limits.limit import least_cover
 
 # The ends of certified brackets, found once by another program.
 KNOWN = {

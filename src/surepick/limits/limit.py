@@ -17,31 +17,38 @@ it may be anything else with probability at most delta. So
 The larger of both is *the limit*: the one unit of every "multiple of the limit", and the same in cost. These
 quantities need the true means: they are for experiments and reports, and no policy sees them.
 
-Where plans cannot be listed, T* is bounded from below (`oracle`). Of a polytope it is exact, and over few
-rows, and within epsilon of its best there is a bracket (`polytope`). Where probes are measured instead of
-single arms, see `probes`.
+Where probes are measured, M(u) is the information that a unit of cost buys in shares u, z_k = y_k / gap_k,
+and T* = 2 min_u max_k z_k' M(u)^+ z_k: the closest world in which plan k is as good as the best is at
+gap_k^2 / (y_k' M^+ y_k). The second bound is a cover there: every direction in which some difference of plans
+shows must be hit, by a probe that reads it, with probability 1 - 2 delta; so the expected uses are at least
+(1 - 2 delta) times the least *fractional* cover. The least whole cover is no bound: four readings in two
+dimensions, any two of which are enough, have a fractional cover of 4/3.
+
+Plans behind an oracle are in `oracle`, polytopes in `polytope` and, within epsilon, in `near_best`.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, Numbers, as_dense
+from surepick.core.arrays import BoolArray, FloatArray, Numbers, as_dense
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.policy import check_delta, check_epsilon, known_deviation
 from surepick.core.polytope import Polytope
+from surepick.core.probes import Probes
 from surepick.core.problem import Problem
 from surepick.design.allocation import TIGHTEST
+from surepick.design.information import information_of
+from surepick.design.minimax import minimax
 from surepick.errors import ParameterError, ProblemError
 from surepick.limits.oracle import oracle_limit
-from surepick.limits.polytope import polytope_limit
-from surepick.limits.probes import probe_limit
-from surepick.limits.rows import differences_of, least_of, scaled_squares
-from surepick.limits.value import Limit, Once, no_limit
+from surepick.limits.value import WHOLE, Bracket, Limit, Once, least_of, no_limit
 
-_ORACLE_TOLERANCE = 1e-3  # of T* where plans are found by an oracle
+_ROUGH_TOLERANCE = 1e-3  # of T* behind an oracle and with probes, where further digits come slowly
+_MOST_COVERED = 10**5  # readings for which a cover is looked for
 
 
 def limit(
@@ -55,9 +62,8 @@ def limit(
     """Return how few measurements any method needs on this problem under these means, on average.
 
     T* is found to a certified relative `tolerance`, at best a thousandth where probes are measured or plans
-    are known by an oracle; behind an oracle it is bounded from below. With `epsilon`, which is for a
-    `Polytope`, it is about a plan within epsilon of the best, and a wide bracket; a tolerance of .1 or more
-    has it found quickly, and wider.
+    are known by an oracle. With `epsilon`, which is for a `Polytope`, it is about a plan within epsilon of
+    the best, and a wide bracket; a tolerance of .1 or more has it found quickly, and wider.
 
     >>> problem = Problem([[3, 0, 1], [0, 2, 2], [1, 1, 3], [2, 2, 0], [0, 0, 4]], noise=1, goal="largest")
     >>> found = limit(problem, [1, 0.5, 0.3])
@@ -70,9 +76,14 @@ def limit(
         raise ParameterError(
             f"tolerance must be between {TIGHTEST:g} and 1, got {tolerance!r}; try 1e-3", field="tolerance"
         )
-    problem.refuse_contrary(problem.as_means(means), "means")
+    truth = problem.as_means(means)
+    problem.refuse_contrary(truth, "means")
     if isinstance(problem, Polytope):
-        return polytope_limit(problem, problem.as_means(means), delta, tolerance, epsilon)
+        from surepick.limits.polytope import edge_limit, near_best_limit  # compiles linear programs
+
+        if epsilon:
+            return near_best_limit(problem, truth, delta, tolerance, epsilon)
+        return edge_limit(problem, truth, delta, tolerance)
     if epsilon:
         raise ParameterError(
             "a limit within epsilon is known for the plans of a Polytope only, got "
@@ -80,29 +91,93 @@ def limit(
             field="epsilon",
         )
     if not problem.is_listed:
-        return oracle_limit(problem, problem.as_means(means), delta, max(tolerance, _ORACLE_TOLERANCE))
-    found = _listed_limit(problem, problem.as_means(means), delta, tolerance)
+        return oracle_limit(problem, truth, delta, max(tolerance, _ROUGH_TOLERANCE))
+    found = _listed_limit(problem, truth, delta, tolerance)
     return replace(found, setup_cost=problem.setup_cost) if problem.setup_cost else found
 
 
 def _listed_limit(problem: Problem, means: FloatArray, delta: float, tolerance: float) -> Limit:
-    """The limit over all rows of a list; T* is exact where single arms are measured."""
-    may_be_best = problem.plan_parts.may_be_best
+    """Return the limit over all rows of a list; T* is exact where single arms are measured."""
+    plans, constants, may_be_best = problem.plan_parts
     values = problem.sign * problem.values(means)
     best = int(np.argmax(np.where(may_be_best, values, -np.inf)))
-    if may_be_best.sum() == 1:
+    rivals = np.flatnonzero(may_be_best & (np.arange(problem.n_plans) != best))
+    if not rivals.size:
         raise ProblemError(
             f"plan {problem.plan_names[best]!r} is best by what is known; nothing has to be measured",
             field="known",
         )
-    differences, gaps = differences_of(problem, means, best)
-    rivals = np.flatnonzero(may_be_best & (np.arange(problem.n_plans) != best))
-    tied = tuple(int(k) for k in rivals[gaps[rivals] == 0])
+    if isinstance(plans, np.ndarray):
+        differences: Any = plans[best] - plans[rivals]
+    else:
+        from scipy import sparse
+
+        ones = sparse.csr_array(np.ones((len(rivals), 1)))
+        differences = sparse.csr_array(ones @ plans[[best]] - plans[rivals])
+        differences.eliminate_zeros()
+    sizes = abs(plans) @ np.abs(means) + np.abs(constants)
+    rounding = np.finfo(float).eps * problem.n_arms * (sizes[rivals] + sizes[best])
+    gaps = np.asarray(differences @ means) + constants[best] - constants[rivals]
+    tied = tuple(rivals[gaps <= rounding].tolist())
     if problem.probes is not None:
-        targets = None if tied else as_dense(differences[rivals]) / gaps[rivals, None]
-        return probe_limit(problem, best, tied, targets, delta, tolerance)
-    noise, once = known_deviation(problem), Once.of(problem.costs, np.flatnonzero(problem.relevant))
+        targets = None if tied else as_dense(differences) / gaps[:, None]
+        return _probe_limit(problem, best, tied, targets, delta, tolerance)
+    once = Once.of(problem.costs, np.flatnonzero(problem.relevant))
     if tied:
         return no_limit(best, delta, problem.n_arms, once, tied)
-    squares = scaled_squares(differences[rivals], gaps[rivals], noise)
-    return Limit(best, delta, *least_of(squares, problem.costs, tolerance), once)
+    found = least_of(differences, gaps, known_deviation(problem), problem.costs, tolerance)
+    return Limit(best, delta, *found, once)
+
+
+def _probe_limit(
+    problem: Problem,
+    best: int,
+    tied: tuple[int, ...],
+    targets: FloatArray | None,
+    delta: float,
+    tolerance: float,
+) -> Limit:
+    """Return the limit where probes are measured; shares are of uses of each probe.
+
+    `targets` are (best - plan) / gap, None where plans tie.
+    """
+    probes = problem.probes
+    assert probes is not None
+    n, costs = len(probes), probes.costs
+    uses = int(least_cover(probes, problem.relevant, np.ones(n)) + WHOLE)
+    once = Once(uses, least_cover(probes, problem.relevant, costs))
+    if targets is None:
+        return no_limit(best, delta, n, once, tied)
+    information, tolerance = information_of(probes), max(tolerance, _ROUGH_TOLERANCE)
+    known = information.coordinates(targets)
+    found = minimax(information, known, np.ones(n), tolerance=tolerance)
+    time = Bracket.twice(found.lower, found.upper, found.shares)
+    if np.ptp(costs) == 0:
+        return Limit(best, delta, time, time.at_price(float(costs[0])), once)
+    found = minimax(information, known, costs, tolerance=tolerance, start=found.shares, dual=found.dual)
+    uses_of_each = found.shares / costs
+    cost = Bracket.twice(found.lower, found.upper, uses_of_each / uses_of_each.sum())
+    return Limit(best, delta, time, cost, once)
+
+
+def least_cover(probes: Probes, differs: BoolArray, prices: FloatArray) -> float:
+    """Return the least price, by fractions, of seeing every arm in which plans differ; of one probe if mixed.
+
+    >>> from surepick.core.problem import Problem
+    >>> routes = Problem([[1, 1, 0], [0, 1, 1], [1, 0, 1]], measure="plan arms", noise=1, goal="largest")
+    >>> least_cover(routes.probes, np.ones(3, dtype=bool), np.ones(3))
+    1.5
+    """
+    if not probes.is_diagonal or probes.n_readings > _MOST_COVERED:
+        return float(prices.min())
+    from scipy import sparse
+    from scipy.optimize import linprog
+
+    reads = sparse.csr_array(
+        (np.ones(probes.n_readings), (probes.rows.indices, probes.owner)),
+        shape=(len(differs), len(probes)),
+    )[np.flatnonzero(differs)]
+    reads.data[:] = 1.0
+    cover: Any = -reads
+    found: Any = linprog(prices, A_ub=cover, b_ub=-np.ones(reads.shape[0]), method="highs")
+    return float(found.fun) if found.success else float(prices.min())

@@ -34,14 +34,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surepick.core.arrays import BoolArray, FloatArray
+from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.polytope import Polytope
 from surepick.core.proofs import NATS, Inequality, errors_ahead, system_of
+from surepick.core.standard_form import BASIC, ROUNDING, safe_bound
 from surepick.design.allocation import optimal_allocation
 from surepick.policies.polytopes.box_cuts import ALIVE, COVERED
 from surepick.policies.polytopes.covering import Effort, cover
-from surepick.policies.polytopes.good_plans import GoodPlans
 from surepick.policies.polytopes.rivals import Rivals
+from surepick.policies.polytopes.simplex import SOLVED, empty_tableau, restore, solve
 
 _DRAWS = 8  # plans of draws around the means, of each width
 _WIDTHS = (0.03, 0.1, 0.3, 1.0)  # of draws, in units of the range of the means
@@ -51,10 +52,10 @@ _WITHIN = 0.9  # of epsilon that the plan of the upper end may lose
 _TOLERANCE = 2e-3  # of shares
 _EVEN = 0.02  # of equal shares in the shares: rivals that are not known may need any arm
 _LEAST = 1e-12  # share of an arm that does not matter
-_WORLD_CUTS = 12  # good plans that one world has to make bad
-_MIXED = 0.1  # of equal shares, in the shares that worlds are near by
+_CUTS = 12  # good plans that one alternative has to make bad
+_MIXED = 0.1  # of equal shares, in the shares that alternatives are near by
 _HALVINGS = 16
-_FURTHEST = 100.0  # times the change that should do, before a world is given up
+_FURTHEST = 100.0  # times the change that should do, before an alternative is given up
 _MORE = 1e-7  # of amounts near 1: what another plan must have more of an arm
 
 
@@ -66,8 +67,8 @@ class Search(NamedTuple):
     programs: int  # of one proof
     proofs: int  # that may end with a plan that was not known
     shrink: tuple[float, ...]  # of a ratio, until all plans are proved to keep it
-    worlds: int  # rounds of looking for worlds
-    rivals: int  # plans that worlds are looked for with, each round
+    alternatives: int  # rounds of looking for alternatives
+    rivals: int  # plans that alternatives are looked for with, each round
     paired: int  # plans of which pairs are made
 
 
@@ -80,7 +81,7 @@ class Ends(NamedTuple):
 
     lower: float
     upper: float
-    pairs: float  # what pairs of worlds give, for kl(1/2, delta)
+    pairs: float  # what pairs of alternatives give, for kl(1/2, delta)
     plan: FloatArray  # (n_arms,) in units of the form
     shares: FloatArray  # (n_arms,)
 
@@ -94,6 +95,36 @@ class _Shares(NamedTuple):
     need: FloatArray  # (n_rivals,) variance by the squared gap, for one measurement
 
 
+class GoodPlans:
+    """The plans within epsilon of the best under some means, in units of the form; it has scratch."""
+
+    def __init__(
+        self, problem: Polytope, means: FloatArray, best: FloatArray, basis: IntArray, epsilon: float
+    ) -> None:
+        """`basis` is one of the best plan: every search starts from it."""
+        none = np.zeros(0)
+        nothing = Inequality(0.0, means, 0.0, means, means, 0.0, 0.0, none, none)
+        self._system, self._n_arms = system_of(problem.form, nothing), len(means)
+        low = float(best @ means) - epsilon
+        low -= ROUNDING * (float(np.abs(best) @ np.abs(means)) + epsilon)
+        self._system.lower[-1] = min(max(low, self._system.lower[-1]), self._system.upper[-1])
+        bounds = self._system.lower, self._system.upper
+        self._tableau = empty_tableau(self._system.matrix, self._system.right, bounds)
+        self._first = np.append(basis, BASIC)
+
+    def most(self, weights: FloatArray) -> tuple[float, FloatArray]:
+        """Return a number that weights.x never exceeds on good plans, and the good plan a solver found."""
+        tableau, system, n = self._tableau, self._system, self._n_arms
+        costs = np.zeros(len(system.lower))
+        costs[:n] = -weights
+        tableau.at[:] = self._first
+        if not restore(tableau) or solve(tableau, costs) != SOLVED:
+            return math.inf, tableau.values[:n].copy()
+        basis = tableau.basis
+        prices: FloatArray = np.linalg.solve(system.matrix[:, basis].T, costs[basis]).astype(float)
+        return -safe_bound(system, costs, prices), tableau.values[:n].copy()
+
+
 class NearBest:
     """Bounds on the measurements needed to find a plan within epsilon of the best.
 
@@ -101,20 +132,19 @@ class NearBest:
     """
 
     def __init__(self, problem: Polytope, means: FloatArray, epsilon: float, search: Search) -> None:
-        unit = problem.form.unit
-        self._problem, self._epsilon, self._search = problem, epsilon, search
-        self._means = np.where(problem.relevant, problem.sign * unit * means, 0.0)
+        form, self._problem, self._epsilon, self._search = problem.form, problem, epsilon, search
+        means = np.where(problem.is_known, problem.known_means, means)
+        self._means = np.where(form.moves, problem.sign * form.unit * means, 0.0)
         self._rivals = Rivals(problem)
         self._rivals.choose_lead(self._means)
         self.best: FloatArray = self._rivals.lead  # in units of the form
-        self._good = GoodPlans(problem, self._means, self.best, epsilon)
-        self._good.begin(self._rivals.at)
+        self._good = GoodPlans(problem, self._means, self.best, self._rivals.at, epsilon)
         width = float(np.ptp(self._means))
         for k, share in enumerate(_WIDTHS):
             self._rivals.draw(self._means, np.full(problem.n_arms, share * width), k, _DRAWS)
 
     def has_to_be_measured(self) -> BoolArray:
-        """(n_arms,) the arms whose mean alone could make all good plans bad."""
+        """Return which arms, (n_arms,), could make all good plans bad by their mean alone."""
         needed = np.zeros(len(self._means), dtype=bool)
         for s in np.flatnonzero(self._problem.relevant).tolist():
             for side in (1.0, -1.0):
@@ -138,33 +168,29 @@ class NearBest:
         plan, found = self.best, self._shares(self.best, variance)
         for _ in range(self._search.rounds):
             n_known = len(self._rivals.plans)
-            self._look_around(plan, variance, found)
+            harder = self._ahead(plan, variance, found.shares, 0.999 / math.sqrt(found.value))
+            self._rivals.find(harder, np.argsort(-found.need, kind="stable")[:_LOCAL])
             plan, moved = self._moved(plan, variance, self._shares(plan, variance, found))
             if len(self._rivals.plans) == n_known and moved.value >= 0.995 * found.value:
                 break
             found = moved
         for shrink in self._search.shrink:
-            ratio = shrink / math.sqrt(moved.value)
             for _ in range(self._search.proofs):
-                status, alive = self._prove(plan, variance, moved.shares, ratio)
-                if status == COVERED:
-                    return 2.0 / ratio**2, plan, moved.shares
+                ratio = shrink / math.sqrt(moved.value)
                 inequality = self._ahead(plan, variance, moved.shares, ratio)
-                if status != ALIVE or not self._rivals.add_near(inequality, alive):
+                effort = Effort(self._rivals.first, (2 * self._epsilon / ratio) ** 2, self._search.programs)
+                proof = cover(inequality, system_of(self._problem.form, inequality), effort)
+                if proof.status == COVERED:
+                    return 2.0 / ratio**2, plan, moved.shares
+                if proof.status != ALIVE or not self._rivals.add_near(inequality, proof.alive):
                     break
                 moved = self._shares(plan, variance, moved)
-                ratio = shrink / math.sqrt(moved.value)
         return math.inf, plan, moved.shares
 
-    def _rows(self, plan: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Squares of the allocation, and gaps with epsilon, of a plan against all known ones."""
-        away = plan - self._rivals.plans
-        gap = away @ self._means + self._epsilon
-        return away**2 * variance / gap[:, None] ** 2, gap
-
     def _shares(self, plan: FloatArray, variance: FloatArray, last: _Shares | None = None) -> _Shares:
-        """Shares that are nearly best for telling the plan from all known ones, none of them zero."""
-        squares, _ = self._rows(plan, variance)
+        """Return shares that are nearly best for telling the plan from all known ones, none of them zero."""
+        away = plan - self._rivals.plans
+        squares = away**2 * variance / (away @ self._means + self._epsilon)[:, None] ** 2
         start = None
         if last is not None:
             start = np.append(last.dual, np.full(len(squares) - len(last.dual), 1e-3))
@@ -176,21 +202,17 @@ class NearBest:
 
     def _ahead(self, plan: FloatArray, variance: FloatArray, shares: FloatArray, ratio: float) -> Inequality:
         """Return the inequality: (plan - x).mu + epsilon is at least `ratio` errors for all plans x."""
-        spread = variance / np.maximum(shares, _LEAST)
-        ahead = errors_ahead(plan, self._means, spread, self._epsilon, rounded=True)
+        per_arm = variance / np.maximum(shares, _LEAST)
+        ahead = errors_ahead(plan, self._means, per_arm, self._epsilon, rounded=True)
         return ahead._replace(target=ratio)
 
-    def _look_around(self, plan: FloatArray, variance: FloatArray, found: _Shares) -> None:
-        """Add plans that are harder to tell from this one than those that are known."""
-        inequality = self._ahead(plan, variance, found.shares, 0.999 / math.sqrt(found.value))
-        self._rivals.find(inequality, np.argsort(-found.need, kind="stable")[:_LOCAL])
-
     def _moved(self, plan: FloatArray, variance: FloatArray, found: _Shares) -> tuple[FloatArray, _Shares]:
-        """Some steps towards known plans along which the need falls."""
+        """Return the plan after some steps towards known plans along which the need falls."""
         for _ in range(self._search.moves):
-            _, gap = self._rows(plan, variance)
+            away = plan - self._rivals.plans
+            gap = away @ self._means + self._epsilon
             weight = found.dual / gap
-            slope = (weight / gap) @ (plan - self._rivals.plans) * variance / np.maximum(found.shares, _LEAST)
+            slope = (weight / gap) @ away * variance / np.maximum(found.shares, _LEAST)
             slope -= float(weight @ found.need) * self._means
             target = self._rivals.plans[int(np.argmin(self._rivals.plans @ slope))]
             for step in _STEPS:
@@ -205,29 +227,24 @@ class NearBest:
                 break
         return plan, found
 
-    def _prove(
-        self, plan: FloatArray, variance: FloatArray, shares: FloatArray, ratio: float
-    ) -> tuple[int, FloatArray]:
-        """Look for boxes that prove the ratio for all plans: COVERED, or ALIVE with a plan that misses it."""
-        inequality = self._ahead(plan, variance, shares, ratio)
-        effort = Effort(self._rivals.first, (2 * self._epsilon / ratio) ** 2, self._search.programs)
-        found = cover(inequality, system_of(self._problem.form, inequality), effort)
-        return found.status, found.alive
-
     def _lower(self, variance: FloatArray, shares: FloatArray) -> float:
         """Return a lower bound: telling mu from alternatives in which no plan that is good under mu is good.
 
         Rows are change_s^2 / (2 variance_s) of the alternatives found so far. The value of the game between
         weights on them and shares of the arms is the largest rate that separates mu from all of them.
         """
-        rows, best = list[FloatArray](), 0.0
-        moves = variance > 0
+        rows, best, moves = list[FloatArray](), 0.0, variance > 0
         per = np.where(moves, 1.0 / np.where(moves, 2.0 * variance, 1.0), 0.0)
-        for _ in range(self._search.worlds):
+        away = self.best - self._rivals.plans
+        gap = away @ self._means
+        is_bad = gap > self._epsilon * (1 + 1e-6)
+        bad, away, gap = self._rivals.plans[is_bad], away[is_bad], gap[is_bad]
+        for _ in range(self._search.alternatives):
             near = (1 - _MIXED) * shares + _MIXED * moves / np.count_nonzero(moves)
             error = variance / np.maximum(near, _LEAST)
-            for plan in self._hardest(error):
-                change = self._world(plan, error)
+            errors_apart = gap**2 / np.maximum(away**2 @ error, 1e-300)
+            for plan in bad[np.argsort(errors_apart, kind="stable")[: self._search.rivals]]:
+                change = self._alternative(plan, error)
                 if change is not None:
                     rows.append(change**2 * per)
             if not rows:
@@ -247,26 +264,16 @@ class NearBest:
         need = 2 * self._epsilon + loss[kept[one]] + loss[kept[other]]
         return 2 * optimal_allocation(away / need[:, None] ** 2, tolerance=_TOLERANCE).lower
 
-    def _hardest(self, error: FloatArray) -> FloatArray:
-        """Return the known bad plans whose gap to the best one is smallest in standard errors."""
-        away = self.best - self._rivals.plans
-        gap = away @ self._means
-        bad = np.flatnonzero(gap > self._epsilon * (1 + 1e-6))
-        clear = gap[bad] ** 2 / np.maximum(away[bad] ** 2 @ error, 1e-300)
-        return self._rivals.plans[bad[np.argsort(clear, kind="stable")[: self._search.rivals]]]
-
-    def _world(self, plan: FloatArray, error: FloatArray) -> FloatArray | None:
-        """The least change of the means, by these errors, so that this plan beats all good ones; checked."""
+    def _alternative(self, plan: FloatArray, error: FloatArray) -> FloatArray | None:
+        """Return the least change of the means, by these errors, with which this plan beats all good ones."""
         from scipy.optimize import nnls
 
         cuts, root = [self.best], np.sqrt(error)
-        change = np.zeros(len(error))
-        for _ in range(_WORLD_CUTS):
+        unit, change = np.append(np.zeros(len(error)), 1.0), np.zeros(len(error))
+        for _ in range(_CUTS):
             away = plan - np.array(cuts)
-            need = self._epsilon - away @ self._means
-            system = np.vstack([(away * root).T, need])
-            dual, _ = nnls(system, np.append(np.zeros(len(error)), 1.0))
-            left = system @ dual - np.append(np.zeros(len(error)), 1.0)
+            system = np.vstack([(away * root).T, self._epsilon - away @ self._means])
+            left = system @ nnls(system, unit)[0] - unit
             if not left[-1] < -1e-12:
                 return None
             change = -left[:-1] / left[-1] * root
@@ -277,28 +284,27 @@ class NearBest:
         return self._checked(change)
 
     def _checked(self, change: FloatArray) -> FloatArray | None:
-        """The change, made as large as is needed to make all good plans bad for certain, and not larger."""
+        """Return the change, as large as is needed to make all good plans bad for certain, and not larger."""
+
+        def is_bad_for_all(size: float) -> bool:
+            means = self._means + size * change
+            rival = self._rivals.best(means)
+            least = float(rival @ means) - NATS * float(np.abs(rival) @ np.abs(means))
+            return least - self._good.most(means)[0] > self._epsilon
+
         low, high = 0.0, 1.0
-        while not self._is_bad_for_all(self._means + high * change):
+        while not is_bad_for_all(high):
             low, high = high, 1.02 * high if high < 1.2 else 2 * high
             if high > _FURTHEST:
                 return None
         for _ in range(_HALVINGS):
             middle = 0.5 * (low + high)
-            low, high = (
-                (low, middle) if self._is_bad_for_all(self._means + middle * change) else (middle, high)
-            )
+            low, high = (low, middle) if is_bad_for_all(middle) else (middle, high)
         return high * change
-
-    def _is_bad_for_all(self, means: FloatArray) -> bool:
-        """Return whether no plan that is good is within epsilon of the best under these means."""
-        rival = self._rivals.best(means)
-        least = float(rival @ means) - NATS * float(np.abs(rival) @ np.abs(means))
-        return least - self._good.most(means)[0] > self._epsilon
 
 
 def _game(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Weights of the rows whose largest mixed entry is least, and the shares that answer them."""
+    """Return weights of the rows whose largest mixed entry is least, and the shares that answer them."""
     from scipy.optimize import linprog
 
     scale = float(rows.max())

@@ -5,7 +5,11 @@ least over shares of the largest A / G^2. The rivals found so far give shares an
 a larger ratio is looked for in each branch "differs from the best plan on arm s". Since G^2 >= 2 c G - c^2,
 with equality at c = G, the oracle maximises A - t (2 c G - c^2), with c the gap of the hardest rival known
 there. That is affine in a plan of zeros and ones; for other plans A is replaced by its secant over the
-branch, and by its tangent at that rival. No upper end is proved.
+branch, and by its tangent at that rival.
+
+*The upper end* is the least t found for which these maxima are at most 0, each branch with its own c: then no
+plan has a ratio above t. The least maximum over c is that over mixtures of the branch's plans, so that the
+end may be somewhat above T*.
 
 Where whole plans are measured (plan probes), shares are those of plans, found by column generation
 (`design.play_allocation`), and seeing every arm takes at least the *fractional* cover by plans.
@@ -13,6 +17,7 @@ Where whole plans are measured (plan probes), shares are those of plans, found b
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -31,14 +36,17 @@ from surepick.design.play_allocation import (
     play_allocation,
 )
 from surepick.errors import ProblemError
-from surepick.limits.value import Bracket, Limit, Once, no_limit
+from surepick.limits.value import WHOLE, Bracket, Limit, Once, no_limit
 
 _MOST_CALLS = 20_000  # of the oracle for one bracket
 _MOST_ROUNDS = 60  # of looking for harder rivals
+_RAISE = 1.02  # of the upper end, until it is proved
+_MOST_SPLITS = 500  # of branches, before it is raised instead
+_NARROW = 1e-3  # of c: how well it is looked for
 _ABOVE = 1e-3  # a rival is missing when its ratio is above the level by this share
 _STEPS, _PLAN_CALLS = 300, 200  # of a design over plans between two calls of the oracle; calls for one design
+_EVEN = 0.01  # of equal shares in those of the upper end, so that every arm has some
 _MOST_COLUMNS = 200  # plans in a cover
-_WHOLE = 1e-9  # a cover this little below a whole number of uses is that number
 
 
 def oracle_limit(problem: OracleProblem, means: FloatArray, delta: float, tolerance: float) -> Limit:
@@ -61,15 +69,12 @@ def oracle_limit(problem: OracleProblem, means: FloatArray, delta: float, tolera
     time = rivals.bracket(variance, tolerance)
     if find is not None:
         n = least_plan_cover(find, branch.lower < branch.upper)
-        cost = Bracket(price * time.lower, price * time.upper, time.shares)
-        return Limit(answer, delta, time, cost, Once(int(n + _WHOLE), price * n))
+        return Limit(answer, delta, time, time.at_price(price), Once(int(n + WHOLE), price * n))
     if np.ptp(problem.costs) == 0:
-        cost = Bracket(price * time.lower, price * time.upper, time.shares)
-    else:
-        found = rivals.bracket(variance * problem.costs, tolerance)
-        spending = found.shares / problem.costs
-        cost = Bracket(found.lower, found.upper, spending / spending.sum())
-    return Limit(answer, delta, time, cost, once)
+        return Limit(answer, delta, time, time.at_price(price), once)
+    found = rivals.bracket(variance * problem.costs, tolerance)
+    uses = found.shares / problem.costs
+    return Limit(answer, delta, time, Bracket(found.lower, found.upper, uses / uses.sum()), once)
 
 
 class Rivals:
@@ -81,6 +86,7 @@ class Rivals:
         self._plans, self._best, self._means, self._find = plans, best, means, find
         self.rows = np.zeros((0, len(best)))
         self._keys = {best.tobytes()}
+        self._varies = branch.lower < branch.upper
         self._is_binary = bool((branch.upper - branch.lower <= 1).all())
         self._parts = [
             part for arm in branch.free for part in branch.apart(int(arm), float(best[arm]), plans.step)
@@ -98,14 +104,70 @@ class Rivals:
         return () if not at.size else (self._plans.answer(self.rows[int(at[0])]),)
 
     def bracket(self, price: FloatArray, tolerance: float) -> Bracket:
-        """Return T* for these variances, bounded from below alone, and the shares that attain it."""
+        """Return a bracket of T* for these variances, and shares that nearly attain it."""
         calls = self._plans.n_calls
         found = self._divide(price, tolerance)
         for _ in range(_MOST_ROUNDS):
             if not self._add_harder(price, found) or self._plans.n_calls - calls > _MOST_CALLS:
                 break
             found = self._divide(price, tolerance)
-        return Bracket.twice(found.lower, found.lower, found.weights)
+        return Bracket.twice(found.lower, self._upper(price, found), found.weights)
+
+    def _upper(self, price: FloatArray, found: Allocation | PlayAllocation) -> float:
+        """Return a number that no plan's ratio exceeds under nearly these shares, if one is found."""
+        shares, varies = found.weights, price * self._varies > 0
+        if self._find is None:
+            shares = (1 - _EVEN) * shares + _EVEN * varies / max(int(np.count_nonzero(varies)), 1)
+        if (shares[varies] <= 0).any():
+            return math.inf
+        inverse = np.divide(price, shares, out=np.zeros(len(price)), where=varies)
+        level = float(self._ratios(self.rows, inverse).max()) * (1 + _ABOVE)
+        parts, most_calls, n_splits = list(self._parts), self._plans.n_calls + _MOST_CALLS, 0
+        while parts:
+            part = parts.pop()
+            while (apart := self._exceeding(part, inverse, level)) is not None:
+                differ = np.flatnonzero(apart[0] != apart[1])
+                arms = differ if differ.size else part.free
+                if self._plans.n_calls > most_calls:
+                    return math.inf
+                if n_splits < _MOST_SPLITS and arms.size:
+                    arm = int(arms[np.argmax((inverse * (part.upper - part.lower) ** 2)[arms])])
+                    value, n_splits = float(apart[0][arm]), n_splits + 1
+                    parts += part.apart(arm, value, self._plans.step)
+                    part = part.pinned(arm, value)
+                else:
+                    level *= _RAISE
+        return level
+
+    def _exceeding(
+        self, part: Branch, inverse: FloatArray, level: float
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Return None if no plan of this branch exceeds the level, else two plans a mixture of which does.
+
+        For any c, max over plans of A - level (2 c G - c^2) <= 0 proves it. The maximum is convex in c, with
+        the slope 2 level (c - G) at its plan: c is found by bisection.
+        """
+        is_open, best = part.lower < part.upper, self._best
+        slope = np.where(is_open, inverse * (part.lower + part.upper - 2 * best), 0.0)
+        pinned = np.where(is_open, best**2 - part.lower * part.upper, (part.lower - best) ** 2)
+        constant, low, high = float(inverse @ pinned), 0.0, math.inf
+        inside = self._gaps(self.rows[part.holds(self.rows)])
+        c, below, above = float(inside.min()) if inside.size else 1.0, best, best
+        while True:
+            weights = slope + 2 * level * c * self._means
+            plan = self._plans.best(weights, part)
+            if plan is None:
+                return None
+            gap, variance = float((best - plan) @ self._means), constant + float(slope @ plan)
+            if variance + self._plans.slack(weights, part) <= level * c * (2 * gap - c):
+                return None
+            if gap > c:
+                low, above = c, plan
+            else:
+                high, below = c, plan
+            if high - low <= _NARROW * c or gap == c:
+                return (below, above) if high < math.inf and low > 0 else (plan, plan)
+            c = gap if low < gap < high else 0.5 * (low + high)
 
     def _divide(self, price: FloatArray, tolerance: float) -> Allocation | PlayAllocation:
         squares = price * ((self._best - self.rows) / self._gaps(self.rows)[:, None]) ** 2
@@ -184,7 +246,7 @@ def least_plan_cover(find: FindPlay, wanted: BoolArray) -> float:
         plan = find(prices)
         worst = max(float(plan @ prices), 1e-300)
         least = max(least, round(float(prices.sum()) / max(worst, 1.0), 9))
-        if worst <= 1 + _WHOLE:
+        if worst <= 1 + WHOLE:
             break
         plans = np.vstack([plans, plan])
     return least

@@ -19,9 +19,9 @@ from surepick.core.policy import known_deviation
 from surepick.core.polytope import Polytope
 from surepick.core.sensitivity import close_call
 from surepick.core.standard_form import AT_LOWER, AT_UPPER, BASIC
+from surepick.errors import ProblemError
 from surepick.limits.near_best import CAREFUL, QUICK, NearBest
-from surepick.limits.rows import least_of, scaled_squares
-from surepick.limits.value import Bracket, Limit, Once, no_limit
+from surepick.limits.value import Bracket, Limit, Once, least_of, no_limit
 from surepick.policies.polytopes.edges import Edges, Vertices
 
 MOST_BASES = 300  # of one vertex that are looked at
@@ -31,17 +31,10 @@ _ROUGH = 0.1  # a tolerance from which on the bracket within epsilon is looked f
 _EXACT_TOLERANCE = 1e-3  # of T* where it is looked at beside that bracket
 
 
-def polytope_limit(
-    problem: Polytope, means: FloatArray, delta: float, tolerance: float, epsilon: float
-) -> Limit:
-    """Return the limit over all plans of a polytope."""
-    if epsilon:
-        return _near_best_limit(problem, means, delta, tolerance, epsilon)
-    return _edge_limit(problem, means, delta, tolerance)
-
-
-def _edge_limit(problem: Polytope, means: FloatArray, delta: float, tolerance: float) -> Limit:
+def edge_limit(problem: Polytope, means: FloatArray, delta: float, tolerance: float) -> Limit:
     """Return the limit over the edges at the best vertex; a bracket where there are too many to find all."""
+    if not problem.relevant.any():
+        raise ProblemError("no arm of unknown mean differs between plans; nothing has to be measured")
     means = np.where(problem.is_known, problem.known_means, means)
     at_best = VertexEdges(problem, means, known_deviation(problem))
     noise = np.where(problem.is_known, 0.0, known_deviation(problem))  # a known mean takes no measurements
@@ -50,20 +43,22 @@ def _edge_limit(problem: Polytope, means: FloatArray, delta: float, tolerance: f
     if tied := at_best.tied():
         return replace(no_limit(at_best.best, delta, problem.n_arms, once, tied), closest=closest)
     rows, above = at_best.differences, at_best.above()
-    time, cost = least_of(scaled_squares(rows, rows @ means, noise), problem.costs, tolerance)
+    time, cost = least_of(rows, rows @ means, noise, problem.costs, tolerance)
     if not at_best.is_complete:
         if above is None:
             time, cost = replace(time, upper=math.inf), replace(cost, upper=math.inf)
         else:
-            ends = least_of(scaled_squares(above, above @ means, noise), problem.costs, tolerance)
+            ends = least_of(above, above @ means, noise, problem.costs, tolerance)
             time, cost = (replace(one, upper=end.upper) for one, end in zip((time, cost), ends, strict=True))
     return Limit(at_best.best, delta, time, cost, once, closest=closest)
 
 
-def _near_best_limit(
+def near_best_limit(
     problem: Polytope, means: FloatArray, delta: float, tolerance: float, epsilon: float
 ) -> Limit:
     """Return the bracket within epsilon, in measurements and in cost."""
+    # the best plan is within any epsilon: where epsilon is tiny, edges show more than boxes
+    exact = edge_limit(problem, means, delta, max(tolerance, _EXACT_TOLERANCE))
     variance, costs = known_deviation(problem) ** 2, problem.costs
     near = NearBest(problem, means, epsilon, QUICK if tolerance >= _ROUGH else CAREFUL)
     needed = near.has_to_be_measured()
@@ -72,8 +67,6 @@ def _near_best_limit(
     if np.ptp(costs) > 0:
         cost, unit = near.ends(variance * costs), 1.0
         spending = cost.shares / costs
-    # the best plan is within any epsilon: where epsilon is tiny, edges show more than boxes
-    exact = _edge_limit(problem, means, delta, max(tolerance, _EXACT_TOLERANCE))
     shares, spending = time.shares, spending / spending.sum()
     if exact.time.upper < time.upper:
         shares, spending = exact.time.shares, exact.cost.shares

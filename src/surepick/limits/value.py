@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,9 @@ from surepick.core.policy import check_delta
 from surepick.core.run import Answer
 from surepick.core.sensitivity import CloseCall
 from surepick.core.wording import card, how_many, note
+from surepick.design.allocation import optimal_allocation
 
+WHOLE = 1e-9  # a cover this little below a whole number of uses is that number
 LIMIT_FORMULA = "max(T* kl(delta, 1 - delta), (1 - 2 delta) relevant arms)"
 
 
@@ -21,13 +24,17 @@ class Bracket:
     """A characteristic time or cost between its ends, and the shares of measurements that attain it."""
 
     lower: float
-    upper: float  # behind an oracle the lower end again: none is proved
+    upper: float  # infinite where none is proved
     shares: FloatArray  # (n_arms,); (n_probes,) with probes; with plan probes the share that reads an arm
 
     @classmethod
-    def twice(cls, lower: float, upper: float, shares: FloatArray, unit: float = 1.0) -> Bracket:
-        """Return T* of a design whose worst row is between these ends: twice of it, at this price."""
-        return cls(2.0 * unit * lower, 2.0 * unit * upper, shares)
+    def twice(cls, lower: float, upper: float, shares: FloatArray) -> Bracket:
+        """Return T* of a design whose worst row is between these ends: twice of it."""
+        return cls(2.0 * lower, 2.0 * upper, shares)
+
+    def at_price(self, price: float) -> Bracket:
+        """Return the same in cost, where every measurement costs this much."""
+        return Bracket(price * self.lower, price * self.upper, self.shares)
 
     @property
     def value(self) -> float:
@@ -145,6 +152,24 @@ class Limit:
         if not self.epsilon:
             return least
         return f"{least}, and the best possible one at most {self.upper_bound:.4g} as delta falls"
+
+
+def least_of(
+    differences: Any, gaps: FloatArray, noise: FloatArray, costs: FloatArray, tolerance: float
+) -> tuple[Bracket, Bracket]:
+    """Return T* and the least cost over rows best - plan, dense or sparse, with these positive gaps."""
+    if isinstance(differences, np.ndarray):
+        squares: Any = (differences * noise / gaps[:, None]) ** 2
+    else:
+        squares = differences.copy()
+        row_gaps = np.repeat(gaps, np.diff(differences.indptr))
+        squares.data = (differences.data * noise[differences.indices] / row_gaps) ** 2
+    found = optimal_allocation(squares, tolerance=tolerance)
+    time = Bracket.twice(found.lower, found.value, found.weights)
+    if np.ptp(costs) == 0:
+        return time, time.at_price(float(costs[0]))
+    found = optimal_allocation(squares, tolerance=tolerance, costs=costs, start=found.dual)
+    return time, Bracket.twice(found.lower, found.value, found.weights)
 
 
 def no_limit(best: Answer, delta: float, n: int, once: Once, tied: tuple[Answer, ...]) -> Limit:
