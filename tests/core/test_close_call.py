@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from surepick.core.answers import close_call, estimated_call
 
 import surepick as sp
 from polytopes import KINDS, all_vertices
 from surepick.core.evidence import Evidence
-from surepick.core.sensitivity import close_call, estimated_call
 
 HOURS = [[2.0, 3.0, 4.0], [3.0, 4.0, 6.0]]  # North and South tie over Mill and Port
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from surepick.core.answers import ranging
 
 import surepick as sp
 from polytopes import KINDS
-from surepick.core.sensitivity import ranging
 
 
 @pytest.mark.parametrize(("kind", "seed"), [("3x3", 308), ("5x4", 308), ("mix", 303)])

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import norm
+from surepick.core.answers import listed_ranging, turn, worth_of_one
 
 import surepick as sp
 from surepick.core.evidence import Evidence, estimate
-from surepick.core.sensitivity import listed_ranging, turn, worth_of_one
 
 COMMUTES = sp.Problem(
     [[1, 0, 1], [0, 1, 1], [0, 0, 3]],

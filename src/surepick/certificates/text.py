@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from surepick.core.answers import listed, measured
 from surepick.core.guarantee import no_guarantee
-from surepick.core.plan_words import listed, measured
 from surepick.core.wording import counted, how_many, plural
 
 if TYPE_CHECKING:

@@ -60,11 +60,7 @@ class Promise:
 
     @classmethod
     def none(cls, reason: str) -> Promise:
-        """Return "no guarantee", with its reason.
-
-        >>> Promise.none("not proved").text
-        'none: not proved'
-        """
+        """Return "no guarantee", with its reason."""
         return cls(False, f"{_NONE}: {reason}")
 
     @classmethod
@@ -103,11 +99,7 @@ class Promise:
         return promise
 
     def if_gaussian(self, gaussian: bool) -> Promise:
-        """Return this guarantee, with Gaussian noise as its assumption if the proof has used that.
-
-        >>> Promise.to_find(0.05, 0.0, SUB_GAUSSIAN).if_gaussian(True).assumption
-        'independent Gaussian noise of the given scale'
-        """
+        """Return this guarantee, with Gaussian noise as its assumption if the proof has used that."""
         return replace(self, assumption=GAUSSIAN) if gaussian and self.assumption == SUB_GAUSSIAN else self
 
     @property
@@ -122,24 +114,13 @@ class Promise:
 
 
 def learns_variance(policy: Policy, problem: AnyProblem) -> bool:
-    """Return whether the policy needs bounds on readings alone, and learns their variance.
-
-    >>> from surepick.policies import BetGapE, CombGapE
-    >>> from surepick.core.problem import Problem
-    >>> problem = Problem([[1, 0], [0, 1]], low=0, high=1, goal="largest")
-    >>> learns_variance(BetGapE(), problem), learns_variance(CombGapE(), problem)
-    (True, False)
-    """
+    """Return whether the policy needs bounds on readings alone, and learns their variance."""
     learns = getattr(policy, "learns_variance", None)
     return learns is not None and bool(learns(problem))
 
 
 def _of_listed(goal: str, listed: str) -> str:
-    """The goal where the best plan is the best of a list that may lack the best of all.
-
-    >>> _of_listed("the best plan, wrong with probability at most 0.05", "the 9 listed plans")
-    'the best of the 9 listed plans, wrong with probability at most 0.05'
-    """
+    """The goal where the best plan is the best of a list that may lack the best of all."""
     what, wrong, rest = goal.partition(", wrong with")
     return f"{what.removesuffix(' plan') if what == 'the best plan' else what} of {listed}{wrong}{rest}"
 
@@ -153,20 +134,8 @@ def _split(assumption: str) -> tuple[str, str]:
 
 
 def promise(delta: float, epsilon: float, assumption: str) -> str:
-    """Return the guarantee of a policy with a proof, in one sentence.
-
-    >>> promise(0.05, 0.0, GAUSSIAN)
-    'the best plan, wrong with probability at most 0.05, given independent Gaussian noise of the given scale'
-    """
+    """Return the guarantee of a policy with a proof, in one sentence."""
     return Promise.to_find(delta, epsilon, assumption).text
-
-
-def stated_guarantee(policy: Policy, problem: AnyProblem) -> str:
-    """Return the policy's guarantee with this problem's assumption about the noise, in one sentence."""
-    return Promise.of(policy, problem).text
-
-
-CODES = ("noise_larger", "heavy_tails", "coarse", "dependent", "drift", "released")
 
 
 @dataclass(frozen=True)
@@ -177,7 +146,7 @@ class Doubt:
     unknown; `seen` is the one that the values show.
     """
 
-    code: str  # one of CODES
+    code: str  # noise_larger, heavy_tails, coarse, dependent, drift or released
     arm: str | None
     n_measurements: int
     stated: float | None

@@ -1,8 +1,7 @@
-"""What is thought of the arms before anything is measured: guesses, or what was measured last year.
+"""Prior data: guesses of the means, or earlier measurements. They guide a run and never count as evidence.
 
-A run that takes it in treats it as so many measurements made before its first block. They inform which plan
-leads, what is measured and what is bet; they never win a bet, so that an answer is as sure as without them
-however wrong they are. A wrong past costs measurements alone.
+A run treats them as measurements made before its first batch: they inform which plan leads, what is measured
+and what is bet. The guarantee holds however wrong they are; wrong ones cost measurements alone.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from surepick.core.arrays import LARGEST, FloatArray, Numbers, aligned, furthest_values, read_only
+from surepick.core.arrays import LARGEST, FloatArray, Numbers, furthest_values, read_only, vector
 from surepick.core.oracle_problem import AnyProblem
-from surepick.errors import ParameterError
+from surepick.errors import ParameterError, ProblemError
 
 P = TypeVar("P", bound="Past | None")
 
@@ -53,7 +52,7 @@ class Past:
                 "give a scale, or no guess",
                 field="past",
             )
-        width = _per_arm(problem, "spread", spread)
+        width = _blaming_past("spread", spread, problem)
         if not (width > 0).all():
             arm = int(np.argmin(width))
             raise ParameterError(
@@ -72,7 +71,7 @@ class Past:
         An arm counts as at most `most` measurements: its mean may have moved since, and the cap limits the
         cost of that.
         """
-        known = _per_arm(problem, "counts", counts)
+        known = _blaming_past("counts", counts, problem)
         if (known < 0).any():
             raise ParameterError(f"counts of a history are 0 or more, got {known.min():g}", field="past")
         return fitting(problem, cls._capped(known, means, most, problem))
@@ -84,23 +83,13 @@ class Past:
         return cls(read_only(np.minimum(worth, most)), read_only(problem.as_means(means)))
 
     def or_else(self, guess: Past) -> Past:
-        """Return these prior data, with the guess for arms that have none.
-
-        >>> Past(np.array([4.0, 0.0]), np.array([7.0, 0.0])).or_else(
-        ...     Past(np.array([1.0, 2.0]), np.array([6.0, 9.0]))
-        ... ).means.tolist()
-        [7.0, 9.0]
-        """
+        """Return these prior data, with the guess for arms that have none."""
         has = self.worth > 0
         worth = np.where(has, self.worth, guess.worth)
         return Past(read_only(worth), read_only(np.where(has, self.means, guess.means)))
 
     def lengthened(self, n_arms: int) -> Past:
-        """Return the prior data for n_arms arms; the added ones have none.
-
-        >>> Past(np.array([4.0]), np.array([7.0])).lengthened(2).worth.tolist()
-        [4.0, 0.0]
-        """
+        """Return the prior data for n_arms arms; the added ones have none."""
         more = np.zeros(n_arms - len(self.worth))
         return Past(read_only(np.append(self.worth, more)), read_only(np.append(self.means, more)))
 
@@ -148,16 +137,9 @@ def fitting(problem: AnyProblem, past: P) -> P:
     return past
 
 
-def _per_arm(problem: AnyProblem, name: str, given: Numbers) -> FloatArray:
-    """Return one number per arm, given as one for all, in order or by name; infinity is allowed."""
-    in_order = aligned(name, given, problem.arm_names)
+def _blaming_past(what: str, given: Numbers, problem: AnyProblem) -> FloatArray:
+    """Return one number per arm, one of which may hold for all; infinity is allowed."""
     try:
-        found = np.broadcast_to(np.asarray(in_order, dtype=float), problem.n_arms)
-    except (TypeError, ValueError, OverflowError):
-        found = np.full(problem.n_arms, np.nan)
-    if np.isnan(found).any():
-        raise ParameterError(
-            f"{name} of a past is one number, or one for each of the {problem.n_arms} arms, got {given!r}",
-            field="past",
-        )
-    return found
+        return vector(what, given, problem.arm_names, one_for_all=True, infinite=True)
+    except ProblemError as error:
+        raise ParameterError(str(error), field="past") from None

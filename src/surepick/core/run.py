@@ -9,7 +9,6 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.past import Past
 from surepick.core.probes import Plays
 from surepick.core.problem import Problem
 
@@ -103,11 +102,7 @@ def _numbers(ranges: Iterable[tuple[int, int]], n: int) -> IntArray:
 
 
 def is_close(mine: float, theirs: float) -> bool:
-    """Return whether two numbers are equal up to the rounding of another machine.
-
-    >>> is_close(2.0, 2.0 + 1e-9), is_close(2.0, 2.0 + 1e-8)
-    (True, False)
-    """
+    """Return whether two numbers are equal up to the rounding of another machine."""
     return abs(mine - theirs) <= TOLERANCE * max(1.0, abs(mine))
 
 
@@ -175,11 +170,7 @@ class Standing:
 
 
 def parts_of(standing: Standing) -> list[Any]:
-    """Lead, rival, gap, radius and risk, as logs and snapshots keep a standing of the past.
-
-    >>> parts_of(Standing(3, 1, 0.5))
-    [3, 1, 0.5, None, None]
-    """
+    """Lead, rival, gap, radius and risk, as logs and snapshots keep a standing of the past."""
     return [standing.leader, standing.rival, standing.gap, standing.radius, standing.risk]
 
 
@@ -209,15 +200,12 @@ class Run(Protocol):
 
     def decide(self, rng: np.random.Generator) -> Measure | Stop:
         """Return what to measure next, or the plan to stop with."""
-        ...
 
     def absorb(self, counts: IntArray, sums: FloatArray) -> None:
         """Take in the measurements that were asked for: how many of each arm, and their sums."""
-        ...
 
     def standing(self) -> Standing:
         """The lead, its closest rival and how far apart they are."""
-        ...
 
 
 @runtime_checkable
@@ -230,11 +218,9 @@ class RecallingRun(Run, Protocol):
     @property
     def recalls_unasked(self) -> bool:
         """Whether the proof allows any number of them, at any time, not only before the first round."""
-        ...
 
     def recall(self, counts: IntArray, sums: FloatArray) -> None:
         """Take in measurements of arms that matter which no request asked for."""
-        ...
 
 
 @runtime_checkable
@@ -244,7 +230,6 @@ class ValueRun(Run, Protocol):
     @property
     def needs_values(self) -> bool:
         """Whether it does on its problem."""
-        ...
 
     def absorb(
         self,
@@ -254,17 +239,6 @@ class ValueRun(Run, Protocol):
         values: Mapping[int, FloatArray] | None = None,
     ) -> None:
         """Take in the measurements that were asked for, with the readings of each probe."""
-        ...
-
-
-@runtime_checkable
-class PoolingRun(RecallingRun, Protocol):
-    """A recalling run of a policy that proves nothing, which any measurement helps and none can spoil."""
-
-    @property
-    def pools_all(self) -> bool:
-        """Whether that is so."""
-        ...
 
 
 @runtime_checkable
@@ -280,11 +254,9 @@ class KeptRun(Run, Protocol):
 
         It may share arrays with the run: the caller writes it down at once.
         """
-        ...
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Become the run whose state this is; called on a fresh run, before anything else."""
-        ...
 
 
 @runtime_checkable
@@ -293,7 +265,6 @@ class BudgetedRun(Run, Protocol):
 
     def allow(self, left: int) -> None:
         """Ask for no more than this many from the next request on, if that makes sense."""
-        ...
 
 
 @runtime_checkable
@@ -308,7 +279,6 @@ class LastCallRun(Run, Protocol):
 
         A block that has been begun is finished first, from the same n.
         """
-        ...
 
 
 @runtime_checkable
@@ -320,7 +290,6 @@ class WeighingRun(Run, Protocol):
 
         A plan is ruled out at log(1/delta). The entry of the lead itself has no meaning.
         """
-        ...
 
 
 @runtime_checkable
@@ -329,7 +298,6 @@ class ProvingRun(Run, Protocol):
 
     def proof(self) -> Mapping[str, Any] | None:
         """Return the proof of the answer as JSON values; None without an answer, or without a proof."""
-        ...
 
 
 @runtime_checkable
@@ -338,7 +306,6 @@ class NoiseLearningRun(Run, Protocol):
 
     def noise_estimate(self) -> FloatArray:
         """Return the standard deviation of one measurement of each arm, as it is estimated now."""
-        ...
 
 
 @runtime_checkable
@@ -348,11 +315,9 @@ class GrowingRun(Run, Protocol):
     @property
     def may_grow(self) -> bool:
         """Whether that can be now, or a block that is measured in parts has to be complete first."""
-        ...
 
     def grow(self, problem: Problem) -> None:
         """Continue with this problem, whose first plans are the plans so far."""
-        ...
 
 
 @runtime_checkable
@@ -362,54 +327,34 @@ class FollowingRun(Run, Protocol):
     @property
     def can_follow(self) -> bool:
         """Whether that holds for its question."""
-        ...
 
     @property
     def is_open(self) -> bool:
         """Whether a batch is being measured, whose other requests follow from its decision."""
-        ...
 
     def propose(self) -> Decision | Stop:
         """Return the next batch, or the answer; nothing changes."""
-        ...
 
     def first_request(self, decision: Decision) -> Measure:
         """Return the first request of the batch that this decision opens."""
-        ...
 
     def recorded(self, body: Mapping[str, Any]) -> Decision:
         """Return the decision that was recorded like this; a ValueError if it is none."""
-        ...
 
     def objection(self, decision: Decision) -> str | None:
         """Return why no run takes this decision here, or None."""
-        ...
 
     def follow(self, decision: Decision) -> None:
         """Open the batch of this decision: stake, and fix its bets."""
-        ...
 
     def absorb(self, counts: IntArray, sums: FloatArray, removed: IntArray | None = None) -> None:
         """Take in the answer to a request; so many uses of each probe were removed from it."""
-        ...
 
     def numbers(self) -> tuple[float, float]:
         """Return the mean log wealth and the least evidence, which every value moves."""
-        ...
 
     def proves(self, plan: Answer) -> bool:
         """Return whether this answer is proved, up to rounding."""
-        ...
 
     def lower_delta(self, policy: Any, delta: float) -> None:
         """Continue with this policy, which has a smaller delta."""
-        ...
-
-
-@runtime_checkable
-class RememberingRun(Run, Protocol):
-    """A run that can begin with what was thought of the arms before, and whose proof does not mind."""
-
-    def remember(self, past: Past) -> None:
-        """Take it in; called on a fresh run, before anything else."""
-        ...

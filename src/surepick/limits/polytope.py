@@ -14,10 +14,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from surepick.core.answers import close_call
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.policy import known_deviation
 from surepick.core.polytope import Polytope
-from surepick.core.sensitivity import close_call
 from surepick.core.standard_form import AT_LOWER, AT_UPPER, BASIC
 from surepick.errors import ProblemError
 from surepick.limits.near_best import CAREFUL, QUICK, NearBest

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from surepick.core.answers import CloseCall
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.policy import check_delta
 from surepick.core.run import Answer
-from surepick.core.sensitivity import CloseCall
 from surepick.core.wording import card, how_many, note
 from surepick.design.allocation import optimal_allocation
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from surepick.certificates.certificate import Certificate
 from surepick.certificates.rivals import MOST_RIVALS, Rival, rivals_of, unlisted_rivals
+from surepick.core.answers import also_good, among, amounts, called, named, value_of
 from surepick.core.evidence import behind_by, closest_first, runner_up
 from surepick.core.guarantee import Promise, learns_variance
 from surepick.core.measurable import BOUNDED_VARIANCE
-from surepick.core.plan_words import also_good, among, amounts, called, named, value_of
 from surepick.core.policy import OwnQuestion, assumes_noise, delta_of, epsilon_of
 from surepick.core.run import Answer
 from surepick.core.wording import how_many

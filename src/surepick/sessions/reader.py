@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from surepick.certificates.certificate import Certificate
 from surepick.core.about import Layout
+from surepick.core.answers import named_ranging
 from surepick.core.frames import make_frame
 from surepick.core.guarantee import Doubt, no_guarantee
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem, absent
 from surepick.core.policy import Policy
 from surepick.core.probes import VALUE
 from surepick.core.run import Standing
-from surepick.core.sensitivity import named_ranging
 from surepick.errors import DamageError, NoiseWarning, ParameterError, SessionError
 from surepick.noise.plausible import doubt
 from surepick.sessions import codec

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from surepick.core.answers import estimated_call, turn, worth_of_one
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Estimate, Evidence, estimate, runner_up
 from surepick.core.frames import make_frame
@@ -18,7 +19,6 @@ from surepick.core.guarantee import Doubt, no_guarantee
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Policy, delta_of, epsilon_of, is_proved
 from surepick.core.run import Answer, Standing, Stop
-from surepick.core.sensitivity import estimated_call, turn, worth_of_one
 from surepick.core.wording import alarm, card, how_many, shortened
 from surepick.errors import ParameterError
 

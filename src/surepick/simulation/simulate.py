@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
+from surepick.core.answers import named_ranging
 from surepick.core.arrays import FloatArray, IntArray, Numbers, vector
 from surepick.core.evidence import Evidence
 from surepick.core.guarantee import Promise
@@ -18,7 +19,6 @@ from surepick.core.past import Past, fitting
 from surepick.core.policy import Policy, check_gaussian, last_calling, n_asked, start
 from surepick.core.problem import Problem
 from surepick.core.run import BudgetedRun, Measure, NoiseLearningRun, Run, Stop, ValueRun
-from surepick.core.sensitivity import named_ranging
 from surepick.errors import ParameterError
 from surepick.policies import BetGapE
 from surepick.simulation.environments import (

@@ -9,15 +9,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from surepick.core import guarantee as assumptions
+from surepick.core.answers import amounts, estimated_call, named_ranging, value_of
 from surepick.core.arrays import FloatArray
 from surepick.core.evidence import estimate
 from surepick.core.guarantee import Promise
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.plan_words import amounts, value_of
 from surepick.core.policy import OwnQuestion
 from surepick.core.polytope import Polytope
 from surepick.core.run import Answer
-from surepick.core.sensitivity import estimated_call, named_ranging
 from surepick.core.wording import how_many, in_short, plural, shortened
 from surepick.sessions.session import Session
 from surepick.sessions.streams import Place

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from surepick.core.about import Layout
+from surepick.core.answers import called
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, Plans, as_dense
 from surepick.core.evidence import (
     Evidence,
@@ -27,7 +28,6 @@ from surepick.core.evidence import (
 )
 from surepick.core.guarantee import Doubt, Promise
 from surepick.core.oracle_problem import OracleProblem
-from surepick.core.plan_words import called
 from surepick.core.policy import Policy, delta_of, epsilon_of
 from surepick.core.problem import Problem
 from surepick.core.run import Answer, Standing

@@ -59,7 +59,7 @@ class PooledRun:
 
     @property
     def pools_all(self) -> bool:
-        """See `PoolingRun`."""
+        """Whether any measurement helps and none can spoil the answer."""
         return True
 
     def recall(self, counts: IntArray, sums: FloatArray) -> None:
