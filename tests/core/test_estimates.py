@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.core.evidence import Evidence, estimate
+from surepick.core.evidence import Evidence, estimate, quantile
 
 
 def test_two_arms_have_the_normal_chance_and_loss():
@@ -65,3 +65,12 @@ def test_every_outcome_has_them_beside_its_risk():
         if outcome.leader is not None:
             assert 0 <= outcome.chance <= 1
             assert outcome.expected_loss >= 0
+
+
+@pytest.mark.parametrize("n_worlds", [1, 10, 70])
+@pytest.mark.parametrize("share", [0.1, 0.7, 1.0])
+def test_a_quantile_is_enough_in_its_share_of_the_worlds_and_the_next_smaller_one_is_not(n_worlds, share):
+    values = np.random.default_rng(0).permutation(n_worlds).astype(float)
+    found = quantile(values, share)
+    assert np.mean(values <= found) >= share - 1e-12
+    assert np.mean(values < found) < share

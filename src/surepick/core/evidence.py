@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray, Plans, without_columns
+from surepick.core.arrays import FloatArray, IntArray, Plans, as_dense, without_columns
 from surepick.core.measurable import Measurable
 from surepick.core.oracle_problem import AnyProblem
+from surepick.core.probes import dense_blocks
 from surepick.core.problem import Problem
 from surepick.core.run import Answer
 
@@ -208,21 +208,15 @@ def closest_first(
 
 
 def runner_up(lead: int, gap: FloatArray) -> int | None:
-    """The plan that looks best after the lead; its gap is the smallest, however well it is known.
-
-    >>> runner_up(0, np.array([0.0, 3.0, 1.0]))
-    2
-    """
+    """The plan that looks best after the lead; its gap is the smallest, however well it is known."""
     others = np.delete(np.arange(len(gap)), lead)
     return int(others[np.argmin(gap[others])]) if len(others) else None
 
 
 def squares_of(plans: Plans) -> Plans:
     """Every entry squared."""
-    if isinstance(plans, np.ndarray):
-        return np.asarray(plans**2)
-    found: Plans = plans.multiply(plans).tocsr()
-    return found
+    squares: Plans = plans**2 if isinstance(plans, np.ndarray) else plans.multiply(plans).tocsr()
+    return squares
 
 
 def behind_by(
@@ -232,9 +226,8 @@ def behind_by(
     if problem.probes is None:
         means, variance = arm_means(problem, evidence), mean_variance(problem, evidence)
         return behind(problem, plan, means, variance, squares)
-    plans: Any = problem.oriented
-    dense = plans if isinstance(plans, np.ndarray) else plans.toarray()
-    return pooled(problem, evidence).gaps(problem.sign * problem.vector(plan) - dense)
+    contrasts = problem.sign * problem.vector(plan) - as_dense(problem.oriented)
+    return pooled(problem, evidence).gaps(contrasts)
 
 
 def behind(
@@ -297,7 +290,6 @@ class Pooled:
 def pooled(problem: Measurable, evidence: Evidence) -> Pooled:
     """All that the readings of this evidence say, with the means that are known.
 
-    >>> from surepick.core.problem import Problem
     >>> problem = Problem(
     ...     [[1, 0], [0, 1]], measure={"both": {"arm 0": 1, "arm 1": 1}, "one": ["arm 0"]}, goal="largest"
     ... )
@@ -343,7 +335,6 @@ def estimate(problem: AnyProblem, evidence: Evidence, plan: Answer | None) -> Es
     None where plans are not listed, where an arm that matters has no measurement, and without a plan. The
     same evidence gives the same estimate.
 
-    >>> from surepick.core.problem import Problem
     >>> seen = Evidence(np.array([4, 4]), np.array([6.0, 4.0]))
     >>> found = estimate(Problem([[1, 0], [0, 1]], goal="largest"), seen, 0)
     >>> abs(found.chance - 0.76) < 0.06, abs(found.expected_loss - 0.1) < 0.03
@@ -361,7 +352,7 @@ def estimate(problem: AnyProblem, evidence: Evidence, plan: Answer | None) -> Es
         found = pooled(problem, evidence)
         if not all(
             np.isfinite(found.gaps(problem.sign * problem.vector(plan) - part)[1]).all()
-            for part in _dense(plans)
+            for part in dense_blocks(plans)
         ):
             return None
         worlds = found.draw(n_worlds, rng)
@@ -373,12 +364,6 @@ def estimate(problem: AnyProblem, evidence: Evidence, plan: Answer | None) -> Es
     loss = best - values[plan]
     right = loss <= SAME * np.abs(values).max()
     return Estimate(float(right.mean()), float(np.where(right, 0.0, loss).mean()))
-
-
-def _dense(plans: Plans, rows: int = 4096) -> Iterator[FloatArray]:
-    for low in range(0, plans.shape[0], rows):
-        part = plans[low : low + rows]
-        yield part if isinstance(part, np.ndarray) else np.asarray(part.toarray())
 
 
 EIGHT_OF_TEN = (0.1, 0.5, 0.9)  # shares of the worlds: the low end, the middle, the high end

@@ -42,13 +42,12 @@ def frame_table(frame: Any) -> tuple[FloatArray, tuple[str, ...], tuple[str, ...
     if names is None and _is_pandas(frame):
         names = tuple(map(str, frame.index))
     shown = names if names is not None else tuple(str(k) for k in range(len(rows)))
-    filled = [[0.0 if _is_empty(cell) else cell for cell in row] for row in rows]
+    # empty: None, pandas' own marks, and nan, which is not equal to itself
+    filled = [
+        [0.0 if c is None or type(c).__name__ in ("NAType", "NaTType") or bool(c != c) else c for c in row]
+        for row in rows
+    ]
     return parse_cells(filled, columns, shown), columns, names
-
-
-def _is_empty(cell: Any) -> bool:
-    """Whether nothing stands in a cell: None, or what is not equal to itself (nan, and pandas' own marks)."""
-    return cell is None or type(cell).__name__ in ("NAType", "NaTType") or bool(cell != cell)
 
 
 def make_frame(columns: Mapping[str, Sequence[Any]], backend: str | None) -> Any:
@@ -95,7 +94,7 @@ def _narwhals() -> Any:
 
 
 _NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
-_TIMES = re.compile(r"\s*(?:\*|·|×|x(?=[\s'\"`]))\s*")
+_TIMES = re.compile(r"\s*(?:\*|·|×|x(?=[\s'\"`]))?\s*")
 _QUOTED = re.compile(r"'([^']*)'|\"([^\"]*)\"|`([^`]*)`")
 _BARE = re.compile(r"[^\W\d]\w*(?:[ .]+\w+)*")  # words, with single spaces or dots between them
 _SPACE = re.compile(r"\s*")
@@ -122,16 +121,24 @@ def read_expressions(
     >>> amounts, arms, names = read_expressions(["2*tea + coffee", "coffee - 0.5 cocoa"], None)
     >>> amounts.tolist(), arms
     ([[2.0, 1.0, 0.0], [0.0, 1.0, -0.5]], ['tea', 'coffee', 'cocoa'])
-    >>> names
-    ['2*tea + coffee', 'coffee - 0.5 cocoa']
     """
     named = dict(plans) if isinstance(plans, Mapping) else {text: text for text in plans}
     if len(named) < len(plans):
         raise ProblemError("two plans are written alike; leave one of them out", field="plans")
-    read = {
-        str(name): amounts_in(str(name), plan, arms) if isinstance(plan, str) else _checked(str(name), plan)
-        for name, plan in named.items()
-    }
+    read: dict[str, dict[str, float]] = {}
+    for name, plan in named.items():
+        try:
+            read[str(name)] = (
+                amounts_in(str(name), plan, arms)
+                if isinstance(plan, str)
+                else {str(arm): float(amount) for arm, amount in plan.items()}
+            )
+        except (TypeError, ValueError, OverflowError) as error:
+            if isinstance(error, ProblemError):
+                raise
+            raise ProblemError(
+                f"plan {name!r} must have a number for each arm that it uses, got {plan!r}", field="plans"
+            ) from None
     found = list(dict.fromkeys(arm for plan in read.values() for arm in plan)) if arms is None else list(arms)
     at = {arm: s for s, arm in enumerate(found)}
     matrix = np.zeros((len(read), len(found)))
@@ -145,15 +152,6 @@ def read_expressions(
     return matrix, found, list(read)
 
 
-def _checked(name: str, plan: Mapping[str, Any]) -> dict[str, float]:
-    try:
-        return {str(arm): float(amount) for arm, amount in plan.items()}
-    except (TypeError, ValueError, OverflowError):
-        raise ProblemError(
-            f"plan {name!r} must have a number for each arm that it uses, got {plan!r}", field="plans"
-        ) from None
-
-
 def amounts_in(name: str, text: str, arms: Sequence[str] | None = None) -> dict[str, float]:
     """Return how often the plan uses each arm: numbers times names, added or subtracted.
 
@@ -165,66 +163,47 @@ def amounts_in(name: str, text: str, arms: Sequence[str] | None = None) -> dict[
     """
     longest = sorted(arms or (), key=len, reverse=True)
     amounts: dict[str, float] = {}
-    at, first = _skip(text, 0), True
+
+    def expected(what: str, at: int) -> ProblemError:
+        here = f"{text[at : at + 12]!r}" if at < len(text) else "its end"
+        return ProblemError(
+            f"plan {name!r}: expected {what} at {here} in {text!r}; a plan is written like 2*tea + coffee, "
+            "and names with other signs than letters, digits and spaces stand in quotes",
+            field="plans",
+        )
+
+    def skip(pattern: re.Pattern[str], at: int) -> int:
+        found = pattern.match(text, at)
+        return at if found is None else found.end()
+
+    def known(at: int) -> str | None:
+        """The longest known arm whose name stands here, and ends here."""
+        for arm in longest:
+            rest = text[at + len(arm) : at + len(arm) + 1]
+            if text.startswith(arm, at) and not (rest.isalnum() or rest == "_"):
+                return arm
+        return None
+
+    at, first = skip(_SPACE, 0), True
     while at < len(text) or first:
-        sign, at = _sign(name, text, at, first=first)
-        number = _NUMBER.match(text, at) if not _known(text, at, longest) else None
-        factor = 1.0
+        factor, sign = 1.0, text[at : at + 1]
+        if sign == "-" and not (first or text[at - 1].isspace() or text[at + 1 : at + 2].isspace()):
+            raise expected("spaces around a minus that is not part of a name", at)
+        if sign and sign in "+-":
+            factor, at = -1.0 if sign == "-" else 1.0, skip(_SPACE, at + 1)
+        elif not first:
+            raise expected("'+' or '-'", at)
+        number = _NUMBER.match(text, at) if known(at) is None else None
         if number:
-            factor, at = float(number[0]), number.end()
-            times = _TIMES.match(text, at)
-            at = times.end() if times else _skip(text, at)
-        arm, end = _arm(name, text, at, longest)
-        amounts[arm] = amounts.get(arm, 0.0) + sign * factor
-        at, first = _skip(text, end), False
+            factor, at = factor * float(number[0]), skip(_TIMES, number.end())
+        if (arm := known(at)) is not None:
+            end = at + len(arm)
+        elif quoted := _QUOTED.match(text, at):
+            arm, end = next(part for part in quoted.groups() if part is not None), quoted.end()
+        elif bare := _BARE.match(text, at):
+            arm, end = bare[0], bare.end()
+        else:
+            raise expected("the name of an arm", at)
+        amounts[arm] = amounts.get(arm, 0.0) + factor
+        at, first = skip(_SPACE, end), False
     return amounts
-
-
-def _skip(text: str, at: int) -> int:
-    space = _SPACE.match(text, at)
-    return space.end() if space else at
-
-
-def _sign(name: str, text: str, at: int, *, first: bool) -> tuple[float, int]:
-    if (
-        text[at : at + 1] == "-"
-        and not first
-        and not (text[at - 1].isspace() or text[at + 1 : at + 2].isspace())
-    ):
-        raise _wrong(name, text, at, "spaces around a minus that is not part of a name")
-    if at < len(text) and text[at] in "+-":
-        return (-1.0 if text[at] == "-" else 1.0), _skip(text, at + 1)
-    if first:
-        return 1.0, at
-    raise _wrong(name, text, at, "'+' or '-'")
-
-
-def _known(text: str, at: int, longest: Sequence[str]) -> str | None:
-    """The longest known arm whose name stands here, and ends here."""
-    for arm in longest:
-        rest = text[at + len(arm) : at + len(arm) + 1]
-        if text.startswith(arm, at) and not (rest.isalnum() or rest == "_"):
-            return arm
-    return None
-
-
-def _arm(name: str, text: str, at: int, longest: Sequence[str]) -> tuple[str, int]:
-    known = _known(text, at, longest)
-    if known is not None:
-        return known, at + len(known)
-    quoted = _QUOTED.match(text, at)
-    if quoted:
-        return next(part for part in quoted.groups() if part is not None), quoted.end()
-    bare = _BARE.match(text, at)
-    if bare is None:
-        raise _wrong(name, text, at, "the name of an arm")
-    return bare[0], bare.end()
-
-
-def _wrong(name: str, text: str, at: int, expected: str) -> ProblemError:
-    here = f"{text[at : at + 12]!r}" if at < len(text) else "its end"
-    return ProblemError(
-        f"plan {name!r}: expected {expected} at {here} in {text!r}; a plan is written like 2*tea + coffee, "
-        "and names with other signs than letters, digits and spaces stand in quotes",
-        field="plans",
-    )

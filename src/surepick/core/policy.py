@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, cast, runtime_checkable
 
 import numpy as np
 
@@ -13,18 +13,133 @@ from surepick.core.oracle_problem import AnyProblem, OracleProblem
 from surepick.core.past import Past
 from surepick.core.probes import refuse_probes
 from surepick.core.problem import Problem
-from surepick.core.run import (
-    LastCallRun,
-    Measure,
-    PoolingRun,
-    RecallingRun,
-    RememberingRun,
-    Run,
-    Standing,
-    Stop,
-)
+from surepick.core.run import LastCallRun, Measure, RecallingRun, Run, Standing, Stop
 from surepick.core.wording import shortened
 from surepick.errors import ParameterError, PluginError, ProblemError
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """A frozen dataclass of hyper-parameters that can start a run on any problem it supports.
+
+    `name` is its stable name in files and on the command line. `version` rises whenever its decisions
+    change. `randomized` says whether `decide` draws from its generator. `guarantee` is one sentence: the
+    guarantee and its assumption, or what is missing for one.
+
+    What else it can do is said by flags, False where they are missing: `takes_oracle` (problems without a
+    list), `takes_probes`, `takes_plays`, `takes_known` (means), `takes_past` (prior data: its runs have
+    `remember(past)`); and by `learns_noise(problem)` and `learns_variance(problem)`.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int]
+    randomized: ClassVar[bool]
+
+    @property
+    def delta(self) -> float:
+        """The allowed probability of a wrong answer."""
+
+    @property
+    def guarantee(self) -> str:
+        """The guarantee and its assumption, or a sentence that begins with "none"."""
+
+    def start(self, problem: Problem) -> Run:
+        """A fresh run on this problem."""
+
+
+@runtime_checkable
+class OwnQuestion(Policy, Protocol):
+    """A policy whose question is not just which plan has the best mean; it words question and claim itself.
+
+    `assumes_noise` says whether its guarantee is about the noise of the problem, so that values can
+    contradict it; if not, the guarantee names all that it assumes.
+    """
+
+    assumes_noise: ClassVar[bool]
+
+    def question(self, problem: AnyProblem) -> str:
+        """Return what is to be found out."""
+
+    def claim(self, problem: AnyProblem) -> str:
+        """Return what an answer says, as a sentence."""
+
+
+class Onlooker:
+    """A run without the oracle's function, for a session that is only looked at.
+
+    The log has the decisions of others; this run makes none. It counts extra measurements if the policy's
+    own runs do.
+    """
+
+    def __init__(self, policy: Any) -> None:
+        best = OracleProblem(lambda w: np.eye(2)[np.argmax(w)], 2, n_plans=2, noise=1, goal="largest")
+        like = policy.start(best)
+        self.recalls_unasked = isinstance(like, RecallingRun) and like.recalls_unasked
+
+    def decide(self, rng: np.random.Generator) -> Measure | Stop:
+        """Refused: without its function nothing can be decided."""
+        raise ProblemError(
+            "the function that finds the best plan is not at hand, so nothing can be decided; give it",
+            field="best",
+        )
+
+    def absorb(self, counts: IntArray, sums: FloatArray) -> None:
+        """Measurements change nothing here."""
+
+    recall = absorb
+
+    def standing(self) -> Standing:
+        """Unknown."""
+        return Standing()
+
+
+def start(policy: Policy, problem: AnyProblem, past: Past | None = None) -> Run:
+    """A fresh run, which begins with this past; a clear error where the policy cannot take the problem."""
+    takes_it = "takes_plays" if problem.plays else "takes_probes"
+    if not getattr(policy, takes_it, False):
+        refuse_probes(problem, policy.name)
+    if problem.mean_bounds is not None and not getattr(policy, "takes_known", False):
+        raise ParameterError(
+            f"{policy.name} cannot use known means; use BetGapE, or leave known out to measure them too",
+            field="policy",
+        )
+    if not can_start(policy, problem):
+        raise ProblemError(
+            f"{policy.name} needs the noise of one measurement, and it is not stated; state noise=, or use "
+            "BetGapE, which learns it",
+            field="noise",
+        )
+    if not problem.is_listed and not getattr(policy, "takes_oracle", False):
+        raise ParameterError(
+            f"{policy.name} needs a list of plans and the problem has none; use a policy that needs no list "
+            "such as BetGapE, or list the plans in a Problem; "
+            "builders and files list candidates with list_plans=True",
+            field="policy",
+        )
+    run = policy.start(cast(Problem, problem)) if problem.can_decide else Onlooker(policy)
+    if past is not None:
+        refuse_probes(problem, "a run with a past", field="past")
+        if not takes_past(policy) or not hasattr(run, "remember"):
+            raise ParameterError(
+                f"{policy.name} cannot begin with a past; leave it out, or use BetGapE, Challenge or Pick",
+                field="past",
+            )
+        run.remember(past)
+    return run
+
+
+def can_start(policy: Policy, problem: AnyProblem) -> bool:
+    """Return whether the noise is stated, or the policy learns it.
+
+    >>> import surepick as sp
+    >>> problem = sp.Problem([[1, 0], [0, 1]], noise=None, goal="largest")
+    >>> can_start(sp.BetGapE(), problem), can_start(sp.CombGapE(), problem)
+    (True, False)
+    """
+    if problem.noise_scale is not None:
+        return True
+    learns = getattr(policy, "learns_noise", None)
+    return learns is not None and bool(learns(problem))
 
 
 def n_asked(policy: Policy, request: object) -> int:
@@ -44,7 +159,7 @@ def n_asked(policy: Policy, request: object) -> int:
 
 
 def last_calling(policy: Policy, run: Run | None) -> LastCallRun:
-    """The run, if it can end with a last call; a clear error if not."""
+    """The run, if it can end with a final batch; a clear error if not."""
     if not isinstance(run, LastCallRun):
         raise ParameterError(
             f"{policy.name} has no final batch here; use BetGapE or Challenge on a list of plans, or BetGapE "
@@ -54,157 +169,18 @@ def last_calling(policy: Policy, run: Run | None) -> LastCallRun:
     return run
 
 
-@runtime_checkable
-class Policy(Protocol):
-    """A frozen dataclass of hyper-parameters that can start a run on any problem it supports.
+def recalling(policy: Policy, run: Run | None, *, unasked: bool) -> RecallingRun | None:
+    """Return the run if its proof allows measurements that it did not ask for, else None.
 
-    `name` is its stable name in files and on the command line. `version` rises whenever its decisions
-    change. `randomized` says whether `decide` draws from its generator. `guarantee` is one sentence: the
-    guarantee and its assumption, or what is missing for one.
+    Without a proof the answer is None too, except for a run that any measurement helps and none can spoil
+    (`pools_all`). With `unasked` they are extra measurements recorded by hand; otherwise their counts were
+    fixed before.
     """
-
-    name: ClassVar[str]
-    version: ClassVar[int]
-    randomized: ClassVar[bool]
-
-    @property
-    def delta(self) -> float:
-        """The allowed probability of a wrong answer."""
-        ...
-
-    @property
-    def guarantee(self) -> str:
-        """The guarantee and its assumption, or a sentence that begins with "none"."""
-        ...
-
-    def start(self, problem: Problem) -> Run:
-        """A fresh run on this problem."""
-        ...
-
-
-@runtime_checkable
-class OwnQuestion(Policy, Protocol):
-    """A policy whose question is not just which plan has the best mean; it words question and claim itself.
-
-    `assumes_noise` says whether its guarantee is about the noise of the problem, so that values can
-    contradict it; if not, the guarantee names all that it assumes.
-    """
-
-    assumes_noise: ClassVar[bool]
-
-    def question(self, problem: AnyProblem) -> str:
-        """Return what is to be found out."""
-        ...
-
-    def claim(self, problem: AnyProblem) -> str:
-        """Return what an answer says, as a sentence."""
-        ...
-
-
-def can_start(policy: Policy, problem: AnyProblem) -> bool:
-    """Return whether the noise is stated, or the policy learns it, which `learns_noise(problem)` says.
-
-    >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0], [0, 1]], noise=None, goal="largest")
-    >>> can_start(sp.BetGapE(), problem), can_start(sp.Uniform(), problem)
-    (True, False)
-    """
-    if problem.noise_scale is not None:
-        return True
-    learns = getattr(policy, "learns_noise", None)
-    return learns is not None and bool(learns(problem))
-
-
-def check_gaussian(problem: AnyProblem, *, gaussian: bool) -> None:
-    """Refuse to take bounded readings, or noise of bounded variance, for Gaussian noise."""
-    if gaussian and (problem.noise_kind == BOUNDED_VARIANCE or problem.bounds is not None):
-        stated = "bounds of readings" if problem.bounds is not None else "no more than a variance"
-        raise ParameterError(f"the problem states {stated}; leave out gaussian, or that", field="gaussian")
-
-
-@runtime_checkable
-class OraclePolicy(Policy, Protocol):
-    """A policy that also works with an oracle in place of a list of plans; `takes_oracle` says so."""
-
-    takes_oracle: ClassVar[bool]
-
-    def start(self, problem: AnyProblem) -> Run:
-        """A fresh run on this problem."""
-        ...
-
-
-class Onlooker:
-    """A run without the oracle's function, for a session that is only looked at.
-
-    The log has the decisions of others; this run makes none. It counts extra measurements if the policy's
-    own runs do.
-    """
-
-    def __init__(self, policy: OraclePolicy) -> None:
-        like = policy.start(
-            OracleProblem(
-                lambda weights: np.eye(2)[np.argmax(weights)], 2, n_plans=2, noise=1, goal="largest"
-            )
-        )
-        self.recalls_unasked = isinstance(like, RecallingRun) and like.recalls_unasked
-
-    def decide(self, rng: np.random.Generator) -> Measure | Stop:
-        """Refused: without its function nothing can be decided."""
-        raise ProblemError(
-            "the function that finds the best plan is not at hand, so nothing can be decided; give it",
-            field="best",
-        )
-
-    def absorb(self, counts: IntArray, sums: FloatArray) -> None:
-        """Measurements change nothing here."""
-
-    def recall(self, counts: IntArray, sums: FloatArray) -> None:
-        """Measurements change nothing here."""
-
-    def standing(self) -> Standing:
-        """Unknown."""
-        return Standing()
-
-
-def start(policy: Policy, problem: AnyProblem, past: Past | None = None) -> Run:
-    """A fresh run, or a clear error when the policy needs the list of plans and there is none.
-
-    It begins with this past, where there is one; a policy that cannot is refused.
-    """
-    takes_it = "takes_plays" if problem.plays else "takes_probes"
-    if not getattr(policy, takes_it, False):
-        refuse_probes(problem, policy.name)
-    if problem.mean_bounds is not None and not getattr(policy, "takes_known", False):
-        raise ParameterError(
-            f"{policy.name} cannot use known means; use BetGapE, or leave known out to measure them too",
-            field="policy",
-        )
-    if not can_start(policy, problem):
-        raise ProblemError(
-            f"{policy.name} needs the noise of one measurement, and it is not stated; state noise=, or use "
-            "BetGapE, which learns it",
-            field="noise",
-        )
-    if problem.is_listed:
-        run = policy.start(problem)
-    elif isinstance(policy, OraclePolicy):
-        run = policy.start(problem) if problem.has_oracle else Onlooker(policy)
-    else:
-        raise ParameterError(
-            f"{policy.name} needs a list of plans and the problem has none; use a policy that needs no list "
-            "such as BetGapE, or list the plans in a Problem; "
-            "builders and files list candidates with list_plans=True",
-            field="policy",
-        )
-    if past is not None:
-        refuse_probes(problem, "a run with a past", field="past")
-        if not takes_past(policy) or not isinstance(run, RememberingRun):
-            raise ParameterError(
-                f"{policy.name} cannot begin with a past; leave it out, or use BetGapE, Challenge or Pick",
-                field="past",
-            )
-        run.remember(past)
-    return run
+    if not isinstance(run, RecallingRun):
+        return None
+    if getattr(run, "pools_all", False):
+        return run
+    return run if is_proved(policy) and (run.recalls_unasked or not unasked) else None
 
 
 def takes_past(policy: Policy) -> bool:
@@ -212,64 +188,28 @@ def takes_past(policy: Policy) -> bool:
     return bool(getattr(policy, "takes_past", False))
 
 
-def recalling(policy: Policy, run: Run | None, *, unasked: bool) -> RecallingRun | None:
-    """Return the run if its proof allows measurements that it did not ask for, else None.
-
-    Without a proof the answer is None too, except for a run that takes all measurements (`PoolingRun`).
-    With `unasked` they are extra measurements recorded by hand; otherwise their counts were fixed before.
-    """
-    if isinstance(run, PoolingRun) and run.pools_all:
-        return run
-    if not isinstance(run, RecallingRun) or not Promise.read(policy.guarantee).proved:
-        return None
-    return run if run.recalls_unasked or not unasked else None
-
-
 def delta_of(policy: object) -> float:
-    """Return the allowed probability of a wrong answer; 1 for a policy without a delta, which allows all.
-
-    >>> from surepick.policies import BetGapE
-    >>> delta_of(BetGapE(0.1)), delta_of(object())
-    (0.1, 1.0)
-    """
+    """Return the allowed probability of a wrong answer; 1 for a policy without a delta, which allows all."""
     return float(getattr(policy, "delta", 1.0))
 
 
-def is_proved(policy: Policy) -> bool:
-    """Return whether the policy's answers come with a guarantee.
+def epsilon_of(policy: Policy) -> float:
+    """How much worse than the best plan the policy's answer may be; 0 for a policy without such a setting."""
+    return float(getattr(policy, "epsilon", 0.0))
 
-    >>> from surepick.policies import BetGapE, CombGapE
-    >>> is_proved(BetGapE()), is_proved(CombGapE(radius="heuristic"))
-    (True, False)
-    """
+
+def is_proved(policy: Policy) -> bool:
+    """Return whether the policy's answers come with a guarantee."""
     return Promise.read(policy.guarantee).proved
 
 
 def assumes_noise(policy: Policy) -> bool:
-    """Return whether the guarantee is about the noise, so that values can contradict it.
-
-    >>> from surepick.policies import BetGapE, SignRace
-    >>> assumes_noise(BetGapE()), assumes_noise(SignRace())
-    (True, False)
-    """
+    """Return whether the guarantee is about the noise, so that values can contradict it."""
     return bool(getattr(policy, "assumes_noise", True))
 
 
-def epsilon_of(policy: Policy) -> float:
-    """How much worse than the best plan the policy's answer may be; 0 for a policy without such a setting.
-
-    >>> from surepick.policies import RAGE, BetGapE
-    >>> epsilon_of(BetGapE(epsilon=0.5)), epsilon_of(RAGE())
-    (0.5, 0.0)
-    """
-    return float(getattr(policy, "epsilon", 0.0))
-
-
 def check_delta(delta: float) -> None:
-    """Refuse a delta outside (0, 1).
-
-    >>> check_delta(0.05)
-    """
+    """Refuse a delta outside (0, 1)."""
     if not 0 < delta < 1:
         raise ParameterError(
             f"delta is the allowed error probability, between 0 and 1, got {delta!r}; try 0.05", field="delta"
@@ -277,15 +217,19 @@ def check_delta(delta: float) -> None:
 
 
 def check_epsilon(epsilon: float) -> None:
-    """Refuse an epsilon that is negative, or so large that sums with it overflow.
-
-    >>> check_epsilon(0.0)
-    """
+    """Refuse an epsilon that is negative, or so large that sums with it overflow."""
     if not 0 <= epsilon <= LARGEST:
         raise ParameterError(
             f"epsilon is how much worse than the best is fine, from 0 to {LARGEST:g}, got {epsilon!r}",
             field="epsilon",
         )
+
+
+def check_gaussian(problem: AnyProblem, *, gaussian: bool) -> None:
+    """Refuse to take bounded readings, or noise of bounded variance, for Gaussian noise."""
+    if gaussian and (problem.noise_kind == BOUNDED_VARIANCE or problem.bounds is not None):
+        stated = "bounds of readings" if problem.bounds is not None else "no more than a variance"
+        raise ParameterError(f"the problem states {stated}; leave out gaussian, or that", field="gaussian")
 
 
 def known_noise_scale(problem: AnyProblem, *, plays: bool = False) -> FloatArray:
@@ -296,8 +240,8 @@ def known_noise_scale(problem: AnyProblem, *, plays: bool = False) -> FloatArray
     if problem.noise_kind == BOUNDED_VARIANCE:
         raise ProblemError(
             "of this problem's noise no more is known than a bound on its standard deviation, and this "
-            "policy needs tails like those of Gaussian noise; use BetGapE or Challenge, or Pick where no "
-            "promise is needed",
+            "policy needs tails like those of Gaussian noise; use BetGapE, Challenge, or Pick without a "
+            "guarantee",
             field="policy",
         )
     return known_deviation(problem, plays=plays)
@@ -309,8 +253,8 @@ def known_deviation(problem: AnyProblem, *, plays: bool = False) -> FloatArray:
         refuse_probes(problem, "this policy")
     if problem.noise_scale is None:
         raise ProblemError(
-            "this policy needs the noise scale and the problem has noise_scale=None; pass the standard "
-            "deviation of one measurement (or half the width of its range) as noise_scale",
+            "this policy needs the noise, and the problem does not state it; pass the standard deviation of "
+            "one measurement (or half the width of its range) as noise",
             field="noise",
         )
     return problem.noise_scale

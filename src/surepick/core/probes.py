@@ -269,7 +269,7 @@ def span(rows: Any) -> FloatArray:
         read = np.unique(rows.indices)
         return np.asarray(np.eye(rows.shape[1])[read])
     triangle = np.zeros((0, rows.shape[1]))
-    for block in _dense_blocks(rows):
+    for block in dense_blocks(rows):
         size = np.linalg.norm(block, axis=1)
         block = block[size > 0] / size[size > 0, None]
         triangle = np.asarray(np.linalg.qr(np.vstack([triangle, block]), mode="r"))
@@ -285,8 +285,8 @@ def refuse_inseparable(
     if len(basis) == len(arm_names):
         return
     largest, first = float(abs(plans).max()), 0
-    origin = next(_dense_blocks(plans[[0]]))[0]
-    for block in _dense_blocks(plans):
+    origin = next(dense_blocks(plans[[0]]))[0]
+    for block in dense_blocks(plans):
         rest = block - origin
         for _ in range(2):  # projecting once leaves rounding errors
             rest = rest - (rest @ basis.T) @ basis
@@ -305,7 +305,8 @@ def refuse_inseparable(
         first += len(block)
 
 
-def _dense_blocks(rows: Any) -> Iterator[FloatArray]:
+def dense_blocks(rows: Any) -> Iterator[FloatArray]:
+    """Yield the rows of a matrix or of `Entries` with their zeros, some thousand at a time."""
     for low in range(0, rows.shape[0], _CHUNK):
         if isinstance(rows, Entries):
             yield rows.dense(low, low + _CHUNK)

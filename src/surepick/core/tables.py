@@ -31,14 +31,10 @@ def numeral(text: str, *, comma_is_decimal: bool = False) -> float:
     """The number that this text is, with a decimal point or a decimal comma; otherwise a `ParameterError`.
 
     12,5 is 12.5. 1,234 is refused, since it may be 1.234 or 1234, unless `comma_is_decimal` says what commas
-    are; so is anything between thousands. "nan" and "inf" are what Python takes them for: who needs a finite
-    number looks for himself.
+    are; so is anything between thousands. "nan" and "inf" are read as Python reads them.
 
     >>> numeral("12.5"), numeral(" -0,125 "), numeral("1,234", comma_is_decimal=True)
     (12.5, -0.125, 1.234)
-    >>> numeral("1,234")
-    Traceback (most recent call last):
-    surepick.errors.ParameterError: '1,234' may be 1.234 or 1234; write one of these
     """
     word = text.strip()
     if _WITH_POINT.fullmatch(word) or _NO_NUMBER.fullmatch(word):
@@ -51,19 +47,6 @@ def numeral(text: str, *, comma_is_decimal: bool = False) -> float:
     raise ParameterError(
         f"expected a number, got {text!r}; write it like 1234.5, with nothing between thousands and no unit"
     )
-
-
-def is_numeral(text: str) -> bool:
-    """Return whether `numeral` takes this text.
-
-    >>> is_numeral("12,5"), is_numeral("12.5 h")
-    (True, False)
-    """
-    try:
-        numeral(text)
-    except ParameterError:
-        return False
-    return True
 
 
 def count_in(text: str) -> int | None:
@@ -123,8 +106,23 @@ def named_rows(
             f"got {len(lines)} lines and a header of {len(lines[0][1]) if lines else 0} cells; commas, "
             "semicolons or tabs separate cells"
         )
-    lines = _without_empty_columns(lines)
-    lines = _without_unnamed_columns(path, lines)
+    width = max(max((i for i, cell in enumerate(row, 1) if cell.strip()), default=0) for _, row in lines)
+    lines = [(number, row[: max(width, 2)]) for number, row in lines]  # empty columns at the end go
+    first, header = lines[0]
+    if not any(cell.strip() for cell in header[1:]):
+        raise ProblemError(
+            f"line {first} of {str(path)!r} has to name the columns, got {header[0]!r} alone; if that is a "
+            "heading, delete the lines above the names of the columns"
+        )
+    nameless = {i for i, cell in enumerate(header) if i and not cell.strip()}
+    for number, row in lines[1:]:
+        for i, cell in enumerate(row):
+            if i in nameless and cell.strip():
+                raise ProblemError(
+                    f"line {number} of {str(path)!r} has {cell!r} in column {i + 1}, which has no name in "
+                    f"line {first}; name the column, or empty it"
+                )
+    lines = [(number, [cell for i, cell in enumerate(row) if i not in nameless]) for number, row in lines]
     columns = tuple(cell.strip() for cell in lines[0][1][1:])
     for number, row in lines[1:]:
         if row[0].strip().lower() in short:
@@ -135,31 +133,6 @@ def named_rows(
                 "every row needs its name and one number per column"
             )
     return columns, [(number, [cell.strip() for cell in row]) for number, row in lines[1:]]
-
-
-def _without_empty_columns(lines: Lines) -> Lines:
-    """The lines without the columns at their end in which nothing stands, as spreadsheets may write them."""
-    width = max(max((i for i, cell in enumerate(row, 1) if cell.strip()), default=0) for _, row in lines)
-    return [(number, row[: max(width, 2)]) for number, row in lines]
-
-
-def _without_unnamed_columns(path: TablePath, lines: Lines) -> Lines:
-    """The lines without columns that have neither a name nor a cell; other columns need a name."""
-    (first, header), below = lines[0], lines[1:]
-    if not any(cell.strip() for cell in header[1:]):
-        raise ProblemError(
-            f"line {first} of {str(path)!r} has to name the columns, got {header[0]!r} alone; if that is a "
-            "heading, delete the lines above the names of the columns"
-        )
-    empty = {i for i, cell in enumerate(header) if i and not cell.strip()}
-    for number, row in below:
-        for i, cell in enumerate(row):
-            if i in empty and cell.strip():
-                raise ProblemError(
-                    f"line {number} of {str(path)!r} has {cell!r} in column {i + 1}, which has no name in "
-                    f"line {first}; name the column, or empty it"
-                )
-    return [(number, [cell for i, cell in enumerate(row) if i not in empty]) for number, row in lines]
 
 
 def csv_lines(path: Path, sheet: str | None = None) -> Lines:
@@ -174,7 +147,8 @@ def csv_lines(path: Path, sheet: str | None = None) -> Lines:
         return _sheet_lines(path, sheet)
     try:
         with path.open(newline="", encoding="utf-8-sig") as stream:
-            separator = _separator(next((line for line in stream if line.strip()), ""))
+            header = next((line for line in stream if line.strip()), "")
+            separator = max(",;\t", key=header.count)  # of equals the first
             stream.seek(0)
             reader = csv.reader(stream, delimiter=separator)
             lines = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
@@ -194,8 +168,7 @@ def csv_lines(path: Path, sheet: str | None = None) -> Lines:
 def as_cell(text: str) -> str:
     """The text as a cell of a CSV file that no spreadsheet takes for a formula; `from_cell` gives it back.
 
-    What begins with = + - @ or white space of the tab's kind gets an apostrophe before it. Numbers are not to
-    come here: they stay numbers.
+    What begins with = + - @ or white space gets an apostrophe before it; numbers are not to come here.
 
     >>> as_cell("=1+1"), as_cell("tea"), from_cell(as_cell("'=1+1"))
     ("'=1+1", 'tea', "'=1+1")
@@ -204,11 +177,7 @@ def as_cell(text: str) -> str:
 
 
 def from_cell(cell: str) -> str:
-    """The text that `as_cell` made this cell of, or a person wrote.
-
-    >>> from_cell("'=1+1"), from_cell("=1+1"), from_cell("'tea'")
-    ('=1+1', '=1+1', "'tea'")
-    """
+    """The text that `as_cell` made this cell of, or a person wrote."""
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
@@ -229,15 +198,6 @@ def refuse_endless(path: Path) -> None:
         )
 
 
-def _separator(header: str) -> str:
-    """Return the character that separates the cells of this line.
-
-    >>> [_separator(line) for line in ("plan,road", "plan;road, old;rail", "plan\\troad", "plan")]
-    [',', ';', '\\t', ',']
-    """
-    return max(",;\t", key=header.count)  # of equals the first
-
-
 def _with_point(cell: str, comma_is_decimal: bool) -> str:
     """The cell, with a decimal point where it is a number with a decimal comma."""
     try:
@@ -247,28 +207,20 @@ def _with_point(cell: str, comma_is_decimal: bool) -> str:
     return cell.replace(",", ".")
 
 
-def _refuse_bomb(path: Path) -> None:
-    """Refuse a workbook that unpacks to more than a table can be; what is no workbook is said elsewhere."""
-    try:
-        with zipfile.ZipFile(path) as packed:
-            size = sum(part.file_size for part in packed.infolist())
-    except (OSError, zipfile.BadZipFile):
-        return
-    if size > MOST_UNPACKED:
-        raise ProblemError(
-            f"{str(path)!r} unpacks to {size / 1e6:,.0f} MB, more than the {MOST_UNPACKED / 1e6:,.0f} MB "
-            "that a table may have; save the sheet as CSV"
-        )
-
-
 def _sheet_lines(path: Path, name: str | None) -> Lines:
     """The lines of this sheet of a workbook, the first unless named, as a CSV file would have them."""
     try:
         from openpyxl import load_workbook
     except ImportError:
         raise missing_extra("openpyxl", "sheets") from None
-    _refuse_bomb(path)
     try:
+        with zipfile.ZipFile(path) as packed:
+            size = sum(part.file_size for part in packed.infolist())
+        if size > MOST_UNPACKED:
+            raise ProblemError(
+                f"{str(path)!r} unpacks to {size / 1e6:,.0f} MB, more than the {MOST_UNPACKED / 1e6:,.0f} MB "
+                "that a table may have; save the sheet as CSV"
+            )
         values, formulas = (_sheet(load_workbook(path, data_only=known), name) for known in (True, False))
     except ProblemError:
         raise
@@ -343,11 +295,7 @@ def parse_cells(
 
 
 def cell_number(cell: object, empty: float | None = None) -> float:
-    """The number in a cell; an empty one is `empty`, if that is given.
-
-    >>> cell_number(" 2,5"), cell_number("", 0.0)
-    (2.5, 0.0)
-    """
+    """The number in a cell; an empty one is `empty`, if that is given."""
     if isinstance(cell, str):
         return empty if empty is not None and not cell.strip() else numeral(cell)
     return float(cell)  # type: ignore[arg-type]

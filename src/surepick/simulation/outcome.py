@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from surepick.core.answers import estimated_call, turn, worth_of_one
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.evidence import Estimate, Evidence, estimate, runner_up
+from surepick.core.evidence import Estimate, Evidence, estimate
 from surepick.core.frames import make_frame
 from surepick.core.guarantee import Doubt, no_guarantee
 from surepick.core.oracle_problem import AnyProblem
@@ -114,33 +113,6 @@ class Outcome:
         assert self.problem is not None
         seen = Evidence.none_of(self.problem).with_sums(self.counts, self.means)
         return seen.with_sums(self.counts, np.nan_to_num(self.means) * seen.each)
-
-    @cached_property
-    def worth(self) -> Mapping[str, float] | None:
-        """For each arm, how much one more measurement would reduce the expected loss; an estimate."""
-        if self.problem is None:
-            return None
-        found = worth_of_one(self.problem, self._evidence, self.leader, epsilon_of(self.policy))
-        return None if found is None else dict(zip(self.problem.arm_names, found.tolist(), strict=True))
-
-    @cached_property
-    def what_if(self) -> str | None:
-        """A sentence: which change of the estimates would make the runner-up win.
-
-        For a polytope without an answer yet: the closest call, and the epsilon that would end it.
-        """
-        if self.problem is not None and self.plan is None and not epsilon_of(self.policy):
-            call = estimated_call(self.problem, self.leader, self._evidence)
-            if call is not None:
-                return call.sentence(self.problem.about.unit)
-        if self.problem is None or not self.problem.is_listed or not isinstance(self.leader, int):
-            return None
-        if self.problem.probes is not None:
-            return None
-        values = self.problem.sign * self.problem.values(np.nan_to_num(self.means))
-        gap = values[self.leader] - values
-        found = turn(self.problem, self._evidence, self.leader, runner_up(self.leader, gap))
-        return None if found is None else found.sentence(self.problem.about.unit)
 
     @property
     def chance(self) -> float | None:

@@ -1,0 +1,282 @@
+"""What is said of an answer: what the plan does, what is left beside it, and which means keep it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray, as_dense
+from surepick.core.evidence import Evidence, arm_means, mean_variance, pooled
+from surepick.core.oracle_problem import AnyProblem
+from surepick.core.policy import Policy, epsilon_of, is_proved
+from surepick.core.polytope import Polytope
+from surepick.core.run import Answer, Standing
+from surepick.core.wording import counted, shortened
+
+_DUST = 1e-9  # of a plan's largest entry; less of an arm is nothing
+LONGEST_NAME = 60  # letters of a plan's name within a sentence
+_NUMBERED = re.compile(r"\w+ (\d+)")
+
+
+def amounts(problem: AnyProblem, plan: Answer) -> dict[str, float]:
+    """Return the amount of each arm that the plan uses.
+
+    >>> from surepick.core.problem import Problem
+    >>> amounts(Problem([[1, 0, 2.5], [0, 1, 0]], arms=["road", "rail", "sea"], goal="largest"), 0)
+    {'road': 1.0, 'sea': 2.5}
+    """
+    vector = problem.vector(plan)
+    used = np.flatnonzero(np.abs(vector) > _DUST * np.abs(vector).max(initial=0.0))
+    return {problem.arm_names[s]: float(vector[s]) for s in used}
+
+
+def listed(amounts: dict[str, float], length: int | None = None) -> str:
+    """Arms with their amounts, which are left out where all are 1; cut off where it gets long.
+
+    >>> listed({"Boston -> Portland": 12.2, "Salem -> Reno": 3.0}), listed({"road": 1.0, "sea": 1.0})
+    ('Boston -> Portland 12.2, Salem -> Reno 3', 'road, sea')
+    """
+    plain = all(amount == 1 for amount in amounts.values())
+    words = ", ".join(name if plain else f"{name} {amount:.4g}" for name, amount in amounts.items())
+    return shortened(words or "nothing", len(words) + 9 if length is None else length)
+
+
+def called(problem: AnyProblem, plan: Answer | None, length: int = LONGEST_NAME) -> str | None:
+    """The plan's name; where that is a number only, with what the plan does.
+
+    >>> from surepick.core.problem import Problem
+    >>> called(Problem([[1, 0], [0, 2]], arms=["road", "rail"], goal="largest"), 1)
+    'plan 1 (rail 2)'
+    """
+    if plan is None:
+        return None
+    name = problem.name_of(plan)
+    numbered = _NUMBERED.fullmatch(name or "") if isinstance(plan, int) else None
+    if name is not None and not (numbered and int(numbered[1]) == plan):
+        return name
+    return f"{name} ({listed(amounts(problem, plan), length)})"
+
+
+def value_of(problem: AnyProblem, plan: Answer, evidence: Evidence) -> tuple[float, float] | None:
+    """The plan's value by the estimates and its standard deviation; None while an arm of it is unmeasured."""
+    vector = problem.vector(plan)
+    if problem.probes is not None:
+        (value,), (error,) = pooled(problem, evidence).gaps(vector[None])
+        return (float(value), float(error)) if np.isfinite(error) else None
+    used = vector != 0
+    variance = mean_variance(problem, evidence)
+    if not np.isfinite(variance[used]).all():
+        return None
+    means = arm_means(problem, evidence)
+    return float(vector[used] @ means[used]), float(np.sqrt(vector[used] ** 2 @ variance[used]))
+
+
+def measured(value: tuple[float, float] | None, unit: str) -> str | None:
+    """A value with its standard deviation and its unit: "51.23 ± 0.51 min"."""
+    return None if value is None else f"{value[0]:.4g} ± {value[1]:.2g}" + (f" {unit}" if unit else "")
+
+
+MOST_NAMED = 12  # plans; of longer lists the first are named
+
+
+def among(problem: AnyProblem, policy: Policy, standing: Standing) -> str | None:
+    """Which plans the best one is among, in one sentence; None while none is ruled out, or nothing proved.
+
+    >>> from surepick.core.problem import Problem
+    >>> from surepick.policies import BetGapE
+    >>> problem = Problem(
+    ...     [[1, 0, 0], [0, 1, 0], [0, 0, 1]], plan_names=["road", "rail", "ship"], goal="largest"
+    ... )
+    >>> among(problem, BetGapE(), Standing(leader=0, remaining=(0, 2)))
+    'the best of 3 plans is one of these 2: road, ship; wrong with probability at most 0.05'
+    """
+    if not is_proved(policy):
+        return None
+    if isinstance(problem, Polytope):
+        return _unless(problem, policy, standing)
+    if standing.remaining is None or not problem.is_listed:
+        return None
+    n, n_plans, epsilon = len(standing.remaining), problem.n_plans, epsilon_of(policy)
+    if n == n_plans:
+        return None
+    listing = problem.about.listing
+    plans = f"{n_plans:,} plans" if listing is None or listing.is_complete else listing.words
+    chance = f"wrong with probability at most {policy.delta:g}"
+    names = named(problem, standing)
+    if n == 1:
+        what = "the best" if epsilon == 0 else f"within {epsilon:g} of the best"
+        return f"{names[0]} is {what} of {plans}; {chance}"
+    listed = ", ".join(names) + (", ..." if n > len(names) else "")
+    if epsilon == 0:
+        return f"the best of {plans} is one of these {n:,}: {listed}; {chance}"
+    return f"of {plans} one of these {n:,} is within {epsilon:g} of the best: {listed}; {chance}"
+
+
+def _unless(problem: Polytope, policy: Policy, standing: Standing) -> str | None:
+    """Return how the best plan of a polytope may differ from the leader; None while that may be anything."""
+    n = 0 if standing.unless is None else len(standing.unless)
+    if not n or n >= problem.form.n_edges:
+        return None
+    names = [shortened(name, LONGEST_NAME) for name in (standing.unless or ())[:MOST_NAMED]]
+    listed = names[0] if n == 1 else f"one of these {n:,}: {', '.join(names)}" + ", ..." * (n > len(names))
+    return (
+        f"the lead is the best plan, or the best has another amount of {listed}; wrong with probability at "
+        f"most {policy.delta:g}"
+    )
+
+
+def also_good(problem: AnyProblem, policy: Policy, standing: Standing) -> str | None:
+    """Which plans beside the leader are proved to be within epsilon of the best; None where there is none."""
+    others = [plan for plan in standing.good if plan != standing.leader]
+    if not others or not problem.is_listed or not is_proved(policy):
+        return None
+    names = [shortened(problem.name_of(plan) or "", LONGEST_NAME) for plan in others[:MOST_NAMED]]
+    listed = ", ".join(names) + (", ..." if len(others) > len(names) else "")
+    chance = f"all of them together wrong with probability at most {policy.delta:g}"
+    return f"also within {epsilon_of(policy):g} of the best: {listed}; {chance}"
+
+
+def named(problem: AnyProblem, standing: Standing, most: int = MOST_NAMED) -> list[str]:
+    """The names of the plans that are not ruled out, the leader first, at most `most` of them."""
+    plans = sorted(standing.remaining or (), key=lambda plan: plan != standing.leader)
+    return [shortened(problem.name_of(plan) or "", LONGEST_NAME) for plan in plans[:most]]
+
+
+_EASIER = 10.0  # times as many measurements as half of the neighbours take make a call close
+_SMALL_CHANGE = 1e-12  # of the sizes of what is added up: a loss below this is none
+_LEAST = 1e-9  # amounts are near 1: steps below this lead nowhere
+_ERRORS = 2.0  # standard errors within which an estimate may be nothing
+_DIGITS = 4  # of amounts
+_MOST_ENTRIES = 5_000_000  # of a list of plans whose ranging is computed
+_ROUNDING = 1e-9  # of the sizes of what is added up: a gap below this is none
+
+
+@dataclass(frozen=True)
+class CloseCall:
+    """What another plan does instead, what it loses, and the epsilon that would end the question."""
+
+    change: str  # "4 x rail instead of 4 x road"
+    loss: float  # against the plan, by the means at hand
+    error: float  # standard error of the loss; 0 where the means are given
+    epsilon: float | None  # None where no epsilon stands out
+
+
+def close_call(
+    problem: Polytope, plan: Answer, neighbours: FloatArray, means: FloatArray
+) -> CloseCall | None:
+    """The neighbour of the best plan that any method needs most measurements for, under means that are given.
+
+    The epsilon is what the nearest of the easier half of its neighbours loses; None where the closest one
+    takes less than ten times what that half does.
+    """
+    if not len(neighbours):
+        return None
+    away = neighbours - problem.vector(plan)
+    loss, sizes = -problem.sign * away @ means, np.abs(away) @ np.abs(means)
+    loss = np.where(np.abs(loss) <= _SMALL_CHANGE * sizes, 0.0, np.maximum(loss, 0.0))
+    scale = np.ones(len(means)) if problem.noise_scale is None else problem.noise_scale
+    with np.errstate(divide="ignore"):
+        need = (np.abs(away) @ scale / loss) ** 2
+    k = int(np.argmax(need))
+    middle = float(np.sort(need)[(len(need) - 1) // 2])
+    easy = loss[(need <= middle) & (loss > loss[k])] if need[k] >= _EASIER * middle else loss[:0]
+    epsilon = float(f"{easy.min():.2g}") if len(easy) else None
+    return CloseCall(_change(problem, away[k]), float(loss[k]), 0.0, epsilon)
+
+
+def estimated_call(problem: AnyProblem, plan: Answer | None, evidence: Evidence) -> CloseCall | None:
+    """The neighbour of a vertex that the estimates tell worst from it; None where that is not known.
+
+    The epsilon is the most that the two differ by, up to two standard errors.
+    """
+    if not isinstance(problem, Polytope) or plan is None or problem.noise_scale is None:
+        return None
+    if not evidence.counts[problem.relevant].all():
+        return None
+    neighbours = _neighbours(problem, problem.vector(plan))
+    if not len(neighbours):
+        return None
+    away = neighbours - problem.vector(plan)
+    variance = np.where(evidence.counts > 0, mean_variance(problem, evidence), 0.0)
+    loss, error = -problem.sign * away @ arm_means(problem, evidence), np.sqrt(away**2 @ variance)
+    k = int(np.argmin(loss / np.maximum(error, 1e-300)))
+    most = abs(float(loss[k])) + _ERRORS * float(error[k])
+    return CloseCall(_change(problem, away[k]), float(loss[k]), float(error[k]), most)
+
+
+def _change(problem: Polytope, difference: FloatArray) -> str:
+    digits = _DIGITS - 1 - math.floor(math.log10(max(float(np.abs(difference).max()), 1e-300)))
+    more = np.round(difference, digits) + 0.0
+    gained, lost = (counted(problem.arm_names, np.maximum(part, 0.0)) for part in (more, -more))
+    return f"{gained} instead of {lost}"
+
+
+def _neighbours(problem: Polytope, vertex: FloatArray) -> FloatArray:
+    """The vertices next to this one by the edges of one basis; none where it is no vertex."""
+    form, found = problem.form, list[FloatArray]()
+    values, steps = _edges(problem, vertex)
+    room = np.where(steps > 0, form.upper - values, values - form.lower)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        far = np.where(np.abs(steps) > _LEAST, room / np.abs(steps), np.inf).min(axis=1, initial=np.inf)
+    for t, step in zip(far, steps, strict=True):
+        if _LEAST < t < np.inf:
+            found.append(form.plan(values + t * step))
+    return np.array(found).reshape(len(found), problem.n_arms)
+
+
+def _edges(problem: Polytope, vertex: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The variables at this vertex, and the steps along its edges; no steps where it is no vertex."""
+    form = problem.form
+    basis, at = form.basis_near(vertex)
+    values = form.vertex(basis, at)
+    if not np.allclose(form.plan(values), vertex, rtol=0, atol=1e-9 * form.unit):
+        return values, np.zeros((0, len(values)))
+    return values, form.directions(basis, at)
+
+
+def ranging(problem: AnyProblem, plan: Answer, means: FloatArray) -> FloatArray | None:
+    """Return for each arm the interval of its mean in which the plan stays best, others fixed, (n_arms, 2).
+
+    Each contrast c (the plan minus another one, or minus an edge's step) has the gap c.means, and the mean of
+    arm s may move by t while c.means + t c_s stays on its side of 0. None where the plan is not best under
+    these means, and where plans are behind an oracle or too many. At a degenerate vertex the edges of one
+    basis are taken: there the plan may stay best a little further.
+
+    >>> problem = Polytope(A_eq=[[1, 1]], b_eq=[1.0], goal="largest")
+    >>> ranging(problem, (1.0, 0.0), np.array([3.0, 2.0])).tolist()
+    [[2.0, inf], [-inf, 3.0]]
+    """
+    if isinstance(problem, Polytope):
+        steps = _edges(problem, problem.vector(plan))[1]
+        contrasts = -problem.sign * steps[:, : problem.n_arms]
+        if not len(steps):
+            return None
+    elif problem.is_listed and problem.n_plans * problem.n_arms <= _MOST_ENTRIES:
+        plans = as_dense(problem.oriented)
+        contrasts = plans[plan] - plans  # type: ignore[index]
+    else:
+        return None
+    gaps, sizes = contrasts @ means, np.abs(contrasts) @ np.abs(means)
+    if (gaps < -_ROUNDING * sizes).any():
+        return None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        moves = -np.maximum(gaps, 0.0)[:, None] / contrasts
+    down = np.where(contrasts > 0, moves, -np.inf).max(axis=0, initial=-np.inf)
+    up = np.where(contrasts < 0, moves, np.inf).min(axis=0, initial=np.inf)
+    return np.column_stack([means + down, means + up])
+
+
+def named_ranging(
+    problem: AnyProblem, plan: Answer | None, evidence: Evidence
+) -> Mapping[str, tuple[float, float]] | None:
+    """Return the intervals of `ranging` at the estimates, by arm name; None where they are not known."""
+    if plan is None or problem.probes is not None or not evidence.counts[problem.relevant].all():
+        return None
+    found = ranging(problem, plan, arm_means(problem, evidence))
+    if found is None:
+        return None
+    return {name: (low, high) for name, (low, high) in zip(problem.arm_names, found.tolist(), strict=True)}

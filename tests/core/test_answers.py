@@ -1,0 +1,119 @@
+"""Which means keep an answer, which plan is hardest to tell from it, and the epsilon that would end it."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import surepick as sp
+from polytopes import KINDS, all_vertices
+from surepick.core.answers import close_call, estimated_call, ranging
+from surepick.core.evidence import Evidence
+from surepick.simulation.environments import Gaussian
+
+HOURS = np.array([[2.0, 3.0, 4.0], [3.0, 4.0, 6.0]])  # North and South tie over Mill and Port
+PLAN = (40, 0, 20, 10, 30, 0)
+SIMPLEX = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], noise=1, goal="largest")
+MIX = sp.Polytope(
+    A_ub=[[0.4, 0.8, 0.3], [0.7, 0.2, 0.5]], b_ub=[0.8, 0.9], upper=1.0, noise=1, goal="largest"
+)
+
+
+@pytest.fixture
+def freight():
+    names = {"supplier_names": ["North", "South"], "demander_names": ["Mill", "Port", "Market"]}
+    return sp.problems.transport([60, 40], [50, 30, 20], HOURS, **names, noise=1)
+
+
+def test_a_tie_is_named_with_the_epsilon_that_would_end_it(freight):
+    found = sp.limit(freight, HOURS.ravel())
+    assert not found.is_finite
+    assert (found.closest.loss, found.closest.error) == (0.0, 0.0)
+    assert "North -> Port" in found.explanation
+    assert found.suggested_epsilon == found.closest.epsilon == pytest.approx(20.0)
+    assert sp.limit(freight, HOURS.ravel(), epsilon=found.suggested_epsilon).is_finite
+
+
+def test_of_a_near_tie_the_epsilon_is_beyond_it_and_takes_far_fewer_measurements(freight):
+    near = HOURS.ravel() + np.array([0, 0.001, 0, 0, 0, 0])
+    found = sp.limit(freight, near)
+    assert found.closest.loss == pytest.approx(0.03)
+    assert found.closest.epsilon > 0.03
+    within = sp.limit(freight, near, epsilon=found.closest.epsilon)
+    assert within.upper_bound < found.measurements / 1_000
+
+
+@pytest.mark.parametrize("case", [KINDS["3x3"](7), (MIX, np.array([1.0, 1.3, 0.8]))])
+def test_no_vertex_is_closer_than_the_closest_call_by_the_measurements_it_takes_alone(case):
+    """Of all vertices the one that takes most measurements alone is a neighbour: others are further away."""
+    problem, means = case
+    found = sp.limit(problem, means)
+    away = all_vertices(problem) - np.array(found.best)
+    away = away[np.abs(away).max(axis=1) > 1e-9]
+    need = (np.abs(away).sum(axis=1) / (away @ means)) ** 2
+    loss = np.abs(away @ means)[int(np.argmax(need))]
+    assert found.closest.loss == pytest.approx(loss, rel=1e-6)
+
+
+def test_a_close_call_by_the_estimates_has_their_error(freight):
+    counts = np.full(6, 100)
+    call = estimated_call(freight, PLAN, Evidence(counts, counts * HOURS.ravel()))
+    assert call.loss == pytest.approx(0.0, abs=1e-9)
+    assert call.error == pytest.approx(30 * 2 / 10)  # four lanes, each known to a tenth
+    assert call.epsilon == pytest.approx(2 * call.error)
+
+
+def test_there_is_no_close_call_where_it_is_not_known(freight):
+    counts = np.full(6, 100)
+    seen, pair = Evidence(counts, counts * HOURS.ravel()), sp.Problem(np.eye(2), noise=1, goal="largest")
+    assert estimated_call(freight, None, seen) is None
+    assert estimated_call(freight, (25, 15, 20, 25, 15, 0), seen) is None  # no vertex
+    assert estimated_call(freight, PLAN, Evidence(counts * 0, counts * 0.0)) is None
+    assert estimated_call(pair, 0, Evidence(counts[:2], counts[:2] * 1.0)) is None
+    assert close_call(freight, PLAN, np.zeros((0, 6)), HOURS.ravel()) is None
+
+
+def commutes(plans):
+    problem = sp.Problem(plans, noise=[4.0, 2.0, 1.0], goal="smallest")
+    return problem, np.array([20.0, 22.0, 12.0])
+
+
+CASES = {
+    **{f"{kind} {seed}": KINDS[kind](seed) for kind, seed in (("3x3", 308), ("5x4", 308), ("mix", 303))},
+    "list": commutes([[1, 0, 1], [0, 1, 1], [0, 0, 3]]),
+    "sparse": commutes(csr_array(np.array([[1, 0, 1], [0, 1, 1], [0, 0, 3]]))),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_just_inside_its_ranging_the_plan_is_best_and_just_outside_another_one_is(case):
+    problem, means = CASES[case]
+    plan = problem.best(means) if problem.is_listed else tuple(problem.best_plan(means).tolist())
+    ends, checked = ranging(problem, plan, means), 0
+    for s, side in np.argwhere(np.isfinite(ends)).tolist():
+        for inside in (True, False):
+            moved = means.copy()
+            moved[s] = ends[s, side] + (1e-4 if inside == (side == 0) else -1e-4)
+            ahead = problem.sign * float((problem.best_plan(moved) - problem.vector(plan)) @ moved)
+            assert (ahead < 1e-9) == inside
+            checked += 1
+    assert checked >= 4
+
+
+def test_an_outcome_says_what_would_have_to_change():
+    problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], arms=["tea", "milk", "jam"], noise=1, goal="largest")
+    outcome = sp.simulate(problem, Gaussian([2.0, 1.0, 0.0], 0.1), policy=sp.BetGapE(), seed=0)
+    assert outcome.ranging["tea"] == (pytest.approx(outcome.means[1]), math.inf)
+    assert outcome.ranging["jam"] == (-math.inf, pytest.approx(outcome.means[0]))
+
+
+def test_there_is_no_ranging_without_an_answer_or_where_the_plan_is_not_best():
+    assert ranging(SIMPLEX, (0.5, 0.5), np.array([1.0, 0.0])) is None
+    assert ranging(SIMPLEX, (0.0, 1.0), np.array([1.0, 0.0])) is None
+    problem, means = CASES["list"]
+    assert ranging(problem, 1, means) is None
+    for tied in (SIMPLEX, sp.Problem(np.eye(2), noise=1, goal="largest")):
+        spent = sp.simulate(tied, Gaussian([0.0, 0.0]), policy=sp.BetGapE(), budget=50)
+        assert spent.plan is None
+        assert spent.ranging is None
