@@ -7,7 +7,7 @@ import pytest
 
 import surepick as sp
 from surepick.peers.sequential import PairRadius
-from surepick.peers.track_and_stop import best_shares
+from surepick.peers.tracking import best_shares
 from surepick.policies import EBTCI, LUCB, TTTS, TTUCB, TrackAndStop
 from surepick.policies.gap.radius import kaufmann_koolen_c
 from surepick.testing import Tape, decisions

@@ -9,10 +9,10 @@ from scipy.stats import binom
 import surepick as sp
 from surepick.errors import ParameterError, ProblemError
 from surepick.experiments import probe_cases
-from surepick.peers.fws import best_of_game
+from surepick.peers.games import best_of_game
 from surepick.peers.linear import LinearRun
+from surepick.peers.linear_phases import greedy
 from surepick.peers.sequential import PairRadius
-from surepick.peers.xy_adaptive import greedy
 from surepick.policies import FWS, LinGame, XYAdaptive
 
 PROBES = np.array([[1.0, 0, 0], [0, 1, 0], [0.5, 0.5, 1], [0, 0, 2], [1, -1, 0.3]])

@@ -7,7 +7,7 @@ import surepick as sp
 from surepick import problems
 from surepick.errors import ProblemError
 from surepick.peers import plays
-from surepick.peers.p_fws import gradient
+from surepick.peers.playing import gradient
 from surepick.peers.plays import Ground, Remembered, Seen
 from surepick.policies import PFWS, CombGame
 

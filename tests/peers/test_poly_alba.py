@@ -8,7 +8,7 @@ import pytest
 import surepick as sp
 from surepick.errors import ProblemError
 from surepick.experiments import probe_cases
-from surepick.peers.poly_alba import PolyALBARun, g_optimal
+from surepick.peers.linear_phases import PolyALBARun, g_optimal
 from surepick.policies import PolyALBA
 
 PAIRS = np.array([[1.0, 1, 0, 0], [1, 0, 1, 0], [1, 0, 0, 1], [0, 1, 1, 0], [0, 1, 0, 1], [0, 0, 1, 1]])

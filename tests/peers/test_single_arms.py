@@ -5,7 +5,7 @@ import pytest
 
 import surepick as sp
 from surepick.errors import ProblemError
-from surepick.peers.single_arms import single_arms
+from surepick.peers.sequential import single_arms
 
 
 def test_each_plan_gets_its_own_arm_whatever_all_share():

@@ -8,7 +8,7 @@ import pytest
 import surepick as sp
 from surepick.core.guarantee import Promise
 from surepick.errors import ProblemError
-from surepick.peers.rinott import rinott_h
+from surepick.peers.selection import rinott_h
 from surepick.policies import KN, Rinott
 from surepick.simulation.comparison import binomial_interval
 

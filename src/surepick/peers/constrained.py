@@ -48,7 +48,7 @@ from surepick.core.polytope import Polytope
 from surepick.core.run import Standing
 from surepick.design.allocation import optimal_allocation
 from surepick.errors import ParameterError
-from surepick.peers.lin_game import FIRST_MIXABILITY, AdaHedge
+from surepick.peers.games import FIRST_MIXABILITY, AdaHedge
 from surepick.peers.linear import PROVED, LinearPolicy
 from surepick.peers.sequential import SequentialRun
 from surepick.policies.gap import radius as radii
@@ -77,13 +77,7 @@ class ConstrainedPolicy(LinearPolicy):
 
 @dataclass(frozen=True)
 class CTnS(ConstrainedPolicy):
-    """Track-and-stop under linear constraints: all plans of a `Polytope`.
-
-    >>> import surepick as sp
-    >>> problem = sp.Polytope(A_ub=[[1, 2], [3, 1]], b_ub=[8, 9], noise=1, goal="largest")
-    >>> sp.simulate(problem, sp.Gaussian([3.0, 4.0]), policy=sp.policies.CTnS(), seed=1).plan
-    (2.0, 3.0)
-    """
+    """Track-and-stop under linear constraints: all plans of a `Polytope`."""
 
     name: ClassVar[str] = "CTnS"
 
@@ -94,13 +88,7 @@ class CTnS(ConstrainedPolicy):
 
 @dataclass(frozen=True)
 class CGE(ConstrainedPolicy):
-    """The constrained game explorer: a learner of shares against the edge that is hardest to rule out.
-
-    >>> import surepick as sp
-    >>> problem = sp.Polytope(A_ub=[[1, 2], [3, 1]], b_ub=[8, 9], noise=1, goal="largest")
-    >>> sp.simulate(problem, sp.Gaussian([3.0, 4.0]), policy=sp.policies.CGE(), seed=1).plan
-    (2.0, 3.0)
-    """
+    """The constrained game explorer: a learner of shares against the edge that is hardest to rule out."""
 
     name: ClassVar[str] = "CGE"
 

@@ -1,15 +1,56 @@
-"""Plans that are the bases of a matroid: sets of arms of one size, between which arms can be exchanged."""
+"""Bases of a matroid, and ExactExpGap, which finds the best of them.
+
+Plans that are the bases of a matroid: sets of arms of one size, between which arms can be exchanged.
+
+ExactExpGap: drop arms that better ones can replace, accept arms that none can, on a matroid.
+
+Paper: Chen, Gupta & Li (2016), Pure Exploration of Multi-armed Bandit Under Matroid Constraints (Exact-ExpGap
+for Best-Basis). S are the arms left, n_opt the rank of S once accepted arms are contracted, n_bad = |S| -
+n_opt; eps = 2^-r / 4 and delta_r = delta / (100 r^3) with a count r for each of the two cases. "Sample(A, e,
+q)" measures each arm of A anew, 2 R^2 log(2/q) / e^2 times; a set blocks an arm that it spans.
+
+    n_opt <= n_bad, eliminate:
+        1. Sample(S, eps/2, delta_r/|S|); I = the best basis of S by these estimates;
+        2. Sample(I, eps/2, delta_r/n_opt) and Sample(S - I, eps, delta_r/n_opt);
+        3. of S keep I and the arms e that {i in I: mean_i >= mean_e + 3/2 eps} does not block;
+    else, select:
+        1. Sample(S, eps, delta_r/|S|);
+        2. accept the arms e that {i in S - e: mean_i >= mean_e - 2 eps} does not block, and contract them.
+
+The answer: the accepted arms when n_opt = 0, these and all of S when n_bad = 0.
+
+Assumption: independent sub-Gaussian measurements with the noise scale of the problem (paper: within [0, 1]).
+
+Proof status: proved. An arm of the best basis is one that the arms at least as good as it do not block. In 3
+the estimates of I and of the best basis, 2 n_opt arms, hold except with probability 2 delta_r, and then every
+i that counts is at least as good as e; in the other case all of S hold, and every arm at least as good as e
+counts. Over all rounds that is less than delta/20: the constants are those of an analysis.
+
+Deviations: step 1 of eliminating is the paper's PAC-SamplePrune, which up to 20,000 arms is what stands here.
+Arms that the accepted ones block are dropped at once. Measurements of earlier rounds are not used again.
+Reconstructed: the box was read from a public program, whose constants are those remembered. Plans must be
+the bases of a matroid, which is checked; real plans need not be one, as Nakamura & Sugiyama say. Costs are
+not used.
+
+Cost of a round: ranks by a pass over all plans for each arm.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.plan_sets import check_zeros_and_ones
+from surepick.core.policy import known_noise_scale
 from surepick.core.problem import Problem
+from surepick.core.run import Measure, Standing, Stop
+from surepick.design.counts import refuse_too_many
 from surepick.errors import ProblemError
+from surepick.policies.sound import SoundPolicy
 
 _BLOCK = 4096  # sets whose exchanges are looked at together
 
@@ -84,3 +125,119 @@ def _refuse(problem: Problem, policy: str, first: int, second: int, why: str) ->
         f"{other!r} are not two of one: {why}; use BetGapE, or GenLUCB, which takes any sets",
         field="policy",
     )
+
+
+@dataclass(frozen=True)
+class ExactExpGap(SoundPolicy):
+    """Drop arms that better ones can replace and accept those that none can; for bases of a matroid."""
+
+    name: ClassVar[str] = "ExactExpGap"
+
+    def start(self, problem: Problem) -> MatroidRun:
+        """Return a fresh run on this problem, whose plans must be the bases of a matroid."""
+        return MatroidRun(problem, self)
+
+
+class MatroidRun:
+    """A run of ExactExpGap, one sampling at a time. It changes by `absorb` alone."""
+
+    def __init__(self, problem: Problem, policy: ExactExpGap) -> None:
+        self._scale = known_noise_scale(problem)
+        self._matroid = matroid_of(problem, policy.name)
+        arms = self._matroid.arms
+        self._n_arms, self._sign, self._delta = problem.n_arms, problem.sign, policy.delta
+        self._scale = self._scale[arms]
+        self._left: BoolArray = np.ones(len(arms), dtype=bool)  # S
+        self._accepted: BoolArray = np.zeros(len(arms), dtype=bool)
+        self._basis: BoolArray | None = None  # I, between the two samplings of eliminating
+        self._eliminated = self._selected = 1  # r of each case
+        self._standing = Standing()
+
+    @property
+    def _sizes(self) -> tuple[int, int]:
+        """n_opt and n_bad."""
+        sets = np.column_stack([self._accepted, self._accepted | self._left])
+        accepted, all_of_them = self._matroid.rank(sets)
+        n_opt = int(all_of_them - accepted)
+        return n_opt, int(self._left.sum()) - n_opt
+
+    @property
+    def _resolution(self) -> tuple[float, float]:
+        """eps and delta_r of this round."""
+        n_opt, n_bad = self._sizes
+        r = self._eliminated if n_opt <= n_bad else self._selected
+        return 2.0**-r / 4.0, self._delta / (100.0 * r**3)
+
+    def decide(self, rng: np.random.Generator) -> Measure | Stop:
+        """Return the next sampling, or the basis that is left."""
+        del rng  # nothing is drawn
+        n_opt, n_bad = self._sizes
+        if n_opt == 0 or n_bad == 0:
+            left = self._left if n_opt else np.zeros_like(self._left)
+            return Stop(int(self._matroid.within(self._accepted | left, left)[0]))
+        eps, share = self._resolution
+        error = np.full(len(self._left), eps)
+        if n_opt > n_bad:
+            share /= int(self._left.sum())
+        elif self._basis is None:
+            error, share = error / 2.0, share / int(self._left.sum())
+        else:
+            error, share = np.where(self._basis, eps / 2.0, eps), share / n_opt
+        n = np.where(self._left, 2.0 * math.log(2.0 / share) * (self._scale / error) ** 2, 0.0)
+        refuse_too_many(float(n.sum()))
+        counts = np.zeros(self._n_arms, dtype=np.int64)
+        counts[self._matroid.arms] = np.ceil(n).astype(np.int64)
+        return Measure(counts)
+
+    def absorb(self, counts: IntArray, sums: FloatArray) -> None:
+        """Take in one sampling: name I, drop arms, or accept some."""
+        arms = self._matroid.arms
+        n, total = counts[arms], self._sign * sums[arms]
+        means = np.divide(total, n, out=np.zeros(len(arms)), where=n > 0)
+        n_opt, n_bad = self._sizes
+        eps, _ = self._resolution
+        if n_opt > n_bad:
+            self._select(means, eps)
+        elif self._basis is None:
+            lead = self._stand(means)
+            self._basis = (self._matroid.bases[lead] > 0) & self._left
+        else:
+            self._eliminate(means, eps, self._basis)
+        if self._basis is None:
+            self._stand(means)
+
+    def _eliminate(self, means: FloatArray, eps: float, basis: BoolArray) -> None:
+        others = np.flatnonzero(self._left & ~basis)
+        better = basis[:, None] & (means[:, None] >= means[others] + 1.5 * eps)
+        blocked = self._matroid.blocked(better | self._accepted[:, None], others)
+        self._left = self._left.copy()
+        self._left[others[blocked]] = False
+        self._basis, self._eliminated = None, self._eliminated + 1
+
+    def _select(self, means: FloatArray, eps: float) -> None:
+        arms = np.flatnonzero(self._left)
+        as_good = self._left[:, None] & (means[:, None] >= means[arms] - 2.0 * eps)
+        as_good[arms, np.arange(len(arms))] = False
+        chosen = arms[~self._matroid.blocked(as_good | self._accepted[:, None], arms)]
+        self._accepted = self._accepted.copy()
+        self._accepted[chosen] = True
+        every = np.arange(len(means))
+        loops = self._matroid.blocked(np.tile(self._accepted[:, None], len(means)), every)
+        self._left = self._left & ~loops  # the accepted ones are among these
+        self._selected += 1
+
+    def _stand(self, means: FloatArray) -> int:
+        """Return the best basis that is left by these estimates, which is the lead from now on."""
+        left = self._matroid.within(self._accepted, self._left)
+        values = self._matroid.bases[left] @ means
+        order = np.argsort(-values, kind="stable")[:2]
+        lead, rival = int(left[order[0]]), int(left[order[-1]])
+        self._standing = Standing(lead)
+        if rival != lead:
+            self._standing = Standing(lead, rival, float(values[order[0]] - values[order[1]]))
+        return lead
+
+    def standing(self) -> Standing:
+        """Return the best basis by the last sampling, the next one, and the bases that are left."""
+        left = tuple(self._matroid.within(self._accepted, self._left).tolist())
+        return replace(self._standing, remaining=left, good=left if len(left) == 1 else ())

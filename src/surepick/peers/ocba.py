@@ -39,7 +39,7 @@ from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.problem import Problem
 from surepick.core.run import Measure, Standing, Stop
 from surepick.errors import ParameterError
-from surepick.peers.single_arms import single_arms
+from surepick.peers.sequential import single_arms
 from surepick.policies.picking.pick import BLOCK_SHARE, PickRun
 from surepick.policies.picking.pooled import PickingPolicy, PooledRun
 
@@ -52,12 +52,6 @@ class OCBA(PickingPolicy):
     """Optimal computing budget allocation: single arms, a budget, the arm that looks best at its end.
 
     It never stops by itself. `first` is how often every arm is measured before the allocation is trusted.
-
-    >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], noise=1, goal="largest")
-    >>> outcome = sp.simulate(problem, sp.Gaussian([1.0, 0.6, 0.0]), policy=sp.policies.OCBA(), budget=300)
-    >>> outcome.leader, outcome.counts.argmin().item()
-    (0, 2)
     """
 
     first: int = 3
@@ -77,13 +71,7 @@ class OCBA(PickingPolicy):
 
 @dataclass(frozen=True)
 class LinearOCBA(PickingPolicy):
-    """OCBA for any plans: a budget, the plan that looks best at its end. It never stops by itself.
-
-    >>> import surepick as sp
-    >>> problem = sp.Problem([[3, 0, 1], [0, 2, 2], [1, 1, 3]], noise=1, goal="largest")
-    >>> sp.simulate(problem, sp.Gaussian([1.0, 0.5, 0.1]), policy=sp.policies.LinearOCBA(), budget=300).leader
-    0
-    """
+    """OCBA for any plans: a budget, the plan that looks best at its end. It never stops by itself."""
 
     name: ClassVar[str] = "LinearOCBA"
 

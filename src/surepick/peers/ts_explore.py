@@ -48,11 +48,6 @@ class GenTSExplore:
 
     `q` trades the number of draws for their width; the paper takes it between `delta` and .1. On an
     `OracleProblem` every draw is one call of the oracle, and answers are plan vectors.
-
-    >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
-    >>> sp.simulate(problem, sp.Gaussian([3.0, 0.0]), policy=sp.GenTSExplore(delta=0.05), seed=1).plan
-    0
     """
 
     delta: float = 0.05
@@ -87,11 +82,6 @@ class TSExplore(GenTSExplore):
     """For plans of zeros and ones: measure the least known arm on which the lead and a drawn rival differ.
 
     On an `OracleProblem` the plans are taken to be zeros and ones, since they cannot all be checked.
-
-    >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 1, 0], [0, 1, 1]], noise=0.5, goal="largest")
-    >>> sp.simulate(problem, sp.Gaussian([2.0, 0.5, 0.0], scale=0.5), policy=sp.TSExplore(), seed=1).plan
-    0
     """
 
     name: ClassVar[str] = "TSExplore"

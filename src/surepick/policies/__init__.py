@@ -18,36 +18,6 @@ from surepick.core.policy import Policy
 from surepick.errors import ParameterError, suggestion
 
 if TYPE_CHECKING:
-    from surepick.peers.comb_game import CombGame as CombGame
-    from surepick.peers.constrained import CGE as CGE
-    from surepick.peers.constrained import CTnS as CTnS
-    from surepick.peers.csa import CSA as CSA
-    from surepick.peers.csa import CSAR as CSAR
-    from surepick.peers.exact_exp_gap import ExactExpGap as ExactExpGap
-    from surepick.peers.fws import FWS as FWS
-    from surepick.peers.kn import KN as KN
-    from surepick.peers.kn import KNPlusPlus as KNPlusPlus
-    from surepick.peers.lil_ucb import LilUCB as LilUCB
-    from surepick.peers.lin_game import LinGame as LinGame
-    from surepick.peers.lucb import LUCB as LUCB
-    from surepick.peers.minimax_comb_sar import MinimaxCombSAR as MinimaxCombSAR
-    from surepick.peers.naive_gap_elim import NaiveGapElim as NaiveGapElim
-    from surepick.peers.ocba import OCBA as OCBA
-    from surepick.peers.ocba import LinearOCBA as LinearOCBA
-    from surepick.peers.p_fws import PFWS as PFWS
-    from surepick.peers.peace import Peace as Peace
-    from surepick.peers.poly_alba import PolyALBA as PolyALBA
-    from surepick.peers.rage import RAGE as RAGE
-    from surepick.peers.rinott import Rinott as Rinott
-    from surepick.peers.successive_rejects import SuccessiveRejects as SuccessiveRejects
-    from surepick.peers.top_two import EBTCI as EBTCI
-    from surepick.peers.top_two import TTTS as TTTS
-    from surepick.peers.top_two import TTUCB as TTUCB
-    from surepick.peers.track_and_stop import TrackAndStop as TrackAndStop
-    from surepick.peers.ts_explore import GenTSExplore as GenTSExplore
-    from surepick.peers.ts_explore import TSExplore as TSExplore
-    from surepick.peers.ugap_e import UGapE as UGapE
-    from surepick.peers.xy_adaptive import XYAdaptive as XYAdaptive
     from surepick.policies.betting.bet_gap_e import BetGapE as BetGapE
     from surepick.policies.betting.challenge import Challenge as Challenge
     from surepick.policies.betting.sign_race import SignRace as SignRace
@@ -63,42 +33,42 @@ _HOMES = {
     "BetGapE": "policies.betting.bet_gap_e",
     "CGE": "peers.constrained",
     "CLUCB": "policies.gap.clucb",
-    "CSA": "peers.csa",
-    "CSAR": "peers.csa",
+    "CSA": "peers.budget",
+    "CSAR": "peers.budget",
     "CTnS": "peers.constrained",
     "Challenge": "policies.betting.challenge",
-    "CombGame": "peers.comb_game",
+    "CombGame": "peers.playing",
     "CombGapE": "policies.gap.comb_gap_e",
-    "EBTCI": "peers.top_two",
-    "ExactExpGap": "peers.exact_exp_gap",
-    "FWS": "peers.fws",
+    "EBTCI": "peers.tracking",
+    "ExactExpGap": "peers.matroid",
+    "FWS": "peers.games",
     "GenLUCB": "policies.gap.gen_lucb",
     "GenTSExplore": "peers.ts_explore",
-    "KN": "peers.kn",
-    "KNPlusPlus": "peers.kn",
-    "LUCB": "peers.lucb",
-    "LilUCB": "peers.lil_ucb",
-    "LinGame": "peers.lin_game",
+    "KN": "peers.selection",
+    "KNPlusPlus": "peers.selection",
+    "LUCB": "peers.confidence",
+    "LilUCB": "peers.confidence",
+    "LinGame": "peers.games",
     "LinGapE": "policies.gap.lin_gap_e",
     "LinearOCBA": "peers.ocba",
-    "MinimaxCombSAR": "peers.minimax_comb_sar",
-    "NaiveGapElim": "peers.naive_gap_elim",
+    "MinimaxCombSAR": "peers.budget",
+    "NaiveGapElim": "peers.elimination",
     "OCBA": "peers.ocba",
-    "PFWS": "peers.p_fws",
-    "Peace": "peers.peace",
+    "PFWS": "peers.playing",
+    "Peace": "peers.elimination",
     "Pick": "policies.picking.pick",
-    "PolyALBA": "peers.poly_alba",
-    "RAGE": "peers.rage",
-    "Rinott": "peers.rinott",
+    "PolyALBA": "peers.linear_phases",
+    "RAGE": "peers.elimination",
+    "Rinott": "peers.selection",
     "SignRace": "policies.betting.sign_race",
-    "SuccessiveRejects": "peers.successive_rejects",
+    "SuccessiveRejects": "peers.budget",
     "TSExplore": "peers.ts_explore",
-    "TTTS": "peers.top_two",
-    "TTUCB": "peers.top_two",
-    "TrackAndStop": "peers.track_and_stop",
-    "UGapE": "peers.ugap_e",
+    "TTTS": "peers.tracking",
+    "TTUCB": "peers.tracking",
+    "TrackAndStop": "peers.tracking",
+    "UGapE": "peers.confidence",
     "Uniform": "policies.gap.uniform",
-    "XYAdaptive": "peers.xy_adaptive",
+    "XYAdaptive": "peers.linear_phases",
 }
 
 
