@@ -65,7 +65,7 @@ class Worker:
         return MEANS[arm] + next(self.tapes[arm])
 
     def tell(self, session: Session, request: Request) -> None:
-        session.tell(request, [self.value(request.probe) for _ in range(max(1, request.wanted))])
+        session.tell(request, [self.value(request.probe) for _ in range(max(1, request.wanted))], sure=True)
 
 
 class Withholder(Worker):
@@ -85,7 +85,7 @@ class Withholder(Worker):
             if not self.low_is_next:
                 told.append(x)
         if told:
-            session.tell(request, told)
+            session.tell(request, told, sure=True)
         else:
             self.low_is_next = False
             session.release(request, "not plausible")

@@ -632,6 +632,7 @@ class Log:
         need(is_covered, f"{policy['name']} with {odd}", "NOT COVERED")
         self.names, self.arrived, self.round = [*problem["plan_names"]], [], []
         self.values, self.cursor, self.removed, self.skipped, self.assumed = {}, {}, set(), set(), set()
+        self.last = {}  # by arm, the last place with a value or a lost one
         self.steps, self.run, self.created = [], Run(created), created
         self.called, self.answer, self.delta = False, None, policy["parameters"]["delta"]
 
@@ -708,12 +709,16 @@ class Log:
             place, (value,) = (body["probe"], body["index"]), body["values"]
             need(place not in self.values and place not in self.skipped, "recorded twice")
             need(place[1] > self.cursor.get(place[0], -1), "recorded after its batch")
+            is_extra = body["request"] != f"{place[0]}.{place[1]}"
+            at_end = not is_extra or place[1] == self.appended_at(place[0])
+            need(at_end, "an extra value is not at the end of its stream")
+            self.last[place[0]] = max(place[1], self.last.get(place[0], -1))
             if value is None:
                 self.skipped.add(place)
                 self.assumed.add("values were lost whatever they would have been")
                 return
             self.values[place] = self.checked(place[0], value)
-            if body["request"] != f"{place[0]}.{place[1]}":
+            if is_extra:
                 self.assumed.add("extra values were recorded whatever they were")
         elif kind == "removed":
             self.remove((body["probe"], body["index"]))
@@ -734,6 +739,15 @@ class Log:
         elif kind == "final-batch":
             self.called, self.run.gaussian = True, body["gaussian"]
             self.assumed.add("the final batch was called without values recorded ahead")
+
+    def appended_at(self, arm):
+        """Return the place of the next extra value: behind the open batch and all that was recorded."""
+        at = self.cursor.get(arm, -1)
+        for _ in range(dict(self.round).get(arm, 0)):
+            at += 1
+            while (arm, at) in self.skipped:
+                at += 1
+        return max(at, self.last.get(arm, -1)) + 1
 
     def checked(self, arm, value):
         """Return the value, which must be a number, and between the bounds of its arm."""

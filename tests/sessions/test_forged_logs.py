@@ -15,17 +15,27 @@ from forged_logs import ANYWHERE, NOISE, RULES, Line, Log, forged, forgeries, ho
 from policy_contract import CASES, is_peer
 from session_tools import problem
 from surepick.errors import SurepickError
+from surepick.problems import top_k_family
 from surepick.sessions.events import EVENTS
 from surepick.sessions.verify import Verdict, verify_events
 
 POLICIES = {str(policy): policy for policy in CASES if not is_peer(policy) or policy.name == "GenTSExplore"}
 BETS = next(name for name in POLICIES if name.startswith("BetGapE"))
 PAIR = sp.Probe({"old": {"x": 1}, "new": {"y": 1}}, covariance=[[1.25, 1.0], [1.0, 1.25]])
+FAMILY = top_k_family(["copper", "tin", "zinc", "lead"], 2, goal="largest")
+WITHOUT_A_LIST = {  # plans behind an oracle: by arms, within epsilon, by whole plans, and a polytope
+    "oracle": (FAMILY.oracle_problem(noise=NOISE), sp.BetGapE(delta=0.1)),
+    "oracle within epsilon": (FAMILY.oracle_problem(noise=NOISE), sp.BetGapE(delta=0.1, epsilon=0.01)),
+    "plan arms": (FAMILY.oracle_problem(noise=NOISE, measure="plan arms"), sp.BetGapE(delta=0.1)),
+    "oracle of unknown noise": (FAMILY.oracle_problem(), sp.BetGapE(delta=0.1)),
+}
 PAIRED = sp.Problem(np.eye(2), arms=["x", "y"], noise=1.0, measure={"pair": PAIR}, goal="largest")
 
 
 @functools.cache
 def log_of(name: str) -> Log:
+    if name in WITHOUT_A_LIST:
+        return honest(*WITHOUT_A_LIST[name])
     if name == "readings":
         return honest(PAIRED, sp.BetGapE(delta=0.1))
     return honest(problem(noise=NOISE), POLICIES[name])
@@ -36,7 +46,7 @@ def verdict_on(log: Log) -> Verdict:
     return verify_events("mine", events, events[-1].head)
 
 
-@pytest.mark.parametrize("name", [*POLICIES, "readings"])
+@pytest.mark.parametrize("name", [*POLICIES, *WITHOUT_A_LIST, "readings"])
 def test_every_broken_rule_is_noticed_where_it_is_broken(name: str) -> None:
     log, missed = log_of(name), []
     assert verdict_on(log).objections == ()
@@ -51,7 +61,9 @@ def test_every_broken_rule_is_noticed_where_it_is_broken(name: str) -> None:
     assert missed == []
 
 
-@pytest.mark.parametrize("name", [BETS, next(n for n in POLICIES if n.startswith("CombGapE")), "readings"])
+@pytest.mark.parametrize(
+    "name", [BETS, next(n for n in POLICIES if n.startswith("CombGapE")), *WITHOUT_A_LIST, "readings"]
+)
 def test_every_field_of_every_event_is_checked(name: str) -> None:
     log, missed, n = log_of(name), [], 0
     for what, changed, at in forgeries(log):

@@ -98,7 +98,7 @@ def of_bets(seed: int) -> Database:
     store = SimulatedStore(database, Process("first"), Faults(None))  # type: ignore[arg-type]
     policy = sp.BetGapE(delta=0.3)
     session = Session.create(store, NAME, PROBLEM, policy=policy, seed=seed, lease=100.0, clock=lambda: NOW)
-    place = session.state().streams.of[0].free
+    place = session.state().streams.of[0].appended_at
     session._journal.commit(lambda: Change([Measured(EXTRA, 0, place, [0.5], "", "", "", "")]))
     for _ in range(3):
         (request,) = session.ask(worker="a", wait=False)

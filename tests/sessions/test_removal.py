@@ -158,7 +158,7 @@ def test_extra_late_and_early_values_wait_in_the_stream_and_are_used_in_order() 
     arm = slow.arm
     for _ in session.pending(probe=slow.probe):
         assert session.tell(arm, 1.0).result == "recorded"
-    extra = session.tell(arm, 9.0, key="row 1")
+    extra = session.tell(arm, 9.0, key="row 1", sure=True)
     assert (extra.result, session.tell(arm, 9.0, key="row 1").result) == ("extra", "repeated")
     with pytest.raises(SessionError) as caught:
         session.tell(arm, 8.0, key="row 1")
@@ -198,9 +198,10 @@ def test_values_told_together_are_events_of_one_append() -> None:
 def test_a_surprising_value_is_refused_unless_it_is_sure() -> None:
     session = measure(begun(), 30)
     with pytest.raises(SessionError) as caught:
-        session.tell(0, 500.0, sure=False)
+        session.tell(0, 500.0)
     assert caught.value.field == "sure"
-    assert session.tell(0, 500.0).number == session.state().n_recorded
+    assert session.tell(0, 500.0, key="row 9", sure=True).number == session.state().n_recorded
+    assert session.tell(0, 500.0, key="row 9").result == "repeated"
 
 
 def test_the_receipt_of_several_values_is_that_of_the_last_one() -> None:

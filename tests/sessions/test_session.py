@@ -7,6 +7,7 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,10 +16,10 @@ import surepick as sp
 from policy_contract import FOR_SINGLE_ARMS, OF_PLAYS, OF_POLYTOPES, WITH_A_ZONE, WITHOUT_DELTA, is_peer
 from session_tools import MEANS, Tapes, problem, run_to_end, same_run, tell_all
 from surepick.errors import ParameterError, SessionError, StoreError
-from surepick.sessions.events import AHEAD
+from surepick.sessions.events import AHEAD, Decision
 from surepick.sessions.journal import Journal
 from surepick.sessions.session import Session
-from surepick.store import Store, open_store
+from surepick.store import Event, Store, open_store
 
 POLICIES = [sp.CombGapE(delta=0.1), sp.Uniform(delta=0.1)]
 NEEDED = {
@@ -340,8 +341,27 @@ def test_a_late_value_leaves_the_other_requests_of_its_worker_open() -> None:
     held = [request for request in session.ask(40, worker="slow") if request.probe == slow.probe]
     assert held
     assert session.tell(slow, 2.0).result == "extra"
-    for n, request in enumerate(held):
-        assert session.tell(request, 3.0 + n).result == "recorded"
+    for n, request in enumerate(held):  # the late value may have taken a place that is measured ahead
+        assert session.tell(request, 3.0 + n, sure=True).result in ("recorded", "extra")
+        assert session.tell(request, 3.0 + n).result == "repeated"
+    assert session.state().n_values == 2 + len(held)
+    assert session.verify().holds
+
+
+def test_a_late_value_is_kept_whatever_it_is() -> None:
+    """Dropping one that equals the first would select by value, where readings are 0 or 1."""
+    clock = Clock()
+    scores = problem(noise=None, low=0, high=1)
+    session = Session.create("memory://", "mine", scores, delta=0.1, lease=60.0, clock=clock)
+    slow = session.ask(3, worker="slow")
+    clock.now += 61
+    session.ask(3, worker="fast")
+    for request, first, late in zip(slow, (1.0, 0.0, 1.0), (1.0, 1.0, 0.0), strict=True):
+        assert session.tell(request.token, first, worker="fast").result == "recorded"
+        assert session.tell(request, late).result == "extra"
+        assert session.tell(request, late).result == "repeated"
+        assert session.tell(request.token, first, worker="fast").result == "repeated"
+    assert session.state().n_values == 6
     assert session.verify().holds
 
 
@@ -459,7 +479,9 @@ def test_several_values_leave_other_workers_requests_alone() -> None:
     theirs = [r for r in session.ask(60, worker="b") if r.probe == mine.probe]
     assert theirs
     session.tell(mine, [0.1] * 5)
-    assert session.tell(theirs[0], 0.7).result == "recorded"
+    for request in theirs:
+        assert session.tell(request, 0.7).result in ("recorded", "extra")
+    assert session.state().n_values == 5 + len(theirs)
     assert session.verify().holds
 
 
@@ -615,6 +637,27 @@ def test_measurements_are_what_was_told(store: Store) -> None:
     assert (told.arm, told.value, told.token, told.worker, told.time) == ("copper", 0.1, "0.0", "a", 1e9)
 
 
+def test_the_last_values_are_read_from_the_end_of_the_log(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = Session.create(store, "mine", problem(), delta=1e-12)
+    for _ in range(60):
+        session.tell(0, [1.0] * 5)
+        tell_all(session, session.ask(4), Tapes())
+    read, seen = type(session.store).read, list[Event]()
+
+    def counting(*given: Any, **more: Any) -> Iterator[Event]:
+        for event in read(*given, **more):
+            seen.append(event)
+            yield event
+
+    expected = list(session.measurements())[-7:]
+    monkeypatch.setattr(type(session.store), "read", counting)
+    assert session.latest(7) == expected
+    assert len(seen) < 60 < session.state().n_values
+    assert len(session.latest(10**6)) == session.state().n_values
+
+
 # Opening
 
 
@@ -650,6 +693,31 @@ def test_a_policy_whose_version_changed_is_not_continued(
 def test_a_session_that_cannot_work_is_not_begun(options: dict[str, object]) -> None:
     with pytest.raises(ParameterError):
         new(**options)
+
+
+def test_the_first_decisions_are_checked_as_all_others_are(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Decision, state: object) -> None:
+        raise SessionError("no such decision", field="decision")
+
+    monkeypatch.setattr(Decision, "check", refuse)
+    with pytest.raises(SessionError) as caught:
+        new(store)
+    assert caught.value.field == "decision"
+    assert store.names() == []
+
+
+@pytest.mark.parametrize(
+    "change", [{"budget": 0}, {"policy": "CombGapE", "epsilon": -1.0}, {"name": "other"}]
+)
+def test_a_successor_that_is_refused_leaves_the_session_running(store: Store, change: dict[str, Any]) -> None:
+    session = new(store)
+    new(store, name="other")
+    with pytest.raises((ParameterError, StoreError)):
+        session.successor("the road is new", **change)
+    assert session.status == "running"
+    assert store.names() == ["mine", "other"]
 
 
 def test_the_means_are_those_that_were_told() -> None:

@@ -18,7 +18,6 @@ from typing import Any
 from surepick.core.policy import Policy
 from surepick.errors import SurepickError
 from surepick.sessions import codec
-from surepick.sessions.events import AHEAD
 from surepick.sessions.session import Session
 from surepick.store import START, Draft, Event
 from surepick.store.log import seal
@@ -231,13 +230,22 @@ def a_decision_before_its_batch_is_complete(log: Log) -> int | None:
 
 @rule
 def a_value_that_was_changed(log: Log) -> int | None:
-    """Every value moves the numbers, or the decisions, that follow it."""
+    """Every value moves the numbers, or the decisions, that follow it.
+
+    Behind an oracle those of the first batch guide the design alone, so the last one is changed there.
+    """
     last = max(at for at, line in enumerate(log) if line.kind in ("asked", "stopped"))
     removed = {place(line.body) for line in log if line.kind == "removed"}
-    asked = lambda body: body["request"] == place(body) not in removed and None not in body["values"]  # noqa: E731
-    at = find(log, "measured", asked)
-    if at is None or at > last:
+    used = [
+        at
+        for at, line in enumerate(log[:last])
+        if line.kind == "measured"
+        and line.body["request"] == place(line.body) not in removed
+        and None not in line.body["values"]
+    ]
+    if not used:
         return None
+    at = used[0 if "plans" in log[0].body["problem"] else -1]
     log[at].body["values"][0] += 5.0  # not all readings: a paired comparison does not see what they share
     return ANYWHERE
 
@@ -276,7 +284,7 @@ def an_extra_value_that_is_not_next(log: Log) -> int | None:
     at = find(log, "measured", lambda body: body["request"] != place(body))
     if at is None:
         return None
-    log[at].body["index"] += AHEAD + 9
+    log[at].body["index"] += 1
     log[at].key = f"measured:{place(log[at].body)}"
     return at
 

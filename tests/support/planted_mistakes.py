@@ -12,7 +12,7 @@ import pytest
 from simulated_store import Database
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.sessions import commands, leases
-from surepick.sessions.events import Closed, Event, Extended, FinalBatch, Measured
+from surepick.sessions.events import Closed, Event, Extended, Measured
 from surepick.sessions.journal import Change, Journal
 from surepick.sessions.session import Session
 from surepick.sessions.state import SessionState
@@ -151,13 +151,13 @@ def leave_leases_on_recorded_requests(patch: pytest.MonkeyPatch) -> None:
 
 
 def drop_a_late_value(patch: pytest.MonkeyPatch) -> None:
-    late = commands._late
+    known = commands._known
 
     def careless(journal: Journal, place: Place, telling: commands.Telling) -> commands.Receipt | None:
-        found = late(journal, place, telling)
+        found = known(journal, place, telling)
         return commands.Receipt(0, "extra") if found is None else found
 
-    patch.setattr(commands, "_late", careless)
+    patch.setattr(commands, "_known", careless)
 
 
 def settle_a_batch_with_a_lost_value(patch: pytest.MonkeyPatch) -> None:
@@ -173,18 +173,6 @@ def settle_a_batch_with_a_lost_value(patch: pytest.MonkeyPatch) -> None:
 
 def take_in_plans_in_the_middle_of_a_block(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(BatchRun, "may_grow", True)
-
-
-def call_the_final_batch_on_what_was_seen_before(patch: pytest.MonkeyPatch) -> None:
-    def final_batch(self: Session, n: int | None = None, *, gaussian: bool = False) -> None:
-        change = commands.final_batch(self._state, n, gaussian=gaussian)
-        checked(change.events[0], self._state)
-        with self._changing() as journal:
-            journal.commit(lambda: change, quick=False)
-
-    checked: Any = FinalBatch.check
-    patch.setattr(Session, "final_batch", final_batch)
-    unchecked(patch, FinalBatch)
 
 
 MISTAKES = [
@@ -206,5 +194,4 @@ MISTAKES = [
     drop_a_late_value,
     settle_a_batch_with_a_lost_value,
     take_in_plans_in_the_middle_of_a_block,
-    call_the_final_batch_on_what_was_seen_before,
 ]

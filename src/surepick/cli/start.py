@@ -74,7 +74,7 @@ def demo() -> None:
         while requests := session.ask(1, worker="demo"):
             (request,) = requests
             minutes = ROUTES[request.probe_name] + NOISE * rng.standard_normal()
-            session.tell(request, minutes)
+            session.tell(request, minutes, sure=True)
             if sys.stderr.isatty() and not settings.quiet:
                 progress.say(f"{request.probe_name}: {minutes:.1f} min   {session.view().line()}")
                 time.sleep(PAUSE)

@@ -298,6 +298,7 @@ def _tell_use(session: Session, use: list[Row], worker: str, counts: dict[str, i
         worker=row.get("worker") or worker,
         key="" if token else row.get("key", ""),
         note=row.get("remarks", ""),
+        sure=True,  # callers have asked about surprising values before
     )
     counts[receipt.result] += 1
     return True

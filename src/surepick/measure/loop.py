@@ -83,7 +83,7 @@ class _Loop:
                 self._release(request, "stopped")
             else:
                 try:
-                    self.session.tell(request, future.result())
+                    self.session.tell(request, future.result(), sure=True)
                 except Exception as error:
                     self._release(request, str(error))
             del self.under_way[future]
@@ -123,7 +123,7 @@ class _Loop:
                 value = future.result()
                 if value is None:
                     raise MeasureError(f"{request.probe_name!r} gave None; return a number")
-                self.session.tell(request, value)
+                self.session.tell(request, value, sure=True)
             except Exception as error:
                 log.warning("session %r: %r failed: %s", self.session.name, request.probe_name, error)
                 if tries:

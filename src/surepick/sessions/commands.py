@@ -7,6 +7,7 @@ the events' own check. Nothing here writes.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
@@ -22,6 +23,7 @@ from surepick.core.problem import GivenArms, Problem, settled
 from surepick.core.tables import count_in, numeral
 from surepick.core.wording import shortened
 from surepick.errors import ParameterError, SessionError, suggestion
+from surepick.noise.plausible import doubt
 from surepick.sessions.events import (
     AHEAD,
     Closed,
@@ -40,7 +42,6 @@ from surepick.sessions.leases import leased
 from surepick.sessions.setup import whole
 from surepick.sessions.state import SessionState
 from surepick.sessions.streams import Place
-from surepick.store import Event as Row
 
 # What one measurement gives: a number, or its readings by name or in their order.
 Use: TypeAlias = float | Sequence[float | None] | Mapping[str, float | None] | None
@@ -71,6 +72,7 @@ class Telling:
     worker: str
     key: str
     note: str
+    sure: bool
 
 
 def tell(journal: Journal, telling: Telling) -> Receipt:
@@ -88,102 +90,79 @@ def tell(journal: Journal, telling: Telling) -> Receipt:
 
 def _measured(journal: Journal, telling: Telling) -> tuple[Change, Receipt]:
     """Return the events of these values at the end of the log."""
-    state = journal.state
+    state, uses = journal.state, telling.uses
     if telling.key and (place := state.keys.get(telling.key)) is not None:
         return Change([]), repeated(journal, place, telling)
-    probe, first, request = telling.what, None, ""
+    answered, late, probe = None, "", telling.what
     if isinstance(telling.what, str):
-        first = place_of(telling.what, state)
-        probe, request = first.probe, str(first)
-        if state.streams.of[first.probe].is_recorded(first.index):
-            late = _late(journal, first, telling)
-            if isinstance(late, Receipt):
-                return Change([]), late
-            first = None
+        answered = place_of(telling.what, state)
+        probe = answered.probe
+        if state.streams.of[probe].is_recorded(answered.index):
+            if (known := _known(journal, answered, telling)) is not None:
+                return Change([]), known
+            late, answered = str(answered), None
     assert isinstance(probe, int)
-    leases = leased(journal.store.leases(journal.name)) if first is None or len(telling.uses) > 1 else {}
-    reach = state.streams.of[probe].end + AHEAD
-    others = {
-        place
-        for place, lease in leases.items()
-        if lease.worker != telling.worker and lease.expires > journal.clock() and place.index < reach
-    }
-    own = [place for place in leases if leases[place].worker == telling.worker and place.index < reach]
-    if request and first is None:  # a late value answers no request, not even another one of its worker
-        places: Iterable[tuple[Place, bool]] = _free_places(state, probe, others.union(own))
-    else:
-        places = _places(state, probe, first, own, others)
+    if not telling.sure:
+        _refuse_surprising(state, probe, uses)
+    stream = state.streams.of[probe]
+    places = [] if late else _open_places(journal, probe, answered, telling)
+    n_open, end = len(places), max(stream.appended_at, *(index + 1 for index in places), 0)
+    places += range(end, end + len(uses) - n_open)  # extra values are appended to the stream
     events = list[Measured]()
-    for at, (values, (place, is_open)) in enumerate(zip(telling.uses, places, strict=False)):
-        made_for = str(place) if is_open else request if at == 0 and first is None else ""
+    for at, (index, values) in enumerate(zip(places, uses, strict=True)):
+        request = str(Place(probe, index)) if at < n_open else late if at == 0 else ""
         key = telling.key if at == 0 or not telling.key else f"{telling.key}, {at}"
         note = telling.note if at == 0 else ""
-        events.append(
-            Measured(state.n_recorded + at + 1, *place, values, telling.worker, made_for, key, note)
-        )
-    release = [str(event.place) for event in events] + ([request] if request else [])
+        number = state.n_recorded + at + 1
+        events.append(Measured(number, probe, index, values, telling.worker, request, key, note))
+    release = [str(event.place) for event in events] + ([late] if late else [])
     last = events[-1]
     return Change(events, release), Receipt(last.number, "extra" if last.is_extra else "recorded")
 
 
-def _places(
-    state: SessionState, probe: int, first: Place | None, own: Sequence[Place], others: Set[Place]
-) -> Iterable[tuple[Place, bool]]:
-    """Yield the places of several values of a probe, and whether a request for them is open.
+def _open_places(journal: Journal, probe: int, answered: Place | None, telling: Telling) -> list[int]:
+    """Return the open requests of this probe that the values answer: at most one for each value.
 
-    First the request that is answered; then the worker's own requests, those of the open batch from the
-    oldest on, and places behind the batch. Only a value recorded by arm answers what another worker
-    was asked for.
+    First the request that is answered; then the worker's own ones, and those of the open batch from the
+    oldest on. Only a value recorded by arm answers what another worker was asked for.
     """
-    stream = state.streams.of[probe]
-    taken = set[int]()
-    if first is not None:
-        taken.add(first.index)
-        yield first, True
-    mine = sorted(
-        place.index for place in own if place.probe == probe and not stream.is_recorded(place.index)
-    )
-    begin = -1 if first is None else first.index
-    rest: Iterable[int] = (
-        index
-        for index in stream.missing()
-        if first is None or (index > begin and Place(probe, index) not in others)
-    )
-    if state.is_over:
-        mine, rest = [], ()
-    for index in itertools.chain(mine, rest):
-        if index not in taken:
-            taken.add(index)
-            yield Place(probe, index), True
-    yield from _free_places(state, probe, others | {Place(probe, index) for index in taken})
+    state, n = journal.state, len(telling.uses)
+    found = {} if answered is None else {answered.index: None}
+    if state.is_over or len(found) == n:
+        return list(found)
+    stream, now = state.streams.of[probe], journal.clock()
+    leases = [lease for lease in journal.store.leases(journal.name) if lease.expires > now]
+    own, others = set[int](), set[int]()
+    for (of, index), lease in leased(leases).items():
+        if of == probe and index < stream.end + AHEAD and not stream.is_recorded(index):
+            (own if lease.worker == telling.worker else others).add(index)
+    rest = stream.missing()
+    if answered is not None:
+        rest = (index for index in rest if index > answered.index and index not in others)
+    for index in itertools.chain(sorted(own), rest):
+        if len(found) == n:
+            break
+        found[index] = None
+    return list(found)
 
 
-def _free_places(state: SessionState, probe: int, taken: Set[Place]) -> Iterable[tuple[Place, bool]]:
-    """Yield the places behind the open batch, where no request is open, without those that are taken."""
-    stream = state.streams.of[probe]
-    for index in itertools.count(stream.free):
-        if not stream.is_recorded(index) and Place(probe, index) not in taken:
-            yield Place(probe, index), False
+def _known(journal: Journal, place: Place, telling: Telling) -> Receipt | None:
+    """Return the receipt of a value that this worker told for this request before.
 
-
-def _late(journal: Journal, place: Place, telling: Telling) -> Receipt | None:
-    """Return what to say of a value for a request that has one; None if it is to be kept as an extra."""
-    row = journal.store.find(journal.name, recorded_key(place))
-    if row is None:  # not reached: what is recorded has its event
-        raise SessionError(f"request {place} was never made", field="request")
-    kept = measured_in(row)
-    removed = place in journal.state.streams.removed
-    if not removed and [kept.values] == telling.uses[:1]:
-        return Receipt(kept.number, "repeated")
-    if kept.worker != telling.worker:
-        if None in telling.uses[0]:
-            return Receipt(kept.number, "repeated")  # another worker has measured it; nothing is lost
-        before = journal.state.late.get((str(place), telling.worker))
-        return None if before is None else repeated(journal, before, telling)
-    if removed:
+    None if it is the worker's first one, and late: another value is recorded at the place. It is kept as an
+    extra measurement whatever it is; keeping it only if it differs would select by value.
+    """
+    kept = measured_at(journal, place)
+    if kept.worker != telling.worker or kept.is_extra:
+        if (before := journal.state.late.get((str(place), telling.worker))) is not None:
+            return repeated(journal, before, telling)
+        return Receipt(kept.number, "repeated") if None in telling.uses[0] else None  # nothing is lost
+    if place in journal.state.streams.removed:
         raise SessionError(
             f"the value of request {place} was removed, and its place stays empty; ask again", field="request"
         )
+    if kept.values == telling.uses[0]:
+        return Receipt(kept.number, "repeated")
     raise SessionError(
         f"request {place} has the value {_shown(kept.values)}, got {_shown(telling.uses[0])}; remove value "
         f"{kept.number} first if it was a mistake",
@@ -191,11 +170,33 @@ def _late(journal: Journal, place: Place, telling: Telling) -> Receipt | None:
     )
 
 
+def _refuse_surprising(state: SessionState, probe: int, uses: list[list[float | None]]) -> None:
+    """Refuse a value that is far from the others: it may be a slip."""
+    for use in uses:
+        if (words := surprise(state, probe, use)) is not None:
+            raise SessionError(f"{words}; not recorded. If it is right, say so: sure=True", field="sure")
+
+
+def surprise(state: SessionState, probe: int, use: Sequence[float | None]) -> str | None:
+    """Return why these readings of one use would surprise, beside those that are recorded; or None."""
+    problem, waiting = state.setup.problem, state.streams.of[probe].pending.values()
+    if not problem.knows_noise and problem.about.plausible is None:
+        return None
+    evidence = state.evidence
+    for k, (reading, value) in enumerate(zip(problem.readings_of(probe), use, strict=True)):
+        if value is None:
+            continue
+        used, more = int(evidence.each[reading]), [one[k] for one in waiting]
+        total = math.fsum(more) + (used * float(evidence.means[reading]) if used else 0.0)
+        n = used + len(more)
+        if (words := doubt(problem, reading, n, total / n if n else math.nan, [value])) is not None:
+            return words
+    return None
+
+
 def repeated(journal: Journal, place: Place, telling: Telling) -> Receipt:
     """Return the receipt of values that were recorded before; refused if they were others."""
-    row = journal.store.find(journal.name, recorded_key(place))
-    assert row is not None
-    kept = measured_in(row)
+    kept = measured_at(journal, place)
     if telling.key and place in journal.state.streams.removed:
         raise SessionError(
             f"the value of {telling.key!r} was removed, and its key stays taken; give this one another",
@@ -212,10 +213,11 @@ def repeated(journal: Journal, place: Place, telling: Telling) -> Receipt:
     return Receipt(kept.number, "repeated")
 
 
-def measured_in(row: Row) -> Measured:
-    """Return the event in this row of a log, which records a value."""
-    event = decode(row.kind, row.body)
-    assert isinstance(event, Measured)
+def measured_at(journal: Journal, place: Place) -> Measured:
+    """Return the event that records the value of this place."""
+    row = journal.store.find(journal.name, recorded_key(place))
+    event = None if row is None else decode(row.kind, row.body)
+    assert isinstance(event, Measured)  # what is recorded has its event
     return event
 
 

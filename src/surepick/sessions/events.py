@@ -115,8 +115,8 @@ class Measured(Event):
     number:  1, 2, ... in the order of recording
     index:   its place in the stream of the probe
     values:  one for each reading of the probe; None is a lost reading, and then the use does not count
-    request: the id of the request that it was made for: its own place; another place where another worker
-             had answered first (the value is late); "" for an extra measurement
+    request: the id of the request that it was made for: its own place; another place if that had a value
+             already (this one is late); "" for an extra measurement
     key:     the caller's key, by which a value is recorded once
     """
 
@@ -160,15 +160,15 @@ class Measured(Event):
         require(self.key_ == "" or self.key_ not in state.keys, f"{self.key_!r} is recorded already", "key")
         if self.is_extra:
             require(not self.is_lost, "an extra measurement has all its values", "values")
-            last = stream.free_from(stream.end + AHEAD)  # it leaves out what other workers measure ahead
-            require(stream.end <= self.index <= last, f"an extra value goes to place {stream.free}", "index")
+            at = stream.appended_at
+            require(self.index == at, f"an extra value is appended to its stream, at place {at}", "index")
             self._check_late(state)
         else:
             require(self.index < stream.end + AHEAD, f"request {self.place} was never made", "request")
         self._check_values(state)
 
     def _check_late(self, state: SessionState) -> None:
-        """A late value was made for a place that another worker had recorded, and is the worker's first."""
+        """A late value was made for a place that has another value, and is the worker's first for it."""
         if self.request == "":
             return
         place = place_of(self.request, state)

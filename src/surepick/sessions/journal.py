@@ -32,7 +32,7 @@ from surepick.store import Draft, Head, Lease, Snapshot, Store, View
 from surepick.store import Event as Row
 
 SNAPSHOT_EVERY = 3000  # events
-SNAPSHOT_FORMAT = 4
+SNAPSHOT_FORMAT = 5
 SMALL_SNAPSHOT = 2**20  # bytes of one that is kept whenever a command ends
 QUICK = 0.02  # seconds; a slower decision is made without holding the log
 ALONE_AFTER = 20  # consecutive events of its own after which a journal assumes that it is the only writer
@@ -254,11 +254,7 @@ class Journal:
     def _decisions(self) -> list[Draft]:
         """Return what the policy decides now, as far as its batches are complete; it is applied."""
         began = time.thread_time()  # on a busy machine the time by the clock says nothing of the policy
-        made = list[Event]()
-        while (event := self.state.decide()) is not None:
-            event.check(self.state)
-            self.state.apply(event)
-            made.append(event)
+        made = decided(self.state)
         self._slow = time.thread_time() - began > QUICK * max(1, len(made))
         return self._dated(made)
 
@@ -308,6 +304,16 @@ class Journal:
         if len(body) <= most:
             with suppress(StoreError):  # a full disk: what matters was acknowledged, and says so itself
                 self.store.save_snapshot(self.name, Snapshot(self.head, self._created.checksum, body))
+
+
+def decided(state: SessionState) -> list[Event]:
+    """Return what the policy decides now, as far as its batches are complete; it is checked and applied."""
+    made = list[Event]()
+    while (event := state.decide()) is not None:
+        event.check(state)
+        state.apply(event)
+        made.append(event)
+    return made
 
 
 @contextmanager

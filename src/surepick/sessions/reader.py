@@ -30,9 +30,9 @@ from surepick.core.policy import Policy
 from surepick.core.probes import VALUE
 from surepick.core.run import Standing
 from surepick.errors import DamageError, NoiseWarning, ParameterError, SessionError
-from surepick.noise.plausible import doubt
 from surepick.sessions import codec
 from surepick.sessions.certify import certify, promised
+from surepick.sessions.commands import surprise
 from surepick.sessions.events import AHEAD, Measured, decision_key, decode, place_of, recorded_key, title_key
 from surepick.sessions.journal import Journal, making_sense_of
 from surepick.sessions.leases import Leases, Request, in_turn, leased, request_for
@@ -293,16 +293,13 @@ class SessionReader:
         A use of a probe with several readings is a mapping by their names.
         """
         with self.held() as state:
-            problem, index = state.setup.problem, self._probe(arm)
-            reads, readings = problem.reads(index), problem.readings_of(index)
+            probe = self._probe(arm)
+            reads = state.setup.problem.reads(probe)
             for value in values:
                 by_name = value if isinstance(value, Mapping) else {reads[0]: value}
-                for name, one in by_name.items():
-                    if name in reads and isinstance(one, int | float):
-                        k = reads.index(name)
-                        words = doubt(problem, readings[k], *_count_and_mean(state, index, k), [one])
-                        if words is not None:
-                            return words
+                use = [one if isinstance(one, int | float) else None for one in map(by_name.get, reads)]
+                if (words := surprise(state, probe, use)) is not None:
+                    return words
             return None
 
     # The log
@@ -317,6 +314,17 @@ class SessionReader:
         state = self.state()
         for event in self.events():
             yield from measurements_in(event, state)
+
+    def latest(self, n: int) -> list[Measurement]:
+        """Return the values of the last n recorded uses, in their order; only the end of the log is read."""
+        state, n_events = self.state(), 2 * n
+        first = max(1, state.n_recorded - n + 1)
+        while True:
+            after = max(0, self.fingerprint.position - n_events)
+            found = [one for event in self.events(after=after) for one in measurements_in(event, state)]
+            if after == 0 or (found and found[0].number <= first):
+                return [one for one in found if one.number >= first]
+            n_events *= 4
 
     def exported_key(self, number: int) -> str:
         """Return the key that exports give to an extra measurement without one: `tell` knows it again."""
@@ -507,16 +515,6 @@ def outcome_of(state: SessionState, seconds: float) -> Outcome:
         ranging=named_ranging(problem, state.plan, evidence),
         doubts=state.doubts(),
     )
-
-
-def _count_and_mean(state: SessionState, probe: int, k: int) -> tuple[int, float]:
-    """Return how many values of this reading are recorded, and their mean."""
-    reading = state.setup.problem.readings_of(probe)[k]
-    waiting = [use[k] for use in state.streams.of[probe].pending.values()]
-    used = int(state.evidence.each[reading])
-    total = math.fsum(waiting) + (used * float(state.evidence.means[reading]) if used else 0.0)
-    n = used + len(waiting)
-    return n, total / n if n else math.nan
 
 
 def in_seconds(clock: Callable[[], float]) -> Callable[[], float]:

@@ -34,7 +34,7 @@ from surepick.core.run import (
     standing_of,
 )
 from surepick.core.run import Decision as Batch
-from surepick.errors import MissingFunctionError, SessionError
+from surepick.errors import MissingFunctionError, ParameterError, SessionError
 from surepick.sessions import codec
 from surepick.sessions.codec import arrays_from_json, arrays_to_json
 from surepick.sessions.events import Asked, Decision, FinalBatch, Stopped
@@ -120,8 +120,12 @@ class PolicyRun:
         return self._run.proof() if isinstance(self._run, ProvingRun) else None
 
     def check_final_batch(self) -> None:
-        """Refuse a final batch where the policy has none."""
-        last_calling(self.policy, self._run)
+        """Refuse a final batch where the policy has none, or none yet."""
+        if not getattr(last_calling(self.policy, self._run), "may_call_last", True):
+            raise ParameterError(
+                "the noise is still being learned; call the final batch after the next measurements",
+                field="n",
+            )
 
     # Steps of the log
 

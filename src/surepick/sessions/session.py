@@ -22,9 +22,19 @@ from surepick.core.tables import count_in
 from surepick.errors import NameTakenError, ParameterError, SessionError
 from surepick.sessions import commands
 from surepick.sessions.commands import Receipt, Telling, Use
-from surepick.sessions.events import Created, Event, Noted, Released, Removed, Renamed, place_of
+from surepick.sessions.events import (
+    Created,
+    Event,
+    Measured,
+    Noted,
+    Released,
+    Removed,
+    Renamed,
+    decode,
+    place_of,
+)
 from surepick.sessions.heartbeat import Heartbeat, Hold
-from surepick.sessions.journal import Change, Journal, drafts_of
+from surepick.sessions.journal import Change, Journal, decided, drafts_of
 from surepick.sessions.leases import Leasing, Request, default_worker, is_dead, leased
 from surepick.sessions.reader import SessionReader, in_seconds, oracle_of
 from surepick.sessions.setup import NewSession, chosen_policy, refuse_other, seconds
@@ -100,9 +110,7 @@ class Session(SessionReader):
         new = NewSession(problem, chosen, name, seed, budget, lease, prior)
         state = SessionState(new.setup)
         events: list[Event] = [Created(new.to_json())]
-        while (decision := state.decide()) is not None:
-            state.apply(decision)
-            events.append(decision)
+        events += decided(state)
         place = _as_store(store, create=True)
         place.create(name, drafts_of(events, in_seconds(clock)()))
         return cls(place, name, oracle=oracle_of(problem), clock=clock)
@@ -227,7 +235,7 @@ class Session(SessionReader):
         key: str = "",
         note: str = "",
         lost: bool = False,
-        sure: bool = True,
+        sure: bool = False,
     ) -> Receipt:
         """Record a measurement, or a list of them; it is on disk when this returns.
 
@@ -235,19 +243,19 @@ class Session(SessionReader):
         request, the worker's own first; with none open the value is an extra measurement. For a probe
         with several readings, give them by name or in their order, None for a lost one.
 
-        Telling the same again is harmless. When another worker answered the request first, the value is kept
-        as an extra measurement. With a `key`, such as the row of a file, it is recorded once. `lost` says
-        that the measurement failed: whether one does must have nothing to do with its value. `note` is kept
-        in the log. With `sure=False` a value that is far from the others is refused.
+        Telling the same again is harmless: a worker's value for a request is recorded once. When another
+        worker answered the request first, the value is kept as an extra measurement. With a `key`, such as
+        the row of a file, it is recorded once. `lost` says that the measurement failed: whether one does must
+        have nothing to do with its value. `note` is kept in the log. A value that is far from the others, or
+        not plausible, is refused once: repeat it with `sure=True` if it is right. Programs that record
+        whatever they measure say `sure=True` at once.
         """
         who = _whose(what, worker)
         with self._changing():
             found = self._request(what)
             probe = found if isinstance(found, int) else place_of(found, self._state).probe
             uses = commands.readings_of(self._state.setup.problem, probe, None if lost else value)
-            if not sure and not lost:
-                self._refuse_surprising(probe, uses)
-            telling = Telling(found, uses, who, str(key), str(note))
+            telling = Telling(found, uses, who, str(key), str(note), sure)
             if key and (number := self._exported_number(key)) is not None:
                 return commands.repeated(self._journal, self._place_of(number), telling)
             with self._heartbeat.dropped(found if isinstance(found, str) else ""):
@@ -355,7 +363,7 @@ class Session(SessionReader):
         incumbent: str | int | None = None,
         prior: Past | None = None,
     ) -> Session:
-        """Close this session and begin another with its values as prior data.
+        """Begin another session with the values of this one as prior data, and close this one.
 
         For what a session cannot change: another problem (plans, noise), delta, epsilon or policy, or means
         that have changed. The values count as at most 20 measurements of each arm and never as evidence, so
@@ -375,7 +383,6 @@ class Session(SessionReader):
                 "about it; begin without them",
                 field="problem",
             )
-        self.close(f"new session: {reason}")
         with self.held() as state:
             setup = state.setup
             about = setup.problem if problem is None else problem
@@ -394,6 +401,7 @@ class Session(SessionReader):
             lease=self.lease,
         )
         begun.note(f"continues {self.name!r}: {reason}")
+        self.close(f"new session: {reason}")  # once there is one: until then it may be refused
         return begun
 
     def note(self, text: str) -> None:
@@ -456,8 +464,8 @@ class Session(SessionReader):
             return place_of(text, self._state)
         for found in self.events():
             if found.kind == "measured" and f'"number":{value},' in found.body:
-                event = commands.measured_in(found)
-                if event.number == value:
+                event = decode(found.kind, found.body)
+                if isinstance(event, Measured) and event.number == value:
                     return event.place
         raise SessionError(f"session {self.name!r} has no value {value}", field="number")
 
@@ -466,13 +474,6 @@ class Session(SessionReader):
         number = count_in(key.rpartition("-")[2])
         is_own = number is not None and number <= self._state.n_recorded and key == self.exported_key(number)
         return number if is_own else None
-
-    def _refuse_surprising(self, probe: int, uses: list[list[float | None]]) -> None:
-        reads = self._state.setup.problem.reads(probe)
-        for use in uses:
-            words = self.doubt(probe, {n: v for n, v in zip(reads, use, strict=True) if v is not None})
-            if words is not None:
-                raise SessionError(f"{words}; not recorded. If it is right, say so: sure=True", field="sure")
 
     def _refuse_anothers(self, place: Place, worker: str) -> None:
         """Refuse to take a request from the worker who has it, which may not be the one who had it."""

@@ -64,7 +64,8 @@ class SessionState:
         self.plan: Answer | None = None
         self.end_key = ""  # of the event that ended the session
         self.n_recorded = 0  # values, lost and removed ones included: by it they are numbered
-        self.n_lost = 0
+        self.n_lost = 0  # until it ended: the answer does not rest on later ones
+        self._n_lost_since = 0
         self.n_extra = 0  # recorded without an open request
         self.n_extra_used = 0  # of them, in complete batches
         self.keys: dict[str, Place] = {}  # callers' keys
@@ -182,7 +183,8 @@ class SessionState:
             if event.request:
                 self.late[event.request, event.worker] = event.place
         if event.is_lost:
-            self.n_lost += 1
+            self.n_lost += not self.is_over
+            self._n_lost_since += self.is_over
             self.streams.lose(event.place)
             return
         values: Any = tuple(event.values)
@@ -257,8 +259,9 @@ class SessionState:
         self.releases.lengthen(setup.problem.n_probes)
 
     def _continue(self) -> None:
-        """Run again after an end; requests that were released since then count now."""
+        """Run again after an end; what was released or lost since then counts now."""
         self.status = self.plan = None
+        self.n_lost, self._n_lost_since = self.n_lost + self._n_lost_since, 0
         for event in self._released_since:
             self.releases.add(event.probe, str(event.place), event.reason)
         self._released_since = []
@@ -437,6 +440,15 @@ class SessionState:
 
 
 _NUMBERS = (
-    *("n_recorded", "n_lost", "n_extra", "n_extra_used", "n_decisions", "n_closed", "n_titles"),
+    *(
+        "n_recorded",
+        "n_lost",
+        "_n_lost_since",
+        "n_extra",
+        "n_extra_used",
+        "n_decisions",
+        "n_closed",
+        "n_titles",
+    ),
     *("doubtful", "end_key"),
 )

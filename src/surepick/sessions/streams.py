@@ -134,13 +134,9 @@ class Stream:
         return self.asked[-1] + 1 if self.asked else self.cursor
 
     @property
-    def free(self) -> int:
-        """The first place behind the open batch where nothing is recorded."""
-        return self.free_from(self.end)
-
-    def free_from(self, first: int) -> int:
-        """Return the first place from this one on where nothing is recorded."""
-        return next(index for index in itertools.count(first) if not self.is_recorded(index))
+    def appended_at(self) -> int:
+        """The place of the next extra value: behind the open batch and all that is recorded."""
+        return max(self.end, self.last + 1)
 
     @property
     def n_ahead(self) -> int:
@@ -158,6 +154,7 @@ class Stream:
     def clear(self, index: int) -> None:
         """Leave this place empty; the open batch asks for another one."""
         self.pending.pop(index, None)
+        self.last = max(self.last, index)
         self.empty.add(index)
         self.extra.discard(index)
         if index >= self.cursor:

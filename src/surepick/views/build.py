@@ -85,11 +85,11 @@ def view_of(look: Look) -> View:
         amounts={} if look.leader is None else amounts(look.problem, look.leader),
         proved=proved,
         bet=_bet(look, state, proved),
-        n_measured=look.n_told,
+        n_measured=look.n_measured,
         n_open=look.n_missing,
         n_assigned=sum(min(n, len(held[arm])) for arm, n in look.missing),
-        n_extra=look.n_unasked,
-        n_removed=look.n_voided,
+        n_extra=look.n_extra,
+        n_removed=look.n_removed,
         cost=look.cost,
         n_plans=look.problem.n_plans,
         n_arms=look.problem.n_arms,
@@ -128,7 +128,7 @@ def _headline(look: Look, state: str, proved: Proved) -> str:
         when, reason = look.ended
         return f"Closed on {day(when)}" + (f": {reason}" if reason else "")
     if look.leader is None or look.n_used == 0:
-        return "Nothing measured yet" if not look.n_told else "The first batch is not complete"
+        return "Nothing measured yet" if not look.n_measured else "The first batch is not complete"
     if state == BUDGET_SPENT:
         return f"{leader} leads; the budget is spent"
     if state == CLOSED:
@@ -383,8 +383,8 @@ def _remarks(look: Look, state: str) -> Iterator[Remark]:
         yield Remark("listing", f"{missing[0].upper()}{missing[1:]}.")
     if not look.promise.proved:
         yield Remark("no_guarantee", f"{look.policy.name} has no guarantee: {look.promise.reason}.")
-    if look.surprises:
-        yield Remark("machine", f"This computer would have decided otherwise in batch {look.surprises[0]}.")
+    if look.mismatches:
+        yield Remark("machine", f"This computer would have decided otherwise in batch {look.mismatches[0]}.")
     if state == RUNNING:
         yield from _while_running(look)
 
@@ -394,9 +394,9 @@ def _about_values(look: Look) -> Iterator[Remark]:
     odd = [f"{names[arm]} = {value(number, look.unit)}" for arm, _, number in look.doubtful]
     if odd:
         yield Remark("implausible", f"Not plausible: {_listed(odd)}. Remove what was a mistake.")
-    if look.n_voided:
-        were = how_many(look.n_voided, "value was", "values were")
-        wrong = "it was a mistake" if look.n_voided == 1 else "they were mistakes"
+    if look.n_removed:
+        were = how_many(look.n_removed, "value was", "values were")
+        wrong = "it was a mistake" if look.n_removed == 1 else "they were mistakes"
         yield Remark("removed", f"{were} removed. The guarantee assumes that {wrong}.")
 
 

@@ -68,16 +68,16 @@ class Look:
     evidence: Evidence
     log_evidence: FloatArray | None  # (n_plans,) proved, against each plan as a rival of the lead
     last: Measurement | None  # recorded and not removed
-    n_told: int
-    n_unasked: int
-    n_voided: int  # recorded and then removed
+    n_measured: int
+    n_extra: int
+    n_removed: int  # recorded and then removed
     doubtful: tuple[tuple[int, str, float], ...]  # implausible: arm, what `void` calls it, value
     n_rounds: int
     missing: tuple[tuple[int, int], ...]  # of the open round: arm, measurements that are not recorded yet
     first_tokens: tuple[str, ...]  # of the open round
     leases: tuple[Lease, ...]
     samples: tuple[Sample, ...]
-    surprises: tuple[int, ...]
+    mismatches: tuple[int, ...]
     doubts: tuple[Doubt, ...]
     given: Problem | OracleProblem  # with its noise as it was stated
     guess: FloatArray | None  # (n_arms,) of the means, NaN where there is none
@@ -303,16 +303,16 @@ def _now(session: Session, ledger: SessionState, leases: tuple[Lease, ...], n_to
         evidence=ledger.evidence,
         log_evidence=ledger.run.log_evidence(),
         last=_last(session, ledger),
-        n_told=ledger.n_values,
-        n_unasked=ledger.n_extra,
-        n_voided=ledger.n_removed,
+        n_measured=ledger.n_values,
+        n_extra=ledger.n_extra,
+        n_removed=ledger.n_removed,
         doubtful=tuple(found for found in ledger.doubtful if not ledger.is_removed(found[1])),
         n_rounds=ledger.n_rounds,
         missing=ledger.streams.missing() if waits else (),
         first_tokens=tuple(map(str, first)),
         leases=leases,
         samples=ledger.run.trace.samples,
-        surprises=tuple(ledger.mismatches),
+        mismatches=tuple(ledger.mismatches),
         doubts=ledger.doubts(),
         given=session.given_problem,
         guess=_guess(ledger),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,7 +24,6 @@ SESSIONS = 24  # on a page of the home page
 MOST_PLANS = 12  # in the chart
 MOST_CHOICES = 8  # arms to choose from, besides the list of others
 HISTORY, LOG = 60, 40  # values and events on the page
-LONGEST_LOG = 20_000  # events; the history of a longer one is in its files alone
 SHEET = 200  # lines of a measuring sheet
 STEPS = (1, 2, 5, 10)  # between ticks of the chart, times a power of ten
 
@@ -302,17 +300,15 @@ def reading_field(arm: str, reading: str) -> str:
 
 def _history(session: Session, view: View) -> list[Model]:
     """Return the last values, the newest first; the readings of one measurement are one value."""
-    if view.head.position > LONGEST_LOG:
-        return []
-    found: deque[Model] = deque(maxlen=HISTORY)
-    for one in session.measurements():
+    found: list[Model] = []
+    for one in session.latest(HISTORY):
         text = value(one.value, view.unit) if one.reading == VALUE else f"{one.reading} {value(one.value)}"
         if found and found[-1]["number"] == one.number:
             found[-1]["text"] += f", {text}"
         else:
             shown = {"number": one.number, "arm": one.probe_name, "text": text, "worker": one.worker}
             found.append({**shown, "at": iso(one.time), "removed": one.removed})
-    return list(found)[::-1]
+    return found[::-1]
 
 
 def _rivals(view: View) -> list[Model]:

@@ -187,6 +187,11 @@ class ScaleBoundRun:
         if self._bets is not None:
             self._bets.allow(left)
 
+    @property
+    def may_call_last(self) -> bool:
+        """Whether the noise is bounded by now, so that bets are made."""
+        return self._bets is not None
+
     def call_last(self, n: int, *, gaussian: bool) -> None:
         """Make these n measurements a final batch, of noise that is Gaussian by assumption."""
         del gaussian
