@@ -6,7 +6,6 @@ import pytest
 import surepick as sp
 from polytopes import inequality_about, transport
 from surepick.core.proofs import is_covered, log_wealth, system_of
-from surepick.policies.polytopes import covering
 from surepick.policies.polytopes.box_cuts import ALIVE, COVERED, UNKNOWN
 from surepick.policies.polytopes.covering import Effort, cover
 from surepick.policies.polytopes.edges import Vertices
@@ -60,20 +59,6 @@ def test_gives_up_where_it_may_not_go_on():
     assert found.status == COVERED
     assert found.n_programs > 1
     assert searched(problem, inequality, most=-1).status == UNKNOWN
-
-
-def test_a_proof_is_kept_whole_however_long_it_is(monkeypatch):
-    problem = random_polytope(1)
-    inequality, vertices = inequality_about(problem, 3)
-    inequality = inequality._replace(target=0.9 * float(log_wealth(inequality, vertices).min()))
-    whole = searched(problem, inequality, keep=True)
-    n_cuts = sum(len(node.cuts) for node in whole.nodes)
-    assert whole.status == COVERED
-    monkeypatch.setattr(covering, "_ROOM", -29_999)  # there is room for one
-    again = searched(problem, inequality, keep=True)
-    assert n_cuts > 1
-    assert sum(len(node.cuts) for node in again.nodes) == n_cuts
-    assert is_covered(inequality, system_of(problem.form, inequality), again.nodes)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -40,14 +40,15 @@ from surepick.policies.betting.question import (
     is_clear,
 )
 from surepick.policies.polytopes.box_cuts import ALIVE, COVERED
+from surepick.policies.polytopes.covering import Prover
 from surepick.policies.polytopes.edges import basis_of, basis_text
-from surepick.policies.polytopes.prover import BELOW, Prover
 from surepick.policies.polytopes.rivals import Rivals
 from surepick.policies.polytopes.series import Series
 
 _ROUNDS, _DRAWS = 4, 6  # of looking for rivals, and plans of draws around the means, before a batch
 _LOCAL = 5  # rivals from which others are looked for
 _LEAST_LEVEL = 0.5  # standard errors that a rival may be behind, at least, to be looked for
+_BELOW = (0.05, 0.5, 1.5)  # nats below what known rivals allow, at which a proof is tried
 _NEAR = 1.0  # nats below the threshold at which a proof is tried
 _BINDING = 0.01  # of the dual: rivals that bet sizes are chosen for
 _LOWEST, _HIGHEST, _RATIO = 0.25, 2.0, 1.5  # of bet sizes, around those that suit these rivals
@@ -286,7 +287,7 @@ class WithinPolytope(Question):
         """Return the log wealth of a series that a quick search proves against all plans, or the least."""
         inequality = self._inequality(k)
         most = float(log_wealth(inequality, self.rivals.plans).min())
-        levels = (most - below for below in BELOW)
+        levels = (most - below for below in _BELOW)
         return self._prover.first_level(levels, least, lambda x: inequality._replace(target=x), quick=True)
 
     def _test(self, test: PlanTest) -> Inequality:
@@ -306,7 +307,7 @@ class WithinPolytope(Question):
         differs = variance > 0
         log_p = SubGaussian().log_p(gap[differs], variance[differs], gaussian=test.gaussian)
         most = before - float(log_p.max(initial=-np.inf))
-        levels = [threshold] * (most >= threshold) + [most - below for below in BELOW]
+        levels = [threshold] * (most >= threshold) + [most - below for below in _BELOW]
 
         def asked(level: float) -> Inequality:
             errors = SubGaussian.errors_for(level - before, gaussian=test.gaussian)

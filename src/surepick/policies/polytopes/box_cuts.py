@@ -8,7 +8,7 @@ so that it finds what is found here, in whatever order it adds up.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar, cast, get_type_hints
 
 import numpy as np
 
@@ -25,6 +25,19 @@ _OUTWARDS = 1e-10  # of a bound: how far it is moved outwards
 _DIGITS = 6  # of prices
 _WORTH = 0.02  # of a width: how much a bound must move to be written down
 _FRESH = 12  # linear programs after which a tableau is made anew
+
+
+_Fields = TypeVar("_Fields")
+
+
+def make_record(fields: type[_Fields]) -> _Fields:
+    """Return a record with these fields, zero at first, which compiled code and Python change in place.
+
+    Compiled code takes its state as a NamedTuple of arrays, in which no number can change; a record can.
+    """
+    kinds = {int: np.int64, float: np.float64}
+    layout = np.dtype([(name, kinds[kind]) for name, kind in get_type_hints(fields).items()], align=True)
+    return cast(_Fields, np.zeros(1, dtype=np.dtype((np.record, layout)))[0])
 
 
 class Number:

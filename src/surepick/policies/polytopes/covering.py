@@ -3,9 +3,8 @@
 `core/proofs.py` says what a tree proves and checks one. Here it is found, depth first: linear programs
 over the box of a node with secants for Q and a tangent for the wealth. Their answers are guesses: what counts
 is what their prices prove, rounded to a few digits so that they are short to write down. A node that is not
-ruled out gets tighter bounds, by the reduced costs of these programs and by more of them, and is split on the
-variable whose secant is furthest from its square, or on L where plans of small and of large Q need different
-tangents.
+ruled out gets tighter bounds, by the reduced costs of these programs, and is split on the variable whose
+secant is furthest from its square, or on L where plans of small and of large Q need different tangents.
 
 Cost: 10 to 25 microseconds for a linear program of a transport between nine and nine places, 100 to 10,000 of
 them for a proof.
@@ -14,12 +13,14 @@ them for a proof.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.proofs import Cut, Inequality, Node, System
+from surepick.core.proofs import Cut, Inequality, Node, System, system_of
+from surepick.core.standard_form import StandardForm
 from surepick.kernels import compiled, compiled_inner
 from surepick.policies.polytopes.boundary import boundary, measure
 from surepick.policies.polytopes.box_cuts import (
@@ -33,37 +34,33 @@ from surepick.policies.polytopes.box_cuts import (
     copy_into,
     cut_box,
     fill_secants,
+    make_record,
     show_empty,
     solve_fresh,
 )
-from surepick.policies.polytopes.records import make_record
 from surepick.policies.polytopes.simplex import (
     BASIC,
     EMPTY,
     SOLVED,
-    Tableau,
     empty_tableau,
     find_prices,
     restore,
 )
-from surepick.policies.polytopes.tightening import Wide, tighten
 
 _STACK = 400  # boxes that wait at once: the depth of the tree
-_ROOM = 800  # nodes and cuts that are kept beyond the most programs, at first
 _TANGENTS = 7  # that are tried in a node
-ROOT_ROUNDS = 12  # of tightening all arms at the root
-_NODE_ARMS = 20  # arms that are tightened at another node
+_PROGRAMS = 30_000  # of one proof, for a transport of nine and nine places,
+_WORK = 17 * 81  # which has so many entries in its tableau
+_LEAST, _FEW, _FEWEST = 500, 500, 20  # programs: of a proof at least, of a quick search, and of one at least
 
 
 class Search(NamedTuple):
     """The box at hand, first that of the whole polytope, and those that wait."""
 
     box: Box
-    wide: Wide
     lows: FloatArray  # (n_boxes, n)
     highs: FloatArray
     squares: FloatArray  # (n_boxes,) log Q to begin with
-    depths: IntArray  # (n_boxes,)
 
 
 @compiled_inner
@@ -75,7 +72,7 @@ def _try_tangents(inequality: Inequality, box: Box, start: float, found: Found) 
     log_square, below, above = start, -np.inf, np.inf
     shown, shrunk, tries = box.shown, 0, 0
     shown.log_square, shown.slope = start, 0.0
-    _forget(shown)
+    shown.missing, shown.least_gain, shown.most_gain = np.inf, np.inf, -np.inf
     while tries < _TANGENTS:
         tries += 1
         at_square = math.exp(log_square)
@@ -98,7 +95,7 @@ def _try_tangents(inequality: Inequality, box: Box, start: float, found: Found) 
         shown.least_gain, shown.most_gain = min(shown.least_gain, gain), max(shown.most_gain, gain)
         if change > 0.1 * missing and shrunk < 6:  # the box is another now
             shrunk, tries, below, above = shrunk + 1, tries - 1, -np.inf, np.inf
-            _forget(shown)
+            shown.missing, shown.least_gain, shown.most_gain = np.inf, np.inf, -np.inf
             continue
         step = math.log(max(_above_secants(inequality, box, square), 1e-300)) - log_square
         if step > 0.0:
@@ -117,14 +114,8 @@ def _try_tangents(inequality: Inequality, box: Box, start: float, found: Found) 
 
 
 @compiled_inner
-def _forget(shown: Shown) -> None:
-    """Before any tangent of the box as it is now; the best one so far says where to begin."""
-    shown.missing, shown.least_gain, shown.most_gain = np.inf, np.inf, -np.inf
-
-
-@compiled_inner
 def _above_secants(inequality: Inequality, box: Box, square: float) -> float:
-    """The Q that the secants of the box take this point to have, which has this one."""
+    """Return the Q that the secants of the box give to the point at hand, whose own Q is `square`."""
     for s in range(len(inequality.gains)):
         x = box.tableau.values[s]
         if box.low[s] < x < box.high[s]:
@@ -134,7 +125,7 @@ def _above_secants(inequality: Inequality, box: Box, square: float) -> float:
 
 @compiled_inner
 def _split(inequality: Inequality, box: Box) -> tuple[int, float]:
-    """The variable to split the box on, and where; -1 where nothing is wide enough."""
+    """Return the variable to split the box on, and where; -1 where nothing is wide enough."""
     low, high, best, shown, n_arms = box.low, box.high, box.best, box.shown, len(inequality.gains)
     most, total, arm = 0.0, 0.0, -1
     is_known = np.isfinite(shown.missing)
@@ -167,32 +158,27 @@ def _split(inequality: Inequality, box: Box) -> tuple[int, float]:
 
 
 @compiled
-def _cover(inequality: Inequality, search: Search, effort: tuple[float, int, int], found: Found) -> int:
-    """COVERED if every plan of the box is ruled out, ALIVE if one is not.
+def _cover(inequality: Inequality, search: Search, start: float, most: int, found: Found) -> int:
+    """Return COVERED if every plan of the box is ruled out, ALIVE if one is not; UNKNOWN if it gave up.
 
-    `effort`: a first log Q, the most programs, and the rounds of tightening at the root.
+    The tangent of log Q = `start` is tried first; `most` is the number of programs.
     """
-    start, most, rounds = effort
-    box, wide, lows, highs, squares, depths = search
+    box, lows, highs, squares = search
     copy_into(box.low, lows[0])
     copy_into(box.high, highs[0])
-    squares[0], depths[0] = start, 0
+    squares[0] = start
     waiting = 1
     while waiting > 0:
         waiting -= 1
         copy_into(lows[waiting], box.low)
         copy_into(highs[waiting], box.high)
-        depth, node = depths[waiting], found.number.nodes
+        node = found.number.nodes
         found.number.nodes += 1
         if found.number.programs > most or waiting + 2 >= _STACK:
             return UNKNOWN
         status = _try_tangents(inequality, box, squares[waiting], found)
         if status == ALIVE:
             return ALIVE
-        if status == UNKNOWN and np.isfinite(box.shown.missing):
-            tightening = (rounds, len(inequality.gains)) if depth == 0 else (1, _NODE_ARMS)
-            if tighten(inequality, box, wide, tightening, found):
-                status = COVERED
         variable, value = (-1, 0.0) if status == COVERED else _split(inequality, box)
         if status != COVERED and variable < 0:
             return UNKNOWN
@@ -206,7 +192,7 @@ def _cover(inequality: Inequality, search: Search, effort: tuple[float, int, int
                     lows[waiting, variable] = value
                 else:
                     highs[waiting, variable] = value
-                squares[waiting], depths[waiting] = box.shown.log_square, depth + 1
+                squares[waiting] = box.shown.log_square
                 waiting += 1
     return COVERED
 
@@ -225,39 +211,33 @@ class Effort(NamedTuple):
 
     basis: IntArray  # of the polytope: where each variable is
     square: float  # the Q of a plan on the boundary, to begin with
-    most: int  # linear programs, after those at the root
-    rounds: int = ROOT_ROUNDS  # of tightening all arms there
+    most: int  # linear programs
 
 
 def cover(inequality: Inequality, system: System, effort: Effort, *, keep: bool = False) -> Cover:
     """Search for boxes that rule out every plan; `keep` asks for the proof."""
-    n_kept = effort.most + _ROOM if keep else 1
-    status, found = _search(inequality, system, effort, n_kept)
-    n_found = int(max(found.number.nodes, found.number.cuts))
-    if keep and n_found > n_kept:
-        status, found = _search(
-            inequality, system, effort, n_found
-        )  # the same again, with room for all of it
-    nodes = _nodes(found) if keep and status == COVERED else []
-    return Cover(status, found.alive, nodes, int(found.number.programs))
+    status, found = _search(inequality, system, effort, 1)
+    nodes, n_programs = list[Node](), int(found.number.programs)
+    if keep and status == COVERED:  # the same again, with room for all of it
+        _, found = _search(inequality, system, effort, int(max(found.number.nodes, found.number.cuts)))
+        k = 0
+        for node in range(int(found.number.nodes)):
+            cuts = list[Cut]()
+            for _ in range(int(found.node_cuts[node])):
+                gain, square, unit = found.tangents[k].tolist()
+                cuts.append(Cut(gain, square, unit, found.prices[k].copy()))
+                k += 1
+            nodes.append(Node(tuple(cuts), int(found.node_split[node]), float(found.node_value[node])))
+    return Cover(status, found.alive, nodes, n_programs)
 
 
 def _search(inequality: Inequality, system: System, effort: Effort, n_kept: int) -> tuple[int, Found]:
-    """The status of a search and what it found, of which so many nodes and cuts are kept."""
+    """Return the status of a search and what it found, of which so many nodes and cuts are kept."""
     m, n = system.matrix.shape
     tableau = empty_tableau(
         system.matrix, system.right, (system.lower.copy(), system.upper.copy()), priced=True
     )
     tableau.at[:] = np.append(effort.basis, BASIC)
-    wide_matrix = np.zeros((m + 1, n + 1))
-    wide_matrix[:m, :n] = system.matrix
-    bounds = np.zeros(n + 1), np.zeros(n + 1)
-    wide = Wide(
-        empty_tableau(wide_matrix, np.append(system.right, 0.0), bounds, priced=True),
-        np.zeros(n + 1),
-        np.zeros(m + 1),
-        np.zeros(len(inequality.gains)),
-    )
     found = Found(
         make_record(Number),
         np.zeros(len(inequality.gains)),
@@ -267,30 +247,42 @@ def _search(inequality: Inequality, system: System, effort: Effort, n_kept: int)
         np.zeros((n_kept, 3)),
         np.zeros((n_kept, m)),
     )
-    status = UNKNOWN
-    if restore(tableau):
-        begin = math.log(max(effort.square, 1e-300))
-        lows, highs, depths = np.empty((_STACK, n)), np.empty((_STACK, n)), np.zeros(_STACK, np.int64)
-        search = Search(_box_of(tableau), wide, lows, highs, np.empty(_STACK), depths)
-        status = _cover(inequality, search, (begin, effort.most, effort.rounds), found)
-    return status, found
-
-
-def _box_of(tableau: Tableau) -> Box:
-    """The box of the whole polytope; its bounds are those of the tableau."""
-    m, n = tableau.matrix.shape
+    if not restore(tableau):
+        return UNKNOWN, found
     costs, reduced, best = np.zeros(n), np.zeros(n), np.zeros(n)
-    return Box(tableau.lower, tableau.upper, costs, reduced, np.zeros(m), tableau, best, make_record(Shown))
+    shown = make_record(Shown)
+    box = Box(tableau.lower, tableau.upper, costs, reduced, np.zeros(m), tableau, best, shown)
+    search = Search(box, np.empty((_STACK, n)), np.empty((_STACK, n)), np.empty(_STACK))
+    start = math.log(max(effort.square, 1e-300))
+    return int(_cover(inequality, search, start, effort.most, found)), found
 
 
-def _nodes(found: Found) -> list[Node]:
-    """The tree as the check reads it."""
-    n_nodes, nodes, k = int(found.number.nodes), [], 0
-    for node in range(n_nodes):
-        cuts = []
-        for _ in range(int(found.node_cuts[node])):
-            gain, square, unit = found.tangents[k].tolist()
-            cuts.append(Cut(gain, square, unit, found.prices[k].copy()))
-            k += 1
-        nodes.append(Node(tuple(cuts), int(found.node_split[node]), float(found.node_value[node])))
-    return nodes
+class Prover:
+    """Searches for proofs over one polytope, from one basis; less far where linear programs are larger."""
+
+    def __init__(self, form: StandardForm, first: IntArray, epsilon: float) -> None:
+        self._form, self._first, self._epsilon = form, first, epsilon
+        self._most = max(_LEAST, min(_PROGRAMS, _PROGRAMS * _WORK // form.matrix.size))
+        self._few = max(_FEWEST, min(_FEW, _FEW * _WORK // form.matrix.size))
+
+    def prove(self, inequality: Inequality, *, keep: bool = False, quick: bool = False) -> Cover:
+        """Look for a proof, and keep it if asked to; a quick search takes a moment and may miss one."""
+        square = self._epsilon**2 / (8 * max(inequality.target, 0.1))
+        effort = Effort(self._first, square, self._few if quick else self._most)
+        return cover(inequality, system_of(self._form, inequality), effort, keep=keep)
+
+    def first_level(
+        self,
+        levels: Iterable[float],
+        least: float,
+        ask: Callable[[float], Inequality],
+        *,
+        quick: bool = False,
+    ) -> float:
+        """Return the first of these levels above the least whose inequality is proved; else the least."""
+        for level in levels:
+            if level <= least:
+                break
+            if self.prove(ask(level), quick=quick).status == COVERED:
+                return level
+        return least
