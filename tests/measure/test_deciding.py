@@ -215,7 +215,7 @@ def test_wrong_options_are_refused(given: object, options: dict, field: str | No
 def test_the_signature_lists_the_parameters() -> None:
     parameters = inspect.signature(sp.decide).parameters
     assert {"workers", "store", "timeout", "incumbent", "prior", "final_batch"} <= set(parameters)
-    assert (parameters["delta"].default, parameters["session"].default) == (0.05, "decision")
+    assert parameters["session"].default == "decision"
     for word, ours in (
         ("n_jobs", "workers"),
         ("n_trials", "budget"),

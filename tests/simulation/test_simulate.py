@@ -163,3 +163,13 @@ def test_an_environment_that_breaks_off_is_refused() -> None:
     with pytest.raises(ParameterError) as caught:
         sp.simulate(sp.Problem(np.eye(2), noise=1, goal="largest"), Broken(), policy=sp.CombGapE())
     assert caught.value.field == "environment"
+
+
+def test_a_policy_may_be_given_by_name_and_has_its_settings_once() -> None:
+    problem = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
+    named = sp.simulate(problem, [0.0, 3.0], policy="CombGapE", delta=0.1, seed=2)
+    same = sp.simulate(problem, [0.0, 3.0], policy=sp.CombGapE(delta=0.1), seed=2)
+    assert (named.policy, named.counts.tolist()) == (same.policy, same.counts.tolist())
+    with pytest.raises(ParameterError) as caught:
+        sp.simulate(problem, [0.0, 3.0], policy=sp.CombGapE(), delta=0.1)
+    assert caught.value.field == "delta"

@@ -28,7 +28,6 @@ from surepick.store import Store
 from surepick.views.view import View
 
 EVERY = 1.0  # seconds between two reports of progress
-DELTA, EPSILON = 0.05, 0.0
 log = logging.getLogger("surepick.measure")
 
 
@@ -38,8 +37,8 @@ def decide(
     measure: Measure,
     *,
     goal: str | None = None,
-    delta: float = DELTA,
-    epsilon: float = EPSILON,
+    delta: float | None = None,
+    epsilon: float | None = None,
     budget: int | None = None,
     policy: Policy | str | None = None,
     store: str | Store | None = None,
@@ -64,8 +63,8 @@ def decide(
       names, a list in their order, or a number if there is one. Where plans are measured, it gets the names
       of the arms to read, as a tuple.
     - goal: "largest" or "smallest", where options are given instead of a problem
-    - delta: how often the answer may be wrong
-    - epsilon: the difference in value that does not matter
+    - delta: how often the answer may be wrong (0.05 unless given)
+    - epsilon: the difference in value that does not matter (0 unless given)
     - budget: the most measurements
     - policy: a policy, or its text such as "CombGapE"; BetGapE unless given
     - store: an address or a store; memory, which ends with the program, unless given
@@ -102,13 +101,12 @@ def decide(
         problem = _problem_of(entries, goal)
     elif goal is not None:
         raise ParameterError("the problem has its goal; leave goal out", field="goal")
-    is_text = policy is None or isinstance(policy, str)
     opened = Session.open(
         "memory://" if store is None else store,
         session,
         problem,
-        delta=delta if is_text or delta != DELTA else None,
-        epsilon=epsilon if is_text or epsilon != EPSILON else None,
+        delta=delta,
+        epsilon=epsilon,
         budget=budget,
         policy=policy,
         incumbent=incumbent,

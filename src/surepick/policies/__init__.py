@@ -163,13 +163,33 @@ def parse_settings(text: str) -> tuple[str, dict[str, str | int | float]]:
     return name, found
 
 
-def policy_for(text: str | None = None, **defaults: Any) -> Policy:
-    """Return the policy that the text stands for; without one, BetGapE.
+def policy_for(
+    policy: str | Policy | None = None,
+    *,
+    delta: float | None = None,
+    epsilon: float | None = None,
+    incumbent: str | int | None = None,
+) -> Policy:
+    """Return the policy that these settings mean: an instance as it is, else one of this name, or BetGapE.
 
-    >>> policy_for(delta=0.1).name
-    'BetGapE'
+    >>> policy_for(delta=0.1).name, policy_for("CombGapE").delta, policy_for(incumbent="rail").name
+    ('BetGapE', 0.05, 'Challenge')
     """
-    return parse_policy(USUAL if text is None else text, **defaults)
+    if policy is not None and not isinstance(policy, str):
+        for name, value in (("delta", delta), ("epsilon", epsilon), ("incumbent", incumbent)):
+            if value is not None:
+                raise ParameterError(
+                    f"{name} belongs to the policy that is given; state it there, or give the policy by name",
+                    field=name,
+                )
+        return policy
+    if incumbent is None:
+        return parse_policy(USUAL if policy is None else policy, delta=delta, epsilon=epsilon)
+    if policy not in (None, "BetGapE", "Challenge"):
+        raise ParameterError(
+            f"{policy} does not compare with an incumbent; leave the policy out", field="policy"
+        )
+    return parse_policy("Challenge", incumbent=incumbent, delta=delta, epsilon=epsilon)
 
 
 def describe(policy: Policy) -> str:

@@ -20,6 +20,7 @@ from surepick.core.policy import Policy
 from surepick.core.problem import GivenArms, Problem, plans_by_name
 from surepick.core.tables import count_in
 from surepick.errors import NameTakenError, ParameterError, SessionError
+from surepick.policies import policy_for
 from surepick.sessions import commands
 from surepick.sessions.commands import Receipt, Telling, Use
 from surepick.sessions.events import (
@@ -37,7 +38,7 @@ from surepick.sessions.heartbeat import Heartbeat, Hold
 from surepick.sessions.journal import Change, Journal, decided, drafts_of
 from surepick.sessions.leases import Leasing, Request, default_worker, is_dead, leased
 from surepick.sessions.reader import SessionReader, in_seconds, oracle_of
-from surepick.sessions.setup import NewSession, chosen_policy, refuse_other, seconds
+from surepick.sessions.setup import NewSession, refuse_other, seconds
 from surepick.sessions.state import SessionState
 from surepick.sessions.streams import Place
 from surepick.store import Head, Store, open_store
@@ -106,7 +107,7 @@ class Session(SessionReader):
 
         An `OracleProblem` around a function of your own is kept without the function: `load` needs it again.
         """
-        chosen = chosen_policy(policy, delta=delta, epsilon=epsilon, incumbent=incumbent)
+        chosen = policy_for(policy, delta=delta, epsilon=epsilon, incumbent=incumbent)
         new = NewSession(problem, chosen, name, seed, budget, lease, prior)
         state = SessionState(new.setup)
         events: list[Event] = [Created(new.to_json())]
@@ -182,7 +183,7 @@ class Session(SessionReader):
         settings = _given(budget=budget, prior=prior, seed=seed)
         begun = replace(session.state().setup, problem=session.given_problem)
         if any(one is not None for one in (delta, epsilon, policy, incumbent)):
-            settings["policy"] = chosen_policy(policy, delta=delta, epsilon=epsilon, incumbent=incumbent)
+            settings["policy"] = policy_for(policy, delta=delta, epsilon=epsilon, incumbent=incumbent)
         refuse_other(chosen, begun, given if in_log else None, settings)
         return session
 
@@ -495,7 +496,7 @@ class Session(SessionReader):
         incumbent: str | int | None,
     ) -> Policy:
         if policy is not None or incumbent is not None:
-            return chosen_policy(policy, delta=delta, epsilon=epsilon, incumbent=incumbent)
+            return policy_for(policy, delta=delta, epsilon=epsilon, incumbent=incumbent)
         changes = {name: v for name, v in (("delta", delta), ("epsilon", epsilon)) if v is not None}
         return cast(Policy, replace(cast(Any, before), **changes))
 

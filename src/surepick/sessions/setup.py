@@ -19,13 +19,10 @@ from surepick.core.policy import Policy, delta_of
 from surepick.core.problem import NewArm, Problem
 from surepick.core.wording import shortened
 from surepick.errors import MissingFunctionError, ParameterError, SessionError, SurepickError
-from surepick.policies import policy_for
 from surepick.sessions import codec
 from surepick.store.log import LEASE
 
 MOST_BUDGET = 10**15  # measurements; more would not be whole numbers to those who reckon with them
-
-DELTA = 0.05
 
 Body = dict[str, Any]
 
@@ -144,34 +141,6 @@ class NewSession:
         if about := self.problem.about.to_json():
             body["about"] = about
         return body if self.problem.layout is None else {**body, "layout": self.problem.layout.to_json()}
-
-
-def chosen_policy(
-    policy: str | Policy | None,
-    *,
-    delta: float | None,
-    epsilon: float | None,
-    incumbent: str | int | None,
-) -> Policy:
-    """Return the policy that these settings mean: an instance as it is, else one of this name."""
-    if policy is not None and not isinstance(policy, str):
-        for name, value in (("delta", delta), ("epsilon", epsilon), ("incumbent", incumbent)):
-            if value is not None:
-                raise ParameterError(
-                    f"{name} belongs to the policy that is given; state it there, or give the policy by name",
-                    field=name,
-                )
-        return policy
-    settings: Body = {"delta": DELTA if delta is None else delta, "epsilon": epsilon or 0.0}
-    if incumbent is None:
-        return policy_for(policy, **settings)
-    if policy not in (None, "BetGapE", "Challenge"):
-        raise ParameterError(
-            f"{policy} does not compare with an incumbent; leave the policy out", field="policy"
-        )
-    from surepick.policies import Challenge
-
-    return Challenge(incumbent, **settings)
 
 
 def refuse_other(name: str, begun: Setup, problem: AnyProblem | None, settings: Body) -> None:

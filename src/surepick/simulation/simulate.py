@@ -20,7 +20,7 @@ from surepick.core.policy import Policy, check_gaussian, last_calling, n_asked, 
 from surepick.core.problem import Problem
 from surepick.core.run import BudgetedRun, Measure, NoiseLearningRun, Run, Stop, ValueRun
 from surepick.errors import ParameterError
-from surepick.policies import BetGapE
+from surepick.policies import policy_for
 from surepick.simulation.environments import (
     BoundedEnvironment,
     CompiledEnvironment,
@@ -62,9 +62,9 @@ def simulate(
     truth: Environment | Numbers,
     *,
     noise: Numbers | None = None,
-    policy: Policy | None = None,
-    delta: float = 0.05,
-    epsilon: float = 0.0,
+    policy: str | Policy | None = None,
+    delta: float | None = None,
+    epsilon: float | None = None,
     budget: int | None = None,
     seed: int = 0,
     past: Past | None = None,
@@ -77,7 +77,8 @@ def simulate(
 
     - truth: the true means, measured with normal noise, or an `Environment`.
     - noise: standard deviation of that noise; the problem's, unless given.
-    - policy: BetGapE with `delta` and `epsilon`, unless given.
+    - policy: a name, or an instance, which has its own delta and epsilon; BetGapE unless given.
+    - delta, epsilon: how often the answer may be wrong (0.05), and the difference that does not matter (0).
     - budget: the most measurements; 10 million.
     - seed: the same seed gives the same outcome.
     - past: prior data that guide the policy and never count as evidence.
@@ -100,8 +101,7 @@ def simulate(
             f"last_call is a share of the budget, between 0 and 1, got {last_call!r}", field="last_call"
         )
     check_gaussian(problem, gaussian=gaussian)
-    if policy is None:
-        policy = BetGapE(delta, epsilon)
+    policy = policy_for(policy, delta=delta, epsilon=epsilon)
     environment = fitted(problem, _environment(problem, truth, noise), allow_noisier=allow_noisier)
     past = fitting(problem, past)
     loop = _Loop(problem, policy, environment, seed, budget, progress, last_call, gaussian)
