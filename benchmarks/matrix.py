@@ -23,8 +23,9 @@ from scipy.stats import binom
 import surepick as sp
 from surepick.inference.factors import SubGaussian
 from surepick.policies.betting.batch_run import BatchRun
+from surepick.policies.betting.best import GRID
 from surepick.policies.betting.oracle import OracleBest
-from surepick.policies.betting.plan_wealth import GridAndMixture
+from surepick.policies.betting.plan_wealth import PlanWealth
 
 DELTA, EPSILON, SEED = 0.2, 0.3, 9_100_000
 PAIRS = np.array([[float(s in pair) for s in range(5)] for pair in itertools.combinations(range(5), 2)])
@@ -64,19 +65,20 @@ class Peeking(SubGaussian):
         return np.maximum(gap, 0.0) ** 2 / (2 * variance)
 
 
-class PeekingPlanBets(GridAndMixture):
+class PeekingWealth(PlanWealth):
     """The same behind an oracle, where bets against single plans have their own form."""
 
-    def log_factors(self, gaps: Any) -> Any:
-        best = np.maximum(gaps.shown, 0.0) ** 2 / (2 * np.maximum(gaps.variance, 1e-12))
-        return np.repeat(np.where(gaps.variance > 0, best, 0.0)[:, None], self.n_first + 1, axis=1)
+    def _log_factors(self, account: Any, batches: Any, plans: Any) -> Any:
+        leader, averages, variance = account.batches[batches].transpose(1, 0, 2)[:3]
+        shown, known = self._shown(leader - plans, averages, variance)
+        best = np.maximum(shown, 0.0) ** 2 / (2 * np.maximum(known, 1e-12))
+        return np.repeat(np.where(known > 0, best, 0.0)[:, None], len(GRID) + 1, axis=1)
 
 
 class PeekingOracle(OracleBest):
     """The question of the best plan behind an oracle, with these bets."""
 
-    def plan_bets(self) -> Any:
-        return PeekingPlanBets(0.0)
+    wealth_kind = PeekingWealth
 
 
 class PeekingBetGapE(sp.BetGapE):

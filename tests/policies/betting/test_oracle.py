@@ -15,7 +15,8 @@ from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.best import GRID, SHRINKAGE
 from surepick.policies.betting.bet_gap_e import BetGapE
 from surepick.policies.betting.branch_search import BranchSearch, least_log_sum
-from surepick.policies.betting.oracle import _SELECTION_BIAS, OracleBest
+from surepick.policies.betting.oracle import OracleBest
+from surepick.policies.betting.plan_wealth import SELECTION_BIAS
 
 
 def all_plans(n_arms, most):
@@ -164,7 +165,7 @@ def mixture_by_hand(bet, counts, sums, plan):
     gap, v = float(y[on] @ (sums[on] / counts[on])), float((y[on] ** 2 / counts[on]).sum())
     prior = float(y[on] ** 2 @ bet.variance[on])
     new = min(1.0, prior / float(y[on] ** 2 @ bet.fresh[on])) if bet.is_fresh else 0.0
-    centre = float(y @ bet.means) - (_SELECTION_BIAS * np.sqrt(1 - new) + SHRINKAGE) * np.sqrt(prior)
+    centre = float(y @ bet.means) - (SELECTION_BIAS * np.sqrt(1 - new) + SHRINKAGE) * np.sqrt(prior)
     if centre <= 0:
         return 0.0
     p = 1 / (1 / prior + 1 / v)

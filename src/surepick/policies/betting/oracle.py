@@ -37,10 +37,8 @@ from surepick.policies.betting.best import FIRST_STAKE, STAKE
 from surepick.policies.betting.branch_search import CALLS_A_BATCH, BranchSearch
 from surepick.policies.betting.plan_wealth import (
     FinalTest,
-    GridAndMixture,
     OracleBet,
     PlanAccount,
-    PlanBets,
     PlanWealth,
 )
 from surepick.policies.betting.question import (
@@ -54,7 +52,6 @@ from surepick.policies.betting.question import (
 # None of these constants bears on the guarantee; they were chosen on other instances than those of the tests.
 _KINDS = (0.15, 0.5, 1.5)  # of the size chosen for a batch: what common bets of every stake bet
 _FIXED_GAPS = 6  # common bets of the first stake that bet on gaps of fixed size, each half the last
-_SELECTION_BIAS = 0.35 * math.log(300.0)  # as if a leader were the luckiest of 300 plans
 _KEEP_ERRORS, _KEEP_EPSILON = (
     0.5,
     0.6,
@@ -80,6 +77,7 @@ class OracleBest(Question):
         0.48,
     )  # of a stake on common bets; of the rest of the first, on fixed sizes
     first_stake, stake_share, restake = FIRST_STAKE, STAKE, 1.6
+    wealth_kind = PlanWealth
 
     def __init__(self, problem: OracleProblem, delta: float, epsilon: float = 0.0) -> None:
         super().__init__(None, Wealth(-math.log(delta)), epsilon)
@@ -96,21 +94,19 @@ class OracleBest(Question):
         ones = np.ones(problem.n_arms)
         self._one_size = self._size(ones) == self._size(-ones)
         known = np.where(self._is_known, self._known_means, np.nan)
-        self._ledger = PlanWealth(self._variance, known, self._everything, epsilon, self.plan_bets())
+        self._ledger = self.wealth_kind(self._variance, known, self._everything, epsilon)
         self.leader: Any = -1  # none yet; then a plan, (n_arms,)
         self.books: dict[str, PlanAccount] = {}
         self.candidate: dict[str, PlanAccount] = {}  # a new account, until a decision names its leader
         self.later_threshold = 0.0  # of a smaller delta, once the present one is reached
-        self._point = _between(self._everything)
+        parts = np.modf(0.5 * (math.sqrt(5.0) - 1.0) * np.arange(1, problem.n_arms + 1))[0]  # all unlike
+        box = self._everything
+        self._point = box.lower + parts * (box.upper - box.lower)  # strictly inside where bounds differ
         self.first_led_at: dict[str, IntArray] = {}  # counts when each plan led for the first time
         self.next_stake = 0.0
         self.sizes = np.zeros(2)  # that the next common bets are multiples of: by estimated gaps, and fixed
         if not self._unknown(self._everything).any():
             self.leader = self._set.best(self._known_means, self._everything)
-
-    def plan_bets(self) -> PlanBets:
-        """Return the bets against single plans."""
-        return GridAndMixture(_SELECTION_BIAS)
 
     def _size(self, weights: FloatArray) -> float:
         """Return the sum of the entries of the best plan."""
@@ -159,7 +155,7 @@ class OracleBest(Question):
 
     def _key(self, plan: FloatArray) -> str:
         """Return the name of the account that rules out rivals of this plan."""
-        return " ".join(f"{entry:g}" for entry in plan) if self.epsilon else "common"
+        return _text(plan) if self.epsilon else "common"
 
     @property
     def _book(self) -> PlanAccount:
@@ -167,17 +163,6 @@ class OracleBest(Question):
         key = self._key(self.leader)
         found = self.books.get(key, self.candidate.get(key))
         return self._ledger.open() if found is None else found
-
-    def _use_book(self) -> None:
-        """Make the account of the leader the most recently used; open it if there is none."""
-        key = self._key(self.leader)
-        if key not in self.books:
-            self.next_stake = 0.0  # it is empty: stake at once
-        account = self._book
-        self.books.pop(key, None)
-        if len(self.books) >= _MOST_ACCOUNTS:
-            del self.books[next(iter(self.books))]
-        self.books[key], self.candidate = account, {}
 
     def _search(self, account: PlanAccount, of_threshold: float = 1.0) -> BranchSearch:
         return BranchSearch(
@@ -304,11 +289,17 @@ class OracleBest(Question):
     def lead(self, decision: Decision, counts: IntArray) -> None:
         """Take on leader, bet sizes and free arms of this decision; the other arms are fixed."""
         self.leader, self.sizes = np.array(decision.leader), np.array(decision.more["sizes"])
-        self.first_led_at.setdefault(self._key_of_leader(), counts)
-        self._use_book()
+        self.first_led_at.setdefault(_text(self.leader), counts)
+        key, account = self._key(self.leader), self._book
+        if key not in self.books:
+            self.next_stake = 0.0  # it is empty: stake at once
+        self.books.pop(key, None)
+        if len(self.books) >= _MOST_ACCOUNTS:
+            del self.books[next(iter(self.books))]
+        self.books[key], self.candidate = account, {}  # now the most recently used
         is_free = _mask(decision.more["free"], len(self.leader))
         for arm in np.flatnonzero(self._must_show() & ~is_free).tolist():
-            self._book.pin(arm, float(self.leader[arm]))
+            account.pin(arm, float(self.leader[arm]))
         self._free = is_free
 
     def leader_objection(self, leader: Any) -> str | None:
@@ -393,9 +384,6 @@ class OracleBest(Question):
     def _begin_anew(self) -> None:
         self.books, self.candidate, self.next_stake = {}, {}, 0.0
 
-    def _key_of_leader(self) -> str:
-        return " ".join(f"{entry:g}" for entry in self.leader)
-
     def stake(self, estimates: Estimates, targets: Targets | None) -> None:
         """Stake against all plans alike, at first and whenever the measurements have grown enough."""
         if targets is None or estimates.n_measured < self.next_stake:
@@ -417,7 +405,7 @@ class OracleBest(Question):
         if targets is None:
             return []
         account = self._book
-        since = estimates.counts - self.first_led_at[self._key_of_leader()]
+        since = estimates.counts - self.first_led_at[_text(self.leader)]
         by_gap, fixed = self.sizes
         return [
             OracleBet(
@@ -428,18 +416,12 @@ class OracleBest(Question):
                 variance=_inverse(estimates.matrix),
                 fresh=_inverse(estimates.readings.matrix(since)),
                 is_fresh=bool(since.any()),
-                second=self._second(targets),
             )
         ]
 
     def test(self, estimates: Estimates, aims: Targets) -> list[Any]:
         """Return what a final batch tests: the leader against all plans that are left."""
         return self.bets(estimates, aims)
-
-    def _second(self, targets: Targets) -> FloatArray:
-        """Return what plan bets compare the leader itself with: nothing but itself."""
-        del targets
-        return np.asarray(self.leader)
 
     def settle(self, bets: list[Any], result: BatchResult) -> None:
         """Multiply wealth by the factors of the bets, or test all plans by a final batch.
@@ -482,7 +464,11 @@ class OracleBest(Question):
     def standing(self, estimates: Estimates) -> Standing:
         """Return the leader, the rival with the least evidence against it, and the risk of the leader."""
         leader, account = self.answer(), self._book
-        risk = min(1.0, math.exp(-self._least_evidence(account)))
+        # what is outside the branch was ruled out at delta; the rest is bounded part by part
+        least = math.inf if self.is_answered else self._search(account).least_evidence()
+        if account.free.sum() < self._everything.free.size:
+            least = min(least, self.wealth.threshold)
+        risk = min(1.0, math.exp(-least))
         only = (leader,) if self.is_answered else None  # what is left is one plan, or a branch
         if not self.n_plans:
             return Standing(leader, risk=risk, remaining=only, good=only or ())
@@ -492,18 +478,14 @@ class OracleBest(Question):
         rival = self._set.answer(account.rivals[self._can_tell()][k])
         return Standing(leader, rival, float(targets.gap[k]), radius, risk, only, only or ())
 
-    def _least_evidence(self, account: PlanAccount) -> float:
-        """Return a lower bound of the log evidence against every plan but the leader, by oracle calls.
-
-        What is outside the branch was ruled out at delta; the rest is bounded part by part.
-        """
-        least = math.inf if self.is_answered else self._search(account).least_evidence()
-        is_smaller = account.free.sum() < self._everything.free.size
-        return min(least, self.wealth.threshold) if is_smaller else least
-
     def tested_account(self) -> str:
         """Return the account of the leader."""
         return self._key(self.leader)
+
+
+def _text(plan: FloatArray) -> str:
+    """Return a plan as text, the name of what belongs to it."""
+    return " ".join(f"{entry:g}" for entry in plan)
 
 
 def _mask(arms: list[int], n: int) -> BoolArray:
@@ -511,12 +493,6 @@ def _mask(arms: list[int], n: int) -> BoolArray:
     mask = np.zeros(n, dtype=bool)
     mask[arms] = True
     return mask
-
-
-def _between(box: Branch) -> FloatArray:
-    """Return a point between the bounds, strictly where they differ; entries are unlike each other."""
-    parts = np.modf(0.5 * (math.sqrt(5.0) - 1.0) * np.arange(1, len(box.lower) + 1))[0]
-    return np.asarray(box.lower + parts * (box.upper - box.lower))
 
 
 def _inverse(information: FloatArray) -> FloatArray:

@@ -22,16 +22,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.plan_sets import ROUNDING, Branch
 from surepick.inference.factors import SubGaussian, log_sum_exp
-from surepick.inference.wealth import EMPTY
 from surepick.policies.betting.best import GRID, SHRINKAGE
 
+SELECTION_BIAS = 0.35 * math.log(300.0)  # as if a leader were the luckiest of 300 plans
 FLAT = 1e-9  # nats: more than the rounding of logs and of their sums
 _FACTOR = SubGaussian()  # the only one whose log is affine in a plan
 
@@ -47,7 +47,6 @@ class OracleBet:
     variance: FloatArray  # (n_arms,) of these
     fresh: FloatArray  # (n_arms,) the same, by what was measured since the leader first led
     is_fresh: bool  # whether anything was
-    second: FloatArray  # (n_arms,) what plan bets compare the leader itself with; the leader: no such bets
 
 
 @dataclass(eq=False)
@@ -74,11 +73,10 @@ class PlanAccount:
     constant: FloatArray  # (n_common,) log wealth of a common bet: constant + slope.plan - curve.plan^2
     slope: FloatArray  # (n_common, n_arms)
     curve: FloatArray  # (n_common, n_arms)
-    stakes: (
-        FloatArray  # (n_components,) logs, of plan bets: those of the first stake, then one for each stake
-    )
+    stakes: FloatArray  # (n_components,) logs, of plan bets
+    factors: IntArray  # (n_components,) which factor each is multiplied by: a fixed size, or last the mixture
     begun: IntArray  # (n_components,) the first batch of each
-    batches: FloatArray  # (n, 7, n_arms) second, leader, averages, variance; means, variance, fresh of before
+    batches: FloatArray  # (n, 6, n_arms) leader, averages, variance; means, variance, fresh of before
     is_fresh: BoolArray  # (n,)
     out: FloatArray  # (n, n_arms) plans
     rivals: FloatArray  # (n, n_arms) plans
@@ -157,57 +155,6 @@ class CommonWealth(NamedTuple):
         return constant, slope, ROUNDING * sizes
 
 
-class Gaps(NamedTuple):
-    """Gaps of a leader to plans, one entry per plan or batch: as estimated, and as a batch shows them."""
-
-    shown: FloatArray  # by the batch
-    variance: FloatArray  # of that
-    estimate: FloatArray  # before the batch
-    prior_variance: FloatArray  # of that
-    old_part: FloatArray  # of the estimate: what was measured before the leader first led, in [0, 1]
-    unit: FloatArray  # the standard deviation by one measurement of each arm
-
-
-class PlanBets(Protocol):
-    """Bets against one plan by itself: their components, and the log factors of a batch."""
-
-    n_first: int  # components that are part of the first stake alone; one more is part of every stake
-
-    def first_stakes(self, share: float) -> FloatArray:
-        """Return the logs of the parts of this share that the components of the first stake get."""
-        ...
-
-    def log_factors(self, gaps: Gaps) -> FloatArray:
-        """Return log factors, (n, n_first + 1); 0 where there is no bet."""
-        ...
-
-
-class GridAndMixture:
-    """Fixed sizes, and a mixture around the estimate, less a correction for selection bias, as in `Best`."""
-
-    n_first = len(GRID)
-
-    def __init__(self, selection_bias: float) -> None:
-        self._bias = selection_bias  # standard errors of an estimate from before the leader first led
-
-    def first_stakes(self, share: float) -> FloatArray:
-        """Return equal parts."""
-        return np.full(self.n_first, math.log(share / self.n_first))
-
-    def log_factors(self, gaps: Gaps) -> FloatArray:
-        """Return the log factors of the sizes and, last, of the mixture."""
-        found = np.zeros((len(gaps.shown), self.n_first + 1))
-        on = np.flatnonzero(gaps.variance > 0)
-        shown, variance = gaps.shown[on], gaps.variance[on]
-        found[on, :-1] = _FACTOR.log_factors(shown, variance, gaps.unit[on, None] * GRID)
-        correction = (self._bias * np.sqrt(gaps.old_part) + SHRINKAGE) * np.sqrt(gaps.prior_variance)
-        centre = (gaps.estimate - correction)[on]
-        bet = np.flatnonzero((centre >= 0) & (gaps.prior_variance[on] > 0))
-        prior = gaps.prior_variance[on[bet]]
-        found[on[bet], -1] = _FACTOR.log_mixture(shown[bet], variance[bet], centre[bet], prior)
-        return found
-
-
 class PlanWealth:
     """How accounts are staked, settled and read. It has settings and no state."""
 
@@ -217,30 +164,31 @@ class PlanWealth:
         known: FloatArray,  # (n_arms,) means that are known exactly; nan for the others
         everything: Branch,  # which holds all plans
         epsilon: float,
-        bets: PlanBets,
     ) -> None:
         self._variance, self._known, self._everything = variance, known, everything
-        self._epsilon, self._bets = epsilon, bets
+        self._epsilon = epsilon
         self._reach = np.maximum(np.abs(everything.lower), np.abs(everything.upper))
 
     def open(self) -> PlanAccount:
         """Return an account in which nothing is staked and no plan is ruled out."""
-        d, k = len(self._reach), self._bets.n_first
-        none, no_rows = np.zeros((0, d)), np.zeros(0, dtype=bool)
+        d = len(self._reach)
+        nothing, no_plans = np.zeros(0), np.zeros((0, d))
+        no_numbers, no_rows = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)
         return PlanAccount(
             lower=self._everything.lower,
             upper=self._everything.upper,
-            kinds=np.zeros(0),
-            constant=np.zeros(0),
-            slope=none,
-            curve=none,
-            stakes=np.full(k, EMPTY),
-            begun=np.zeros(k, dtype=np.int64),
-            batches=np.zeros((0, 7, d)),
+            kinds=nothing,
+            constant=nothing,
+            slope=no_plans,
+            curve=no_plans,
+            stakes=nothing,
+            factors=no_numbers,
+            begun=no_numbers,
+            batches=np.zeros((0, 6, d)),
             is_fresh=no_rows,
-            out=none,
-            rivals=none,
-            components=np.zeros((0, k)),
+            out=no_plans,
+            rivals=no_plans,
+            components=np.zeros((0, 0)),
             is_proxy=no_rows,
             tilt=np.ones(1),
         )
@@ -261,12 +209,12 @@ class PlanWealth:
         account.slope = np.vstack([account.slope, np.zeros((n, d))])
         account.curve = np.vstack([account.curve, np.zeros((n, d))])
         rest = log_amount + math.log1p(-common_share)
+        fixed = np.zeros(0)  # sizes that are part of the first stake alone
         if first_share > 0:
-            k = self._bets.n_first
-            account.stakes[:k] = rest + self._bets.first_stakes(first_share)
-            account.begun[:k] = len(account.batches)
-        account.stakes = np.append(account.stakes, rest + math.log1p(-first_share))
-        account.begun = np.append(account.begun, len(account.batches))
+            fixed = np.full(len(GRID), rest + math.log(first_share / len(GRID)))
+        account.stakes = np.concatenate([account.stakes, fixed, [rest + math.log1p(-first_share)]])
+        account.factors = np.concatenate([account.factors, np.arange(len(fixed)), [len(GRID)]])
+        account.begun = np.append(account.begun, np.full(len(fixed) + 1, len(account.batches)))
         components = [self.components(account, plan) for plan in account.rivals]
         account.components = np.array(components).reshape(len(components), len(account.stakes))
 
@@ -277,12 +225,12 @@ class PlanWealth:
         constant, slope, curve = self._log_factor(bet.leader, bet.sizes, averages, variance)
         account.constant = account.constant + constant
         account.slope, account.curve = account.slope + slope, account.curve + curve
-        parts = bet.second, bet.leader, averages, variance, bet.means, bet.variance, bet.fresh
+        parts = bet.leader, averages, variance, bet.means, bet.variance, bet.fresh
         account.batches = np.concatenate([account.batches, np.array(parts)[None]])
         account.is_fresh = np.append(account.is_fresh, bet.is_fresh)
         last = np.full(len(account.rivals), len(account.batches) - 1)
         factors = self._log_factors(account, last, account.rivals)
-        account.components = account.components + factors[:, self._kind(account)]
+        account.components = account.components + factors[:, account.factors]
 
     def _log_factor(
         self, leader: FloatArray, sizes: FloatArray, averages: FloatArray, variance: FloatArray
@@ -316,13 +264,10 @@ class PlanWealth:
     ) -> FloatArray:
         """Return the log evidence against each of these plans now, from below; `common` without a test."""
         found = log_sum_exp(np.hstack([common.at(plans), components])) - FLAT
-        return found if account.final is None else found - self._log_p(account.final, plans)
-
-    def _log_p(self, test: FinalTest, plans: FloatArray) -> FloatArray:
-        """Return the log of the p-value of the final batch against each plan."""
-        gap, variance = self._shown(test.leader - plans, test.averages, test.variance)
-        found, on = np.zeros(len(plans)), variance > 0
-        found[on] = _FACTOR.log_p(gap[on], variance[on], gaussian=test.gaussian)
+        if (test := account.final) is not None:
+            gap, variance = self._shown(test.leader - plans, test.averages, test.variance)
+            on = variance > 0
+            found[on] -= _FACTOR.log_p(gap[on], variance[on], gaussian=test.gaussian)
         return found
 
     def test_sizes(self, test: FinalTest, plans: FloatArray) -> FloatArray:
@@ -342,26 +287,30 @@ class PlanWealth:
         factors = self._log_factors(account, np.arange(n), np.broadcast_to(plan, (n, len(plan))))
         since = np.zeros((n + 1, factors.shape[1]))
         since[:n] = np.cumsum(factors[::-1], axis=0)[::-1]  # from each batch to the last
-        return np.asarray(account.stakes + since[account.begun, self._kind(account)])
-
-    def _kind(self, account: PlanAccount) -> IntArray:
-        """Return which factor each component is multiplied by."""
-        return np.minimum(np.arange(len(account.stakes)), self._bets.n_first)
+        return np.asarray(account.stakes + since[account.begun, account.factors])
 
     def _log_factors(self, account: PlanAccount, batches: IntArray, plans: FloatArray) -> FloatArray:
-        """Return the log factors of the plan bets in these batches against these plans, one each."""
-        second, leader, averages, variance, means, prior, fresh = account.batches[batches].transpose(1, 0, 2)
+        """Return the log factors of the plan bets in these batches against these plans, one each.
+
+        They are those of the fixed sizes and, last, of the mixture around the estimate, less a correction for
+        the selection bias of what was measured before the leader first led, (n, n_sizes + 1).
+        """
+        leader, averages, variance, means, prior, fresh = account.batches[batches].transpose(1, 0, 2)
         y = leader - plans
-        y = np.where((y != 0).any(axis=1, keepdims=True), y, second - plans)
         squares = y * y
         shown, shown_variance = self._shown(y, averages, variance)
-        prior_variance = (squares * prior).sum(axis=1)
-        since = (squares * fresh).sum(axis=1)
+        prior_variance, since = (squares * prior).sum(axis=1), (squares * fresh).sum(axis=1)
         is_known = account.is_fresh[batches] & (since > 0)
         new_part = np.divide(prior_variance, since, out=np.zeros(len(y)), where=is_known)
-        estimate = (y * means).sum(axis=1) + self._epsilon
-        old_part, unit = 1 - np.clip(new_part, 0, 1), np.sqrt(squares @ self._variance)
-        return self._bets.log_factors(Gaps(shown, shown_variance, estimate, prior_variance, old_part, unit))
+        correction = SELECTION_BIAS * np.sqrt(1 - np.clip(new_part, 0, 1)) + SHRINKAGE
+        centre = (y * means).sum(axis=1) + self._epsilon - correction * np.sqrt(prior_variance)
+        found, on = np.zeros((len(y), len(GRID) + 1)), np.flatnonzero(shown_variance > 0)
+        sizes = np.sqrt(squares @ self._variance)[on, None] * GRID
+        found[on, :-1] = _FACTOR.log_factors(shown[on], shown_variance[on], sizes)
+        on = np.flatnonzero((shown_variance > 0) & (centre >= 0) & (prior_variance > 0))
+        prior_variance = prior_variance[on]
+        found[on, -1] = _FACTOR.log_mixture(shown[on], shown_variance[on], centre[on], prior_variance)
+        return found
 
     def _shown(
         self, y: FloatArray, averages: FloatArray, variance: FloatArray
