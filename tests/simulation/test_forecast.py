@@ -7,7 +7,7 @@ import pytest
 
 import surepick as sp
 from surepick.errors import ParameterError
-from surepick.simulation.forecast import advise
+from surepick.simulation.forecast import Rehearsals
 
 PLANS = [[2, 0, 1, 0], [0, 2, 0, 1], [1, 1, 1, 0], [0, 0, 2, 2]]
 GUESS, SPREAD = [1.0, 0.7, 0.4, 0.3], 0.2
@@ -15,6 +15,11 @@ GUESS, SPREAD = [1.0, 0.7, 0.4, 0.3], 0.2
 
 def problem(**settings):
     return sp.Problem(PLANS, goal="largest", **{"noise": 1.0, **settings})
+
+
+def advise(question, spread, *, guess=GUESS, epsilon=0.0, past=None, **settings):
+    stage = Rehearsals.around(question, guess, spread, **settings)
+    return stage.advise(question, sp.BetGapE(epsilon=epsilon), past)
 
 
 def test_the_forecast_comes_true_in_other_worlds():
@@ -38,18 +43,18 @@ def test_a_budget_cuts_rehearsals_off():
 
 
 def test_an_epsilon_and_a_stated_noise_save_measurements():
-    found, choices = advise(problem(noise=None), GUESS, 0.1, noise=1.0, rehearsals=6, budget=50_000)
+    found, choices = advise(problem(noise=None), 0.1, noise=1.0, rehearsals=6, budget=50_000)
     by = {choice.setting: choice for choice in choices}
     assert (by["noise"].value, math.isfinite(by["noise"].median)) == (1.0, True)
     assert by["epsilon"].value > 0
     assert by["epsilon"].median <= 0.8 * found.median
-    _, near = advise(problem(), GUESS, 0.1, epsilon=0.5, rehearsals=4)
+    _, near = advise(problem(), 0.1, epsilon=0.5, rehearsals=4)
     assert (near[0].setting, near[0].value) == ("epsilon", 0.0)
 
 
 def test_what_a_guess_saves_is_said_where_one_guides():
     past = sp.Past.from_guess(problem(), GUESS, spread=SPREAD)
-    _, choices = advise(problem(), GUESS, SPREAD, rehearsals=4, past=past)
+    _, choices = advise(problem(), SPREAD, rehearsals=4, past=past)
     assert [choice.value for choice in choices if choice.setting == "guess"] == [None]
 
 
@@ -63,7 +68,7 @@ def test_what_a_guess_saves_is_said_where_one_guides():
     ids=["polytope", "oracle", "probes"],
 )
 def test_every_kind_of_problem_is_rehearsed(other):
-    found, _ = advise(other, [3.0, 1.0], 0.2, rehearsals=2, epsilon=0.2)
+    found, _ = advise(other, 0.2, guess=[3.0, 1.0], rehearsals=2, epsilon=0.2)
     assert 0 < found.low <= found.median <= found.high
 
 

@@ -186,24 +186,23 @@ def rehearse(
     loaded: Truth, asked: Question, rehearsals: int, progress: Callable[[int, int], object] | None
 ) -> tuple[Forecast | None, list[Choice]]:
     """Return the forecast and what would save measurements; nothing without a guess or a noise."""
-    from surepick.simulation.forecast import advise
+    from surepick.policies import BetGapE
+    from surepick.simulation.forecast import Rehearsals
 
     centre = loaded.means if loaded.guess is None else loaded.guess
     noise = _rough_noise(loaded)
     if centre is None or (noise is None and loaded.problem.noise_scale is None):
         return None, []
-    return advise(
+    stage = Rehearsals.around(
         loaded.problem,
         centre,
         0.0 if loaded.spread is None else loaded.spread,
         noise=noise,
-        delta=asked.delta,
-        epsilon=asked.epsilon,
         budget=asked.budget,
         rehearsals=rehearsals,
-        past=loaded.past,
         progress=progress,
     )
+    return stage.advise(loaded.problem, BetGapE(asked.delta, asked.epsilon), loaded.past)
 
 
 def _rough_noise(loaded: Truth) -> FloatArray | None:

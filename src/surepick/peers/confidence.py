@@ -1,4 +1,4 @@
-"""Single arms by confidence bounds: LUCB, UGapE, LilUCB.
+"""Confidence bounds of arms: LUCB, UGapE, LilUCB between single arms, GenLUCB between sets of arms.
 
 LUCB: measure the lead and the arm that could still be better, until their bounds part.
 
@@ -57,6 +57,25 @@ Assumption: independent sub-Gaussian measurements; different noise scales count 
 status: `paper` is proved (their Theorem 2), `heuristic`, which their experiments run, is not.
 
 Deviations: log log n is taken at n of 3 or more. Costs are not used. Cost of a round: a pass over the arms.
+
+GenLUCB: the plan that is best at its worst against the plan that is best at its best.
+
+Paper: Du, Kuroki & Chen (2021), Combinatorial Pure Exploration with Bottleneck Reward Function, in its form
+for general rewards, as Nakamura & Sugiyama describe it (CombGapE, appendix B); here the reward is the sum.
+With rad_s = R_s sqrt(2 log(4 d t^3 / delta) / T_s), t = measurements so far + 1: M = the plan with the
+largest value at means - rad, M' = the other plan with the largest value at means + rad; stop when the first
+of these values is at least the second, else measure the arm of largest rad among those that M or M' has.
+
+Assumption: independent sub-Gaussian measurements with the noise scale of the problem.
+
+Proof status: proved: every arm, every count up to t and every round t have their own share of delta, as in
+CLUCB; while all intervals hold, M is at least as good as every other plan at the stop.
+
+Deviations: d counts the arms on which plans differ, and the others are not measured. Plans must be sets of
+arms: between real plans it is not clear what M, M' and their union are, as the paper says. Costs are not
+used.
+
+Cost of a round: one pass over all entries of the plans.
 """
 
 from __future__ import annotations
@@ -68,12 +87,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.arrays import FloatArray, IntArray, as_dense
 from surepick.core.guarantee import Promise
+from surepick.core.plan_sets import check_zeros_and_ones
 from surepick.core.problem import Problem
 from surepick.core.run import Standing
 from surepick.errors import ParameterError
-from surepick.peers.sequential import ArmsRun
+from surepick.peers.sequential import ArmsRun, RelevantArmsRun
 from surepick.policies.sound import SoundPolicy, WithinPolicy
 
 
@@ -228,3 +248,58 @@ def constants(policy: LilUCB, n_plans: int) -> tuple[float, float, float, float]
     ratio = ((2.0 + beta) / beta) ** 2
     lam = ratio * (1.0 + math.log(2.0 * math.log(ratio / d)) / math.log(1.0 / d))
     return eps, beta, lam, d
+
+
+@dataclass(frozen=True)
+class GenLUCB(SoundPolicy):
+    """The plan with the largest pessimistic value against the largest optimistic one, for sets of arms."""
+
+    name: ClassVar[str] = "GenLUCB"
+
+    def start(self, problem: Problem) -> GenLUCBRun:
+        """Return a fresh run on this problem, whose plans must be sets of arms."""
+        check_zeros_and_ones(
+            problem,
+            self.name,
+            "with real amounts it is not clear which arms two plans have in common; use CLUCB or CombGapE, "
+            "which take any numbers",
+        )
+        return GenLUCBRun(problem, self)
+
+
+class GenLUCBRun(RelevantArmsRun):
+    """A run of GenLUCB."""
+
+    def __init__(self, problem: Problem, policy: GenLUCB) -> None:
+        super().__init__(problem)
+        self._delta = policy.delta
+        self._plans: FloatArray = np.ascontiguousarray(as_dense(problem.oriented)[:, self._arms])
+
+    def choose(self, rng: np.random.Generator) -> IntArray:
+        """Measure the widest arm of the two plans."""
+        del rng  # nothing is drawn
+        best, other, _, rad = self.bounds()
+        united = (self._plans[best] != 0) | (self._plans[other] != 0)
+        return self._once(int(np.argmax(np.where(united, rad, -np.inf))))
+
+    def judge(self) -> int | None:
+        """Answer with M when its worst is at least the best of M'."""
+        best, _, apart, _ = self.bounds()
+        return best if apart >= 0 else None
+
+    def compare(self) -> Standing:
+        """Return M, M', their gap, and how far their bounds are apart as its radius."""
+        best, other, apart, _ = self.bounds()
+        gap = float((self._plans[best] - self._plans[other]) @ self._means)
+        return Standing(best, other, gap, gap - apart)
+
+    def bounds(self) -> tuple[int, int, float, FloatArray]:
+        """Return M, M', how far the worst of the one is above the best of the other, and the arms' radii."""
+        t, d = float(self._counts.sum()) + 1.0, len(self._counts)
+        rad = self._scale * np.sqrt(2.0 * math.log(4.0 * d * t**3 / self._delta) / self._counts)
+        values, width = self._plans @ self._means, np.abs(self._plans) @ rad
+        best = int(np.argmax(values - width))
+        upper = values + width
+        upper[best] = -np.inf
+        other = int(np.argmax(upper))
+        return best, other, float(values[best] - width[best] - upper[other]), rad

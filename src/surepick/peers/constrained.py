@@ -43,14 +43,13 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import known_noise_scale
 from surepick.core.polytope import Polytope
 from surepick.core.run import Standing
 from surepick.design.allocation import optimal_allocation
 from surepick.errors import ParameterError
 from surepick.peers.games import FIRST_MIXABILITY, AdaHedge
 from surepick.peers.linear import PROVED, LinearPolicy
-from surepick.peers.sequential import SequentialRun
+from surepick.peers.sequential import RelevantArmsRun
 from surepick.policies.gap import radius as radii
 
 GROWTH = 1.02  # of the measurements, before CTnS finds its shares anew
@@ -97,30 +96,15 @@ class CGE(ConstrainedPolicy):
         return CGERun(self.checked(problem), self)
 
 
-class EdgesRun(SequentialRun):
+class EdgesRun(RelevantArmsRun):
     """One measurement a round of an arm that matters, and the stop; the lead is a vertex with its edges."""
 
     def __init__(self, problem: Polytope, policy: ConstrainedPolicy) -> None:
-        self._problem, self._policy, self._arms = problem, policy, np.flatnonzero(problem.relevant)
-        self._variance = known_noise_scale(problem)[self._arms] ** 2
-        super().__init__(len(self._arms), len(self._arms))
+        super().__init__(problem)
+        self._problem, self._policy, self._variance = problem, policy, self._scale**2
         self._basis: IntArray = np.zeros(0, dtype=np.int64)  # of the lead, as in `StandardForm`
         self._at: IntArray = np.zeros(0, dtype=np.int64)
         self._edges: FloatArray = np.zeros((0, len(self._arms)))  # larger is better
-
-    def request(self, counts: IntArray) -> IntArray:
-        """Return counts of the arms that matter as counts of all arms."""
-        found = np.zeros(self._problem.n_arms, dtype=np.int64)
-        found[self._arms] = counts
-        return found
-
-    def seen(self, counts: IntArray, sums: FloatArray) -> tuple[IntArray, FloatArray]:
-        """Return counts and sums of the arms that matter."""
-        return counts[self._arms], sums[self._arms]
-
-    @property
-    def _means(self) -> FloatArray:
-        return np.asarray(self._sums / self._counts)
 
     @property
     def _lead(self) -> FloatArray:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import known_noise_scale
 from surepick.core.probes import Probes
 from surepick.core.problem import Problem
@@ -218,6 +219,29 @@ class SequentialRun(ABC):
         counts = np.zeros(len(self._counts), dtype=np.int64)
         counts[list(ways)] = 1
         return counts
+
+
+class RelevantArmsRun(SequentialRun):
+    """A run whose ways are the arms on which plans differ."""
+
+    def __init__(self, problem: AnyProblem) -> None:
+        self._arms, self._n_arms = np.flatnonzero(problem.relevant), problem.n_arms
+        self._scale = known_noise_scale(problem)[self._arms]
+        super().__init__(len(self._arms), len(self._arms))
+
+    def request(self, counts: IntArray) -> IntArray:
+        """Return counts of the arms that matter as counts of all arms."""
+        found = np.zeros(self._n_arms, dtype=np.int64)
+        found[self._arms] = counts
+        return found
+
+    def seen(self, counts: IntArray, sums: FloatArray) -> tuple[IntArray, FloatArray]:
+        """Return counts and sums of the arms that matter."""
+        return counts[self._arms], sums[self._arms]
+
+    @property
+    def _means(self) -> FloatArray:
+        return np.asarray(self._sums / self._counts)
 
 
 class ArmsRun(SequentialRun):

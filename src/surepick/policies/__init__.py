@@ -21,18 +21,17 @@ if TYPE_CHECKING:
     from surepick.policies.betting.bet_gap_e import BetGapE as BetGapE
     from surepick.policies.betting.challenge import Challenge as Challenge
     from surepick.policies.betting.sign_race import SignRace as SignRace
-    from surepick.policies.gap.clucb import CLUCB as CLUCB
+    from surepick.policies.gap.comb_gap_e import CLUCB as CLUCB
     from surepick.policies.gap.comb_gap_e import CombGapE as CombGapE
-    from surepick.policies.gap.gen_lucb import GenLUCB as GenLUCB
-    from surepick.policies.gap.lin_gap_e import LinGapE as LinGapE
-    from surepick.policies.gap.uniform import Uniform as Uniform
+    from surepick.policies.gap.comb_gap_e import LinGapE as LinGapE
+    from surepick.policies.gap.comb_gap_e import Uniform as Uniform
     from surepick.policies.picking.pick import Pick as Pick
 
 # Where each policy stands; imported when it is first used, since a command needs one or two of them.
 _HOMES = {
     "BetGapE": "policies.betting.bet_gap_e",
     "CGE": "peers.constrained",
-    "CLUCB": "policies.gap.clucb",
+    "CLUCB": "policies.gap.comb_gap_e",
     "CSA": "peers.budget",
     "CSAR": "peers.budget",
     "CTnS": "peers.constrained",
@@ -42,14 +41,14 @@ _HOMES = {
     "EBTCI": "peers.tracking",
     "ExactExpGap": "peers.matroid",
     "FWS": "peers.games",
-    "GenLUCB": "policies.gap.gen_lucb",
+    "GenLUCB": "peers.confidence",
     "GenTSExplore": "peers.ts_explore",
     "KN": "peers.selection",
     "KNPlusPlus": "peers.selection",
     "LUCB": "peers.confidence",
     "LilUCB": "peers.confidence",
     "LinGame": "peers.games",
-    "LinGapE": "policies.gap.lin_gap_e",
+    "LinGapE": "policies.gap.comb_gap_e",
     "LinearOCBA": "peers.ocba",
     "MinimaxCombSAR": "peers.budget",
     "NaiveGapElim": "peers.elimination",
@@ -67,7 +66,7 @@ _HOMES = {
     "TTUCB": "peers.tracking",
     "TrackAndStop": "peers.tracking",
     "UGapE": "peers.confidence",
-    "Uniform": "policies.gap.uniform",
+    "Uniform": "policies.gap.comb_gap_e",
     "XYAdaptive": "peers.linear_phases",
 }
 

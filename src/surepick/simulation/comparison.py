@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import Policy, can_start, start
-from surepick.errors import ParameterError, SurepickError
+from surepick.core.policy import Policy, can_start
+from surepick.errors import ParameterError
 from surepick.simulation.environments import Environment, NoisyEnvironment
 from surepick.simulation.outcome import Outcome
 from surepick.simulation.simulate import simulate
@@ -35,38 +34,6 @@ class Comparison:
     cut_off: int
     risk: float | None  # median over runs of the proved bound at the end, where the policy has one
     seconds: float  # a run
-
-
-class Takers(NamedTuple):
-    """Policies that can take a problem, and why the others cannot."""
-
-    policies: list[Policy]
-    left_out: list[tuple[Policy, str]]
-
-
-def takers(problem: AnyProblem, policies: Sequence[Policy]) -> Takers:
-    """Those of these policies that measure what this problem measures, probes or single arms.
-
-    If none does, the last error is raised.
-
-    >>> import surepick as sp
-    >>> probed = sp.Problem([[1, 0], [0, 1]], measure="plans", goal="largest")
-    >>> able = takers(probed, [sp.CombGapE(), sp.BetGapE()])
-    >>> [policy.name for policy in able.policies], able.left_out[0][0].name
-    (['BetGapE'], 'CombGapE')
-    """
-    found = Takers([], [])
-    for policy in policies:
-        try:
-            if problem.probes is not None:
-                start(policy, problem)
-        except SurepickError as error:
-            found.left_out.append((policy, str(error)))
-            if len(found.left_out) == len(policies):
-                raise
-        else:
-            found.policies.append(policy)
-    return found
 
 
 def compare(

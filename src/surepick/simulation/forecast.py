@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -127,6 +127,38 @@ class Rehearsals:
         ends = ([problem.best_plan(sign * means) @ means for sign in (1.0, -1.0)] for means in self.worlds)
         return float(np.median([abs(one - other) / 2 for one, other in ends]))
 
+    def advise(
+        self, problem: AnyProblem, policy: BetGapE, past: Past | None = None
+    ) -> tuple[Forecast, list[Choice]]:
+        """Return the forecast, and what another epsilon, a stated noise or no guess would take instead.
+
+        >>> import surepick as sp
+        >>> problem = sp.Problem([[1, 0], [0, 1]], noise=1.0, goal="largest")
+        >>> stage = Rehearsals.around(problem, [1.0, 0.8], 0.1, rehearsals=5)
+        >>> found, choices = stage.advise(problem, sp.BetGapE())
+        >>> [choice.setting for choice in choices], choices[0].median < found.median
+        (['epsilon'], True)
+        """
+        found, choices = self.forecast(problem, policy, past), list[Choice]()
+        if policy.epsilon:
+            exact = self.forecast(problem, replace(policy, epsilon=0.0), past)
+            choices.append(Choice("epsilon", 0.0, exact.median))
+        worth = self.stake(problem)
+        larger = [_round_up(share * worth) for share in EPSILONS] if worth > 0 else []
+        for near in larger:
+            if near <= policy.epsilon:
+                continue
+            median = self.forecast(problem, replace(policy, epsilon=near), past).median
+            if median <= WORTH_IT * found.median and math.isfinite(median):
+                choices.append(Choice("epsilon", near, median))
+                break
+        if problem.noise_scale is None:
+            stated = self.forecast(problem.with_noise(self.noise), policy, past).median
+            choices.append(Choice("noise", float(self.noise.max()), stated))
+        if past is not None:
+            choices.append(Choice("guess", None, self.forecast(problem, policy).median))
+        return found, choices
+
 
 def forecast(
     problem: AnyProblem,
@@ -166,73 +198,6 @@ def forecast(
         progress=progress,
     )
     return stage.forecast(problem, BetGapE(delta=delta, epsilon=epsilon), past)
-
-
-def advise(
-    problem: AnyProblem,
-    guess: Numbers,
-    spread: Numbers = 0.0,
-    *,
-    noise: PerArm | None = None,
-    delta: float = 0.05,
-    epsilon: float = 0.0,
-    budget: int | None = None,
-    rehearsals: int = 20,
-    seed: int = 0,
-    past: Past | None = None,
-    progress: Progress | None = None,
-) -> tuple[Forecast, list[Choice]]:
-    """Return the forecast, and what another epsilon, a stated noise or the guess would take instead.
-
-    The parameters are those of `forecast`.
-
-    >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0], [0, 1]], noise=1.0, goal="largest")
-    >>> found, choices = advise(problem, [1.0, 0.8], 0.1, rehearsals=5)
-    >>> [choice.setting for choice in choices], choices[0].median < found.median
-    (['epsilon'], True)
-    """
-    stage = Rehearsals.around(
-        problem,
-        guess,
-        spread,
-        noise=noise,
-        budget=budget,
-        rehearsals=rehearsals,
-        seed=seed,
-        progress=progress,
-    )
-    asked = BetGapE(delta=delta, epsilon=epsilon)
-    found, choices = stage.forecast(problem, asked, past), list[Choice]()
-    if epsilon:
-        choices.append(Choice("epsilon", 0.0, stage.forecast(problem, BetGapE(delta), past).median))
-    if (near := _cheaper(stage, problem, found, delta, epsilon, past)) is not None:
-        choices.append(near)
-    if problem.noise_scale is None:
-        stated = stage.forecast(problem.with_noise(stage.noise), asked, past).median
-        choices.append(Choice("noise", float(stage.noise.max()), stated))
-    if past is not None:
-        choices.append(Choice("guess", None, stage.forecast(problem, asked).median))
-    return found, choices
-
-
-def _cheaper(
-    stage: Rehearsals,
-    problem: AnyProblem,
-    found: Forecast,
-    delta: float,
-    epsilon: float,
-    past: Past | None,
-) -> Choice | None:
-    """Return the first larger epsilon that saves a fifth of the measurements, or ends where it did not."""
-    worth = stage.stake(problem)
-    for share in EPSILONS if worth > 0 else ():
-        near = _round_up(share * worth)
-        if near > epsilon:
-            median = stage.forecast(problem, BetGapE(delta, near), past).median
-            if median <= WORTH_IT * found.median and math.isfinite(median):
-                return Choice("epsilon", near, median)
-    return None
 
 
 def _round_up(x: float) -> float:

@@ -16,18 +16,73 @@ paper); noise scales and costs per arm enter the choice of the arm; `epsilon` st
 best"; the default radius is a sound one.
 
 Cost of a round: one pass over the plans, and one over all of their entries when the lead changes.
+
+CLUCB for real plans: a confidence interval for every arm, a rival by their sum, the widest arm measured.
+
+Paper: Chen, Lin, King, Lyu & Chen (2014), Combinatorial Pure Exploration of Multi-Armed Bandits, written for
+sets of arms; here plans are real vectors. With rad_s = R_s sqrt(2 log(4 d t^3 / delta) / T_s) and
+t = measurements so far + 1: lead i by estimated value, rival argmax over k of (value_k - value_i) +
+sum_s |plan_ks - plan_is| rad_s, stop when that is at most 0, else measure argmax |y_s| rad_s of the pair.
+
+Assumption: independent sub-Gaussian measurements with the noise scale of the problem.
+
+Proof status: proved. Every arm, every count up to t and every round t have their own share of delta;
+while all intervals hold, no plan beats the lead at the stop.
+
+Deviations: real plans weigh the intervals by |y_s|; d counts the arms on which plans differ, and the
+others are not measured; costs per arm divide y_s^2 rad_s^2; `epsilon` stops at "within epsilon of the
+best".
+
+Cost of a round: one pass over the plans, and one over all of their entries when the lead changes.
+
+LinGapE: the gap policy of linear bandits, with ridge estimates, on measurements of single arms.
+
+Paper: Xu, Honda & Sugiyama (2018), A Fully Adaptive Algorithm for Pure Exploration in Linear Bandits.
+Estimates are ridge means sum_s / (T_s + lam), lam = 1; the radius of a pair is sqrt(V(y)) times R sqrt(2
+log(K^2 prod_s (1 + T_s/lam)^(1/2) / delta)) + sqrt(lam) S with V(y) = sum_s y_s^2/(T_s + lam). Lead,
+rival and stop as in CombGapE; the arm is greedy, argmax y_s^2 / ((T_s+lam)(T_s+1+lam)), or by ratio,
+argmin T_s / |y_s|.
+
+Assumption: independent sub-Gaussian measurements with the noise scale of the problem, and true means whose
+Euclidean norm is at most S = `norm_bound`.
+
+Proof status: proved under that assumption (self-normalised bound of Abbasi-Yadkori, Pal & Szepesvari
+2011, which holds for all pairs and rounds at once). With means larger than `norm_bound` it has no
+guarantee: ridge pulls estimates towards 0. Measure from a guess (subtract it from the measurements) to keep
+the norm small.
+
+Deviations: every arm on which plans differ is measured once first, the others never; noise scales per arm
+are taken out by measuring each arm in units of its own, S divided by the smallest; costs per arm divide
+the greedy gain; `epsilon` stops at "within epsilon of the best".
+
+Probes, its own setting, are measured by `probe_ridge`, by the ratio rule.
+
+Cost of a round: one pass over the plans, and one over all of their entries when the lead changes.
+
+Uniform: measure the relevant arms in turn and stop by CombGapE's rule; the floor for any comparison.
+
+Assumption and proof status: those of the radius, which holds for any rule of choosing arms. Cost of a round:
+one pass over the plans.
+
+Where probes are measured, they are used equally often in growing batches, and it stops by the bets of
+BetGapE: no radius here is about readings that mix arms.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
+from surepick.core.policy import known_noise_scale
 from surepick.core.problem import Problem
 from surepick.errors import ParameterError
+from surepick.policies.betting.batch_run import BatchRun
+from surepick.policies.betting.bet_gap_e import question_for
 from surepick.policies.gap import radius as radii
+from surepick.policies.gap.probe_ridge import RidgeRun
 from surepick.policies.gap.run import GapRule, GapRun
-from surepick.policies.sound import RadiusPolicy
+from surepick.policies.sound import RadiusPolicy, WithinPolicy
 
 
 @dataclass(frozen=True)
@@ -61,3 +116,102 @@ class CombGapE(RadiusPolicy):
         radius = radii.radius_named(self.radius)
         faithful = radius.code == radii.PUBLISHED
         return GapRun(problem, GapRule(self.delta, self.epsilon, radius, self.arm_rule, faithful))
+
+
+@dataclass(frozen=True)
+class CLUCB(WithinPolicy):
+    """Stop when even the sum of all arms' uncertainties cannot lift a rival above the lead.
+
+    >>> import surepick as sp
+    >>> problem = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
+    >>> sp.simulate(problem, sp.Gaussian([1.0, 0.0]), policy=sp.CLUCB(delta=0.05), seed=1).plan
+    0
+    """
+
+    name: ClassVar[str] = "CLUCB"
+
+    def start(self, problem: Problem) -> GapRun:
+        """A fresh run on this problem."""
+        rule = GapRule(self.delta, self.epsilon, radii.RECTANGLE_RADIUS, "gap", every_arm_first=False)
+        return GapRun(problem, rule)
+
+
+_KERNEL_RULES = {"greedy": "gap", "ratio": "ratio"}
+
+
+@dataclass(frozen=True)
+class LinGapE(WithinPolicy):
+    """Compare the lead with the plan that may still beat it, all means being known to be small.
+
+    `norm_bound` is the largest that the Euclidean norm of the true means can be; the default of 1 is that
+    of the paper's experiments, and rarely true elsewhere. `arm_rule` is "greedy" or "ratio".
+
+    >>> import surepick as sp
+    >>> problem = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
+    >>> sp.simulate(problem, sp.Gaussian([1.0, 0.0]), policy=sp.LinGapE(delta=0.05), seed=1).plan
+    0
+    """
+
+    arm_rule: str = "greedy"
+    norm_bound: float = 1.0
+
+    name: ClassVar[str] = "LinGapE"
+    takes_probes: ClassVar[bool] = True
+    _assumption: ClassVar[str] = radii.RIDGE_RADIUS.assumption
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.arm_rule not in _KERNEL_RULES:
+            raise ParameterError(
+                f"arm_rule must be 'greedy' or 'ratio', got {self.arm_rule!r}", field="arm_rule"
+            )
+        if not (self.norm_bound >= 0 and math.isfinite(self.norm_bound)):
+            raise ParameterError(
+                f"norm_bound is the largest norm of the true means, 0 or more, got {self.norm_bound!r}",
+                field="norm_bound",
+            )
+
+    def start(self, problem: Problem) -> GapRun | RidgeRun:
+        """A fresh run on this problem."""
+        if problem.probes is not None:
+            return RidgeRun(problem, delta=self.delta, epsilon=self.epsilon, norm_bound=self.norm_bound)
+        in_units = self.norm_bound / float(known_noise_scale(problem).min())
+        rule = GapRule(
+            self.delta,
+            self.epsilon,
+            radii.RIDGE_RADIUS,
+            _KERNEL_RULES[self.arm_rule],
+            every_arm_first=False,
+            norm_bound=in_units,
+        )
+        return GapRun(problem, rule)
+
+
+@dataclass(frozen=True)
+class Uniform(RadiusPolicy):
+    """Measure every relevant arm equally often, and stop when the lead is sure.
+
+    >>> import surepick as sp
+    >>> problem = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
+    >>> outcome = sp.simulate(problem, sp.Gaussian([1.0, 0.0]), policy=sp.Uniform(), seed=1)
+    >>> int(outcome.counts.max() - outcome.counts.min()) <= 1
+    True
+    """
+
+    name: ClassVar[str] = "Uniform"
+    takes_probes: ClassVar[bool] = True
+
+    def start(self, problem: Problem) -> GapRun | BatchRun:
+        """A fresh run on this problem."""
+        if problem.probes is not None:
+            question = question_for(problem, self.delta, self.epsilon)
+            return BatchRun(problem, _Asked(self.name), question, uniform=True)
+        radius = radii.radius_named(self.radius)
+        return GapRun(problem, GapRule(self.delta, self.epsilon, radius, "cycle", every_arm_first=False))
+
+
+class _Asked(NamedTuple):
+    """What a run of batches needs to know."""
+
+    name: str
+    max_batch: int | None = None

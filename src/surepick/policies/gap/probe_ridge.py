@@ -1,6 +1,6 @@
 """LinGapE in its own setting: ridge estimates from measurement vectors apart from the plans.
 
-Lead, rival and stop as in `lin_gap_e`; the radius of a pair is |y| in V^-1, V = I + X'X, times
+Lead, rival and stop as in LinGapE on arms; the radius of a pair is |y| in V^-1, V = I + X'X, times
 sqrt(2 log(K^2 / delta) + log det V) + S (self-normalised bound, all pairs and rounds at once), in units of
 the noise. What to measure is the paper's ratio rule: the vector furthest behind its share in the least sum of
 |w| with X'w = y. Plans are kept as given, not centred, and S bounds the norm of the arms' means.
