@@ -44,15 +44,7 @@ def main():
         return
     print("| CombGapE, 81 arms, microseconds of a round | " + " | ".join(f"{n} plans" for n in SIZES) + " |")
     print("|---" * (len(SIZES) + 1) + "|")
-    words = [
-        sys.executable,
-        __file__,
-        "--here",
-        "--rounds",
-        str(given.rounds),
-        "--repeats",
-        str(given.repeats),
-    ]
+    size = ["--rounds", str(given.rounds), "--repeats", str(given.repeats)]
     for name, more in (("with Numba", []), ("without", ["--without"])):
         done = subprocess.run(
             [sys.executable, __file__, "--here", *size, *more], capture_output=True, text=True, check=True
