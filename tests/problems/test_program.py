@@ -108,9 +108,9 @@ def test_an_integer_program_that_takes_too_long_is_refused(monkeypatch):
 
 
 def test_all_programs_of_a_problem_together_have_their_time():
-    with solving_within(0.3), pytest.raises(ProblemError, match=r"not solved within 0\.3 seconds"):
+    with solving_within(0.3), pytest.raises(ProblemError):
         program_family(market_split(seed=1))
-    with solving_within(-1.0), pytest.raises(ProblemError, match="programs were not solved"):
+    with solving_within(-1.0), pytest.raises(ProblemError):
         program_family(as_program([[1, 2], [3, 1]], [8, 9]))
     program_family(as_program([[1, 2], [3, 1]], [8, 9]))  # the limit is over
 

@@ -155,7 +155,7 @@ def test_within_epsilon_the_test_of_a_last_call_is_checked_by_arithmetic_alone(g
     }
     for words, change in spoilt.items():
         assert words in objections(problem, plan, {**proof, **change}, 0.05, 0.1), words
-    with pytest.raises(ValueError, match="not finite"):
+    with pytest.raises(ValueError):
         objections(problem, plan, {**proof, "test": {**test, "gain": math.inf}}, 0.05, 0.1)
 
 

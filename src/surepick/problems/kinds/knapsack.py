@@ -213,7 +213,10 @@ def _packings(loads: IntArray, room: int, most: IntArray, enough: int) -> list[F
 
 
 def _copies(given: npt.ArrayLike, n_items: int) -> IntArray:
-    numbers = np.asarray(given, dtype=float)
+    try:
+        numbers = np.asarray(given, dtype=float)
+    except (TypeError, ValueError):
+        numbers = np.array(np.nan)
     if numbers.shape not in ((), (n_items,)) or not ((numbers >= 0) & (numbers == np.floor(numbers))).all():
         raise ProblemError(
             f"copies must be one whole number or one for each of the {n_items} items, 0 or more, "
