@@ -68,8 +68,7 @@ BUILDERS: dict[str, Callable[..., sp.Problem]] = {
     "matchings": partial(problems.matchings, goal="smallest", guess=[[2, 3], [2, 2]]),
     "portfolio": partial(problems.portfolio, [5, 4, 3], upper=0.5, spread=2, n_draws=100),
     "production": partial(problems.production, [[1, 2], [3, 1]], [8, 9], [3.0, 4.0], n_draws=100),
-    "subsets": partial(problems.subsets, ["tea", "coffee"], [["tea"], ["coffee"]], goal="largest"),
-    "best_arm": partial(problems.best_arm, ["tea", "coffee"], goal="largest"),
+    "choice": partial(problems.choice, ["tea", "coffee"], goal="largest"),
     "top_k": partial(problems.top_k, ["tea", "coffee", "cocoa"], 2, goal="largest"),
     "top_k with a guess": partial(
         problems.top_k, ["tea", "coffee", "cocoa"], 2, goal="largest", guess=[3, 2, 2], n_draws=50

@@ -19,8 +19,7 @@ DOORS = {
         lambda weights: PLANS[np.argmax(weights)], 2, n_plans=2, goal="largest"
     ),
     "Polytope": lambda: sp.Polytope(A_eq=[[1, 1]], b_eq=[1], goal="largest"),
-    "best_arm": lambda: problems.best_arm(["a", "b"], goal="largest"),
-    "subsets": lambda: problems.subsets(["a", "b"], [["a"], ["b"]], goal="largest"),
+    "choice": lambda: problems.choice(["a", "b"], goal="largest"),
     "top_k": lambda: problems.top_k(["a", "b", "c"], 2, goal="largest"),
     "knapsack": lambda: problems.knapsack([4, 5], [4.0, 5.0], 10),
     "transport": lambda: problems.transport([3, 2], [4, 1], [[2, 3], [2, 2]]),
@@ -82,7 +81,7 @@ def test_check_says_which_noise_was_stated(tmp_path, name, text, unstated):
 @pytest.mark.parametrize(
     ("policy", "door"),
     [
-        *(("CombGapE", "Problem"), ("RAGE", "Problem"), ("LUCB", "best_arm")),
+        *(("CombGapE", "Problem"), ("RAGE", "Problem"), ("LUCB", "choice")),
     ],
 )
 def test_a_policy_that_cannot_do_without_the_noise_scale_names_the_field(policy, door):

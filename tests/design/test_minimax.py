@@ -105,7 +105,7 @@ def test_contrasts_without_arms_of_their_own_have_none(squares):
 def test_many_single_arms_take_few_times_the_limit():
     means = 15 - np.abs(np.random.default_rng(1).normal(0, 3, 3249))
     means[0] = 15.5
-    problem = sp.problems.best_arm([f"a{s}" for s in range(3249)], noise=1.0, goal="largest")
+    problem = sp.problems.choice([f"a{s}" for s in range(3249)], noise=1.0, goal="largest")
     outcome = sp.simulate(problem, sp.Gaussian(means - 15), policy=sp.BetGapE(), seed=2)
     squares = sparse.hstack([np.ones((3248, 1)), sparse.eye_array(3248)]).tocsr()
     gaps = 15.5 - means[1:]

@@ -130,7 +130,7 @@ def test_wrong_places_are_refused_with_the_file_and_the_reason(load: Load, lines
 
 def test_what_has_no_places_takes_none(load: Load) -> None:
     with pytest.raises(FileError) as caught:
-        load('kind = "subsets"\ngoal = "largest"\nnoise = 1\narms = ["a", "b"]\nk = 1\n' + CORNERS)
+        load('kind = "choice"\ngoal = "largest"\nnoise = 1\narms = ["a", "b"]\n' + CORNERS)
     assert caught.value.field == "places"
     legs = 'kind = "paths"\nnoise = 1\nsource = "A"\ntarget = "D"\nedges = "legs.csv"\nevery = true\n'
     legs += 'arms = ["road", "toll"]\n'

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import surepick as sp
 from surepick import problems
-from surepick.errors import ProblemError
+from surepick.problems.candidates import drawn_plans
 
 
 def small_families():
@@ -81,10 +81,11 @@ def test_the_bound_on_missing_plans_holds_for_most_seeds():
     def oracle(weights):
         return np.eye(40)[int(40 * weights[0] ** 2)]
 
+    family = problems.Family(oracle, tuple(map(str, range(40))), "largest", None)
     mass = np.sqrt(np.arange(1, 41) / 40) - np.sqrt(np.arange(40) / 40)
     broken = 0
     for seed in range(100):
-        found = problems.plans_from_oracle(oracle, np.zeros(40), np.ones(40), n_draws=60, seed=seed)
+        found = drawn_plans(family, (np.zeros(40), np.ones(40)), 60, seed)
         missing = 1 - mass[found.plans.sum(axis=0) > 0].sum()
         broken += missing > found.chance_of_new_at_most(0.05)
     assert broken <= 10  # binomial(100, .05) exceeds this with probability .01
@@ -97,25 +98,6 @@ def test_a_found_problem_travels_to_other_processes():
     assert copy.plan_names == problem.plan_names
     with pytest.raises(ValueError, match="read-only"):
         copy.plans[0, 0] = 7
-
-
-@pytest.mark.parametrize(
-    ("call", "says"),
-    [
-        (lambda f: f.through([[1, 2]], ["a", "b"]), "one row for each of the 3 pieces"),
-        (lambda f: f.problem([1.0]), "one number for each of the 3 arms"),
-        (lambda f: f.problem([1, 2, 3], n_best=1), "ask for 2 or more"),
-        (lambda f: f.problem([1, 2, 3], n_best=0), "n_best must be at least 1"),
-        (
-            lambda f: problems.transport_family([3, 2], [4, 1]).problem(noise=1),
-            "cannot be listed one by one",
-        ),
-    ],
-)
-def test_a_family_says_what_it_needs(call, says):
-    with pytest.raises(ProblemError) as caught:
-        call(problems.tree_family([("A", "B"), ("B", "C"), ("A", "C")]))
-    assert says in str(caught.value)
 
 
 ITEMS = st.lists(
@@ -135,10 +117,3 @@ def test_no_packing_with_limited_copies_is_worth_more(items, capacity):
     assert (plan <= copies).all()
     packings = (np.array(x) for x in product(*(range(c + 1) for c in copies)))
     assert values @ plan == pytest.approx(max(values @ x for x in packings if weights @ x <= capacity))
-
-
-@pytest.mark.parametrize("copies", [-1, 1.5, [1, 2, 3], "x"])
-def test_copies_that_are_no_numbers_of_copies_are_refused(copies):
-    with pytest.raises(ProblemError) as caught:
-        problems.knapsack([4, 5], [4, 5], 10, copies=copies)
-    assert caught.value.field == "copies"

@@ -4,7 +4,7 @@ import pytest
 
 from surepick import problems
 from surepick.problems import family
-from surepick.problems.found import drawn
+from surepick.problems.candidates import drawn_plans
 
 EDGES = [("A", "B", 2), ("B", "D", 2), ("A", "C", 1), ("C", "D", 4)]
 DRAWS = ["spread", "n_draws", "seed", "noise", "cost", "low", "high", "progress"]
@@ -26,13 +26,14 @@ LISTING = ("matchings", "paths", "trees")
 @pytest.mark.parametrize("name", BUILDERS)
 def test_every_builder_takes_the_options_of_a_search(name, monkeypatch):
     seen, boxes = [], []
-    monkeypatch.setattr(family, "drawn", lambda *given: boxes.append(given[1]) or drawn(*given))
+    monkeypatch.setattr(family, "drawn_plans", lambda *given: boxes.append(given) or drawn_plans(*given))
     options = {"spread": 3.0, "n_draws": 40, "seed": 7, "noise": None, "cost": 2.0, "low": -9, "high": 9}
     problem = BUILDERS[name](**options, progress=lambda done, total: seen.append((done, total)))
     assert seen[-1] == (40, 40)
     assert problem.candidates.n_draws == 40
-    assert [box.seed for box in boxes] == [7]
-    assert (boxes[0].upper - boxes[0].lower == 6).all()
+    ((_, (low, high), *_, seed, _),) = boxes
+    assert seed == 7
+    assert (high - low == 6).all()
     assert (problem.noise_scale == 9).all()
     assert (problem.costs == 2).all()
 
@@ -58,7 +59,9 @@ def test_the_signature_lists_every_option_with_its_default(name):
     assert [option for option in DRAWS if option not in listed] == []
     assert ("n_best" in listed, "every" in listed) == (name in LISTING, name in LISTING)
     if name != "knapsack":
-        assert all(listed[option].default == defaults[option].default for option in DRAWS)
+        own = ("spread", "n_draws", "seed", "progress")
+        assert all(listed[option].default == defaults[option].default for option in own)
+        assert all(listed[option].default is None for option in DRAWS if option not in own)
     assert all(parameter.kind is not parameter.VAR_KEYWORD for parameter in listed.values())
 
 

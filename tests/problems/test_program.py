@@ -9,7 +9,7 @@ from surepick import problems
 from surepick.errors import ProblemError
 from surepick.problems import integer
 from surepick.problems.integer import solving_within
-from surepick.problems.program import as_program, program_family, solve_program
+from surepick.problems.kinds.program import as_program, program_family, solve_program
 
 
 @st.composite
@@ -75,24 +75,6 @@ def test_programs_may_minimise_and_compare_in_all_ways():
         [[1, 1], [1, 0], [0, 1]], [4, 1, 3], senses=[">=", "=", "<="], goal="smallest"
     )
     assert solve_program(program, np.array([1.0, 2.0])).tolist() == [1, 3]
-
-
-@pytest.mark.parametrize(
-    ("args", "options", "says"),
-    [
-        (([[1, 1]], [-1], [1, 1]), {}, "infeasible: no plan keeps all constraints"),
-        (([[1, -1]], [1], [1, 1]), {}, "unbounded: it grows for ever along some variables such as"),
-        (([[1, 1]], [1], [1, 1]), {"upper": [2, -1]}, "lower must not exceed upper, got 0 and -1"),
-        (([[1, 1]], [1, 2], [1, 1]), {}, "one number for each of the 1 rows, got 2"),
-        (([[1, 1]], [1], [1, 1, 1]), {}, "one number for each of the 2 variables, got 3"),
-        (([[1, 1]], [1], [1, 1]), {"senses": "<"}, "senses must be"),
-        (([[1, 1]], [1], [5, 1]), {"n_draws": 50}, "all 50 draws lead to the same plan"),
-    ],
-)
-def test_programs_without_a_choice_are_refused(args, options, says):
-    with pytest.raises(ProblemError) as caught:
-        problems.production(*args, **options)
-    assert says in str(caught.value)
 
 
 def market_split(n_rows=4, n_variables=40, seed=0):

@@ -6,7 +6,7 @@ import pytest
 import surepick as sp
 from surepick import problems
 from surepick.errors import FileError, MissingExtraError, ProblemError
-from surepick.problems.program import solve_program
+from surepick.problems.kinds.program import solve_program
 
 MPS = """* A joiner's year
 NAME          JOINER

@@ -90,7 +90,7 @@ def test_what_the_tables_say(shown):
 
 
 def test_long_lists_are_cut_off_and_counted():
-    problem = sp.problems.best_arm([f"arm number {s}" for s in range(500)], noise=1, goal="largest")
+    problem = sp.problems.choice([f"arm number {s}" for s in range(500)], noise=1, goal="largest")
     page = problem._repr_html_()
     assert "and 492 more" in page
     assert len(page) < 6000

@@ -153,12 +153,18 @@ KEYS: dict[str, dict[str, Key]] = {
         "every": EVERY,
         "places": PLACES,
     },
-    "subsets": {
+    "choice": {
         "arms": NAMES._replace(absent=REQUIRED),
         "goal": GOAL,
-        "k": Key("whole", "choose this many; 1 finds the best arm", "this or `sets`"),
-        "sets": Key("list", "a list of sets, each a list of arms", "this or `k`"),
+        "sets": Key("list", "a list of sets, each a list of arms", "each arm by itself"),
         "plan_names": NAMES,
+        "guess": GUESS,
+        "spread": SPREAD,
+    },
+    "top-k": {
+        "arms": NAMES._replace(absent=REQUIRED),
+        "goal": GOAL,
+        "k": Key("whole", "choose this many", REQUIRED),
         "guess": GUESS,
         "spread": SPREAD,
     },
@@ -192,7 +198,7 @@ KEYS: dict[str, dict[str, Key]] = {
 def required(kind: str) -> tuple[str, ...]:
     """Return the keys that a file of this kind cannot do without.
 
-    >>> required("subsets")
+    >>> required("choice")
     ('arms', 'goal')
     """
     return tuple(name for name, key in KEYS[kind].items() if key.absent == REQUIRED)

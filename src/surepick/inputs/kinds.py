@@ -24,17 +24,15 @@ from surepick.inputs.probes import probes_in
 from surepick.inputs.section import Section
 from surepick.problems.candidates import Progress
 from surepick.problems.cities import city_hours
-from surepick.problems.family import Family
-from surepick.problems.kinds.choice import subsets, top_k_family
+from surepick.problems.family import Family, asks_for_list
+from surepick.problems.kinds.choice import choice, top_k_family
 from surepick.problems.kinds.knapsack import PAPER_DRAWS, PAPER_SPREAD, knapsack_family
 from surepick.problems.kinds.matching import matching_family
 from surepick.problems.kinds.path import path_family
-from surepick.problems.kinds.portfolio import portfolio_family
+from surepick.problems.kinds.program import Program, as_program, portfolio_family, program_family
 from surepick.problems.kinds.transport import transport
 from surepick.problems.kinds.tree import tree_family
 from surepick.problems.network import Network, as_network
-from surepick.problems.options import asks_for_list, family_problem
-from surepick.problems.program import Program, as_program, program_family
 from surepick.problems.program_files import read_program
 from surepick.problems.truth import Truth
 
@@ -171,24 +169,23 @@ def _over_edges(document: Section, network: Network, family: Family, progress: P
     return _of_family(document, family, guess, _search(document, progress))
 
 
-def _subsets(document: Section, _: Progress | None) -> Truth:
-    arms, goal = document.names("arms") or [], _goal(document)
-    problem: Problem | OracleProblem
-    if document.one_of("k", "sets") == "sets":
-        sets, names = document.values["sets"], document.names("plan_names")
-        if not (isinstance(sets, list) and sets and all(isinstance(one, list) for one in sets)):
-            raise document.wrong("sets", "a list of lists of arms")
-        if not lists_plans(document):
-            raise document.error("'sets' is a list of plans; list_plans = false is for 'k'", "list_plans")
-        problem = subsets(arms, sets, goal=goal, plan_names=names, **measuring(document))
-        return Truth.guessed(problem, _optional_guess(document), document.numbers("spread", 1.0))
-    if "plan_names" in document.values:
-        raise document.error(
-            "'plan_names' is for 'sets'; with 'k' the choices are named by their arms", "plan_names"
-        )
-    family = top_k_family(arms, document.whole("k", 1), goal=goal)
-    found = _of_family(document, family, None, _search(document, None))
-    return Truth.guessed(found.problem, _optional_guess(document), document.numbers("spread", 1.0))
+def _choice(document: Section, _: Progress | None) -> Truth:
+    sets = document.values.get("sets")
+    if sets is not None and not (isinstance(sets, list) and sets and all(isinstance(s, list) for s in sets)):
+        raise document.wrong("sets", "a list of lists of arms")
+    problem = choice(
+        document.names("arms") or [],
+        sets,
+        goal=_goal(document),
+        plan_names=document.names("plan_names"),
+        **measuring(document),
+    )
+    return Truth.guessed(problem, _optional_guess(document), document.numbers("spread", 1.0))
+
+
+def _top_k(document: Section, progress: Progress | None) -> Truth:
+    family = top_k_family(document.names("arms") or [], document.whole("k", 1), goal=_goal(document))
+    return _of_family(document, family, _optional_guess(document), _search(document, progress))
 
 
 def _production(document: Section, progress: Progress | None) -> Truth:
@@ -340,7 +337,7 @@ def _of_family(
 ) -> Truth:
     """The problem of all plans of the family, or of its candidates where the file asks for a list of them."""
     asked = asks_for_list(document.values)
-    problem = family_problem(family, guess, options, list_plans=_list_plans(document), asked=asked)
+    problem = family.choose(guess, options, list_plans=_list_plans(document), asked=asked)
     return Truth.guessed(problem, guess, options["spread"])
 
 
@@ -376,7 +373,8 @@ _BUILDS: dict[str, Build] = {
     "paths": _paths,
     "trees": _trees,
     "matchings": _matchings,
-    "subsets": _subsets,
+    "choice": _choice,
+    "top-k": _top_k,
     "production": _production,
     "portfolio": _portfolio,
 }
@@ -385,7 +383,7 @@ KINDS: dict[str, Kind] = {
         build,
         required(name),
         tuple(key for key in KEYS[name] if key not in required(name)),
-        needs_list="a table is a list of plans" if name == "table" else "",
+        needs_list="its plans are a list" if name in ("table", "choice") else "",
     )
     for name, build in _BUILDS.items()
 }
@@ -399,7 +397,7 @@ def kind_names() -> list[str]:
 def kind_named(name: str) -> Kind:
     """How to read files of this kind, one of `kind_names`.
 
-    >>> kind_named("subsets").required
+    >>> kind_named("choice").required
     ('arms', 'goal')
     """
     if name in KINDS:

@@ -10,15 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from surepick.problems.candidates import Candidates as Candidates
-    from surepick.problems.candidates import plans_from_oracle as plans_from_oracle
+    from surepick.problems.candidates import FoundProblem as FoundProblem
     from surepick.problems.cities import city_hours as city_hours
     from surepick.problems.family import Family as Family
-    from surepick.problems.found import FoundProblem as FoundProblem
-    from surepick.problems.kinds.choice import best_arm as best_arm
-    from surepick.problems.kinds.choice import subsets as subsets
+    from surepick.problems.kinds.choice import choice as choice
     from surepick.problems.kinds.choice import top_k as top_k
     from surepick.problems.kinds.choice import top_k_family as top_k_family
-    from surepick.problems.kinds.knapsack import best_packing as best_packing
     from surepick.problems.kinds.knapsack import knapsack as knapsack
     from surepick.problems.kinds.knapsack import knapsack_family as knapsack_family
     from surepick.problems.kinds.knapsack import knapsack_instance as knapsack_instance
@@ -26,43 +23,38 @@ if TYPE_CHECKING:
     from surepick.problems.kinds.matching import matchings as matchings
     from surepick.problems.kinds.path import path_family as path_family
     from surepick.problems.kinds.path import paths as paths
-    from surepick.problems.kinds.portfolio import portfolio as portfolio
-    from surepick.problems.kinds.portfolio import portfolio_family as portfolio_family
-    from surepick.problems.kinds.production import production as production
-    from surepick.problems.kinds.transport import cheapest_transport as cheapest_transport
+    from surepick.problems.kinds.program import Program as Program
+    from surepick.problems.kinds.program import as_program as as_program
+    from surepick.problems.kinds.program import portfolio as portfolio
+    from surepick.problems.kinds.program import portfolio_family as portfolio_family
+    from surepick.problems.kinds.program import production as production
+    from surepick.problems.kinds.program import program_family as program_family
     from surepick.problems.kinds.transport import transport as transport
     from surepick.problems.kinds.transport import transport_family as transport_family
     from surepick.problems.kinds.transport import transport_instance as transport_instance
     from surepick.problems.kinds.transport import whole_transport as whole_transport
-    from surepick.problems.kinds.tree import cable_instance as cable_instance
     from surepick.problems.kinds.tree import tree_family as tree_family
     from surepick.problems.kinds.tree import trees as trees
     from surepick.problems.network import Network as Network
     from surepick.problems.network import as_network as as_network
-    from surepick.problems.program import Program as Program
-    from surepick.problems.program import as_program as as_program
-    from surepick.problems.program import program_family as program_family
     from surepick.problems.program_files import read_program as read_program
     from surepick.problems.truth import Truth as Truth
 
 # By module, loaded on first use: POT, SciPy and Numba are slow to import. No module may be called like a name
 # here, since importing it would put the module in the function's place.
 _NAMES = {
-    "candidates": "Candidates plans_from_oracle",
+    "candidates": "Candidates FoundProblem",
     "cities": "city_hours",
     "family": "Family",
-    "found": "FoundProblem",
-    "program_files": "read_program",
-    "kinds.choice": "best_arm subsets top_k top_k_family",
-    "kinds.knapsack": "best_packing knapsack knapsack_family knapsack_instance",
+    "kinds.choice": "choice top_k top_k_family",
+    "kinds.knapsack": "knapsack knapsack_family knapsack_instance",
     "kinds.matching": "matching_family matchings",
     "kinds.path": "path_family paths",
-    "kinds.portfolio": "portfolio portfolio_family",
-    "kinds.production": "production",
-    "kinds.transport": "cheapest_transport transport transport_family transport_instance whole_transport",
-    "kinds.tree": "cable_instance tree_family trees",
+    "kinds.program": "Program as_program portfolio portfolio_family production program_family",
+    "kinds.transport": "transport transport_family transport_instance whole_transport",
+    "kinds.tree": "tree_family trees",
     "network": "Network as_network",
-    "program": "Program as_program program_family",
+    "program_files": "read_program",
     "truth": "Truth",
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}

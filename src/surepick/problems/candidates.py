@@ -1,27 +1,27 @@
-"""Candidate plans: the best of draws from a box, every plan of a family, or its best under a guess."""
+"""Candidate plans of a family: the best of draws from a box, every plan, or the best under a guess."""
 
 from __future__ import annotations
 
 import heapq
 import math
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from surepick.core.about import Listing
+from surepick.core.about import About, Listing
 from surepick.core.arrays import FloatArray, IntArray, is_smallest, read_only
+from surepick.core.measurable import Measurable
+from surepick.core.problem import Problem
 from surepick.errors import ProblemError
-from surepick.problems.numbers import as_count, as_numbers, seeded
+from surepick.problems.numbers import as_count, seeded
 
 if TYPE_CHECKING:
     from surepick.problems.family import Family
 
-Oracle: TypeAlias = Callable[[FloatArray], npt.ArrayLike]
 Progress: TypeAlias = Callable[[int, int], object]
 
 # Two answers of a solver are the same plan when no entry differs by more than this share of the largest one.
@@ -29,8 +29,8 @@ Progress: TypeAlias = Callable[[int, int], object]
 # closer than 1e-9 would differ in value by less than any measurement can tell.
 SAME_PLAN = 1e-9
 MOST_LISTED = 20_000  # plans, half a minute; a longer list is better left to an oracle
-FEW_AT_MOST = 10**9  # a bound on the plans beyond which they are not counted
 MOST_DRAWS = 1_000_000  # at once; after so many a plan that is missing is the best of hardly any draw
+LONGEST_NAME = 100  # letters; plans with longer names are numbered
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,13 +81,8 @@ class Candidates:
     def listing(self) -> Listing:
         """How the list was made, in the form that sessions and certificates keep."""
         known = self.how != "best"
-        return Listing(
-            self.n_plans,
-            self.how,
-            self.explanation,
-            self.chance_of_new if known else None,
-            self.chance_of_new_at_most() if known else None,
-        )
+        chances = (self.chance_of_new, self.chance_of_new_at_most()) if known else (None, None)
+        return Listing(self.n_plans, self.how, self.explanation, *chances)
 
     @property
     def explanation(self) -> str:
@@ -106,95 +101,96 @@ class Candidates:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Box:
-    """Where the means of the arms are thought to lie, and the seed of the draws from there."""
-
-    lower: FloatArray  # (n_arms,)
-    upper: FloatArray
-    seed: int
-
-    def best_plans(
-        self,
-        oracle: Oracle,
-        n_entries: int,
-        n_draws: int,
-        progress: Progress | None,
-        tolerance: float = SAME_PLAN,
-    ) -> Candidates:
-        """Return the distinct answers of the oracle, of `n_entries` numbers, to draws.
-
-        >>> box = Box(np.ones(1), np.full(1, 3.0), seed=0)
-        >>> box.best_plans(lambda weights: [1, weights[0] < 2, 0], 3, 9, None).n_plans
-        2
-        """
-        n_draws = as_count("n_draws", n_draws, most=MOST_DRAWS, instead="make fewer")
-        rng, found, newest = seeded(self.seed), _DistinctPlans(tolerance), -1
-        for draw in range(n_draws):
-            weights = self.lower + (self.upper - self.lower) * rng.random(self.lower.size)
-            if found.add(_as_plan(oracle(weights), n_entries, draw)):
-                newest = draw
-            if progress is not None:
-                progress(draw + 1, n_draws)
-        plans, counts = read_only(np.array(found.plans)), read_only(np.array(found.counts, dtype=np.int64))
-        return Candidates(plans, counts, n_draws, n_draws - 1 - newest)
+class OneCandidateError(ProblemError):
+    """The search found one plan only, so there is nothing to choose."""
 
 
-def plans_from_oracle(
-    oracle: Oracle,
-    lower: npt.ArrayLike,
-    upper: npt.ArrayLike,
-    *,
-    n_draws: int,
+class FoundProblem(Problem):
+    """A problem whose plans were searched for: knows how sure it is that none is missing.
+
+    >>> from surepick.problems import knapsack
+    >>> problem = knapsack([4, 5], guess=[4.0, 5.0], capacity=10, spread=1.0, n_draws=100)
+    >>> print(problem.candidates.explanation)
+    2 plans from 100 draws, the last 94 without a new one; if the truth is like one more draw, its best plan
+    is missing with a chance of about 0 (at most 0.46, at 95%)
+    """
+
+    candidates: Candidates  # in numbers per piece
+    family: Family
+
+    def __init__(self, family: Family, candidates: Candidates, measured: Mapping[str, Any]) -> None:
+        if candidates.n_plans < 2:
+            reasons = {
+                "draws": f"all {candidates.n_draws} draws lead to the same plan, so within this spread there "
+                "is nothing to choose; widen the spread or raise n_draws",
+                "best": "n_best = 1 leaves nothing to choose; ask for 2 or more",
+                "all": f"there is only one {family.noun}, so there is nothing to choose",
+            }
+            raise OneCandidateError(reasons[candidates.how])
+        names = dict[str, None]()
+        for k, plan in enumerate(candidates.plans):  # a number where a name is long or taken
+            name = f"{family.noun} {k}" if family.name_of is None else family.name_of(plan)
+            names[f"{family.noun} {k}" if len(name) > LONGEST_NAME or name in names else name] = None
+        super().__init__(
+            family.in_arms(candidates.plans),
+            arms=family.arm_names,
+            plan_names=list(names),
+            goal=family.goal,
+            layout=family.layout,
+            **measured,
+        )
+        self.__dict__.update(family=family, candidates=candidates, about=About(listing=candidates.listing))
+
+    @property
+    def completeness(self) -> str:
+        """How the plans were found, and how likely one is missing."""
+        return self.candidates.explanation
+
+    def __reduce__(self) -> tuple[type[Problem], tuple[()], dict[str, object]]:
+        # families hold functions, which cannot be pickled; other processes get the problem itself
+        kept = {*Problem.__dataclass_fields__, *Measurable.__annotations__}
+        state = {name: value for name, value in self.__dict__.items() if name in kept}
+        return _blank, (), state  # type: ignore[return-value]
+
+
+def _blank() -> Problem:
+    return object.__new__(Problem)
+
+
+def drawn_plans(
+    family: Family,
+    box: tuple[FloatArray, FloatArray],
+    n_draws: int = 1000,
     seed: int = 0,
-    tolerance: float = SAME_PLAN,
     progress: Progress | None = None,
 ) -> Candidates:
-    """The distinct plans that are best somewhere in the box between `lower` and `upper`.
+    """Return the distinct best plans of means drawn evenly from the box, in numbers per piece.
 
-    Equal plans are kept once. A longer run with the same seed begins with the draws of a shorter one.
-
-    - `oracle`: a function that returns a best plan, one number per arm, for given means
-    - `lower`, `upper`: between which numbers each mean lies; means are drawn evenly from there
-    - `n_draws`: how many times
-    - `seed`: the seed of the draws; 0
-    - `tolerance`: plans differ when an entry does by more than this share of the largest entry; 1e-9
-    - `progress`: a function of (done, total) that is called after each draw; None
-
-    >>> cheapest = lambda hours: [1, 0] if hours[0] < hours[1] else [0, 1]
-    >>> found = plans_from_oracle(cheapest, [1, 2], [4, 3], n_draws=50)
-    >>> sorted(found.plans.tolist()), found.n_draws
-    ([[0.0, 1.0], [1.0, 0.0]], 50)
+    A longer run with the same seed begins with the draws of a shorter one.
     """
-    low, high = as_numbers("lower", lower), as_numbers("upper", upper)
-    if low.shape != high.shape:
-        raise ProblemError(
-            f"lower and upper must have one number per arm each, got {low.size} and {high.size}",
-            field="lower",
-        )
-    if (low > high).any():
-        s = int(np.argmax(low > high))
-        raise ProblemError(
-            f"lower must not exceed upper, got {low[s]} and {high[s]} for arm {s}", field="lower"
-        )
-    return Box(low, high, seed).best_plans(oracle, low.size, n_draws, progress, tolerance)
+    n_draws = as_count("n_draws", n_draws, most=MOST_DRAWS, instead="make fewer")
+    rng, found, newest = seeded(seed), _DistinctPlans(), -1
+    low, high = box
+    for draw in range(n_draws):
+        means = low + (high - low) * rng.random(low.size)
+        if found.add(np.array(family.solve(family.weights(means)), dtype=float)):
+            newest = draw
+        if progress is not None:
+            progress(draw + 1, n_draws)
+    plans, counts = read_only(np.array(found.plans)), read_only(np.array(found.counts, dtype=np.int64))
+    return Candidates(plans, counts, n_draws, n_draws - 1 - newest)
 
 
 class _DistinctPlans:
-    """Plans that differ by more than a tolerance; grows by `add`, and only its owner may add.
+    """Plans that differ by more than rounding; grows by `add`.
 
     Plans that are close have close projections on any direction, so only those whose projection lies in a
     narrow window of the sorted projections are compared entry by entry.
     """
 
-    def __init__(self, tolerance: float) -> None:
-        if not 0 <= tolerance < 0.5:
-            raise ProblemError(
-                f"tolerance is a small share of a plan's largest entry, got {tolerance!r}", field="tolerance"
-            )
+    def __init__(self) -> None:
         self.plans: list[FloatArray] = []
         self.counts: list[int] = []
-        self._tolerance = tolerance
         self._by_projection: list[tuple[float, int]] = []
 
     def add(self, plan: FloatArray) -> bool:
@@ -203,12 +199,13 @@ class _DistinctPlans:
         at, reach = float(direction @ plan), float(np.abs(plan).max(initial=0.0))
         # projections of close plans differ by at most the summed direction times the distance; the second
         # term is the rounding of the projection itself
-        window = float(direction.sum()) * reach * (2.0 * self._tolerance + 1e-14)
+        window = float(direction.sum()) * reach * (2.0 * SAME_PLAN + 1e-14)
         for position in range(bisect_left(self._by_projection, (at - window, -1)), len(self.plans)):
             projection, k = self._by_projection[position]
             if projection > at + window:
                 break
-            if self._same(plan, self.plans[k]):
+            scale = max(reach, float(np.abs(self.plans[k]).max(initial=0.0)))
+            if np.abs(plan - self.plans[k]).max() <= SAME_PLAN * scale:
                 self.counts[k] += 1
                 return False
         insort(self._by_projection, (at, len(self.plans)))
@@ -216,33 +213,9 @@ class _DistinctPlans:
         self.counts.append(1)
         return True
 
-    def _same(self, plan: FloatArray, other: FloatArray) -> bool:
-        scale = max(np.abs(plan).max(), np.abs(other).max())
-        return bool(np.abs(plan - other).max() <= self._tolerance * scale)
 
-
-def _as_plan(answer: npt.ArrayLike, n_arms: int, draw: int) -> FloatArray:
-    try:
-        plan = np.array(answer, dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        raise ProblemError(
-            f"the oracle must return one number per arm; at draw {draw} it gave {answer!r}", field="oracle"
-        ) from None
-    if plan.shape != (n_arms,):
-        raise ProblemError(
-            f"the oracle must return one number for each of the {n_arms} arms; at draw {draw} it gave an "
-            f"array of shape {plan.shape}",
-            field="oracle",
-        )
-    if not np.isfinite(plan).all():
-        raise ProblemError(
-            f"the oracle must return finite numbers; at draw {draw} it gave {plan.tolist()}", field="oracle"
-        )
-    return plan
-
-
-def all_plans(family: Family, progress: Progress | None) -> Candidates:
-    """Every plan of the family."""
+def all_plans(family: Family, progress: Progress | None = None) -> Candidates:
+    """Every plan of the family; refused where there are too many."""
     found = complete(family, MOST_LISTED, progress)
     if found is None:
         raise ProblemError(
@@ -259,8 +232,6 @@ def complete(family: Family, most: int, progress: Progress | None = None) -> Can
     >>> from surepick.problems import top_k_family
     >>> complete(top_k_family(["a", "b", "c"], 2, goal="largest"), 3).plans.tolist()
     [[1.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]
-    >>> complete(top_k_family(["a", "b", "c"], 2, goal="largest"), 2) is None
-    True
     """
     if family.count_is_exact and family.n_plans is not None and family.n_plans > most:
         return None
@@ -271,7 +242,9 @@ def complete(family: Family, most: int, progress: Progress | None = None) -> Can
     return _listed(found, "all") if 0 < len(found) <= most else None  # none at all is refused elsewhere
 
 
-def best_plans(family: Family, guess: FloatArray, n_best: int, progress: Progress | None) -> Candidates:
+def best_plans(
+    family: Family, guess: FloatArray, n_best: int, progress: Progress | None = None
+) -> Candidates:
     """The best plans of the family under a guess of the means."""
     instead = "a longer list is better left to the family's oracle_problem()"
     wanted = as_count("n_best", n_best, most=MOST_LISTED, instead=instead)
@@ -280,6 +253,11 @@ def best_plans(family: Family, guess: FloatArray, n_best: int, progress: Progres
     if len(found) <= wanted:
         return _listed(found, "all")
     return _listed(found[:wanted], "best", abs(float(weights @ found[wanted] - weights @ found[0])))
+
+
+def _listed(found: list[FloatArray], how: Literal["all", "best"], margin: float = 0.0) -> Candidates:
+    plans = np.array(found).reshape(len(found), -1)
+    return Candidates(read_only(plans), read_only(np.zeros(len(found), dtype=np.int64)), 0, 0, how, margin)
 
 
 def _first(family: Family, weights: FloatArray, most: int, progress: Progress | None) -> list[FloatArray]:
@@ -328,8 +306,3 @@ def chosen(pieces: Sequence[int] | IntArray, n_pieces: int) -> FloatArray:
     plan = np.zeros(n_pieces)
     plan[pieces] = 1.0
     return plan
-
-
-def _listed(found: list[FloatArray], how: Literal["all", "best"], margin: float = 0.0) -> Candidates:
-    plans = np.array(found).reshape(len(found), -1)
-    return Candidates(read_only(plans), read_only(np.zeros(len(found), dtype=np.int64)), 0, 0, how, margin)

@@ -8,55 +8,99 @@ coefficients, one row per piece and one column per arm, leads from one to the ot
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypedDict, TypeVar, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.about import Layout
-from surepick.core.arrays import (
-    FloatArray,
-    Goal,
-    Numbers,
-    PerArm,
-    aligned,
-    aligned_table,
-    names_for,
-    read_only,
-)
-from surepick.core.given_probes import ARMS
+from surepick.core.about import Layout, plausible_range
+from surepick.core.arrays import FloatArray, Goal, Numbers, PerArm, aligned_table, names_for, vector
 from surepick.core.oracle_problem import BestWithin, Losses, OracleProblem
 from surepick.core.polytope import Polytope
 from surepick.core.wording import in_short
-from surepick.errors import FileError, ProblemError, suggestion
-from surepick.problems.candidates import Box, Progress, all_plans, best_plans
-from surepick.problems.found import FoundProblem, drawn
-from surepick.problems.numbers import as_numbers, half_widths, numbers_for
+from surepick.errors import FileError, ProblemError, suggestion, unexpected
+from surepick.problems.candidates import (
+    FoundProblem,
+    Progress,
+    all_plans,
+    best_plans,
+    complete,
+    drawn_plans,
+)
+from surepick.problems.numbers import as_numbers, half_widths
 
 # The pieces of a best plan that has all the required pieces and none of the forbidden ones, the required
 # first and in the order in which the plan uses them; None when there is no such plan.
 Within: TypeAlias = Callable[[FloatArray, "list[int]", "list[int]"], "list[int] | None"]
+BuilderT = TypeVar("BuilderT", bound=Callable[..., Any])
 
 COMPLETE = 1_000  # plans: a family of no more is listed completely by default
+FEW_AT_MOST = 10**9  # a bound on the plans beyond which they are not counted
 GRID = 30  # binary digits that are kept of the entries of a real-valued plan: 1e-9 of the largest
+_OF_LISTS = ("n_draws", "n_best", "every", "seed")  # options that ask for a list
+
+
+class Measured(TypedDict, total=False):
+    """What is known of the measurements, as for `Problem`: by arm, or one number for all.
+
+    - `noise`: the standard deviation of one measurement; None: unknown
+    - `cost`: the price of one measurement; None: 1
+    - `low`, `high`: limits of every measurement; None
+    """
+
+    noise: PerArm | None
+    cost: PerArm | None
+    low: Numbers | float | None
+    high: Numbers | float | None
+
+
+class DrawOptions(Measured, total=False):
+    """What every builder that draws candidates takes beside its own arguments and those of `Measured`.
+
+    - `spread`: how far the means may lie from the guess, a number or one per arm; 1
+    - `n_draws`: how many times means are drawn within the spread and the best plan is found; 1000
+    - `seed`: the seed of the draws, a whole number; 0
+    - `progress`: a function of (done, total) that is called after each draw; None
+    - `list_plans`: True: choose from a list of plans, False: from all plans without a list; None: all plans,
+      in a list where they are at most 1,000, unless draws or another list are asked for
+    """
+
+    spread: Numbers
+    n_draws: int
+    seed: int
+    progress: Progress | None
+    list_plans: bool | None
+
+
+class SearchOptions(DrawOptions, total=False):
+    """The same where plans can be listed in order: two ways to do without draws.
+
+    - `n_best`: take this many best plans under the guess; None
+    - `every`: take all plans, up to 20,000; False
+    """
+
+    n_best: int | None
+    every: bool
 
 
 @dataclass(frozen=True, eq=False)
 class Family:
     """A set of plans, known by the best of them for given weights of their pieces.
 
-    `solve(weights)` returns a plan, one number per piece, with the smallest or largest total weight, as
-    `goal` says; it is exact. `n_plans` is a number that the plans do not exceed, None
-    where there is no such number. `solve_within(weights, lower, upper)`, for plans of whole numbers, is the
-    same among the plans within bounds, and None where there are none. `losses(weights, plan)`, for plans of
-    zeros and ones, says of every piece how much worse the best plan with the other entry there is than
-    `plan`, which is the best of all; infinite where there is none. `rows()`, for plans that are amounts,
-    gives the rows and bounds that they keep, as `Polytope` takes them. `some(most)` gives all plans in any
-    order, but no more than `most` of them. `recipe()` gives the kind of family and the arguments of the
-    function that makes it, as JSON values, so that it can be kept in a file. Where `is_slow`, every question
-    is an integer program, and a policy that asks thousands of them takes minutes.
+    - `solve(weights)`: a plan, one number per piece, with the smallest or largest total weight, as `goal`
+      says; it is exact
+    - `n_plans`: a number that the plans do not exceed, None where there is no such number
+    - `solve_within(weights, lower, upper)`, for plans of whole numbers: the same among the plans within
+      bounds, and None where there are none
+    - `losses(weights, plan)`, for plans of zeros and ones: how much worse the best plan with the other entry
+      at each piece is than `plan`, the best of all; infinite where there is none
+    - `rows()`, for plans that are amounts: the rows and bounds that they keep, as `Polytope` takes them
+    - `some(most)`: all plans in any order, but no more than `most` of them
+    - `recipe()`: the kind of family and the arguments of the function that makes it, as JSON values
+    - `is_slow`: every question is an integer program, and a policy that asks thousands takes minutes
     """
 
     solve: Callable[[FloatArray], npt.ArrayLike]
@@ -105,18 +149,13 @@ class Family:
                 f"{self.piece_names[0]!r}, got {len(table)} rows",
                 field="coefficients",
             )
-        names = names_for("arm", arm_names, table.shape[1])
-        plain = self.recipe
-
-        def recipe() -> Mapping[str, Any]:
-            through = {"coefficients": table.tolist(), "arm_names": list(names)}
-            return {**plain(), "through": through} if plain is not None else {}
-
+        names, plain = names_for("arm", arm_names, table.shape[1]), self.recipe
+        through = {"coefficients": table.tolist(), "arm_names": list(names)}
         return replace(
             self,
             coefficients=table,
             own_arm_names=names,
-            recipe=None if plain is None else recipe,
+            recipe=None if plain is None else lambda: {**plain(), "through": through},
             layout=None,  # these three are about plans that are numbers per piece
             solve_within=None,
             losses=None,
@@ -124,13 +163,8 @@ class Family:
 
     def best(self, means: Numbers) -> FloatArray:
         """The best plan under these means of the arms, one number per arm."""
-        in_order = as_numbers("means", aligned("means", means, self.arm_names))
-        return self.in_arms(np.asarray(self.solve(self.weights(in_order)), dtype=float))
-
-    def as_guess(self, guess: Numbers) -> FloatArray:
-        """This guess, in the order of the arms or by their names, as one finite number per arm."""
-        in_order = aligned("guess", guess, self.arm_names)
-        return numbers_for("guess", in_order, self.n_arms, f"arms, such as {self.arm_names[0]!r}")
+        weights = self.weights(vector("means", means, self.arm_names))
+        return self.in_arms(np.asarray(self.solve(weights), dtype=float))
 
     def weights(self, means: FloatArray) -> FloatArray:
         """The weights of the pieces under these means of the arms."""
@@ -149,36 +183,24 @@ class Family:
         n_best: int | None = None,
         every: bool = False,
         seed: int = 0,
-        noise: PerArm | None = None,
-        cost: PerArm | None = None,
-        low: Numbers | float | None = None,
-        high: Numbers | float | None = None,
         progress: Progress | None = None,
+        **measured: Unpack[Measured],
     ) -> FoundProblem:
-        """The problem of choosing between candidates of this family.
+        """The problem of choosing between candidates of this family; options are as in `SearchOptions`.
 
         With a guess of the means, the candidates are the best plans of `n_draws` draws within `spread` of it,
         or the `n_best` best under the guess itself; without one, or with `every=True`, they are all plans.
-        `options.SearchOptions` says what each option is.
         """
-        options = {"noise": noise, "cost": cost, "low": low, "high": high}
         if every or guess is None:
-            return FoundProblem(self, all_plans(self, progress), options)
-        centre = self.as_guess(guess)
+            return FoundProblem(self, all_plans(self, progress), measured)
+        centre = vector("guess", guess, self.arm_names)
         if n_best is not None:
-            return FoundProblem(self, best_plans(self, centre, n_best, progress), options)
-        width = half_widths(aligned("spread", spread, self.arm_names), centre.shape)
-        box = Box(read_only(centre - width), read_only(centre + width), seed)
-        return FoundProblem(self, drawn(self, box, n_draws, progress), options)
+            return FoundProblem(self, best_plans(self, centre, n_best, progress), measured)
+        width = half_widths(spread, self.arm_names)
+        found = drawn_plans(self, (centre - width, centre + width), n_draws, seed, progress)
+        return FoundProblem(self, found, measured)
 
-    def all_plans(
-        self,
-        *,
-        noise: PerArm | None = None,
-        cost: PerArm | None = None,
-        low: Numbers | float | None = None,
-        high: Numbers | float | None = None,
-    ) -> Polytope | FamilyProblem:
+    def all_plans(self, **measured: Unpack[Measured]) -> Polytope | FamilyProblem:
         """The problem of choosing between all plans of this family, none listed: a polytope where it is one.
 
         >>> from surepick.problems import portfolio_family
@@ -186,33 +208,44 @@ class Family:
         Polytope(3 arms, 1 row, at most 3 vertices, largest)
         """
         if self.rows is None or self.coefficients is not None:
-            return self.oracle_problem(noise=noise, cost=cost, low=low, high=high)
-        given: Any = {
-            **self.rows(),
-            "arms": self.arm_names,
-            "goal": self.goal,
-            "layout": self.layout,
-            "noise": noise,
-            "cost": cost,
-            "low": low,
-            "high": high,
-        }
-        return Polytope(**given)
+            return self.oracle_problem(**measured)
+        return Polytope(**self.rows(), arms=self.arm_names, goal=self.goal, layout=self.layout, **measured)
 
-    def oracle_problem(
-        self,
-        *,
-        noise: PerArm | None = None,
-        cost: PerArm | None = None,
-        low: Numbers | float | None = None,
-        high: Numbers | float | None = None,
-        measure: str = ARMS,
-    ) -> FamilyProblem:
+    def oracle_problem(self, **measured: Any) -> FamilyProblem:
         """The problem of choosing between all plans of this family, none of which is ever listed.
 
         With measure="plan arms" whole plans are played: see `OracleProblem`.
         """
-        return FamilyProblem(self, noise=noise, cost=cost, low=low, high=high, measure=measure)
+        return FamilyProblem(self, **measured)
+
+    def choose(
+        self,
+        guess: Numbers | None,
+        options: Mapping[str, Any],
+        *,
+        list_plans: bool | None = None,
+        asked: str = "",
+    ) -> Polytope | FamilyProblem | FoundProblem:
+        """All plans of the family, in a list where they are few; its candidates where a list is asked for.
+
+        `options` are those of `problem`; `asked` names the one that asks for a list, if one does. Where no
+        policy can do without a list, or only slowly, the plans are candidates as well.
+        """
+        if list_plans is False and asked:
+            raise ProblemError(
+                f"{asked!r} is about a list of plans, and list_plans = false takes all plans without a list; "
+                "leave one of the two out",
+                field=asked,
+            )
+        measured: Any = {name: options[name] for name in Measured.__annotations__ if name in options}
+        if list_plans is None and not asked:
+            can_be_listed = self.some is not None or self.within is not None
+            if can_be_listed and (self.n_plans or 0) <= FEW_AT_MOST and (few := complete(self, COMPLETE)):
+                return FoundProblem(self, few, measured)
+            list_plans = self.is_slow or self.coefficients is not None
+        if list_plans or asked:
+            return self.problem(guess, **options)
+        return self.all_plans(**measured)
 
 
 class FamilyProblem(OracleProblem):
@@ -220,16 +253,7 @@ class FamilyProblem(OracleProblem):
 
     family: Family
 
-    def __init__(
-        self,
-        family: Family,
-        *,
-        noise: PerArm | None = None,
-        cost: PerArm | None = None,
-        low: Numbers | float | None = None,
-        high: Numbers | float | None = None,
-        measure: str = ARMS,
-    ) -> None:
+    def __init__(self, family: Family, **measured: Any) -> None:
         if family.n_plans == 1:
             raise ProblemError(f"there is one {family.noun} only; there is nothing to choose")
         super().__init__(
@@ -237,20 +261,15 @@ class FamilyProblem(OracleProblem):
                 family.in_arms(np.asarray(family.solve(family.weights(means)), dtype=float))
             ),
             family.n_arms,
-            noise=noise,
-            cost=cost,
-            low=low,
-            high=high,
             arms=family.arm_names,
             n_plans=family.n_plans,
             goal=family.goal,
             name_plan=family.name_of if family.coefficients is None else None,
             layout=family.layout,
             best_within=family.solve_within,
-            measure=measure,
+            **measured,
         )
-        object.__setattr__(self, "family", family)
-        object.__setattr__(self, "losses", family.losses)
+        self.__dict__.update(family=family, losses=family.losses)
 
     @property
     def completeness(self) -> str:
@@ -288,8 +307,7 @@ def on_grid(plan: FloatArray) -> FloatArray:
     """
     if not np.count_nonzero(plan - np.rint(plan)):
         return plan
-    largest = float(np.abs(plan).max())
-    unit = 2.0 ** (np.floor(np.log2(largest)) - GRID)
+    unit = 2.0 ** (np.floor(np.log2(float(np.abs(plan).max()))) - GRID)
     return np.asarray(np.round(plan / unit) * unit) + 0.0
 
 
@@ -298,7 +316,7 @@ _MAKERS = {
     "knapsack": "kinds.knapsack.knapsack_family",
     "matchings": "kinds.matching.matching_family",
     "paths": "kinds.path.path_family",
-    "program": "program.program_family",
+    "program": "kinds.program.program_family",
     "top k": "kinds.choice.top_k_family",
     "transport": "kinds.transport.transport_family",
     "trees": "kinds.tree.tree_family",
@@ -306,14 +324,7 @@ _MAKERS = {
 
 
 def family_from(recipe: Mapping[str, Any]) -> Family:
-    """The family that this recipe makes, equal to the one that it came from.
-
-    >>> from surepick.problems import top_k_family
-    >>> family_from(top_k_family(["tea", "coffee", "cocoa"], 2, goal="largest").recipe()).best(
-    ...     [1.0, 3.0, 2.0]
-    ... ).tolist()
-    [0.0, 1.0, 1.0]
-    """
+    """The family that this recipe makes, equal to the one that it came from."""
     arguments = dict(recipe)
     kind, through = arguments.pop("kind"), arguments.pop("through", None)
     if kind not in _MAKERS:
@@ -325,3 +336,52 @@ def family_from(recipe: Mapping[str, Any]) -> Family:
     module, _, name = _MAKERS[kind].rpartition(".")
     family: Family = getattr(importlib.import_module(f"surepick.problems.{module}"), name)(**arguments)
     return family if through is None else family.through(**through)
+
+
+def lists(options: type, **defaults: Any) -> Callable[[BuilderT], BuilderT]:
+    """Show `help` and `inspect.signature` the options behind a builder's `**options`, with their defaults."""
+    shared = {name: p.default for name, p in inspect.signature(Family.problem).parameters.items()} | defaults
+    only = inspect.Parameter.KEYWORD_ONLY
+    taken = [inspect.Parameter(name, only, default=shared.get(name)) for name in options.__annotations__]
+
+    def decorate(build: BuilderT) -> BuilderT:
+        own = inspect.signature(build)
+        parameters = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        build.__signature__ = own.replace(parameters=[*parameters, *taken])  # type: ignore[attr-defined]
+        return build
+
+    return decorate
+
+
+def builder_problem(
+    build: Callable[..., Any], family: Family, guess: Numbers | None, options: Mapping[str, Any]
+) -> Polytope | FamilyProblem | FoundProblem:
+    """Return the problem of a builder: the plans of the family, and plausible values.
+
+    Plausible values are known if a guess was given together with its spread.
+    """
+    parameters = inspect.signature(build).parameters
+    for name in options:
+        if name not in parameters:
+            raise unexpected(build.__name__, name, parameters)
+    given = {name: p.default for name, p in parameters.items() if name in SearchOptions.__annotations__}
+    given |= options
+    listed = given.pop("list_plans", None)
+    centre = None if guess is None else vector("guess", guess, family.arm_names)
+    width = half_widths(given["spread"], family.arm_names)
+    problem = family.choose(centre, given, list_plans=listed, asked=asks_for_list(options))
+    if centre is None or "spread" not in options:
+        return problem
+    return problem.with_about(plausible=plausible_range(centre, width, problem.noise_scale))
+
+
+def asks_for_list(options: Mapping[str, Any]) -> str:
+    """The first of these options that is about a list of plans; empty where none is.
+
+    >>> asks_for_list({"spread": 2.0, "seed": 0}), asks_for_list({"every": False})
+    ('seed', '')
+    """
+    for name in _OF_LISTS:
+        if options.get(name) is not None and options[name] is not False:
+            return name
+    return ""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import FloatArray
+from surepick.core.arrays import FloatArray, Numbers, vector
 from surepick.errors import ProblemError
 
 
@@ -21,11 +21,7 @@ def seeded(seed: int) -> np.random.Generator:
 
 
 def as_count(what: str, given: object, *, most: int | None = None, instead: str = "") -> int:
-    """A whole number of at least 1, and where there is a limit at most that; `instead` says what else to do.
-
-    >>> as_count("n_draws", 100)
-    100
-    """
+    """A whole number from 1 to `most`; `instead` says what else to do."""
     try:
         count = operator.index(given)  # type: ignore[arg-type]
     except TypeError:
@@ -40,11 +36,7 @@ def as_count(what: str, given: object, *, most: int | None = None, instead: str 
 def as_numbers(
     what: str, given: npt.ArrayLike | Sequence[object], *, ndim: int = 1, gaps: bool = False
 ) -> FloatArray:
-    """These finite numbers as an array of `ndim` dimensions, none of length 0; with `gaps`, nan marks one.
-
-    >>> as_numbers("supply", [1, 2]).tolist()
-    [1.0, 2.0]
-    """
+    """These finite numbers as an array of `ndim` dimensions, none of length 0; with `gaps`, nan marks one."""
     shape = "a list of numbers" if ndim == 1 else "a table of numbers"
     try:
         array = np.array(given, dtype=float)
@@ -60,32 +52,9 @@ def as_numbers(
     return array
 
 
-def numbers_for(what: str, given: npt.ArrayLike, count: int, each: str) -> FloatArray:
-    """These numbers, exactly one for each of `count` things.
-
-    >>> numbers_for("guess", [3, 4], 2, "items").tolist()
-    [3.0, 4.0]
-    """
-    numbers = as_numbers(what, given)
-    if numbers.size != count:
-        raise ProblemError(
-            f"{what} must have one number for each of the {count} {each}, got {numbers.size}", field=what
-        )
-    return numbers
-
-
-def half_widths(spread: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
-    """Return how far the means may lie from the guess: one number or one per arm, none negative.
-
-    >>> half_widths(5, (2,)).tolist()
-    [5.0, 5.0]
-    """
-    try:
-        widths = np.broadcast_to(np.asarray(spread, dtype=float), shape)
-    except (TypeError, ValueError, OverflowError):
-        raise ProblemError(
-            f"spread must be one number or numbers of shape {shape}, got {spread!r}", field="spread"
-        ) from None
-    if not ((widths >= 0) & np.isfinite(widths)).all():
-        raise ProblemError(f"spread must be 0 or more and finite, got {spread!r}", field="spread")
+def half_widths(spread: Numbers, names: Sequence[str]) -> FloatArray:
+    """Return how far the means may lie from the guess: one number or one per arm, none negative."""
+    widths = vector("spread", spread, names, one_for_all=True)
+    if (widths < 0).any():
+        raise ProblemError(f"spread must be 0 or more, got {widths.min():g}", field="spread")
     return widths

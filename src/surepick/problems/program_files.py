@@ -19,7 +19,7 @@ import numpy as np
 
 from surepick.core.tables import refuse_endless
 from surepick.errors import FileError, ProblemError, missing_extra
-from surepick.problems.program import Program
+from surepick.problems.kinds.program import Program
 
 _NUMBER = r"(?>(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)"
 _SIGNED = rf"[+-]?\s*(?:{_NUMBER}|inf(?:inity)?)"

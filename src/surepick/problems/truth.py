@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from surepick.core.arrays import FloatArray, Numbers, aligned, read_only, vector
+from surepick.core.arrays import FloatArray, Numbers, read_only, vector
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
 from surepick.errors import FileError
@@ -51,7 +51,7 @@ class Truth:
         if guess is None:
             return cls(problem, axes=axes, pair=pair)
         centre = vector("guess", guess, problem.arm_names)
-        width = half_widths(aligned("spread", spread, problem.arm_names), centre.shape)
+        width = half_widths(spread, problem.arm_names)
         return cls(
             problem,
             guess=read_only(centre.copy()),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, Numbers, PerArm, aligned, per_arm
+from surepick.core.arrays import FloatArray, Numbers, PerArm, per_arm
 from surepick.core.evidence import EIGHT_OF_TEN, quantile
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
@@ -86,7 +86,7 @@ class Rehearsals:
             if value is not None and value < 1:
                 raise ParameterError(f"{name} is 1 or more, got {value!r}", field=name)
         centre = problem.as_means(guess)
-        width = half_widths(aligned("spread", spread, problem.arm_names), centre.shape)
+        width = half_widths(spread, problem.arm_names)
         rng = np.random.default_rng(seed)
         worlds = [centre + width * rng.uniform(-1.0, 1.0, len(centre)) for _ in range(rehearsals)]
         scale = problem.noise_scale if noise is None else per_arm("noise", noise, problem.arm_names)

@@ -28,25 +28,3 @@ def test_a_guess_narrows_many_choices_down():
         names, 20, guess=np.arange(40.0), spread=1.0, list_plans=True, noise=1, goal="largest"
     )
     assert 2 <= problem.n_plans < 10
-
-
-@pytest.mark.parametrize(
-    ("sets", "says"),
-    [
-        ([["tea", "cofee"], ["tea"]], "set 0 names an unknown arm 'cofee'; did you mean 'coffee'?"),
-        ([["tea"], ["tea", "tea"]], "set 1 names the arm 'tea' twice"),
-        ([["tea"], ["tea"]], "at least two distinct plans"),
-        ([], "(n_plans, n_arms)"),
-    ],
-)
-def test_sets_that_make_no_choice_are_refused(sets, says):
-    with pytest.raises(ProblemError) as caught:
-        problems.subsets(["tea", "coffee"], sets, goal="largest")
-    assert says in str(caught.value)
-
-
-@pytest.mark.parametrize("k", [0, 2, 3])
-def test_k_leaves_something_out(k):
-    with pytest.raises(ProblemError) as caught:
-        problems.top_k(["a", "b"], k, goal="largest")
-    assert caught.value.field == "k"

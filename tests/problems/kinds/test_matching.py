@@ -67,21 +67,3 @@ def test_the_family_may_be_made_without_a_guess():
     )
     assert family.arm_names == ("a: x", "a: y", "b: x")
     assert family.best([0.0, 9.0, 9.0]).tolist() == [0, 1, 1]
-
-
-@pytest.mark.parametrize(
-    ("guess", "options", "says"),
-    [
-        ([[np.nan, np.nan], [1, 2]], {}, "no assignment exists"),
-        ([1, 2], {}, "table of numbers, got shape (2,)"),
-        ([["x", 1]], {}, "table of numbers"),
-        ([[1, np.inf], [1, 2]], {}, "must be finite, got inf in row 0, column 1"),
-        ([[1.0]], {"every": True}, "only one matching"),
-        ([[1, 2], [3, 4]], {"row_names": ["a"]}, "one name for each of the 2 rows"),
-        ([[1, 9], [9, 1]], {"spread": 0.1, "list_plans": True}, "all 1000 draws lead to the same plan"),
-    ],
-)
-def test_tables_without_a_choice_are_refused(guess, options, says):
-    with pytest.raises(ProblemError) as caught:
-        problems.matchings(guess, goal="smallest", **options)
-    assert says in str(caught.value)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from surepick import problems
 from surepick.errors import ProblemError
 from surepick.inputs.load import read_problem
-from surepick.problems.found import OneCandidateError
+from surepick.problems.candidates import OneCandidateError
 from surepick.problems.kinds import path as path_kind
 
 WEIGHTS = st.floats(-3, 9, allow_nan=False, width=32)

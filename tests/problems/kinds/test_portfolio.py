@@ -4,7 +4,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from surepick import problems
-from surepick.errors import ProblemError
 
 
 @settings(deadline=None, max_examples=30)
@@ -24,20 +23,3 @@ def test_the_best_portfolio_fills_the_best_assets_first(returns, most):
 def test_groups_limit_sums_of_assets():
     family = problems.portfolio_family(["a", "b", "c"], budget=100, groups={"risky": (["a", "b"], 30)})
     assert family.best([3.0, 2.0, 1.0]).tolist() == [30, 0, 70]
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ({"upper": 0.2}, "cannot hold the budget of 1"),
-        ({"lower": 0.6}, "cannot hold the budget of 1"),
-        ({"lower": [-0.1, 0]}, "lower must be 0 or more, got -0.1 for 'asset 0'"),
-        ({"budget": 0}, "budget must be positive"),
-        ({"groups": {"g": (["gold"], 1)}}, "group 'g' names an unknown asset 'gold'"),
-        ({"groups": {"g": (["asset 0", "asset 1"], 0.5)}}, "infeasible"),
-    ],
-)
-def test_portfolios_that_cannot_be_are_refused(options, says):
-    with pytest.raises(ProblemError) as caught:
-        problems.portfolio([1, 2], **options)
-    assert says in str(caught.value)

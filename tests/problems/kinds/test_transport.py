@@ -21,6 +21,11 @@ def least_cost(supply, demand, costs):
     return answer.fun
 
 
+def cheapest(supply, demand, costs):
+    family = problems.transport_family(supply, demand)
+    return family.best(np.ravel(costs)).reshape(np.shape(costs))
+
+
 def random_case(seed, *, whole=False):
     rng = np.random.default_rng(seed)
     m, n = rng.integers(1, 7, size=2)
@@ -30,17 +35,11 @@ def random_case(seed, *, whole=False):
     return supply, demand * supply.sum() / demand.sum(), rng.normal(size=(m, n))
 
 
-def refusal(*args, **options):
-    with pytest.raises(ProblemError) as caught:
-        problems.transport(*args, **options)
-    return str(caught.value)
-
-
 @settings(deadline=None, max_examples=60)
 @given(st.integers(0, 2**32), st.booleans())
 def test_the_cheapest_transport_costs_what_the_linear_programme_says(seed, whole):
     supply, demand, costs = random_case(seed, whole=whole)
-    amounts = problems.cheapest_transport(supply, demand, costs)
+    amounts = cheapest(supply, demand, costs)
     assert amounts.min() >= 0
     assert amounts.sum(axis=1) == pytest.approx(supply)
     assert amounts.sum(axis=0) == pytest.approx(demand)
@@ -51,15 +50,15 @@ def test_the_cheapest_transport_costs_what_the_linear_programme_says(seed, whole
 @pytest.mark.parametrize("shift", [0.0, 1e3])
 def test_the_unit_and_origin_of_the_costs_do_not_matter(scale, shift):
     supply, demand, costs = random_case(5)
-    expected = problems.cheapest_transport(supply, demand, costs)
-    assert problems.cheapest_transport(supply, demand, (costs + shift) * scale) == pytest.approx(expected)
+    expected = cheapest(supply, demand, costs)
+    assert cheapest(supply, demand, (costs + shift) * scale) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1e-3, 1e6, 1e12])
 def test_the_unit_of_the_amounts_does_not_matter(scale):
     supply, demand, costs = random_case(5)
-    expected = problems.cheapest_transport(supply, demand, costs)
-    again = problems.cheapest_transport(supply * scale, demand * scale, costs)
+    expected = cheapest(supply, demand, costs)
+    again = cheapest(supply * scale, demand * scale, costs)
     assert again / scale == pytest.approx(expected)
 
 
@@ -70,7 +69,7 @@ def test_huge_costs_on_pairs_that_need_not_be_used_do_not_spoil_the_rest(huge, s
     supply, demand = np.full(6, 1 / 6), np.full(6, 1 / 6)
     costs = rng.random((6, 6))
     forbidden = (rng.random((6, 6)) < 0.3) & ~np.eye(6, dtype=bool)
-    amounts = problems.cheapest_transport(supply, demand, np.where(forbidden, huge, costs))
+    amounts = cheapest(supply, demand, np.where(forbidden, huge, costs))
     allowed = np.where(forbidden, 1e3, costs)  # dear enough never to be used, and well scaled
     assert (amounts * allowed).sum() == pytest.approx(least_cost(supply, demand, allowed), rel=1e-9)
 
@@ -81,16 +80,16 @@ def test_costs_of_all_sizes_are_solved_to_the_size_that_is_paid(seed):
     rng = np.random.default_rng(seed)
     supply, demand, costs = random_case(seed)
     costs = np.abs(costs) * 10.0 ** rng.uniform(-4, 4, costs.shape)
-    amounts = problems.cheapest_transport(supply, demand, costs)
+    amounts = cheapest(supply, demand, costs)
     paid = costs[amounts > 0].max()
     assert (amounts * costs / paid).sum() <= least_cost(supply, demand, costs / paid) + 1e-7
 
 
 def test_when_the_simplex_fails_the_linear_programme_answers(monkeypatch):
     supply, demand, costs = random_case(7)
-    expected = problems.cheapest_transport(supply, demand, costs)
+    expected = cheapest(supply, demand, costs)
     monkeypatch.setattr(transport, "_network_simplex", lambda *_: None)
-    assert problems.cheapest_transport(supply, demand, costs) == pytest.approx(expected)
+    assert cheapest(supply, demand, costs) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("fault", ["dearer", "short", "negative", "nothing"])
@@ -102,7 +101,7 @@ def test_a_wrong_answer_is_never_believed(monkeypatch, fault):
     monkeypatch.setattr(transport, "_network_simplex", lambda *_: lie)
     monkeypatch.setattr(transport, "_linear_programme", lambda *_: lie)
     with pytest.raises(ProblemError):
-        problems.cheapest_transport([1, 1], [1, 1], [[1, 4], [3, 2]])
+        cheapest([1, 1], [1, 1], [[1, 4], [3, 2]])
 
 
 def test_every_candidate_meets_supply_and_demand():
@@ -138,33 +137,13 @@ def test_the_best_plan_under_the_guess_is_the_cheapest_transport_of_it():
 
 
 def test_totals_that_differ_by_rounding_are_balanced():
-    assert problems.cheapest_transport([0.1, 0.2], [0.3], [[1], [1]]).sum() == pytest.approx(0.3)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (([3, 2], [4, 2], [[1, 1], [1, 1]]), "supply must cover demand"),
-        (([3, -2], [1], [[1], [1]]), "supply must not be negative, got -2 in entry 1"),
-        (([1], [2, -1], [[1, 1]]), "demand must not be negative, got -1 in entry 1"),
-        (([0, 0], [0], [[1], [1]]), "supply must be positive somewhere"),
-        (([1, np.nan], [1], [[1], [1]]), "supply must be finite, got nan in entry 1"),
-        (([1], ["a"], [[1]]), "demand must be a list of numbers, got ['a']"),
-        (([1], [1], [[np.nan]]), "guess must be finite, got nan in row 0, column 0"),
-        (([1, 1], [2], [[1, 1]]), "shape (2, 1), got shape (1, 2)"),
-        (([1, 1], [2], [1, 1]), "guess must be a table of numbers, got shape (2,)"),
-        (([], [], [[]]), "supply must be a list of numbers, got shape (0,)"),
-        (([1], [1], [[1]]), "leave one plan only"),
-    ],
-)
-def test_data_that_make_no_transport_are_refused(arguments, says):
-    assert says in refusal(*arguments)
+    assert cheapest([0.1, 0.2], [0.3], [[1], [1]]).sum() == pytest.approx(0.3)
 
 
 def test_a_missing_package_is_named_with_its_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "ot", None)
     with pytest.raises(MissingExtraError):
-        problems.cheapest_transport([1, 1], [1, 1], [[1, 2], [2, 1]])
+        cheapest([1, 1], [1, 1], [[1, 2], [2, 1]])
 
 
 def test_the_papers_transport_has_nine_by_nine_cities_and_about_nine_hundred_plans():
@@ -185,7 +164,7 @@ def test_supply_above_demand_stays_and_the_plan_is_cheapest():
     rng = np.random.default_rng(3)
     for _ in range(20):
         supply, demand, costs = rng.random(3) + 0.5, rng.random(4) / 4, rng.normal(size=(3, 4))
-        plan = problems.cheapest_transport(supply, demand, costs)
+        plan = cheapest(supply, demand, costs)
         assert plan.sum(axis=0) == pytest.approx(demand)
         assert (plan.sum(axis=1) <= supply + 1e-9).all()
         found = linprog(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain, combinations, islice
 from math import comb
 from typing import Unpack
@@ -10,77 +10,74 @@ from typing import Unpack
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import FloatArray, Goal, Numbers, PerArm, Plans, is_smallest, names_for
+from surepick.core.arrays import FloatArray, Goal, Plans, is_smallest, names_for
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.problem import Problem
 from surepick.core.wording import counted
 from surepick.errors import ProblemError, suggestion
-from surepick.problems.candidates import chosen
-from surepick.problems.family import Family
-from surepick.problems.found import FoundProblem
+from surepick.problems.candidates import LONGEST_NAME, FoundProblem, chosen
+from surepick.problems.family import DrawOptions, Family, Measured, builder_problem, lists
 from surepick.problems.numbers import as_count
-from surepick.problems.options import DrawOptions, builder_problem, lists
 
 MOST_DENSE = 1_000_000  # numbers of a table of plans that is kept with its zeros
 
 
-def subsets(
+def choice(
     arms: Sequence[str],
-    sets: Iterable[Iterable[str]],
+    sets: Iterable[Iterable[str]] | None = None,
     *,
     goal: Goal,
-    noise: PerArm | None = None,
-    cost: PerArm | None = None,
-    low: Numbers | float | None = None,
-    high: Numbers | float | None = None,
     plan_names: Sequence[str] | None = None,
+    **measured: Unpack[Measured],
 ) -> Problem:
-    """The problem of choosing the set of arms, out of those given, with the largest sum of means.
+    """The problem of choosing one arm, or one of these sets of arms by the sum of their means.
 
     - `arms`: the arms, by name
-    - `sets`: the sets, each a list of names
-    - `goal`: the sum of the best set, "smallest" or "largest"
-    - `noise`, `cost`, `low`, `high`: as for `Problem`
+    - `sets`: the sets, each a list of names; None: each arm by itself
+    - `goal`: the mean or sum of the best, "smallest" or "largest"
     - `plan_names`: names for the sets; the names of their arms
+    - `measured`: `noise`, `cost`, `low`, `high`, as for `Problem`
 
-    >>> problem = subsets(["tea", "coffee", "cocoa"], [["tea", "cocoa"], ["coffee"]], goal="largest")
+    >>> choice(["red", "green", "blue"], goal="largest").plan_names
+    ('red', 'green', 'blue')
+    >>> problem = choice(["tea", "coffee", "cocoa"], [["tea", "cocoa"], ["coffee"]], goal="largest")
     >>> problem.plan_names, problem.plans.tolist()
     (('tea + cocoa', 'coffee'), [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
     """
     names = names_for("arm", arms, len(arms))
     at = {name: s for s, name in enumerate(names)}
-    rows = [sorted(_members(at, members, k)) for k, members in enumerate(sets)]
+    rows = list[list[int]]()
+    for k, members in enumerate([[name] for name in names] if sets is None else sets):
+        own = [members] if isinstance(members, str) else list(members)
+        for name in own:
+            if name not in at:
+                raise ProblemError(
+                    f"set {k} names an unknown arm {name!r}; {suggestion(str(name), at)}", field="sets"
+                )
+            if own.count(name) > 1:
+                raise ProblemError(f"set {k} names the arm {name!r} twice; name it once", field="sets")
+        rows.append(sorted(at[name] for name in own))
     if plan_names is None:
-        plan_names = _numbered([" + ".join(names[s] for s in row) or "nothing" for row in rows])
+        found = dict[str, None]()
+        for k, row in enumerate(rows):  # with the number of the set where two are alike or one is very long
+            name = " + ".join(names[s] for s in row) or "nothing"
+            name = name if len(name) <= LONGEST_NAME else f"set {k}"
+            found[name if name not in found else f"{name} (set {k})"] = None
+        plan_names = list(found)
     return Problem(
-        _zeros_and_ones(rows, len(names)),
-        noise=noise,
-        cost=cost,
-        low=low,
-        high=high,
-        arms=names,
-        plan_names=plan_names,
-        goal=goal,
+        _zeros_and_ones(rows, len(names)), arms=names, plan_names=plan_names, goal=goal, **measured
     )
 
 
-def best_arm(
-    arms: Sequence[str],
-    *,
-    goal: Goal,
-    noise: PerArm | None = None,
-    cost: PerArm | None = None,
-    low: Numbers | float | None = None,
-    high: Numbers | float | None = None,
-) -> Problem:
-    """The problem of finding the arm with the largest mean.
+def _zeros_and_ones(rows: Sequence[Sequence[int]], n_arms: int) -> Plans:
+    """Return the plans that take these arms, sparse where a dense table would be large."""
+    if len(rows) * n_arms <= MOST_DENSE:
+        return np.array([chosen(row, n_arms) for row in rows]).reshape(-1, n_arms)
+    from scipy import sparse
 
-    >>> best_arm(["red", "green", "blue"], goal="largest").plan_names
-    ('red', 'green', 'blue')
-    """
-    names = names_for("arm", arms, len(arms))
-    sets = [[name] for name in names]
-    return subsets(names, sets, goal=goal, noise=noise, cost=cost, low=low, high=high)
+    ends = np.cumsum([0, *map(len, rows)])
+    taken = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=int(ends[-1]))
+    return sparse.csr_array((np.ones(len(taken)), taken, ends), shape=(len(rows), n_arms))
 
 
 @lists(DrawOptions)
@@ -138,34 +135,3 @@ def top_k_family(arms: Sequence[str], k: int, *, goal: Goal) -> Family:
             chosen(list(arms), len(names)) for arms in islice(combinations(range(len(names)), size), most)
         ],
     )
-
-
-def _zeros_and_ones(rows: Sequence[Sequence[int]], n_arms: int) -> Plans:
-    """Return the plans that take these arms, sparse where a dense table would be large."""
-    if len(rows) * n_arms <= MOST_DENSE:
-        return np.array([chosen(row, n_arms) for row in rows]).reshape(-1, n_arms)
-    from scipy import sparse
-
-    ends = np.cumsum([0, *map(len, rows)])
-    taken = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=int(ends[-1]))
-    return sparse.csr_array((np.ones(len(taken)), taken, ends), shape=(len(rows), n_arms))
-
-
-def _members(at: Mapping[str, int], members: Iterable[str], k: int) -> set[int]:
-    found = set[int]()
-    for name in [members] if isinstance(members, str) else members:
-        if name not in at:
-            raise ProblemError(
-                f"set {k} names an unknown arm {name!r}; {suggestion(str(name), at)}", field="sets"
-            )
-        if at[name] in found:
-            raise ProblemError(f"set {k} names the arm {name!r} twice; name it once", field="sets")
-        found.add(at[name])
-    return found
-
-
-def _numbered(names: list[str]) -> list[str]:
-    """The names, with the number of the set where two are alike or one is very long."""
-    short = [name if len(name) <= 100 else f"set {k}" for k, name in enumerate(names)]
-    first = {name: k for k, name in reversed(list(enumerate(short)))}
-    return [name if first[name] == k else f"{name} (set {k})" for k, name in enumerate(short)]

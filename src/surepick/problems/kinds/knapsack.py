@@ -23,14 +23,14 @@ from surepick.core.arrays import (
     labels_of,
     names_for,
     read_only,
+    vector,
 )
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.wording import counted
 from surepick.errors import ProblemError
-from surepick.problems.family import Family
-from surepick.problems.found import FoundProblem, OneCandidateError
-from surepick.problems.numbers import as_count, as_numbers, numbers_for, seeded
-from surepick.problems.options import DrawOptions, builder_problem, lists
+from surepick.problems.candidates import FoundProblem, OneCandidateError
+from surepick.problems.family import DrawOptions, Family, builder_problem, lists
+from surepick.problems.numbers import as_count, as_numbers, seeded
 from surepick.problems.truth import Truth
 
 if TYPE_CHECKING:
@@ -81,9 +81,7 @@ def knapsack(
     """
     names = item_names or labels_of(weights) or labels_of(guess)
     family = knapsack_family(weights, capacity, copies=copies, item_names=names)
-    in_order = aligned("guess", guess, family.arm_names, kind="item")
-    centre = numbers_for("guess", in_order, family.n_arms, "items")
-    return builder_problem(knapsack, family, centre, options)
+    return builder_problem(knapsack, family, guess, options)
 
 
 def knapsack_family(
@@ -104,7 +102,12 @@ def knapsack_family(
     loads, room = _loads(heavy, capacity)
     names = names_for("item", named, loads.size)
     each = aligned("copies", copies, names, kind="item")
-    most = room // loads if each is None else np.minimum(room // loads, _copies(each, loads.size))
+    most = room // loads
+    if each is not None:
+        allowed = vector("copies", each, names, kind="item", one_for_all=True)
+        if not ((allowed >= 0) & (allowed == np.floor(allowed))).all():
+            raise ProblemError(f"copies must be whole numbers, 0 or more, got {copies!r}", field="copies")
+        most = np.minimum(most, allowed.astype(np.int64))
     if not most.any():
         raise ProblemError(
             "nothing can be packed: copies allows no item; allow at least one copy of one", field="copies"
@@ -133,18 +136,6 @@ def knapsack_family(
         some=lambda enough: _packings(loads, room, most, enough),
         layout=Layout("items", sizes=tuple(np.asarray(heavy, dtype=float).tolist()), room=float(capacity)),
     )
-
-
-def best_packing(weights: Weights, values: npt.ArrayLike, capacity: int) -> IntArray:
-    """Return how many copies of each item to pack for the largest total value: exact, any number of copies.
-
-    Ties go to room left unused, then to the item with the lowest index.
-
-    >>> best_packing([3, 4], [4.0, 5.0], 10).tolist()
-    [2, 1]
-    """
-    loads, room = _loads(weights, capacity)
-    return _solve(loads, numbers_for("values", values, loads.size, "items"), room)
 
 
 def knapsack_instance(n_items: int, seed: int) -> Truth:
@@ -210,20 +201,6 @@ def _packings(loads: IntArray, room: int, most: IntArray, enough: int) -> list[F
 
     pack(0, room, ())
     return found
-
-
-def _copies(given: npt.ArrayLike, n_items: int) -> IntArray:
-    try:
-        numbers = np.asarray(given, dtype=float)
-    except (TypeError, ValueError):
-        numbers = np.array(np.nan)
-    if numbers.shape not in ((), (n_items,)) or not ((numbers >= 0) & (numbers == np.floor(numbers))).all():
-        raise ProblemError(
-            f"copies must be one whole number or one for each of the {n_items} items, 0 or more, "
-            f"got {given!r}",
-            field="copies",
-        )
-    return np.broadcast_to(numbers, (n_items,)).astype(np.int64)
 
 
 def _loads(weights: Any, capacity: int) -> tuple[IntArray, int]:

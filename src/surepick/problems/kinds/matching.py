@@ -25,11 +25,9 @@ from surepick.core.arrays import (
 )
 from surepick.core.oracle_problem import OracleProblem
 from surepick.errors import ProblemError
-from surepick.problems.candidates import chosen
-from surepick.problems.family import Family
-from surepick.problems.found import FoundProblem
+from surepick.problems.candidates import FoundProblem, chosen
+from surepick.problems.family import Family, SearchOptions, builder_problem, lists
 from surepick.problems.numbers import as_numbers
-from surepick.problems.options import SearchOptions, builder_problem, lists
 
 
 @lists(SearchOptions)

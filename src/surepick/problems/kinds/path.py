@@ -17,12 +17,10 @@ import numpy as np
 from surepick.core.arrays import BoolArray, FloatArray, Goal, IntArray, Numbers, is_smallest
 from surepick.core.oracle_problem import OracleProblem
 from surepick.errors import ProblemError
-from surepick.problems.candidates import MOST_LISTED, chosen
-from surepick.problems.family import Family
-from surepick.problems.found import FoundProblem
+from surepick.problems.candidates import MOST_LISTED, FoundProblem, chosen
+from surepick.problems.family import Family, SearchOptions, builder_problem, lists
 from surepick.problems.integer import Rows, least
 from surepick.problems.network import Graph, Network, as_network, other_end, reached
-from surepick.problems.options import SearchOptions, builder_problem, lists
 
 MOST_CUTS = 1000  # rounds of cycle cuts in the integer program; a handful are usual
 

@@ -27,12 +27,10 @@ from surepick.core.arrays import (
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.tables import Table
 from surepick.errors import ProblemError, missing_extra
-from surepick.problems.candidates import Progress
+from surepick.problems.candidates import FoundProblem, Progress
 from surepick.problems.cities import Distances, city_hours, city_points
-from surepick.problems.family import Family
-from surepick.problems.found import FoundProblem
-from surepick.problems.numbers import as_numbers, half_widths, seeded
-from surepick.problems.options import DrawOptions, builder_problem, lists
+from surepick.problems.family import DrawOptions, Family, builder_problem, lists
+from surepick.problems.numbers import as_numbers, seeded
 from surepick.problems.truth import Truth
 
 # Supply and demand may differ by this share of the total: the rounding of amounts that were computed.
@@ -85,11 +83,17 @@ def transport(
         aligned("demand", demand, names[1], kind="demander"),
     )
     table = aligned_table("guess", guess, *names, kinds=kinds)
-    centre = _per_pair("guess", table, shape=(supplies.size, demands.size))
+    centre, shape = as_numbers("guess", table, ndim=2), (supplies.size, demands.size)
+    if centre.shape != shape:
+        raise ProblemError(
+            f"guess must have one row per supplier and one column per demander, shape {shape}, got shape "
+            f"{centre.shape}",
+            field="guess",
+        )
     family = transport_family(supplies, demands, supplier_names=suppliers, demander_names=demanders)
-    if "spread" in options:
+    if np.ndim(options.get("spread", 1.0)) == 2:  # type: ignore[arg-type]
         spread = aligned_table("spread", options["spread"], *names, kinds=kinds)
-        options["spread"] = half_widths(spread, centre.shape).ravel()
+        options["spread"] = as_numbers("spread", spread, ndim=2).ravel()
     return builder_problem(transport, family, centre.ravel(), options)
 
 
@@ -111,13 +115,14 @@ def transport_family(
     supplies, demands = _balanced(aligned("supply", supply, supplier_names or (), kind="supplier"), needs)
     shape = m, n = supplies.size, demands.size
     is_above = _surplus(supplies, demands) > 0
+    columns = n + 1 if is_above else n
     suppliers = names_for("supplier", supplier_names or [str(i) for i in range(m)], m)
     demanders = names_for("demander", demander_names or [str(j) for j in range(n)], n)
     return Family(
         solve=lambda costs: _cheapest(supplies, demands, costs.reshape(shape)).ravel(),
         piece_names=tuple(f"{supplier} -> {demander}" for supplier in suppliers for demander in demanders),
         goal="smallest",
-        n_plans=_most_plans(m, n + 1 if is_above else n),
+        n_plans=m ** (columns - 1) * columns ** (m - 1),  # vertices are spanning trees of the pairs
         noun="plan",
         recipe=lambda: {
             "kind": "transport",
@@ -129,11 +134,6 @@ def transport_family(
         layout=_layout(suppliers, demanders),
         rows=lambda: _rows(supplies, demands, is_above=is_above),
     )
-
-
-def _most_plans(m: int, n: int) -> int:
-    """A number that the vertices do not exceed: they are spanning trees of the pairs."""
-    return int(m ** (n - 1) * n ** (m - 1))
 
 
 def _rows(supplies: FloatArray, demands: FloatArray, *, is_above: bool) -> dict[str, Any]:
@@ -220,16 +220,6 @@ def _between_cities(seed: int, hours: Table) -> tuple[Family, np.random.Generato
     return family, rng
 
 
-def cheapest_transport(supply: npt.ArrayLike, demand: npt.ArrayLike, costs: npt.ArrayLike) -> FloatArray:
-    """The amounts to send from each supplier (row) to each demander (column) at the least total cost.
-
-    >>> cheapest_transport([3, 2], [4, 1], [[1, 3], [1, 1]]).tolist()
-    [[3.0, 0.0], [1.0, 1.0]]
-    """
-    supplies, demands = _balanced(supply, demand)
-    return _cheapest(supplies, demands, _per_pair("costs", costs, shape=(supplies.size, demands.size)))
-
-
 @dataclass(frozen=True, eq=False)
 class _Solution:
     amounts: FloatArray  # (suppliers, demanders)
@@ -244,7 +234,9 @@ def _cheapest(supply: FloatArray, demand: FloatArray, costs: FloatArray) -> Floa
     sends, takes = supply > 0, demand > 0  # without supply or demand there is no dual price
     active = np.ix_(sends, takes)
     unit = 2.0 ** np.floor(np.log2(supply.sum()))  # solvers like totals near 1; a power of 2 divides exactly
-    solved = _proved(supply[sends] / unit, demand[takes] / unit, _reduced(costs[active]))
+    reduced = costs[active] - costs[active].min(axis=1, keepdims=True)  # all transports cost as much less
+    reduced -= reduced.min(axis=0)
+    solved = _proved(supply[sends] / unit, demand[takes] / unit, reduced)
     if solved is None:
         raise ProblemError(
             f"no transport could be proved cheapest: the costs, from {costs.min():g} to {costs.max():g}, "
@@ -254,12 +246,6 @@ def _cheapest(supply: FloatArray, demand: FloatArray, costs: FloatArray) -> Floa
     amounts = np.zeros(costs.shape)
     amounts[active] = solved * unit
     return amounts
-
-
-def _reduced(costs: FloatArray) -> FloatArray:
-    """Subtract row and column minima; this changes the cost of every transport by the same amount."""
-    rows = costs - costs.min(axis=1, keepdims=True)
-    return np.asarray(rows - rows.min(axis=0))
 
 
 def _proved(supply: FloatArray, demand: FloatArray, reduced: FloatArray) -> FloatArray | None:
@@ -343,14 +329,3 @@ def _balanced(supply: npt.ArrayLike, demand: npt.ArrayLike) -> tuple[FloatArray,
             field="supply",
         )
     return supplies, demands if _surplus(supplies, demands) else demands * (have / need)
-
-
-def _per_pair(what: str, given: npt.ArrayLike, *, shape: tuple[int, int]) -> FloatArray:
-    table = as_numbers(what, given, ndim=2)
-    if table.shape != shape:
-        raise ProblemError(
-            f"{what} must have one row per supplier and one column per demander, shape {shape}, got shape "
-            f"{table.shape}",
-            field=what,
-        )
-    return table

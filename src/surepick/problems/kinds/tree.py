@@ -7,21 +7,14 @@ from typing import Unpack
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, Goal, IntArray, Numbers, is_smallest, read_only
+from surepick.core.arrays import FloatArray, Goal, IntArray, Numbers, is_smallest
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.wording import counted, how_many
 from surepick.errors import ProblemError
-from surepick.problems.candidates import chosen
-from surepick.problems.family import Family, FamilyProblem
-from surepick.problems.found import FoundProblem
+from surepick.problems.candidates import FoundProblem, chosen
+from surepick.problems.family import Family, SearchOptions, builder_problem, lists
 from surepick.problems.network import Graph, Network, as_network, reached
-from surepick.problems.numbers import seeded
-from surepick.problems.options import SearchOptions, builder_problem, lists
 
-TOWNS = (
-    *("Alder", "Birch", "Cedar", "Elm", "Fir", "Hazel", "Juniper", "Larch"),
-    *("Maple", "Oak", "Pine", "Rowan", "Spruce", "Walnut", "Willow", "Yew"),
-)
 ROUNDING = 1e-9  # of a determinant, as a share of it, for each node
 EXACT = 10**6  # counts below this are whole numbers to within rounding
 
@@ -79,27 +72,6 @@ def tree_family(graph: Graph, *, goal: Goal = "smallest") -> Family:
         recipe=lambda: {"kind": "trees", "graph": network.recipe(), "goal": goal},
         layout=network.layout("tree"),
     )
-
-
-def cable_instance(seed: int, n_towns: int = 12) -> tuple[FamilyProblem, FloatArray]:
-    """Cables between towns strewn at random, and what each would cost; the same for the same seed.
-
-    The cost of a cable is its length within 30 km by 30 km, give or take a quarter for the ground; a survey
-    of one tells it with a standard deviation of 2. Twelve towns can be connected in 6e10 ways.
-
-    >>> problem, means = cable_instance(1)
-    >>> problem.n_arms, problem.arm_names[0]
-    (66, 'Alder - Birch')
-    """
-    if not 3 <= n_towns <= len(TOWNS):
-        raise ProblemError(f"n_towns must be between 3 and {len(TOWNS)}, got {n_towns!r}", field="n_towns")
-    rng = seeded(seed)
-    places = rng.uniform(0.0, 30.0, (n_towns, 2))
-    first, second = np.triu_indices(n_towns, 1)
-    lengths = np.linalg.norm(places[first] - places[second], axis=1)
-    edges = [(TOWNS[i], TOWNS[j]) for i, j in zip(first, second, strict=True)]
-    means = lengths * rng.uniform(0.8, 1.25, len(edges))
-    return tree_family(edges).oracle_problem(noise=2.0), read_only(means)
 
 
 def _kruskal(network: Network, order: IntArray) -> IntArray:

@@ -1,0 +1,404 @@
+"""Production, portfolios, and other linear and integer programs: their objective must be measured.
+
+The arms are the coefficients of the objective, one per variable. Programs are solved by `integer.least`, to
+proven optimality.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import comb, isfinite, prod
+from pathlib import Path
+from typing import Any, TypeAlias, Unpack
+
+import numpy as np
+import numpy.typing as npt
+
+from surepick.core.arrays import (
+    BoolArray,
+    FloatArray,
+    Goal,
+    Numbers,
+    aligned,
+    aligned_table,
+    is_smallest,
+    labels_of,
+    names_for,
+    read_only,
+    vector,
+)
+from surepick.core.oracle_problem import OracleProblem
+from surepick.core.polytope import Polytope
+from surepick.core.wording import counted
+from surepick.errors import ProblemError, suggestion
+from surepick.problems.candidates import FoundProblem
+from surepick.problems.family import DrawOptions, Family, builder_problem, lists
+from surepick.problems.integer import least
+from surepick.problems.numbers import as_numbers
+
+Groups: TypeAlias = Mapping[str, tuple[Sequence[str], float]]
+SENSES = ("<=", ">=", "=")
+# Constraints may be missed by this share of their own size; HiGHS guarantees 1e-7 of the scaled program.
+FEASIBLE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """Known constraints on the variables, and the objective as far as it is known."""
+
+    matrix: FloatArray  # (n_rows, n_variables)
+    row_lower: FloatArray
+    row_upper: FloatArray
+    lower: FloatArray  # (n_variables,)
+    upper: FloatArray
+    whole: BoolArray  # (n_variables,) which variables take whole numbers only
+    objective: FloatArray  # (n_variables,) a guess
+    variable_names: tuple[str, ...]
+    goal: Goal = "largest"
+
+    def recipe(self) -> dict[str, Any]:
+        """All of it as JSON values that `program_family` reads; None stands for infinity."""
+        kept = {name: _as_json(getattr(self, name)) for name in _ARRAYS}
+        return {**kept, "variable_names": list(self.variable_names), "goal": self.goal}
+
+
+_ARRAYS = ("matrix", "row_lower", "row_upper", "lower", "upper", "whole", "objective")
+
+
+def _as_json(array: npt.NDArray[Any]) -> list[Any]:
+    if array.ndim > 1:
+        return [_as_json(row) for row in array]
+    return [x if isfinite(x) else None for x in array.astype(float).tolist()]
+
+
+def _from_recipe(data: Mapping[str, Any]) -> Program:
+    arrays: dict[str, Any] = {}
+    for name in _ARRAYS:
+        array = np.array(data[name], dtype=float)  # None becomes nan
+        arrays[name] = np.where(np.isnan(array), np.inf if "upper" in name else -np.inf, array)
+    arrays["whole"] = arrays["whole"].astype(bool)
+    return Program(**arrays, variable_names=tuple(data["variable_names"]), goal=data["goal"])
+
+
+def program_family(program: Program | Mapping[str, Any] | str | Path) -> Family:
+    """All plans that a program allows, known by the best for a given objective.
+
+    >>> program = as_program([[1, 2], [3, 1]], [8, 9])
+    >>> program_family(program).best([3.0, 4.0]).tolist()
+    [2.0, 3.0]
+    """
+    limits = _from_recipe(program) if isinstance(program, Mapping) else _read(program)
+    solve_program(limits, limits.objective)
+    return Family(
+        solve=partial(solve_program, limits),
+        piece_names=limits.variable_names,
+        goal=limits.goal,
+        n_plans=_count_at_most(limits),
+        noun="program",
+        name_of=(lambda plan: counted(limits.variable_names, plan)) if limits.whole.all() else None,
+        recipe=lambda: {"kind": "program", "program": limits.recipe()},
+        solve_within=partial(_solve_within, limits) if limits.whole.all() else None,
+        rows=None if limits.whole.any() else partial(_rows, limits),
+        is_slow=bool(limits.whole.any()),
+    )
+
+
+def _rows(program: Program) -> dict[str, Any]:
+    """Rows and bounds of a program without whole numbers, as `Polytope` takes them."""
+    equal = program.row_lower == program.row_upper
+    below, above = np.isfinite(program.row_upper) & ~equal, np.isfinite(program.row_lower) & ~equal
+    return {
+        "A_ub": np.vstack([program.matrix[below], -program.matrix[above]]),
+        "b_ub": np.concatenate([program.row_upper[below], -program.row_lower[above]]),
+        "A_eq": program.matrix[equal],
+        "b_eq": program.row_upper[equal],
+        "lower": program.lower,
+        "upper": program.upper,
+    }
+
+
+def _read(given: Program | str | Path) -> Program:
+    if isinstance(given, Program):
+        return given
+    from surepick.problems.program_files import read_program
+
+    return read_program(given)
+
+
+def as_program(
+    use: Numbers,
+    limits: Numbers | None,
+    objective: Numbers | None = None,
+    *,
+    senses: str | Sequence[str] | Mapping[str, str] = "<=",
+    lower: Numbers = 0.0,
+    upper: Numbers = np.inf,
+    whole: bool | Sequence[bool] | Mapping[str, bool] = False,
+    goal: Goal = "largest",
+    variable_names: Sequence[str] | None = None,
+) -> Program:
+    """A program from matrices: `use` times the variables compares to `limits` as `senses` says.
+
+    The other arguments are as in `production`, where `objective` is called `guess`.
+
+    >>> as_program([[1, 2]], [8], senses=">=").row_lower.tolist()
+    [8.0]
+    """
+    named = variable_names or labels_of(use, columns=True) or labels_of(objective) or ()
+    rows = labels_of(use) or labels_of(limits) or ()
+    given = aligned_table("use", use, rows, named, kinds=("resource", "variable"))
+    matrix = as_numbers("use", given, ndim=2)
+    n_rows, n_variables = matrix.shape
+    names = names_for("variable", named or None, n_variables)
+    resources = rows or [f"row {k}" for k in range(n_rows)]
+    right = vector("limits", [] if limits is None else limits, resources, kind="resource")
+    kinds = [senses] * n_rows if isinstance(senses, str) else list(aligned("senses", senses, rows))
+    if len(kinds) != n_rows or any(kind not in SENSES for kind in kinds):
+        raise ProblemError(
+            f"senses must be {', '.join(map(repr, SENSES))}, one or one per row, got {senses!r}",
+            field="senses",
+        )
+    low, high, is_whole = (
+        vector(what, values, names, kind="variable", one_for_all=True, infinite=True)
+        for what, values in (("lower", lower), ("upper", upper), ("whole", whole))
+    )
+    if not (low <= high).all():
+        s = int(np.argmin(low <= high))
+        raise ProblemError(
+            f"lower must not exceed upper, got {low[s]:g} and {high[s]:g} for variable {s}; a capacity is "
+            "0 or more",
+            field="lower",
+        )
+    return Program(
+        matrix,
+        np.array([-np.inf if kind == "<=" else x for kind, x in zip(kinds, right, strict=True)]),
+        np.array([np.inf if kind == ">=" else x for kind, x in zip(kinds, right, strict=True)]),
+        read_only(low),
+        read_only(high),
+        is_whole.astype(bool),
+        vector("guess", np.zeros(n_variables) if objective is None else objective, names, kind="variable"),
+        names,
+        goal,
+    )
+
+
+def solve_program(program: Program, weights: FloatArray) -> FloatArray:
+    """A best plan for this objective: a vertex, whole where it has to be, checked against the constraints.
+
+    >>> solve_program(as_program([[2, 3]], [7], whole=True), np.array([1.0, 1.6])).tolist()
+    [2.0, 1.0]
+    """
+    costs = weights if is_smallest(program.goal) else -weights
+    answer = _least(program, costs)
+    if answer.status != 0 or answer.x is None:
+        status, why = _feasibility(program), f"the program could not be solved: {answer.message}"
+        if status == 2:
+            why = "the program is infeasible: no plan keeps all constraints; loosen a limit or a bound"
+        elif status == 0:
+            open_ = np.flatnonzero((costs < 0) & np.isinf(program.upper))
+            which = f" such as {program.variable_names[int(open_[0])]!r}" if open_.size else ""
+            why = f"the objective is unbounded: it grows for ever along variables{which}; give upper limits"
+        raise ProblemError(why)
+    rounded = np.where(program.whole, np.round(answer.x), answer.x)
+    plan: FloatArray = np.clip(rounded, program.lower, program.upper) + 0.0
+    activity, size = program.matrix @ plan, np.abs(program.matrix) @ np.abs(plan) + 1.0
+    missed = np.maximum(program.row_lower - activity, activity - program.row_upper) / size
+    if missed.max(initial=0.0) > FEASIBLE:
+        raise ProblemError(
+            f"the solver's plan misses constraint {int(missed.argmax())} by {missed.max():.1g} of its size: "
+            "the program is badly scaled; choose units that make its numbers alike"
+        )
+    return plan
+
+
+def _solve_within(
+    program: Program, weights: FloatArray, lower: FloatArray, upper: FloatArray
+) -> FloatArray | None:
+    """A best plan within tighter bounds, None where they leave no plan."""
+    low, high = np.maximum(program.lower, np.ceil(lower)), np.minimum(program.upper, np.floor(upper))
+    tighter = replace(program, lower=low, upper=high)
+    if (low > high).any() or _feasibility(tighter) == 2:
+        return None
+    return solve_program(tighter, weights)
+
+
+def _least(program: Program, costs: FloatArray) -> Any:
+    """Return the answer of HiGHS to: minimise these costs."""
+    rows = (program.matrix, program.row_lower, program.row_upper)
+    return least(costs, program.whole, (program.lower, program.upper), [rows])
+
+
+def _feasibility(program: Program) -> int:
+    """The solver's status for an objective of 0: 0 where there is a plan, 2 where there is none."""
+    return int(_least(program, np.zeros(len(program.lower))).status)
+
+
+def _count_at_most(program: Program) -> int | None:
+    """A number that the plans that can be best do not exceed; None where there is none.
+
+    Vertices (of all bounds and constraints as many are tight as there are variables that are not whole) times
+    the ranges of the whole variables.
+    """
+    n_free = int((~program.whole).sum())
+    ranges = [_range(program, int(s)) for s in np.flatnonzero(program.whole)]
+    if not np.isfinite(ranges).all():
+        return None
+    return comb(2 * len(program.matrix) + 2 * n_free, n_free) * prod(int(width) + 1 for width in ranges)
+
+
+def _range(program: Program, s: int) -> float:
+    """How many values above its least an integer variable can take; infinite when nothing limits it."""
+    width = float(program.upper[s] - program.lower[s])
+    if np.isfinite(width) or not np.isfinite(program.lower[s]):
+        return width
+    relaxed = replace(program, whole=np.zeros_like(program.whole))
+    answer = _least(relaxed, -np.eye(len(program.lower))[s])
+    return float(np.floor(answer.x[s] - program.lower[s] + FEASIBLE)) if answer.status == 0 else np.inf
+
+
+@lists(DrawOptions)
+def production(
+    use: Numbers | Program | str | Path,
+    limits: Numbers | None = None,
+    guess: Numbers | None = None,
+    *,
+    senses: str | Sequence[str] | Mapping[str, str] = "<=",
+    lower: Numbers = 0.0,
+    upper: Numbers = np.inf,
+    whole: bool | Sequence[bool] | Mapping[str, bool] = False,
+    goal: Goal | None = None,
+    variable_names: Sequence[str] | None = None,
+    **options: Unpack[DrawOptions],
+) -> OracleProblem | FoundProblem:
+    """The problem of making the most of limited resources when the yield of each product is near a guess.
+
+    Every plan that keeps the limits can be chosen (a `Polytope`; where all products are whole, an oracle with
+    `list_plans=False`). With `list_plans`, or where draws are asked for, the plans are the best of draws near
+    the guess.
+
+    - `use`: what each product (column) takes of each resource (row); or a `Program`, or an MPS or LP file,
+      which say all of the following up to `options`, so that these but `guess` are refused
+    - `limits`: one number per resource
+    - `guess`: what one unit of each product brings; with a program, its objective unless given. Variables
+      that a program's objective does not have are known to bring 0 and are never measured
+    - `senses`: how use compares to limits, "<=", ">=" or "=", one or one per resource; "<="
+    - `lower`, `upper`: the limits of each product, one number or one per product; 0 and none
+    - `whole`: whether a product comes in whole numbers, one or one per product; False
+    - `goal`: the total of the best plan, "smallest" or "largest"; "largest"
+    - `variable_names`: names for the products; the columns of a DataFrame, or "variable 0", ...
+    - `options`: `DrawOptions`; `low` and `high` are of one measurement, not of the variables
+
+    >>> production([[1, 2], [3, 1]], [8, 9], [3.0, 4.0])
+    Polytope(2 arms, 2 rows, at most 6 vertices, largest)
+    >>> sorted(production([[1, 2], [3, 1]], [8, 9], [3.0, 4.0], n_draws=100).plans.tolist())
+    [[0.0, 4.0], [2.0, 3.0]]
+    """
+    if isinstance(use, Program | str | Path):
+        given = {"limits": limits is not None, "senses": senses != "<=", "lower": np.any(lower != 0.0)}
+        given |= {"upper": np.any(upper != np.inf), "whole": whole is not False, "goal": goal is not None}
+        for name, is_given in (given | {"variable_names": variable_names is not None}).items():
+            if is_given:
+                raise ProblemError(f"{name} is said by the program; change it there", field=name)
+        program = _read(use)
+    else:
+        program = as_program(
+            use,
+            limits,
+            guess,
+            senses=senses,
+            lower=lower,
+            upper=upper,
+            whole=whole,
+            goal=goal or "largest",
+            variable_names=variable_names,
+        )
+    centre = program.objective if guess is None else guess
+    problem = builder_problem(production, program_family(program), centre, options)
+    if guess is not None or not isinstance(problem, Polytope):
+        return problem
+    names = zip(program.variable_names, program.objective.tolist(), strict=True)
+    return problem.with_known({name: 0.0 for name, cost in names if cost == 0.0})
+
+
+@lists(DrawOptions)
+def portfolio(
+    guess: Numbers,
+    *,
+    budget: float = 1.0,
+    lower: Numbers = 0.0,
+    upper: Numbers = np.inf,
+    groups: Groups | None = None,
+    asset_names: Sequence[str] | None = None,
+    **options: Unpack[DrawOptions],
+) -> OracleProblem | FoundProblem:
+    """The problem of investing a budget for the largest return, the returns being near a guess.
+
+    Every portfolio within the limits can be chosen (a `Polytope`). With `list_plans`, or where draws are
+    asked for, the plans are the best portfolios of draws near the guess.
+
+    - `guess`: the return per unit of each asset
+    - `budget`: what the amounts add up to; 1
+    - `lower`, `upper`: the limits of each amount, one number or one per asset; 0 and the budget
+    - `groups`: limits of sums, a name with the assets in it and the most that they may hold together; None
+    - `asset_names`: names for the assets; the labels of the guess, or "asset 0", ...
+    - `options`: `DrawOptions`; `low` and `high` are of one measurement, not of the amounts
+
+    >>> portfolio([5, 4, 3], upper=0.5)
+    Polytope(3 arms, 1 row, at most 3 vertices, largest)
+    >>> sorted(portfolio([5, 4, 3], upper=0.5, spread=2, n_draws=100).plans.tolist())
+    [[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]]
+    """
+    named = asset_names or labels_of(guess)
+    centre = as_numbers("guess", aligned("guess", guess, named or (), kind="asset"))
+    names = names_for("asset", named, centre.size)
+    family = portfolio_family(names, budget=budget, lower=lower, upper=upper, groups=groups)
+    return builder_problem(portfolio, family, centre, options)
+
+
+def portfolio_family(
+    asset_names: Sequence[str],
+    *,
+    budget: float = 1.0,
+    lower: Numbers = 0.0,
+    upper: Numbers = np.inf,
+    groups: Groups | None = None,
+) -> Family:
+    """All portfolios within the limits, known by the best for given returns.
+
+    >>> portfolio_family(["stocks", "bonds", "gold"], upper=0.5).best([3.0, 1.0, 2.0]).tolist()
+    [0.5, 0.0, 0.5]
+    """
+    names = names_for("asset", asset_names, len(asset_names))
+    if not (np.isfinite(budget) and budget > 0):
+        raise ProblemError(f"budget must be positive and finite, got {budget!r}", field="budget")
+    rows, limits = [np.ones(len(names))], [float(budget)]
+    for group, (members, most) in (groups or {}).items():
+        if unknown := [name for name in members if name not in names]:
+            raise ProblemError(
+                f"group {group!r} names an unknown asset {unknown[0]!r}; {suggestion(unknown[0], names)}",
+                field="groups",
+            )
+        rows.append(np.isin(names, list(members)).astype(float))
+        limits.append(float(most))
+    program = as_program(
+        np.array(rows),
+        limits,
+        senses=["=", *["<="] * (len(rows) - 1)],
+        lower=lower,
+        upper=np.minimum(
+            vector("upper", upper, names, kind="asset", one_for_all=True, infinite=True), budget
+        ),
+        variable_names=names,
+    )
+    least_sum, most_sum = float(program.lower.sum()), float(program.upper.sum())
+    if (program.lower < 0).any():
+        raise ProblemError(f"lower must be 0 or more, got {program.lower.min():g}", field="lower")
+    if not least_sum <= budget <= most_sum:
+        raise ProblemError(
+            f"the limits cannot hold the budget of {budget:g}: the least amounts add up to {least_sum:g}, "
+            f"the most to {most_sum:g}; change the limits",
+            field="budget",
+        )
+    return replace(program_family(program), noun="portfolio")

@@ -1,0 +1,106 @@
+"""Data that make no choice are refused, and the error names the argument that is to blame."""
+
+import numpy as np
+import pytest
+
+from surepick import problems
+from surepick.errors import ProblemError
+
+TREE = problems.tree_family([("A", "B"), ("B", "C"), ("A", "C")])
+PAIR = [[1, 1], [1, 1]]
+CASES = {
+    "knapsack": [
+        ("weights", ([4, 0], [4, 5], 10)),
+        ("weights", ([4, 2.5], [4, 5], 10)),
+        ("weights", ([4, np.nan], [4, 5], 10)),
+        ("weights", ([], [], 3)),
+        ("guess", ([4, 5], [4, 5, 6], 10)),
+        ("guess", ([4, 5], [4, np.inf], 10)),
+        ("capacity", ([4, 5], [4, 5], 10.5)),
+        ("capacity", ([4, 5], [4, 5], 3)),
+        ("capacity", ([4, 5], [4, 5], 10**10)),
+        *(("copies", ([4, 5], [4, 5], 10), {"copies": copies}) for copies in (-1, 1.5, [1, 2, 3], "x", 0)),
+        ("n_draws", ([4, 5], [4, 5], 10), {"n_draws": 0}),
+        ("n_draws", ([4, 5], [4, 5], 10), {"n_draws": 2.5}),
+        ("seed", ([4, 5], [4, 5], 10), {"seed": -1}),
+        ("seed", ([4, 5], [4, 5], 10), {"seed": "x"}),
+        ("spread", ([4, 5], [4, 5], 10), {"spread": -1}),
+    ],
+    "transport": [
+        ("supply", ([3, 2], [4, 2], PAIR)),
+        ("supply", ([3, -2], [1], [[1], [1]])),
+        ("supply", ([0, 0], [0], [[1], [1]])),
+        ("supply", ([1, np.nan], [1], [[1], [1]])),
+        ("supply", ([], [], [[]])),
+        ("demand", ([1], [2, -1], [[1, 1]])),
+        ("demand", ([1], ["a"], [[1]])),
+        ("guess", ([1], [1], [[np.nan]])),
+        ("guess", ([1, 1], [2], [[1, 1]])),
+        ("guess", ([1, 1], [2], [1, 1])),
+        (None, ([1], [1], [[1]])),
+    ],
+    "portfolio": [
+        ("budget", ([1, 2],), {"upper": 0.2}),
+        ("budget", ([1, 2],), {"lower": 0.6}),
+        ("budget", ([1, 2],), {"budget": 0}),
+        ("lower", ([1, 2],), {"lower": [-0.1, 0]}),
+        ("groups", ([1, 2],), {"groups": {"g": (["gold"], 1)}}),
+        (None, ([1, 2],), {"groups": {"g": (["asset 0", "asset 1"], 0.5)}}),
+    ],
+    "production": [
+        (None, ([[1, 1]], [-1], [1, 1])),  # infeasible
+        (None, ([[1, -1]], [1], [1, 1])),  # unbounded
+        ("lower", ([[1, 1]], [1], [1, 1]), {"upper": [2, -1]}),
+        ("limits", ([[1, 1]], [1, 2], [1, 1])),
+        ("guess", ([[1, 1]], [1], [1, 1, 1])),
+        ("senses", ([[1, 1]], [1], [1, 1]), {"senses": "<"}),
+        (None, ([[1, 1]], [1], [5, 1]), {"n_draws": 50}),  # one plan only
+    ],
+    "matchings": [
+        ("possible", ([[np.nan, np.nan], [1, 2]],), {"goal": "smallest"}),
+        ("guess", ([1, 2],), {"goal": "smallest"}),
+        ("guess", ([["x", 1]],), {"goal": "smallest"}),
+        ("guess", ([[1, np.inf], [1, 2]],), {"goal": "smallest"}),
+        ("row_names", ([[1, 2], [3, 4]],), {"goal": "smallest", "row_names": ["a"]}),
+        (None, ([[1.0]],), {"goal": "smallest", "every": True}),
+        (None, ([[1, 9], [9, 1]],), {"goal": "smallest", "spread": 0.1, "list_plans": True}),
+    ],
+    "choice": [
+        ("sets", (["tea", "coffee"], [["tea", "cofee"], ["tea"]]), {"goal": "largest"}),
+        ("sets", (["tea", "coffee"], [["tea"], ["tea", "tea"]]), {"goal": "largest"}),
+        ("plans", (["tea", "coffee"], [["tea"], ["tea"]]), {"goal": "largest"}),
+        ("plans", (["tea", "coffee"], []), {"goal": "largest"}),
+    ],
+    "top_k": [("k", (["a", "b"], k), {"goal": "largest"}) for k in (0, 2, 3)],
+    "trees": [
+        ("graph", ([("A", "B"), ("C", "D")],)),
+        (None, ([("A", "B"), ("B", "C")],)),
+    ],
+    "city_hours": [("distances", ("freway",))],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "arguments", "options"),
+    [(name, *case, *([{}] if len(case) == 2 else [])) for name, cases in CASES.items() for case in cases],
+)
+def test_the_argument_to_blame_is_named(name, field, arguments, options):
+    with pytest.raises(ProblemError) as caught:
+        getattr(problems, name)(*arguments, **options)
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("call", "field"),
+    [
+        (lambda: TREE.through([[1, 2]], ["a", "b"]), "coefficients"),
+        (lambda: TREE.problem([1.0]), "guess"),
+        (lambda: TREE.problem([1, 2, 3], n_best=1), None),
+        (lambda: TREE.problem([1, 2, 3], n_best=0), "n_best"),
+        (lambda: problems.transport_family([3, 2], [4, 1]).problem(noise=1), "guess"),
+    ],
+)
+def test_a_family_says_what_it_needs(call, field):
+    with pytest.raises(ProblemError) as caught:
+        call()
+    assert caught.value.field == field
