@@ -1,20 +1,21 @@
 """Check an exported surepick log on its own: python check.py log.json
 
 `surepick export -o log.json` writes the log. This program needs NumPy alone and shares no code with
-surepick. It checks the chain of checksums, recomputes the wealth of every batch from the recorded leaders,
-counts and values, and prints the guarantee (exit code 0), or what fails or is not covered (exit code 1).
+surepick. It checks the chain of checksums, multiplies the wealth of the recorded bets by what the values of
+their batch are worth, and prints the guarantee (exit code 0), or what fails or is not covered (exit code 1).
 
-Covered: lists of plans whose arms are measured one by one; the best plan, a plan within epsilon, keep or
+Covered: lists of plans, measured arm by arm or by probes; the best plan, a plan within epsilon, keep or
 replace; noise of a stated size, of bounded variance, of unknown size, or readings between bounds; known arms,
-prior data, plans and arms that arrive, extra and removed values, a smaller delta, and a final batch unless
-the noise is unknown. Everything else is not covered, and then it says so.
+prior data, plans and arms that arrive, extra and removed values, a smaller delta, a final batch. Not covered:
+plans behind an oracle, which this program does not have, and polytopes; several readings of one use whose
+noise is learned.
 
-Why that is enough. Leader, rivals, counts, bet sizes and stakes of a batch are functions of what came before.
-A bet multiplies the wealth of its row by a factor whose mean is at most 1 if the row's hypothesis is true:
-"plan j is the best"; within epsilon "j is the best, and i is worse by more than epsilon"; keep "j is better
-than the incumbent by more than epsilon"; replace "the challenger is no better". All that counts against the
-truth is staked from one amount of 1, so that it never rises on average: it ever reaches 1/delta with
-probability at most delta (Ville's inequality). Prior data guide the bets and never settle one.
+Why that is enough. Counts, bets and stakes are recorded before the values of their batch; how they were
+chosen does not matter. A bet multiplies the wealth of its row by a factor whose mean is at most 1 if the
+row's hypothesis is true: "plan j is the best"; within epsilon "j is the best, and i is worse by more than
+epsilon"; keep "j is better than the incumbent by more than epsilon"; replace "the challenger is no better".
+All that counts against the truth is staked from one amount of 1, so that it never rises on average: it ever
+reaches 1/delta with probability at most delta (Ville's inequality).
 
 Trusted: the assumption that is printed; values recorded as they were measured; a log that was not rewritten
 as a whole (compare its last checksum with a copy).
@@ -29,14 +30,12 @@ from statistics import NormalDist
 
 import numpy as np
 
-GRID = 2.0 * 0.5 ** (np.arange(15) / 2)  # bet sizes, in deviations of a gap after one value of each arm
+GRID = 2.0 * 0.5 ** (np.arange(15) / 2)  # fixed bet sizes, in deviations of a gap after one value of each arm
 QUANTILES = np.array([NormalDist().inv_cdf((k + 0.5) / 12) for k in range(12)])
-EMPTY, CERTAIN = (
-    -1e300,
-    700.0,
-)  # log of nothing; evidence against a plan that is surely no better than another
-FEW = 64  # plans: with more, within epsilon, leaders have accounts; see also `correction`
-CAP, YOUNG_CAP = 0.75, 0.5  # the most that one bounded reading may take of a bet
+EMPTY, CERTAIN = -1e300, 700.0  # log of nothing; evidence against a plan that is surely no better
+COMMON, WAITING, FEW = "common", "waiting", 64  # accounts; the most plans of which all pairs bet
+GOLDEN = 0.618033988749895  # its multiples are weights of values in a sum that every value moves
+CAP = 0.75  # the most that one bounded reading may take of a bet
 POWERS = np.arange(1, 7)
 SERIES = (-1.0) ** (POWERS - 1) / POWERS  # of log(1 + z); its last term keeps it below for z >= -CAP
 SERIES[5] = (np.log1p(-CAP) + (CAP ** POWERS[:5] / POWERS[:5]).sum()) / CAP**6
@@ -46,6 +45,13 @@ np.seterr(divide="ignore", invalid="ignore")  # a gap without values has infinit
 def need(holds, words, verdict="FAILED"):
     if not holds:
         raise SystemExit(f"{verdict}: {words}")
+
+
+def steps(numbers, n, least=-16000):
+    """Return n sizes that are recorded as sixteenths of an octave."""
+    is_whole = len(numbers) == n and all(type(k) is int and least <= k <= 16000 for k in numbers)
+    need(is_whole, "its bets are not those of its rivals")
+    return np.exp2(np.array(numbers) / 16)
 
 
 def log_sum(x):
@@ -59,6 +65,15 @@ def log_normal_cdf(x):
         return math.log(0.5 * math.erfc(-x / math.sqrt(2)))
     series = math.log1p(-(x**-2) + 3 * x**-4 - 15 * x**-6)
     return -0.5 * x * x - math.log(-x) - 0.5 * math.log(2 * math.pi) + series
+
+
+def log_student_tail(t, f):
+    """Return log P(T > t), t > 0, of Student's T with f degrees of freedom, by the trapezoid rule."""
+    s = 0.1 * np.arange(-400, 401)
+    log_x = np.log(t)[:, None] + np.log1p(np.exp(s))
+    logs = np.log(t)[:, None] + s - 0.5 * (f + 1) * np.logaddexp(0, 2 * log_x - math.log(f))
+    constant = math.lgamma(0.5 * (f + 1)) - math.lgamma(0.5 * f) - 0.5 * math.log(f * math.pi)
+    return log_sum(logs) + math.log(0.1) + constant
 
 
 # Log factors of bets of sizes g on gaps. A batch shows S: of each gap a row with its estimate, with one for
@@ -93,444 +108,253 @@ def bounded(S, v, g, cap):
     return lam * S[:, 0, None] + powers.sum(axis=2)
 
 
-def mixture(factor, S, v, centre, prior, cap):
-    """Return the log of the mean factor over g ~ N(centre, prior), g > 0, or over twelve quantiles."""
+def mixture(factor, S, v, centre, error, cap):
+    """Return the log of the mean factor over g ~ N(centre, error^2), g > 0, or over twelve quantiles."""
     if factor is not sub_gaussian:
-        g = centre[:, None] + np.sqrt(prior)[:, None] * QUANTILES
+        g = centre[:, None] + error[:, None] * QUANTILES
         logs = np.where(g > 0, factor(S, v, np.maximum(g, 0), cap), -np.inf)
         return log_sum(logs) - np.log((g > 0).sum(axis=1))
+    prior = error * error
     post = 1 / (1 / prior + 1 / v)
     mode = post * (centre / prior + S[:, 0] / v)
     exponent = 0.5 * np.log(post / prior) + mode**2 / (2 * post) - centre**2 / (2 * prior)
-    return exponent + log_normal_cdf(mode / np.sqrt(post)) - log_normal_cdf(centre / np.sqrt(prior))
+    return exponent + log_normal_cdf(mode / np.sqrt(post)) - log_normal_cdf(centre / error)
 
 
-class Account:
-    """Rows of log wealth in components: fixed bet sizes first, and a mixture last where there is one."""
-
-    def __init__(self, rows, k, now=0.0):
-        self.parts, self.now, self.peak = np.full((rows, k), EMPTY), np.full(rows, now), np.zeros(rows)
-        self.next_stake = 0.0
-
-    def add(self, amount, rows=slice(None), k=slice(None)):
-        self.parts[rows, k] = np.logaddexp(self.parts[rows, k], amount)
-
-    def stake(self, cash, first, share, n_measured):
-        """Invest cash, on all rows alike, whenever measurements have grown by 40%; return what is left."""
-        if n_measured < self.next_stake:
-            return cash
-        part = first if self.next_stake == 0 else 0.3
-        share = share if self.next_stake == 0 else 0.0
-        if share:
-            self.add(cash + math.log(part) + math.log(share / 15), k=slice(15))
-        self.add(cash + math.log(part) + math.log1p(-share), k=slice(-1, None))
-        self.next_stake = 1.4 * n_measured
-        return cash + math.log1p(-part)
-
-    def grow(self, n, amount):
-        """Add rows whose components hold this in equal parts."""
-        k = self.parts.shape[1]
-        self.parts = np.vstack(
-            [self.parts, np.full((n, k), amount - math.log(k) if amount > EMPTY / 2 else EMPTY)]
-        )
-        self.now, self.peak = np.append(self.now, np.zeros(n)), np.append(self.peak, np.zeros(n))
-
-    def least(self):
-        return float(log_sum(self.parts).min())
+def log_p(factor, S, v, gaussian):
+    """Return the log of a p-value for "the gap is at most 0"."""
+    if factor is bounded:  # 1 / the mean of a few factors
+        logs = bounded(S, v, np.sqrt(v)[:, None] * np.array([1.5, 2.25, 3.0, 4.0]), CAP)
+        return -np.maximum(log_sum(logs) - math.log(4), 0)
+    if factor is student:
+        t = S.mean(axis=1) * math.sqrt(S.shape[1]) / S.std(axis=1, ddof=1)
+        return np.where(t > 0, log_student_tail(np.clip(t, 1e-9, 1e9), S.shape[1] - 1), 0.0)
+    D = S[:, 0]
+    tail = log_normal_cdf(-D / np.sqrt(v)) if gaussian else -0.5 * D * D / v
+    return np.where(D > 0, -np.log1p(D * D / v) if factor is bounded_variance else tail, 0.0)
 
 
-def count(rows, cash, *accounts):
-    """Update wealth and peak of the last account, whose answers may use the cash and all of these."""
-    logs = np.hstack([each.parts[rows] for each in accounts] + [np.full((len(rows), 1), cash)])
-    accounts[-1].now[rows] = log_sum(logs)
-    accounts[-1].peak[rows] = np.maximum(accounts[-1].peak[rows], accounts[-1].now[rows])
+class Ledger:
+    """One amount of 1: the cash that is not invested, and accounts of log wealth with a row for each plan.
 
+    The columns of an account are components: fixed bet sizes first, and a mixture last where there is one.
+    The answer i may use the cash and the accounts WAITING (of no bets yet), COMMON and i.
+    """
 
-class Best:
-    """Row j of the common account bets against "plan j is the best", whichever plan leads."""
+    def __init__(self, n):
+        self.n, self.cash, self.accounts, self.peaks = n, 0.0, {}, {}
 
-    first_share = property(lambda self: max(0.2, 0.7 - 0.06 * math.log(len(self.data.P))))
+    def add(self, key, amount, k, rows=slice(None), columns=slice(None)):
+        parts = self.accounts.setdefault(key, np.full((self.n, k), EMPTY))
+        parts[rows, columns] = np.logaddexp(parts[rows, columns], amount)
 
-    def __init__(self, data):
-        self.data, self.cash, self.led, self.first_led = data, 0.0, -1, {}
-        self.common = Account(len(data.P), 16)
+    def withdraw(self, share):
+        need(type(share) is float and 0 < share < 1, "a stake of more than there is")
+        amount, self.cash = self.cash + math.log(share), self.cash + math.log1p(-share)
+        return amount
 
-    def accounts(self):
-        return [self.common]
+    def stake(self, key, stake, rows=slice(None)):
+        """Invest a share of the cash on all these rows alike, a part of it on the fixed sizes."""
+        amount, fixed = self.withdraw(stake[0]), stake[1]
+        need(0 <= fixed <= 1, "a stake of more than there is")
+        self.add(key, amount + np.log(fixed / len(GRID)), len(GRID) + 1, rows, slice(len(GRID)))
+        self.add(key, amount + np.log(1 - fixed), len(GRID) + 1, rows, slice(-1, None))
 
-    def evidence(self, leader):
-        return np.where(self.data.is_out, CERTAIN, self.common.peak)
+    def total(self, key, rows=slice(None)):
+        """Return the log wealth against plans that the answer `key` may use, now."""
+        keys = [k for k in dict.fromkeys((WAITING, COMMON, key)) if k in self.accounts]
+        cash = np.full((self.n, 1), self.cash)
+        return log_sum(np.hstack([cash, *(self.accounts[k] for k in keys)])[rows])
 
-    def numbers(self, leader):
-        """Return the mean log wealth and the least evidence against a rival, which every value moves."""
-        mean = np.concatenate([each.now for each in self.accounts()]).mean() if self.accounts() else 0.0
-        return mean, 0.0 if leader < 0 else min(
-            np.delete(self.evidence(leader), leader).min(initial=CERTAIN), CERTAIN
-        )
+    def count(self, key, rows=slice(None)):
+        """Let the evidence be the largest wealth so far."""
+        peak = self.peaks.setdefault(key, np.zeros(self.n))
+        peak[rows] = np.maximum(peak[rows], self.total(key, rows))
 
-    def proof(self, plan):
-        return self.numbers(plan)[1]
-
-    def bets(self, decision, rows):
-        """Return bets: account, rows, contrasts, shift, sizes, centres and variances of mixtures."""
-        leader, is_final = decision["leader"], decision["final"]
-        self.lead(leader)
-        Y, constant, sizes, gap, prior = self.data.contrasts(leader, rows)
-        if not is_final:
-            self.cash = self.common.stake(self.cash, 0.73, self.first_share, self.data.n_measured)
-        found = [(self.common, rows, Y, constant, sizes, gap - self.correction(leader, Y, prior), prior)]
-        if not is_final and len(rows) == 1:  # one rival is left: bet against the leader too
-            found.append((self.common, np.array([leader]), -Y, -constant, sizes, np.zeros(1), prior))
-        return found
-
-    def lead(self, leader):
-        if leader != self.led:
-            self.led = leader
-            self.first_led.setdefault(leader, self.data.counts)
-            need(len(self.first_led) <= 64, "more than 64 leaders", "NOT COVERED")
-
-    def correction(self, leader, Y, prior):
-        """Return how far below the estimate mixtures are centred: a leader was chosen for it."""
-        data, first = self.data, self.first_led[leader]
-        if data.own is None:
-            old = 1 - np.minimum(prior / data.gap_variance(Y, data.counts - first), 1)
-            return (0.3 * math.log(len(data.P)) * np.sqrt(old) + 0.15) * np.sqrt(prior)
-        arm = data.own[leader]  # many plans of one arm each: that of the leader alone was selected
-        uses = data.counts[arm] + data.extra[arm]
-        old = 1 - min((data.counts[arm] - first[arm]) / uses, 1)
-        error = abs(data.P[leader, arm]) * math.sqrt(data.variance[arm] / uses)
-        return max(0.3 * math.log(len(data.P)) - 1, 0) * math.sqrt(old) * error + 0.15 * np.sqrt(prior)
-
-    def count(self, rows, account):
-        count(rows, self.cash, self.common)
+    def evidence(self, key):
+        peaks = [self.peaks[k] for k in (COMMON, key) if k in self.peaks]
+        return np.max([*peaks, self.total(key), np.zeros(self.n)], axis=0)
 
     def grow(self, n):
-        """Let new plans begin with the least wealth of all: no more than the best plan had."""
-        self.common.grow(n, self.common.least())
-        count(np.arange(len(self.data.P) - n, len(self.data.P)), self.cash, self.common)
-        pad = len(self.data.counts)
-        self.first_led = {
-            plan: np.pad(first, (0, pad - len(first))) for plan, first in self.first_led.items()
-        }
-        if self.data.has_changed_form:
-            self.led, self.first_led = -1, {}
+        """Let new plans begin with no more than the best plan had: the least of all, or nothing."""
+        self.n += n
+        for key, parts in self.accounts.items():
+            least = log_sum(parts).min() if key in (COMMON, WAITING) else EMPTY
+            each = least - math.log(parts.shape[1]) if least > EMPTY / 2 else EMPTY
+            self.accounts[key] = np.vstack([parts, np.full((n, parts.shape[1]), each)])
+        self.peaks = {key: np.append(peak, np.zeros(n)) for key, peak in self.peaks.items()}
 
 
-class Many(Best):
-    """Within epsilon, many plans: a fifth of the cash as in `Best`; the rest waits for leaders."""
+class Bet:
+    """Bets that plans `ahead` are better than plans `behind`, less a shift, on these rows of an account.
 
-    def __init__(self, data):
-        super().__init__(data)
-        n = len(data.P)
-        self.cash, self.next_stake = math.log(0.2), np.zeros(n)
-        self.waiting, self.own = Account(n, 1), {}  # by leader, the one that led last at the end
-        self.waiting.add(math.log(0.8))
+    They are recorded as centres and errors of mixtures, and the units of fixed sizes unless arms give them.
+    """
 
-    def accounts(self):
-        return [self.common, self.waiting, *self.own.values()]
-
-    def evidence(self, leader):
-        peak, own, rows = self.common.peak, self.own.get(leader), np.arange(len(self.data.P))
-        if own is not None:
-            peak = np.maximum(peak, own.peak)
-            if leader != self.led:  # the common account may have grown since this plan led
-                logs = np.hstack([each.parts for each in (self.waiting, self.common, own)])
-                peak = np.maximum(peak, np.logaddexp(log_sum(logs[rows]), self.cash))
-        return np.where(self.data.is_out, CERTAIN, peak)
-
-    def lead(self, leader):
-        if leader == self.led:
-            return
-        super().lead(leader)
-        n = len(self.data.P)
-        if leader not in self.own:
-            self.next_stake = np.zeros(n)
-            if len(self.own) >= 24:  # forgetting only loses wealth
-                del self.own[next(iter(self.own))]
-        self.own[leader] = self.own.pop(leader, None) or Account(n, 1)
-        self.count(np.arange(n), self.own[leader])
-
-    def bets(self, decision, rows):
-        data, epsilon = self.data, self.data.epsilon
-        exact = super().bets(decision, rows)
-        _, _, Y, constant, _, centre, prior = exact[0]
-        within = self.own[decision["leader"]], rows, Y, constant + epsilon, None, centre + epsilon, prior
-        if decision["final"]:
-            return [within]
-        ahead = (data.contrasts(decision["leader"], rows)[3] + epsilon) / np.sqrt(prior)
-        is_ready = ahead > 1 if data.own is not None else np.full(len(rows), ahead.min() > 1.8)
-        at = rows[is_ready & (data.n_measured >= self.next_stake[rows])]
-        self.own[decision["leader"]].add(self.waiting.parts[at] + math.log(0.35), at)
-        self.waiting.parts[at] += math.log1p(-0.35)
-        self.next_stake[at] = 1.4 * data.n_measured
-        return [*exact, within]
-
-    def count(self, rows, account):
-        count(rows, self.cash, self.waiting, self.common)
-        count(rows, self.cash, self.waiting, self.common, self.own[self.led])
-
-    def grow(self, n):
-        least, led = self.waiting.least(), self.led
-        super().grow(n)
-        self.waiting.grow(n, least)
-        for account in self.own.values():
-            account.grow(n, EMPTY)
-        self.next_stake = np.append(self.next_stake, np.zeros(n))
-        rows = np.arange(len(self.data.P))
-        count(rows[-n:], self.cash, self.waiting, self.common)
-        need(
-            led in self.own and self.led == led,
-            "plans that arrive before a leader, or with shared arms",
-            "NOT COVERED",
+    def __init__(self, data, ledger, key, rows, ahead, behind, shift, recorded=None, more=None):
+        self.ledger, self.key, self.rows, self.sizes, self.centre = ledger, key, rows, None, None
+        more = shift - data.epsilon if more is None else more
+        self.Y, self.shift = (
+            data.P[ahead] - data.P[behind],
+            shift + data.constants[ahead] - data.constants[behind],
         )
-        count(rows, self.cash, self.waiting, self.common, self.own[led])
+        if recorded is not None:
+            steps(recorded[0], len(rows), least=-1)
+            self.error = steps(recorded[1], len(rows))
+            self.centre = np.array(recorded[0]) / 16 * self.error + more
+            unit = np.sqrt(self.Y**2 @ data.variance) if data.is_plain else steps(recorded[2], len(rows))
+            self.sizes = np.maximum(unit, 1e-150)[:, None] * GRID
 
 
-class Few(Best):
-    """Within epsilon, few plans: row (i, j) bets that j is not better than i by more than epsilon."""
-
-    def __init__(self, data):
-        super().__init__(data)
-        self.pairs, self.sizes, self.next_stake = None, None, 0.0
-
-    def accounts(self):
-        return [] if self.pairs is None else [self.pairs]
-
-    def evidence(self, leader):
-        n = len(self.data.P)
-        peak = np.zeros(n) if self.pairs is None else self.pairs.peak.reshape(n, n)[leader]
-        return np.where(self.data.is_out, CERTAIN, peak)
-
-    def bets(self, decision, rows):
-        data, n = self.data, len(self.data.P)
-        ahead, behind = np.divmod(np.arange(n * n), n)
-        all_pairs = np.flatnonzero(ahead != behind)
-        if not decision["final"] and data.n_measured >= self.next_stake:
-            self.stake(decision["leader"], ahead[all_pairs], behind[all_pairs], all_pairs)
-        at = decision["leader"] * n + rows if decision["final"] else all_pairs
-        Y, constant, *_ = data.contrasts(ahead[at], behind[at])
-        return [(self.pairs, at, Y, constant + data.epsilon, np.tile(self.sizes, (len(at), 1)), None, None)]
-
-    def stake(self, leader, ahead, behind, all_pairs):
-        """Stake against every plan j, in parts on the other plans i that sum to at most the stake."""
-        data, n = self.data, len(self.data.P)
-        if self.pairs is None:
-            Y = data.P[ahead] - data.P[behind]
-            octaves = max(
-                math.log(math.sqrt(data.gap_variance(Y, np.ones(Y.shape[1])).max()) / data.epsilon), 0
-            )
-            k = min(8, 1 + int(octaves / math.log(1.5)))
-            self.sizes = data.epsilon * (1.5 if k < 8 else math.exp(octaves / 7)) ** np.arange(k)
-            self.pairs = Account(n * n, k)
-        weight = np.ones(n)
-        if leader >= 0:
-            _, _, _, gap, variance = data.contrasts(np.full(n, leader), np.arange(n))
-            z = np.where(variance > 0, gap / np.sqrt(variance), 0.0)
-            weight = np.maximum(np.exp(-(np.maximum(z, 0) ** 2)), 1e-12)
-        others = np.array([np.delete(weight, j).sum() for j in range(n)])
-        share = 0.8 if self.cash == 0 else 0.3
-        tilt = POWERS[0] / np.sqrt(np.arange(1, len(self.sizes) + 1))
-        part = np.log(weight[ahead] / others[behind])[:, None] + np.log(tilt / tilt.sum())
-        self.pairs.add(self.cash + math.log(share) + part, all_pairs)
-        self.cash, self.next_stake = self.cash + math.log1p(-share), max(1.0, 1.4 * data.n_measured)
-
-    def count(self, rows, account):
-        count(rows, self.cash, self.pairs)
-
-    def grow(self, n_new):
-        """Let new plans begin with the cash alone."""
-        n, self.next_stake = len(self.data.P), 0.0
-        if self.pairs is not None:
-            k, old = self.pairs, Account(n * n, len(self.sizes), self.cash)
-            at = (np.arange(n - n_new)[:, None] * n + np.arange(n - n_new)).ravel()
-            old.parts[at], old.now[at], old.peak[at] = k.parts, k.now, k.peak
-            self.pairs = old
+def dense(rows):
+    """Return a matrix, which may be stored as a sparse one."""
+    if rows.get("kind") == "dense":
+        return np.array(rows["rows"], dtype=float)
+    need(rows["shape"][0] * rows["shape"][1] <= 2e7, "a list of this size", "NOT COVERED")
+    found, starts = np.zeros(rows["shape"]), rows["indptr"]
+    for k in range(len(found)):
+        here = slice(starts[k], starts[k + 1])
+        np.add.at(found[k], rows["indices"][here], rows["data"][here])
+    return found
 
 
-class KeepOrReplace(Best):
-    """Two books at delta/2: keep the incumbent, which leads throughout; or replace it by a challenger."""
-
-    first_share = 0.5
-
-    def __init__(self, data, incumbent):
-        super().__init__(data)
-        self.keep, self.challengers, self.challenger_cash = incumbent, {}, 0.0
-
-    def accounts(self):
-        return [self.common, *self.challengers.values()]
-
-    def proof(self, plan):
-        if plan == self.keep:
-            return self.numbers(plan)[1]
-        return self.challengers[plan].peak[0] if plan in self.challengers else -math.inf
-
-    def lead(self, leader):
-        need(leader == self.keep, "the incumbent does not lead")
-
-    def correction(self, leader, Y, prior):
-        return 0.15 * np.sqrt(prior)
-
-    def bets(self, decision, rows):
-        keep, challenger, data = super().bets(decision, rows)[0], decision["challenger"], self.data
-        account, rows, Y, constant, sizes, centre, prior = keep
-        bets = [(account, rows, Y, constant + data.epsilon, sizes, centre + data.epsilon, prior)]
-        if challenger < 0:
-            return bets
-        account = self.challengers.setdefault(challenger, Account(1, 16, self.challenger_cash))
-        Y, constant, sizes, gap, prior = data.contrasts(np.array([challenger]), np.array([self.keep]))
-        replace = account, np.zeros(1, dtype=int), Y, constant, sizes, gap - 0.5 * np.sqrt(prior), prior
-        if decision["final"]:
-            return [replace] if decision["replaces"] else bets
-        self.challenger_cash = account.stake(self.challenger_cash, 0.5, 0.5, data.n_measured)
-        return [*bets, replace]
-
-    def count(self, rows, account):
-        count(rows, self.cash if account is self.common else self.challenger_cash, account)
+def numbers_in(ranges, n):
+    found = np.array([j for begin, end in ranges for j in range(begin, end)], dtype=int)
+    need((np.diff(found) > 0).all() and (found >= 0).all() and (found < n).all(), "no ranges of plans")
+    return found
 
 
 class Data:
-    """Plans, what was measured, and what it says: for planning, and the noise of the next batch."""
+    """Plans, readings and their noise, and what a batch shows of gaps between plans."""
 
-    def __init__(self, problem, parameters, past):
-        n_arms, self.epsilon = len(problem["arm_names"]), parameters["epsilon"]
-        self.learns, self.bounds = problem["noise_scale"] is None, problem.get("bounds")
-        self.stated = np.square(problem["noise_scale"] or np.ones(n_arms))
-        self.variance, self.largest, self.own = self.stated, 0.0, None
+    def __init__(self, problem, parameters):
+        self.epsilon, self.sign, self.is_plain = parameters["epsilon"], 1 - 2 * problem["minimize"], True
+        self.learns, self.bounds, names = (
+            problem["noise_scale"] is None,
+            problem.get("bounds"),
+            problem["arm_names"],
+        )
         kinds = {True: bounded_variance, self.learns: student, self.bounds is not None: bounded}
         self.factor = kinds[True] if "noise" in problem or self.learns or self.bounds else sub_gaussian
-        self.counts, self.sums, self.squares, self.freedom = np.zeros((4, n_arms))
-        self.extra, self.extra_sums, self.middle_sums, self.middle_squares = np.zeros((4, n_arms))
-        if past:
-            self.extra = np.array(past["worth"], dtype=float)
-            self.extra_sums = self.extra * past["means"]
-        self.sign, self.has_changed_form = 1 - 2 * problem["minimize"], False
-        known = [problem.get("known", {}).get(name, (-math.inf, math.inf)) for name in problem["arm_names"]]
+        self.mix, self.owner, self.covariances, self.dependent = (
+            np.eye(len(names)),
+            np.arange(len(names)),
+            {},
+            False,
+        )
+        if "probes" in problem:
+            probes, self.is_plain = problem["probes"], False
+            self.mix = dense(probes["rows"])
+            self.owner = np.repeat(np.arange(len(probes["names"])), list(map(len, probes["reading_names"])))
+            self.covariances, self.dependent = probes.get("covariances", {}), "dependent" in probes
+            is_learned = self.learns or self.bounds is not None or probes.get("unknown")
+            several = len(self.owner) > len(probes["names"])
+            need(
+                not (is_learned and several),
+                "several readings of one use whose noise is learned",
+                "NOT COVERED",
+            )
+        self.learns, self.factor = (
+            (True, student) if problem.get("probes", {}).get("unknown") else (self.learns, self.factor)
+        )
+        self.variance = np.square(problem["noise_scale"] or np.ones(len(self.owner)))
+        known = [problem.get("known", {}).get(name, (-math.inf, math.inf)) for name in names]
         self.know(known, dense(problem["plans"]))
 
     def know(self, known, plans):
         """Take these plans, oriented so that larger is better; arms with known means become constants."""
-        self.known, self.given, had = (
-            np.array(known, dtype=float),
-            np.array(plans, dtype=float),
-            self.own is not None,
-        )
+        self.known, self.given = np.array(known, dtype=float), np.array(plans, dtype=float)
         is_known, oriented = self.known[:, 0] == self.known[:, 1], self.sign * self.given
-        self.P, self.constants = (
-            np.where(is_known, 0.0, oriented),
-            oriented @ np.where(is_known, self.known[:, 0], 0),
+        means = np.where(is_known, self.known[:, 0], 0)
+        self.P, self.constants = np.where(is_known, 0.0, oriented), oriented @ means
+        self.rows, self.part = (
+            (np.where(is_known, 0.0, self.mix), self.mix @ means)
+            if not self.is_plain
+            else (None, np.zeros(len(self.owner)))
         )
         self.is_out = ~self.contenders()
-        used = self.P != 0
-        one_each = len(self.P) > FEW and (used.sum(axis=1) == 1).all() and used.sum(axis=0).max() == 1
-        self.own = np.argmax(used, axis=1) if one_each else None
-        self.has_changed_form = had != (self.own is not None)
 
     def contenders(self):
         """Return which plans may be the only best one, whatever the means are."""
         n, low, high = len(self.P), *np.where(np.isfinite(self.known), self.known, 0).T
         stays, free = np.ones(n, dtype=bool), ~np.isfinite(self.known).all(axis=1)
         for i in range(n) if np.isfinite(self.known).any() else ():
-            difference = self.P[i] - self.P
-            gap = self.constants[i] - self.constants
+            difference, gap = self.P[i] - self.P, self.constants[i] - self.constants
             same = ~difference.any(axis=1)
             first = same & ((gap > 0) | ((gap == 0) & (np.arange(n) > i)))
             least = np.minimum(difference * low, difference * high).sum(axis=1) + gap
             stays &= ~(first | (~difference[:, free].any(axis=1) & ~same & (least > 1e-12) & stays[i]))
         return stays
 
-    n_measured = property(lambda self: float((self.counts + self.extra).sum()))
+    def take_noise(self, decision):
+        """Take the noise that bets are sized by, where it is learned, and centres of bounded readings."""
+        n = len(self.owner)
+        if self.learns or self.bounds is not None:
+            self.variance = steps(decision["noise"], n) ** 2
+        if self.bounds is not None:
+            parts, self.cap = np.array(decision["centres"]) / 2**12, decision["cap"]
+            is_sane = len(parts) == n and parts.min() >= 0 and parts.max() <= 1 and 0 < self.cap <= CAP
+            need(is_sane, "centres beyond the bounds, or bets of more than there is")
+            self.low, self.high = np.transpose(self.bounds) - self.part
+            self.centres = self.low + parts * (self.high - self.low)
 
-    def gap_variance(self, Y, counts):
-        return np.where(Y != 0, Y * Y * self.variance / counts, 0.0).sum(axis=1)
+    def weights(self, Y, uses):
+        """Return weights w of one use, with y = sum n w x over readings x; variances; and what is shown."""
+        n = uses[self.owner]
+        if self.is_plain:
+            W = np.where(n > 0, Y / np.maximum(n, 1), 0.0)
+            return W, W**2 @ (n * self.variance), ~(Y * (n == 0)).any(axis=1)
+        whiten = np.diag(1 / np.sqrt(self.variance))
+        for probe, covariance in self.covariances.items():
+            here = np.flatnonzero(self.owner == int(probe))
+            whiten[np.ix_(here, here)] = np.linalg.inv(np.linalg.cholesky(np.array(covariance)))
+        white = whiten @ self.rows
+        V = Y @ np.linalg.pinv(np.sqrt(n)[:, None] * white, rcond=1e-9) / np.sqrt(np.maximum(n, 1))
+        rest = np.linalg.norm(Y - (V * n) @ white, axis=1)
+        v = V**2 @ n
+        if self.dependent:  # readings of one use may depend in any way, unless their covariance is stated
+            by_probe = (
+                np.eye(len(uses))[self.owner]
+                * ~np.isin(self.owner, [int(o) for o in self.covariances])[:, None]
+            )
+            v = v - V**2 @ (n * by_probe.any(axis=1)) + (np.abs(V) @ by_probe) ** 2 @ uses
+        return V @ whiten, v, rest <= 1e-9 * np.linalg.norm(Y, axis=1)
 
-    def contrasts(self, ahead, behind):
-        """Return contrasts, what known arms add, bet sizes, and estimated gaps with their variances."""
-        uses, Y = self.counts + self.extra, self.P[ahead] - self.P[behind]
-        constant = self.constants[ahead] - self.constants[behind]
-        sizes = np.sqrt(np.maximum(self.gap_variance(Y, np.ones(len(uses))), 1e-300))[:, None] * GRID
-        means = np.clip((self.sums + self.extra_sums) / np.where(uses > 0, uses, 1), *self.known.T)
-        return Y, constant, sizes, Y @ means + constant, self.gap_variance(Y, uses)
+    def sums(self, batch, uses):
+        """Return the sums of readings, by replicate, without what arms of known means add."""
+        m = np.bincount(self.owner)
+        each = [[np.sum(x, axis=0) if len(x) else np.zeros(m[o]) for o, x in enumerate(one)] for one in batch]
+        return np.transpose([np.concatenate(one) for one in each]) - (uses[self.owner] * self.part)[:, None]
 
-    def show(self, Y, shift, uses, means, values):
+    def show(self, bet, uses, sums, values):
         """Return what a batch shows of gaps, their variances, and which of them it shows at all."""
-        v, shift = self.gap_variance(Y, uses), np.broadcast_to(shift, len(Y))[:, None]
-        shown = np.isfinite(v) & (v > 0)
+        W, v, shown = self.weights(bet.Y, uses)
+        shown = shown & (v > 0)
         if self.factor is not bounded:
-            S = Y @ means
+            S = W @ sums
             if self.learns:
                 shown &= np.ptp(S, axis=1) > 1e-12 * np.abs(S).max(axis=1)
-            return S + shift, v, shown
-        centres, W = self.centres(), np.where(uses > 0, Y / np.maximum(uses, 1), 0.0)
-        low, high = np.transpose(self.bounds)
-        reach = (np.abs(W) * np.maximum(centres - low, high - centres)).max(axis=1)
-        powers = [[((x - c) ** p).sum() for x, c in zip(values, centres, strict=True)] for p in POWERS]
-        sums = [W**p @ of for p, of in zip(POWERS, powers, strict=True)]
-        base = W @ (uses * centres) + shift[:, 0]
-        return np.column_stack([base, np.maximum(reach, 1e-300), *sums]), v, shown
-
-    def centres(self):
-        return np.mean(self.bounds, axis=1) + self.middle_sums / (self.counts + 8)
-
-    def mixture_cap(self):
-        return YOUNG_CAP if self.counts[self.counts > 0].min(initial=np.inf) < 30 else CAP
-
-    def learn(self, uses, means, values):
-        """Learn noise of unknown size by replicates, and that of bounded readings by themselves."""
-        if self.learns:
-            n = means.shape[1]
-            self.squares = self.squares + uses * ((means - means.mean(axis=1)[:, None]) ** 2).sum(axis=1)
-            self.freedom, self.largest = (
-                self.freedom + (uses > 0) * (n - 1),
-                max(self.largest, np.abs(means).max()),
-            )
-            common = max(self.squares.sum() / self.freedom.sum(), 1e-24 * self.largest**2, 1e-280)
-            self.variance = (self.squares + 10 * common) / (self.freedom + 10)
-        elif self.factor is bounded:
-            middle = np.mean(self.bounds, axis=1)
-            self.middle_sums = self.middle_sums + [(x - m).sum() for x, m in zip(values, middle, strict=True)]
-            squares = [((x - m) ** 2).sum() for x, m in zip(values, middle, strict=True)]
-            self.middle_squares = self.middle_squares + squares
-            n, widest = self.counts + uses, np.diff(self.bounds, axis=1)[:, 0] ** 2 / 4
-            around = np.maximum(self.middle_squares - self.middle_sums**2 / np.maximum(n, 1), 0)
-            freedom = np.maximum(n - 1, 0)
-            common = ((around / widest).sum() + 2) / (freedom.sum() + 2)
-            self.variance = (around + 2 * common * widest) / (freedom + 2)
+            return S + bet.shift[:, None], v, shown
+        centres, far = self.centres, np.maximum(self.centres - self.low, self.high - self.centres)
+        each = [np.array(x).ravel() - part - c for x, part, c in zip(values, self.part, centres, strict=True)]
+        powers = [W**p @ [(x**p).sum() for x in each] for p in POWERS]
+        reach = np.maximum((np.abs(W) * far).max(axis=1), 1e-300)
+        return np.column_stack([W @ (uses * centres) + bet.shift, reach, *powers]), v, shown
 
     def add_plan(self, body):
         """Add a plan, and the arms that come with it."""
-        new = body.get("new_arms", [])
-        self.bounds = (
-            None if self.bounds is None else [*self.bounds, *((arm["low"], arm["high"]) for arm in new)]
-        )
+        new, old = body.get("new_arms", []), len(self.known)
+        n = old + len(new)
+        need(self.is_plain or not new, "arms that arrive beside probes", "NOT COVERED")
+        if self.bounds is not None:
+            self.bounds = [*self.bounds, *((arm["low"], arm["high"]) for arm in new)]
         self.variance = np.append(self.variance, np.square([arm.get("noise", 1.0) for arm in new]))
-        for name in (
-            "counts",
-            "sums",
-            "squares",
-            "freedom",
-            "extra",
-            "extra_sums",
-            "middle_sums",
-            "middle_squares",
-        ):
-            setattr(self, name, np.append(getattr(self, name), np.zeros(len(new))))
-        row = np.zeros(len(self.counts))
+        if self.is_plain:
+            self.mix, self.owner = np.eye(n), np.arange(n)
+        row = np.zeros(n)
         row[[arm for arm, _ in body["amounts"]]] = [amount for _, amount in body["amounts"]]
         known = np.vstack([self.known, np.tile([-np.inf, np.inf], (len(new), 1))])
         self.know(known, np.vstack([np.pad(self.given, ((0, 0), (0, len(new)))), row]))
-        if self.bounds is not None and new:
-            self.learn(np.zeros(len(row)), None, [np.zeros(0)] * len(row))
-
-
-def dense(plans):
-    if plans["kind"] == "dense":
-        return plans["rows"]
-    need(plans["shape"][0] * plans["shape"][1] <= 2e7, "a list of this size", "NOT COVERED")
-    found, starts = np.zeros(plans["shape"]), plans["indptr"]
-    for k in range(len(found)):
-        here = slice(starts[k], starts[k + 1])
-        found[k, plans["indices"][here]] = plans["data"][here]
-    return found
 
 
 class Run:
@@ -538,87 +362,156 @@ class Run:
 
     def __init__(self, created):
         problem, parameters = created["problem"], created["policy"]["parameters"]
-        self.data = data = Data(problem, parameters, created["past"])
-        incumbent, names = parameters.get("incumbent"), problem["plan_names"]
-        self.keep = names.index(incumbent) if isinstance(incumbent, str) else incumbent
-        kind = Best if not data.epsilon else Many if len(data.P) > FEW else Few
-        self.question = kind(data) if incumbent is None else KeepOrReplace(data, self.keep)
-        self.batch, self.is_over, self.gaussian = None, False, False
+        self.data, incumbent = Data(problem, parameters), parameters.get("incumbent")
+        self.keep = problem["plan_names"].index(incumbent) if isinstance(incumbent, str) else incumbent
+        n = len(self.data.P)
+        self.ledger, self.replace = Ledger(n), Ledger(n)  # the second one: "the challenger is no better"
+        self.is_within = bool(self.data.epsilon) and self.keep is None
+        self.is_few, self.sizes, self.led = self.is_within and n <= FEW, None, -1
+        self.batch, self.is_over, self.gaussian, self.value_sum = None, False, False, 0.0
+        if self.is_within and not self.is_few:  # most of the cash waits for leaders, plan by plan
+            self.ledger.cash = math.log(0.2)
+            self.ledger.add(WAITING, math.log(0.8), 1)
+
+    def evidence(self, plan):
+        """Return the evidence against each rival of this answer."""
+        evidence = np.where(self.data.is_out, CERTAIN, self.ledger.evidence(plan))
+        return np.minimum(np.delete(evidence, plan), CERTAIN)
+
+    def wealth(self, leader):
+        """Return the mean log wealth against the rivals of this leader, which a decision records."""
+        wealth = np.delete(np.where(self.data.is_out, CERTAIN, self.ledger.total(leader)), leader)
+        return wealth.mean() if len(wealth) else CERTAIN
+
+    def proof(self, plan):
+        is_kept = self.keep in (None, plan)
+        return self.evidence(plan).min() if is_kept else self.replace.evidence(plan)[plan]
+
+    def bets(self, d):
+        """Stake as the decision says, and return its bets."""
+        data, ledger, leader, recorded = self.data, self.ledger, d["leader"], d.get("bets")
+        rows, is_final, epsilon = numbers_in(d["rivals"], ledger.n), d["final"], data.epsilon
+        need(leader not in rows and self.keep in (None, leader), "its leader is a rival, or no incumbent")
+        need(leader < 0 or len(rows), "it has no rivals")
+        if self.is_few:
+            return self.bets_on_pairs(d, rows)
+        if "stake" in d:
+            ledger.stake(COMMON, d["stake"])
+        on = [(COMMON, epsilon if self.keep is not None else 0.0)]
+        if self.is_within:
+            self.stake_on_leader(d)
+            on.append((leader, epsilon))
+        bets = [Bet(data, ledger, key, rows, leader, rows, shift, recorded) for key, shift in on]
+        bets = bets[-1:] if is_final else bets
+        if self.is_within:
+            bets[-1].sizes = None
+        if self.keep is None and len(rows) == 1 and not is_final:  # bet against the leader too
+            against = Bet(data, ledger, COMMON, np.array([leader]), rows, np.array([leader]), 0.0, recorded)
+            against.centre = np.zeros(1)
+            bets.append(against)
+        if d.get("challenger", -1) < 0:
+            return bets
+        plan = np.array([d["challenger"]])
+        if "challenge_stake" in d:
+            self.replace.stake(d["challenger"], d["challenge_stake"], plan)
+        challenge = d["challenger"], plan, plan, np.array([leader]), 0.0, d.get("challenge"), 0.0
+        replace = Bet(data, self.replace, *challenge)
+        return [*bets, replace] if not is_final else [replace] if d["replaces"] else bets
+
+    def stake_on_leader(self, d):
+        """Within epsilon, many plans: move what waits for these plans to the account of the leader."""
+        ledger, leader, (share, ranges) = self.ledger, d["leader"], d.get("waiting", (0.0, []))
+        ledger.add(leader, EMPTY, 1)
+        if leader != self.led:
+            self.led = leader
+            ledger.count(leader)
+        at = numbers_in(ranges, ledger.n)
+        need(0 <= share < 1, "a stake of more than there is")
+        ledger.add(leader, ledger.accounts[WAITING][at] + np.log(share), 1, at)
+        ledger.accounts[WAITING][at] += math.log1p(-share)
+
+    def bets_on_pairs(self, d, rows):
+        """Within epsilon, few plans: row j of account i bets that j is not better by more than epsilon.
+
+        A stake against j goes in parts to the accounts of the others; the parts sum to at most the stake.
+        """
+        data, ledger, n = self.data, self.ledger, self.ledger.n
+        if "stake" in d:
+            self.sizes = steps(d["sizes"], len(d["sizes"])) if self.sizes is None else self.sizes
+            k, weight = len(self.sizes), steps(d["weights"], n)
+            tilt, amount = 1 / np.sqrt(np.arange(1, k + 1)), ledger.withdraw(d["stake"])
+            others = np.array([np.delete(weight, j).sum() for j in range(n)])
+            for i in range(n):
+                part = np.delete(np.log(weight[i] / others), i)[:, None] + np.log(tilt / tilt.sum())
+                ledger.add(i, amount + part, k, np.delete(np.arange(n), i))
+        found = []
+        for i in [d["leader"]] if d["final"] else range(n):
+            at = rows if d["final"] else np.delete(np.arange(n), i)
+            found.append(Bet(data, ledger, i, at, i, at, data.epsilon))
+            found[-1].sizes = np.tile(self.sizes, (len(at), 1))
+        return found
 
     def open(self, decision):
         """Stake, and fix the bets of the batch."""
-        data, leader = self.data, decision["leader"]
-        rows = np.array([j for begin, end in decision["rivals"] for j in range(begin, end)], dtype=int)
-        is_blank = not data.n_measured and not data.learns and isinstance(self.question, Few)
-        bets = self.question.bets(decision, rows) if leader >= 0 or is_blank else []
-        uses = np.zeros(len(data.counts))
-        uses[[arm for arm, _ in decision["uses"]]] = [n for _, n in decision["uses"]]
-        shape, fewest = (decision["replicates"], len(uses)), 4 if data.learns else 1
-        is_sane = (
-            1 <= uses.sum() * shape[0] <= 10**6
-            and uses.min() >= 0
-            and fewest <= shape[0] <= 12 * fewest // 4 + 1
+        data, n_probes, G = self.data, int(self.data.owner[-1]) + 1, decision["replicates"]
+        uses = np.zeros(n_probes)
+        uses[[probe for probe, _ in decision["uses"]]] = [n for _, n in decision["uses"]]
+        is_one = (
+            uses.min() >= 0 and 1 <= uses.sum() * G <= 10**6 and (4 <= G <= 12 if data.learns else G == 1)
         )
-        need(is_sane and not self.is_over, "a batch of no sane size, or after the final one")
-        values = [[[] for _ in uses] for _ in range(shape[0])]
-        self.batch = uses, np.tile(uses, (shape[0], 1)), np.zeros(shape), values, bets, decision["final"]
+        need(is_one and not self.is_over, "a batch of no sane size, or after the final one")
+        bets = []
+        if decision["leader"] >= 0 or "stake" in decision:
+            data.take_noise(decision)
+            bets = self.bets(decision)
+        values = [[[] for _ in uses] for _ in range(G)]
+        self.batch = uses, np.tile(uses, (G, 1)), np.zeros((G, n_probes)), values, bets, decision["final"]
 
     def measure(self, found, gone):
-        """Take in the answer to a request: lists of values by arm, and how many of each were removed."""
+        """Take the answer to a request: uses by probe, and how many of each were removed."""
         _, missing, removed, values, _, _ = self.batch
         k = int(np.argmax(missing.any(axis=1)))
-        for arm, new in found.items():
-            values[k][arm] += new
-            removed[k, arm] += gone[arm]
-            missing[k, arm] -= len(new) + gone[arm]
+        for probe, new in found.items():
+            values[k][probe] += new
+            removed[k, probe] += gone[probe]
+            missing[k, probe] -= len(new) + gone[probe]
         need(missing.min() >= 0, "more values than the batch has")
         if not missing.any():
             self.batch = self.settle(*self.batch)  # None
 
     def settle(self, uses, _, removed, values, bets, is_final):
         """Multiply wealth by what this batch alone has shown; whole replicates count, two at least."""
-        data, question, sums = (
-            self.data,
-            self.question,
-            np.array([[math.fsum(x) for x in row] for row in values]),
-        )
-        sums, uses = (sums[~removed.any(axis=1)], uses) if data.learns else (sums, uses - removed[0])
-        if data.learns and len(sums) < 2:
+        data, uses = self.data, uses - (0 if self.data.learns else removed[0])
+        values = [
+            each for each, gone in zip(values, removed, strict=True) if not (data.learns and gone.any())
+        ]
+        if data.learns and len(values) < 2:
             return
-        means, values = (sums / np.maximum(uses, 1)).T, [np.array(x) for x in values[0]]
-        for account, rows, Y, shift, sizes, centre, prior in bets:
-            S, v, on = data.show(Y, shift, uses, means, values)
-            S, v, at = S[on], v[on], rows[on]
-            if is_final:
-                question.count(at, account)  # other accounts may have taken cash since this one bet last
-                account.peak[at] = np.maximum(account.peak[at], account.now[at] - self.log_p(S, v))
+        sums = data.sums(values, uses)
+        self.value_sum += float((1 + np.modf(GOLDEN * np.arange(1, len(sums) + 1))[0]) @ sums.sum(axis=1))
+        for bet in bets:
+            S, v, on = data.show(bet, uses, sums, values[0])
+            S, v, at, ledger = S[on], v[on], bet.rows[on], bet.ledger
+            if is_final:  # its p-value divides the wealth as it is now
+                ledger.count(bet.key, at)
+                evidence = ledger.total(bet.key, at) - log_p(data.factor, S, v, self.gaussian)
+                ledger.peaks[bet.key][at] = np.maximum(ledger.peaks[bet.key][at], evidence)
                 continue
-            if sizes is not None:
-                account.parts[at, : sizes.shape[1]] += data.factor(S, v, sizes[on], CAP)
-            if centre is not None:
-                ok = np.isfinite(prior[on]) & (centre[on] >= 0)
-                given = S[ok], v[ok], centre[on][ok], prior[on][ok], data.mixture_cap()
-                account.parts[at[ok], -1] += mixture(data.factor, *given) if ok.any() else 0.0
-        for account, rows, *_ in [] if is_final else bets:
-            question.count(rows, account)
+            parts, cap = ledger.accounts[bet.key], data.cap if data.factor is bounded else 0.0
+            if bet.sizes is not None:
+                parts[at, : bet.sizes.shape[1]] += data.factor(S, v, bet.sizes[on], CAP)
+            if bet.centre is not None and (ok := bet.centre[on] >= 0).any():
+                given = bet.centre[on][ok], bet.error[on][ok], cap
+                parts[at[ok], -1] += mixture(data.factor, S[ok], v[ok], *given)
+        for bet in [] if is_final else bets:
+            bet.ledger.count(bet.key, bet.rows)
         self.is_over = is_final
-        data.learn(uses, means, values)
-        data.counts, data.sums = data.counts + uses * len(sums), data.sums + sums.sum(axis=0)
-
-    def log_p(self, S, v):
-        """Return the log of a p-value for "the gap is at most 0"."""
-        need(not self.data.learns, "a final batch with unknown noise", "NOT COVERED")
-        if self.data.factor is bounded:
-            logs = bounded(S, v, np.sqrt(v)[:, None] * np.array([1.5, 2.25, 3.0, 4.0]), CAP)
-            return -np.maximum(log_sum(logs) - math.log(4), 0)
-        D = S[:, 0]
-        tail = log_normal_cdf(-D / np.sqrt(v)) if self.gaussian else -0.5 * D * D / v
-        return np.where(D > 0, -np.log1p(D * D / v) if self.data.factor is bounded_variance else tail, 0.0)
 
     def grow(self, bodies):
         for body in bodies:
             self.data.add_plan(body)
-        self.question.grow(len(bodies))
+        self.ledger.grow(len(bodies))
+        self.replace.grow(len(bodies))
 
 
 class Log:
@@ -626,13 +519,12 @@ class Log:
 
     def __init__(self, created):
         problem, policy = created["problem"], created["policy"]
-        odd = [name for name in ("probes", "oracle", "plays") if name in problem]
-        odd += ["known"] if "known" in problem and policy["name"] != "BetGapE" else []
+        odd = [name for name in ("oracle", "plays") if name in problem]
         is_covered = policy["name"] in ("BetGapE", "Challenge") and not odd
         need(is_covered, f"{policy['name']} with {odd}", "NOT COVERED")
         self.names, self.arrived, self.round = [*problem["plan_names"]], [], []
         self.values, self.cursor, self.removed, self.skipped, self.assumed = {}, {}, set(), set(), set()
-        self.last = {}  # by arm, the last place with a value or a lost one
+        self.last = {}  # by probe, the last place with a value or a lost one
         self.steps, self.run, self.created = [], Run(created), created
         self.called, self.answer, self.delta = False, None, policy["parameters"]["delta"]
 
@@ -674,58 +566,30 @@ class Log:
             return
         if self.arrived:
             self.take("plans", self.arrived)
-        self.arrived, plan, numbers = [], body.get("plan"), decision or body
+        self.arrived, plan, recorded = [], body.get("plan"), decision or body
         leader = decision["leader"] if decision else plan if run.keep is None else run.keep
-        for name, x in zip(
-            ("wealth", "evidence"), run.question.numbers(-1 if leader is None else leader), strict=True
-        ):
-            close = abs(numbers[name] - x) <= (1e-6 if run.data.learns else 1e-9) * max(1.0, abs(x))
-            need(
-                close or leader is None,
-                f"its {name} is {numbers[name]!r}, and the values before it give {x!r}",
-            )
+        own = {} if leader is None or leader < 0 else {"wealth": run.wealth(leader)}
+        for name, x in {"value_sum": run.value_sum, **own}.items():
+            words = f"its {name} is {recorded[name]!r}, and the values before it give {x!r}"
+            need(abs(recorded[name] - x) <= 1e-6 * max(1.0, abs(x)), words)
         if decision is None:
             self.answer = plan
-            is_proved = plan is None or run.question.proof(plan) >= self.threshold * (1 - 1e-9)
+            is_proved = plan is None or run.proof(plan) >= self.threshold * (1 - 1e-9)
             need(is_proved, f"the evidence does not prove plan {plan}")
             return
         need(decision["final"] == (self.called and leader >= 0), "no such batch")
-        if leader >= 0:
-            is_rival = np.zeros(len(run.data.P), dtype=bool)
-            is_rival[[j for begin, end in decision["rivals"] for j in range(begin, end)]] = True
-            beyond = np.delete(
-                (run.question.evidence(leader) - self.threshold) * np.where(is_rival, 1, -1), leader
-            )
-            need(
-                is_rival.any() and not is_rival[leader] and beyond.max() <= 1e-6,
-                "its rivals are not those that are left",
-            )
         self.take("decision", decision)
 
-    def event(self, n, kind, body):
+    def event(self, kind, body):
         if kind in ("asked", "stopped"):
             self.decide(body)
         elif kind == "measured":
-            place, (value,) = (body["probe"], body["index"]), body["values"]
-            need(place not in self.values and place not in self.skipped, "recorded twice")
-            need(place[1] > self.cursor.get(place[0], -1), "recorded after its batch")
-            is_extra = body["request"] != f"{place[0]}.{place[1]}"
-            at_end = not is_extra or place[1] == self.appended_at(place[0])
-            need(at_end, "an extra value is not at the end of its stream")
-            self.last[place[0]] = max(place[1], self.last.get(place[0], -1))
-            if value is None:
-                self.skipped.add(place)
-                self.assumed.add("values were lost whatever they would have been")
-                return
-            self.values[place] = self.checked(place[0], value)
-            if is_extra:
-                self.assumed.add("extra values were recorded whatever they were")
+            self.record((body["probe"], body["index"]), body["values"], body["request"])
         elif kind == "removed":
             self.remove((body["probe"], body["index"]))
         elif kind == "plan-added":
             need(not self.called, "a plan after the call for a final batch")
             self.answer = None
-            need("known" not in self.created["problem"], "plans that arrive beside known arms", "NOT COVERED")
             self.arrived.append(body)
             self.names.append(body["name"])
             self.assumed.add("plans were added without values recorded ahead")
@@ -740,21 +604,36 @@ class Log:
             self.called, self.run.gaussian = True, body["gaussian"]
             self.assumed.add("the final batch was called without values recorded ahead")
 
-    def appended_at(self, arm):
-        """Return the place of the next extra value: behind the open batch and all that was recorded."""
-        at = self.cursor.get(arm, -1)
-        for _ in range(dict(self.round).get(arm, 0)):
-            at += 1
-            while (arm, at) in self.skipped:
-                at += 1
-        return max(at, self.last.get(arm, -1)) + 1
+    def record(self, place, values, request):
+        """Take the readings of one use, which must be numbers between their bounds."""
+        need(place not in self.values and place not in self.skipped, "recorded twice")
+        need(place[1] > self.cursor.get(place[0], -1), "recorded after its batch")
+        is_extra = request != f"{place[0]}.{place[1]}"
+        at_end = not is_extra or place[1] == self.appended_at(place[0])
+        need(at_end, "an extra value is not at the end of its stream")
+        self.last[place[0]] = max(place[1], self.last.get(place[0], -1))
+        if None in values:
+            self.skipped.add(place)
+            self.assumed.add("values were lost whatever they would have been")
+            return
+        data = self.run.data
+        here = np.flatnonzero(data.owner == place[0])
+        for value, reading in zip(values, here if len(here) else [math.inf], strict=True):
+            has_bounds = data.bounds is not None and reading < len(data.bounds)
+            low, high = data.bounds[reading] if has_bounds else (-math.inf, math.inf)
+            need(math.isfinite(value) and low <= value <= high, f"{value!r} is no value of {place[0]}")
+        self.values[place] = values
+        if is_extra:
+            self.assumed.add("extra values were recorded whatever they were")
 
-    def checked(self, arm, value):
-        """Return the value, which must be a number, and between the bounds of its arm."""
-        bounds = self.run.data.bounds
-        low, high = (-math.inf, math.inf) if bounds is None or arm >= len(bounds) else bounds[arm]
-        need(math.isfinite(value) and low <= value <= high, f"{value!r} is no value of arm {arm}")
-        return value
+    def appended_at(self, probe):
+        """Return the place of the next extra value: behind the open batch and all that was recorded."""
+        at = self.cursor.get(probe, -1)
+        for _ in range(dict(self.round).get(probe, 0)):
+            at += 1
+            while (probe, at) in self.skipped:
+                at += 1
+        return max(at, self.last.get(probe, -1)) + 1
 
     def remove(self, place):
         """Settle everything again without this value, or skip it if no batch has used it."""
@@ -803,7 +682,7 @@ def check(log):
         )
         try:
             state = state or Log(body)
-            state.event(n, e["kind"], body)
+            state.event(e["kind"], body)
         except (SystemExit, Exception) as error:  # a log may hold any JSON
             words = str(error) if isinstance(error, SystemExit) else f"FAILED: {type(error).__name__} {error}"
             raise SystemExit(f"{words} (event {n}, {e['kind']})") from None

@@ -31,12 +31,6 @@ def test_the_series_lies_below_the_logarithm():
 PAIR = sp.Problem(np.eye(2), measure={"both": Probe(["arm 0", "arm 1"])}, low=0, high=1, goal="largest")
 
 
-class Centred(BoundedNoise):
-    """Bounded noise with given centres."""
-
-    centres = np.zeros(2)
-
-
 def outcomes(problem, p, q, rng):
     """Yield the chance and the values of every batch of 3 uses of each probe, with readings 0 and 1."""
     if problem is TWO:
@@ -53,13 +47,12 @@ def outcomes(problem, p, q, rng):
 
 def mean_factor(problem, batches, centres, size, *, fitted):
     """E F for "arm 0 is better", summed exactly over all batches."""
-    noise, total = Centred(arm_probes(problem), problem.bounds), 0.0
-    noise.centres = centres
+    noise, total = BoundedNoise(arm_probes(problem), problem.bounds), 0.0
     readings = readings_of(noise.probes())
     plans, uses = readings.coordinates(np.eye(2)), np.full(len(problem.costs), 3)
     contrast = Contrasts(plans[[0]] - plans[[1]])
     for chance, values in batches:
-        gap, variance = BatchReadings(noise, values).show(readings, contrast, uses, 0.0)
+        gap, variance = BatchReadings(noise, values, centres, CAP).show(readings, contrast, uses, 0.0)
         seen = float((gap.base + gap.sums[:, 0])[0])
         bet = max(seen, 0.0) if fitted else size  # a control: the size is chosen after the batch
         total += chance * float(np.exp(FACTOR.log_factors(gap, variance, np.array([[bet]])))[0, 0])

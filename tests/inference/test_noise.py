@@ -29,7 +29,7 @@ def test_a_probe_without_measurements_has_the_noise_that_all_have_in_common():
     noise = NoiseEstimate(arm_probes(sp.Problem(np.eye(2), noise=None, goal="largest")))
     noise.add(np.array([1, 0]), np.array([[5.0, -5.0, 5.0, -5.0], [0.0] * 4]))
     scale = noise.probes().noise_scale
-    assert scale[1] == pytest.approx(np.sqrt(100 / 3))
+    assert scale[1] == pytest.approx(np.sqrt(100 / 3), rel=0.03)  # sizes are recorded in steps
     assert scale[0] == pytest.approx(scale[1])
 
 

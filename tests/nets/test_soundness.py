@@ -29,7 +29,7 @@ BEST = sp.BetGapE(DELTA)
 class OwnVariance(SubGaussian):
     """A control: the variance that replicates show is taken as known."""
 
-    replicates = (3, 3)  # few enough for their variance to be often too small
+    replicates = (2, 2)  # few enough for their variance to be often too small
 
     def log_factors(self, gap: FloatArray, variance: FloatArray, sizes: FloatArray) -> FloatArray:
         return super().log_factors(*_moments(gap), sizes)

@@ -125,8 +125,14 @@ FORGERIES: dict[str, Callable[[Log], None]] = {
     "a batch of nothing": of_decision(1, uses=[]),
     "a negative count": of_decision(1, uses=[[0, -1]]),
     "an unknown probe": of_decision(1, uses=[[99, 1]]),
+    "the sum of values": shifted(-1, 1e-6, "value_sum"),
+    "a stake of more than there is": of_decision(1, stake=[1.5, 0.0]),
+    "a stake that is none": of_decision(1, stake=[0.5]),
+    "fewer bets": of_decision(1, bets=[[3], [0]]),
+    "no bets": lambda log: log[decisions(log)[1]].body["decision"].pop("bets"),
+    "bets that are no steps": of_decision(1, bets=[[0.5, 1, 1], [0, 0, 0]]),
+    "noise that is known": of_decision(1, noise=[0, 0, 0]),
     "wealth": shifted(-1, 1e-6, "wealth"),
-    "evidence": shifted(-1, 1e-6, "evidence"),
     "an unknown leader": of_decision(1, leader=99),
     "no leader": of_decision(1, leader=-1),
     "no rivals": of_decision(1, rivals=[]),
@@ -142,9 +148,9 @@ FORGERIES: dict[str, Callable[[Log], None]] = {
     "another plan": of_end(plan=3),
     "no plan": of_end(plan=None, status="budget spent"),
     "another status": of_end(status="done"),
-    "the end's wealth": of_end(wealth=0.5),
-    "the end's evidence": of_end(evidence=99.0),
-    "an end without numbers": lambda log: next(x for x in log if x.kind == "stopped").body.pop("wealth"),
+    "the end's sum": of_end(value_sum=0.5),
+    "the end's wealth": of_end(wealth=99.0),
+    "an end without numbers": lambda log: next(x for x in log if x.kind == "stopped").body.pop("value_sum"),
 }
 
 

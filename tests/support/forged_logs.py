@@ -398,8 +398,8 @@ def an_answer_without_evidence(log: Log) -> int | None:
         "number": log[at].body["number"],
         "status": "confident",
         "plan": 0,
+        "value_sum": 9.0,
         "wealth": 9.0,
-        "evidence": 9.0,
     }
     log[at] = Line("stopped", stop, log[at].time, log[at].key)
     del log[at + 1 :]

@@ -29,9 +29,9 @@ class Decision:
     uses: IntArray  # (n_probes,) of each replicate
     n_replicates: int
     is_final: bool = False
-    more: Mapping[str, Any] = field(default_factory=dict)  # what else the question bets by, as JSON values
-    mean_log_wealth: float = 0.0  # over all rows of all accounts, before the batch
-    least_evidence: float = 0.0  # against a rival of the leader, before the batch
+    more: Mapping[str, Any] = field(default_factory=dict)  # stakes and bets: JSON values, or arrays for lists
+    value_sum: float = 0.0  # of all values before the batch, with a weight for each reading
+    wealth: float = 0.0  # mean log wealth against the rivals of the leader, before the batch
 
     @property
     def is_first(self) -> bool:
@@ -51,13 +51,13 @@ class Decision:
         """
         return {
             "leader": self.leader if isinstance(self.leader, str | list) else int(self.leader),
-            "rivals": _ranges(self.rivals),
+            "rivals": as_ranges(self.rivals),
             "uses": [[probe, n] for probe, n in enumerate(self.uses.tolist()) if n],
             "replicates": int(self.n_replicates),
             "final": bool(self.is_final),
-            **dict(self.more),
-            "wealth": float(self.mean_log_wealth),
-            "evidence": float(self.least_evidence),
+            **{name: _plain(value) for name, value in self.more.items()},
+            "value_sum": float(self.value_sum),
+            "wealth": float(self.wealth),
         }
 
     @classmethod
@@ -66,7 +66,7 @@ class Decision:
 
         A leader that is no number is checked by the run that follows the decision.
         """
-        named = {"leader", "rivals", "uses", "replicates", "final", "wealth", "evidence"}
+        named = {"leader", "rivals", "uses", "replicates", "final", "value_sum", "wealth"}
         leader, replicates = body["leader"], body["replicates"]
         uses = np.zeros(n_probes, dtype=np.int64)
         for probe, n in body["uses"]:
@@ -76,13 +76,20 @@ class Decision:
         in_range = isinstance(leader, str | list) or -1 <= leader < n_plans
         if not (in_range and 0 < replicates * max(int(uses.sum()), 1) <= MOST_MEASUREMENTS):
             raise ValueError(f"leader {leader!r} or replicates {replicates!r} are out of range")
-        rivals = _numbers(body["rivals"], n_plans)
+        rivals = from_ranges(body["rivals"], n_plans)
         more = {name: value for name, value in body.items() if name not in named}
-        numbers = float(body["wealth"]), float(body["evidence"])
+        numbers = float(body["value_sum"]), float(body["wealth"])
         return cls(leader, rivals, uses, replicates, bool(body["final"]), more, *numbers)
 
 
-def _ranges(numbers: IntArray) -> list[list[int]]:
+def _plain(value: Any) -> Any:
+    """Return a value with lists in place of arrays."""
+    if isinstance(value, list):
+        return [_plain(part) for part in value]
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def as_ranges(numbers: IntArray) -> list[list[int]]:
     """Return ascending numbers as ranges [begin, end)."""
     if not len(numbers):
         return []
@@ -90,7 +97,7 @@ def _ranges(numbers: IntArray) -> list[list[int]]:
     return [[int(part[0]), int(part[-1]) + 1] for part in np.split(np.asarray(numbers), breaks)]
 
 
-def _numbers(ranges: Iterable[tuple[int, int]], n: int) -> IntArray:
+def from_ranges(ranges: Iterable[tuple[int, int]], n: int) -> IntArray:
     """Return the numbers below n in these ascending ranges."""
     found, last = list[IntArray](), -1
     for begin, end in ranges:
@@ -351,7 +358,7 @@ class FollowingRun(Run, Protocol):
         """Take in the answer to a request; so many uses of each probe were removed from it."""
 
     def numbers(self) -> tuple[float, float]:
-        """Return the mean log wealth and the least evidence, which every value moves."""
+        """Return the weighted sum of all values, and the mean log wealth."""
 
     def proves(self, plan: Answer) -> bool:
         """Return whether this answer is proved, up to rounding."""

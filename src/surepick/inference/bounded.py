@@ -34,6 +34,7 @@ from surepick.core.arrays import FloatArray, IntArray, as_dense
 from surepick.core.probes import Probes
 from surepick.inference.contrasts import Contrasts, DenseReadings, DiagonalReadings
 from surepick.inference.factors import QuantileMixture, log_sum_exp
+from surepick.inference.steps import CENTRE_STEPS, are_steps, from_steps, to_steps
 
 CAP = 0.75  # the most that one use may take of a bet
 YOUNG_CAP, YOUNG = 0.5, 30  # the same for mixtures, until every reading was made this often
@@ -145,15 +146,23 @@ class BoundedNoise:
         """The middle of the bounds of each reading."""
         return np.asarray((self.low + self.high) / 2)
 
-    @property
-    def centres(self) -> FloatArray:
-        """The centres of the next bets."""
-        return np.asarray(self.middle + self.sums / (self.uses + _CENTRE_WORTH))
+    def centres_recorded(self) -> dict[str, Any]:
+        """Return the centres of the next bets, as parts of the bounds, and the cap of mixtures."""
+        centres = self.middle + self.sums / (self.uses + _CENTRE_WORTH)
+        parts = np.rint(CENTRE_STEPS * (centres - self.low) / (self.high - self.low)).astype(np.int64)
+        is_young = self.uses[self.uses > 0].min(initial=np.inf) < YOUNG
+        return {"centres": parts, "cap": YOUNG_CAP if is_young else CAP}
 
-    @property
-    def is_young(self) -> bool:
-        """Whether some reading that was made at all has hardly been made."""
-        return bool(self.uses[self.uses > 0].min(initial=np.inf) < YOUNG)
+    def centres_of(self, parts: Any) -> FloatArray:
+        """Return the centres that were recorded as these parts of the bounds."""
+        share = np.asarray(parts, dtype=float) / CENTRE_STEPS
+        return np.asarray(self.low + share * (self.high - self.low))
+
+    def are_centres(self, recorded: Mapping[str, Any]) -> bool:
+        """Return whether centres lie between the bounds, and the cap is one for which Lemma 2 holds."""
+        parts, cap = recorded["centres"], recorded["cap"]
+        is_list = are_steps(parts, len(self.low), least=0) and max(parts) <= CENTRE_STEPS
+        return is_list and type(cap) is float and 0 < cap <= CAP
 
     def add(self, values: Mapping[int, FloatArray]) -> None:
         """Add the readings of a batch, (n_uses, m) by probe."""
@@ -180,15 +189,19 @@ class BoundedNoise:
             scatter = products - np.outer(sums, sums) / max(n, 1.0)
             prior = np.diag(_PRIOR_FREEDOM * common * widest[here])
             covariances[probe] = (scatter + prior) / (max(n - 1.0, 0.0) + _PRIOR_FREEDOM)
-        return replace(self._probes, noise_scale=np.sqrt(variance), covariances=covariances, dependent=False)
+        scale = np.sqrt(variance)
+        scale = scale if covariances else from_steps(to_steps(scale))
+        return replace(self._probes, noise_scale=scale, covariances=covariances, dependent=False)
 
 
 @dataclass(frozen=True, eq=False)
 class BatchReadings:
     """The readings of a complete batch, and the centres, which were fixed before it."""
 
-    noise: BoundedNoise  # as the past has it
+    noise: BoundedNoise  # with the bounds
     values: Mapping[int, FloatArray]  # (n_uses, m) by probe
+    centres: FloatArray  # (n_readings,)
+    cap: float  # of mixtures
 
     def show(
         self,
@@ -199,14 +212,13 @@ class BatchReadings:
     ) -> tuple[PowerSums, FloatArray]:
         """Return what the batch shows of each contrast, and the variance expected: infinite if nothing."""
         weights, variance, bias = readings.use_weights(contrasts, uses, largest)
-        centres, owner = self.noise.centres, readings.owner
+        centres, owner = self.centres, readings.owner
         # either end of the interval may be the far one, whichever sign a weight has
         far = np.maximum(centres - self.noise.low, self.noise.high - centres)
         base = np.asarray(weights @ (uses[owner] * centres)) - bias + contrasts.constant
         if contrasts.rounding:  # of the rows: a gap is lowered by what it may amount to
             largest_mean = np.maximum(np.abs(self.noise.low), np.abs(self.noise.high)).max()
             base = base - contrasts.rounding * np.asarray(abs(contrasts.rows).sum(axis=1)) * largest_mean
-        cap = YOUNG_CAP if self.noise.is_young else CAP
         if len(owner) == len(uses):  # one reading a use: powers of weights times power sums of readings
             sizes = abs(weights)
             reach = sizes * far if isinstance(sizes, np.ndarray) else sizes.multiply(far).tocsr()
@@ -222,7 +234,7 @@ class BatchReadings:
             for probe, own in self.values.items():
                 here = readings.probes.readings_of(probe)
                 sums += power_sums((own - centres[here]) @ weights[:, here].T).T
-        return PowerSums(base, np.maximum(np.ravel(most), 1e-300), sums, cap), variance
+        return PowerSums(base, np.maximum(np.ravel(most), 1e-300), sums, self.cap), variance
 
 
 def _power(weights: Any, p: int) -> Any:

@@ -98,6 +98,7 @@ class DiagonalReadings:
         )
         self.is_single = self.information.is_single  # allocations have a closed form then
         self.is_ordered = self.is_single and bool((np.diff(arm) > 0).all())  # reading s is of arm s
+        self.is_plain = self.is_ordered and len(arm) == probes.entries.shape[1] and bool((amount == 1).all())
 
     def coordinates(self, plans: Any) -> Any:
         """Return the plans as contrasts are taken of them: the arms are their own coordinates."""
@@ -175,7 +176,7 @@ class DiagonalReadings:
 class DenseReadings:
     """Readings mix arms or share noise: generalised least squares within the batch, in their span."""
 
-    is_single = False
+    is_single = is_plain = False
 
     def __init__(self, probes: Probes, basis: FloatArray | None = None) -> None:
         self.probes, self.owner, self.costs = probes, probes.owner, probes.costs

@@ -12,6 +12,7 @@ import numpy as np
 from surepick.core.arrays import MOST_SCALES, FloatArray, IntArray
 from surepick.core.probes import Probes
 from surepick.errors import ProblemError
+from surepick.inference.steps import from_steps, to_steps
 
 _PRIOR_FREEDOM = 10.0  # degrees of freedom with which the common estimate enters that of one probe
 _LEAST_CORRELATION, _MOST_CORRELATION = -0.5, 0.99  # of the common estimate; the least is shared by m - 1
@@ -113,6 +114,7 @@ class NoiseEstimate:
             scale[group.readings] = np.sqrt(found[:, np.arange(m), np.arange(m)])
             if m > 1:
                 covariances.update(zip(group.probes.tolist(), found, strict=True))
+        scale = scale if covariances else from_steps(to_steps(scale))
         return replace(self._guess, noise_scale=scale, covariances=covariances)
 
     def _common(self, whitened: list[FloatArray]) -> tuple[float, float]:

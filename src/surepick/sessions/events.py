@@ -98,13 +98,13 @@ class Asked(Decision):
 class Stopped(Decision):
     """The answer, or None where the budget or the final batch is spent.
 
-    wealth and evidence are two numbers that every value moves, of a policy that follows recorded decisions.
+    value_sum and wealth are two numbers that every value moves, of a policy that follows recorded decisions.
     """
 
     status: str
     plan: Any
+    value_sum: float | None
     wealth: float | None
-    evidence: float | None
     kind: ClassVar[str] = "stopped"
 
 

@@ -210,7 +210,7 @@ class PolicyRun:
             agrees = own or self._same(self.propose(event.number), event)
         elif isinstance(event, Stopped):
             assert isinstance(run, FollowingRun)
-            agrees = all(map(is_close, run.numbers(), (event.wealth or 0.0, event.evidence or 0.0)))
+            agrees = all(map(is_close, run.numbers(), (event.value_sum or 0.0, event.wealth or 0.0)))
         elif isinstance(event, Asked) and event.decision is not None:
             assert isinstance(run, FollowingRun)
             batch = run.recorded(event.decision)
@@ -259,9 +259,9 @@ class PolicyRun:
 
     def _check_stop(self, run: FollowingRun, event: Stopped) -> None:
         """Refuse an answer that is not proved, and an end that neither budget nor final batch brings."""
-        wealth, evidence = event.wealth, event.evidence
-        if wealth is None or evidence is None or not all(map(is_close, run.numbers(), (wealth, evidence))):
-            raise SessionError("its wealth or evidence is not what the values before it give", field="wealth")
+        value_sum, wealth = event.value_sum, event.wealth
+        if value_sum is None or wealth is None or not all(map(is_close, run.numbers(), (value_sum, wealth))):
+            raise SessionError("its sum or wealth is not what the values before it give", field="wealth")
         status = State.CONFIDENT
         if event.plan is None:
             own = run.decide(self._idle_rng) if run.is_open else run.propose()
@@ -316,8 +316,8 @@ class PolicyRun:
         """Return the two numbers that every value moves, where the policy has them."""
         if not self.follows or not isinstance(self._run, FollowingRun):
             return None, None
-        wealth, evidence = self._run.numbers()
-        return float(wealth), float(evidence)
+        value_sum, wealth = self._run.numbers()
+        return float(value_sum), float(wealth)
 
     def _is_beyond_budget(self, n: int) -> bool:
         budget = self.setup.budget

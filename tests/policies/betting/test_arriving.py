@@ -67,10 +67,12 @@ def test_a_newcomer_begins_with_no_more_than_any_plan_has_and_can_win(policy, no
     for n_round in range(400):
         if n_round >= 6 and run.may_grow and not has_grown:
             has_grown = True
-            before = run._question.log_wealth().copy()
+            before = run._question.log_wealth(run._question.leader).copy()
             run.grow(sp.Problem(np.eye(3), noise=noise_scale, goal="largest"))
-            assert run._question.log_wealth()[2] <= max(before.min(), 0.0) + 1e-12
-            assert run._question.log_wealth()[:2].tolist() == pytest.approx(before.tolist())
+            assert run._question.log_wealth(run._question.leader)[2] <= max(before.min(), 0.0) + 1e-12
+            assert run._question.log_wealth(run._question.leader)[:2].tolist() == pytest.approx(
+                before.tolist()
+            )
         decision = run.decide()
         if isinstance(decision, sp.Stop):
             break

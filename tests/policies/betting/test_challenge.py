@@ -54,10 +54,11 @@ class TestContract(OwnContract):
 class OwnCash(KeepOrReplace):
     """A control: every challenger has a cash of its own, a union over plans that nothing pays for."""
 
-    def stake(self, estimates, targets):
+    def place(self, decision, estimates):
         self.challengers.log_cash = 0.0
-        super().stake(estimates, targets)
+        bets = super().place(decision, estimates)
         self.challengers.log_cash = 0.0
+        return bets
 
 
 def answers(kind, means, epsilon, runs, n_rounds, delta=DELTA):

@@ -94,7 +94,10 @@ def wrongly_good(question, n):
         for k in range(60):
             leader = [1, 2, 3][k % 3] if k else NO_LEADER
             rivals = np.delete(np.arange(4), leader) if k else np.zeros(0, dtype=int)
-            run.follow(Decision(leader, rivals, uses, 1))
+            asked.leader, bets = leader, {}
+            if k:
+                bets = asked.wagers(run._estimates, asked.targets(run._estimates, rivals))
+            run.follow(Decision(leader, rivals, uses, 1, more=bets))
             run.absorb(uses, uses * means + np.sqrt(uses) * rng.standard_normal(4))
             wrong |= 3 in asked.within_epsilon()
         found += wrong
@@ -114,7 +117,7 @@ def test_planning_rounds_make_no_bets(epsilon):
     run = run_of(WithinMany if epsilon else Best, epsilon=epsilon)
     means, n_rounds, before = np.linspace(1.0, 0.0, N), 0, None
     for decision in played(run, means, 1, 5000):
-        now = [account.components.copy() for account in run._question.all_accounts()]
+        now = [account.components.copy() for account in run._question.wealth.accounts.values()]
         if decision.is_first and before is not None:
             n_rounds += 1
             assert all(map(np.array_equal, now, before))
@@ -131,8 +134,7 @@ def test_wealth_against_a_plan_starts_at_one_and_a_stake_moves_it():
             continue
         before = wealth.total(rows, *wealth.accounts.values())
         question.lead(decision, run.counts)
-        targets = question.targets(run._estimates, decision.rivals)
-        question.stake(run._estimates, targets)
+        question.place(decision, run._estimates)
         assert np.allclose(wealth.total(rows, *wealth.accounts.values()), before, rtol=0, atol=1e-12)
         run._proposal = None
     fresh = run_of(WithinMany, epsilon=0.2)._question.wealth

@@ -119,7 +119,7 @@ def test_noise_without_any_variation_is_refused_and_wins_no_bet():
     with pytest.raises(sp.SurepickError) as caught:
         measure_constants()
     assert caught.value.field == "noise"
-    assert run.standing().risk == 1.0
+    assert run.standing().risk == pytest.approx(1.0)
 
 
 def test_what_makes_no_sense_is_refused():

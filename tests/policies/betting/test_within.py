@@ -18,11 +18,12 @@ EPSILON, RUNS, CAP = 0.5, 120, 20.0
 class WithoutCommonCash(WithinFew):
     """A control: the row of each pair begins with all the cash, as if the others had taken none."""
 
-    def stake(self, estimates, targets):
+    def place(self, decision, estimates):
         is_first = self.wealth.log_cash == 0.0
-        super().stake(estimates, targets)
+        bets = super().place(decision, estimates)
         if is_first:
             self.account(COMMON).components += math.log(self.n_plans - 1)
+        return bets
 
 
 class Lucky(SubGaussian):

@@ -23,6 +23,8 @@ class Batch:
     bets: list[Any]
     is_final: bool = False
     values: dict[int, FloatArray] = field(default_factory=dict)  # (n, m) bounded readings, by probe
+    centres: FloatArray | None = None  # (n_readings,) of bets on bounded readings
+    cap: float = 0.0  # the most that one use may take of a mixture of such bets
 
     @property
     def n_replicates(self) -> int:
@@ -89,7 +91,7 @@ class Batch:
             return None
         uses = self.uses if replicates else self.uses - self.removed[0]
         counts, sums = (self.missing[whole], self.removed[whole]), (self.sums[whole], self.lost[whole])
-        return Batch(uses, *counts, *sums, self.bets, self.is_final, self.values)
+        return Batch(uses, *counts, *sums, self.bets, self.is_final, self.values, self.centres, self.cap)
 
     def averages(self, owner: IntArray) -> FloatArray:
         """Return the averages of readings, (n_readings, n_replicates); 0 where a probe was not used."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -30,11 +31,15 @@ from surepick.inference.bounded import BatchReadings, BoundedNoise, BoundedReadi
 from surepick.inference.contrasts import arm_probes, readings_of
 from surepick.inference.factors import BoundedVariance, Factor, Student, SubGaussian
 from surepick.inference.noise import NoiseEstimate
+from surepick.inference.steps import are_steps, from_steps, to_steps
 from surepick.inference.wealth import Account, Wealth
 from surepick.policies.betting import run_state
 from surepick.policies.betting.batch import Batch, FinalBatch
 from surepick.policies.betting.batch_design import WORKING_SET, BatchDesign, first_uses
 from surepick.policies.betting.question import NO_LEADER, BatchResult, Bet, Estimates, Question, Targets
+
+_GOLDEN = 0.618033988749895  # its multiples are unlike each other: weights of readings in a sum
+LEARNED = ("noise", "centres", "cap")  # what a decision records of noise that is learned
 
 
 class BatchPolicy(Protocol):
@@ -119,6 +124,9 @@ class BatchRun:
             self._readings = readings_of(self._noise.probes(), self._readings.basis)
         if self._bounded is not None:
             self._readings = readings_of(self._bounded.probes(), self._readings.basis)
+        self._estimate()
+
+    def _estimate(self) -> None:
         readings, owner = self._readings, self._readings.owner
         uses, sums = self.counts + self._extra_uses, self.sums + self._extra_sums
         first = readings.matrix(self._design.first_cover.astype(float))
@@ -181,13 +189,15 @@ class BatchRun:
         if not self._is_started:
             uses, nothing = self._first_counts(design), np.zeros(0, dtype=np.int64)
             more = question.more(None, uses, design.dual) | design.more()
-            numbers = question.numbers(NO_LEADER)
+            if self._bets_at_once:
+                more |= self._learned() | question.wagers(estimates, None)
+            numbers = self._numbers(NO_LEADER)
             return Decision(NO_LEADER, nothing, uses, fewest, False, more, *numbers)
         rivals = question.unresolved()
         targets = question.targets(estimates, rivals)
         planning = self._planning_uses(targets)
         if planning is not None:
-            numbers = question.numbers(NO_LEADER)
+            numbers = self._numbers(NO_LEADER)
             return Decision(NO_LEADER, rivals[:0], planning, fewest, False, {}, *numbers)
         aims = question.aims(estimates, targets)
         uses, n_replicates = self._next_counts(design, aims)
@@ -198,9 +208,17 @@ class BatchRun:
             uses, n_replicates = found
         elif self._budget is not None and fewest <= self._budget:
             uses, n_replicates = self._cut(design, uses, n_replicates, self._budget)
-        more = question.more(aims, uses * n_replicates, design.dual) | design.more()
+        more = question.more(aims, uses * n_replicates, design.dual) | design.more() | self._learned()
+        if final is None:
+            with np.errstate(invalid="ignore"):  # where all earlier values of an arm were removed
+                more |= question.wagers(estimates, targets)
         what = question.named_leader, rivals, uses, n_replicates, final is not None
-        return Decision(*what, more, *question.numbers(question.named_leader))
+        return Decision(*what, more, *self._numbers(question.named_leader))
+
+    def _numbers(self, leader: Any) -> tuple[float, float]:
+        """Return what a decision records of the values before it."""
+        weights = 1.0 + np.modf(_GOLDEN * np.arange(1, len(self.sums) + 1))[0]
+        return float(weights @ self.sums), self._question.recorded_wealth(leader)
 
     def _first_counts(self, design: BatchDesign) -> IntArray:
         """Return uses that show something of all that is not known."""
@@ -245,28 +263,57 @@ class BatchRun:
 
     def follow(self, decision: Decision) -> None:
         """Open this batch, perhaps as recorded: stake, and fix its bets, by it and the batches before it."""
+        self._take_learned(decision)
         question, estimates = self._question, self._estimates
         bets = list[Any]()
         if decision.is_first:
-            # with unknown noise the first batch shows what a bet size is worth
-            if question.bets_at_once and self._noise is None and self._is_blank:
-                question.stake(estimates, None)
-                bets = question.bets(estimates, None)
+            if self._bets_at_once:
+                bets = question.place(decision, estimates)
             elif self._is_started:
                 question.planned += decision.n_measurements
         else:
             question.lead(decision, self.counts)
-            targets = question.targets(estimates, decision.rivals)
-            aims = question.aims(estimates, targets, decision)
             self._design.start_from(decision.uses * self._readings.costs, decision.more)
             if decision.is_final:
-                bets = question.test(estimates, aims)
+                targets = question.targets(estimates, decision.rivals)
+                bets = question.test(estimates, question.aims(estimates, targets, decision))
             else:
-                question.stake(estimates, targets)
-                with np.errstate(invalid="ignore"):  # where all earlier values of an arm were removed
-                    bets = question.bets(estimates, targets)
-                bets = [bet.where_estimated() if isinstance(bet, Bet) else bet for bet in bets]
-        self._batch, self._asked, self._proposal = self._opened(decision, bets), None, None
+                bets = question.place(decision, estimates)
+        batch = self._opened(decision, bets)
+        if self._bounded is not None and bets:
+            batch.centres = self._bounded.centres_of(decision.more["centres"])
+            batch.cap = decision.more["cap"]
+        self._batch, self._asked, self._proposal = batch, None, None
+
+    @property
+    def _bets_at_once(self) -> bool:
+        """Whether there are bets in the first batch; unknown noise has to show first what a size is worth."""
+        is_blank = not (self.counts.any() or self._extra_uses.any())
+        return self._question.bets_at_once and self._noise is None and is_blank
+
+    def _learned(self) -> dict[str, Any]:
+        """Return what a decision records of learned noise, which turns bets on gaps into factors."""
+        probes, found = self._readings.probes, dict[str, Any]()
+        if (self._noise is not None or self._bounded is not None) and not probes.covariances:
+            found["noise"] = to_steps(probes.noise_scale)
+        return found if self._bounded is None else found | self._bounded.centres_recorded()
+
+    def _take_learned(self, decision: Decision) -> None:
+        """Bet by the noise that was recorded, should this machine have rounded it otherwise."""
+        steps = decision.more.get("noise")
+        if steps is not None and not np.array_equal(steps, to_steps(self._readings.probes.noise_scale)):
+            probes = replace(self._readings.probes, noise_scale=from_steps(steps))
+            self._readings = readings_of(probes, self._readings.basis)
+            self._estimate()
+
+    def _learned_objection(self, decision: Decision) -> str | None:
+        """Return why learned noise, as it was recorded, is none, or None."""
+        own, bets = self._learned(), decision.is_final or not decision.is_first or self._bets_at_once
+        if {name for name in LEARNED if name in decision.more} != (set(own) if bets else set()):
+            return "it says too little of the noise, or too much"
+        is_noise = "noise" not in decision.more or are_steps(decision.more["noise"], len(self.sums))
+        is_centred = self._bounded is None or not bets or self._bounded.are_centres(decision.more)
+        return None if is_noise and is_centred else "its noise or its centres are none"
 
     def objection(self, decision: Decision) -> str | None:
         """Return why no run takes this decision here, or None; what is free need not be as proposed."""
@@ -278,11 +325,16 @@ class BatchRun:
             return "it measures nothing"
         if not decision.is_first and (why := question.leader_objection(decision.leader)):
             return why
-        if not all(map(is_close, question.numbers(decision.leader), _numbers_of(decision))):
-            return "its wealth or evidence is not what the values before it give"
+        if not all(map(is_close, self._numbers(decision.leader), _numbers_of(decision))):
+            return "its sum or wealth is not what the values before it give"
+        if why := self._learned_objection(decision):
+            return why
+        more = {name: value for name, value in decision.more.items() if name not in LEARNED}
+        decision = replace(decision, more=more)
         if not self._is_started or (decision.is_first and final is None):
-            is_plain = decision.is_first and not len(decision.rivals) and not decision.is_final
-            return None if is_plain else "it bets without a leader, or before every arm was measured"
+            if not decision.is_first or len(decision.rivals) or decision.is_final:
+                return "it bets without a leader, or before every arm was measured"
+            return question.wager_objection(decision) if self._bets_at_once else None
         if decision.is_first:
             return "it has no leader"
         if final is not None and (final.is_over or not self._is_called_for(decision, final.left)):
@@ -321,11 +373,6 @@ class BatchRun:
         missing = np.tile(decision.uses, (decision.n_replicates, 1))
         removed = np.zeros_like(missing)
         return Batch(decision.uses, missing, removed, zeros, zeros.copy(), bets, decision.is_final)
-
-    @property
-    def _is_blank(self) -> bool:
-        """Whether nothing is known at all."""
-        return not (self.counts.any() or self._extra_uses.any())
 
     def allow(self, left: int) -> None:
         """Cut the next batch to this many measurements; the first one, which needs a cover, is never cut."""
@@ -419,7 +466,9 @@ class BatchRun:
         """Let the question multiply its wealth by what this batch alone has shown."""
         gaussian = self._final is not None and self._final.gaussian
         shown = self._readings, self._factor, batch.uses, averages, self._largest
-        bounded = None if self._bounded is None else BatchReadings(self._bounded, batch.values)
+        bounded = None
+        if self._bounded is not None and batch.centres is not None:
+            bounded = BatchReadings(self._bounded, batch.values, batch.centres, batch.cap)
         self._question.settle(batch.bets, BatchResult(*shown, batch.is_final, gaussian, bounded))
 
     def _join(self) -> None:
@@ -498,8 +547,8 @@ class BatchRun:
         return self._question.standing(self._estimates)
 
     def numbers(self) -> tuple[float, float]:
-        """Return the mean log wealth and the least evidence against a rival: every value moves them."""
-        return self._question.numbers(self._question.named_leader)
+        """Return a weighted sum of all values, and the mean log wealth against rivals."""
+        return self._numbers(self._question.named_leader)
 
     def log_evidence(self) -> FloatArray | None:
         """Return the largest log wealth so far against each plan, as a rival of the leader, in a list."""
@@ -535,7 +584,7 @@ def _factor_for(problem: AnyProblem, question: Question) -> Factor:
 
 
 def _numbers_of(decision: Decision) -> tuple[float, float]:
-    return decision.mean_log_wealth, decision.least_evidence
+    return decision.value_sum, decision.wealth
 
 
 def _padded(values: FloatArray, n: int) -> FloatArray:

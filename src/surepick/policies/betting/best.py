@@ -16,6 +16,7 @@ from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.problem import PlanParts
 from surepick.core.run import Decision
 from surepick.inference.contrasts import DiagonalReadings
+from surepick.inference.steps import are_steps, from_steps, is_stake, mixture_of, mixture_steps, to_steps
 from surepick.inference.wealth import COMMON, EMPTY, Account, Wealth
 from surepick.policies.betting.question import (
     NO_LEADER,
@@ -149,36 +150,54 @@ class Best(Question):
             del self.first_led_at[next(iter(self.first_led_at))]
         self.first_led_at[leader] = first
 
-    def stake(self, estimates: Estimates, targets: Targets | None) -> None:
-        """Stake for all plans alike; some cash is always left."""
-        account = self._common
-        if targets is None or estimates.n_measured < account.next_stake:
-            return
-        if account.next_stake == 0.0:
-            amount = self.wealth.withdraw(FIRST_STAKE)
-            account.stake(amount + math.log(self.grid_share / len(self.grid)), slice(0, -1))
-            account.stake(amount + math.log1p(-self.grid_share), slice(-1, None))
-        else:
-            account.stake(self.wealth.withdraw(STAKE), slice(-1, None))
-        account.next_stake = RESTAKE * estimates.n_measured
-
-    def bets(self, estimates: Estimates, targets: Targets | None) -> list[Bet]:
-        """Bet that the leader is better than each rival."""
+    def wagers(self, estimates: Estimates, targets: Targets | None) -> dict[str, Any]:
+        """Bet that the leader is better than each rival; stake for all plans alike, with some cash left."""
         if targets is None:
-            return []
-        centre, variance = self._centre(estimates, targets), targets.gap_variance
-        unit, rows = estimates.unit(targets.contrasts), targets.behind
-        plans = targets.ahead, targets.behind
-        bets = [Bet(COMMON, rows, *plans, 0.0, centre, variance, unit, self.grid)]
-        if len(rows) == 1:
-            bets.append(self._opposite_bet(targets, unit))
-        return bets
+            return {}
+        stake = next_stake(estimates, self._common, [FIRST_STAKE, round(self.grid_share, 2)])
+        centre = self._centre(estimates, targets) + self.epsilon
+        return stake | {"bets": bet_steps(estimates, targets, centre)}
 
-    def _opposite_bet(self, targets: Targets, unit: FloatArray) -> Bet:
+    def place(self, decision: Decision, estimates: Estimates) -> list[Bet]:
+        """Stake, and bet that the leader is better than each rival."""
+        if "stake" in decision.more:
+            stake_all(self.wealth, self._common, decision.more["stake"], estimates.n_measured)
+        leader = np.full(len(decision.rivals), decision.leader)
+        bet = self.bet(COMMON, decision.rivals, leader, decision.rivals, decision.more["bets"], estimates)
+        assert bet.centre is not None
+        bet.centre = bet.centre - self.epsilon  # recorded of the gap + epsilon
+        return [bet, self._opposite_bet(bet)] if len(bet.rows) == 1 else [bet]
+
+    def bet(
+        self,
+        account: str | int,
+        rows: IntArray,
+        ahead: IntArray,
+        behind: IntArray,
+        recorded: list[Any],
+        estimates: Estimates,
+    ) -> Bet:
+        """Return a bet as it was recorded: a mixture on each row, and the fixed sizes."""
+        if len(recorded) == 3:
+            unit = from_steps(recorded[2])
+        else:
+            unit = estimates.unit(self.contrasts(ahead, behind))
+        return Bet(account, rows, ahead, behind, 0.0, *mixture_of(recorded), unit, self.grid)
+
+    def _opposite_bet(self, bet: Bet) -> Bet:
         """Return a bet against the leader: if it is not the best plan, the only rival left probably is."""
-        zero = np.zeros(1)
-        plans = targets.behind, targets.ahead
-        return Bet(COMMON, targets.ahead, *plans, 0.0, zero, targets.gap_variance, unit, self.grid)
+        plans = bet.ahead, bet.behind, bet.ahead
+        return Bet(COMMON, *plans, 0.0, np.zeros(1), bet.prior_variance, bet.unit, self.grid)
+
+    def wager_objection(self, decision: Decision) -> str | None:
+        """Return why stake and bets, as they were recorded, are none, or None."""
+        more, n = dict(decision.more), len(decision.rivals)
+        stake, bets = more.pop("stake", None), more.pop("bets", None)
+        if decision.is_final != (bets is None) or (stake is not None and not is_stake(stake)):
+            return "it has no bets, or a stake that is none"
+        if bets is not None and not are_bets(bets, n):
+            return "its bets are not those of its rivals"
+        return None if not more else f"it has {sorted(more)[0]!r}, which no run writes"
 
     def _centre(self, estimates: Estimates, targets: Targets) -> FloatArray:
         """Return the centres of the mixtures: estimated gaps, less a correction for selection bias.
@@ -189,13 +208,15 @@ class Best(Question):
         """
         if self._probe_of is not None:
             own = self._probe_of[self.leader]
-            since = float(estimates.counts[own] - self.first_led_at[self.leader][0])
+            first = self.first_led_at.get(self.leader, estimates.counts[own][None])
+            since = float(estimates.counts[own] - first[0])
             old = 1.0 - min(since / float(estimates.uses[own]), 1.0)
             # a leader looks good by a standard error already
             errors = max(SELECTION_BIAS * math.log(self.n_plans) - 1.0, 0.0) * math.sqrt(old)
             of_leader = errors * self._own_error(estimates, [self.leader])
             return np.asarray(targets.gap - of_leader - SHRINKAGE * np.sqrt(targets.gap_variance))
-        fresh = estimates.variance_since(self.first_led_at[self.leader], targets.contrasts)
+        first = self.first_led_at.get(self.leader, estimates.counts)  # it leads from now on
+        fresh = estimates.variance_since(first, targets.contrasts)
         old_part = 1.0 - np.minimum(targets.gap_variance / fresh, 1.0)
         correction = SELECTION_BIAS * math.log(self.n_plans) * np.sqrt(old_part) + SHRINKAGE
         return np.asarray(targets.gap - correction * np.sqrt(targets.gap_variance))
@@ -205,8 +226,9 @@ class Best(Question):
         del leader
         return self.certain(self._common.peak)
 
-    def log_wealth(self) -> FloatArray:
-        """Return the log wealth against each plan."""
+    def log_wealth(self, leader: Any) -> FloatArray:
+        """Return the log wealth against each plan, whichever leads."""
+        del leader
         return self._common.current
 
     def tested_account(self) -> str | int:
@@ -230,6 +252,36 @@ class Best(Question):
             self.first_led_at = {
                 plan: _padded(counts, n_probes) for plan, counts in self.first_led_at.items()
             }
+
+
+def next_stake(estimates: Estimates, account: Account, first: list[float]) -> dict[str, Any]:
+    """Return the stake on an account, if it is time: a share of the cash, and the part on fixed sizes."""
+    if estimates.n_measured < account.next_stake:
+        return {}
+    return {"stake": [STAKE, 0.0] if account.next_stake else first}
+
+
+def stake_all(wealth: Wealth, account: Account, stake: list[float], n_measured: float) -> None:
+    """Stake on all rows of an account alike: so much of the cash, and this part of it on fixed sizes."""
+    share, on_grid = stake
+    amount, n_fixed = wealth.withdraw(share), account.components.shape[1] - 1
+    if on_grid > 0:
+        account.stake(amount + math.log(on_grid / n_fixed), slice(0, -1))
+    if on_grid < 1:
+        account.stake(amount + math.log1p(-on_grid), slice(-1, None))
+    account.next_stake = RESTAKE * n_measured
+
+
+def bet_steps(estimates: Estimates, targets: Targets, centre: FloatArray) -> list[IntArray]:
+    """Return bets on these contrasts as they are recorded; their units where more than arms is measured."""
+    steps = mixture_steps(centre, targets.gap_variance)
+    return steps if estimates.readings.is_plain else [*steps, to_steps(estimates.unit(targets.contrasts))]
+
+
+def are_bets(bets: Any, n: int) -> bool:
+    """Return whether these are bets on n rows as `bet_steps` records them."""
+    is_list = isinstance(bets, list) and len(bets) in (2, 3)
+    return is_list and are_steps(bets[0], n, least=-1) and all(are_steps(part, n) for part in bets[1:])
 
 
 def _padded(counts: IntArray, n: int) -> IntArray:

@@ -22,6 +22,7 @@ from surepick.core.proofs import variable_names, vertex_proof
 from surepick.core.run import TOLERANCE, Answer, Decision, Standing
 from surepick.core.standard_form import ROUNDING
 from surepick.inference.contrasts import Contrasts
+from surepick.inference.steps import are_steps, mixture_of, mixture_steps
 from surepick.inference.wealth import Account, Wealth
 from surepick.policies.betting.best import SELECTION_BIAS, SHRINKAGE
 from surepick.policies.betting.question import (
@@ -129,9 +130,16 @@ class BestVertex(Question):
         is_certain = ~losses.rows.any(axis=1) & (losses.constant >= 0)  # no arm of unknown mean moves
         return np.where(is_certain, CERTAIN, evidence)
 
-    def log_wealth(self) -> FloatArray:
-        """Return the log wealth against each edge of the leader, now."""
-        account, n = self._account, len(self._led_edges.leaves)
+    def recorded_wealth(self, leader: Any) -> float:
+        """Return the mean log wealth against the edges of this basis, which a decision records."""
+        if leader == NO_LEADER:
+            return 0.0
+        wealth = self.log_wealth(leader)
+        return float(wealth.mean()) if len(wealth) else CERTAIN
+
+    def log_wealth(self, leader: Any) -> FloatArray:
+        """Return the log wealth against each edge of this basis, now."""
+        account, n = self.wealth.accounts.get(leader), len(self.edges(leader).leaves)
         if account is None:
             return np.full(n, self.wealth.log_cash)
         return self.wealth.total(np.arange(n), account)
@@ -148,14 +156,12 @@ class BestVertex(Question):
         """Return why no run decides so here: rivals are the variables whose edges are not ruled out."""
         leaves, threshold = self.edges(decision.leader).leaves, self.wealth.threshold
         is_rival, excess = np.isin(leaves, decision.rivals), self.evidence(decision.leader) - threshold
-        if is_rival.sum() != len(decision.rivals) or not is_rival.any() or decision.more:
+        if is_rival.sum() != len(decision.rivals) or not is_rival.any():
             return "its rivals are no edges of the leader"
         wrong = np.where(is_rival, excess, -excess) > TOLERANCE * threshold
-        return (
-            f"edge {int(leaves[np.argmax(wrong)])} is on the wrong side of its rivals"
-            if wrong.any()
-            else None
-        )
+        if wrong.any():
+            return f"edge {int(leaves[np.argmax(wrong)])} is on the wrong side of its rivals"
+        return self.wager_objection(decision)
 
     def proves(self, plan: Answer) -> bool:
         """Return whether this vertex is proved, by one of its bases, up to rounding."""
@@ -179,7 +185,7 @@ class BestVertex(Question):
         """Return the losses along the edges of these variables."""
         edges = self._led_edges
         rows = np.searchsorted(edges.leaves, rivals)
-        contrasts, log_wealth = self._losses(edges).take(rows), self.log_wealth()[rows]
+        contrasts, log_wealth = self._losses(edges).take(rows), self.log_wealth(self.leader)[rows]
         return Targets(
             account=self.tested_account(),
             rows=rows,
@@ -192,30 +198,50 @@ class BestVertex(Question):
             evidence_needed=self.evidence_needed(log_wealth),
         )
 
-    def stake(self, estimates: Estimates, targets: Targets | None) -> None:
-        """Stake on all edges of the leader alike, once each unresolved one is clear of a tie."""
-        account = self._account
-        if targets is None or account is None or estimates.n_measured < account.next_stake:
-            return
-        if is_clear(targets.gap, self.ready * np.sqrt(targets.gap_variance)):
-            account.stake(self.wealth.withdraw(self.stake_share))
-            account.next_stake = RESTAKE * estimates.n_measured
+    def wagers(self, estimates: Estimates, targets: Targets | None) -> dict[str, Any]:
+        """Bet against every unresolved edge of the leader, and stake on all of its edges alike.
 
-    def bets(self, estimates: Estimates, targets: Targets | None) -> list[Bet]:
-        """Bet against every unresolved edge of the leader; none before there is one.
-
-        Estimated gaps of a leader are biased by its selection, all of it before it first led. The centres are
-        lowered in proportion to the older part of the estimate.
+        A stake waits until each unresolved edge is clear of a tie. Estimated gaps of a leader are biased by
+        its selection, all of it before it first led: centres are lowered in proportion to the older part of
+        the estimate.
         """
         if targets is None:
-            return []
-        fresh = estimates.variance_since(self.first_led_at[self.leader], targets.contrasts)
+            return {}
+        fresh = estimates.variance_since(
+            self.first_led_at.get(self.leader, estimates.counts), targets.contrasts
+        )
         old_part = 1.0 - np.minimum(targets.gap_variance / fresh, 1.0)
         bias = SELECTION_BIAS * math.log(max(len(self._led_edges.leaves), 1))
         correction = bias * np.sqrt(old_part) + SHRINKAGE
         centre = targets.gap - correction * np.sqrt(targets.gap_variance)
-        edges = targets.rows, targets.ahead, targets.behind
-        return [Bet(targets.account, *edges, 0.0, centre, targets.gap_variance)]
+        found: dict[str, Any] = {"bets": mixture_steps(centre, targets.gap_variance)}
+        next_stake = 0.0 if self._account is None else self._account.next_stake
+        is_due = estimates.n_measured >= next_stake
+        if is_due and is_clear(targets.gap, self.ready * np.sqrt(targets.gap_variance)):
+            found["stake"] = self.stake_share
+        return found
+
+    def place(self, decision: Decision, estimates: Estimates) -> list[Bet]:
+        """Stake, and bet against every unresolved edge of the leader."""
+        account, rivals = self.wealth.accounts[self.leader], decision.rivals
+        if "stake" in decision.more:
+            account.stake(self.wealth.withdraw(decision.more["stake"]))
+            account.next_stake = RESTAKE * estimates.n_measured
+        rows = np.searchsorted(self._led_edges.leaves, rivals)
+        return [Bet(self.tested_account(), rows, rivals, rivals, 0.0, *mixture_of(decision.more["bets"]))]
+
+    def wager_objection(self, decision: Decision) -> str | None:
+        """Return why stake and bets, as they were recorded, are none, or None."""
+        more = dict(decision.more)
+        share, bets = more.pop("stake", None), more.pop("bets", None)
+        if decision.is_final != (bets is None) or (share is not None and decision.is_final):
+            return "it has no bets, or a final batch with some"
+        if bets is not None:
+            n, is_pair = len(decision.rivals), isinstance(bets, list) and len(bets) == 2
+            if not is_pair or not (are_steps(bets[0], n, least=-1) and are_steps(bets[1], n)):
+                return "its bets are not those of its rivals"
+        is_share = share is None or (type(share) is float and 0 < share < 1)
+        return "it has a stake that is none, or more than a run writes" if more or not is_share else None
 
     def answer(self) -> tuple[float, ...]:
         """Return the leader's plan, once it is proved."""

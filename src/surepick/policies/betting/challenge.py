@@ -30,10 +30,11 @@ from surepick.core.problem import Problem
 from surepick.core.run import TOLERANCE, Answer, Decision, Standing
 from surepick.design.grid import VALUE_BITS, on_grid
 from surepick.errors import ParameterError, suggestion
+from surepick.inference.steps import is_stake
 from surepick.inference.wealth import COMMON, Account, Wealth
 from surepick.policies.betting.batch_run import BatchRun
-from surepick.policies.betting.best import GRID, SHRINKAGE, STAKE, Best
-from surepick.policies.betting.question import RESTAKE, Bet, Estimates, Targets
+from surepick.policies.betting.best import GRID, SHRINKAGE, Best, are_bets, bet_steps, next_stake, stake_all
+from surepick.policies.betting.question import Bet, Estimates, Targets
 from surepick.policies.sound import check_max_batch
 
 
@@ -165,13 +166,24 @@ class KeepOrReplace(Best):
         """Return why no run decides so here: the incumbent leads, and no replacement is proved yet."""
         challenger, replaces = decision.more.get("challenger", -2), decision.more.get("replaces")
         is_named = type(challenger) is int and -1 <= challenger < self.n_plans and challenger != self.leader
-        if decision.leader != self.leader or not is_named or len(decision.more) != 2:
+        if decision.leader != self.leader or not is_named:
             return "the incumbent leads, against one challenger or none"
         if type(replaces) is not bool or (replaces and challenger < 0):
             return "it tests a challenger that there is not"
         if self._best_challenger()[1] > self.wealth.threshold * (1.0 + TOLERANCE):
             return "a replacement was proved already"
-        return super().objection(replace(decision, more={}))
+        return super().objection(decision)
+
+    def wager_objection(self, decision: Decision) -> str | None:
+        """Return why stakes and bets, as they were recorded, are none, or None."""
+        more = {key: value for key, value in decision.more.items() if key not in ("challenger", "replaces")}
+        bets, stake = more.pop("challenge", None), more.pop("challenge_stake", None)
+        has_bets = decision.more["challenger"] >= 0 and not decision.is_final
+        if has_bets != (bets is not None) or (bets is not None and not are_bets(bets, 1)):
+            return "its bets on the challenger are none"
+        if stake is not None and not (has_bets and is_stake(stake)):
+            return "its stake on the challenger is none"
+        return super().wager_objection(replace(decision, more=more))
 
     def proves(self, plan: Answer) -> bool:
         """Return whether keeping, or replacing by this plan, is proved, up to rounding."""
@@ -192,10 +204,6 @@ class KeepOrReplace(Best):
         if self.challenger >= 0 and self.challenger not in self.challengers.accounts:
             account = self.challengers.account(self.challenger, 1, len(GRID) + 1)
             account.current[:] = self.challengers.log_cash  # a new account has the cash, like all
-
-    def all_accounts(self) -> list[Account]:
-        """Return the account for keeping, and those of the challengers."""
-        return [*super().all_accounts(), *self.challengers.accounts.values()]
 
     def aims(self, estimates: Estimates, targets: Targets, decision: Decision | None = None) -> Targets:
         """Return the targets for keeping, or that of the challenger if replacing seems to cost less."""
@@ -224,38 +232,34 @@ class KeepOrReplace(Best):
         row, needed = np.zeros(1, dtype=np.int64), self.evidence_needed(wealth)
         return Targets(self.challenger, row, plan, incumbent, contrasts, gap, variance, wealth, needed)
 
-    def stake(self, estimates: Estimates, targets: Targets | None) -> None:
-        """Stake for keeping, and on the challenger."""
-        super().stake(estimates, targets)
-        if targets is None or self.challenger < 0:
-            return
-        account = self.challengers.accounts[self.challenger]
-        if estimates.n_measured < account.next_stake:
-            return
-        if account.next_stake == 0.0:
-            amount = self.challengers.withdraw(self.first_share)
-            account.stake(amount + math.log(0.5 / len(GRID)), slice(0, -1))
-            account.stake(amount + math.log(0.5), slice(-1, None))
-        else:
-            account.stake(self.challengers.withdraw(STAKE), slice(-1, None))
-        account.next_stake = RESTAKE * estimates.n_measured
+    def _centre(self, estimates: Estimates, targets: Targets) -> FloatArray:
+        """Return the centres of the mixtures: the incumbent was not selected by what was measured."""
+        return np.asarray(targets.gap - SHRINKAGE * np.sqrt(targets.gap_variance))
 
-    def bets(self, estimates: Estimates, targets: Targets | None) -> list[Bet]:
-        """Bet for keeping against every unresolved plan, and for the challenger."""
-        if targets is None:
-            return []
-        keep = targets
-        centre = keep.gap + self.epsilon - SHRINKAGE * np.sqrt(keep.gap_variance)
-        unit, plans = estimates.unit(keep.contrasts), (keep.ahead, keep.behind)
-        bets = [Bet(COMMON, keep.behind, *plans, self.epsilon, centre, keep.gap_variance, unit, self.grid)]
-        if self.challenger >= 0:
-            challenge = self._challenge(estimates)
-            ahead = challenge.gap - self.caution * np.sqrt(challenge.gap_variance)
-            unit, plans = estimates.unit(challenge.contrasts), (challenge.ahead, challenge.behind)
-            bets.append(
-                Bet(self.challenger, challenge.rows, *plans, 0.0, ahead, challenge.gap_variance, unit, GRID)
-            )
-        return bets
+    def wagers(self, estimates: Estimates, targets: Targets | None) -> dict[str, Any]:
+        """Stake and bet for keeping against every unresolved plan, and for the challenger."""
+        found = super().wagers(estimates, targets)
+        if targets is None or self.challenger < 0:
+            return found
+        challenge = self._challenge(estimates)
+        ahead = challenge.gap - self.caution * np.sqrt(challenge.gap_variance)
+        found["challenge"] = bet_steps(estimates, challenge, ahead)
+        account = self.challengers.accounts.get(self.challenger, Account.empty(1, 1))
+        stake = next_stake(estimates, account, [self.first_share, self.grid_share])
+        return found | ({"challenge_stake": stake["stake"]} if stake else {})
+
+    def place(self, decision: Decision, estimates: Estimates) -> list[Bet]:
+        """Stake and bet for keeping, and on the challenger."""
+        keep = replace(super().place(decision, estimates)[0], shift=self.epsilon)
+        assert keep.centre is not None
+        keep.centre = keep.centre + self.epsilon
+        if self.challenger < 0:
+            return [keep]
+        if "challenge_stake" in decision.more:
+            account, stake = self.challengers.accounts[self.challenger], decision.more["challenge_stake"]
+            stake_all(self.challengers, account, stake, estimates.n_measured)
+        row, plans = np.zeros(1, dtype=np.int64), (np.array([self.challenger]), np.array([self.leader]))
+        return [keep, self.bet(self.challenger, row, *plans, decision.more["challenge"], estimates)]
 
     def account(self, key: str | int) -> Account:
         """Return the account for keeping, or that of a challenger."""

@@ -384,9 +384,9 @@ class OracleBest(Question):
     def _begin_anew(self) -> None:
         self.books, self.candidate, self.next_stake = {}, {}, 0.0
 
-    def stake(self, estimates: Estimates, targets: Targets | None) -> None:
+    def stake(self, estimates: Estimates) -> None:
         """Stake against all plans alike, at first and whenever the measurements have grown enough."""
-        if targets is None or estimates.n_measured < self.next_stake:
+        if estimates.n_measured < self.next_stake:
             return
         account = self._book
         self.next_stake = self.restake * estimates.n_measured
@@ -400,10 +400,15 @@ class OracleBest(Question):
             first_share=self.first_share if is_first else 0.0,
         )
 
-    def bets(self, estimates: Estimates, targets: Targets | None) -> list[Any]:
+    def place(self, decision: Decision, estimates: Estimates) -> list[Any]:
+        """Stake, and return the bet."""
+        del decision
+        targets = self.targets(estimates)
+        self.stake(estimates)
+        return self.bets(estimates, targets)
+
+    def bets(self, estimates: Estimates, targets: Targets) -> list[Any]:
         """Return one bet, from which the bets against any plan follow."""
-        if targets is None:
-            return []
         account = self._book
         since = estimates.counts - self.first_led_at[_text(self.leader)]
         by_gap, fixed = self.sizes
@@ -446,20 +451,12 @@ class OracleBest(Question):
 
     # looking
 
-    def numbers(self, leader: Any) -> tuple[float, float]:
-        """Return the mean log wealth of all common bets, and that of the leader's account with the cash.
-
-        Both are taken at a point between all plans, where every value counts.
-        """
-        logs = [
-            self._ledger.common(account, self.wealth.log_cash).at(self._point[None])[0]
-            for account in self.books.values()
-        ]
-        if not logs:
-            return self.wealth.log_cash, 0.0
+    def recorded_wealth(self, leader: Any) -> float:
+        """Return the log wealth of the leader's common bets and cash at a point between all plans."""
         own = self.books.get(self._key(np.array(leader))) if isinstance(leader, list) else None
-        at = logs[list(self.books.values()).index(own)] if own is not None else logs[-1]
-        return math.fsum(math.fsum(each) for each in logs) / sum(map(len, logs)), float(log_sum_exp(at))
+        if own is None:
+            return self.wealth.log_cash
+        return float(log_sum_exp(self._ledger.common(own, self.wealth.log_cash).at(self._point[None])[0]))
 
     def standing(self, estimates: Estimates) -> Standing:
         """Return the leader, the rival with the least evidence against it, and the risk of the leader."""

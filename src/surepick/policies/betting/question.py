@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -64,12 +64,6 @@ class Bet:
     prior_variance: FloatArray | None = None
     unit: FloatArray | None = None  # (n,)
     grid: FloatArray | None = None  # (k,)
-
-    def where_estimated(self) -> Bet:
-        """Return the same without mixtures over gaps of which nothing is known: fixed sizes need nothing."""
-        if self.centre is None or self.prior_variance is None or np.isfinite(self.prior_variance).all():
-            return self
-        return replace(self, centre=np.where(np.isfinite(self.prior_variance), self.centre, -1.0))
 
     def take(self, which: Any) -> Bet:
         """Return the bets of some rows."""
@@ -276,7 +270,7 @@ class Question(ABC):
         """Return the contrasts of the leader with these rivals; nothing is changed."""
         ahead = np.full(len(rivals), self.leader)
         contrasts = self.contrasts(ahead, rivals)
-        log_wealth = self.log_wealth()[rivals]
+        log_wealth = self.log_wealth(self.leader)[rivals]
         return Targets(
             account=self.tested_account(),
             rows=self.tested_rows(rivals),
@@ -367,26 +361,18 @@ class Question(ABC):
         """Return the account with this key."""
         return self.wealth.accounts[key]
 
-    def numbers(self, leader: Any) -> tuple[float, float]:
-        """Return two numbers that the values so far move, with this plan as the leader.
-
-        They are the mean log wealth over all rows of all accounts, and the least evidence against a rival.
-        """
-        accounts = self.all_accounts()
-        mean = float(np.concatenate([one.current for one in accounts]).mean()) if accounts else 0.0
+    def recorded_wealth(self, leader: Any) -> float:
+        """Return the mean log wealth against the rivals of this leader, which a decision records."""
         if isinstance(leader, int) and leader == NO_LEADER:
-            return mean, 0.0
-        return mean, float(self.rival_evidence(leader).min(initial=CERTAIN))
+            return 0.0
+        wealth = self.certain(self.log_wealth(leader))[np.arange(self.n_plans) != leader]
+        return float(wealth.mean()) if len(wealth) else CERTAIN
 
     def rival_evidence(self, leader: Any) -> FloatArray:
         """Return the evidence against each plan as a rival of this leader, whose own is infinite."""
         evidence = self.evidence(leader)
         evidence[leader] = np.inf
         return evidence
-
-    def all_accounts(self) -> list[Account]:
-        """Return the accounts, in the order in which they were last used."""
-        return list(self.wealth.accounts.values())
 
     def search(self, estimates: Estimates, targets: Targets) -> IntArray | None:
         """Return the uses of a batch without bets, which finds out who leads; None if none is due."""
@@ -430,6 +416,10 @@ class Question(ABC):
         wrong = np.where(is_rival, evidence - threshold, threshold - evidence) > TOLERANCE * threshold
         if wrong.any():
             return f"plan {int(np.argmax(wrong))} is on the wrong side of its rivals"
+        return self.wager_objection(decision)
+
+    def wager_objection(self, decision: Decision) -> str | None:
+        """Return why stakes and bets, as they were recorded, are none, or None; their sizes are free."""
         return None if not decision.more else f"it has {sorted(decision.more)[0]!r}, which no run writes"
 
     def proves(self, plan: Answer) -> bool:
@@ -447,13 +437,17 @@ class Question(ABC):
         del counts
         self.leader = decision.leader
 
-    @abstractmethod
-    def stake(self, estimates: Estimates, targets: Targets | None) -> None:
-        """Move cash to the accounts, if it is time; there are no targets before the first batch."""
+    def wagers(self, estimates: Estimates, targets: Targets | None) -> dict[str, Any]:
+        """Return stakes and bets of the next batch as the decision records them; nothing is changed.
+
+        There are no targets before the first batch.
+        """
+        del estimates, targets
+        return {}
 
     @abstractmethod
-    def bets(self, estimates: Estimates, targets: Targets | None) -> list[Bet]:
-        """Return the bets of the next batch."""
+    def place(self, decision: Decision, estimates: Estimates) -> list[Any]:
+        """Move cash to the accounts as the decision says, and return its bets."""
 
     def count(self, bets: list[Any]) -> None:
         """Update wealth and evidence after the factors of these bets have been multiplied in."""
@@ -465,8 +459,9 @@ class Question(ABC):
         del leader
         return np.zeros(0)
 
-    def log_wealth(self) -> FloatArray:
-        """Return the log wealth against each plan of a list, as a rival of the leader, now."""
+    def log_wealth(self, leader: Any) -> FloatArray:
+        """Return the log wealth against each plan of a list, as a rival of this leader, now."""
+        del leader
         return np.zeros(0)
 
     @abstractmethod

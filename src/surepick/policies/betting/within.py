@@ -20,6 +20,8 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.problem import PlanParts
+from surepick.core.run import Decision, as_ranges, from_ranges
+from surepick.inference.steps import are_steps, from_steps, to_steps
 from surepick.inference.wealth import COMMON, EMPTY, WAITING, Account, Wealth
 from surepick.policies.betting.best import Best
 from surepick.policies.betting.question import RESTAKE, Bet, Estimates, Question, Readings, Targets
@@ -62,7 +64,9 @@ class WithinMany(Best):
         contrast = self._contrasts(np.array([best]), np.array([self.leader]))
         behind, variance = float(estimates.gap(contrast)[0]), float(estimates.gap_variance(contrast)[0])
         room, threshold = 1.0 - behind / self.epsilon, self.wealth.threshold
-        needed = max(threshold - float(self.log_wealth()[best]), 0.0) / (threshold + self.new_leader_nats)
+        needed = max(threshold - float(self.log_wealth(self.leader)[best]), 0.0) / (
+            threshold + self.new_leader_nats
+        )
         return behind <= self.keep_errors * math.sqrt(variance) or (room > 0 and room * room >= needed)
 
     def _has_changed(self) -> None:
@@ -73,30 +77,42 @@ class WithinMany(Best):
     def _count_for_leader(self, rows: IntArray) -> None:
         self.wealth.count(rows, self._waiting, self._common, self._own)
 
-    def stake(self, estimates: Estimates, targets: Targets | None) -> None:
-        """Stake on the best plan, and on the leader against every rival for which it is ready."""
-        super().stake(estimates, targets)
+    def wagers(self, estimates: Estimates, targets: Targets | None) -> dict[str, Any]:
+        """Bet and stake as on the best plan; stake on the leader against every rival that it is ready for."""
+        found = super().wagers(estimates, targets)
         if targets is None:
-            return
+            return found
         errors_ahead = (targets.gap + self.epsilon) / np.sqrt(targets.gap_variance)
         is_ready = errors_ahead > self.ready
         if self._probe_of is None:  # arms that are shared make many plans alike, and leaders change often
             is_ready = np.full(len(is_ready), errors_ahead.min() > self.ready_for_all)
-        rows = targets.behind[is_ready & (estimates.n_measured >= self.next_stake[targets.behind])]
-        own, waiting = self._own.components, self._waiting.components
-        own[rows] = np.logaddexp(own[rows], waiting[rows] + math.log(self.stake_share))
-        waiting[rows] += math.log1p(-self.stake_share)
-        self.next_stake[rows] = RESTAKE * estimates.n_measured
+        # a new leader is staked on as soon as it is ready
+        next_stake = self.next_stake if self.leader in self.wealth.accounts else np.zeros(self.n_plans)
+        rows = targets.behind[is_ready & (estimates.n_measured >= next_stake[targets.behind])]
+        return found | ({"waiting": [self.stake_share, as_ranges(rows)]} if len(rows) else {})
 
-    def bets(self, estimates: Estimates, targets: Targets | None) -> list[Bet]:
+    def place(self, decision: Decision, estimates: Estimates) -> list[Bet]:
         """Bet that the leader is better, and on its own account that it is not worse by more than epsilon."""
-        bets = super().bets(estimates, targets)
-        if targets is not None:
-            exact, epsilon = bets[0], self.epsilon
-            assert exact.centre is not None
-            within = replace(exact, account=self.leader, shift=epsilon, centre=exact.centre + epsilon)
-            bets.append(replace(within, unit=None, grid=None))
-        return bets
+        bets = super().place(decision, estimates)
+        share, ranges = decision.more.get("waiting", [self.stake_share, []])
+        rows = from_ranges(ranges, self.n_plans)
+        own, waiting = self._own.components, self._waiting.components
+        own[rows] = np.logaddexp(own[rows], waiting[rows] + math.log(share))
+        waiting[rows] += math.log1p(-share)
+        self.next_stake[rows] = RESTAKE * estimates.n_measured
+        exact, epsilon = bets[0], self.epsilon
+        assert exact.centre is not None
+        within = replace(exact, account=self.leader, shift=epsilon, centre=exact.centre + epsilon)
+        return [*bets, replace(within, unit=None, grid=None)]
+
+    def wager_objection(self, decision: Decision) -> str | None:
+        """Return why stakes and bets, as they were recorded, are none, or None."""
+        more = dict(decision.more)
+        waiting = more.pop("waiting", [self.stake_share, []])
+        is_pair = isinstance(waiting, list) and len(waiting) == 2 and type(waiting[0]) is float
+        if not is_pair or not 0 < waiting[0] < 1 or from_ranges(waiting[1], self.n_plans).size > self.n_plans:
+            return "its stake on the leader is none"
+        return super().wager_objection(replace(decision, more=more))
 
     def count(self, bets: list[Bet]) -> None:
         """Update the common account, and the leader's own one together with it."""
@@ -116,12 +132,12 @@ class WithinMany(Best):
     def _now_for(self, own: Account) -> FloatArray:
         return self.wealth.total(np.arange(self.n_plans), self._waiting, self._common, own)
 
-    def log_wealth(self) -> FloatArray:
-        """Return the log wealth against each plan, as a rival of the leader."""
-        own = self.wealth.accounts.get(self.leader)
+    def log_wealth(self, leader: Any) -> FloatArray:
+        """Return the log wealth against each plan, as a rival of this leader."""
+        own = self.wealth.accounts.get(leader)
         if own is None:
             return self._common.current
-        return own.current if self.leader == self.led else self._now_for(own)
+        return own.current if leader == self.led else self._now_for(own)
 
     def tested_account(self) -> str | int:
         """Return the leader's own account: a test with epsilon holds for this leader alone."""
@@ -188,26 +204,52 @@ class WithinFew(Question):
         proved = self.within_epsilon()
         self.leader = proved[int(np.argmax(value[proved]))] if proved else int(np.argmax(value))
 
-    def stake(self, estimates: Estimates, targets: Targets | None) -> None:
-        """Stake against every plan j, in parts on the other plans i by how plausible each is as an answer."""
+    def wagers(self, estimates: Estimates, targets: Targets | None) -> dict[str, Any]:
+        """Stake against every plan j, in parts on the other plans i by how plausible each is as an answer.
+
+        All pairs bet in every batch, in sizes that the first stake names.
+        """
         if estimates.n_measured < self.next_stake:
-            return
-        n = self.n_plans
-        if not len(self.sizes):
-            self.sizes = self._choose_sizes(estimates)
-        account = self.wealth.account(COMMON, n * n, len(self.sizes))
-        weight = np.ones(n) if targets is None else self._plausibility(estimates)
-        # sums over i != j by prefix and suffix: no subtraction, so that rounding hands out no more than the
-        # stake
-        before = np.concatenate([[0.0], np.cumsum(weight)[:-1]])
-        after = np.concatenate([np.cumsum(weight[::-1])[::-1][1:], [0.0]])
-        part = np.log(weight)[:, None] - np.log(before + after)[None, :]
-        rows, _, _ = self._pairs()
-        amount = self.wealth.withdraw(self.first_stake if self.wealth.log_cash == 0.0 else self.stake_share)
-        tilt = np.arange(1, len(self.sizes) + 1) ** -self.size_tilt
-        stakes = amount + part.ravel()[rows, None] + np.log(tilt / tilt.sum())
-        account.components[rows] = np.logaddexp(account.components[rows], stakes)
-        self.next_stake = max(1.0, RESTAKE * estimates.n_measured)
+            return {}
+        weight = np.ones(self.n_plans) if targets is None else self._plausibility(estimates)
+        share = self.first_stake if self.wealth.log_cash == 0.0 else self.stake_share
+        found = {"stake": share, "weights": to_steps(weight)}
+        return found if len(self.sizes) else found | {"sizes": to_steps(self._choose_sizes(estimates))}
+
+    def place(self, decision: Decision, estimates: Estimates) -> list[Bet]:
+        """Stake against every plan j, and bet on all pairs."""
+        if "sizes" in decision.more:
+            self.sizes = from_steps(decision.more["sizes"])
+        rows, ahead, behind = self._pairs()
+        if "stake" in decision.more:
+            account = self.wealth.account(COMMON, self.n_plans**2, len(self.sizes))
+            weight = from_steps(decision.more["weights"])
+            # sums over i != j by prefix and suffix: no subtraction, so that rounding hands out no more than
+            # the stake
+            before = np.concatenate([[0.0], np.cumsum(weight)[:-1]])
+            after = np.concatenate([np.cumsum(weight[::-1])[::-1][1:], [0.0]])
+            part = np.log(weight)[:, None] - np.log(before + after)[None, :]
+            amount = self.wealth.withdraw(decision.more["stake"])
+            tilt = np.arange(1, len(self.sizes) + 1) ** -self.size_tilt
+            stakes = amount + part.ravel()[rows, None] + np.log(tilt / tilt.sum())
+            account.components[rows] = np.logaddexp(account.components[rows], stakes)
+            self.next_stake = max(1.0, RESTAKE * estimates.n_measured)
+        return [Bet(COMMON, rows, ahead, behind, self.epsilon, unit=np.ones(len(rows)), grid=self.sizes)]
+
+    def wager_objection(self, decision: Decision) -> str | None:
+        """Return why a stake, as it was recorded, is none, or None."""
+        more = dict(decision.more)
+        share, weights, sizes = (more.pop(name, None) for name in ("stake", "weights", "sizes"))
+        if share is not None:
+            is_share = type(share) is float and 0 < share < 1
+            if not is_share or decision.is_final or not are_steps(weights, self.n_plans):
+                return "its stake is none"
+        if (sizes is not None) == bool(len(self.sizes)) or (sizes is not None and share is None):
+            return "it has no sizes, or sizes for the second time"
+        if sizes is not None and not (0 < len(sizes) <= self.most_sizes and are_steps(sizes, len(sizes))):
+            return "its sizes are none"
+        is_more = more or (share is None and weights is not None)
+        return "it has more than a run writes" if is_more else None
 
     def _plausibility(self, estimates: Estimates) -> FloatArray:
         n = self.n_plans
@@ -215,11 +257,6 @@ class WithinFew(Question):
         error = np.sqrt(estimates.gap_variance(contrasts))
         behind = np.divide(estimates.gap(contrasts), error, out=np.zeros(n), where=error > 0)
         return np.maximum(np.exp(-0.5 * self.plausible * np.maximum(behind, 0.0) ** 2), 1e-12)
-
-    def bets(self, estimates: Estimates, targets: Targets | None) -> list[Bet]:
-        """Bet on all pairs, in every batch."""
-        rows, ahead, behind = self._pairs()
-        return [Bet(COMMON, rows, ahead, behind, self.epsilon, unit=np.ones(len(rows)), grid=self.sizes)]
 
     def _by_pair(self, name: str) -> FloatArray:
         """Return wealth or peak by pair, (n, n); 0 before the first stake."""
@@ -230,9 +267,9 @@ class WithinFew(Question):
         """Return the largest log wealth so far against each plan, as a rival of this leader."""
         return self._by_pair("peak")[leader].copy()
 
-    def log_wealth(self) -> FloatArray:
-        """Return the log wealth against each plan, as a rival of the leader."""
-        return self._by_pair("current")[self.leader]
+    def log_wealth(self, leader: Any) -> FloatArray:
+        """Return the log wealth against each plan, as a rival of this leader."""
+        return self._by_pair("current")[leader]
 
     def tested_account(self) -> str | int:
         """Return the account of all pairs."""

@@ -208,19 +208,14 @@ class WithinPolytope(Question):
         del counts
         self.leader, self._new_rates = decision.leader, np.array(decision.more["rates"], dtype=float)
 
-    def stake(self, estimates: Estimates, targets: Targets | None) -> None:
-        """Begin the series that the decision names with some of the cash."""
-        if targets is None or not len(self._new_rates):
-            return
-        amount = self.wealth.withdraw(self.stake_share if self.series else self.first_stake)
-        n = len(self._new_rates)
-        self.series.append(Series.begin(np.full(n, amount - math.log(n)), self._new_rates, self._form.n_arms))
-        self.next_stake = self.restake * estimates.n_measured
-
-    def bets(self, estimates: Estimates, targets: Targets | None) -> list[Any]:
-        """Bet that the leader is within epsilon of every plan."""
-        del estimates
-        return [] if targets is None else [LeaderBet(self._plan(self.leader))]
+    def place(self, decision: Decision, estimates: Estimates) -> list[Any]:
+        """Begin the series that the decision names with some of the cash, and bet on the leader."""
+        if len(self._new_rates):
+            amount = self.wealth.withdraw(self.stake_share if self.series else self.first_stake)
+            stakes = np.full(len(self._new_rates), amount - math.log(len(self._new_rates)))
+            self.series.append(Series.begin(stakes, self._new_rates, self._form.n_arms))
+            self.next_stake = self.restake * estimates.n_measured
+        return [LeaderBet(self._plan(self.leader))]
 
     def test(self, estimates: Estimates, aims: Targets) -> list[Any]:
         """Test the average that is closest to a proof, or the leader, with what is proved of it so far."""
@@ -386,24 +381,13 @@ class WithinPolytope(Question):
             return 0.0
         return threshold if self.proved == k else min(self._level(k, 0.0), threshold)
 
-    def numbers(self, leader: Any) -> tuple[float, float]:
-        """Return the mean log wealth of all bets of all series, and that of the last series with the cash.
-
-        Both are taken at a point that is like no plan, where every value counts.
-        """
+    def recorded_wealth(self, leader: Any) -> float:
+        """Return the log wealth of the last series that has begun, at a point that is like no plan."""
         del leader
-        point, begun = self._point, [k for k, series in enumerate(self.series) if series.weight]
-        logs = list[float]()
-        for k in begun:
-            at = self._inequality(k)
-            gain, square = (
-                at.gain + at.gains @ point,
-                at.square + point @ (at.squares * point - 2 * at.crosses),
-            )
-            logs += (at.log_stakes + at.rates * (gain - 0.5 * at.rates * square)).tolist()
-        if not logs:
-            return self.wealth.log_cash, 0.0
-        return math.fsum(logs) / len(logs), float(log_wealth(self._inequality(begun[-1]), point[None])[0])
+        begun = [k for k, series in enumerate(self.series) if series.weight]
+        if not begun:
+            return self.wealth.log_cash
+        return float(log_wealth(self._inequality(begun[-1]), self._point[None])[0])
 
     def leader_objection(self, leader: Any) -> str | None:
         """Return why this cannot lead: it is no basis whose vertex is a plan."""
