@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import surepick as sp
-from surepick import views
 from surepick.core.oracle_problem import AnyProblem
 from surepick.errors import FileError, ProblemError
 from surepick.inputs.load import read_problem
@@ -99,9 +98,6 @@ def test_a_map_is_drawn_as_it_lies_in_the_report_and_the_dashboard(load: Load) -
     session = sp.Session.create(
         "memory://", "map", load(TRANSPORT + 'places = "sites.csv"\n'), policy=sp.BetGapE()
     )
-    picture = views.picture(views.look(session), 0)
-    assert picture is not None
-    assert not picture.in_columns
     for request in session.ask(8):
         session.tell(request, 2.0)
     session.ask()

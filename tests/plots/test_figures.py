@@ -7,6 +7,7 @@ import pytest
 import surepick as sp
 from session_tools import Tapes, problem, tell_all
 from surepick import plots, views
+from surepick.plots.plan import positions
 from surepick.sessions.session import Session
 
 EVIL = "<script>alert('x')</script>\"'&$\\frac{1}$\x1b[31m[bold]\u202e"
@@ -64,9 +65,23 @@ def test_every_kind_of_plan_can_be_drawn(kind: str) -> None:
     made = Session.create("memory://", kind, chosen, policy=sp.CombGapE())
     for request in made.ask(chosen.n_arms):
         made.tell(request, float(request.probe))
-    drawn = views.picture(views.look(made))
-    assert drawn is not None
-    assert plots.picture(drawn).axes
+    (axes,) = made.plot("picture").axes
+    drawn = {text.get_text() for text in axes.texts} | {text.get_text() for text in axes.get_yticklabels()}
+    places = set() if chosen.layout is None else set(chosen.layout.places)
+    assert places <= drawn
+    if kind == "knapsack":
+        assert sum(bar.get_width() for bar in axes.patches) == pytest.approx(11)
+
+
+def test_a_path_goes_from_left_to_right_and_a_map_is_drawn_as_it_lies() -> None:
+    graph = sp.problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C", noise=1)
+    points = dict(zip(graph.layout.places, positions(graph.layout), strict=True))
+    assert points["A"][0] < points["B"][0] < points["C"][0]
+    cities = sp.problems.transport_instance(0, n_draws=20).problem.layout
+    on_map = dict(zip(cities.places, positions(cities), strict=True))
+    assert (on_map["Atlanta"] < on_map["Boston"]).all()
+    columns = sp.problems.transport([3, 2], [4, 1], guess=[[2, 3], [2, 2]], n_draws=50, noise=1).layout
+    assert positions(columns)[:, 0].tolist() == [0, 0, 1, 1]
 
 
 def test_a_session_without_a_lead_has_no_picture() -> None:

@@ -57,7 +57,7 @@ def test_the_answer_stands_first_and_the_log_replays(tmp_path: Path) -> None:
     page = file.read_text(encoding="utf-8")
     assert 'data-state="confident" data-trusted="true"' in page
     assert page.index("<h1") < page.index("Proved:") < page.index("<svg") < page.index("<h2>Values</h2>")
-    assert page.count("data-plan=") == view.n_plans
+    assert page.count("<tr data-status=") == view.n_plans
     data = read_report(file)
     log, certificate = log_in(data), certificate_in(data)
     assert log is not None

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from surepick.views.chart import plans_chart
 from surepick.views.numbers import value
-from surepick.views.pictures import plans_chart
 from surepick.views.view import STATES, View
 
 ARMS = ["depot", "tunnel", "bridge", "station"]
@@ -135,11 +135,14 @@ def test_the_last_value_keeps_its_number_when_others_are_removed(monkeypatch: py
     assert (session.view().last.number, number) == (6, 6)  # lost and removed ones keep their numbers
 
 
-def test_the_chart_has_a_row_for_each_plan_and_no_markup_of_names() -> None:
-    view = measure(begin())
-    drawn = plans_chart(view)
-    assert re.findall(r'<g class="(\w+)"', drawn) == ["leader", "out", "out"]
-    assert drawn.count("epsilon") >= 1
+def test_the_chart_has_all_plans_worse_to_the_right_and_no_markup_of_names() -> None:
+    drawn = plans_chart(measure(begin()))
+    assert re.findall(r'data-status="([\w ]+)"', drawn) == ["leader", "ruled out", "ruled out"]
+    assert drawn.count('class="epsilon"') == 3
+    dots = [float(x) for x in re.findall(r'cx="([\d.]+)%"', drawn)]
+    assert dots == sorted(dots)
+    ends = re.findall(r'class="whisker" x1="([\d.]+)%" x2="([\d.]+)%"', drawn)
+    assert all(0 <= float(a) <= at <= float(b) <= 100 for (a, b), at in zip(ends, dots[1:], strict=True))
     problem = sp.Problem([[1, 0], [0, 1]], plan_names=["<b>a", "b"], noise=1, goal="largest")
     evil = sp.Session.create("memory://", "x", problem, policy=sp.BetGapE())
     for value_ in (1.0, 2.0):

@@ -1,4 +1,4 @@
-"""What a look reads, what the forecast says, and how a plan is drawn."""
+"""What a look reads, and what the forecast says."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 import surepick as sp
 from session_tools import Tapes, problem, run_to_end, tell_all
-from surepick import problems, views
+from surepick import problems
 from surepick.core.about import Layout
 from surepick.core.policy import Policy
 from surepick.sessions import codec
@@ -94,58 +94,6 @@ def test_looking_reads_no_events_and_writes_nothing(monkeypatch: pytest.MonkeyPa
     session.view()
     assert read == []
     assert (place.head("alloys"), place.leases("alloys"), place.snapshot("alloys")) == before
-
-
-def told(chosen: sp.Problem, means: list[float]) -> views.Picture:
-    """The picture of the lead after one exact measurement of each arm."""
-    session = new(sp.CombGapE(radius="published"), problem=chosen)
-    for request in session.ask(chosen.n_arms):
-        session.tell(request, means[request.probe])
-    seen = look(session)
-    drawn = views.picture(seen, other=seen.rival)
-    assert drawn is not None
-    return drawn
-
-
-def test_a_knapsack_shows_what_is_packed_and_how_full_it_is() -> None:
-    chosen = problems.knapsack(
-        [4, 5], guess=[4.0, 5.0], capacity=11, spread=1.0, item_names=["tea", "coffee"], noise=1
-    )
-    drawn = told(chosen, [4.5, 5.0])
-    assert (drawn.kind, drawn.room) == ("items", 11.0)
-    assert drawn.filled == sum(entry.size * entry.amount for entry in drawn.entries)
-    assert drawn.value == pytest.approx(sum(entry.mean * entry.amount for entry in drawn.entries))
-
-
-def test_a_path_is_drawn_from_left_to_right_on_its_graph() -> None:
-    drawn = told(
-        problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C", noise=1),
-        [1.0, 1.0, 3.0],
-    )
-    places = {place.name: place for place in drawn.places}
-    assert places["A"].x == 0.0
-    assert places["C"].x == 1.0
-    assert places["A"].role == "start"
-    assert [(link.name, link.amount, link.other) for link in drawn.links] == [
-        ("A - B", 1.0, 0.0),
-        ("B - C", 1.0, 0.0),
-        ("A - C", 0.0, 1.0),
-    ]
-
-
-def test_shipments_between_known_cities_are_drawn_on_a_map() -> None:
-    instance = problems.transport_instance(0, n_draws=20)
-    drawn = told(instance.problem, instance.means.tolist())
-    places = {place.name: place for place in drawn.places}
-    assert drawn.geographic
-    assert places["Atlanta"].x < places["Boston"].x
-    assert places["Atlanta"].y < places["Boston"].y
-    assert sum(place.amount for place in drawn.places if place.role == "from") == pytest.approx(1.0)
-    unknown = problems.transport(
-        [3, 2], [4, 1], guess=[[2, 3], [2, 2]], supplier_names=["X", "Y"], n_draws=50, noise=1
-    )
-    drawn = told(unknown, [1.0, 2.0, 3.0, 4.0])
-    assert [(place.name, place.x) for place in drawn.places] == [("X", 0), ("Y", 0), ("0", 1), ("1", 1)]
 
 
 def test_a_layout_is_kept_with_the_session_and_is_no_part_of_the_problem(store: Store) -> None:

@@ -332,8 +332,13 @@ def test_what_was_read_is_shown_with_forecasts_before_a_session_begins(writing: 
         2,
         "smallest",
         "min",
-        "stated",
+        [0.5] * 3,
     )
+    limits = {"low": "0", "high": "60"}
+    found = writing.api.post("/api/check", files={"files": ("t.csv", SHEET)}, data=limits).json()
+    assert found["limits"] == [[0.0, 60.0]] * 3
+    wrong = writing.post("/api/check", {"files": ("t.csv", SHEET)}, low="5", high="5")
+    assert (wrong.status_code, 'id="new-low-error"' in wrong.text) == (400, True)
     assert positions(store) == before
 
 

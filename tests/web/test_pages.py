@@ -17,7 +17,7 @@ from surepick.sessions.session import Session
 from surepick.store import Draft, open_store
 from surepick.views.build import build
 from surepick.web.app import Web
-from surepick.web.pages import SESSIONS, chart
+from surepick.web.pages import SESSIONS
 from surepick.web.session_cache import name_of, slug_of
 from surepick.web.settings import Settings
 from web_tools import TOKEN, Running, positions, running
@@ -185,16 +185,6 @@ def test_an_answer_with_doubts_is_amber_and_offers_to_begin_again(writing: Runni
     assert "data-doubtful" in writing.client.get("/").text
     first = writing.api.get("/api/sessions/loud").json()["doubts"][0]
     assert first["code"] == "noise_larger"
-
-
-def test_the_chart_has_all_plans_the_leader_first_and_worse_to_the_right(store: str) -> None:
-    view = Session.load(store, "middle").view()
-    found = chart(view)
-    assert [row["name"] for row in found["rows"]] == [row.name for row in view.plans]
-    assert found["rows"][0]["status"] == "leader"
-    places = [row["at"] for row in found["rows"]]
-    assert places == sorted(places)
-    assert all(0 <= row["low"] <= row["at"] <= row["high"] <= 100 for row in found["rows"][1:])
 
 
 def test_health_needs_no_token_and_fails_with_the_store(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +14,8 @@ from surepick.cli.output import (
     Budget,
     Delta,
     Epsilon,
+    High,
+    Low,
     MaybeFile,
     Name,
     Policy,
@@ -28,6 +31,7 @@ from surepick.cli.output import (
     settings,
     wrapped,
 )
+from surepick.core.tables import numeral
 from surepick.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -44,6 +48,8 @@ def new(
     delta: Delta = None,
     epsilon: Epsilon = None,
     budget: Budget = None,
+    low: Low = None,
+    high: High = None,
     policy: Policy = None,
     incumbent: Annotated[str | None, typer.Option(help="The plan in use: is another better?")] = None,
     prior: Annotated[
@@ -66,7 +72,7 @@ def new(
     elif file is None:
         raise ParameterError("which problem? Name a file: surepick new routes.csv", field="file")
     else:
-        begun = begin(file, session, create=True, **given)
+        begun = begin(file, session, create=True, limits=(low, high), **given)
     begun.keep_snapshot()
     view = begun.view()
     title = f": {view.title}" if view.title and view.title != view.session else ""
@@ -81,13 +87,31 @@ def new(
     hint("surepick ask", session=session)
 
 
-def begin(file: Path, name: str | None, *, create: bool, lease: float = BY_HAND, **given: Any) -> Session:
-    """Return a new session about this file's problem; or, without `create`, the one that was begun before."""
+def begin(
+    file: Path,
+    name: str | None,
+    *,
+    create: bool,
+    lease: float = BY_HAND,
+    limits: tuple[float | None, float | None] = (None, None),
+    **given: Any,
+) -> Session:
+    """Return a new session about this file's problem; or, without `create`, the one that was begun before.
+
+    A person who begins one without noise and limits is asked for limits first.
+    """
     from surepick.core.policy import takes_past
     from surepick.policies import policy_for
+    from surepick.report.check import Check, with_limits
     from surepick.sessions.session import Session
 
-    loaded = load_file(file)
+    loaded = with_limits(load_file(file), *limits)
+    if create and Check(loaded, None, ()).asks_limits and sys.stdin.isatty() and not settings.json:
+        print("Limits of all values spare every assumption about the noise; Enter: none.", file=sys.stderr)
+        low = typer.prompt("No value is below", default="", show_default=False, err=True)
+        high = low and typer.prompt("No value is above", default="", show_default=False, err=True)
+        if high:
+            loaded = with_limits(loaded, numeral(low), numeral(high))
     chosen = {**loaded.settings, **{key: value for key, value in given.items() if value is not None}}
     chosen.setdefault("lease", lease)
     if takes_past(policy_for(chosen.get("policy"))):

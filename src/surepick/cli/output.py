@@ -37,6 +37,8 @@ MaybeFile = Annotated[Path | None, typer.Argument(help="As for check; not needed
 Delta = Annotated[float | None, typer.Option(help="How often the answer may be wrong. [0.05]")]
 Epsilon = Annotated[float | None, typer.Option(help="The difference that does not matter. [0]")]
 Budget = Annotated[int | None, typer.Option(help="The most measurements. [no limit]")]
+Low = Annotated[float | None, typer.Option(help="No value is below this. [the file's]")]
+High = Annotated[float | None, typer.Option(help="No value is above this: no noise is assumed.")]
 Name = Annotated[str | None, typer.Option("-s", "--session", help="Which session. [the only one]")]
 Policy = Annotated[str | None, typer.Option(help="Chooses measurements, as in CombGapE. [BetGapE]")]
 Worker = Annotated[str, typer.Option(help="Who measures.")]

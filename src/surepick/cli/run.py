@@ -21,6 +21,8 @@ from surepick.cli.output import (
     Budget,
     Delta,
     Epsilon,
+    High,
+    Low,
     MaybeFile,
     Name,
     Policy,
@@ -53,6 +55,8 @@ def run(
     delta: Delta = None,
     epsilon: Epsilon = None,
     budget: Budget = None,
+    low: Low = None,
+    high: High = None,
     policy: Policy = None,
     jobs: Annotated[int, typer.Option(min=1, help="Measurements at the same time; 1 for timings.")] = 1,
     timeout: Annotated[float | None, typer.Option(help="Seconds that a measurement may take.")] = None,
@@ -81,7 +85,7 @@ def run(
     if file is None:
         opened = open_session(session)
     else:
-        opened = begin(file, session, create=False, lease=lease, **given)
+        opened = begin(file, session, create=False, lease=lease, limits=(low, high), **given)
     _measure(opened, program, jobs, retries, final_batch)
     view = opened.view()
     show_view(view, place_name(opened.store), session)

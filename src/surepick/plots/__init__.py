@@ -3,8 +3,8 @@
     figure = plots.plans(session)
     figure.savefig("plans.pdf")
 
-There is a function for each view: `plans`, `progress`, `arms`, `picture`. Each takes a session, a look at
-one (`views.look`), or the view itself. This package may import `views` and the packages below it.
+`plans`, `progress`, `arms` and `picture` take a session. This package may import `views` and the packages
+below it.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from surepick.plots.paper import arms as arms
-    from surepick.plots.paper import picture as picture
     from surepick.plots.paper import plans as plans
     from surepick.plots.paper import progress as progress
+    from surepick.plots.plan import picture as picture
 
 __all__ = ["arms", "picture", "plans", "progress"]
 
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        return getattr(importlib.import_module("surepick.plots.paper"), name)
+        home = "plan" if name == "picture" else "paper"
+        return getattr(importlib.import_module(f"surepick.plots.{home}"), name)
     raise AttributeError(f"module 'surepick.plots' has no attribute {name!r}")
 
 

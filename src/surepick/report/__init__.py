@@ -7,7 +7,6 @@ what its log gives.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
@@ -20,8 +19,9 @@ from surepick.errors import FileError, SurepickError
 from surepick.files.log import LogFile, log_of, put_log
 from surepick.sessions.session import Session
 from surepick.store import open_store
-from surepick.views.numbers import count, minute, value
-from surepick.views.pictures import plans_chart
+from surepick.views.chart import STYLE as CHART_STYLE
+from surepick.views.chart import caption, plans_chart
+from surepick.views.numbers import count, minute, safe_range, value
 from surepick.views.view import View, lower
 
 MOST_VALUES = 1000  # rows; the log inside has all of them
@@ -67,8 +67,9 @@ def report(session: Session) -> str:
         f'<meta name="generator" content="surepick {__version__}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<style>{STYLE}</style>",
+        CHART_STYLE,
         *_answer(view, title),
-        *_section("All plans", [plans_chart(view), _plans(view)]),
+        *_section("All plans", _plans(view)),
         *_section("The plan", [_amounts(view)]),
         *_section("Arms", [_arms(view)]),
         *_section("Values", [_values(session, view)]),
@@ -119,7 +120,9 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _plans(view: View) -> str:
+def _plans(view: View) -> Iterator[str]:
+    yield plans_chart(view)
+    yield f'<p class="soft">{escape(caption(view))}</p>'
     rows = [
         (
             row.name,
@@ -129,8 +132,7 @@ def _plans(view: View) -> str:
         )
         for row in view.plans
     ]
-    note = '<p class="soft">* partly by a guess</p>' if any(row.uses_guess for row in view.plans) else ""
-    return _table(("plan:", "total", "behind", "status:"), rows) + note
+    yield _table(("plan:", "total", "behind", "status:"), rows)
 
 
 def _amounts(view: View) -> str:
@@ -144,21 +146,16 @@ def _amounts(view: View) -> str:
 
 def _arms(view: View) -> str:
     rows = [
-        (arm.name, count(arm.n), value(arm.mean, view.unit, arm.se), _range(arm.safe, view.unit), arm.role)
+        (
+            arm.name,
+            count(arm.n),
+            value(arm.mean, view.unit, arm.se),
+            safe_range(arm.safe, view.unit),
+            arm.role,
+        )
         for arm in view.arms
     ]
     return _table(("arm:", "measured", "mean", "safe range:", "role:"), rows)
-
-
-def _range(safe: tuple[float | None, float | None] | None, unit: str) -> str:
-    """Return in which range of its mean the leader stays best."""
-    ends = (None, None) if safe is None else safe
-    low, high = (None if end is None or math.isinf(end) else end for end in ends)
-    if low is None and high is None:
-        return "-" if safe is None else "any"
-    if high is None:
-        return f"above {value(low, unit)}"
-    return f"below {value(high, unit)}" if low is None else f"{value(low)} to {value(high, unit)}"
 
 
 def _values(session: Session, view: View) -> str:

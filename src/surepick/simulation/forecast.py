@@ -6,13 +6,15 @@ worlds drawn from there; the forecast is what those rehearsals took. Nothing of 
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, Numbers, PerArm, per_arm
+from surepick.core.arrays import FloatArray, Numbers, PerArm, per_arm, scale_and_bounds
 from surepick.core.evidence import EIGHT_OF_TEN, quantile
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
@@ -20,7 +22,7 @@ from surepick.core.policy import Policy
 from surepick.errors import ParameterError
 from surepick.policies import BetGapE
 from surepick.problems.numbers import half_widths
-from surepick.simulation.environments import Gaussian
+from surepick.simulation.environments import Environment, Gaussian, UniformNoise
 from surepick.simulation.simulate import simulate
 
 MOST = 20_000  # measurements of a rehearsal, unless a budget is given
@@ -53,8 +55,8 @@ class Forecast:
 class Choice:
     """A change of the question or of what is stated, and about how many measurements it would take then."""
 
-    setting: str  # "epsilon", "noise" or "guess"
-    value: float | None  # None: left out
+    setting: str  # "limits", "noise", "epsilon" or "guess"
+    value: float | None  # None: left out; of limits how far they are apart
     median: float
 
 
@@ -99,11 +101,16 @@ class Rehearsals:
 
     def forecast(self, problem: AnyProblem, policy: Policy, past: Past | None = None) -> Forecast:
         """Simulate the policy on this problem in every world; prior data guide it as in a session."""
-        # rehearsed noise is normal: limits of readings would refuse it, and have given the noise
-        told = problem if problem.bounds is None else problem.with_noise(problem.noise_scale)
+        # probes with limits are rehearsed with normal noise, which those limits would refuse
+        by_probes = problem.probes is not None
+        told = problem.with_noise(problem.noise_scale) if by_probes else problem
         outcomes = []
         for w, means in enumerate(self.worlds):
-            truth = Gaussian(means) if problem.probes is not None else Gaussian(means, self.noise)
+            truth: Environment = Gaussian(means) if by_probes else Gaussian(means, self.noise)
+            if told.bounds is not None:
+                inside = np.clip(means, *told.bounds.T)
+                room = np.abs(told.bounds.T - inside).min(axis=0)
+                truth = UniformNoise(inside, np.minimum(math.sqrt(3.0) * self.noise, room))
             outcomes.append(
                 simulate(told, truth, policy=policy, past=past, seed=self.seed + w, budget=self.budget)
             )
@@ -128,9 +135,11 @@ class Rehearsals:
         return float(np.median([abs(one - other) / 2 for one, other in ends]))
 
     def advise(
-        self, problem: AnyProblem, policy: BetGapE, past: Past | None = None
+        self, problem: AnyProblem, policy: BetGapE, past: Past | None = None, *, seconds: float = math.inf
     ) -> tuple[Forecast, list[Choice]]:
-        """Return the forecast, and what another epsilon, a stated noise or no guess would take instead.
+        """Return the forecast, and what limits, a stated noise, another epsilon or no guess would take instead.
+
+        No further choice is tried after so many seconds.
 
         >>> import surepick as sp
         >>> problem = sp.Problem([[1, 0], [0, 1]], noise=1.0, goal="largest")
@@ -139,25 +148,36 @@ class Rehearsals:
         >>> [choice.setting for choice in choices], choices[0].median < found.median
         (['epsilon'], True)
         """
-        found, choices = self.forecast(problem, policy, past), list[Choice]()
+        until = time.monotonic() + seconds
+        found = self.forecast(problem, policy, past)
+        others = self._others(problem, policy, past, found)
+        return found, list(itertools.takewhile(lambda _: time.monotonic() < until, others))
+
+    def _others(
+        self, problem: AnyProblem, policy: BetGapE, past: Past | None, found: Forecast
+    ) -> Iterator[Choice]:
+        if problem.noise_scale is None:
+            if problem.is_listed:  # limits of each arm, as a person may state them
+                low = np.min(self.worlds, axis=0) - 4 * self.noise
+                high = np.max(self.worlds, axis=0) + 4 * self.noise
+                limited = problem.with_noise(*scale_and_bounds(None, low, high, problem.arm_names))
+                apart = _round_up(float(np.median(high - low)))
+                yield Choice("limits", apart, self.forecast(limited, policy, past).median)
+            stated = self.forecast(problem.with_noise(self.noise), policy, past).median
+            yield Choice("noise", float(self.noise.max()), stated)
         if policy.epsilon:
             exact = self.forecast(problem, replace(policy, epsilon=0.0), past)
-            choices.append(Choice("epsilon", 0.0, exact.median))
+            yield Choice("epsilon", 0.0, exact.median)
         worth = self.stake(problem)
-        larger = [_round_up(share * worth) for share in EPSILONS] if worth > 0 else []
-        for near in larger:
+        for near in [_round_up(share * worth) for share in EPSILONS] if worth > 0 else []:
             if near <= policy.epsilon:
                 continue
             median = self.forecast(problem, replace(policy, epsilon=near), past).median
             if median <= WORTH_IT * found.median and math.isfinite(median):
-                choices.append(Choice("epsilon", near, median))
+                yield Choice("epsilon", near, median)
                 break
-        if problem.noise_scale is None:
-            stated = self.forecast(problem.with_noise(self.noise), policy, past).median
-            choices.append(Choice("noise", float(self.noise.max()), stated))
         if past is not None:
-            choices.append(Choice("guess", None, self.forecast(problem, policy).median))
-        return found, choices
+            yield Choice("guess", None, self.forecast(problem, policy).median)
 
 
 def forecast(

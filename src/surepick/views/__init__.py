@@ -1,8 +1,8 @@
 """What people and programs see of a session, as frozen dataclasses of plain values.
 
 `build(session)` makes the one `View` (view.py has its fields and `to_json`). `look` is the only module that
-reads a session's internals; `numbers` formats values, counts and durations; `pictures` draws the chart of all
-plans and lays out a single plan; `events` words the log; `sheet` is the measuring sheet.
+reads a session's internals; `numbers` formats values, counts and durations; `chart` draws the chart of
+all plans; `events` words the log; `sheet` is the measuring sheet.
 
 May import `sessions` and the packages below it.
 """
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from surepick.views.build import build
 from surepick.views.look import Look, look
-from surepick.views.pictures import Picture, picture
 from surepick.views.view import View, to_json
 
-__all__ = ["Look", "Picture", "View", "build", "look", "picture", "to_json"]
+__all__ = ["Look", "View", "build", "look", "to_json"]

@@ -70,6 +70,22 @@ def duration(seconds: float) -> str:
     return f"{max(seconds, 0):.2g} s" if seconds < 9.5 else f"{seconds:.0f} s"
 
 
+def safe_range(safe: tuple[float | None, float | None] | None, unit: str = "") -> str:
+    """Return in which range of an arm's mean the leader stays best.
+
+    >>> safe_range((None, 12.6), "min"), safe_range((1, math.inf)), safe_range((1, 2)), safe_range(None)
+    ('below 12.6 min', 'above 1', '1 to 2', '-')
+    """
+    if safe is None:
+        return "-"
+    low, high = (end if end is not None and math.isfinite(end) else None for end in safe)
+    if low is None and high is None:
+        return "any"
+    if high is None:
+        return f"above {value(low, unit)}"
+    return f"below {value(high, unit)}" if low is None else f"{value(low)} to {value(high, unit)}"
+
+
 def odds(delta: float) -> str:
     """Return a probability as "1 time in 20".
 

@@ -235,7 +235,7 @@ class View:
         return f"{self.session}: {self.state}, {leads}, {n}{more}"
 
     def _repr_html_(self) -> str:
-        from surepick.views.pictures import plans_chart
+        from surepick.views.chart import STYLE, plans_chart
 
         bar = "" if self.trusted else alarm(self.headline)
         title = escape(self.title or self.session)
@@ -245,7 +245,7 @@ class View:
         bet = f"<div>Our bet: {escape(lower(self.bet.text))}</div>" if self.bet else ""
         state = f'<div style="opacity:.7">{title}: {self.state}, {self.n_measured:,} measured</div>'
         box = "max-width:46em;padding:.4em 0;line-height:1.45;color:inherit"
-        return f'<div style="{box}">{bar}{state}{head}{proved}{bet}{plans_chart(self)}</div>'
+        return f'{STYLE}<div style="{box}">{bar}{state}{head}{proved}{bet}{plans_chart(self)}</div>'
 
 
 def brief_doubt(doubt: Doubt, unit: str) -> str:

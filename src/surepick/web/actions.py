@@ -196,6 +196,8 @@ class Settings(Body):
     delta: Number = 0.05
     epsilon: Number = 0.0
     budget: Count | None = None
+    low: Number | None = None  # no value is below it
+    high: Number | None = None
     seed: int = Field(0, ge=0, le=LARGEST)
 
 
@@ -214,6 +216,8 @@ class Check(Body):
     delta: Number = 0.05
     epsilon: Number = 0.0
     budget: Count | None = None
+    low: Number | None = None
+    high: Number | None = None
 
 
 def begin(store: str | Store, problem: AnyProblem, guess: Past | None, name: str, body: Settings) -> Session:

@@ -30,6 +30,7 @@ from surepick.core.tables import count_in
 from surepick.errors import NameTakenError, ParameterError, StoreError, SurepickError, missing_extra
 from surepick.files.measurements import in_words, write_csv, write_json
 from surepick.policies import POLICIES, parse_policy
+from surepick.report.check import check_limits
 from surepick.sessions.session import Session
 from surepick.views.build import build
 from surepick.views.view import to_json
@@ -293,9 +294,11 @@ class Web:
                 body = sent.body(Check)
                 uploads = _as_upload(body.problem)
             else:
-                fields = {key: sent.field(key) for key in ("delta", "delta_other", "epsilon", "budget")}
+                names = ("delta", "delta_other", "epsilon", "budget", "low", "high")
+                fields = {key: sent.field(key) for key in names}
                 body = Sent(fields=fields).body(Check)
-            settings = body.model_dump(include={"delta", "epsilon", "budget"})
+            settings = body.model_dump(exclude={"problem"})
+            check_limits(body.low, body.high)
             found = await self.uploads.check(uploads, settings)
         except SurepickError as error:
             if not wants_html(request):
@@ -331,8 +334,9 @@ class Web:
             uploads = _as_upload(body.problem)
         if body.policy and body.policy not in policies():
             raise ParameterError(f"there is no policy {body.policy[:40]!r} here", field="policy")
+        check_limits(body.low, body.high)
         try:
-            problem, past = await self.uploads.problem(uploads)
+            problem, past = await self.uploads.problem(uploads, {"low": body.low, "high": body.high})
         except SurepickError as error:
             raise _in_files(error) from error
 
@@ -436,8 +440,8 @@ def _status(error: Exception) -> tuple[int, str]:
 
 
 def _in_files(error: SurepickError) -> SurepickError:
-    """Return a mistake in an uploaded problem, which a form shows at its files."""
-    return ParameterError(str(error), field="files")
+    """Return a mistake in an uploaded problem, which a form shows at its files; others as they are."""
+    return error if error.field in pages.FIELDS["new"] else ParameterError(str(error), field="files")
 
 
 def moment(session: Session) -> object:

@@ -73,22 +73,39 @@ class Tools:
     def __init__(self, store: str) -> None:
         self._store = store
 
-    def check(self, file: str, delta: float = 0.05, epsilon: float = 0.0) -> dict[str, Any]:
-        """Show how a problem file or spreadsheet was read, and forecast the measurements."""
+    def check(
+        self,
+        file: str,
+        delta: float = 0.05,
+        epsilon: float = 0.0,
+        low: float | None = None,
+        high: float | None = None,
+    ) -> dict[str, Any]:
+        """Show how a problem file or spreadsheet was read, and forecast the measurements. low, high: no value
+        lies outside them; then nothing is assumed about the noise."""
         from surepick.inputs.load import read_problem
         from surepick.web.uploads import describe
 
-        return describe(read_problem(Path(file)), {"delta": delta, "epsilon": epsilon, "budget": None})
+        asked = {"delta": delta, "epsilon": epsilon, "budget": None, "low": low, "high": high}
+        return describe(read_problem(Path(file)), asked)
 
     def new(
-        self, file: str, name: str, delta: float = 0.05, epsilon: float = 0.0, budget: int | None = None
+        self,
+        file: str,
+        name: str,
+        delta: float = 0.05,
+        epsilon: float = 0.0,
+        budget: int | None = None,
+        low: float | None = None,
+        high: float | None = None,
     ) -> dict[str, Any]:
         """Begin a session from a problem file or spreadsheet. delta: how often the answer may be wrong;
-        epsilon: the difference that does not matter; budget: the most measurements."""
+        epsilon: the difference that does not matter; budget: the most measurements; low, high: as check."""
         from surepick.inputs.load import read_problem
+        from surepick.report.check import with_limits
         from surepick.web.actions import New, begin
 
-        loaded = read_problem(Path(file))
+        loaded = with_limits(read_problem(Path(file)), low, high)
         body = New(name=name, delta=delta, epsilon=epsilon, budget=budget, seed=0)
         return _brief(begin(self._store, loaded.problem, loaded.past, name, body))
 

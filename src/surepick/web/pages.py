@@ -10,22 +10,23 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
+from markupsafe import Markup
+
 from surepick.core.probes import VALUE
-from surepick.core.wording import how_many
 from surepick.errors import SurepickError
 from surepick.sessions.session import Session
 from surepick.views.build import build
+from surepick.views.chart import caption, plans_chart
 from surepick.views.events import log_row
-from surepick.views.numbers import count, iso, value
-from surepick.views.view import LEADER, OPEN, RUNNING, Open, PlanRow, View
+from surepick.views.numbers import iso, value
+from surepick.views.view import LEADER, OPEN, RUNNING, Open, View
 from surepick.web.session_cache import OpeningError, SessionCache, slug_of
 
 SESSIONS = 24  # on a page of the home page
-MOST_PLANS = 12  # in the chart
+MOST_PLANS = 12  # named on the page
 MOST_CHOICES = 8  # arms to choose from, besides the list of others
 HISTORY, LOG = 60, 40  # values and events on the page
 SHEET = 200  # lines of a measuring sheet
-STEPS = (1, 2, 5, 10)  # between ticks of the chart, times a power of ten
 
 Model = dict[str, Any]
 
@@ -66,7 +67,7 @@ FIELDS = {  # where each form shows a mistake; any other one is shown below the 
     "close": ("reason",),
     "rename": ("name",),
     "delete": ("name",),
-    "new": ("files", "name", "policy", "delta", "epsilon", "budget", "seed"),
+    "new": ("files", "name", "policy", "delta", "epsilon", "budget", "low", "high", "seed"),
 }
 IN_MENU = ("extend", "plans", "final-batch", "new", "close", "rename", "delete")
 
@@ -118,7 +119,8 @@ def session_model(session: Session, entered: Entered | None = None) -> Model:
         ),  # large letters need no quotes
         "total": _total(view),
         "amounts": _amounts(view),
-        "chart": chart(view),
+        "chart": Markup(plans_chart(view)),
+        "caption": caption(view),
         "step": _next_step(view, slug),
         "choices": choices,
         "others": [name for name in names if name not in listed],
@@ -186,75 +188,6 @@ def _next_step(view: View, slug: str) -> Model | None:
     }
     text, href = steps[view.state]
     return {"text": text, "href": href, "download": href.endswith(".html")}
-
-
-def chart(view: View) -> Model:
-    """Return the chart of all plans: positions in percent of its width, worse plans to the right."""
-    rows = [row for row in view.plans if row.behind is not None][:MOST_PLANS]
-    if not rows or not view.n_measured:
-        n = "" if view.n_plans is None else f"{count(view.n_plans)} plans; "
-        return {"rows": [], "caption": f"{n}their estimates appear with the first values."}
-    spans = [_span(row) for row in rows]
-    low = min(-view.epsilon, *(first for first, _ in spans))
-    high = max(view.epsilon, *(last for _, last in spans))
-    margin = 0.04 * ((high - low) or 1.0)
-    low, width = low - margin, (high - low) + 2 * margin or 1.0
-
-    def x(at: float) -> float:
-        return round(100 * (at - low) / width, 2)
-
-    ticks = [{"x": x(at), "text": value(at)} for at in _ticks(low, low + width)]
-    return {
-        "rows": [_bar(row, span, x) for row, span in zip(rows, spans, strict=True)],
-        "axis": f"{view.unit} behind" if view.unit else "behind",
-        "ticks": ticks,
-        "zero_x": x(0.0),
-        "epsilon_x": x(-view.epsilon) if view.epsilon else None,
-        "caption": _caption(view, len(rows)),
-    }
-
-
-def _span(row: PlanRow) -> tuple[float, float]:
-    behind, error = row.behind or 0.0, 2 * (row.behind_se or 0.0)
-    return behind - error, behind + error
-
-
-def _bar(row: PlanRow, span: tuple[float, float], x: Any) -> Model:
-    behind = value(row.behind, "", row.behind_se)
-    return {
-        "name": row.name,
-        "status": row.status,
-        "at": x(row.behind or 0.0),
-        "low": None if row.status == LEADER else x(span[0]),
-        "high": x(span[1]),
-        "words": "" if row.status == LEADER else f"{behind} behind",
-        "total": value(row.value, "", row.se).split(" ±")[0],
-        "uses_guess": row.uses_guess,
-    }
-
-
-def _caption(view: View, n_rows: int) -> str:
-    n_more = (view.n_plans or n_rows) - n_rows
-    parts = [
-        f"Behind {view.leader}: worse to the right. Line: ± 2 standard errors.",
-        "Hollow: still open. Grey: ruled out.",
-        f"Dotted: {value(view.epsilon, view.unit)} better than the leader." if view.epsilon else "",
-        "* with arms by their guess." if any(row.uses_guess for row in view.plans[:n_rows]) else "",
-        f"{how_many(n_more, 'more plan')}." if n_more > 0 else "",
-    ]
-    return " ".join(filter(None, parts))
-
-
-def _ticks(low: float, high: float) -> Iterator[float]:
-    """Yield round numbers between the ends, four to eight of them.
-
-    >>> list(_ticks(-1.3, 7.2))
-    [0.0, 2.0, 4.0, 6.0]
-    """
-    power = 10.0 ** math.floor(math.log10((high - low) / 4))
-    step = next(power * one for one in STEPS if power * one * 5 >= high - low)
-    first = math.ceil(low / step)
-    yield from (k * step for k in range(first, math.floor(high / step) + 1))
 
 
 def _choices(view: View, entered: Entered) -> list[Model]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 from surepick._version import __version__
 from surepick.errors import missing_extra
 from surepick.views import numbers
-from surepick.views.view import ArmRow
 
 try:
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -28,24 +26,12 @@ def when(moment: str) -> str:
     return f"{found.day} {found:%b, %H:%M} UTC"
 
 
-def safe_range(arm: ArmRow) -> str:
-    """Return in which range of an arm's mean the leader stays best."""
-    if arm.safe is None:
-        return "-"
-    low, high = (one if one is not None and math.isfinite(one) else None for one in arm.safe)
-    if low is None and high is None:
-        return "always"
-    if low is None or high is None:
-        return f"from {numbers.value(low)}" if high is None else f"up to {numbers.value(high)}"
-    return f"{numbers.value(low)} to {numbers.value(high)}"
-
-
 FILTERS = {
     "value": numbers.value,
     "count": numbers.count,
     "odds": numbers.odds,
     "when": when,
-    "safe_range": safe_range,
+    "safe_range": numbers.safe_range,
 }
 
 

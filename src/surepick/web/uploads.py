@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import secrets
 import sys
 import tempfile
-import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,9 +21,10 @@ from surepick.core.about import About
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
 from surepick.core.tables import SHEETS
-from surepick.errors import FileError, MissingExtraError, ParameterError, SurepickError
+from surepick.errors import FileError, MissingExtraError, SurepickError
 from surepick.files.measurements import Row, read_rows
 from surepick.sessions import codec
+from surepick.views.view import to_json
 
 if TYPE_CHECKING:
     from surepick.problems.truth import Truth
@@ -34,9 +33,7 @@ SECONDS = 60
 MEMORY = 4 * 2**30  # bytes of address space, most of which no process ever touches
 MOST_FILES = 20
 MOST_KEPT = 8  # uploads of forms with a mistake elsewhere
-MOST_NAMED = 12  # plans
-REHEARSALS, MOST_REHEARSED = 20, 20_000  # runs of a forecast, and measurements after which one is cut off
-FORECAST_SECONDS = 8.0  # after which no further epsilon is tried
+FORECAST_SECONDS = 8.0  # after which no further choice is tried
 _COMMANDS = {"problem": "`surepick new`", "check": "`surepick check`", "rows": "`surepick tell --from`"}
 
 
@@ -77,9 +74,14 @@ class Uploads:
         """Return what was kept under this key, if it still is."""
         return self._kept.get(key, [])
 
-    async def problem(self, uploads: Sequence[Upload]) -> tuple[AnyProblem, Past | None]:
-        """Return the problem in the file among these, and its guess; the other files are attachments."""
-        answer = await self._read("problem", uploads)
+    async def problem(
+        self, uploads: Sequence[Upload], limits: Mapping[str, float | None]
+    ) -> tuple[AnyProblem, Past | None]:
+        """Return the problem in the file among these, within these limits, and its guess.
+
+        The other files are attachments.
+        """
+        answer = await self._read("problem", uploads, limits)
         past, about = answer["past"], vars(About.from_json(answer["about"]))
         problem = codec.problem_from_json(answer["problem"]).with_about(**about)
         return problem, None if past is None else Past.from_json(past)
@@ -192,8 +194,10 @@ def _load(path: str) -> Truth:
         return read_problem(path, confined=True)
 
 
-def _problem(path: str) -> dict[str, Any]:
-    loaded = _load(path)
+def _problem(path: str, limits: Mapping[str, float | None]) -> dict[str, Any]:
+    from surepick.report.check import with_limits
+
+    loaded = with_limits(_load(path), limits["low"], limits["high"])
     problem, past = loaded.problem, None if loaded.past is None else loaded.past.to_json()
     layout = None if problem.layout is None else problem.layout.to_json()
     kept = {**codec.problem_to_json(problem), "layout": layout}
@@ -201,83 +205,28 @@ def _problem(path: str) -> dict[str, Any]:
 
 
 def describe(loaded: Truth, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how a problem was read, and forecasts: at the given epsilon, and at others to choose from."""
-    problem = loaded.problem
-    plans = list(problem.plan_names[:MOST_NAMED]) if problem.is_listed else []
-    noise = "unknown" if problem.noise_scale is None else "stated"
-    if problem.bounds is not None:
-        noise = "low and high"
-    words = {
-        "unknown": "The noise is not stated: it is learned while measuring.",
-        "stated": "The noise is stated. If it is larger, nothing is guaranteed.",
-        "low and high": "low and high are stated: readings outside them are refused.",
-    }
-    goal = "smallest" if problem.sign < 0 else "largest"
-    unit = f", in {problem.about.unit}" if problem.about.unit else ""
-    listed = f"{problem.n_plans:,} plans" if plans else problem.completeness
-    return {
-        "n_plans": problem.n_plans,
-        "n_arms": problem.n_arms,
-        "plans": plans,
-        "n_more": max(0, (problem.n_plans or 0) - len(plans)) if plans else 0,
-        "arms": list(problem.arm_names[:200]),
-        "goal": goal,
-        "unit": problem.about.unit,
-        "noise": noise,
-        "noise_text": words[noise],
-        "text": f"Read: {listed} over {problem.n_arms:,} arms. The {goal} total is best{unit}.",
-        **_forecasts(loaded, settings),
-    }
+    """Return how a problem was read, with a forecast for these settings, as JSON values."""
+    from surepick.report.check import check, with_limits
 
-
-def _forecasts(loaded: Truth, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the forecast at the epsilon that was given, and at others to choose from."""
-    from surepick.policies import BetGapE
-    from surepick.simulation.forecast import Rehearsals
-
-    problem, centre = loaded.problem, loaded.means if loaded.guess is None else loaded.guess
-    nothing: dict[str, Any] = {"forecast": None, "choices": [], "rehearsals": 0}
-    if centre is None:
-        return {**nothing, "no_forecast": "A forecast needs a row guess: what you expect of each arm."}
-    rough, limit = loaded.noise_scale, settings["budget"] or MOST_REHEARSED
-    spread = 0.0 if loaded.spread is None else loaded.spread
-    try:
-        stage = Rehearsals.around(problem, centre, spread, noise=rough, budget=limit, rehearsals=REHEARSALS)
-    except ParameterError:
-        return {**nothing, "no_forecast": "A forecast needs a row noise."}
-    choices: list[dict[str, Any]] = []
-    until, asked = time.monotonic() + FORECAST_SECONDS, settings["epsilon"]
-    for one in sorted({0.0, asked, *_round_shares(stage.stake(problem))}, key=lambda e: (e != asked, e)):
-        if choices and time.monotonic() > until:
-            break
-        found = stage.forecast(problem, BetGapE(delta=settings["delta"], epsilon=one), loaded.past)
-        spans = {key: codec.finite_or_none(getattr(found, key)) for key in ("median", "low", "high")}
-        choices.append({"epsilon": one, **spans})
-    first = {key: choices[0][key] for key in ("median", "low", "high")}
-    choices = sorted((one for one in choices if one["median"] is not None), key=lambda one: one["epsilon"])
-    no_forecast = "" if choices else f"No end within {limit:,} measurements in most rehearsals."
-    return {"forecast": first, "choices": choices, "rehearsals": REHEARSALS, "no_forecast": no_forecast}
-
-
-def _round_shares(stake: float) -> list[float]:
-    """Return two round differences below what choosing well is worth.
-
-    >>> _round_shares(10.0)
-    [2.0, 5.0]
-    """
-    if not stake > 0:
-        return []
-    power = 10.0 ** math.floor(math.log10(stake / 2))
-    step = max(one * power for one in (1, 2, 5) if one * power <= stake / 2 * 1.001)
-    half = {1: 0.5, 2: 1.0, 5: 2.0}[round(step / power)] * power
-    return [round(half, 12), round(step, 12)]
+    bounded = with_limits(loaded, settings.get("low"), settings.get("high"))
+    found = check(bounded, settings, seconds=FORECAST_SECONDS)
+    epsilons = {one.value: one.median for one in found.choices if one.setting == "epsilon"}
+    if found.forecast is not None:
+        epsilons[settings["epsilon"]] = found.forecast.median
+    other = [
+        {"text": found.choice_words(one)[0], "median": one.median}
+        for one in found.choices
+        if one.setting in ("limits", "noise")
+    ]
+    answer: dict[str, Any] = to_json(found.to_json() | {"epsilons": sorted(epsilons.items()), "other": other})
+    return answer
 
 
 def _answer(what: str, path: str, settings: str) -> dict[str, Any]:
     try:
         match what:
             case "problem":
-                return _problem(path)
+                return _problem(path, json.loads(settings))
             case "check":
                 return describe(_load(path), json.loads(settings))
             case _:

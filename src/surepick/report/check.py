@@ -1,0 +1,174 @@
+"""How a problem was read, how many measurements to expect, and what would save some.
+
+The command line prints it, the page of a new session shows it, programs get it as JSON values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from surepick.core.arrays import FloatArray
+from surepick.core.past import Past
+from surepick.errors import ParameterError
+from surepick.problems.truth import Truth
+from surepick.simulation.forecast import Choice, Forecast, advise
+from surepick.views.numbers import value
+
+MOST_NAMED = 200  # plans
+ASK_LIMITS = (
+    "Is there a number that no value is below, and one that no value is above? State them as rows low and "
+    "high, for each arm if you can: then nothing is assumed about the noise. Narrow limits save measurements."
+)
+
+
+@dataclass(frozen=True)
+class Check:
+    """A problem as it was read, with its forecast; None where a guess or a rough noise is missing."""
+
+    loaded: Truth
+    forecast: Forecast | None
+    choices: tuple[Choice, ...]
+
+    @property
+    def arms_by_role(self) -> dict[str, list[str]]:
+        """The arms that are measured, known, or the same in all plans."""
+        problem = self.loaded.problem
+        found: dict[str, list[str]] = {"measured": [], "known": [], "same": []}
+        for name, known, matters in zip(problem.arm_names, problem.is_known, problem.relevant, strict=True):
+            found["known" if known else "measured" if matters else "same"].append(name)
+        return found
+
+    @property
+    def noise_text(self) -> str:
+        """What is known of the noise, and what the guarantee makes of it."""
+        problem, unit = self.loaded.problem, self.loaded.problem.about.unit
+        if problem.bounds is not None:
+            low, high = value(float(problem.bounds.min())), value(float(problem.bounds.max()), unit)
+            return f"Every value is between {low} and {high}: nothing is assumed about the noise."
+        if not problem.knows_noise or problem.noise_scale is None:
+            return "Unknown: learned while measuring, assumed to be normal."
+        least, most = float(problem.noise_scale.min()), float(problem.noise_scale.max())
+        scale = value(most, unit) if least == most else f"{value(least)} to {value(most, unit)}"
+        return f"{scale}, stated. If it is larger, nothing is guaranteed."
+
+    @property
+    def asks_limits(self) -> bool:
+        """Whether low and high would spare an assumption about the noise."""
+        problem = self.loaded.problem
+        return problem.bounds is None and problem.probes is None and not problem.knows_noise
+
+    @property
+    def missing(self) -> str:
+        """What a forecast needs and the file does not have; empty if there is one."""
+        if self.forecast is not None:
+            return ""
+        return (
+            "a guess of each arm, with its spread" if self.loaded.guess is None else "a spread, or the noise"
+        )
+
+    def choice_words(self, one: Choice) -> tuple[str, str]:
+        """Return what a choice is, and the option or row that makes it."""
+        amount = value(one.value, self.loaded.problem.about.unit)
+        if one.setting == "epsilon":
+            what = f"within {amount} of the best" if one.value else "the very best plan"
+            return what, f"--epsilon {one.value or 0:g}"
+        if one.setting == "limits":
+            return f"limits about {amount} apart", "rows low, high"
+        if one.setting == "noise":
+            return f"a noise of {amount} stated", "row noise"
+        return ("without your guess", "no row guess") if one.value is None else ("with a guess", "row guess")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all of it as JSON values."""
+        problem, roles = self.loaded.problem, self.arms_by_role
+        noise, found = problem.noise_scale, self.forecast
+        fields = ("median", "low", "high", "confident", "shares")
+        return {
+            "title": self.loaded.title,
+            "kind": self.loaded.kind,
+            "goal": "smallest" if problem.sign < 0 else "largest",
+            "unit": problem.about.unit,
+            "n_plans": problem.n_plans,
+            "plans": list(problem.plan_names[:MOST_NAMED]) if problem.is_listed else [],
+            "n_arms": problem.n_arms,
+            "measured": roles["measured"],
+            "not_measured": {role: arms for role, arms in roles.items() if role != "measured" and arms},
+            "noise": None if noise is None or not problem.knows_noise else noise.tolist(),
+            "limits": None if problem.bounds is None else problem.bounds.tolist(),
+            "noise_text": self.noise_text,
+            "asks_limits": self.asks_limits,
+            "merged": [list(pair) for pair in problem.duplicates] if problem.is_listed else [],
+            "has_guess": self.loaded.guess is not None,
+            "has_truth": self.loaded.means is not None,
+            "forecast": None if found is None else {name: getattr(found, name) for name in fields},
+            "missing": self.missing,
+            "choices": [asdict(one) for one in self.choices],
+        }
+
+
+def check(
+    loaded: Truth,
+    asked: Mapping[str, Any],
+    *,
+    rehearsals: int = 20,
+    seconds: float | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> Check:
+    """Rehearse a decision; `asked` has delta, epsilon and budget. No choice is tried after these seconds."""
+    centre = loaded.means if loaded.guess is None else loaded.guess
+    noise = _rough_noise(loaded)
+    if centre is None or noise is None:
+        return Check(loaded, None, ())
+    found, choices = advise(
+        loaded.problem,
+        centre,
+        0.0 if loaded.spread is None else loaded.spread,
+        noise=noise,
+        delta=asked["delta"],
+        epsilon=asked["epsilon"],
+        budget=asked["budget"],
+        rehearsals=rehearsals,
+        past=loaded.past,
+        seconds=seconds,
+        progress=progress,
+    )
+    return Check(loaded, found, tuple(choices))
+
+
+def _rough_noise(loaded: Truth) -> FloatArray | None:
+    """Return a standard deviation to rehearse with: stated, else half of the spread, else by the limits."""
+    problem = loaded.problem
+    stated = problem.noise_scale if problem.bounds is None else loaded.noise_scale
+    if stated is not None:
+        return stated
+    if loaded.noise_scale is not None:
+        return loaded.noise_scale
+    if loaded.spread is not None and (loaded.spread > 0).any() and problem.probes is None:
+        return np.asarray(np.maximum(loaded.spread / 2, loaded.spread.max() / 20))
+    return problem.noise_scale
+
+
+def check_limits(low: float | None, high: float | None) -> None:
+    """Refuse one limit without the other, and limits in the wrong order."""
+    if (low is None) != (high is None):
+        missing = "low" if low is None else "high"
+        raise ParameterError(f"limits come as two numbers; {missing} is missing", field=missing)
+    if low is not None and high is not None and not low < high:
+        raise ParameterError(f"low must be below high, got {low:g} and {high:g}", field="low")
+
+
+def with_limits(loaded: Truth, low: float | None, high: float | None) -> Truth:
+    """Return the problem with limits of every value, which replace a stated noise; as it is without them."""
+    check_limits(low, high)
+    if low is None or high is None:
+        return loaded
+    if loaded.problem.probes is not None:
+        raise ParameterError("limits of readings of probes are rows of the file: low and high", field="low")
+    problem, spread, past = loaded.problem.with_limits(low, high), loaded.spread, loaded.past
+    if loaded.guess is not None and spread is not None and spread.any() and problem.arms_alone:
+        past = Past.from_guess(problem, loaded.guess, np.where(spread > 0, spread, np.inf))
+    return replace(loaded, problem=problem, past=past)
