@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray
 from surepick.core.about import Layout
+from surepick.core.arrays import FloatArray
 from surepick.errors import SessionError
 from surepick.plots import style
 from surepick.plots.paper import ROW, WIDTH, name_rows, plain, subplots

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray
+from surepick.core.arrays import FloatArray, scale_and_bounds
 from surepick.core.past import Past
 from surepick.errors import ParameterError
 from surepick.problems.truth import Truth
@@ -152,23 +152,14 @@ def _rough_noise(loaded: Truth) -> FloatArray | None:
     return problem.noise_scale
 
 
-def check_limits(low: float | None, high: float | None) -> None:
-    """Refuse one limit without the other, and limits in the wrong order."""
-    if (low is None) != (high is None):
-        missing = "low" if low is None else "high"
-        raise ParameterError(f"limits come as two numbers; {missing} is missing", field=missing)
-    if low is not None and high is not None and not low < high:
-        raise ParameterError(f"low must be below high, got {low:g} and {high:g}", field="low")
-
-
 def with_limits(loaded: Truth, low: float | None, high: float | None) -> Truth:
     """Return the problem with limits of every value, which replace a stated noise; as it is without them."""
-    check_limits(low, high)
-    if low is None or high is None:
+    if low is None and high is None:
         return loaded
     if loaded.problem.probes is not None:
         raise ParameterError("limits of readings of probes are rows of the file: low and high", field="low")
-    problem, spread, past = loaded.problem.with_limits(low, high), loaded.spread, loaded.past
+    problem, spread, past = loaded.problem, loaded.spread, loaded.past
+    problem = problem.with_noise(*scale_and_bounds(None, low, high, problem.arm_names))
     if loaded.guess is not None and spread is not None and spread.any() and problem.arms_alone:
         past = Past.from_guess(problem, loaded.guess, np.where(spread > 0, spread, np.inf))
     return replace(loaded, problem=problem, past=past)

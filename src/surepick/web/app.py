@@ -26,11 +26,11 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
+from surepick.core.arrays import scale_and_bounds
 from surepick.core.tables import count_in
 from surepick.errors import NameTakenError, ParameterError, StoreError, SurepickError, missing_extra
 from surepick.files.measurements import in_words, write_csv, write_json
 from surepick.policies import POLICIES, parse_policy
-from surepick.report.check import check_limits
 from surepick.sessions.session import Session
 from surepick.views.build import build
 from surepick.views.view import to_json
@@ -298,7 +298,7 @@ class Web:
                 fields = {key: sent.field(key) for key in names}
                 body = Sent(fields=fields).body(Check)
             settings = body.model_dump(exclude={"problem"})
-            check_limits(body.low, body.high)
+            scale_and_bounds(None, body.low, body.high, ("value",))  # refused here at their field
             found = await self.uploads.check(uploads, settings)
         except SurepickError as error:
             if not wants_html(request):
@@ -334,7 +334,7 @@ class Web:
             uploads = _as_upload(body.problem)
         if body.policy and body.policy not in policies():
             raise ParameterError(f"there is no policy {body.policy[:40]!r} here", field="policy")
-        check_limits(body.low, body.high)
+        scale_and_bounds(None, body.low, body.high, ("value",))  # refused here at their field
         try:
             problem, past = await self.uploads.problem(uploads, {"low": body.low, "high": body.high})
         except SurepickError as error:
