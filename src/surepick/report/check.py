@@ -5,6 +5,7 @@ The command line prints it, the page of a new session shows it, programs get it 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -14,8 +15,9 @@ import numpy as np
 from surepick.core.arrays import FloatArray, scale_and_bounds
 from surepick.core.past import Past
 from surepick.errors import ParameterError
+from surepick.policies import BetGapE
 from surepick.problems.truth import Truth
-from surepick.simulation.forecast import Choice, Forecast, advise
+from surepick.simulation.forecast import Choice, Forecast, Rehearsals
 from surepick.views.numbers import value
 
 MOST_NAMED = 200  # plans
@@ -115,7 +117,7 @@ def check(
     asked: Mapping[str, Any],
     *,
     rehearsals: int = 20,
-    seconds: float | None = None,
+    seconds: float = math.inf,
     progress: Callable[[int, int], object] | None = None,
 ) -> Check:
     """Rehearse a decision; `asked` has delta, epsilon and budget. No choice is tried after these seconds."""
@@ -123,19 +125,17 @@ def check(
     noise = _rough_noise(loaded)
     if centre is None or noise is None:
         return Check(loaded, None, ())
-    found, choices = advise(
+    stage = Rehearsals.around(
         loaded.problem,
         centre,
         0.0 if loaded.spread is None else loaded.spread,
         noise=noise,
-        delta=asked["delta"],
-        epsilon=asked["epsilon"],
         budget=asked["budget"],
         rehearsals=rehearsals,
-        past=loaded.past,
-        seconds=seconds,
         progress=progress,
     )
+    policy = BetGapE(asked["delta"], asked["epsilon"])
+    found, choices = stage.advise(loaded.problem, policy, loaded.past, seconds=seconds)
     return Check(loaded, found, tuple(choices))
 
 

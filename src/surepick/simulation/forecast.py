@@ -137,7 +137,7 @@ class Rehearsals:
     def advise(
         self, problem: AnyProblem, policy: BetGapE, past: Past | None = None, *, seconds: float = math.inf
     ) -> tuple[Forecast, list[Choice]]:
-        """Return the forecast, and what limits, a stated noise, another epsilon or no guess would take instead.
+        """Return the forecast, and what limits, a stated noise, another epsilon or no guess would take.
 
         No further choice is tried after so many seconds.
 
