@@ -86,7 +86,7 @@ def test_a_removed_value_moves_the_evidence_and_old_certificates_no_longer_hold(
     session = begun()
     measure(session, 4000, seed=2)
     before, wealth = session.certificate(), session.state().run.log_evidence()
-    assert session.remove(1, "the wrong road") is True
+    assert session.remove(100, "the wrong road") is True
     assert session.state().run.log_evidence().tolist() != wealth.tolist()
     measure(session, 9000, seed=3)
     right = session.certificate()

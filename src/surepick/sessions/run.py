@@ -276,13 +276,9 @@ class PolicyRun:
             raise SessionError(f"its status is {status}", field="status")
 
     def _is_proved(self, run: FollowingRun, plan: Any) -> bool:
-        """Return whether this answer is proved, or this run would give it as well."""
-        if not isinstance(plan, int | list) or isinstance(plan, bool):
-            return False
-        if run.proves(as_answer(plan)):
-            return True
-        own = None if run.is_open else run.propose()
-        return isinstance(own, Stop) and own.plan == as_answer(plan)
+        """Return whether this answer is proved."""
+        is_plan = isinstance(plan, int | list) and not isinstance(plan, bool)
+        return is_plan and run.proves(as_answer(plan))
 
     def _same(self, mine: Decision, theirs: Decision) -> bool:
         """Return whether two decisions are equal, to the last digit."""

@@ -107,3 +107,34 @@ def test_a_run_is_restored_and_plans_arrive():
     other.restore(run.state())
     assert np.array_equal(other.decide().counts, run.decide().counts)
     assert not run.counts[[1, 4]].any()
+
+
+@pytest.mark.parametrize(("known", "answer"), [(1.0, 1), (-1.0, 0), (0.0, 0)])
+def test_keep_or_replace_where_known_arms_decide(known, answer):
+    """Plans 0 and 1 differ in a known arm alone, so that nothing is measured."""
+    chosen = sp.Problem([[1, 0], [1, 1]], noise=1.0, known={"arm 1": known}, goal="largest")
+    outcome = sp.simulate(chosen, sp.Gaussian([0.0, known]), policy=sp.Challenge(0, 0.1), seed=1)
+    assert (outcome.plan, outcome.n_measured) == (answer, 0)
+
+
+def test_keep_or_replace_within_known_means():
+    plans = [[1, 0, 0, 1], [0, 1, 0, 1], [0, 0, 1, 0]]
+    known = {"arm 3": 0.5, "arm 2": (-3.0, 3.0)}
+    chosen = sp.Problem(plans, noise=1.0, known=known, goal="largest")
+    for means, answers in (([1.0, 0.0, 0.2, 0.5], {0}), ([0.0, 1.5, 2.9, 0.5], {1, 2})):
+        for seed in range(5):
+            policy = sp.Challenge(0, 0.1, 0.1)
+            outcome = sp.simulate(chosen, sp.Gaussian(means), policy=policy, seed=seed)
+            assert outcome.plan in answers
+            assert outcome.counts[3] == 0
+
+
+def test_errors_of_keep_or_replace_with_known_arms():
+    """The challenger is exactly as good as the incumbent by its known part: naming it better is an error."""
+    chosen = sp.Problem([[1, 0, 0], [0, 1, 1]], noise=1.0, known={"arm 2": 0.3}, goal="largest")
+    wrong = 0
+    for seed in range(100):
+        policy = sp.Challenge(0, 0.2)
+        outcome = sp.simulate(chosen, sp.Gaussian([0.3, 0.0, 0.3]), policy=policy, seed=seed, budget=400)
+        wrong += outcome.plan == 1
+    assert wrong <= 30

@@ -188,6 +188,18 @@ def test_a_removed_value_is_settled_without_it(case):
     assert recorded(again, problem, n_batches=400)[2] is not None
 
 
+@pytest.mark.parametrize("case", ["best, known, arms", "keep or replace, known, arms", "vertex", "oracle"])
+def test_an_answer_stays_proved_when_all_values_of_an_arm_that_settled_no_bet_are_removed(case):
+    policy, problem = CASES[case]
+    run = policy.start(problem)
+    *_, end = recorded(run, problem)
+    run.counts[0], run.sums[0] = 0, 0.0
+    run._join()
+    assert not run._is_started
+    assert run.propose() == end
+    assert run.proves(end.plan)
+
+
 def test_another_leader_may_be_followed_and_a_changed_value_shows():
     problem = CASES["best, known, arms"][1]
     run, other, changed = (sp.BetGapE().start(problem) for _ in range(3))

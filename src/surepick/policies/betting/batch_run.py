@@ -353,7 +353,7 @@ class BatchRun:
 
     def proves(self, plan: Answer) -> bool:
         """Return whether this answer is proved, up to rounding."""
-        return self._is_started and self._question.proves(plan)
+        return self._question.proves(plan)
 
     def lower_delta(self, policy: BatchPolicy, delta: float) -> None:
         """Continue with this policy, which has a smaller delta: the same bets, at a higher threshold.

@@ -22,11 +22,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.arrays import FloatArray, IntArray, as_dense
 from surepick.core.guarantee import SUB_GAUSSIAN, Promise
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import check_delta, check_epsilon
-from surepick.core.problem import Problem
+from surepick.core.problem import PlanParts, Problem
 from surepick.core.run import TOLERANCE, Answer, Decision, Standing
 from surepick.design.grid import VALUE_BITS, on_grid
 from surepick.errors import ParameterError, suggestion
@@ -34,7 +34,7 @@ from surepick.inference.steps import is_stake
 from surepick.inference.wealth import COMMON, Account, Wealth
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.best import GRID, SHRINKAGE, Best, are_bets, bet_steps, next_stake, stake_all
-from surepick.policies.betting.question import Bet, Estimates, Targets
+from surepick.policies.betting.question import CERTAIN, Bet, Estimates, Readings, Targets
 from surepick.policies.sound import check_max_batch
 
 
@@ -65,6 +65,7 @@ class Challenge:
     randomized: ClassVar[bool] = False
     takes_past: ClassVar[bool] = True
     takes_probes: ClassVar[bool] = True
+    takes_known: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_delta(self.delta)
@@ -87,8 +88,8 @@ class Challenge:
 
     def start(self, problem: Problem) -> BatchRun:
         """Return a fresh run on this problem."""
-        question = KeepOrReplace(problem.oriented, self.delta, self.epsilon, self.place(problem))
-        return BatchRun(problem, self, question)
+        asked = problem.oriented, self.delta, self.epsilon, self.place(problem)
+        return BatchRun(problem, self, KeepOrReplace(*asked, problem.mean_bounds))
 
     def place(self, problem: Problem) -> int:
         """Return the place of the incumbent in the problem's list of plans."""
@@ -122,17 +123,42 @@ class KeepOrReplace(Best):
     grid_share = 0.5  # of a first stake, on the fixed sizes
     hopeless = 4.0  # times what keeping seems to need, while a plan looks better by more than epsilon
 
-    def __init__(self, plans: Any, delta: float, epsilon: float, incumbent: int) -> None:
+    def __init__(
+        self, plans: Any, delta: float, epsilon: float, incumbent: int, mean_bounds: FloatArray | None = None
+    ) -> None:
         super().__init__(plans, delta / 2, epsilon)
-        self.leader = incumbent
         self.challengers, self.challenger = Wealth(self.wealth.threshold), -1  # none yet
+        self.leader = self._incumbent = incumbent
+        self._mean_bounds = np.zeros((0, 2)) if mean_bounds is None else mean_bounds
+
+    def bind(self, readings: Readings, parts: PlanParts) -> None:
+        """Take these plans; the incumbent leads, and by what is known it may be replaced at once."""
+        super().bind(readings, parts)
+        self.leader = self._incumbent
+        if not self.is_out[self.leader]:
+            return
+        plans = self.contenders()
+        more = as_dense(self.given[plans] - self.given[[self.leader] * len(plans)])
+        n_new = more.shape[1] - len(self._mean_bounds)  # arms that came later
+        box = np.vstack([self._mean_bounds, np.tile([-np.inf, np.inf], (n_new, 1))])
+        is_free, box = ~np.isfinite(box).all(axis=1), np.where(np.isfinite(box), box, 0.0)
+        advantage = np.minimum(more * box[:, 0], more * box[:, 1]).sum(axis=1)
+        advantage += self.constants[plans] - self.constants[self.leader]
+        advantage[more[:, is_free].any(axis=1)] = -np.inf  # for sure
+        best = int(plans[np.argmax(advantage)])
+        if advantage.max() > 0:
+            self.challengers.account(best, 1, len(GRID) + 1).peak[:] = CERTAIN
+            self.is_out[:] = True
+        else:
+            self.is_out[best] = True  # it is worth as much as the incumbent
+        self.is_out[self.leader] = False
 
     def choose(self, estimates: Estimates) -> None:
         """Choose the challenger: the largest estimated advantage for its noise, unless it is little ahead."""
         plans = np.arange(self.n_plans)
         contrasts = self.contrasts(np.full(self.n_plans, self.leader), plans)
         noise = estimates.unit(contrasts)
-        noise[self.leader] = np.inf
+        noise[self.is_out] = noise[self.leader] = np.inf
         score = on_grid(np.asarray(-estimates.gap(contrasts) / noise), VALUE_BITS)
         best, now = int(np.argmax(score)), self.challenger
         if now < 0 or score[now] <= 0 or score[best] > self.switch_ratio * score[now]:
