@@ -66,6 +66,13 @@ def test_it_prints_a_link_with_the_token_that_it_keeps(store: str, tmp_path: Pat
     assert (tmp_path / "surepick" / "token").read_text().strip() == tokens[0]
 
 
+def test_for_a_phone_it_prints_a_code_too(store: str, tmp_path: Path) -> None:
+    with served(store, tmp_path, "--lan") as (process, _url, _):
+        assert process.stderr is not None
+        lines = [process.stderr.readline() for _ in range(17)]
+    assert all("█" in line for line in lines)
+
+
 @pytest.mark.parametrize(("words", "logged"), [((), True), (("--log-level", "warning"), False)])
 def test_requests_are_logged_to_standard_error(
     store: str, tmp_path: Path, words: tuple, logged: bool

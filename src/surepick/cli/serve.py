@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
 from typing import Annotated, Literal
@@ -12,6 +13,7 @@ from surepick.cli.output import settings as call
 from surepick.errors import missing_extra
 
 TOKEN_VARIABLE = "SUREPICK_TOKEN"
+BLACK_ON_WHITE = "\x1b[97;40m{}\x1b[0m"  # white blocks on black, whatever the terminal's own colours are
 EVERYWHERE = "0.0.0.0"
 Level = Literal["debug", "info", "warning"]
 
@@ -70,6 +72,22 @@ def serve(
         listen(settings),
     )
     # What follows the # stays in the browser: no server, log or linked page sees it.
-    typer.echo(f"{address.url}/login#token={token}")
+    link = f"{address.url}/login#token={token}"
+    typer.echo(link)
+    if lan and not call.quiet:
+        typer.echo(f"{qr_code(link)}\n› Scan this with a phone on the same network.", err=True)
     typer.echo("› Open this link once. Ctrl-C ends the server.", err=True)
     server.run(sockets=[address.socket])
+
+
+def qr_code(text: str) -> str:
+    """Return the text as a QR code for the terminal, two rows of squares in each line.
+
+    >>> len(qr_code("http://192.168.1.20:8000/login#token=abcdefghjkmnpqrstuvw").splitlines())
+    19
+    """
+    from segno import make
+
+    drawn = io.StringIO()
+    make(text, error="m", micro=False).terminal(drawn, border=2, compact=True)
+    return "\n".join(BLACK_ON_WHITE.format(line) for line in drawn.getvalue().splitlines())
