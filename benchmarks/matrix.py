@@ -1,20 +1,21 @@
 """The matrix of questions: question x plan set x probes x noise, with the error rate of each on a near tie.
 
-python benchmarks/matrix.py > benchmarks/results/matrix.md          # 2,000 runs a cell
-python benchmarks/matrix.py --runs 100 --only oracle
+python benchmarks/matrix.py rows.jsonl                    # 2,000 runs a cell; continues where it was ended
+python benchmarks/matrix.py rows.jsonl --table 1a2b3c4 > benchmarks/results/matrix.md
 
 The plans are all pairs of five arms, as a list, behind an oracle, or as the polytope that they span, so that
 every cell asks the same of the same truth at delta = .2: two plans differ by 1e-9, or by a little more than
-epsilon. A cell shows the wrong answers and the answers; "-" is a combination that is refused, with the reason
-below. Controls must be refuted: so many errors have a probability below 1e-6 at error rate delta.
+epsilon. A cell shows the wrong answers, the answers and the runs; "-" is a combination that is refused, with
+the reason below. Controls must be refuted: so many errors have a probability below 1e-6 at error rate delta.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
-from concurrent.futures import ProcessPoolExecutor
+import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from surepick.policies.betting.oracle import OracleBest
 from surepick.policies.betting.plan_wealth import PlanWealth
 
 DELTA, EPSILON, SEED = 0.2, 0.3, 9_100_000
+CONTROLS = 200  # runs of a control, which is caught by then or not at all
 PAIRS = np.array([[float(s in pair) for s in range(5)] for pair in itertools.combinations(range(5), 2)])
 TIE = np.array([0.5, 1e-9, 0.0, -0.5, -0.5])  # pairs (0, 1) and (0, 2) tie
 JUST_MORE = np.array([0.5, EPSILON + 1e-4, 0.0, 0.0, -0.5])
@@ -147,14 +149,14 @@ def is_wrong(cell: Cell, problem: Any, means: np.ndarray, plan: Any) -> bool:
     return bool(problem.vector(plan) @ means < values.max() - QUESTIONS[cell.question] - 1e-12)
 
 
-def counts(cell: Cell, runs: int) -> tuple[int, int] | str:
-    """Return wrong answers and answers, or the reason why the combination is refused."""
+def counts(cell: Cell, first: int, runs: int) -> tuple[int, int] | str:
+    """Return wrong answers and answers of so many runs, or the reason why the combination is refused."""
     try:
         problem, policy = problem_of(cell), policy_of(cell)
         environment, means = truth_of(cell)
         wrong = answered = 0
-        for seed in range(runs):
-            outcome = sp.simulate(problem, environment, policy=policy, seed=SEED + seed, budget=cell.budget)
+        for seed in range(SEED + first, SEED + first + runs):
+            outcome = sp.simulate(problem, environment, policy=policy, seed=seed, budget=cell.budget)
             if outcome.plan is not None:
                 answered += 1
                 wrong += is_wrong(cell, problem, means, outcome.plan)
@@ -170,41 +172,99 @@ def cells() -> list[Cell]:
     return every + controls
 
 
-def main() -> None:
+@dataclass
+class Count:
+    """What is known of a cell: runs so far, or why it is refused."""
+
+    runs: int = 0
+    wrong: int = 0
+    answered: int = 0
+    refused: str = ""
+
+    def __str__(self) -> str:
+        return (
+            "-" if self.refused or not self.runs else f"{self.wrong} of {self.answered}, {self.runs:,} runs"
+        )
+
+    @property
+    def refuting(self) -> int:
+        """So many errors have a probability below 1e-6 at error rate delta."""
+        return 1 + int(binom.isf(1e-6, max(self.runs, 1), DELTA))
+
+
+def count_rows(path: Path) -> dict[Cell, Count]:
+    """Return what the rows of a file say of each cell."""
+    found: dict[Cell, Count] = {}
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        row = json.loads(line)
+        count = found.setdefault(Cell(**row["cell"]), Count())
+        count.refused = row["refused"]
+        count.runs, count.wrong = count.runs + row["runs"], count.wrong + row["wrong"]
+        count.answered += row["answered"]
+    return found
+
+
+def run_cells(path: Path, runs: int, chunk: int, only: str | None) -> None:
+    """Add rows to the file, a few runs of every cell in turn, until each cell has so many."""
+    found = count_rows(path)
+    with path.open("a", encoding="utf-8") as file:
+        for goal, cell in itertools.product(range(chunk, runs + chunk, chunk), cells()):
+            count = found.setdefault(cell, Count())
+            n = min(goal, runs, CONTROLS if cell.control else runs) - count.runs
+            if n <= 0 or count.refused or only not in (None, cell.plans):
+                continue
+            answer = counts(cell, count.runs, n)
+            row = {"cell": vars(cell), "runs": n, "wrong": 0, "answered": 0, "refused": ""}
+            row |= {"refused": answer, "runs": 0} if isinstance(answer, str) else {}
+            row |= {} if isinstance(answer, str) else {"wrong": int(answer[0]), "answered": int(answer[1])}
+            count.refused, count.runs = row["refused"], count.runs + row["runs"]
+            file.write(json.dumps(row) + "\n")
+            file.flush()
+
+
+def print_table(found: dict[Cell, Count], commit: str) -> None:
     """Print the table, the refusals and the controls."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    n = [count.runs for cell, count in found.items() if count.runs and not cell.control]
+    print(
+        f"`python benchmarks/matrix.py`, at {commit}: wrong of all answers, {min(n)} to {max(n)} runs a cell,"
     )
-    parser.add_argument("--runs", type=int, default=2000)
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--only", choices=SETS)
-    given = parser.parse_args()
-    wanted = [cell for cell in cells() if given.only in (None, cell.plans)]
-    with ProcessPoolExecutor(given.jobs) as pool:
-        found = dict(zip(wanted, pool.map(counts, wanted, [given.runs] * len(wanted)), strict=True))
-    refuted = 1 + int(binom.isf(1e-6, given.runs, DELTA))
-    print(f"`python benchmarks/matrix.py --runs {given.runs}`: wrong of all answers, {given.runs} runs a")
-    print(f"cell, at delta = .2; {refuted} wrong answers or more refute the guarantee.\n")
+    print("at delta = .2.\n")
     print(f"| question | plans | measured | {' | '.join(NOISES)} |\n|---|---|---|{'---|' * len(NOISES)}")
     refusals: dict[str, list[str]] = {}
     for question, plans, probes in itertools.product(QUESTIONS, SETS, PROBES):
-        line = []
-        for noise in NOISES:
-            answer = found.get(Cell(question, plans, probes, noise))
-            if isinstance(answer, str):
-                refusals.setdefault(answer, []).append(f"{question}, {plans}, {probes}, {noise}")
-            line.append("-" if answer is None or isinstance(answer, str) else f"{answer[0]} of {answer[1]}")
-        if given.only in (None, plans):
-            print(f"| {question} | {plans} | {probes} | {' | '.join(line)} |")
+        counted = [found.get(Cell(question, plans, probes, noise), Count()) for noise in NOISES]
+        for noise, count in zip(NOISES, counted, strict=True):
+            if count.refused:
+                refusals.setdefault(count.refused, []).append(f"{question}, {plans}, {probes}, {noise}")
+        print(f"| {question} | {plans} | {probes} | {' | '.join(map(str, counted))} |")
+    kept = [count for cell, count in found.items() if not cell.control]
+    refuted = sum(count.wrong >= count.refuting for count in kept)
+    largest = max((count.wrong / count.runs for count in kept if count.runs), default=0.0)
+    print(f"\nThe guarantee is refuted in {refuted} cells; the largest error rate is {largest:.3f}.")
     print("\nControls (bet sizes chosen after the batch):\n")
-    for cell, answer in found.items():
+    for cell, count in found.items():
         if cell.control:
-            caught = not isinstance(answer, str) and answer[0] >= refuted
-            shown = answer if isinstance(answer, str) else f"{answer[0]} of {answer[1]} wrong"
-            print(f"- {cell.plans}: {shown}, {'caught' if caught else 'NOT CAUGHT'}")
+            print(f"- {cell.plans}: {count}, {'caught' if count.wrong >= count.refuting else 'NOT CAUGHT'}")
     print("\nRefused:\n")
     for reason, where in refusals.items():
-        print(f"- {reason} ({'; '.join(where)})")
+        print(f"- {' '.join(reason.split())[:160]} ({len(where)} cells, such as {where[0]})")
+
+
+def main() -> None:
+    """Run what is missing, or print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("rows", type=Path, help="file of rows, one for some runs of a cell")
+    parser.add_argument("--runs", type=int, default=2000)
+    parser.add_argument("--chunk", type=int, default=50, help="runs of a cell before the next one's turn")
+    parser.add_argument("--only", choices=SETS)
+    parser.add_argument("--table", metavar="COMMIT", help="run nothing and print the table")
+    given = parser.parse_args()
+    if given.table:
+        print_table(count_rows(given.rows), given.table)
+    else:
+        run_cells(given.rows, given.runs, given.chunk, given.only)
 
 
 if __name__ == "__main__":
