@@ -106,11 +106,7 @@ NOTHING = About()
 
 
 def plausible_pairs(given: Any, arms: Sequence[str]) -> tuple[Range, ...]:
-    """Return the plausible values of each arm, from one pair (low, high) or one per arm.
-
-    >>> plausible_pairs((0, 90), ["road", "rail"])
-    ((0.0, 90.0), (0.0, 90.0))
-    """
+    """Return the plausible values of each arm, from one pair (low, high) or one per arm."""
     pairs = np.array(aligned("plausible", given, arms), dtype=float)
     if pairs.shape not in ((2,), (len(arms), 2)) or not (pairs.T[0] < pairs.T[1]).all():
         raise ProblemError(

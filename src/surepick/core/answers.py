@@ -35,11 +35,7 @@ def amounts(problem: AnyProblem, plan: Answer) -> dict[str, float]:
 
 
 def listed(amounts: dict[str, float], length: int | None = None) -> str:
-    """Arms with their amounts, which are left out where all are 1; cut off where it gets long.
-
-    >>> listed({"Boston -> Portland": 12.2, "Salem -> Reno": 3.0}), listed({"road": 1.0, "sea": 1.0})
-    ('Boston -> Portland 12.2, Salem -> Reno 3', 'road, sea')
-    """
+    """Arms with their amounts, which are left out where all are 1; cut off where it gets long."""
     plain = all(amount == 1 for amount in amounts.values())
     words = ", ".join(name if plain else f"{name} {amount:.4g}" for name, amount in amounts.items())
     return shortened(words or "nothing", len(words) + 9 if length is None else length)

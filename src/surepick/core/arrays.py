@@ -57,11 +57,7 @@ def is_smallest(goal: str) -> bool:
 
 
 def names_for(kind: str, given: Sequence[str] | None, count: int) -> tuple[str, ...]:
-    """The names given, checked to be one for each arm or plan and all different; numbers where none are.
-
-    >>> names_for("arm", None, 2)
-    ('arm 0', 'arm 1')
-    """
+    """The names given, checked to be one for each arm or plan and all different; numbers where none are."""
     if given is None:
         return tuple(f"{kind} {i}" for i in range(count))
     field = "arms" if kind == "arm" else f"{kind}_names"
@@ -309,22 +305,14 @@ def mean_bounds(known: Known, arms: Sequence[str]) -> FloatArray:
 
 
 def outside(bounds: FloatArray, arm: int, value: float, count: int = 1) -> bool:
-    """Return whether the sum of `count` measurements of this arm says that one lay outside the bounds.
-
-    >>> outside(np.array([[0.0, 1.0]]), 0, 1.5), outside(np.array([[0.0, 1.0]]), 0, 1.5, count=2)
-    (True, False)
-    """
+    """Return whether the sum of `count` measurements of this arm says that one lay outside the bounds."""
     low, high = bounds[arm].tolist()
     slack = ROUNDING * (high - low)
     return not low - slack <= value / count <= high + slack
 
 
 def brief(array: FloatArray) -> str:
-    """The smallest and the largest of these numbers, or the one that all of them are.
-
-    >>> brief(np.array([2.0, 1.0, 2.0])), brief(np.ones(2))
-    ('1..2', '1')
-    """
+    """The smallest and the largest of these numbers, or the one that all of them are."""
     low, high = float(array.min()), float(array.max())
     return f"{low:g}" if low == high else f"{low:g}..{high:g}"
 
@@ -354,10 +342,6 @@ def row_keys(plans: Any) -> list[bytes]:
 
 
 def first_few(counts: IntArray, most: int) -> IntArray:
-    """No more than this many of these in all, the first ones first.
-
-    >>> first_few(np.array([2, 0, 3, 1]), 4).tolist()
-    [2, 0, 2, 0]
-    """
+    """No more than this many of these in all, the first ones first."""
     before = np.cumsum(counts) - counts
     return np.asarray(np.minimum(counts, np.maximum(most - before, 0)))

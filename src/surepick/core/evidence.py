@@ -52,11 +52,7 @@ class Evidence:
         return Evidence(counts, sums, self.owner, None if self.plays is None else plays)
 
     def lengthened(self, n_arms: int) -> Evidence:
-        """Return this evidence for n_arms arms; the added ones have no measurements.
-
-        >>> Evidence.none(1).lengthened(3).counts.tolist()
-        [0, 0, 0]
-        """
+        """Return this evidence for n_arms arms; the added ones have no measurements."""
         n = n_arms - len(self.counts)
         counts, sums = np.append(self.counts, np.zeros(n, dtype=np.int64)), np.append(self.sums, np.zeros(n))
         return Evidence(counts, sums)
@@ -115,14 +111,7 @@ class Moments:
         return np.asarray(np.divide(self._m2, freedom, out=nowhere, where=freedom > 0))
 
     def estimated_scale(self) -> FloatArray | None:
-        """Return an estimate of each arm's noise, leaning to what all have in common; None without one.
-
-        >>> moments = Moments(2)
-        >>> for value in (1.0, 3.0, 2.0):
-        ...     moments.add(0, value)
-        >>> moments.estimated_scale().tolist()
-        [1.0, 1.0]
-        """
+        """Return an estimate of each arm's noise, leaning to what all have in common; None without one."""
         freedom, squares = np.maximum(self.counts() - 1, 0), np.array(self._m2)
         if not squares.sum() > 0.0:
             return None
@@ -374,10 +363,6 @@ def quantile(values: FloatArray, share: float) -> float:
     """The smallest of these values, one per world, that this share of the worlds does not exceed.
 
     Infinities, where a world has no end, count as largest.
-
-    >>> worlds = np.array([30.0, 10.0, 20.0, np.inf])
-    >>> quantile(worlds, 0.5), quantile(worlds, 0.9)
-    (20.0, inf)
     """
     rank = math.ceil(share * len(values) - _FLOATS)
     return float(np.sort(values)[max(rank, 1) - 1])

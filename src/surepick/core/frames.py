@@ -17,11 +17,7 @@ BACKENDS = ("pandas", "polars", "pyarrow")  # the first that is installed, unles
 
 
 def is_frame(given: object) -> bool:
-    """Return whether this is a data frame: a table whose columns have names.
-
-    >>> is_frame([[1, 2]]), is_frame({"road": 1.0})
-    (False, False)
-    """
+    """Return whether this is a data frame: a table whose columns have names."""
     if _is_pandas(given):
         return True
     has_columns = hasattr(given, "columns") or hasattr(given, "column_names")
@@ -101,11 +97,7 @@ _SPACE = re.compile(r"\s*")
 
 
 def are_expressions(plans: object) -> bool:
-    """Return whether plans are given as sums of arms: texts in a list, or by name texts or amounts of arms.
-
-    >>> are_expressions(["tea"]), are_expressions({"a": {"tea": 2}}), are_expressions([[1, 0]])
-    (True, True, False)
-    """
+    """Return whether plans are sums of arms: texts in a list, or by name texts or amounts of arms."""
     if isinstance(plans, Mapping):
         return bool(plans) and all(isinstance(plan, str | Mapping) for plan in plans.values())
     return isinstance(plans, list | tuple) and bool(plans) and all(isinstance(plan, str) for plan in plans)

@@ -111,12 +111,7 @@ class Measurable:
         return "arm" if self.arms_alone else "probe"
 
     def probe(self, name: str) -> int:
-        """The index of the probe with this name: the arm's, where each is measured by itself.
-
-        >>> import surepick as sp
-        >>> sp.Problem([[1, 0], [0, 1]], measure={"both": ["arm 0", "arm 1"]}, goal="largest").probe("both")
-        0
-        """
+        """The index of the probe with this name: the arm's, where each is measured by itself."""
         return index_of(self.probe_word, name, self.probe_names)
 
     @property
@@ -140,12 +135,7 @@ class Measurable:
 
     @property
     def reading_names(self) -> tuple[str, ...]:
-        """Every reading by a name of its own, for people: the arm, the probe, or "probe: reading".
-
-        >>> import surepick as sp
-        >>> sp.Problem([[1, 0], [0, 1]], measure={"both": ["arm 0", "arm 1"]}, goal="largest").reading_names
-        ('both: arm 0', 'both: arm 1')
-        """
+        """Every reading by a name of its own, for people: the arm, the probe, or "probe: reading"."""
         if self.probes is None:
             return self.arm_names
         pairs = zip(self.probes.names, self.probes.reading_names, strict=True)
@@ -182,12 +172,7 @@ class Measurable:
             )
 
     def arm(self, name: str) -> int:
-        """The index of the arm with this name.
-
-        >>> import surepick as sp
-        >>> sp.Problem([[1, 0], [0, 1]], arms=["road", "rail"], goal="largest").arm("rail")
-        1
-        """
+        """The index of the arm with this name."""
         return index_of("arm", name, self.arm_names)
 
     def with_known(self, known: Known) -> Self:
@@ -246,10 +231,6 @@ class Measurable:
         """The same problem, where starting a batch of measurements has a price, beside that of each.
 
         BetGapE then asks for fewer and larger batches, and the cost includes one set-up per batch.
-
-        >>> import surepick as sp
-        >>> sp.Problem([[1, 0], [0, 1]], goal="largest").with_setup_cost(50).setup_cost
-        50.0
         """
         is_number = isinstance(setup_cost, int | float) and not isinstance(setup_cost, bool)
         if not is_number or not 0 <= setup_cost <= LARGEST:
@@ -292,14 +273,7 @@ class Measurable:
         return self._with(layout=layout)
 
     def with_about(self, **changes: Any) -> Self:
-        """Return the problem with another title, unit, plausible range or listing; no decision changes.
-
-        >>> import surepick as sp
-        >>> sp.Problem([[1, 0], [0, 1]], goal="largest").with_about(
-        ...     title="The way to work", unit="min"
-        ... ).about.unit
-        'min'
-        """
+        """Return the problem with another title, unit, plausible range or listing; no decision changes."""
         return self._with(about=replace(self.about, **changes))
 
     @property

@@ -146,14 +146,7 @@ class OracleProblem(Measurable):
             self._become(self.with_known(known))
 
     def with_probes(self, measure: str, *, noise: PerArm | None = None, cost: PerArm | None = None) -> Self:
-        """The same plans, played where measure is "plan arms"; settings are those of `OracleProblem`.
-
-        >>> problem = OracleProblem(
-        ...     lambda weights: np.eye(3)[np.argmax(weights)], n_arms=3, noise=1, goal="largest"
-        ... )
-        >>> problem.with_probes("plan arms", cost=2.0, noise=1).plays
-        True
-        """
+        """The same plans, played where measure is "plan arms"; settings are those of `OracleProblem`."""
         plays = _are_plays(measure, cost)
         scale = None if noise is None else per_arm("noise", noise, self.arm_names)
         prices = per_arm("cost", 1.0 if cost is None else cost, self.arm_names)
@@ -166,14 +159,7 @@ class OracleProblem(Measurable):
     def best_plan_within(
         self, weights: npt.ArrayLike, lower: npt.ArrayLike, upper: npt.ArrayLike
     ) -> FloatArray | None:
-        """Return the best plan for these weights within these bounds; None if there is none.
-
-        >>> def best(weights, low=(0, 0), high=(3, 3)):
-        ...     return [high[s] if weights[s] > 0 else low[s] for s in range(2)]
-        >>> problem = OracleProblem(best, n_arms=2, best_within=best, goal="largest")
-        >>> problem.best_plan_within([1.0, -1.0], [0, 1], [2, 3]).tolist()
-        [2.0, 1.0]
-        """
+        """Return the best plan for these weights within these bounds; None if there is none."""
         if self.best_within is None:
             raise ProblemError(
                 "this problem has no best_within, the oracle that respects bounds", field="best_within"
@@ -243,28 +229,14 @@ class OracleProblem(Measurable):
         return ~self.is_known
 
     def name_of(self, plan: npt.ArrayLike | None) -> str | None:
-        """The name of this plan vector: the given one, or the arms that it uses.
-
-        >>> problem = OracleProblem(
-        ...     lambda weights: weights > 0, n_arms=3, arms=["tea", "milk", "jam"], goal="largest"
-        ... )
-        >>> problem.name_of((1.0, 0.0, 2.0))
-        'tea + 2 x jam'
-        """
+        """The name of this plan vector: the given one, or the arms that it uses."""
         if plan is None:
             return None
         vector = np.asarray(plan, dtype=float)
         return counted(self.arm_names, vector) if self.name_plan is None else self.name_plan(vector)
 
     def with_asked_plays(self, arms: Sequence[Sequence[int]]) -> Self:
-        """Return the problem with plays of these arms added to the plays requested so far.
-
-        >>> problem = OracleProblem(
-        ...     lambda weights: [1, 1], n_arms=2, measure="plan arms", noise=1, goal="largest"
-        ... )
-        >>> problem.with_asked_plays([[0, 1]]).reads(0)
-        ('arm 0', 'arm 1')
-        """
+        """Return the problem with plays of these arms added to the plays requested so far."""
         names = []
         for own in arms:
             plan = np.zeros(self.n_arms)

@@ -29,10 +29,7 @@ from surepick.errors import ProblemError
 
 
 def check_zeros_and_ones(problem: Problem, policy: str, advice: str) -> None:
-    """Refuse plans that are not sets of arms, with the reason or what to use instead.
-
-    >>> check_zeros_and_ones(Problem([[1, 0], [0, 1]], goal="largest"), "CSAR", "use CSA")
-    """
+    """Refuse plans that are not sets of arms, with the reason or what to use instead."""
     plans = problem.plans
     entries = plans if isinstance(plans, np.ndarray) else plans.data
     odd = entries[(entries != 0) & (entries != 1)]
@@ -208,12 +205,7 @@ class PlanSet(PlanOracle):
 
 
 def plan_oracle(problem: AnyProblem) -> PlanOracle:
-    """The plans of a problem, asked for the best of all.
-
-    >>> import surepick as sp
-    >>> plan_oracle(sp.Problem([[1, 0], [0, 1]], goal="smallest")).best_of_all(np.array([0.1, 0.9])).tolist()
-    [-1.0, 0.0]
-    """
+    """The plans of a problem, asked for the best of all."""
     return ListedPlans(problem) if problem.is_listed else OraclePlans(problem)
 
 

@@ -107,14 +107,7 @@ class Polytope(OracleProblem):
         return "all plans that keep the rows and bounds, none of them listed"
 
     def name_of(self, plan: npt.ArrayLike | None) -> str | None:
-        """The given name of a plan, or its largest amounts.
-
-        >>> problem = Polytope(
-        ...     A_eq=[[1, 1, 1]], b_eq=[1.0], upper=0.7, arms=["tea", "milk", "jam"], goal="largest"
-        ... )
-        >>> problem.name_of((0.3, 0.0, 0.7))
-        '0.7 x jam + 0.3 x tea'
-        """
+        """The given name of a plan, or its largest amounts."""
         if plan is None or self.name_plan is not None:
             return super().name_of(plan)
         vector = np.asarray(plan, dtype=float)

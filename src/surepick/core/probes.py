@@ -217,11 +217,7 @@ class Probes:
 
 
 def refuse_probes(problem: Any, who: str, *, field: str = "policy") -> None:
-    """Refuse a problem with probes where single arms alone can be measured: the one place that does.
-
-    >>> from surepick.core.problem import Problem
-    >>> refuse_probes(Problem([[1, 0], [0, 1]], goal="largest"), "CombGapE")
-    """
+    """Refuse a problem with probes where single arms alone can be measured: the one place that does."""
     if problem.plays:
         raise ProblemError(
             f"{who} measures single arms, and of this problem whole plans are played, found by its oracle; "
@@ -259,12 +255,7 @@ _NAMED = 3  # arms that an error names
 
 
 def span(rows: Any) -> FloatArray:
-    """An orthonormal basis (rank, n_arms) of the span of these rows, each brought to length 1 first.
-
-    >>> from scipy.sparse import csr_array
-    >>> span(csr_array([[2.0, 0.0, 0.0], [1.0, 0.0, 0.0]])).round(6).tolist()
-    [[1.0, 0.0, 0.0]]
-    """
+    """An orthonormal basis (rank, n_arms) of the span of these rows, each brought to length 1 first."""
     if (np.diff(rows.indptr) <= 1).all():
         read = np.unique(rows.indices)
         return np.asarray(np.eye(rows.shape[1])[read])

@@ -248,38 +248,22 @@ class Problem(Measurable):
         return self._with(relevant=_relevant_arms(rivals))
 
     def name_of(self, plan: int | tuple[float, ...] | None) -> str | None:
-        """The name of a plan by its index; None for None, and for a plan given as a vector.
-
-        >>> Problem([[1, 0], [0, 2]], plan_names=["road", "rail"], goal="largest").name_of(1)
-        'rail'
-        """
+        """The name of a plan by its index; None for None, and for a plan given as a vector."""
         return self.plan_names[plan] if isinstance(plan, int) else None
 
     def vector(self, plan: int | tuple[float, ...]) -> FloatArray:
-        """One plan as a dense vector, one number per arm; a plan given as its vector is that vector.
-
-        >>> Problem([[1, 0], [0, 2]], goal="largest").vector(1).tolist()
-        [0.0, 2.0]
-        """
+        """One plan as a dense vector, one number per arm; a plan given as its vector is that vector."""
         if isinstance(plan, tuple):
             return np.array(plan)
         plans = self.plans
         return plans[plan] if isinstance(plans, np.ndarray) else np.asarray(plans[[plan]].todense()).ravel()
 
     def values(self, means: Numbers) -> FloatArray:
-        """The value of every plan, in the caller's sign, if the arms had these means.
-
-        >>> Problem([[1, 0], [0, 2]], goal="largest").values([3.0, 1.0]).tolist()
-        [3.0, 2.0]
-        """
+        """The value of every plan, in the caller's sign, if the arms had these means."""
         return np.asarray(self.plans @ self.as_means(means))
 
     def best(self, means: Numbers) -> int:
-        """The index of the best plan under these means; ties go to the lowest index.
-
-        >>> Problem([[1, 0], [0, 2]], goal="smallest").best([3.0, 1.0])
-        1
-        """
+        """The index of the best plan under these means; ties go to the lowest index."""
         values = self.values(means)
         return int(np.argmin(values) if self.minimize else np.argmax(values))
 
@@ -305,14 +289,20 @@ class Problem(Measurable):
             raise ProblemError(f"a plan needs a name, got {name!r}", field="name")
         if name in self.plan_names or name in dict(self.duplicates):
             raise ProblemError(f"there is a plan named {name!r} already; choose another name", field="name")
-        row = self._row_of(name, plan)
-        matrix = self.plans
-        if isinstance(matrix, np.ndarray):
-            plans: Any = np.vstack([matrix, row])
+        if isinstance(plan, str | Mapping):
+            row = read_expressions({name: plan}, self.arm_names)[0] + 0.0
+        else:
+            row = _dense_matrix([plan]) + 0.0
+        if row.shape != (1, self.n_arms):
+            raise ProblemError(
+                f"a plan is one number for each of the {self.n_arms} arms, got {plan!r}", field="plan"
+            )
+        if isinstance(self.plans, np.ndarray):
+            plans: Any = np.vstack([self.plans, row])
         else:
             from scipy import sparse
 
-            plans = _sparse_matrix(sparse.vstack([matrix, sparse.csr_array(row)]))
+            plans = _sparse_matrix(sparse.vstack([self.plans, sparse.csr_array(row)]))
         _refuse_non_finite(plans, self.arm_names, (*self.plan_names, name))
         _, _, twins = _merge_duplicates(plans)
         if twins:
@@ -320,9 +310,9 @@ class Problem(Measurable):
             raise ProblemError(f"plan {name!r} is the same as {same!r}, which is there already", field="plan")
         longer: Problem = self._with(plans=plans, plan_names=(*self.plan_names, name))._with_relevant()
         listing = self.about.listing
-        if listing is None:
-            return longer
-        return longer.with_about(listing=replace(listing, n_plans=longer.n_plans))
+        return (
+            longer if listing is None else longer.with_about(listing=replace(listing, n_plans=longer.n_plans))
+        )
 
     def with_arms(self, arms: GivenArms) -> Problem:
         """The same problem with more arms after its own, which no plan uses yet: names, or `NewArm`.
@@ -367,17 +357,6 @@ class Problem(Measurable):
             layout=None,  # which knows where the other arms are
             about=replace(self.about, plausible=plausible),
         )
-
-    def _row_of(self, name: str, plan: Numbers | str) -> FloatArray:
-        """Return one plan as a table of one row."""
-        if isinstance(plan, str | Mapping):
-            return read_expressions({name: plan}, self.arm_names)[0] + 0.0
-        row = _dense_matrix([plan]) + 0.0
-        if row.shape != (1, self.n_arms):
-            raise ProblemError(
-                f"a plan is one number for each of the {self.n_arms} arms, got {plan!r}", field="plan"
-            )
-        return row
 
     def _repr_html_(self) -> str:
         first = range(min(self.n_plans, MOST_ROWS))
@@ -480,22 +459,16 @@ def _refuse_non_finite(matrix: Any, arms: Sequence[str], names: Sequence[str]) -
 def _merge_duplicates(matrix: Any) -> tuple[Any, list[int], list[tuple[int, int]]]:
     """The distinct rows in their order, their old indices, and (dropped, kept) pairs of old indices."""
     first_of: dict[bytes, int] = {}
-    keep: list[int] = []
-    twins: list[tuple[int, int]] = []
-    for k, key in enumerate(row_keys(matrix)):
-        if key in first_of:
-            twins.append((k, first_of[key]))
-        else:
-            first_of[key] = k
-            keep.append(k)
+    firsts = [first_of.setdefault(key, k) for k, key in enumerate(row_keys(matrix))]
+    twins = [(k, first) for k, first in enumerate(firsts) if first != k]
+    keep = list(first_of.values())
     return (matrix[keep] if twins else matrix), keep, twins
 
 
 def _relevant_arms(matrix: Any) -> BoolArray:
     if isinstance(matrix, np.ndarray):
         return np.asarray((matrix != matrix[0]).any(axis=0))
-    high = np.asarray(matrix.max(axis=0).todense()).ravel()
-    low = np.asarray(matrix.min(axis=0).todense()).ravel()
+    high, low = (np.asarray(ends.todense()).ravel() for ends in (matrix.max(axis=0), matrix.min(axis=0)))
     return np.asarray(high != low)
 
 
@@ -543,9 +516,6 @@ class NewArm:
 
     `noise` and `cost` are those of one measurement; `low` and `high` are for problems that have them, and
     take the place of the noise.
-
-    >>> NewArm("tram", noise=2.0).cost is None
-    True
     """
 
     name: str

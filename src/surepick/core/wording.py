@@ -8,20 +8,12 @@ from html import escape
 
 
 def plural(number: float, one: str, many: str | None = None) -> str:
-    """The word for a number that is shown without decimals: `one`, or `many`, which is `one` with an s.
-
-    >>> plural(1, "plan"), plural(0, "plan"), plural(2, "entry", "entries")
-    ('plan', 'plans', 'entries')
-    """
+    """The word for a number that is shown without decimals: `one`, or `many`, which is `one` with an s."""
     return one if 0.5 < number < 1.5 else many or f"{one}s"
 
 
 def how_many(number: float, one: str, many: str | None = None) -> str:
-    """The number with commas at its thousands, and the word that goes with it.
-
-    >>> how_many(1, "rival"), how_many(1234, "rival"), how_many(1, "plan is", "plans are")
-    ('1 rival', '1,234 rivals', '1 plan is')
-    """
+    """The number with commas at its thousands, and the word that goes with it."""
     return f"{number:,.0f} {plural(number, one, many)}"
 
 
@@ -67,11 +59,7 @@ _SOFT = "opacity:.7"
 
 
 def card(title: str, rows: Iterable[tuple[str, object]], *more: str, first: str = "") -> str:
-    """Return a heading with rows of name and value below it; `first` above and `more` below are HTML.
-
-    >>> "<b>Trips &amp; more</b>" in card("Trips & more", [("lead", "by road")])
-    True
-    """
+    """Return a heading with rows of name and value below it; `first` above and `more` below are HTML."""
     lines = "".join(
         f'<tr><td style="{_CELL};{_SOFT}">{escape(name)}</td><td style="{_CELL}">{_text(value)}</td></tr>'
         for name, value in rows
@@ -81,11 +69,7 @@ def card(title: str, rows: Iterable[tuple[str, object]], *more: str, first: str 
 
 
 def listing(headings: Sequence[str], rows: Sequence[Sequence[object]], total: int | None = None) -> str:
-    """A table under headings, cut off where it gets long; `total` rows are there, unless given these.
-
-    >>> listing(["arm"], [[s] for s in range(20)]).count("<tr>"), "12 more" in listing(["arm"], [[0]] * 20)
-    (10, True)
-    """
+    """A table under headings, cut off where it gets long; `total` rows are there, unless given these."""
     head = "".join(f'<th style="{_CELL};{_SOFT};font-weight:normal">{escape(name)}</th>' for name in headings)
     body = "".join(_row(row) for row in rows[:MOST_ROWS])
     left = (len(rows) if total is None else total) - MOST_ROWS
@@ -95,21 +79,13 @@ def listing(headings: Sequence[str], rows: Sequence[Sequence[object]], total: in
 
 
 def alarm(text: str) -> str:
-    """Return an amber bar, for what has to be read first.
-
-    >>> 'data-trusted="false"' in alarm("noise 2, 1 stated")
-    True
-    """
+    """Return an amber bar, for what has to be read first."""
     style = "border-left:.4em solid #d97706;background:rgba(217,119,6,.15);padding:.4em .7em;margin:.2em 0"
     return f'<div style="{style}" role="alert" data-trusted="false">{escape(text)}</div>'
 
 
 def note(text: str) -> str:
-    """A sentence below a card.
-
-    >>> note("a < b").endswith("a &lt; b</div>")
-    True
-    """
+    """A sentence below a card."""
     return f'<div style="{_SOFT};max-width:40em">{escape(text)}</div>'
 
 

@@ -227,12 +227,7 @@ def all_plans(family: Family, progress: Progress | None = None) -> Candidates:
 
 
 def complete(family: Family, most: int, progress: Progress | None = None) -> Candidates | None:
-    """Every plan of the family; None where there are more than `most`.
-
-    >>> from surepick.problems import top_k_family
-    >>> complete(top_k_family(["a", "b", "c"], 2, goal="largest"), 3).plans.tolist()
-    [[1.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]
-    """
+    """Every plan of the family; None where there are more than `most`."""
     if family.count_is_exact and family.n_plans is not None and family.n_plans > most:
         return None
     if family.some is not None:
@@ -298,11 +293,7 @@ def _in_order(family: Family, weights: FloatArray) -> Iterator[list[int]]:
 
 
 def chosen(pieces: Sequence[int] | IntArray, n_pieces: int) -> FloatArray:
-    """The plan of zeros and ones that takes these pieces.
-
-    >>> chosen([0, 2], 3).tolist()
-    [1.0, 0.0, 1.0]
-    """
+    """The plan of zeros and ones that takes these pieces."""
     plan = np.zeros(n_pieces)
     plan[pieces] = 1.0
     return plan

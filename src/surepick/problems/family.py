@@ -301,9 +301,6 @@ def on_grid(plan: FloatArray) -> FloatArray:
     """The plan rounded to thirty binary digits of its largest entry.
 
     Solvers reach one vertex by several routes that differ by rounding; on the grid they are equal to the bit.
-
-    >>> on_grid(np.array([1.0, 0.1 + 0.2])).tolist() == on_grid(np.array([1.0, 0.3])).tolist()
-    True
     """
     if not np.count_nonzero(plan - np.rint(plan)):
         return plan
@@ -376,11 +373,7 @@ def builder_problem(
 
 
 def asks_for_list(options: Mapping[str, Any]) -> str:
-    """The first of these options that is about a list of plans; empty where none is.
-
-    >>> asks_for_list({"spread": 2.0, "seed": 0}), asks_for_list({"every": False})
-    ('seed', '')
-    """
+    """The first of these options that is about a list of plans; empty where none is."""
     for name in _OF_LISTS:
         if options.get(name) is not None and options[name] is not False:
             return name

@@ -90,11 +90,7 @@ def other_end(network: Network, edge: int, node: int) -> int:
 
 
 def reached(tails: IntArray, heads: IntArray, usable: BoolArray, start: int) -> BoolArray:
-    """Return which nodes can be reached over usable arcs.
-
-    >>> reached(np.array([0, 2]), np.array([1, 1]), np.ones(2, dtype=bool), 0).tolist()
-    [True, True, False]
-    """
+    """Return which nodes can be reached over usable arcs."""
     seen = np.zeros(int(max(tails.max(), heads.max())) + 1, dtype=bool)
     seen[start] = True
     while True:
