@@ -33,7 +33,7 @@ FAMILIES = (
         *("CSA:budget=300", "OCBA", "CSAR:budget=300", "SuccessiveRejects:budget=300", "UGapE", "LUCB"),
         *("LilUCB:variant=heuristic", "EBTCI", "TTTS", "TTUCB", "TrackAndStop", "GenLUCB", "NaiveGapElim"),
         *("KN:zone=1", "KNPlusPlus:zone=1", "Rinott:zone=1", "FWS", "LinGame", "XYAdaptive", "PolyALBA"),
-        *("ExactExpGap", "Pick"),
+        *("ExactExpGap", "Pick", "GCBPE"),
     ),
 )
 

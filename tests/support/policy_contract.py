@@ -35,6 +35,7 @@ CASES: list[Policy] = [
     sp.policies.FWS(delta=0.1, radius="heuristic"),
     sp.policies.LinGame(delta=0.1, radius="heuristic"),
     sp.policies.XYAdaptive(delta=0.1),
+    sp.policies.GCBPE(delta=0.1),
 ]
 
 

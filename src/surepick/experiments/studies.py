@@ -229,6 +229,7 @@ ARENA = Study(
             "GenTSExplore", "TSExplore", pace="draws", named_only=True, seconds=60.0, questions="exact"
         ),
         *_methods("PolyALBA", pace="phases", questions="vectors"),
+        *_methods("GCBPE", questions="vectors"),
         *_methods("XYAdaptive", pace="phases", slow_on=("sphere", "totals"), questions="vectors"),
         *_methods("LinGame", slow_on=("sphere", "totals"), seconds=0.5, questions="vectors"),
         *_methods("FWS", slow_on=("totals",), seconds=0.3, questions="vectors"),

@@ -41,6 +41,7 @@ _HOMES = {
     "EBTCI": "peers.tracking",
     "ExactExpGap": "peers.matroid",
     "FWS": "peers.games",
+    "GCBPE": "peers.observer",
     "GenLUCB": "peers.confidence",
     "GenTSExplore": "peers.ts_explore",
     "KN": "peers.selection",
