@@ -40,14 +40,14 @@ def drive(session: sp.Session, cycle: list[float], scale: float) -> int:
         for beyond in (*REFUSED, MOST_SCALES * scale * 1.001):
             if n_refused >= 2 * len(REFUSED):
                 break
-            for give in (lambda v: session.tell(request, v), lambda v: session.tell(0, v)):  # noqa: B023
+            for what in (request, 0):
                 try:
-                    give(beyond)
+                    session.tell(what, beyond, sure=True)
                 except SurepickError:
                     n_refused += 1
                 else:
                     raise AssertionError(f"{beyond} was taken at scale {scale}")
-        session.tell(request, list(itertools.islice(values, max(1, request.wanted))))
+        session.tell(request, list(itertools.islice(values, max(1, request.wanted))), sure=True)
         session.standing()
     return n_refused
 
