@@ -35,7 +35,7 @@ class WithinMany(Best):
 
     STATE: ClassVar[tuple[str, ...]] = (*Best.STATE, "next_stake")
     exact_share = 0.2  # of the cash, to ask for the best plan
-    stake_share = 0.35  # of what waits for a plan
+    stake_share = 0.35  # of what waits for a plan; divided by the leaders so far where plans share no arms
     ready = 1.0  # standard errors that gap + epsilon is above 0 before it is staked,
     ready_for_all = 1.8  # and for every rival where plans share arms
     keep_errors = 0.5  # standard errors that a leader may fall behind before it is replaced
@@ -84,12 +84,15 @@ class WithinMany(Best):
             return found
         errors_ahead = (targets.gap + self.epsilon) / np.sqrt(targets.gap_variance)
         is_ready = errors_ahead > self.ready
+        n_leaders = len({self.leader, *(key for key in self.wealth.accounts if isinstance(key, int))})
+        share = round(self.stake_share / n_leaders, 3)  # each change of leaders loses what was staked
         if self._probe_of is None:  # arms that are shared make many plans alike, and leaders change often
             is_ready = np.full(len(is_ready), errors_ahead.min() > self.ready_for_all)
+            share = self.stake_share
         # a new leader is staked on as soon as it is ready
         next_stake = self.next_stake if self.leader in self.wealth.accounts else np.zeros(self.n_plans)
         rows = targets.behind[is_ready & (estimates.n_measured >= next_stake[targets.behind])]
-        return found | ({"waiting": [self.stake_share, as_ranges(rows)]} if len(rows) else {})
+        return found | ({"waiting": [share, as_ranges(rows)]} if len(rows) else {})
 
     def place(self, decision: Decision, estimates: Estimates) -> list[Bet]:
         """Bet that the leader is better, and on its own account that it is not worse by more than epsilon."""
