@@ -105,7 +105,7 @@ def hand_out_what_somebody_holds(patch: pytest.MonkeyPatch) -> None:
 
 
 def remove_without_settling_again(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(SessionState, "_removed", lambda self, event: self.streams.remove(event.place) and None)
+    patch.setattr(SessionState, "_removed", lambda self, event: self.streams.clear(event.place, removed=True))
 
 
 def read_a_snapshot_of_another_log(patch: pytest.MonkeyPatch) -> None:

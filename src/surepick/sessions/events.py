@@ -10,7 +10,6 @@ import functools
 import json
 import math
 import types
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Union, get_args, get_origin, get_type_hints
 
@@ -44,13 +43,27 @@ class Event:
     """Something that happened to a session. `kind` is its name in the log."""
 
     kind: ClassVar[str] = ""
+    key_form: ClassVar[str | None] = None  # of its key, in terms of its fields
 
     def key(self) -> str | None:
         """Return a text that no other event of the log has, or None."""
-        return None
+        return None if self.key_form is None else self.key_form.format(self)
 
     def check(self, state: SessionState) -> None:
         """Refuse the event if it may not come next; a session and `verify` both call this."""
+
+
+class AtPlace:
+    """An event about one place in the stream of a probe."""
+
+    __slots__ = ()
+    probe: int
+    index: int
+
+    @property
+    def place(self) -> Place:
+        """The place in the stream of its probe."""
+        return Place(self.probe, self.index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +79,9 @@ class Decision(Event):
     """What the policy decides on complete batches; decisions are numbered 1, 2, ..."""
 
     number: int
-
-    def key(self) -> str | None:
-        """Return its key."""
-        return decision_key(self.number)
+    key_form: ClassVar[str] = "decision:{0.number}"
 
     def check(self, state: SessionState) -> None:
-        """Refuse the event if it may not come next."""
         require(not state.is_over, "the session had ended, so nothing was left to decide", "kind")
         require(state.is_due, "the open batch is not complete", "kind")
         require(self.number == state.n_decisions + 1, f"it is decision {state.n_decisions + 1}", "number")
@@ -109,7 +118,7 @@ class Stopped(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class Measured(Event):
+class Measured(AtPlace, Event):
     """A measurement: one use of a probe.
 
     number:  1, 2, ... in the order of recording
@@ -129,11 +138,7 @@ class Measured(Event):
     key_: str
     note: str
     kind: ClassVar[str] = "measured"
-
-    @property
-    def place(self) -> Place:
-        """Its place in the stream of its probe."""
-        return Place(self.probe, self.index)
+    key_form: ClassVar[str] = "measured:{0.probe}.{0.index}"
 
     @property
     def is_lost(self) -> bool:
@@ -143,14 +148,9 @@ class Measured(Event):
     @property
     def is_extra(self) -> bool:
         """Whether it answers no open request: an extra or a late value."""
-        return self.request != str(self.place)
-
-    def key(self) -> str | None:
-        """Return its key."""
-        return recorded_key(self.place)
+        return self.request != f"{self.probe}.{self.index}"
 
     def check(self, state: SessionState) -> None:
-        """Refuse the event if it may not come next."""
         problem = state.setup.problem
         require(self.number == state.n_recorded + 1, f"it is value {state.n_recorded + 1}", "number")
         require(0 <= self.probe < problem.n_probes, f"there is no {problem.probe_word} {self.probe}", "probe")
@@ -162,25 +162,16 @@ class Measured(Event):
             require(not self.is_lost, "an extra measurement has all its values", "values")
             at = stream.appended_at
             require(self.index == at, f"an extra value is appended to its stream, at place {at}", "index")
-            self._check_late(state)
+            if self.request:  # late: made for a place that has another value, and the worker's first for it
+                late_for = place_of(self.request, state)
+                is_known = str(late_for) == self.request and late_for.probe == self.probe
+                require(is_known, "it is late for no request of its probe", "request")
+                is_recorded = stream.is_recorded(late_for.index)
+                require(is_recorded, f"request {late_for} is not answered, so it is not late", "request")
+                again = (self.request, self.worker) in state.late
+                require(not again, "a late value of this request and worker is recorded", "worker")
         else:
             require(self.index < stream.end + AHEAD, f"request {self.place} was never made", "request")
-        self._check_values(state)
-
-    def _check_late(self, state: SessionState) -> None:
-        """A late value was made for a place that has another value, and is the worker's first for it."""
-        if self.request == "":
-            return
-        place = place_of(self.request, state)
-        require(str(place) == self.request, "its request is not spelled as `ask` does it", "request")
-        require(place.probe == self.probe, "it is late for a request of another probe", "request")
-        recorded = state.streams.of[place.probe].is_recorded(place.index)
-        require(recorded, f"request {place} is not answered, so it is not late", "request")
-        again = (self.request, self.worker) in state.late
-        require(not again, "a late value of this request and worker is recorded", "worker")
-
-    def _check_values(self, state: SessionState) -> None:
-        problem = state.setup.problem
         readings = problem.readings_of(self.probe)
         require(len(self.values) == len(readings), f"one use has {len(readings)} readings", "value")
         for reading, value in zip(readings, self.values, strict=True):
@@ -189,25 +180,16 @@ class Measured(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Removed(Event):
+class Removed(AtPlace, Event):
     """A value recorded by mistake: its place is empty from now on, and its batch is settled without it."""
 
     probe: int
     index: int
     reason: str
     kind: ClassVar[str] = "removed"
-
-    @property
-    def place(self) -> Place:
-        """The place that is empty from now on."""
-        return Place(self.probe, self.index)
-
-    def key(self) -> str | None:
-        """Return its key."""
-        return f"removed:{self.place}"
+    key_form: ClassVar[str] = "removed:{0.probe}.{0.index}"
 
     def check(self, state: SessionState) -> None:
-        """Refuse the event if it may not come next."""
         if not self.reason.strip():
             raise ParameterError("say why the value is removed: the log keeps the reason", field="reason")
         known = 0 <= self.probe < len(state.streams.of)
@@ -229,7 +211,7 @@ class Removed(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Released(Event):
+class Released(AtPlace, Event):
     """A request that its worker gave back; whether one is must have nothing to do with its value."""
 
     probe: int
@@ -238,13 +220,7 @@ class Released(Event):
     reason: str
     kind: ClassVar[str] = "released"
 
-    @property
-    def place(self) -> Place:
-        """The place that is still to be measured."""
-        return Place(self.probe, self.index)
-
     def check(self, state: SessionState) -> None:
-        """Refuse the event if it may not come next."""
         place = place_of(str(self.place), state)
         stream = state.streams.of[place.probe]
         require(not stream.is_recorded(place.index), f"request {place} was answered already", "request")
@@ -261,18 +237,26 @@ class Extended(Event):
     budget: int | None
     n_ahead: int  # values that waited for a later batch
     kind: ClassVar[str] = "extended"
-
-    def key(self) -> str | None:
-        """Return its key."""
-        return f"extended:{self.number}"
+    key_form: ClassVar[str] = "extended:{0.number}"
 
     def check(self, state: SessionState) -> None:
-        """Refuse the event if it may not come next."""
         setup = state.setup
         delta, epsilon, budget = delta_of(setup.policy), epsilon_of(setup.policy), setup.budget
         require(self.number == len(state.extensions) + 1, "extensions are numbered 1, 2, ...", "number")
         require(self.n_ahead == state.streams.n_ahead, "it has another number of values ahead", "n_ahead")
-        self._check_direction(delta, epsilon, budget)
+        for name, old, new in (("delta", delta, self.delta), ("epsilon", epsilon, self.epsilon)):
+            if not (0 < new <= old or repr(new) == repr(old)):
+                raise ParameterError(
+                    f"{name} is {old:g} and can only become smaller, got {new!r}", field=name
+                )
+        if self.budget != budget:
+            grows = self.budget is not None and max(budget or 0, 1) <= self.budget <= MOST_BUDGET
+            if not grows:
+                raise ParameterError(
+                    f"the budget is {budget} and can only grow, got {self.budget!r}", field="budget"
+                )
+        if (self.delta, self.epsilon, self.budget) == (delta, epsilon, budget):
+            raise ParameterError("extend needs a smaller delta or a larger budget", field="delta")
         if state.has_final_batch:
             refused = f"the final batch ended what this session can prove; {SUCCESSOR}"
             raise ParameterError(refused, field="budget" if self.budget != budget else "delta")
@@ -282,22 +266,6 @@ class Extended(Event):
             raise ParameterError(
                 f"{setup.policy.name} fixes delta before measuring; {SUCCESSOR}", field="delta"
             )
-
-    def _check_direction(self, delta: float, epsilon: float, budget: int | None) -> None:
-        """Delta and epsilon become smaller, the budget larger, and one of them changes."""
-        for name, old, new in (("delta", delta, self.delta), ("epsilon", epsilon, self.epsilon)):
-            if not (0 < new <= old or repr(new) == repr(old)):
-                raise ParameterError(
-                    f"{name} is {old:g} and can only become smaller, got {new!r}", field=name
-                )
-        if self.budget != budget:
-            grows = self.budget is not None and 0 < self.budget <= MOST_BUDGET
-            if not grows or (budget is not None and self.budget < budget):  # type: ignore[operator]
-                raise ParameterError(
-                    f"the budget is {budget} and can only grow, got {self.budget!r}", field="budget"
-                )
-        if (self.delta, self.epsilon, self.budget) == (delta, epsilon, budget):
-            raise ParameterError("extend needs a smaller delta or a larger budget", field="delta")
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,17 +280,18 @@ class PlanAdded(Event):
     new_arms: list[Any]
     n_ahead: int
     kind: ClassVar[str] = "plan-added"
-
-    def key(self) -> str | None:
-        """Return its key."""
-        return f"plan:{self.name}"
+    key_form: ClassVar[str] = "plan:{0.name}"
 
     def check(self, state: SessionState) -> None:
-        """Refuse the event if it may not come next."""
         problem, arms = growing(state), list[int]()
         require(self.n_ahead == state.streams.n_ahead, "it has another number of values ahead", "n_ahead")
+        kinds = {"name": str, "cost": float, "noise": float, "low": float, "high": float}
         for arm in self.new_arms:
-            _check_new_arm(problem, arm)
+            is_arm = type(arm) is dict and "name" in arm
+            is_arm = is_arm and all(type(value) is kinds.get(name) for name, value in arm.items())
+            require(is_arm, f"the new arm {arm!r:.60} is none", "new_arms")
+            written = [one.to_json() for one in settled(problem, [NewArm(**arm)])]
+            require(codec.dumps(written) == codec.dumps([arm]), "a new arm has all its settings", "new_arms")
         n_arms = problem.n_arms + len(self.new_arms)
         for pair in self.amounts:
             both = type(pair) is list and [type(part) for part in pair] == [int, float]
@@ -341,13 +310,9 @@ class FinalBatch(Event):
     gaussian: bool
     n_ahead: int
     kind: ClassVar[str] = "final-batch"
-
-    def key(self) -> str | None:
-        """Return its key."""
-        return "final-batch"
+    key_form: ClassVar[str] = "final-batch"
 
     def check(self, state: SessionState) -> None:
-        """Refuse the event if it may not come next."""
         require(not state.is_over, f"this session has ended ({state.status}): it has no final batch", "n")
         require(not state.has_final_batch, "the final batch was called already", "n")
         require(self.n_ahead == state.streams.n_ahead, "it has another number of values ahead", "n_ahead")
@@ -370,13 +335,9 @@ class Closed(Event):
     number: int
     reason: str
     kind: ClassVar[str] = "closed"
-
-    def key(self) -> str | None:
-        """Return its key."""
-        return f"closed:{self.number}"
+    key_form: ClassVar[str] = "closed:{0.number}"
 
     def check(self, state: SessionState) -> None:
-        """Refuse the event if it may not come next."""
         require(not state.is_over, "the session had ended already", "kind")
         require(not state.is_due, "the open batch is complete, so the policy decides first", "kind")
         require(self.number == state.n_closed + 1, f"it is close {state.n_closed + 1}", "number")
@@ -397,13 +358,9 @@ class Renamed(Event):
     number: int
     title: str
     kind: ClassVar[str] = "renamed"
-
-    def key(self) -> str | None:
-        """Return its key."""
-        return title_key(self.number)
+    key_form: ClassVar[str] = "title:{0.number}"
 
     def check(self, state: SessionState) -> None:
-        """Refuse the event if it may not come next."""
         require(self.number == state.n_titles + 1, f"it is title {state.n_titles + 1}", "number")
 
 
@@ -424,11 +381,6 @@ def recorded_key(place: object) -> str:
 def decision_key(number: int) -> str:
     """Return the key of the decision of this number."""
     return f"decision:{number}"
-
-
-def title_key(number: int) -> str:
-    """Return the key of the event that gives this title: the first, the second and so on."""
-    return f"title:{number}"
 
 
 def place_of(text: object, state: SessionState) -> Place:
@@ -481,16 +433,6 @@ def growing(state: SessionState) -> Problem:
     ended = state.status not in (None, State.CONFIDENT, State.DONE)
     require(not ended, f"this session has ended ({state.status}); extend it first", "plan")
     return problem
-
-
-def _check_new_arm(problem: Problem, arm: Any) -> None:
-    """Refuse a new arm that is not written with all that is known of it."""
-    require(type(arm) is dict, f"the new arm {arm!r:.60} is none", "new_arms")
-    kinds = {"name": str, "cost": float, "noise": float, "low": float, "high": float}
-    right = all(name in kinds and type(value) is kinds[name] for name, value in arm.items())
-    require(right and "name" in arm, f"the new arm {arm!r:.60} is none", "new_arms")
-    written = [one.to_json() for one in settled(problem, [NewArm(**arm)])]
-    require(codec.dumps(written) == codec.dumps([arm]), "a new arm has all its settings", "new_arms")
 
 
 # Text
@@ -557,9 +499,3 @@ def _check_type(found: Any, hint: Any, name: str) -> None:
         return
     kind = get_origin(hint) or hint
     require(type(found) is kind, f"{name} is of type {kind.__name__}, not {found!r:.40}", name)
-
-
-def body_of(event: Event) -> Mapping[str, Any]:
-    """Return the fields of an event as JSON values."""
-    found: Mapping[str, Any] = json.loads(encode(event))
-    return found

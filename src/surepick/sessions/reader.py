@@ -33,7 +33,7 @@ from surepick.errors import DamageError, NoiseWarning, ParameterError, SessionEr
 from surepick.sessions import codec
 from surepick.sessions.certify import certify, promised
 from surepick.sessions.commands import surprise
-from surepick.sessions.events import AHEAD, Measured, decision_key, decode, place_of, recorded_key, title_key
+from surepick.sessions.events import AHEAD, Measured, decision_key, decode, place_of, recorded_key
 from surepick.sessions.journal import Journal, making_sense_of
 from surepick.sessions.leases import Leases, Request, in_turn, leased, request_for
 from surepick.sessions.setup import Setup
@@ -161,7 +161,7 @@ class SessionReader:
     def title(self) -> str:
         """The title: the last one that was set, else that of the problem; may be empty."""
         n = self.state().n_titles
-        event = self.store.find(self.name, title_key(n)) if n else None
+        event = self.store.find(self.name, f"title:{n}") if n else None
         return self._setup.problem.about.title if event is None else str(json.loads(event.body)["title"])
 
     # Where it stands

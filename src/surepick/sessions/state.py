@@ -34,11 +34,10 @@ from surepick.sessions.events import (
     Removed,
     Renamed,
     Stopped,
-    decision_key,
 )
 from surepick.sessions.run import PolicyRun, as_answer
 from surepick.sessions.setup import Body, Setup
-from surepick.sessions.streams import Place, Streams, Used
+from surepick.sessions.streams import Place, Streams
 from surepick.simulation.outcome import State
 
 RECENT = 256  # batches whose probes are remembered, to guess what will be asked next
@@ -86,24 +85,46 @@ class SessionState:
         self._n_taken = 0  # of them
         self._n_batches = 0 if run is None else run.n_rounds
         self._proposed: Decision | None = None
-        self._apply: dict[type[Event], Callable[[Any], None]] = {
-            Asked: self._asked,
-            Stopped: self._stopped,
-            Measured: self._measured,
-            Removed: self._removed,
-            Released: self._released,
-            Extended: self._extended,
-            PlanAdded: self._plan_added,
-            FinalBatch: self._final_batch,
-            Closed: self._closed,
-            Renamed: self._renamed,
-        }
 
     def apply(self, event: Event) -> None:
         """Take the next event of the log."""
-        change = self._apply.get(type(event))
-        if change is not None:
-            change(event)
+        match event:
+            case Measured():
+                self._measured(event)
+            case Asked():
+                self._decided(event)
+                if event.plays:
+                    self._know_plays(event.plays)
+                self.streams.open_batch(event.counts)
+                self.recent_probes.extend(probe for probe, _ in event.counts)
+            case Stopped():
+                self._decided(event)
+                self._end(State(event.status), event, as_answer(event.plan))
+            case Closed():
+                self.n_closed += 1
+                self._end(State.CLOSED, event)
+            case Removed():
+                self._removed(event)
+            case Released() if self.is_over:
+                self._released_since.append(event)
+            case Released():
+                self.releases.add(event.probe, str(event.place), event.reason)
+            case Extended():
+                self._extended(event)
+            case PlanAdded():
+                setup = self.setup.with_plan(event.name, event.amounts, event.new_arms)
+                self._continue_with(setup)
+                self.added.append(event)
+                self._give(lambda run: run.grow(setup))
+                self._continue()
+            case FinalBatch():
+                self._final, n_missing = event, self.streams.n_missing
+                self._give(lambda run: run.call_final_batch(event, n_missing))
+            case Renamed():
+                self.n_titles += 1
+
+    def _end(self, status: State, event: Event, plan: Answer | None = None) -> None:
+        self.status, self.plan, self.end_key = status, plan, event.key() or ""
 
     # Deciding
 
@@ -130,10 +151,7 @@ class SessionState:
         if batch:
             self.n_extra_used += n_extra
             self._n_batches += 1
-            self._give(lambda run: self._absorb(run, batch))
-
-    def _absorb(self, run: PolicyRun, batch: list[Used]) -> None:
-        run.absorb(*self.streams.without_removed(batch))
+            self._give(lambda run: run.absorb(*self.streams.without_removed(batch)))
 
     def _decided(self, event: Decision) -> None:
         own, self._proposed = event is self._proposed, None
@@ -147,18 +165,6 @@ class SessionState:
             return None if agrees or (run.follows and self.streams.removed) else run.n_rounds
 
         self._give(follow)
-
-    def _asked(self, event: Asked) -> None:
-        self._decided(event)
-        if event.plays:
-            self._know_plays(event.plays)
-        self.streams.open_batch(event.counts)
-        self.recent_probes.extend(probe for probe, _ in event.counts)
-
-    def _stopped(self, event: Stopped) -> None:
-        self._decided(event)
-        self.status, self.plan = State(event.status), as_answer(event.plan)
-        self.end_key = decision_key(event.number)
 
     def _know_plays(self, plays: list[list[int]]) -> None:
         """Number the plan probes of these arms, which are asked for the first time."""
@@ -185,40 +191,30 @@ class SessionState:
         if event.is_lost:
             self.n_lost += not self.is_over
             self._n_lost_since += self.is_over
-            self.streams.lose(event.place)
+            self.streams.clear(event.place)
             return
         values: Any = tuple(event.values)
         self.streams.add(event.place, values, extra=event.is_extra)
         self.recent_values.append(event.place)
-        self._note_implausible(event)
-
-    def _note_implausible(self, event: Measured) -> None:
-        """Remember a value that is not plausible, for people to look at; nothing is decided by it."""
         problem = self.setup.problem
         ranges = problem.about.plausible
         if ranges is None or problem.probes is not None:  # plausible ranges are those of arms
             return
-        for arm, value in zip(problem.readings_of(event.probe), event.values, strict=True):
+        for arm, value in zip(problem.readings_of(event.probe), values, strict=True):
             low, high = ranges[arm]
-            if value is not None and not low <= value <= high and len(self.doubtful) < MOST_DOUBTFUL:
+            if not low <= value <= high and len(self.doubtful) < MOST_DOUBTFUL:
                 self.doubtful.append((arm, str(event.place), value))
 
     def _removed(self, event: Removed) -> None:
         is_used = event.index < self.streams.of[event.probe].cursor
         if is_used and not self.is_whole:
             raise NotWholeError
-        self.streams.remove(event.place)
+        self.streams.clear(event.place, removed=True)
         if event.place in self.recent_values:
             self.recent_values.remove(event.place)
         if is_used:
             self._run, self._n_taken, self._mismatches = None, 0, []
             self._continue()
-
-    def _released(self, event: Released) -> None:
-        if self.is_over:
-            self._released_since.append(event)
-        else:
-            self.releases.add(event.probe, str(event.place), event.reason)
 
     # Steering
 
@@ -232,25 +228,6 @@ class SessionState:
         self._give(lambda run: run.extend(setup))
         if is_other or self.status not in (State.CONFIDENT, State.DONE):
             self._continue()
-
-    def _plan_added(self, event: PlanAdded) -> None:
-        self._continue_with(self.setup.with_plan(event.name, event.amounts, event.new_arms))
-        self.added.append(event)
-        setup = self.setup
-        self._give(lambda run: run.grow(setup))
-        self._continue()
-
-    def _final_batch(self, event: FinalBatch) -> None:
-        n_missing = self.streams.n_missing
-        self._final = event
-        self._give(lambda run: run.call_final_batch(event, n_missing))
-
-    def _closed(self, event: Closed) -> None:
-        self.n_closed += 1
-        self.status, self.plan, self.end_key = State.CLOSED, None, event.key() or ""
-
-    def _renamed(self, event: Renamed) -> None:
-        self.n_titles += 1
 
     def _continue_with(self, setup: Setup) -> None:
         """Have streams of everything that is measured now."""
@@ -344,7 +321,7 @@ class SessionState:
     @property
     def n_measurements(self) -> int:
         """How many measurements the policy has used."""
-        return self.run.seen.evidence.n_measurements
+        return self.evidence.n_measurements
 
     @property
     def n_rounds(self) -> int:

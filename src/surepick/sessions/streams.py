@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surepick.core.arrays import IntArray
 from surepick.sessions.codec import arrays_from_json, arrays_to_json
 
 _PLACE = re.compile(r"[tT]?(0|[1-9][0-9]{0,17})\.(0|[1-9][0-9]{0,17})")
@@ -138,38 +137,13 @@ class Stream:
         """The place of the next extra value: behind the open batch and all that is recorded."""
         return max(self.end, self.last + 1)
 
-    @property
-    def n_ahead(self) -> int:
-        """How many recorded uses wait for a later batch."""
-        return len(self.pending) - (len(self.asked) - self.n_missing)
-
-    def add(self, index: int, use: Use, *, extra: bool) -> None:
-        """Record a use."""
-        self.pending[index] = use
-        self.last = max(self.last, index)
-        self.n_missing -= bisect_left(self.asked, index + 1) - bisect_left(self.asked, index)
-        if extra:
-            self.extra.add(index)
-
-    def clear(self, index: int) -> None:
-        """Leave this place empty; the open batch asks for another one."""
-        self.pending.pop(index, None)
-        self.last = max(self.last, index)
-        self.empty.add(index)
-        self.extra.discard(index)
-        if index >= self.cursor:
-            self.ask(len(self.asked))
-
     def ask(self, count: int) -> None:
         """Wait for the next uses, so many."""
         first, empty = self.cursor, self.empty
-        if max(empty, default=-1) < first:
-            self._ask_for(range(first, first + count) if count else ())
-        else:
+        places: Places = range(first, first + count) if count else ()
+        if max(empty, default=-1) >= first:
             free = (index for index in itertools.count(first) if index not in empty)
-            self._ask_for(tuple(itertools.islice(free, count)))
-
-    def _ask_for(self, places: Places) -> None:
+            places = tuple(itertools.islice(free, count))
         self.asked, self.stretches = places, {}
         self.n_missing = len(places) - sum(map(places.__contains__, self.pending))
 
@@ -184,6 +158,24 @@ class Stream:
         self.asked, self.n_missing = (), 0
         return Used(probe, places, uses), n_extra - len(self.extra)
 
+    def to_json(self) -> list[Any]:
+        """Return all but the uses that complete batches took, as JSON values."""
+        whole = [
+            np.fromiter(of, dtype=np.int64) for of in (self.pending, sorted(self.empty), sorted(self.extra))
+        ]
+        values = np.array(list(self.pending.values()), dtype=float)
+        return [self.cursor, self.last, *map(arrays_to_json, (whole[0], values, *whole[1:]))]
+
+    @classmethod
+    def from_json(cls, kept: Sequence[Any]) -> Stream:
+        """Return the stream that was kept; it asks for nothing."""
+        stream = cls()
+        stream.cursor, stream.last = kept[:2]
+        places, values, empty, extra = (arrays_from_json(part).tolist() for part in kept[2:])
+        stream.pending = dict(zip(places, map(tuple, values), strict=True))
+        stream.empty, stream.extra = set(empty), set(extra)
+        return stream
+
 
 class Streams:
     """The streams of all probes, and the open batch; it changes by what `SessionState` calls.
@@ -193,10 +185,10 @@ class Streams:
 
     def __init__(self, n_probes: int) -> None:
         self.of = [Stream() for _ in range(n_probes)]
+        self.batch: tuple[int, ...] = ()  # probes of the open batch
         self.n_missing = 0  # uses that the open batch waits for
         self.n_values = 0  # uses that are recorded, without lost and removed ones
         self.removed: set[Place] = set()
-        self._batch: tuple[int, ...] = ()  # probes of the open batch
 
     def lengthen(self, n_probes: int) -> None:
         """Add empty streams for new probes, up to n_probes in all."""
@@ -205,69 +197,64 @@ class Streams:
     @property
     def n_ahead(self) -> int:
         """How many recorded uses wait for a later batch."""
-        return sum(stream.n_ahead for stream in self.of)
+        return sum(len(one.pending) - (len(one.asked) - one.n_missing) for one in self.of)
 
     @property
     def n_recorded_of_batch(self) -> int:
         """How many places of the open batch are recorded."""
-        return sum(len(self.of[probe].asked) for probe in self._batch) - self.n_missing
-
-    @property
-    def batch(self) -> tuple[int, ...]:
-        """The probes of the open batch."""
-        return self._batch
+        return sum(len(self.of[probe].asked) for probe in self.batch) - self.n_missing
 
     def missing(self) -> tuple[tuple[int, int], ...]:
         """Return how many uses of each probe the open batch waits for, where there are some."""
-        return tuple((probe, self.of[probe].n_missing) for probe in self._batch if self.of[probe].n_missing)
+        return tuple((probe, self.of[probe].n_missing) for probe in self.batch if self.of[probe].n_missing)
 
     def missing_places(self) -> Iterator[Place]:
         """Yield the places that the open batch waits for, by probe and index."""
-        for probe in self._batch:
+        for probe in self.batch:
             for index in self.of[probe].missing():
                 yield Place(probe, index)
 
     def add(self, place: Place, use: Use, *, extra: bool) -> None:
         """Record a use at this place."""
-        stream = self.of[place.probe]
-        before = stream.n_missing
-        stream.add(place.index, use, extra=extra)
+        stream, index = self.of[place.probe], place.index
+        is_asked = bisect_left(stream.asked, index + 1) - bisect_left(stream.asked, index)
+        stream.pending[index] = use
+        stream.last = max(stream.last, index)
+        stream.n_missing -= is_asked
+        self.n_missing -= is_asked
         self.n_values += 1
-        self.n_missing -= before - stream.n_missing
+        if extra:
+            stream.extra.add(index)
 
-    def lose(self, place: Place) -> None:
-        """Leave a place empty whose use was lost."""
-        self._clear(place)
-
-    def remove(self, place: Place) -> bool:
-        """Remove a recorded use; return whether a complete batch had taken it."""
-        self.removed.add(place)
-        self.n_values -= 1
-        is_used = place.index < self.of[place.probe].cursor
-        self._clear(place)
-        return is_used
-
-    def _clear(self, place: Place) -> None:
-        stream = self.of[place.probe]
-        before = stream.n_missing
-        stream.clear(place.index)
-        self.n_missing += stream.n_missing - before
+    def clear(self, place: Place, *, removed: bool = False) -> None:
+        """Leave a place empty whose use was lost or is removed; the open batch asks for another one."""
+        stream, index = self.of[place.probe], place.index
+        if removed:
+            self.removed.add(place)
+            self.n_values -= 1
+        stream.pending.pop(index, None)
+        stream.last = max(stream.last, index)
+        stream.empty.add(index)
+        stream.extra.discard(index)
+        if index >= stream.cursor:
+            before = stream.n_missing
+            stream.ask(len(stream.asked))
+            self.n_missing += stream.n_missing - before
 
     def open_batch(self, counts: Iterable[tuple[int, int]]) -> None:
         """Wait for the next uses, so many of each of these probes."""
-        for probe in self._batch:
+        for probe in self.batch:
             self.of[probe].ask(0)
-        probes, self.n_missing = list[int](), 0
+        self.batch, self.n_missing = (), 0
         for probe, count in counts:
             self.of[probe].ask(count)
             self.n_missing += self.of[probe].n_missing
-            probes.append(probe)
-        self._batch = tuple(probes)
+            self.batch += (probe,)
 
     def take_batch(self) -> tuple[list[Used], int]:
         """Take the uses of the complete batch; return them and how many were extra."""
-        found = [self.of[probe].take(probe) for probe in self._batch]
-        self._batch = ()
+        found = [self.of[probe].take(probe) for probe in self.batch]
+        self.batch = ()
         return [used for used, _ in found], sum(n for _, n in found)
 
     def without_removed(self, batch: Sequence[Used]) -> tuple[list[Used], dict[int, int]]:
@@ -288,35 +275,16 @@ class Streams:
         return {
             "n_values": self.n_values,
             "removed": sorted(self.removed),
-            "batch": [[probe, len(self.of[probe].asked)] for probe in self._batch],
-            "streams": [_stream_to_json(stream) for stream in self.of],
+            "batch": [[probe, len(self.of[probe].asked)] for probe in self.batch],
+            "streams": [stream.to_json() for stream in self.of],
         }
 
     @classmethod
     def from_json(cls, kept: dict[str, Any]) -> Streams:
         """Return the streams that were kept."""
         streams = cls(0)
-        streams.of = [_stream_from_json(*parts) for parts in kept["streams"]]
+        streams.of = list(map(Stream.from_json, kept["streams"]))
         streams.n_values = kept["n_values"]
         streams.removed = {Place(probe, index) for probe, index in kept["removed"]}
         streams.open_batch([(probe, count) for probe, count in kept["batch"]])
         return streams
-
-
-def _stream_to_json(stream: Stream) -> list[Any]:
-    values = np.array(list(stream.pending.values()), dtype=float)
-    parts = _whole(stream.pending), values, _whole(sorted(stream.empty)), _whole(sorted(stream.extra))
-    return [stream.cursor, stream.last, *map(arrays_to_json, parts)]
-
-
-def _stream_from_json(cursor: int, last: int, *parts: Any) -> Stream:
-    stream = Stream()
-    stream.cursor, stream.last = cursor, last
-    places, values, empty, extra = (arrays_from_json(part).tolist() for part in parts)
-    stream.pending = dict(zip(places, map(tuple, values), strict=True))
-    stream.empty, stream.extra = set(empty), set(extra)
-    return stream
-
-
-def _whole(indices: Iterable[int]) -> IntArray:
-    return np.fromiter(indices, dtype=np.int64)
