@@ -231,7 +231,7 @@ def test_where_an_extension_left_no_snapshot_the_next_to_write_keeps_one(
     assert Session.load(sqlite_url, "mine").policy.delta == 0.01
 
 
-@pytest.mark.parametrize("body", [b"{}", b"[]", b"not json", b'{"format": 1, "state": {}}', b"changed"])
+@pytest.mark.parametrize("body", [b"{}", b"[]", b"not json", b'{"format": 1, "state": {}}'])
 def test_a_snapshot_that_does_not_fit_is_no_snapshot(
     body: bytes, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -241,10 +241,6 @@ def test_a_snapshot_that_does_not_fit_is_no_snapshot(
         tell_all(session, session.ask(), tapes)
     snapshot = session.store.snapshot("mine")
     assert snapshot is not None
-    if body == b"changed":
-        kept = json.loads(snapshot.body)
-        kept["state"]["n_values"] += 1
-        body = json.dumps(kept).encode()
     session.store.save_snapshot("mine", snapshot._replace(body=body))
     again = Session.load(sqlite_url, "mine")
     assert again.state().n_values == session.state().n_values

@@ -11,8 +11,8 @@ import pytest
 
 from simulated_store import Database
 from surepick.policies.betting.batch_run import BatchRun
-from surepick.sessions import commands, leases
-from surepick.sessions.events import Closed, Event, Extended, Measured
+from surepick.sessions import commands, journal, leases
+from surepick.sessions.events import EVENTS, Closed, Event, Extended, Measured
 from surepick.sessions.journal import Change, Journal
 from surepick.sessions.session import Session
 from surepick.sessions.state import SessionState
@@ -68,7 +68,7 @@ def acknowledge_before_the_commit(patch: pytest.MonkeyPatch) -> None:
 
 
 def decide_whatever_others_wrote(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Journal, "_is_beside", lambda self, kind: True)
+    patch.setattr(journal, "BESIDE", set(EVENTS))
 
 
 def share_a_session_without_its_lock(patch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,6 @@ append that comes too late, or fails, makes a journal read again what the log sa
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import time
@@ -15,7 +14,6 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from surepick._version import __version__
-from surepick.core.policy import Policy
 from surepick.errors import (
     ConflictError,
     DamageError,
@@ -25,7 +23,7 @@ from surepick.errors import (
     SurepickError,
 )
 from surepick.sessions.events import Event, Extended, decode, encode
-from surepick.sessions.setup import Body, Setup
+from surepick.sessions.setup import Setup
 from surepick.sessions.state import NotWholeError, SessionState
 from surepick.sessions.streams import Place
 from surepick.store import Draft, Head, Lease, Snapshot, Store, View
@@ -35,6 +33,7 @@ SNAPSHOT_EVERY = 3000  # events
 SNAPSHOT_FORMAT = 5
 SMALL_SNAPSHOT = 2**20  # bytes of one that is kept whenever a command ends
 QUICK = 0.02  # seconds; a slower decision is made without holding the log
+BESIDE = {"measured", "noted", "renamed"}  # kinds of events that change no decision that is being made
 ALONE_AFTER = 20  # consecutive events of its own after which a journal assumes that it is the only writer
 
 
@@ -90,8 +89,8 @@ class Journal:
         self.is_stale = False
         if head != self.head:
             self.head, self._company_at = head, head.position
-            if self._progress() - self._kept >= SNAPSHOT_EVERY:
-                self._kept = self._progress()  # a snapshot is due: the writer of the last event keeps it
+            if head.position - self._kept >= SNAPSHOT_EVERY:
+                self._kept = head.position  # a snapshot is due: the writer of the last event keeps it
 
     def is_alone(self) -> bool:
         """Return whether no other process has appended for a while."""
@@ -111,13 +110,13 @@ class Journal:
         written is on disk.
         """
         try:
-            self._commit(make, quick=quick)
+            self._write(make, quick=quick)
         except UndecidedError:
-            self._commit(make, quick=False)
+            self._write(make, quick=False)
         self.decide()
         self._keep_snapshot()
 
-    def _commit(self, make: Callable[[], Change], *, quick: bool) -> None:
+    def _write(self, make: Callable[[], Change], *, quick: bool) -> None:
         if self.is_alone():
             try:
                 self.head = self._append(make, quick)
@@ -180,9 +179,7 @@ class Journal:
             return None
         try:
             kept = json.loads(snapshot.body)
-            if kept["format"] != _snapshot_format(self._setup.policy):
-                return None
-            if "digest" in kept and kept["digest"] != _digest(kept["state"]):
+            if kept["format"] != self._format():
                 return None
             state = SessionState.from_json(self._setup, kept["state"])
             latest = float(kept.get("time", 0.0))
@@ -191,6 +188,11 @@ class Journal:
         self._kept = snapshot.head.position
         self._latest = max(self._latest, latest)
         return state, snapshot.head
+
+    def _format(self) -> list[str | int]:
+        """Return the versions that must be the same to read a snapshot as when it was written."""
+        policy = self._setup.policy
+        return [__version__, SNAPSHOT_FORMAT, policy.name, policy.version]
 
     def _open_whole(self) -> tuple[SessionState, Head]:
         state, begin = SessionState(self._setup), self._created.head
@@ -205,16 +207,13 @@ class Journal:
         return head if row is self._created else row.head
 
     def _append(self, make: Callable[[], Change], quick: bool, leases: Iterable[Lease] = ()) -> Head:
-        """Append what `make` gives; of these leases, those on recorded measurements end with it."""
+        """Check, apply and append what `make` gives, and what the policy decides on it if that is quick.
+
+        Of these leases, those on recorded measurements end with it.
+        """
         events, release = make()
         if not events:
             return self.head
-        drafts = self._applied(events, quick)
-        ended = list({*release, *self.recorded(leases)})
-        return self.store.append(self.name, drafts, expected=self.head, release=ended)
-
-    def _applied(self, events: Sequence[Event], quick: bool) -> list[Draft]:
-        """Check and apply these events and what the policy decides on them; return all of it as drafts."""
         drafts = self._dated(events)  # before anything is applied: it refuses what UTF-8 cannot hold
         for event in events:
             event.check(self.state)
@@ -231,25 +230,21 @@ class Journal:
                 drafts += self._decisions()
             except Exception as error:
                 raise UndecidedError from error
-        return drafts
+        ended = list({*release, *self.recorded(leases)})
+        return self.store.append(self.name, drafts, expected=self.head, release=ended)
 
     def _decide_behind(self, drafts: list[Draft]) -> None:
         """Append decisions after events that others appended meanwhile; if those matter, reopen instead."""
         with self.store.transaction(self.name, after=self.head) as view:
-            missed = view.events
-            if missed and all(self._is_beside(event.kind) for event in missed):
+            missed = view.events  # an end counts what was released before it
+            beside = BESIDE if self.state.is_over else {*BESIDE, "released"}
+            if missed and {event.kind for event in missed} <= beside:
                 self._fold(self.state, missed, self.head)
                 dated = [draft._replace(time=max(draft.time, self._latest)) for draft in drafts]
                 head = self.store.append(self.name, dated, expected=missed[-1].head)
             else:
                 self.state, head = self._open()
         self.head = head  # once it is committed: the log has no event that a lost commit was to append
-
-    def _is_beside(self, kind: str) -> bool:
-        """Return whether such an event changes no decision that is being made."""
-        if kind == "released":  # an end counts what was released before it
-            return not self.state.is_over
-        return kind in ("measured", "noted", "renamed")
 
     def _decisions(self) -> list[Draft]:
         """Return what the policy decides now, as far as its batches are complete; it is applied."""
@@ -272,17 +267,13 @@ class Journal:
             return False  # a solver may take long, or fail: values are on disk before it is called
         return not self._slow and self.state.n_rounds > 1
 
-    def _progress(self) -> int:
-        """Return the number of the last event: how far a process that opens the session has to read."""
-        return self.head.position
-
     def _keep_snapshot(self) -> None:
         """Keep a snapshot now and then; snapshots take at most a twentieth of the time."""
         began = time.monotonic()
-        if self._progress() - self._kept < SNAPSHOT_EVERY or began < self._next_snapshot:
+        if self.head.position - self._kept < SNAPSHOT_EVERY or began < self._next_snapshot:
             return
         self._save_snapshot()
-        self._kept = self._progress()
+        self._kept = self.head.position
         self._next_snapshot = began + 20 * (time.monotonic() - began)
 
     def keep_if_small(self) -> None:
@@ -298,9 +289,7 @@ class Journal:
         state = self.state.to_json()
         if state is None:
             return
-        form = _snapshot_format(self.state.setup.policy)
-        kept = {"format": form, "digest": _digest(state), "state": state, "time": self._latest}
-        body = json.dumps(kept).encode()
+        body = json.dumps({"format": self._format(), "state": state, "time": self._latest}).encode()
         if len(body) <= most:
             with suppress(StoreError):  # a full disk: what matters was acknowledged, and says so itself
                 self.store.save_snapshot(self.name, Snapshot(self.head, self._created.checksum, body))
@@ -342,13 +331,3 @@ def drafts_of(events: Iterable[Event], now: float) -> list[Draft]:
             f"names, notes and keys must be text that UTF-8 can hold; nothing was recorded: {error}"
         ) from None
     return drafts
-
-
-def _snapshot_format(policy: Policy) -> list[str | int]:
-    """Return the versions that must be the same to read a snapshot as when it was written."""
-    return [__version__, SNAPSHOT_FORMAT, policy.name, policy.version]
-
-
-def _digest(state: Body) -> str:
-    """Return the digest of a state in a snapshot: one that was changed is not read."""
-    return hashlib.sha256(json.dumps(state).encode()).hexdigest()

@@ -25,13 +25,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from surepick.core.about import LISTED
-from surepick.core.oracle_problem import AnyProblem
 from surepick.core.probes import VALUE
 from surepick.sessions.events import AHEAD
 from surepick.sessions.journal import Journal
 from surepick.sessions.state import SessionState
 from surepick.sessions.streams import Place
-from surepick.store import Claim, Lease, View
+from surepick.store import Claim, Lease
 
 AHEAD_PER_WORKER = 4  # requests ahead of the batch for each worker that has something to measure
 CLOCKS_DIFFER = 1.0  # seconds between the clocks of two workers that are no reason to cut a lease
@@ -90,117 +89,94 @@ def request_for(state: SessionState, token: Place, lease: Lease) -> Request:
     )
 
 
-class Asked(NamedTuple):
-    """A worker's request: up to n tokens, for so many seconds."""
-
-    n: int
-    worker: str
-    seconds: float
-
-
 class Leasing:
-    """Claims tokens of one session for workers; it remembers the leases as they were at its last look."""
+    """Claims requests of one session for workers; it remembers the leases as they were at its last look."""
 
     def __init__(self, journal: Journal, longest: float) -> None:
         self._journal = journal
         self._longest = longest  # seconds that a lease may last from now
-        self._leases: Leases = {}  # those of recorded tokens mean nothing
+        self._leases: Leases = {}  # those of recorded requests mean nothing
 
     def claim(self, n: int, worker: str, seconds: float) -> list[Request]:
         """Return up to n measurements that are the worker's for these seconds, most urgent first.
 
         Without other processes, claim at once what should be free and check the answer (optimistic). With
         others, read first and lock the leases while claiming: otherwise all that read at the same moment
-        would choose the same tokens, and all but one would fail.
+        would choose the same requests, and all but one would fail.
         """
-        journal, asked = self._journal, Asked(n, worker, seconds)
-        view, granted = self._look(asked)
-        is_current = granted and not view.events and not journal.is_stale and journal.state.streams.n_missing
+        journal, store = self._journal, self._journal.store
+        chosen, claim = list[Place](), None
+        if journal.is_alone() and not journal.state.is_over:
+            chosen, is_held = self._choose(n, worker, seconds)
+            claim = None if is_held else self._claim_of(chosen, worker, seconds)
+        view = store.look(journal.name, after=journal.head, claim=claim)
+        self._leases = leased(view.leases)
+        granted = [] if claim is None else self._note_granted(chosen, claim, view.held)
+        is_current = (
+            granted
+            and len(granted) == len(chosen)
+            and not (view.events or journal.is_stale)
+            and journal.state.streams.n_missing
+        )
         if not is_current:
             journal.read_on(view.events)
-            journal.decide()  # the process that completed the round may have died before it could
+            journal.decide()  # the process that completed the batch may have died before it could
         if recorded := journal.recorded(view.leases):
-            journal.store.release(journal.name, recorded)
-        if any(is_dead(lease.worker) or self._is_too_long(lease) for lease in view.leases):
-            return self._claim_in_turn(asked)
+            store.release(journal.name, recorded)
+        latest = journal.clock() + self._longest + CLOCKS_DIFFER
+        if any(is_dead(lease.worker) or lease.expires > latest for lease in view.leases):
+            return self._claim_in_turn(n, worker, seconds)
         if is_current:
             return self._requests(granted)
         if journal.state.is_over:
-            journal.store.release(journal.name, list(map(str, granted)))  # they were claimed in vain
+            store.release(journal.name, list(map(str, granted)))  # they were claimed in vain
             return []
-        now = journal.clock()
-        chosen = self._choose(asked, now)
-        return self._requests(chosen) if self._are_fresh(chosen, asked, now) else self._claim_in_turn(asked)
+        chosen, is_held = self._choose(n, worker, seconds)
+        return self._requests(chosen) if is_held else self._claim_in_turn(n, worker, seconds)
 
     def forget(self, token: Place) -> None:
-        """Forget the lease on this token, which has ended."""
+        """Forget the lease on this request, which has ended."""
         self._leases.pop(token, None)
 
-    def _look(self, asked: Asked) -> tuple[View, list[Place]]:
-        """Return the new events and leases, and the tokens granted.
+    def next_end(self) -> float:
+        """When the next lease ends that had not ended at the last look."""
+        now, leases = self._journal.clock(), self._leases.values()
+        return min((lease.expires for lease in leases if lease.expires > now), default=math.inf)
 
-        Tokens are claimed in the same round trip if no other process seems to be at work. If the store does
-        not grant all of them, none are returned.
-        """
-        journal, claim, chosen = self._journal, None, list[Place]()
-        if journal.is_alone() and not journal.state.is_over:
-            now = journal.clock()
-            chosen = self._choose(asked, now)
-            if not self._are_fresh(chosen, asked, now):
-                claim = Claim(list(map(str, chosen)), asked.worker, now + asked.seconds, now)
-        view = journal.store.look(journal.name, after=journal.head, claim=claim)
-        self._leases = leased(view.leases)
-        if claim is None:
-            return view, []
-        granted = self._note_granted(chosen, claim, view.held)
-        return view, granted if len(granted) == len(chosen) else []
-
-    def _claim_in_turn(self, asked: Asked) -> list[Request]:
+    def _claim_in_turn(self, n: int, worker: str, seconds: float) -> list[Request]:
         """Choose and claim while no other process claims anything.
 
         Leases on recorded requests and those of workers that have ended are deleted; one that ends further
         away than a lease lasts, because a clock was put back, is cut to that length.
         """
-        journal = self._journal
+        journal, store, name = self._journal, self._journal.store, self._journal.name
         with journal.write_transaction(durable=False) as view:
             dead = [lease.token for lease in view.leases if is_dead(lease.worker)]
             ended = {*journal.recorded(view.leases), *dead}
-            journal.store.release(journal.name, sorted(ended))
-            kept = [lease for lease in view.leases if lease.token not in ended]
-            self._leases = leased(self._cut(lease) for lease in kept)
-            return self._claim_here(asked)
+            store.release(name, sorted(ended))
+            now = journal.clock()
+            until = now + self._longest
+            self._leases = leased(lease for lease in view.leases if lease.token not in ended)
+            for place, lease in self._leases.items():
+                if lease.expires > until + CLOCKS_DIFFER:
+                    store.claim(name, [lease.token], worker=lease.worker, until=until, now=now)
+                    self._leases[place] = lease._replace(expires=until)
+            if journal.state.is_over:
+                return []
+            chosen, _ = self._choose(n, worker, seconds)
+            claim = self._claim_of(chosen, worker, seconds)
+            held = store.claim(name, claim.tokens, worker=worker, until=claim.until, now=claim.now)
+            return self._requests(self._note_granted(chosen, claim, held))
 
-    def _is_too_long(self, lease: Lease) -> bool:
-        return lease.expires > self._journal.clock() + self._longest + CLOCKS_DIFFER
-
-    def _cut(self, lease: Lease) -> Lease:
-        """Return this lease, cut to its length from now in the store too if it is longer."""
-        if not self._is_too_long(lease):
-            return lease
-        journal, now = self._journal, self._journal.clock()
-        until = now + self._longest
-        journal.store.claim(journal.name, [lease.token], worker=lease.worker, until=until, now=now)
-        return lease._replace(expires=until)
-
-    def _claim_here(self, asked: Asked) -> list[Request]:
-        """Choose and claim, in the open transaction."""
-        journal = self._journal
-        if journal.state.is_over:
-            return []
-        now = journal.clock()
-        chosen = self._choose(asked, now)
-        claim = Claim(list(map(str, chosen)), asked.worker, now + asked.seconds, now)
-        held = journal.store.claim(
-            journal.name, claim.tokens, worker=claim.worker, until=claim.until, now=now
-        )
-        return self._requests(self._note_granted(chosen, claim, held))
+    def _claim_of(self, chosen: Iterable[Place], worker: str, seconds: float) -> Claim:
+        now = self._journal.clock()
+        return Claim(list(map(str, chosen)), worker, now + seconds, now)
 
     def _requests(self, tokens: Iterable[Place]) -> list[Request]:
-        state, leases = self._journal.state, self._leases
-        return [request_for(state, token, leases[token]) for token in tokens]
+        return [request_for(self._journal.state, token, self._leases[token]) for token in tokens]
 
     def _note_granted(self, chosen: Iterable[Place], claim: Claim, held: Iterable[str]) -> list[Place]:
-        """Remember the leases that the store granted, and return their tokens."""
+        """Remember the leases that the store granted, and return their requests."""
         held, granted = set(held), []
         for token, text in zip(chosen, claim.tokens, strict=True):
             if text in held:
@@ -208,28 +184,17 @@ class Leasing:
                 granted.append(token)
         return granted
 
-    def _are_fresh(self, tokens: Iterable[Place], asked: Asked, now: float) -> bool:
-        """Return whether the worker holds all of these for long enough to begin measuring."""
-        for token in tokens:
-            lease = self._leases.get(token)
-            if lease is None or lease.worker != asked.worker or lease.expires < now + asked.seconds / 2:
-                return False
-        return True
+    def _choose(self, n: int, worker: str, seconds: float) -> tuple[list[Place], bool]:
+        """Return up to n requests for this worker, and whether it holds all of them for long enough.
 
-    def next_end(self) -> float:
-        """When the next lease ends that had not ended at the last look."""
-        now, leases = self._journal.clock(), self._leases.values()
-        return min((lease.expires for lease in leases if lease.expires > now), default=math.inf)
-
-    def _choose(self, asked: Asked, now: float) -> list[Place]:
-        """Return up to n tokens for this worker: its own, unassigned ones, and some ahead of the round.
-
-        The most urgent come first, in the same order every time: what the round waits for, in its order.
+        They are its own, unassigned ones, and some ahead of the batch. The most urgent come first, in the
+        same order every time: what the batch waits for, in its order.
         """
-        state, (n, worker, _) = self._journal.state, asked
+        state, now = self._journal.state, self._journal.clock()
         active = {token: lease for token, lease in self._leases.items() if lease.expires > now}
         busy = [urgency_of(state, t) for t in active if not state.streams.of[t.probe].is_recorded(t.index)]
         chosen = sorted([one for one in busy if active[one.token].worker == worker])[:n]
+        own, enough = {one.token for one in chosen}, now + seconds / 2  # to begin measuring
         if len(chosen) < n:
             free = (one for one in in_turn(state) if one.token not in active)
             chosen += itertools.islice(free, n - len(chosen))
@@ -239,7 +204,8 @@ class Leasing:
             left = min(AHEAD, max(n, AHEAD_PER_WORKER * len(workers))) - busy_ahead - state.streams.n_ahead
             free = (one for one in _ahead(state) if one.token not in active)
             chosen += itertools.islice(free, min(max(left, 0), n - len(chosen)))
-        return [one.token for one in sorted(chosen)]
+        tokens = [one.token for one in sorted(chosen)]
+        return tokens, all(token in own and active[token].expires >= enough for token in tokens)
 
 
 def _ahead(state: SessionState) -> Iterator[Urgency]:
@@ -272,41 +238,34 @@ class Urgency(NamedTuple):
     token: Place
 
 
-def is_balanced(problem: AnyProblem) -> bool:
-    """Return whether rounds are made in balanced order: always, unless the problem says "listed"."""
-    return problem.about.order != LISTED
-
-
 def in_turn(state: SessionState) -> Iterator[Urgency]:
-    """Yield the measurements that the open round waits for, in the order in which they are handed out."""
-    if not is_balanced(state.setup.problem):
-        for token in state.streams.missing_places():
-            yield Urgency(False, 0, 0.0, token)
-        return
-    yield from heapq.merge(*[_balanced_of(state, probe) for probe in state.streams.batch])
+    """Yield the measurements that the open batch waits for, in the order in which they are handed out."""
+    if state.setup.problem.about.order == LISTED:
+        return (Urgency(False, 0, 0.0, token) for token in state.streams.missing_places())
+    return heapq.merge(*[_turns_of(state, probe) for probe in state.streams.batch])
+
+
+def _turns_of(state: SessionState, probe: int) -> Iterator[Urgency]:
+    """Yield the measurements of one probe that the open batch waits for."""
+    stream = state.streams.of[probe]
+    first = stream.begin
+    return (_turn(state, Place(probe, index), first) for index in stream.missing())
 
 
 def urgency_of(state: SessionState, token: Place) -> Urgency:
     """Return the place of this measurement in the order of handing out.
 
-    Measurements that the open round waits for come before prefetched ones. Each of the two groups has its own
-    balanced order (see the module): passes are counted from the round's first place, or from its end.
+    Measurements that the open batch waits for come before prefetched ones. Each of the two groups has its own
+    balanced order (see the module): passes are counted from the batch's first place, or from its end.
     """
-    of = state.streams.of[token.probe]
-    is_ahead = not of.is_missing(token.index)
-    if not is_balanced(state.setup.problem):
+    stream = state.streams.of[token.probe]
+    is_ahead = not stream.is_missing(token.index)
+    if state.setup.problem.about.order == LISTED:
         return Urgency(is_ahead, 0, 0.0, token)
-    return _balanced(state, token, of.end if is_ahead else of.begin, is_ahead)
+    return _turn(state, token, stream.end if is_ahead else stream.begin, is_ahead)
 
 
-def _balanced_of(state: SessionState, probe: int) -> Iterator[Urgency]:
-    """Yield the measurements of one probe that the open round waits for, in balanced order."""
-    of = state.streams.of[probe]
-    first = of.begin
-    return (_balanced(state, Place(probe, index), first) for index in of.missing())
-
-
-def _balanced(state: SessionState, token: Place, first: int, is_ahead: bool = False) -> Urgency:
+def _turn(state: SessionState, token: Place, first: int, is_ahead: bool = False) -> Urgency:
     """Return the sorting key in balanced order: passes 2k and 2k + 1 have opposite orders, drawn per pair."""
     at = token.index - first
     drawn = f"{state.setup.seed} {state.n_rounds} {at // 2} {token.probe}"
