@@ -1,11 +1,8 @@
 """Measurements within bounds: the noise scale for free, and no value outside them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,7 +19,7 @@ TWO = [[1, 0], [0, 1]]
 N_RUNS = 400
 
 
-def test_bounds_give_half_their_width_as_the_noise_scale() -> None:
+def test_bounds_give_half_their_width_as_the_noise_scale():
     assert sp.Problem(TWO, low=0, high=1, goal="largest").noise_scale.tolist() == [0.5, 0.5]
     assert sp.Problem(TWO, low=[0, -3], high=[1, 5], goal="largest").noise_scale.tolist() == [0.5, 4.0]
     assert sp.Problem(TWO, low=0, high=10, noise=None, goal="largest").noise_scale.tolist() == [5.0, 5.0]
@@ -31,19 +28,19 @@ def test_bounds_give_half_their_width_as_the_noise_scale() -> None:
 
 
 @pytest.mark.parametrize(("low", "high"), [(1, 0), (0, 0), (0, np.inf), (0, [1, 2, 3]), ("a", 1)])
-def test_limits_that_are_none_are_refused(low: object, high: object) -> None:
+def test_limits_that_are_none_are_refused(low, high):
     with pytest.raises(ProblemError) as caught:
-        sp.Problem(TWO, low=low, high=high, goal="largest")  # type: ignore[arg-type]
+        sp.Problem(TWO, low=low, high=high, goal="largest")
     assert caught.value.field in ("low", "high")
 
 
-def test_another_noise_scale_beside_bounds_is_refused_with_advice() -> None:
+def test_another_noise_scale_beside_bounds_is_refused_with_advice():
     with pytest.raises(ProblemError) as caught:
         sp.Problem(TWO, low=0, high=1, noise=0.2, goal="largest")
     assert caught.value.field == "noise"
 
 
-def test_bounds_survive_the_codec_and_change_the_fingerprint() -> None:
+def test_bounds_survive_the_codec_and_change_the_fingerprint():
     bounded = sp.Problem(TWO, low=[0, 0], high=[1, 0.3], goal="largest")
     again = codec.problem_from_json(json.loads(codec.dumps(codec.problem_to_json(bounded))))
     assert again.bounds.tolist() == bounded.bounds.tolist()
@@ -55,8 +52,8 @@ def test_bounds_survive_the_codec_and_change_the_fingerprint() -> None:
     assert len(prints) == 2
 
 
-def session(**options: object) -> Session:
-    problem = sp.Problem(TWO, arms=["old", "new"], **{"low": 0, "high": 1, **options}, goal="largest")  # type: ignore[arg-type]
+def session(**options):
+    problem = sp.Problem(TWO, arms=["old", "new"], **{"low": 0, "high": 1, **options}, goal="largest")
     return Session.create("memory://", "mine", problem, policy=sp.Uniform(delta=0.1))
 
 
@@ -77,7 +74,7 @@ BUILDERS: dict[str, Callable[..., sp.Problem]] = {
 
 
 @pytest.mark.parametrize("build", BUILDERS.values(), ids=BUILDERS)
-def test_every_builder_takes_bounds_as_problem_does(build: Callable[..., sp.Problem]) -> None:
+def test_every_builder_takes_bounds_as_problem_does(build):
     bounded = build(low=0, high=3)
     assert bounded.noise_scale.tolist() == [1.5] * bounded.n_arms
     assert codec.problem_to_json(bounded) == codec.problem_to_json(
@@ -88,7 +85,7 @@ def test_every_builder_takes_bounds_as_problem_does(build: Callable[..., sp.Prob
     assert caught.value.field == "noise"
 
 
-def test_an_oracle_keeps_the_bounds() -> None:
+def test_an_oracle_keeps_the_bounds():
     first = BUILDERS["knapsack"](low=0, high=3)
     assert isinstance(first, problems.FoundProblem)
     unlisted = first.family.oracle_problem(low=0, high=3)
@@ -96,7 +93,7 @@ def test_an_oracle_keeps_the_bounds() -> None:
     assert codec.problem_from_json(codec.problem_to_json(unlisted)).bounds.tolist() == [[0.0, 3.0]] * 2
 
 
-def test_a_session_refuses_values_outside_and_records_nothing() -> None:
+def test_a_session_refuses_values_outside_and_records_nothing():
     mine = session()
     token = mine.ask()[0].token
     for tell in (
@@ -112,7 +109,7 @@ def test_a_session_refuses_values_outside_and_records_nothing() -> None:
     mine.tell(mine.ask()[0], 1.0 + 1e-15)  # as is rounding
 
 
-def test_a_certificate_states_the_bounds() -> None:
+def test_a_certificate_states_the_bounds():
     mine, rng = session(), np.random.default_rng(0)
     while requests := mine.ask():
         mine.tell(requests[0], float(rng.random() < (0.1, 0.9)[requests[0].probe]))
@@ -127,7 +124,7 @@ def test_a_certificate_states_the_bounds() -> None:
 @pytest.mark.parametrize(
     "environment", [sp.Bernoulli([0.2, 0.9]), sp.UniformNoise([0.2, 0.9], 0.1), sp.Replay([[0, 0.4], [0.9]])]
 )
-def test_simulations_take_environments_within_the_bounds(environment: sp.Replay) -> None:
+def test_simulations_take_environments_within_the_bounds(environment):
     outcome = sp.simulate(sp.Problem(TWO, low=0, high=1, goal="largest"), environment, policy=sp.BetGapE())
     assert outcome.plan == 1
 
@@ -136,7 +133,7 @@ def test_simulations_take_environments_within_the_bounds(environment: sp.Replay)
     "environment",
     [sp.Gaussian([0.2, 0.9], 0.01), sp.UniformNoise([0.2, 0.95], 0.1), sp.Replay([[0, 1.4], [0.9]])],
 )
-def test_simulations_refuse_environments_that_may_leave_the_bounds(environment: sp.Replay) -> None:
+def test_simulations_refuse_environments_that_may_leave_the_bounds(environment):
     with pytest.raises(ParameterError) as caught:
         sp.simulate(sp.Problem(TWO, low=0, high=1, goal="largest"), environment, policy=sp.Uniform())
     assert caught.value.field == "environment"
@@ -147,14 +144,14 @@ class Silent:
 
     means = np.array([0.2, 0.9])
 
-    def __init__(self, worst: float) -> None:
+    def __init__(self, worst):
         self.worst = worst
 
-    def measure(self, counts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def measure(self, counts, rng):
         return counts * np.array([0.2, self.worst])
 
 
-def test_simulations_refuse_a_value_outside_the_bounds_when_it_comes() -> None:
+def test_simulations_refuse_a_value_outside_the_bounds_when_it_comes():
     problem = sp.Problem(TWO, low=0, high=1, goal="largest")
     assert sp.simulate(problem, Silent(0.9), policy=sp.Uniform()).plan == 1
     with pytest.raises(ParameterError) as caught:
@@ -162,7 +159,7 @@ def test_simulations_refuse_a_value_outside_the_bounds_when_it_comes() -> None:
     assert caught.value.field == "environment"
 
 
-def write(folder: Path, extra: str) -> Path:
+def write(folder, extra):
     path = folder / "coins.toml"
     path.write_text(
         'kind = "table"\ngoal = "largest"\nplans = [[1, 0], [0, 1]]\narms = ["old", "new"]\n' + extra
@@ -178,23 +175,22 @@ def write(folder: Path, extra: str) -> Path:
         ("noise = 'unknown'\nlow = 0\nhigh = {new = 3, old = 1}", [0.5, 1.5]),
     ],
 )
-def test_files_may_give_bounds(tmp_path: Path, line: str, scales: list[float]) -> None:
+def test_files_may_give_bounds(tmp_path, line, scales):
     assert read_problem(write(tmp_path, line)).problem.noise_scale.tolist() == scales
 
 
 @pytest.mark.parametrize(
-    "line",
-    ["low = 3", "low = 0\nhigh = {old = 1}", "low = 0\nhigh = 1\nnoise = 0.1", "low = 0\nhigh = [1]"],
+    "line", ["low = 3", "low = 0\nhigh = {old = 1}", "low = 0\nhigh = 1\nnoise = 0.1", "low = 0\nhigh = [1]"]
 )
-def test_files_with_wrong_bounds_are_refused(tmp_path: Path, line: str) -> None:
+def test_files_with_wrong_bounds_are_refused(tmp_path, line):
     with pytest.raises(FileError):
         read_problem(write(tmp_path, line))
 
 
-def test_the_answer_holds_for_bounded_measurements_and_fails_with_a_scale_that_is_too_small() -> None:
+def test_the_answer_holds_for_bounded_measurements_and_fails_with_a_scale_that_is_too_small():
     """Coins with close means; the control claims a tenth of the width that they have."""
 
-    def wrong(problem: sp.Problem, delta: float) -> int:
+    def wrong(problem, delta):
         truth = sp.Bernoulli([0.55, 0.45])
         return sum(
             sp.simulate(problem, truth, policy=sp.Uniform(delta=delta), seed=seed, allow_noisier=True).plan

@@ -1,7 +1,5 @@
 """Gaps between plans and their errors: all at once as pair by pair, and infinite where nothing is known."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -17,9 +15,7 @@ PLANS = np.array([[2.0, 0, 1, 0], [0, 1, 1, 0], [1, 0, 0, 3], [0, 2, 1, 0], [1, 
 @pytest.mark.parametrize("minimize", [False, True])
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize("counts", [(3, 5, 2, 4), (3, 5, 2, 0), (0, 5, 0, 4), (0, 0, 0, 0)], ids=str)
-def test_all_at_once_is_pair_by_pair_also_for_unmeasured_arms(
-    counts: tuple[int, ...], kind: type, minimize: bool
-) -> None:
+def test_all_at_once_is_pair_by_pair_also_for_unmeasured_arms(counts, kind, minimize):
     problem = sp.Problem(kind(PLANS), noise=[0.5, 1.0, 2.0, 0.1], goal="smallest" if minimize else "largest")
     evidence = Evidence(np.array(counts), np.array(counts) * np.array([1.3, -2.0, 0.7, 5.0]))
     means, variance = np.nan_to_num(evidence.means), mean_variance(problem, evidence)

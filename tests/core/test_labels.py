@@ -157,11 +157,7 @@ def test_matchings_keep_the_names_of_a_data_frame():
 def test_a_production_goes_by_the_labels_of_its_tables():
     use = pd.DataFrame({"bread": [1, 3], "cake": [2, 1]}, index=["flour", "hours"])
     problem = sp.problems.production(
-        use,
-        {"hours": 9, "flour": 8},
-        {"cake": 4.0, "bread": 3.0},
-        upper={"cake": 3.5, "bread": 9},
-        noise=1,
+        use, {"hours": 9, "flour": 8}, {"cake": 4.0, "bread": 3.0}, upper={"cake": 3.5, "bread": 9}, noise=1
     )
     same = sp.problems.production([[1, 2], [3, 1]], [8, 9], [3.0, 4.0], upper=[9, 3.5], noise=1)
     assert problem.arm_names == ("bread", "cake")

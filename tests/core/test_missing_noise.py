@@ -79,10 +79,7 @@ def test_check_says_which_noise_was_stated(tmp_path, name, text, unstated):
 
 
 @pytest.mark.parametrize(
-    ("policy", "door"),
-    [
-        *(("CombGapE", "Problem"), ("RAGE", "Problem"), ("LUCB", "choice")),
-    ],
+    ("policy", "door"), [*(("CombGapE", "Problem"), ("RAGE", "Problem"), ("LUCB", "choice"))]
 )
 def test_a_policy_that_cannot_do_without_the_noise_scale_names_the_field(policy, door):
     with pytest.raises(sp.SurepickError) as caught:

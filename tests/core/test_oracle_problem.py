@@ -48,8 +48,7 @@ def test_an_oracle_may_do_as_it_likes_with_the_weights_it_is_given():
 
 
 @pytest.mark.parametrize(
-    "settings",
-    [{"n_arms": 0}, {"n_arms": True}, {"n_arms": 2, "n_plans": 1}, {"n_arms": 2, "noise": -1.0}],
+    "settings", [{"n_arms": 0}, {"n_arms": True}, {"n_arms": 2, "n_plans": 1}, {"n_arms": 2, "noise": -1.0}]
 )
 def test_refuses_odd_sizes(settings):
     with pytest.raises(sp.SurepickError):

@@ -102,9 +102,7 @@ def test_rows_and_bounds_that_follow_from_others_do_no_harm():
     supply, demand = [0.5, 0.3, 0.2], [0.6, 0.25, 0.15]
     plain = sp.Polytope(**transport_rows(supply, demand), noise=1)
     capped = sp.Polytope(
-        **transport_rows(supply, demand),
-        upper=np.minimum.outer(supply, demand).ravel(),
-        noise=1,
+        **transport_rows(supply, demand), upper=np.minimum.outer(supply, demand).ravel(), noise=1
     )
     assert plain.form.matrix.shape == (5, 9)  # one of six rows follows from the others
     hours = np.random.default_rng(0).uniform(1, 5, 9)

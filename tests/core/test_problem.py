@@ -333,8 +333,7 @@ def test_noise_and_costs_are_positive_numbers_one_for_each_arm(what, given, name
 
 @pytest.mark.parametrize("kind", ["arm", "plan"])
 @pytest.mark.parametrize(
-    ("names", "named"),
-    [(["x", "x"], "'x'"), (["x", "y", "z"], "3"), ("xy", "'xy'"), (["x", ""], " 1 ")],
+    ("names", "named"), [(["x", "x"], "'x'"), (["x", "y", "z"], "3"), ("xy", "'xy'"), (["x", ""], " 1 ")]
 )
 def test_names_are_a_list_of_different_ones_one_for_each(kind, names, named):
     word = {"arm": "arms", "plan": "plan_names"}[kind]

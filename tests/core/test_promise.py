@@ -1,9 +1,6 @@
 """What an answer promises: one sentence for a policy on a problem, the same one wherever it is shown."""
 
-from __future__ import annotations
-
 import html
-from pathlib import Path
 
 import pytest
 
@@ -21,7 +18,7 @@ UNPROVED |= {policy.name for policy in WITHOUT_DELTA}
 
 
 @pytest.fixture
-def finished(tmp_path: Path) -> tuple[str, Session]:
+def finished(tmp_path):
     """A finished session whose promise is not the policy's own sentence, and that promise."""
     problem = tools.problem(noise=None, low=-3, high=3)
     session = Session.create(f"sqlite:///{tmp_path}/s.db", "trips", problem, policy=sp.BetGapE())
@@ -31,7 +28,7 @@ def finished(tmp_path: Path) -> tuple[str, Session]:
     return text, session
 
 
-def test_every_surface_prints_the_promise_for_this_problem(finished: tuple[str, Session]) -> None:
+def test_every_surface_prints_the_promise_for_this_problem(finished):
     text, session = finished
     url = session.store.place
     assert session.status != "running"
@@ -44,7 +41,7 @@ def test_every_surface_prints_the_promise_for_this_problem(finished: tuple[str, 
 
 
 @pytest.mark.parametrize("name", sorted(POLICIES))
-def test_a_promise_gives_its_sentence_back_as_it_was(name: str) -> None:
+def test_a_promise_gives_its_sentence_back_as_it_was(name):
     policy = parse_policy(name, **({"norm_bound": 1.0} if name == "LinGapE" else {}))
     promise = Promise.read(policy.guarantee)
     assert promise.text == policy.guarantee
@@ -52,14 +49,14 @@ def test_a_promise_gives_its_sentence_back_as_it_was(name: str) -> None:
     assert promise.proved or promise.reason
 
 
-def test_what_else_is_assumed_stays_when_the_noise_is_unknown() -> None:
+def test_what_else_is_assumed_stays_when_the_noise_is_unknown():
     policy = sp.Peace()
     unknown = Promise.of(policy, sp.Problem([[1, 0], [0, 1]], noise=None, goal="largest"))
     assert unknown.text == policy.guarantee.replace(GAUSSIAN, UNKNOWN_NOISE)
     assert unknown.text.endswith(", up to the Monte-Carlo error of the widths")
 
 
-def test_bounds_are_no_gaussian_noise() -> None:
+def test_bounds_are_no_gaussian_noise():
     policy = sp.CombGapE(radius="kaufmann-koolen")
     assert (
         Promise.of(policy, sp.Problem([[1, 0], [0, 1]], low=0, high=1, goal="largest")).text
@@ -68,6 +65,6 @@ def test_bounds_are_no_gaussian_noise() -> None:
 
 
 @pytest.mark.parametrize("sentence", ["none", "None yet: we are working on it", "none: unsound, given luck"])
-def test_a_sentence_that_begins_with_none_promises_nothing(sentence: str) -> None:
+def test_a_sentence_that_begins_with_none_promises_nothing(sentence):
     promise = Promise.read(sentence)
     assert (promise.proved, promise.text) == (False, sentence)

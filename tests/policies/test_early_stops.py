@@ -4,11 +4,8 @@ The policy here stops after its first round and says honestly how sure it is. Wi
 counts: that is the control without which refusing everything would pass.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -30,35 +27,35 @@ class Hasty:
     risk: float | None = 1.0
 
     @property
-    def guarantee(self) -> str:
+    def guarantee(self):
         return promise(self.delta, 0.0, SUB_GAUSSIAN)
 
-    def start(self, problem: sp.Problem) -> HastyRun:
+    def start(self, problem):
         return HastyRun(problem, self)
 
 
 class HastyRun:
-    def __init__(self, problem: sp.Problem, policy: Hasty) -> None:
+    def __init__(self, problem, policy):
         self.problem, self.policy, self.n = problem, policy, 0
 
-    def decide(self, rng: np.random.Generator) -> sp.Measure | sp.Stop:
+    def decide(self, rng):
         return sp.Stop(0) if self.n else sp.Measure(np.ones(self.problem.n_arms, dtype=np.int64))
 
-    def absorb(self, counts: Any, sums: Any) -> None:
+    def absorb(self, counts, sums):
         self.n += 1
 
-    def standing(self) -> sp.Standing:
+    def standing(self):
         return sp.Standing(leader=0, rival=1, risk=self.policy.risk)
 
-    def state(self) -> dict[str, Any]:
+    def state(self):
         return {"n": self.n}
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state):
         self.n = state["n"]
 
 
 @pytest.fixture(autouse=True)
-def known_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def known_by_name(monkeypatch):
     monkeypatch.setattr("surepick.policies.POLICIES", {**POLICIES, "Hasty": Hasty})
 
 
@@ -67,7 +64,7 @@ TOO_HIGH = (1.0, 0.06, 0.0500001)
 FINE = (None, 0.0, 0.04, 0.05)  # None: a policy that knows no risk at every moment
 
 
-def told_to_the_end(session: sp.Session) -> sp.Outcome:
+def told_to_the_end(session):
     rng = np.random.default_rng(0)
     while requests := session.ask(20):
         for request in requests:
@@ -77,14 +74,14 @@ def told_to_the_end(session: sp.Session) -> sp.Outcome:
 
 
 @pytest.mark.parametrize("risk", [*TOO_HIGH, float("nan")])
-def test_simulate_calls_no_early_stop_confident(risk: float, caplog: pytest.LogCaptureFixture) -> None:
+def test_simulate_calls_no_early_stop_confident(risk, caplog):
     outcome = sp.simulate(PROBLEM, sp.Gaussian([0.0, 0.0]), policy=Hasty(risk=risk))
     assert (outcome.plan, outcome.state, outcome.leader) == (None, sp.State.BUDGET_SPENT, 0)
     assert "no answer: the policy stopped with plan 0 at a risk of" in caplog.text
 
 
 @pytest.mark.parametrize("risk", TOO_HIGH)
-def test_a_session_calls_no_early_stop_confident(risk: float) -> None:
+def test_a_session_calls_no_early_stop_confident(risk):
     session = sp.Session.create("memory://", "s", PROBLEM, policy=Hasty(risk=risk))
     outcome = told_to_the_end(session)
     assert (outcome.plan, outcome.state) == (None, sp.State.BUDGET_SPENT)
@@ -94,7 +91,7 @@ def test_a_session_calls_no_early_stop_confident(risk: float) -> None:
 
 
 @pytest.mark.parametrize("risk", FINE)
-def test_the_same_stop_counts_when_its_risk_is_at_most_delta(risk: float | None) -> None:
+def test_the_same_stop_counts_when_its_risk_is_at_most_delta(risk):
     outcome = sp.simulate(PROBLEM, sp.Gaussian([0.0, 0.0]), policy=Hasty(risk=risk))
     assert (outcome.plan, outcome.state) == (0, sp.State.CONFIDENT)
     session = sp.Session.create("memory://", "s", PROBLEM, policy=Hasty(risk=risk))
@@ -102,7 +99,7 @@ def test_the_same_stop_counts_when_its_risk_is_at_most_delta(risk: float | None)
     assert session.verify().holds
 
 
-def test_a_log_that_calls_an_early_stop_confident_does_not_verify() -> None:
+def test_a_log_that_calls_an_early_stop_confident_does_not_verify():
     """Written by a surepick that did not look at the risk."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("surepick.simulation.outcome.proved_stop", lambda stop, standing, delta: stop)
@@ -114,7 +111,7 @@ def test_a_log_that_calls_an_early_stop_confident_does_not_verify() -> None:
 
 
 @pytest.mark.parametrize("policy", [*CASES, *OF_INCUMBENTS, *OF_POLYTOPES], ids=str)
-def test_own_policies_never_stop_at_a_risk_above_delta(policy: sp.Policy) -> None:
+def test_own_policies_never_stop_at_a_risk_above_delta(policy):
     """So the rule takes no answer away."""
     for seed, gap in enumerate((3.0, 1.0)):
         listed = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 1, 1]], noise=1, goal="largest")

@@ -12,7 +12,7 @@ OUR_OWN = {"BetGapE", "Challenge", "Pick", "SignRace", "Uniform"}  # they have p
 
 
 @pytest.mark.parametrize("name", sorted(set(POLICIES) - OUR_OWN))
-def test_a_method_opens_with_what_a_reader_must_know(name: str) -> None:
+def test_a_method_opens_with_what_a_reader_must_know(name):
     module = importlib.import_module(POLICIES[name].__module__)
     opening = ast.get_docstring(ast.parse(inspect.getsource(module))) or ""
     words = " ".join(opening.split()).lower()

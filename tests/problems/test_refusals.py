@@ -72,10 +72,7 @@ CASES = {
         ("plans", (["tea", "coffee"], []), {"goal": "largest"}),
     ],
     "top_k": [("k", (["a", "b"], k), {"goal": "largest"}) for k in (0, 2, 3)],
-    "trees": [
-        ("graph", ([("A", "B"), ("C", "D")],)),
-        (None, ([("A", "B"), ("B", "C")],)),
-    ],
+    "trees": [("graph", ([("A", "B"), ("C", "D")],)), (None, ([("A", "B"), ("B", "C")],))],
     "city_hours": [("distances", ("freway",))],
 }
 

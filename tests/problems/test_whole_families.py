@@ -130,8 +130,7 @@ def test_a_network_with_cycles_and_many_paths_keeps_its_list_and_says_what_may_b
     assert problem.candidates.how == "draws"
     assert not problem.about.listing.is_complete
     assert isinstance(
-        problems.paths(CROSS, "0", "24", np.full(len(CROSS), 5.0), list_plans=False, noise=1),
-        FamilyProblem,
+        problems.paths(CROSS, "0", "24", np.full(len(CROSS), 5.0), list_plans=False, noise=1), FamilyProblem
     )
 
 
@@ -226,10 +225,7 @@ def test_a_list_with_a_plan_that_the_family_has_not_is_another_problem(tmp_path)
 @pytest.mark.parametrize("name", [*MANY])
 def test_a_builder_knows_what_is_plausible_where_the_guess_has_a_spread(name):
     assert MANY[name]().about.plausible is None
-    for problem in (
-        MANY[name](spread=2.0, noise=0.5),
-        MANY[name](spread=2.0, n_draws=9, noise=0.5),
-    ):
+    for problem in (MANY[name](spread=2.0, noise=0.5), MANY[name](spread=2.0, n_draws=9, noise=0.5)):
         low, high = np.array(problem.about.plausible).T
         assert high - low == pytest.approx(2 * (2 * 2.0 + 4 * 0.5))
 

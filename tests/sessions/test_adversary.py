@@ -1,12 +1,9 @@
 """A worker who knows all values and chooses how to record them, then extends or removes, gains nothing."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy import stats
 
 import surepick as sp
-from surepick.core.arrays import FloatArray
 from surepick.sessions.session import Session
 
 GAP, DELTA, RUNS = 0.4, 0.2, 20
@@ -15,17 +12,17 @@ PROBLEM = sp.Problem(np.eye(2), noise=1.0, goal="largest")
 BLOCK = 4  # values that were averaged when means could be recorded
 
 
-def tapes_of(seed: int) -> FloatArray:
+def tapes_of(seed):
     """What the uses of each arm give, in their order; all of it known to the worker beforehand."""
     return np.array([[GAP], [0.0]]) + np.random.default_rng(seed).standard_normal((2, 4000))
 
 
-def favours(arm: int, values: FloatArray, mean: float) -> bool:
+def favours(arm, values, mean):
     """Whether these values of the arm speak for what the worker wishes."""
     return bool((values.mean() > mean) == (arm == WISHED))
 
 
-def is_talked_into_it(tapes: FloatArray) -> bool:
+def is_talked_into_it(tapes):
     """Whether the worker brings a session to declare the wrong plan, at any time."""
     session = Session.create("memory://", "s", PROBLEM, policy=sp.BetGapE(delta=DELTA))
     slip = session.ask()[0]
@@ -50,7 +47,7 @@ def is_talked_into_it(tapes: FloatArray) -> bool:
     return False
 
 
-def is_misled_by_averages(tapes: FloatArray) -> bool:
+def is_misled_by_averages(tapes):
     """What means did: blocks that displease were recorded as means, which a run that starts over skipped."""
     kept = []
     for arm, tape in enumerate(tapes):
@@ -61,32 +58,32 @@ def is_misled_by_averages(tapes: FloatArray) -> bool:
     class Rest:
         means = np.array([GAP, 0.0])
 
-        def measure(self, counts: FloatArray, rng: np.random.Generator) -> FloatArray:
+        def measure(self, counts, rng):
             return np.array([sum(next(rest[a]) for _ in range(n)) for a, n in enumerate(counts)])
 
     return sp.simulate(PROBLEM, Rest(), policy=sp.BetGapE(delta=0.9 * DELTA)).plan == WISHED
 
 
-def test_how_values_are_recorded_gives_no_power_over_the_answer() -> None:
+def test_how_values_are_recorded_gives_no_power_over_the_answer():
     n_wrong = sum(is_talked_into_it(tapes_of(seed)) for seed in range(RUNS))
     assert stats.binom.sf(n_wrong - 1, RUNS, DELTA) > 0.01  # as many may be wrong with probability delta
     n_misled = sum(is_misled_by_averages(tapes_of(seed)) for seed in range(RUNS))
     assert stats.binom.sf(n_misled - 1, RUNS, DELTA) < 1e-6  # the control
 
 
-def test_a_mean_is_recorded_nowhere() -> None:
+def test_a_mean_is_recorded_nowhere():
     session = Session.create("memory://", "s", PROBLEM, policy=sp.BetGapE())
     before = session.fingerprint
     for told in ({"mean": 1.0, "count": 4}, {"value": 1.0, "count": 4}):
         try:
-            session.tell(session.ask()[0], **told)  # type: ignore[arg-type]
+            session.tell(session.ask()[0], **told)
         except TypeError:
             continue
         raise AssertionError(told)
     assert session.fingerprint == before
 
 
-def test_a_lost_reading_drops_the_whole_use_where_readings_may_depend_on_each_other() -> None:
+def test_a_lost_reading_drops_the_whole_use_where_readings_may_depend_on_each_other():
     probes = {"north": {"a": {"x": 1}, "b": {"y": 1}}}
     plans, names = [[1.0, 0.0], [0.0, 1.0]], ["x", "y"]
     for readings in ("dependent", "independent"):

@@ -93,8 +93,7 @@ def test_whoever_loads_it_goes_on_alike_from_the_log_and_from_a_snapshot(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("name", "plan"),
-    [("by bus", "bike"), ("same", "bus + walk"), ("x", "boat"), ("", "bike"), ("x", [1, 2])],
+    ("name", "plan"), [("by bus", "bike"), ("same", "bus + walk"), ("x", "boat"), ("", "bike"), ("x", [1, 2])]
 )
 def test_what_is_no_new_plan_is_refused_and_nothing_is_written(name, plan):
     session = begun()

@@ -38,19 +38,13 @@ FAMILIES = (
 )
 
 
-def test_every_policy_is_among_the_cases() -> None:
-    apart = {
-        "CTnS",
-        "CGE",
-        "Challenge",
-        "PFWS",
-        "CombGame",
-    }  # polytopes; a plan to be named; plays
+def test_every_policy_is_among_the_cases():
+    apart = {"CTnS", "CGE", "Challenge", "PFWS", "CombGame"}  # polytopes; a plan to be named; plays
     assert {text.split(":")[0] for family in FAMILIES for text in family} == set(POLICIES) - apart
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family[0])
-def test_no_allowed_value_breaks_a_session_and_no_larger_one_gets_in(family: tuple[str, ...]) -> None:
+def test_no_allowed_value_breaks_a_session_and_no_larger_one_gets_in(family):
     command = [sys.executable, str(WORKER), *family]  # a process of its own: it once ended by a signal
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     lines = done.stdout.splitlines()
@@ -60,12 +54,12 @@ def test_no_allowed_value_breaks_a_session_and_no_larger_one_gets_in(family: tup
     assert counts["refused"] > 0
 
 
-def two_arms(**options: object) -> sp.Problem:
-    return sp.Problem([[1, 0], [0, 1]], **{"noise": 1, **options}, goal="largest")  # type: ignore[arg-type]
+def two_arms(**options):
+    return sp.Problem([[1, 0], [0, 1]], **{"noise": 1, **options}, goal="largest")
 
 
 @pytest.mark.parametrize("value", [1e155, -1e155, 1e308, MOST_SCALES * 0.2 * 1.01])
-def test_a_value_beyond_the_limit_is_refused_at_every_door(value: float) -> None:
+def test_a_value_beyond_the_limit_is_refused_at_every_door(value):
     session = sp.Session.create("memory://", "s", two_arms(noise=0.2), policy=sp.BetGapE())
     (request,) = session.ask()
     before = session.fingerprint
@@ -81,7 +75,7 @@ def test_a_value_beyond_the_limit_is_refused_at_every_door(value: float) -> None
     session.tell(request, 1.0)
 
 
-def test_a_problem_with_numbers_that_would_overflow_is_refused() -> None:
+def test_a_problem_with_numbers_that_would_overflow_is_refused():
     for options in ({"noise": 1e31}, {"noise": 1e-31}, {"cost": 1e-200}, {"low": 0, "high": 1e200}):
         with pytest.raises(ProblemError):
             two_arms(**options)
@@ -93,11 +87,11 @@ def test_a_problem_with_numbers_that_would_overflow_is_refused() -> None:
     assert two_arms(noise=SMALLEST).noise_scale is not None
 
 
-def test_unknown_noise_whose_values_lie_too_far_from_zero_says_so() -> None:
+def test_unknown_noise_whose_values_lie_too_far_from_zero_says_so():
     session = sp.Session.create("memory://", "s", two_arms(noise=None), policy=sp.BetGapE())
     rng = np.random.default_rng(0)
 
-    def measure() -> None:
+    def measure():
         while requests := session.ask():
             session.tell(requests[0], 1e12 + rng.standard_normal())
 
@@ -109,24 +103,24 @@ def test_unknown_noise_whose_values_lie_too_far_from_zero_says_so() -> None:
 @pytest.mark.parametrize(
     "value", [b"12", bytearray(b"12"), {1.0: 2.0}, {1.0, 2.0}, "1_000", "1,234", "\u0661"]
 )
-def test_what_is_not_plainly_a_number_is_refused(value: object) -> None:
+def test_what_is_not_plainly_a_number_is_refused(value):
     session = sp.Session.create("memory://", "s", two_arms(), policy=sp.BetGapE())
     (request,) = session.ask()
     before = session.fingerprint
     with pytest.raises(SessionError) as caught:
-        session.tell(request, value)  # type: ignore[arg-type]
+        session.tell(request, value)
     assert caught.value.field == "value"
     assert session.fingerprint == before
 
 
 @pytest.mark.parametrize("value", ["12.5", np.float32(12.5), np.array(12.5), [12.5], np.array([12.5])])
-def test_numbers_of_all_kinds_are_taken(value: object) -> None:
+def test_numbers_of_all_kinds_are_taken(value):
     session = sp.Session.create("memory://", "s", two_arms(), policy=sp.BetGapE())
-    session.tell(session.ask()[0], value)  # type: ignore[arg-type]
+    session.tell(session.ask()[0], value)
     assert [m.value for m in session.measurements()] == [12.5]
 
 
-def test_texts_that_no_file_can_hold_are_refused() -> None:
+def test_texts_that_no_file_can_hold_are_refused():
     session = sp.Session.create("memory://", "s", two_arms(), policy=sp.BetGapE())
     (request,) = session.ask()
     before = session.fingerprint
@@ -150,13 +144,13 @@ LISTED = [*CASES, *OF_INCUMBENTS]
 PHASED = ("RAGE", "Peace")  # they ask for thousands at once
 
 
-def rare(policy: sp.Policy, far: float) -> sp.Policy:
+def rare(policy, far):
     bound = {"norm_bound": 2 * far} if policy.name == "LinGapE" else {}  # on the means, as they are
-    return replace(policy, delta=1e-4, **bound)  # type: ignore[type-var, arg-type]
+    return replace(policy, delta=1e-4, **bound)
 
 
 @pytest.mark.parametrize("policy", [*LISTED, *OF_POLYTOPES], ids=str)
-def test_a_tie_far_from_zero_is_not_called_confident(policy: sp.Policy) -> None:
+def test_a_tie_far_from_zero_is_not_called_confident(policy):
     problem = (
         sp.Polytope(A_eq=[[1, 1]], b_eq=[1], noise=1, goal="largest")
         if policy in OF_POLYTOPES
@@ -170,7 +164,7 @@ def test_a_tie_far_from_zero_is_not_called_confident(policy: sp.Policy) -> None:
         assert outcome.plan is None or "radius='published'" in str(policy)
 
 
-def uneven_tie(far: float) -> tuple[sp.Problem, sp.Gaussian]:
+def uneven_tie(far):
     """A plan of one arm against one of two, exactly as good; values that hardly vary are added up one by one.
 
     Their sums are rounded alike every time, by another amount for each arm.
@@ -184,7 +178,7 @@ def uneven_tie(far: float) -> tuple[sp.Problem, sp.Gaussian]:
 @pytest.mark.parametrize(
     "policy", [sp.CombGapE(), sp.CombGapE(radius="kaufmann-koolen"), sp.CLUCB()], ids=str
 )
-def test_rounding_that_gathers_over_many_measurements_settles_no_tie(policy: sp.Policy) -> None:
+def test_rounding_that_gathers_over_many_measurements_settles_no_tie(policy):
     problem, environment = uneven_tie(0.99 * MOST_SCALES + 5.1)
     outcome = sp.simulate(problem, environment, policy=policy, budget=2_200_000)
     assert outcome.plan is None
@@ -193,7 +187,7 @@ def test_rounding_that_gathers_over_many_measurements_settles_no_tie(policy: sp.
     assert abs(means[0] - means[1] - means[2]) > 0.005  # the rounding is there
 
 
-def test_without_its_margin_the_same_tie_is_settled_by_rounding() -> None:
+def test_without_its_margin_the_same_tie_is_settled_by_rounding():
     problem, environment = uneven_tie(0.99 * MOST_SCALES + 5.1)
     run = sp.CombGapE().start(problem)
     run._arms.reach[:] = 0.0  # as if no rounding could gather
@@ -204,7 +198,7 @@ def test_without_its_margin_the_same_tie_is_settled_by_rounding() -> None:
         assert run.evidence.n_measurements < 10**6
 
 
-def test_parts_of_a_batch_are_added_up_without_loss() -> None:
+def test_parts_of_a_batch_are_added_up_without_loss():
     value, n = 0.99 * MOST_SCALES + 0.3, 100_000
     zeros, none = np.zeros((1, 1)), np.zeros((1, 1), dtype=np.int64)
     batch = Batch(np.array([n]), np.array([[n]]), none, zeros, zeros.copy(), [])
@@ -218,7 +212,7 @@ def test_parts_of_a_batch_are_added_up_without_loss() -> None:
 
 
 @pytest.mark.parametrize("policy", [sp.CombGapE(), sp.Uniform(), sp.CLUCB()], ids=str)
-def test_a_gap_policy_does_not_stop_where_its_radius_is_lost_in_rounding(policy: sp.Policy) -> None:
+def test_a_gap_policy_does_not_stop_where_its_radius_is_lost_in_rounding(policy):
     """Values of 1e16 noise scales, which no session takes: value + radius - value was 0, and 0 <= epsilon."""
     run = policy.start(two_arms())
     rng = np.random.default_rng(0)
@@ -232,7 +226,7 @@ NO_OFFSET = ("RAGE", "Peace", "LinGapE")  # seconds each; the last bounds the me
 
 
 @pytest.mark.parametrize("policy", [p for p in LISTED if p.name not in NO_OFFSET], ids=str)
-def test_an_offset_changes_no_answer(policy: sp.Policy) -> None:
+def test_an_offset_changes_no_answer(policy):
     means = np.array([0.6, 0.0])
     near, far = (sp.simulate(two_arms(), sp.Gaussian(means + offset), policy=policy) for offset in (0.0, 1e9))
     assert near.plan == far.plan
@@ -240,6 +234,6 @@ def test_an_offset_changes_no_answer(policy: sp.Policy) -> None:
         assert near.n_measured == far.n_measured
 
 
-def test_simulations_far_from_zero_are_refused() -> None:
+def test_simulations_far_from_zero_are_refused():
     with pytest.raises(ParameterError):
         sp.simulate(two_arms(), sp.Gaussian([1e16, 1e16]), policy=sp.CombGapE())

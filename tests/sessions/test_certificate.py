@@ -1,12 +1,9 @@
 """Certificates say what the log says, and a check of them notices when they do not."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,23 +20,23 @@ from surepick.sessions.events import Released, encode
 from surepick.sessions.session import Session
 from surepick.sessions.state import SessionState
 from surepick.sessions.verify import verify
-from surepick.store import Draft, MemoryStore, Store, open_store
+from surepick.store import Draft, MemoryStore, open_store
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def store(request: pytest.FixtureRequest) -> Store:
+def store(request):
     return open_store(request.getfixturevalue(f"{request.param}_url"))
 
 
-def finished(store: Store | str = "memory://", scale: float = SCALE) -> Session:
+def finished(store="memory://", scale=SCALE):
     session = Session.create(store, "mine", problem(noise=scale), policy=sp.CombGapE(delta=0.1), seed=3)
     run_to_end(session, Tapes(scale=scale))
     return session
 
 
-def test_a_certificate_names_the_plan_and_what_it_rests_on() -> None:
+def test_a_certificate_names_the_plan_and_what_it_rests_on():
     session = finished()
     certificate, outcome = session.certificate(), session.outcome
     assert outcome is not None
@@ -51,7 +48,7 @@ def test_a_certificate_names_the_plan_and_what_it_rests_on() -> None:
     assert str(outcome.plan_name) in str(certificate)
 
 
-def test_a_certificate_asks_and_answers_in_words_and_names_both_deltas(tmp_path: Path) -> None:
+def test_a_certificate_asks_and_answers_in_words_and_names_both_deltas(tmp_path):
     policy = sp.BetGapE(delta=0.1, epsilon=0.05)
     session = Session.create("memory://", "mine", problem().with_about(unit="kg"), policy=policy)
     first = session.tell(session.ask()[0], 7.0).number
@@ -88,9 +85,7 @@ def test_a_certificate_asks_and_answers_in_words_and_names_both_deltas(tmp_path:
         ),
     ],
 )
-def test_every_end_has_a_question_and_an_answer(
-    policy: Any, budget: int | None, question: str, answer: str, checked: bool
-) -> None:
+def test_every_end_has_a_question_and_an_answer(policy, budget, question, answer, checked):
     session = Session.create("memory://", "mine", problem(), policy=policy, budget=budget)
     run_to_end(session, Tapes())
     certificate = session.certificate()
@@ -100,7 +95,7 @@ def test_every_end_has_a_question_and_an_answer(
     assert session.verify(json.loads(codec.dumps(certificate.to_json()))).holds
 
 
-def test_digests_are_whole() -> None:
+def test_digests_are_whole():
     session = finished()
     certificate = session.certificate()
     text = codec.dumps(codec.problem_to_json(problem())).encode()
@@ -109,13 +104,13 @@ def test_digests_are_whole() -> None:
     assert session.verify().remarks == ()
 
 
-def test_a_running_session_has_no_certificate() -> None:
+def test_a_running_session_has_no_certificate():
     session = Session.create("memory://", "mine", problem(), policy=sp.CombGapE())
     with pytest.raises(SessionError):
         session.certificate()
 
 
-def test_an_end_without_confidence_promises_nothing() -> None:
+def test_an_end_without_confidence_promises_nothing():
     session = Session.create("memory://", "mine", problem(), policy=sp.CombGapE(), budget=6)
     run_to_end(session, Tapes())
     certificate = session.certificate()
@@ -124,7 +119,7 @@ def test_an_end_without_confidence_promises_nothing() -> None:
     assert certificate.claim == "none: budget spent"
 
 
-def test_a_certificate_survives_json_and_verifies(store: Store) -> None:
+def test_a_certificate_survives_json_and_verifies(store):
     session = finished(store)
     text = codec.dumps(session.certificate().to_json())
     session.note("a remark afterwards changes nothing")
@@ -150,7 +145,7 @@ def test_a_certificate_survives_json_and_verifies(store: Store) -> None:
         ({"log_position": 3}, ()),
     ],
 )
-def test_a_forged_certificate_is_noticed(change: dict[str, Any], fields: tuple[str, ...]) -> None:
+def test_a_forged_certificate_is_noticed(change, fields):
     session = finished()
     verdict = session.verify({**session.certificate().to_json(), **change})
     assert not verdict.holds
@@ -160,7 +155,7 @@ def test_a_forged_certificate_is_noticed(change: dict[str, Any], fields: tuple[s
 ODD: list[Any] = [None, True, -1, 7, 1e300, 10**400, "x", "", [], [1, "a"], {}, {"a": {"b": []}}]
 
 
-def test_a_certificate_with_anything_else_in_any_field_is_noticed() -> None:
+def test_a_certificate_with_anything_else_in_any_field_is_noticed():
     session = finished(scale=0.05)
     true = json.loads(codec.dumps(session.certificate().to_json()))
     held = [
@@ -173,7 +168,7 @@ def test_a_certificate_with_anything_else_in_any_field_is_noticed() -> None:
     assert not session.verify({**true, "mood": "good"}).holds
 
 
-def test_a_certificate_with_another_number_or_letter_anywhere_is_noticed() -> None:
+def test_a_certificate_with_another_number_or_letter_anywhere_is_noticed():
     session = finished(scale=0.05)
     true = json.loads(codec.dumps(session.certificate().to_json()))
     held = [at for at in leaves(true) if session.verify(other_at(true, at)).holds]
@@ -181,7 +176,7 @@ def test_a_certificate_with_another_number_or_letter_anywhere_is_noticed() -> No
     assert len(list(leaves(true))) > 50
 
 
-def leaves(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def leaves(value, at=()):
     """Where numbers, texts, yes and no stand in a JSON value."""
     if isinstance(value, dict | list):
         for name, part in value.items() if isinstance(value, dict) else enumerate(value):
@@ -190,7 +185,7 @@ def leaves(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield at
 
 
-def other_at(value: Any, at: tuple[Any, ...]) -> Any:
+def other_at(value, at):
     """The same with a change there that is larger than what another machine may compute."""
     changed = part = json.loads(json.dumps(value))
     for name in at[:-1]:
@@ -203,7 +198,7 @@ def other_at(value: Any, at: tuple[Any, ...]) -> Any:
     return changed
 
 
-def with_field(certificate: dict[str, Any], name: str, value: Any) -> dict[str, Any]:
+def with_field(certificate, name, value):
     changed = {**certificate, name: value}
     return {name: value for name, value in changed.items() if value is not ...}
 
@@ -215,12 +210,12 @@ def with_field(certificate: dict[str, Any], name: str, value: Any) -> dict[str, 
         *(("99.0.0", False), ("0.0.1", False), ("1.0", False), ("1.0.0\n", False), ("1.0.0x", False)),
     ],
 )
-def test_the_version_in_a_certificate_can_have_written_it(version: str, holds: bool) -> None:
+def test_the_version_in_a_certificate_can_have_written_it(version, holds):
     session = finished()
     assert session.verify({**session.certificate().to_json(), "surepick": version}).holds is holds
 
 
-def test_unasked_measurements_after_the_end_leave_a_certificate_valid() -> None:
+def test_unasked_measurements_after_the_end_leave_a_certificate_valid():
     session = finished()
     before = session.certificate().to_json()
     session.tell("tin", 0.3)
@@ -231,7 +226,7 @@ def test_unasked_measurements_after_the_end_leave_a_certificate_valid() -> None:
     assert not session.verify({**now, "n_extra": 2}).holds
 
 
-def test_whole_numbers_may_be_written_without_a_point() -> None:
+def test_whole_numbers_may_be_written_without_a_point():
     session = finished()
     given = json.loads(codec.dumps(session.certificate().to_json()))
     assert given["epsilon"] == 0.0
@@ -242,13 +237,13 @@ def test_whole_numbers_may_be_written_without_a_point() -> None:
 @pytest.mark.parametrize(
     "odd", [[], "x", 5, [{"log_position": 1}], {"a": float("nan")}, {"a": {1, 2}}, {"a": b"x"}]
 )
-def test_what_is_no_certificate_is_refused_in_words(odd: Any) -> None:
+def test_what_is_no_certificate_is_refused_in_words(odd):
     session = finished()
     with pytest.raises(ParameterError):
         session.verify(odd)
 
 
-def test_a_certificate_nested_too_deep_is_refused_in_words() -> None:
+def test_a_certificate_nested_too_deep_is_refused_in_words():
     deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
@@ -257,16 +252,16 @@ def test_a_certificate_nested_too_deep_is_refused_in_words() -> None:
         session.verify({**session.certificate().to_json(), "plan": deep})
 
 
-def test_what_is_said_as_anything_else_than_text_is_kept_as_text() -> None:
+def test_what_is_said_as_anything_else_than_text_is_kept_as_text():
     session = Session.create("memory://", "mine", problem(), policy=sp.CombGapE(delta=0.1))
-    session.note(5)  # type: ignore[arg-type]
-    session.tell("tin", 0.3, note=None)  # type: ignore[arg-type]
-    session.release(session.ask()[0], ValueError("rain"))  # type: ignore[arg-type]
-    session.close(7.5)  # type: ignore[arg-type]
+    session.note(5)
+    session.tell("tin", 0.3, note=None)
+    session.release(session.ask()[0], ValueError("rain"))
+    session.close(7.5)
     assert session.verify().objections == ()
 
 
-def test_no_event_is_dated_before_one_that_it_follows() -> None:
+def test_no_event_is_dated_before_one_that_it_follows():
     """Whatever clocks say: this one is put back an hour now and then, also before it is opened again."""
     store, times = MemoryStore(), iter(range(10**9))
     clock = lambda: 1e9 - 3600.0 * (next(times) % 3)  # noqa: E731
@@ -280,7 +275,7 @@ def test_no_event_is_dated_before_one_that_it_follows() -> None:
     assert session.verify().holds
 
 
-def test_a_certificate_from_before_an_extension_is_out_of_date() -> None:
+def test_a_certificate_from_before_an_extension_is_out_of_date():
     session = Session.create("memory://", "mine", problem(), policy=sp.BetGapE(delta=0.1), seed=3)
     run_to_end(session, Tapes())
     old = session.certificate().to_json()
@@ -290,14 +285,14 @@ def test_a_certificate_from_before_an_extension_is_out_of_date() -> None:
     assert session.verify(session.certificate().to_json()).holds
 
 
-def test_a_changed_measurement_is_noticed(store: Store) -> None:
+def test_a_changed_measurement_is_noticed(store):
     finished(store)
     statement = "UPDATE surepick_events SET body = replace(body, '.', '.1') WHERE kind = 'measured'"
-    store._database.run([(statement, {})])  # type: ignore[attr-defined]
+    store._database.run([(statement, {})])
     assert not verify(store, "mine").holds
 
 
-def test_a_decision_that_the_policy_does_not_take_is_noticed() -> None:
+def test_a_decision_that_the_policy_does_not_take_is_noticed():
     honest = finished()
     drafts = [Draft(e.kind, e.body, e.time, e.key) for e in honest.events()]
     last = drafts[-1]
@@ -309,7 +304,7 @@ def test_a_decision_that_the_policy_does_not_take_is_noticed() -> None:
     assert verify(forged, "mine").event == len(drafts)
 
 
-def test_the_evidence_per_rival_is_the_difference_in_units_of_its_error() -> None:
+def test_the_evidence_per_rival_is_the_difference_in_units_of_its_error():
     counts = np.array([10, 20, 30, 40])
     rivals = rivals_of(problem(), Evidence(counts, counts * MEANS), 4)
     assert {rival.plan for rival in rivals} == {0, 1, 2, 3}
@@ -321,7 +316,7 @@ def test_the_evidence_per_rival_is_the_difference_in_units_of_its_error() -> Non
     assert distances == sorted(distances)
 
 
-def test_the_evidence_per_rival_is_the_same_for_sparse_plans() -> None:
+def test_the_evidence_per_rival_is_the_same_for_sparse_plans():
     from scipy import sparse
 
     evidence = Evidence(np.array([10, 20, 30, 40]), np.array([1.0, 2.0, 3.0, 4.0]))
@@ -331,7 +326,7 @@ def test_the_evidence_per_rival_is_the_same_for_sparse_plans() -> None:
         assert (a.plan, a.gap, a.error) == (b.plan, pytest.approx(b.gap), pytest.approx(b.error))
 
 
-def test_a_session_with_too_much_noise_says_so() -> None:
+def test_a_session_with_too_much_noise_says_so():
     session = Session.create("memory://", "mine", problem(), policy=sp.CombGapE())
     run_to_end(session, Tapes(scale=3 * SCALE))
     assert session.certificate().doubts

@@ -1,13 +1,10 @@
 """Many processes and sudden deaths: every measurement counts once, and the answer is the same."""
 
-from __future__ import annotations
-
 import random
 import signal
 import time
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
@@ -31,7 +28,7 @@ class Shared:
 
 
 @pytest.fixture(params=["sqlite, listed", "postgres, listed", "postgres, function"])
-def shared(request: pytest.FixtureRequest) -> Shared:
+def shared(request):
     kind, plans = request.param.split(", ")
     url = str(request.getfixturevalue(f"{kind}_url"))
     here = Shared(url, problem(), sp.CombGapE(delta=0.01))
@@ -43,7 +40,7 @@ def shared(request: pytest.FixtureRequest) -> Shared:
     return here
 
 
-def check_answer(shared: Shared, seed: int, acknowledged: list[str]) -> None:
+def check_answer(shared, seed, acknowledged):
     """The session ended as a simulation on the same measurements, and holds each of them once."""
     session = Session.load(shared.url, "mine", problem=shared.best)
     expected = sp.simulate(shared.problem, Tapes(seed), policy=shared.policy, seed=3)
@@ -55,12 +52,12 @@ def check_answer(shared: Shared, seed: int, acknowledged: list[str]) -> None:
     assert session.verify(session.certificate().to_json()).holds
 
 
-def test_eight_processes_on_one_session_count_every_tell_once(shared: Shared, tmp_path: Path) -> None:
+def test_eight_processes_on_one_session_count_every_tell_once(shared, tmp_path):
     assert all_succeed(crowd(8, work, shared.url, 0, tmp_path / "journal", shared.best))
     check_answer(shared, 0, (tmp_path / "journal").read_text().split())
 
 
-def test_processes_killed_again_and_again_lose_nothing(shared: Shared, tmp_path: Path) -> None:
+def test_processes_killed_again_and_again_lose_nothing(shared, tmp_path):
     journal, chance = tmp_path / "journal", random.Random(1)
     journal.touch()
     for _ in range(12):
@@ -73,7 +70,7 @@ def test_processes_killed_again_and_again_lose_nothing(shared: Shared, tmp_path:
     check_answer(shared, 1, journal.read_text().split())
 
 
-def test_death_at_every_statement_of_an_ask_and_a_tell_loses_nothing(shared: Shared, tmp_path: Path) -> None:
+def test_death_at_every_statement_of_an_ask_and_a_tell_loses_nothing(shared, tmp_path):
     journal = tmp_path / "journal"
     journal.touch()
     deaths = 0
@@ -89,9 +86,7 @@ def test_death_at_every_statement_of_an_ask_and_a_tell_loses_nothing(shared: Sha
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_death_at_every_statement_of_a_record_loses_nothing_and_doubles_nothing(
-    kind: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
+def test_death_at_every_statement_of_a_record_loses_nothing_and_doubles_nothing(kind, request, tmp_path):
     url, journal, deaths = str(request.getfixturevalue(f"{kind}_url")), tmp_path / "journal", 0
     Session.create(url, "mine", problem(), policy=sp.CombGapE(delta=0.01), seed=3)
     journal.touch()

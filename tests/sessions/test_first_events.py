@@ -1,7 +1,5 @@
 """First events that contradict themselves, or are none: refused by `verify` and by whoever opens them."""
 
-from __future__ import annotations
-
 import copy
 import json
 from typing import Any
@@ -16,7 +14,7 @@ from surepick.inputs.load import read_problem
 from surepick.problems.kinds.tree import tree_family
 from surepick.sessions import codec
 from surepick.sessions.session import Session
-from surepick.sessions.verify import Verdict, verify, verify_events
+from surepick.sessions.verify import verify, verify_events
 from surepick.store import Draft, MemoryStore
 
 PAIR = sp.Probe({"old": {"x": 1}, "new": {"y": 1}}, covariance=[[1.25, 1.0], [1.0, 1.25]])
@@ -26,11 +24,11 @@ ODD: list[Any] = [None, True, -1, 10**400, 1e308, "", "x", [], [[]], {}, {"a": N
 HONEST: list[Any] = [("lease", 1e308), ("seed", 10**400), ("name", "x")]  # odd, but a session may have them
 
 
-def begun(given: Any, policy: sp.Policy) -> Session:
+def begun(given, policy):
     return Session.create("memory://", "s", given, policy=policy)
 
 
-def with_first(session: Session, body: Any) -> MemoryStore:
+def with_first(session, body):
     """The log of this session with another first event, sealed again."""
     drafts = [Draft(e.kind, e.body, e.time, e.key) for e in session.events()]
     store = MemoryStore()
@@ -38,11 +36,11 @@ def with_first(session: Session, body: Any) -> MemoryStore:
     return store
 
 
-def first(session: Session) -> Any:
+def first(session):
     return json.loads(next(session.events()).body)
 
 
-def refused(session: Session, body: Any) -> Verdict:
+def refused(session, body):
     """What `verify` says; opening it is refused too."""
     store = with_first(session, body)
     with pytest.raises(SurepickError):
@@ -62,7 +60,7 @@ def refused(session: Session, body: Any) -> Verdict:
         [[1.25, None], [1.0, 1.25]],
     ],
 )
-def test_a_covariance_that_contradicts_its_scales_is_refused(matrix: Any) -> None:
+def test_a_covariance_that_contradicts_its_scales_is_refused(matrix):
     session = begun(PAIRED, sp.BetGapE())
     assert session.verify().holds
     body = first(session)
@@ -71,14 +69,14 @@ def test_a_covariance_that_contradicts_its_scales_is_refused(matrix: Any) -> Non
     assert not refused(session, body).holds
 
 
-def test_a_covariance_of_no_probe_is_refused() -> None:
+def test_a_covariance_of_no_probe_is_refused():
     session = begun(PAIRED, sp.BetGapE())
     body = first(session)
     body["problem"]["probes"]["covariances"]["7"] = [[1.25, 1.0], [1.0, 1.25]]
     assert not refused(session, body).holds
 
 
-def test_the_number_of_plans_of_a_family_is_computed_again() -> None:
+def test_the_number_of_plans_of_a_family_is_computed_again():
     session = begun(tree_family(EDGES).oracle_problem(noise=0.5), sp.BetGapE(delta=0.1))
     body = first(session)
     right = body["problem"]["n_plans"]
@@ -87,7 +85,7 @@ def test_the_number_of_plans_of_a_family_is_computed_again() -> None:
         assert not refused(session, body).holds
 
 
-def test_a_scale_beside_the_bounds_of_a_family_is_half_their_width() -> None:
+def test_a_scale_beside_the_bounds_of_a_family_is_half_their_width():
     session = begun(tree_family(EDGES).oracle_problem(noise=0.5), sp.BetGapE(delta=0.1))
     body = first(session)
     body["problem"]["bounds"] = [[0.0, 1.0]] * len(EDGES)
@@ -95,7 +93,7 @@ def test_a_scale_beside_the_bounds_of_a_family_is_half_their_width() -> None:
     assert not refused(session, body).holds
 
 
-def test_the_certificate_says_which_covariance_it_rests_on() -> None:
+def test_the_certificate_says_which_covariance_it_rests_on():
     session = begun(PAIRED, sp.BetGapE(delta=0.2))
     rng = np.random.default_rng(0)
     while requests := session.ask():
@@ -107,7 +105,7 @@ def test_the_certificate_says_which_covariance_it_rests_on() -> None:
     assert not session.verify({**certificate, "covariances": {}}).holds
 
 
-def test_verify_says_that_any_odd_first_event_does_not_hold() -> None:
+def test_verify_says_that_any_odd_first_event_does_not_hold():
     session = begun(problem(), sp.CombGapE(delta=0.1))
     true, events = first(session), list(session.events())
     for name in true:
@@ -120,7 +118,7 @@ def test_verify_says_that_any_odd_first_event_does_not_hold() -> None:
     assert verify_events("s", events, events[-1].head).holds
 
 
-def test_odd_proofs_are_objections() -> None:
+def test_odd_proofs_are_objections():
     box = sp.Polytope(A_ub=[[1, 1]], b_ub=[1], noise=0.1, goal="largest")
     session = begun(box, sp.BetGapE(delta=0.2))
     while requests := session.ask():
@@ -132,13 +130,13 @@ def test_odd_proofs_are_objections() -> None:
 
 
 @pytest.mark.parametrize("epsilon", [1e308, 1e31, -1.0, float("nan")])
-def test_an_epsilon_that_no_session_can_go_on_with_is_refused(epsilon: float) -> None:
+def test_an_epsilon_that_no_session_can_go_on_with_is_refused(epsilon):
     with pytest.raises(ParameterError) as caught:
         sp.BetGapE(epsilon=epsilon)
     assert caught.value.field == "epsilon"
 
 
-def test_nothing_can_be_taken_out_of_a_certificate_of_plans_known_by_a_function() -> None:
+def test_nothing_can_be_taken_out_of_a_certificate_of_plans_known_by_a_function():
     session = begun(oracle_problem(), sp.BetGapE(delta=0.1))
     slip = session.ask()[0]
     session.tell(slip, 0.0)
@@ -158,7 +156,7 @@ def test_nothing_can_be_taken_out_of_a_certificate_of_plans_known_by_a_function(
     assert not session.verify({**whole, "rivals": []}).holds
 
 
-def test_no_file_has_a_name_with_a_null_character(tmp_path: Any) -> None:
+def test_no_file_has_a_name_with_a_null_character(tmp_path):
     from surepick.files.log import read_json
     from surepick.files.measurements import read_rows
     from surepick.store import open_store

@@ -1,7 +1,5 @@
 """Recorded decisions are followed when a session is reopened, loses a value or gets a smaller delta."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Callable
@@ -33,13 +31,13 @@ NOISE: dict[str, dict[str, Any]] = {
 }
 
 
-def begun(question: str = "best", noise: str = "known", **settings: Any) -> Session:
+def begun(question="best", noise="known", **settings):
     policy, plans = QUESTIONS[question]
     problem = sp.Problem(plans, goal="largest", **NOISE[noise])
     return Session.create("memory://", "s", problem, policy=policy, **settings)
 
 
-def value_of(session: Session, token: str) -> float:
+def value_of(session, token):
     """Return the value at this place of the tapes, the same in every session."""
     probe, place = map(int, token.split("."))
     problem = session.problem
@@ -48,7 +46,7 @@ def value_of(session: Session, token: str) -> float:
     return float(rows[probe] @ means + np.random.default_rng([probe, place]).standard_normal())
 
 
-def measured(session: Session, most: int = 5000) -> Session:
+def measured(session, most=5000):
     """Answer what is asked, this many times at most."""
     n = 0
     while n < most and (requests := session.ask(min(50, most - n))):
@@ -58,17 +56,17 @@ def measured(session: Session, most: int = 5000) -> Session:
     return session
 
 
-def verdict_on(log: Log) -> Any:
+def verdict_on(log):
     events = sealed(log)
     return verify_events("s", events, events[-1].head)
 
 
-def numbers_of(session: Session) -> tuple[float, float]:
+def numbers_of(session):
     return session.state().run._run.numbers()
 
 
 @pytest.mark.parametrize(("question", "noise"), list(itertools.product(QUESTIONS, NOISE)))
-def test_a_reopened_session_has_the_same_wealth_and_every_log_verifies(question: str, noise: str) -> None:
+def test_a_reopened_session_has_the_same_wealth_and_every_log_verifies(question, noise):
     session = measured(begun(question, noise), 120)
     again = Session.load(session.store, "s")
     assert numbers_of(again) == pytest.approx(numbers_of(session), rel=1e-9)
@@ -78,39 +76,39 @@ def test_a_reopened_session_has_the_same_wealth_and_every_log_verifies(question:
     assert again.verify(again.certificate().to_json()).holds
 
 
-def decisions(log: Log) -> list[int]:
+def decisions(log):
     return [k for k, line in enumerate(log) if line.kind == "asked" and "decision" in line.body]
 
 
-def of_decision(at: int, **changes: Any) -> Callable[[Log], None]:
-    def break_it(log: Log) -> None:
+def of_decision(at, **changes):
+    def break_it(log):
         line = log[decisions(log)[at]]
         line.body = {**line.body, "decision": {**line.body["decision"], **changes}}
 
     return break_it
 
 
-def shifted(at: int, by: float, name: str) -> Callable[[Log], None]:
-    def break_it(log: Log) -> None:
+def shifted(at, by, name):
+    def break_it(log):
         decision = log[decisions(log)[at]].body["decision"]
         of_decision(at, **{name: decision[name] + by})(log)
 
     return break_it
 
 
-def changed_value(log: Log) -> None:
+def changed_value(log):
     line = next(line for line in log[decisions(log)[-1] :] if line.kind == "measured")
     line.body = {**line.body, "value": line.body["value"] + 1e-6}
 
 
-def changed_counts(log: Log) -> None:
+def changed_counts(log):
     line = log[decisions(log)[1]]
     uses = [[probe, n + 1] for probe, n in line.body["decision"]["uses"]]
     line.body = {**line.body, "counts": uses, "decision": {**line.body["decision"], "uses": uses}}
 
 
-def of_end(**changes: Any) -> Callable[[Log], None]:
-    def break_it(log: Log) -> None:
+def of_end(**changes):
+    def break_it(log):
         end = next(line for line in log if line.kind == "stopped")
         end.body = {**end.body, **changes}
 
@@ -154,7 +152,7 @@ FORGERIES: dict[str, Callable[[Log], None]] = {
 }
 
 
-def test_another_leader_is_a_legal_history() -> None:
+def test_another_leader_is_a_legal_history():
     """Who leads a batch is free; the wealth that follows is computed with the leader that was recorded."""
     session = measured(begun(), 3)
     log = lines_of(session)
@@ -165,7 +163,7 @@ def test_another_leader_is_a_legal_history() -> None:
     assert verdict_on(log).holds
 
 
-def test_a_smaller_delta_continues_with_the_same_wealth() -> None:
+def test_a_smaller_delta_continues_with_the_same_wealth():
     """It takes no more measurements than a fresh session, up to chance, and asks for none again."""
     continued, fresh = [], []
     problem = sp.Problem(np.eye(4), noise=1.0, goal="largest")
@@ -190,13 +188,13 @@ def test_a_smaller_delta_continues_with_the_same_wealth() -> None:
     assert np.mean(continued) <= 1.1 * np.mean(fresh)
 
 
-def answer_from(session: Session, values: np.ndarray) -> None:
+def answer_from(session, values):
     while requests := session.ask(1):  # none ahead
         for request in requests:
             session.tell(request, float(values[request.probe, int(request.token.split(".")[1])]))
 
 
-def settled_by_hand(session: Session, removed: str) -> Any:
+def settled_by_hand(session, removed):
     """Follow the recorded decisions on a fresh run, with sums and counts that never had the removed value."""
     problem = session.state().setup.problem
     run = session.state().setup.policy.start(problem)
@@ -219,7 +217,7 @@ def settled_by_hand(session: Session, removed: str) -> Any:
     return run
 
 
-def test_a_removed_value_drops_its_replicate_and_two_are_needed() -> None:
+def test_a_removed_value_drops_its_replicate_and_two_are_needed():
     session = measured(begun("best", "unknown"), 12)  # four replicates of three arms
     run = lambda: session.state().run._run  # noqa: E731
     assert run().counts.tolist() == [4, 4, 4]
@@ -228,7 +226,7 @@ def test_a_removed_value_drops_its_replicate_and_two_are_needed() -> None:
         assert run().counts.tolist() == [left] * 3
 
 
-def test_values_of_an_arm_may_all_be_removed() -> None:
+def test_values_of_an_arm_may_all_be_removed():
     """There is no estimate then, so that mixtures make no bet; fixed sizes still do."""
     session = measured(begun(), 3)
     measured(session, 9)
@@ -240,7 +238,7 @@ def test_values_of_an_arm_may_all_be_removed() -> None:
     assert session.outcome.plan is not None
 
 
-def test_a_removed_answer_is_decided_anew_and_plans_that_came_stay() -> None:
+def test_a_removed_answer_is_decided_anew_and_plans_that_came_stay():
     session = measured(begun("best", "known"))
     plan, n_rounds = session.outcome.plan, session.state().n_rounds
     session.add_plan("another", [0.2, 0.1, 0.0])

@@ -1,7 +1,5 @@
 """Whatever a forger writes into a log and seals with right checksums, `verify` objects to it."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import functools
@@ -11,13 +9,13 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from forged_logs import ANYWHERE, NOISE, RULES, Line, Log, forged, forgeries, honest, sealed
+from forged_logs import ANYWHERE, NOISE, RULES, Line, forged, forgeries, honest, sealed
 from policy_contract import CASES, is_peer
 from session_tools import problem
 from surepick.errors import SurepickError
 from surepick.problems import top_k_family
 from surepick.sessions.events import EVENTS
-from surepick.sessions.verify import Verdict, verify_events
+from surepick.sessions.verify import verify_events
 
 POLICIES = {str(policy): policy for policy in CASES if not is_peer(policy) or policy.name == "GenTSExplore"}
 BETS = next(name for name in POLICIES if name.startswith("BetGapE"))
@@ -33,7 +31,7 @@ PAIRED = sp.Problem(np.eye(2), arms=["x", "y"], noise=1.0, measure={"pair": PAIR
 
 
 @functools.cache
-def log_of(name: str) -> Log:
+def log_of(name):
     if name in WITHOUT_A_LIST:
         return honest(*WITHOUT_A_LIST[name])
     if name == "readings":
@@ -41,13 +39,13 @@ def log_of(name: str) -> Log:
     return honest(problem(noise=NOISE), POLICIES[name])
 
 
-def verdict_on(log: Log) -> Verdict:
+def verdict_on(log):
     events = sealed(log)
     return verify_events("mine", events, events[-1].head)
 
 
 @pytest.mark.parametrize("name", [*POLICIES, *WITHOUT_A_LIST, "readings"])
-def test_every_broken_rule_is_noticed_where_it_is_broken(name: str) -> None:
+def test_every_broken_rule_is_noticed_where_it_is_broken(name):
     log, missed = log_of(name), []
     assert verdict_on(log).objections == ()
     for rule in RULES:
@@ -64,7 +62,7 @@ def test_every_broken_rule_is_noticed_where_it_is_broken(name: str) -> None:
 @pytest.mark.parametrize(
     "name", [BETS, next(n for n in POLICIES if n.startswith("CombGapE")), *WITHOUT_A_LIST, "readings"]
 )
-def test_every_field_of_every_event_is_checked(name: str) -> None:
+def test_every_field_of_every_event_is_checked(name):
     log, missed, n = log_of(name), [], 0
     for what, changed, at in forgeries(log):
         n += 1
@@ -75,13 +73,13 @@ def test_every_field_of_every_event_is_checked(name: str) -> None:
     assert n > 150
 
 
-def test_every_rule_is_broken_in_some_log_and_every_kind_of_event_is_in_one() -> None:
+def test_every_rule_is_broken_in_some_log_and_every_kind_of_event_is_in_one():
     tried = {rule for name in POLICIES for rule in RULES if forged(log_of(name), rule) is not None}
     assert tried == set(RULES)
     assert {line.kind for name in POLICIES for line in log_of(name)} == set(EVENTS)
 
 
-def test_a_policy_of_another_version_is_no_forgery_and_cannot_be_checked() -> None:
+def test_a_policy_of_another_version_is_no_forgery_and_cannot_be_checked():
     log = log_of(next(iter(POLICIES)))
     changed = [Line(line.kind, dict(line.body), line.time, line.key) for line in log]
     changed[0].body["policy"] = {**log[0].body["policy"], "version": 99}
@@ -89,7 +87,7 @@ def test_a_policy_of_another_version_is_no_forgery_and_cannot_be_checked() -> No
         verdict_on(changed)
 
 
-def test_values_outside_the_bounds_are_noticed() -> None:
+def test_values_outside_the_bounds_are_noticed():
     log = honest(problem(noise=None, low=-3.0, high=3.0), sp.BetGapE(delta=0.1))
     assert verdict_on(log).holds
     at = next(at for at, line in enumerate(log) if line.kind == "measured")
@@ -100,7 +98,7 @@ def test_values_outside_the_bounds_are_noticed() -> None:
 ODD = [None, True, -1, 10**30, 1e300, "", "x", [], [[]], {}, {"arm": 0}, [1, [2, [3, {"a": None}]]]]
 
 
-def test_whatever_stands_in_a_log_is_an_objection_or_an_error_of_ours() -> None:
+def test_whatever_stands_in_a_log_is_an_objection_or_an_error_of_ours():
     """Values of any kind at any place: nothing else is raised, and hardly anything holds."""
     rng, log, n_held = random.Random(7), log_of("CLUCB(delta=0.1, epsilon=0.0)"), 0
     for _ in range(400):
@@ -111,7 +109,7 @@ def test_whatever_stands_in_a_log_is_an_objection_or_an_error_of_ours() -> None:
     assert n_held < 40  # other values that are like honest ones: a remark, a reason, a measurement
 
 
-def spoil(rng: random.Random, body: object) -> None:
+def spoil(rng, body):
     """Put something odd somewhere into this JSON value."""
     while isinstance(body, dict | list) and body:
         name = rng.choice(list(body) if isinstance(body, dict) else range(len(body)))

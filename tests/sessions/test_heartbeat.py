@@ -1,15 +1,10 @@
 """Heartbeats: a worker that has died is noticed in seconds, one that lives keeps what it has."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
 import time
-from multiprocessing.process import BaseProcess
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,9 +12,8 @@ import surepick as sp
 from session_tools import problem
 from store_workers import crowd, wait_for
 from surepick.errors import ParameterError, SessionError, StoreError
-from surepick.sessions.leases import Request
 from surepick.sessions.session import Session
-from surepick.store import Head, open_store
+from surepick.store import open_store
 
 LEASE, BEAT = 100.0, 30.0
 
@@ -27,25 +21,25 @@ LEASE, BEAT = 100.0, 30.0
 class Clock:
     """A clock that stands still unless it is moved."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.now = 1e9
 
-    def __call__(self) -> float:
+    def __call__(self):
         return self.now
 
 
-def a_pair(clock: Clock) -> tuple[Session, Session]:
+def a_pair(clock):
     """Two sessions of two processes on one log."""
     store = open_store("memory://")
     one = Session.create(store, "mine", problem(), policy=sp.CombGapE(), lease=LEASE, clock=clock)
     return one, Session.load(store, "mine", clock=clock)
 
 
-def tokens(requests: list[Request]) -> list[str]:
+def tokens(requests):
     return [request.token for request in requests]
 
 
-def test_a_silent_worker_loses_its_tokens_after_the_heartbeat_and_a_beating_one_does_not() -> None:
+def test_a_silent_worker_loses_its_tokens_after_the_heartbeat_and_a_beating_one_does_not():
     clock = Clock()
     mine, other = a_pair(clock)
     held = tokens(mine.ask(3, worker="a", heartbeat=BEAT))
@@ -57,7 +51,7 @@ def test_a_silent_worker_loses_its_tokens_after_the_heartbeat_and_a_beating_one_
     assert set(tokens(other.ask(9, worker="c", wait=False))) >= set(held)
 
 
-def test_without_a_heartbeat_a_token_is_kept_for_the_whole_lease() -> None:
+def test_without_a_heartbeat_a_token_is_kept_for_the_whole_lease():
     clock = Clock()
     mine, other = a_pair(clock)
     held = tokens(mine.ask(3, worker="a"))
@@ -65,7 +59,7 @@ def test_without_a_heartbeat_a_token_is_kept_for_the_whole_lease() -> None:
     assert not set(tokens(other.ask(9, worker="b", wait=False))) & set(held)
 
 
-def test_a_worker_that_hangs_loses_its_tokens_at_the_end_of_the_lease() -> None:
+def test_a_worker_that_hangs_loses_its_tokens_at_the_end_of_the_lease():
     clock = Clock()
     mine, other = a_pair(clock)
     held = tokens(mine.ask(2, worker="a", heartbeat=BEAT))
@@ -75,12 +69,12 @@ def test_a_worker_that_hangs_loses_its_tokens_at_the_end_of_the_lease() -> None:
     assert set(tokens(other.ask(9, worker="b", wait=False))) >= set(held)
 
 
-def test_a_beat_just_after_a_tell_leases_nothing_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_beat_just_after_a_tell_leases_nothing_again(monkeypatch):
     mine, _ = a_pair(Clock())
     (request,) = mine.ask(worker="a", heartbeat=BEAT)
     append = mine.store.append
 
-    def append_and_beat(*arguments: Any, **named: Any) -> Head:
+    def append_and_beat(*arguments, **named):
         head = append(*arguments, **named)
         mine._heartbeat.beat()
         return head
@@ -90,7 +84,7 @@ def test_a_beat_just_after_a_tell_leases_nothing_again(monkeypatch: pytest.Monke
     assert mine.store.leases("mine") == []
 
 
-def test_a_token_whose_value_was_refused_is_still_kept() -> None:
+def test_a_token_whose_value_was_refused_is_still_kept():
     clock = Clock()
     mine, other = a_pair(clock)
     (request,) = mine.ask(worker="a", heartbeat=BEAT)
@@ -103,7 +97,7 @@ def test_a_token_whose_value_was_refused_is_still_kept() -> None:
     assert request.token not in tokens(other.ask(9, worker="b", wait=False))
 
 
-def test_what_was_told_given_back_or_taken_by_others_is_kept_no_longer() -> None:
+def test_what_was_told_given_back_or_taken_by_others_is_kept_no_longer():
     clock = Clock()
     mine, other = a_pair(clock)
     told, withdrawn, taken = mine.ask(3, worker="a", heartbeat=BEAT)
@@ -116,12 +110,12 @@ def test_what_was_told_given_back_or_taken_by_others_is_kept_no_longer() -> None
     assert withdrawn.token in tokens(other.ask(3, worker="b", wait=False))
 
 
-def test_a_beat_that_fails_is_made_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_beat_that_fails_is_made_up_for(monkeypatch):
     clock = Clock()
     mine, other = a_pair(clock)
     held = tokens(mine.ask(2, worker="a", heartbeat=BEAT))
 
-    def fail(*arguments: object, **options: object) -> list[str]:
+    def fail(*arguments, **options):
         raise StoreError("the server is being restarted")
 
     with monkeypatch.context() as away:
@@ -134,7 +128,7 @@ def test_a_beat_that_fails_is_made_up_for(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("heartbeat", [0.0, -1.0, float("nan"), float("inf")])
-def test_a_heartbeat_is_a_number_of_seconds(heartbeat: float) -> None:
+def test_a_heartbeat_is_a_number_of_seconds(heartbeat):
     mine, _ = a_pair(Clock())
     with pytest.raises(ParameterError) as caught:
         mine.ask(heartbeat=heartbeat)
@@ -142,35 +136,33 @@ def test_a_heartbeat_is_a_number_of_seconds(heartbeat: float) -> None:
     assert mine.leases() == []
 
 
-def measure_for_ever(i: int, url: str, ready: Path, heartbeat: float | None) -> None:
+def measure_for_ever(i, url, ready, heartbeat):
     """Take everything that can be had, and never tell any of it."""
     held = Session.load(url, "mine").ask(100, worker="mortal", heartbeat=heartbeat)
     ready.write_text(" ".join(tokens(held)))
     time.sleep(60)
 
 
-def one_who_holds_all(url: str, ready: Path, heartbeat: float | None) -> BaseProcess:
+def one_who_holds_all(url, ready, heartbeat):
     (worker,) = crowd(1, measure_for_ever, url, ready, heartbeat)
     wait_for(lambda: ready.exists() and bool(ready.read_text()))
     return worker
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_a_killed_process_is_noticed_and_a_living_one_is_left_alone(
-    kind: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
+def test_a_killed_process_is_noticed_and_a_living_one_is_left_alone(kind, request, tmp_path):
     url, ready = str(request.getfixturevalue(f"{kind}_url")), tmp_path / "ready"
     session = Session.create(url, "mine", problem(), policy=sp.CombGapE())
     worker = one_who_holds_all(url, ready, 5.0)
     first = min(lease.expires for lease in session.leases())
     wait_for(lambda: min(lease.expires for lease in session.leases()) > first)  # it lives, and says so
     assert session.ask(worker="heir", wait=False) == []
-    os.kill(worker.pid, signal.SIGKILL)  # type: ignore[arg-type]
+    os.kill(worker.pid, signal.SIGKILL)
     worker.join()
     assert session.ask(worker="heir")[0].token in ready.read_text().split()  # it waits, and gets what is free
 
 
-def test_a_fork_leaves_the_tokens_to_the_parent(sqlite_url: str) -> None:
+def test_a_fork_leaves_the_tokens_to_the_parent(sqlite_url):
     session = Session.create(sqlite_url, "mine", problem(), policy=sp.CombGapE())
     held = {request.token for request in session.ask(2, worker="a", heartbeat=0.05)}
     for _ in range(20):
@@ -191,7 +183,7 @@ def test_a_fork_leaves_the_tokens_to_the_parent(sqlite_url: str) -> None:
     assert session.verify().holds
 
 
-def test_a_fork_during_a_beat_that_opens_a_connection_does_not_hang() -> None:
+def test_a_fork_during_a_beat_that_opens_a_connection_does_not_hang():
     """Beats end before the store stops opening connections; the other order waits for ever."""
     code = """
 import os, threading, time

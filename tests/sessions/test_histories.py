@@ -3,10 +3,7 @@
 `make soak` runs tens of thousands of them. A failure names its seed and the command that shows it again.
 """
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -20,16 +17,16 @@ ENOUGH = 150  # histories in which a planted mistake must come to light
 
 
 @pytest.mark.parametrize("first", range(0, N_HISTORIES, PART))
-def test_in_simulated_histories_nothing_acknowledged_is_lost(first: int) -> None:
+def test_in_simulated_histories_nothing_acknowledged_is_lost(first):
     for seed in range(first, first + PART):
         run_history(seed)
 
 
-def test_a_decision_whose_commit_was_lost_is_not_taken_for_the_end_of_the_log() -> None:
+def test_a_decision_whose_commit_was_lost_is_not_taken_for_the_end_of_the_log():
     run_history(9367)
 
 
-def test_the_histories_hold_what_they_are_meant_to_hold() -> None:
+def test_the_histories_hold_what_they_are_meant_to_hold():
     seen: Counter[str] = Counter()
     for seed in range(5095, 5155):
         history = run_history(seed)
@@ -57,7 +54,7 @@ def test_the_histories_hold_what_they_are_meant_to_hold() -> None:
         assert seen[what] > 0, what
 
 
-def test_a_history_happens_again_exactly() -> None:
+def test_a_history_happens_again_exactly():
     for seed in (1, 2, 3):
         first, second = [], []
         run_history(seed, told=first.append)
@@ -65,7 +62,7 @@ def test_a_history_happens_again_exactly() -> None:
         assert first == second
 
 
-def test_a_failure_names_its_seed_and_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_names_its_seed_and_the_command(monkeypatch):
     monkeypatch.setattr(History, "check", lambda self, store: 1 / 0)
     with pytest.raises(ZeroDivisionError) as caught:
         run_history(7)
@@ -73,14 +70,14 @@ def test_a_failure_names_its_seed_and_the_command(monkeypatch: pytest.MonkeyPatc
 
 
 @contextmanager
-def patched(mistake: Callable[[pytest.MonkeyPatch], None]) -> Iterator[None]:
+def patched(mistake):
     with pytest.MonkeyPatch.context() as patch:
         mistake(patch)
         yield
 
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda m: m.__name__.replace("_", " "))
-def test_a_planted_mistake_comes_to_light(mistake: Callable[[pytest.MonkeyPatch], None]) -> None:
+def test_a_planted_mistake_comes_to_light(mistake):
     with patched(mistake):
         for seed in range(9000, 9000 + ENOUGH):
             try:

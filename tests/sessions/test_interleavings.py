@@ -4,13 +4,10 @@ Two processes do one thing each on a simulated database, once for every way in w
 follow each other. What each is told, and what the log then holds, must be as if one had waited for the other.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 from unittest import mock
 
 import numpy as np
@@ -37,10 +34,10 @@ NAME, NOW = "mine", 1e9
 UNCOUNTED = ("asked", "measured", "stopped")
 
 
-def tell_next(value: float | None, worker: str) -> Callable[[Session], object]:
+def tell_next(value, worker):
     """Tell the first token that the round waits for: what its tape says, or another value."""
 
-    def tell(session: Session) -> object:
+    def tell(session):
         token = TOKENS[session.seed]
         return session.tell(token, TAPES.value(token) if value is None else value, worker=worker)
 
@@ -77,10 +74,7 @@ FIRST, EXTRA = "0.0", 1  # a request that was answered, and the number of an ext
 TOKENS: dict[int, str] = {}  # by the session's seed: the token that the next round waits for
 OLDER = [name for name in OPERATIONS if name not in NEWER]
 PAIRS = list(itertools.combinations_with_replacement(OLDER, 2))
-NEW_PAIRS = [
-    *itertools.combinations_with_replacement(NEWER, 2),
-    *itertools.product(NEWER, BESIDE),
-]
+NEW_PAIRS = [*itertools.combinations_with_replacement(NEWER, 2), *itertools.product(NEWER, BESIDE)]
 SOME_NEW_PAIRS = [
     ("void, a", "void, b"),
     ("void, a", "add a plan"),
@@ -92,10 +86,10 @@ SOME_NEW_PAIRS = [
 ]
 
 
-def of_bets(seed: int) -> Database:
+def of_bets(seed):
     """A database with a session of BetGapE, to which plans can be added, some way into its second round."""
     database = Database(Scheduler(lambda names: 0))
-    store = SimulatedStore(database, Process("first"), Faults(None))  # type: ignore[arg-type]
+    store = SimulatedStore(database, Process("first"), Faults(None))
     policy = sp.BetGapE(delta=0.3)
     session = Session.create(store, NAME, PROBLEM, policy=policy, seed=seed, lease=100.0, clock=lambda: NOW)
     place = session.state().streams.of[0].appended_at
@@ -108,12 +102,12 @@ def of_bets(seed: int) -> Database:
     return database
 
 
-def rehearsed(seed: int, n_left: int | None) -> Database:
+def rehearsed(seed, n_left):
     """A database with a session that lacks so many measurements to its answer, or that has just begun."""
     expected = sp.simulate(PROBLEM, Tapes(1, means=MEANS, scale=0.1), policy=POLICY, seed=seed)
     n_told = 1 if n_left is None else expected.n_measured - n_left
     database = Database(Scheduler(lambda names: 0))
-    store = SimulatedStore(database, Process("first"), Faults(None))  # type: ignore[arg-type]
+    store = SimulatedStore(database, Process("first"), Faults(None))
     session = Session.create(store, NAME, PROBLEM, policy=POLICY, seed=seed, lease=100.0, clock=lambda: NOW)
     while session.state().n_values < n_told:
         (request,) = session.ask(worker="a", wait=False)
@@ -126,10 +120,10 @@ def rehearsed(seed: int, n_left: int | None) -> Database:
 class Pair:
     """Two processes that do one thing each, on a copy of a database."""
 
-    def __init__(self, begin: Database, names: tuple[str, str], *, one_lock: bool) -> None:
+    def __init__(self, begin, names, *, one_lock):
         self._begin, self._names, self._one_lock = begin, names, one_lock
 
-    def at_once(self, choose: Callable[[list[str]], int]) -> Any:
+    def at_once(self, choose):
         """What both are told and what is left, when both begin and these choices are made."""
         scheduler = Scheduler(choose)
         database, told = self._database(scheduler), {}
@@ -140,7 +134,7 @@ class Pair:
         check_leases(database, told[0], told[1])
         return shown(told[0]), shown(told[1]), left(database)
 
-    def one_after_the_other(self) -> list[Any]:
+    def one_after_the_other(self):
         """The two outcomes when one comes after the other has gone."""
         outcomes = []
         for order in ((0, 1), (1, 0)):
@@ -149,25 +143,25 @@ class Pair:
             outcomes.append((shown(told[0]), shown(told[1]), left(database)))
         return outcomes
 
-    def _database(self, scheduler: Scheduler) -> Database:
+    def _database(self, scheduler):
         database = Database(scheduler, one_lock=self._one_lock)
         database.commit(self._begin.now, durable=True)
         return database
 
-    def _do(self, i: int, session: Session) -> object:
+    def _do(self, i, session):
         try:
             return OPERATIONS[self._names[i]](session)
         except (SessionError, ParameterError, ProblemError) as error:
             return type(error).__name__
 
 
-def opened(database: Database) -> Session:
+def opened(database):
     """The session, opened by a new process."""
-    store = SimulatedStore(database, Process("any"), Faults(None))  # type: ignore[arg-type]
+    store = SimulatedStore(database, Process("any"), Faults(None))
     return Session.load(store, NAME, clock=lambda: NOW)
 
 
-def shown(told: object) -> object:
+def shown(told):
     """What an operation was told; of tokens only how many, since which they are is the session's choice.
 
     Nor does it matter whether a policy that starts over had read a value again before it was taken back.
@@ -175,7 +169,7 @@ def shown(told: object) -> object:
     return len(told) if isinstance(told, list) else "done" if isinstance(told, bool) else told
 
 
-def check_leases(database: Database, *told: object) -> None:
+def check_leases(database, *told):
     """No token is given to two workers, and none that has its measurement already is leased for nothing."""
     given = [request for requests in told if isinstance(requests, list) for request in requests]
     workers = {(request.token, request.worker) for request in given}
@@ -184,7 +178,7 @@ def check_leases(database: Database, *told: object) -> None:
     assert leased <= workers, "a lease that nobody knows of"
 
 
-def left(database: Database) -> Any:
+def left(database):
     """What the log says in the end; the order of things that commute makes no difference."""
     events = [(event.kind, json.loads(event.body)) for event in database.now.read(NAME)]
     ledger, values = SessionState(Setup.from_json(events[0][1])), []
@@ -208,13 +202,13 @@ def left(database: Database) -> Any:
     )
 
 
-def schedules(run: Callable[[Callable[[list[str]], int]], Any]) -> Iterator[tuple[list[int], Any]]:
+def schedules(run):
     """Every way in which the turns can be given, and what comes of it."""
     prefix: list[int] = []
     while True:
         trail: list[tuple[int, int]] = []
 
-        def choose(names: list[str], prefix: list[int] = prefix, trail: list[tuple[int, int]] = trail) -> int:
+        def choose(names, prefix=prefix, trail=trail):
             choice = prefix[len(trail)] if len(trail) < len(prefix) else 0
             trail.append((choice, len(names)))
             return choice
@@ -230,14 +224,14 @@ def schedules(run: Callable[[Callable[[list[str]], int]], Any]) -> Iterator[tupl
 class Watch:
     """What `replica` measures decisions with: all of them are quick, or all are slow."""
 
-    def __init__(self, *, slow: bool) -> None:
+    def __init__(self, *, slow):
         self._step, self._now = float(slow), 0.0
 
-    def thread_time(self) -> float:
+    def thread_time(self):
         self._now += self._step
         return self._now
 
-    def monotonic(self) -> float:
+    def monotonic(self):
         return 0.0
 
 
@@ -251,7 +245,7 @@ BETS = "of bets"
 BEGINNINGS = {"just begun": None, "before the last measurement": 1}
 
 
-def interleave(mode: str, beginning: str, pairs: list[tuple[str, str]]) -> int:
+def interleave(mode, beginning, pairs):
     """Run these pairs in every interleaving; how many there were."""
     alone_after, slow, one_lock = MODES[mode]
     n = 0
@@ -274,7 +268,7 @@ ALL = [
 
 
 @pytest.mark.parametrize(("mode", "beginning"), ALL)
-def test_two_operations_at_once_are_one_after_the_other(mode: str, beginning: str) -> None:
+def test_two_operations_at_once_are_one_after_the_other(mode, beginning):
     assert interleave(mode, beginning, PAIRS) > 2 * len(PAIRS)
 
 
@@ -285,9 +279,7 @@ def test_two_operations_at_once_are_one_after_the_other(mode: str, beginning: st
         *(pytest.param(mode, NEW_PAIRS, id=mode, marks=pytest.mark.slow) for mode in MODES),
     ],
 )
-def test_two_newer_operations_at_once_are_one_after_the_other(
-    mode: str, pairs: list[tuple[str, str]]
-) -> None:
+def test_two_newer_operations_at_once_are_one_after_the_other(mode, pairs):
     assert interleave(mode, BETS, pairs) > 2 * len(pairs)
 
 
@@ -298,12 +290,7 @@ def test_two_newer_operations_at_once_are_one_after_the_other(
         (extend_what_was_seen_before, ("extend to .2", "extend the budget"), BETS),
     ],
 )
-def test_a_planted_mistake_is_found_among_the_interleavings(
-    mistake: Callable[[pytest.MonkeyPatch], None],
-    names: tuple[str, str],
-    beginning: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_planted_mistake_is_found_among_the_interleavings(mistake, names, beginning, monkeypatch):
     mistake(monkeypatch)
     with pytest.raises((AssertionError, ConflictError)):  # the key of an extension is taken
         interleave("in company, slow", beginning, [names])

@@ -1,9 +1,6 @@
 """A session's last call: asked for as one round, settled as a test, in the log and in the certificate."""
 
-from __future__ import annotations
-
 import time
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,18 +13,18 @@ from surepick.errors import ParameterError, SessionError
 from surepick.sessions.session import Session
 
 
-def begun(policy: Any = None, **options: Any) -> Session:
+def begun(policy=None, **options):
     return Session.create("memory://", "mine", problem(), policy=policy or sp.BetGapE(delta=0.001), **options)
 
 
-def after_some_rounds(session: Session, tapes: Tapes, n: int = 12) -> Session:
+def after_some_rounds(session, tapes, n=12):
     for _ in range(n):
         for request in session.ask():
             session.tell(request, tapes.value(request.token))
     return session
 
 
-def test_what_was_told_of_the_open_round_is_spent() -> None:
+def test_what_was_told_of_the_open_round_is_spent():
     session, tapes = after_some_rounds(begun(budget=300), Tapes(scale=0.6)), Tapes(scale=0.6)
     while not (session.state().streams.n_recorded_of_batch and session.state().streams.n_missing):
         session.tell(session.ask()[0], 0.5)
@@ -38,7 +35,7 @@ def test_what_was_told_of_the_open_round_is_spent() -> None:
     assert session.verify().holds
 
 
-def test_it_decides_as_a_simulation_does_and_a_reopened_session_goes_on() -> None:
+def test_it_decides_as_a_simulation_does_and_a_reopened_session_goes_on():
     session, tapes = begun(), Tapes(scale=0.3)
     after_some_rounds(session, tapes)
     session.final_batch(120, gaussian=True)
@@ -53,14 +50,14 @@ def test_it_decides_as_a_simulation_does_and_a_reopened_session_goes_on() -> Non
     assert Session.load(session.store, "mine").verify(again.certificate().to_json()).holds
 
 
-def test_without_a_number_it_is_the_rest_of_the_budget_which_is_spent() -> None:
+def test_without_a_number_it_is_the_rest_of_the_budget_which_is_spent():
     session, tapes = begun(budget=50), Tapes(scale=0.6)
     after_some_rounds(session, tapes)
     session.final_batch()
     assert run_to_end(session, tapes).n_measured == 50
 
 
-def test_a_budget_is_spent_to_the_last_measurement() -> None:
+def test_a_budget_is_spent_to_the_last_measurement():
     session = begun(budget=21)
     assert run_to_end(session, Tapes(scale=0.6)).n_measured == 21
     session.extend(budget=33)
@@ -68,7 +65,7 @@ def test_a_budget_is_spent_to_the_last_measurement() -> None:
     assert session.verify(session.certificate().to_json()).holds
 
 
-def test_a_session_in_which_no_more_comes_hands_out_nothing_ahead() -> None:
+def test_a_session_in_which_no_more_comes_hands_out_nothing_ahead():
     session, tapes = begun(), Tapes(scale=0.6)
     after_some_rounds(session, tapes)
     session.final_batch(20)
@@ -79,9 +76,7 @@ def test_a_session_in_which_no_more_comes_hands_out_nothing_ahead() -> None:
     ("n", "options", "policy"),
     [(None, {}, None), (0, {}, None), (2, {}, None), (60, {"budget": 50}, None), (60, {}, sp.CombGapE())],
 )
-def test_what_makes_no_sense_is_refused_and_changes_nothing(
-    n: int | None, options: dict[str, Any], policy: Any
-) -> None:
+def test_what_makes_no_sense_is_refused_and_changes_nothing(n, options, policy):
     session = begun(policy, **options)
     before = session.fingerprint
     with pytest.raises(ParameterError):
@@ -92,9 +87,7 @@ def test_what_makes_no_sense_is_refused_and_changes_nothing(
 @pytest.mark.parametrize("n", [3, 4, 5, 12, 40])
 @pytest.mark.parametrize("before", [0, 1, 3, 9])
 @pytest.mark.parametrize("epsilon", [0.0, 1e-6])
-def test_a_last_call_in_the_middle_of_a_block_counts_what_comes_after_it(
-    n: int, before: int, epsilon: float
-) -> None:
+def test_a_last_call_in_the_middle_of_a_block_counts_what_comes_after_it(n, before, epsilon):
     """A block in parts of two: the parts before the call are none of the n, and it never asks for nothing."""
     problem = sp.Problem(np.eye(3), noise=1, goal="largest")
     session = Session.create("memory://", "s", problem, policy=sp.BetGapE(1e-9, epsilon, max_batch=2))
@@ -122,7 +115,7 @@ def test_a_last_call_of_more_than_anybody_can_make_is_refused_and_nothing_is_wri
     assert session.store.head(session.name) == before
 
 
-def test_it_is_one_batch_and_the_end() -> None:
+def test_it_is_one_batch_and_the_end():
     session, tapes = begun(), Tapes(scale=0.6)
     after_some_rounds(session, tapes)
     before = session.state().n_values
@@ -151,7 +144,7 @@ def test_it_is_one_batch_and_the_end() -> None:
     ids=["final batch", "budget", "delta", "remove", "plan"],
 )
 @pytest.mark.parametrize("ended", [False, True])
-def test_nothing_comes_after_it(change: Any, error: type[Exception], field: str, ended: bool) -> None:
+def test_nothing_comes_after_it(change, error, field, ended):
     session, tapes = begun(), Tapes(scale=0.6)
     after_some_rounds(session, tapes)
     session.final_batch(30)
@@ -160,12 +153,12 @@ def test_nothing_comes_after_it(change: Any, error: type[Exception], field: str,
     before = session.fingerprint
     with pytest.raises(error) as caught:
         change(session)
-    assert caught.value.field == field  # type: ignore[attr-defined]
+    assert caught.value.field == field
     assert session.store.head("mine") == before
 
 
 @pytest.mark.parametrize("n_ahead", [0, 2])
-def test_values_recorded_ahead_are_named_as_an_assumption(n_ahead: int) -> None:
+def test_values_recorded_ahead_are_named_as_an_assumption(n_ahead):
     session, tapes = begun(), Tapes(scale=0.6)
     after_some_rounds(session, tapes)
     requests = session.ask(12)
@@ -179,7 +172,7 @@ def test_values_recorded_ahead_are_named_as_an_assumption(n_ahead: int) -> None:
     assert session.verify(certificate.to_json()).holds
 
 
-def test_looking_at_a_long_batch_walks_not_all_of_it_and_changes_nothing() -> None:
+def test_looking_at_a_long_batch_walks_not_all_of_it_and_changes_nothing():
     session, far = after_some_rounds(begun(), Tapes(scale=0.6)), MOST_MEASUREMENTS
     session.final_batch(far)
     while session.state().streams.n_missing < 100:  # the batch that was open

@@ -1,7 +1,5 @@
 """What real threads and processes see of one session could have happened one call after the other."""
 
-from __future__ import annotations
-
 import multiprocessing
 import random
 import threading
@@ -25,7 +23,7 @@ BEGIN = SessionState(delta=0.1)
 N_PROCESSES, N_THREADS, N_CALLS = 3, 2, 9
 
 
-def act(session: Session, what: str, arguments: tuple[Any, ...]) -> Any:
+def act(session, what, arguments):
     """What a user is told when doing this."""
     try:
         if what == "tell":
@@ -47,7 +45,7 @@ def act(session: Session, what: str, arguments: tuple[Any, ...]) -> Any:
     return "done"
 
 
-def draw(rng: random.Random, worker: str) -> tuple[str, tuple[Any, ...]]:
+def draw(rng, worker):
     """Something to do; few tokens, keys and values, so that many do the same at once."""
     what = rng.choice(["tell", "tell", "tell", "record", "withdraw", "extend", "look", "look"])
     arguments: dict[str, tuple[Any, ...]] = {
@@ -60,11 +58,11 @@ def draw(rng: random.Random, worker: str) -> tuple[str, tuple[Any, ...]]:
     return what, arguments[what]
 
 
-def live(i: int, url: str, seed: int, line: Any, seen: Any) -> None:
+def live(i, url, seed, line, seen):
     """A process of two threads that share a session; all of them begin together."""
     session, calls = Session.load(url, "mine"), []
 
-    def work(k: int) -> None:
+    def work(k):
         rng, worker = random.Random(f"{seed} {i} {k}"), f"worker {i}.{k}"
         line.wait(60)
         for _ in range(N_CALLS):
@@ -81,7 +79,7 @@ def live(i: int, url: str, seed: int, line: Any, seen: Any) -> None:
     seen.put(calls)
 
 
-def recorded(url: str, seed: int) -> list[Call]:
+def recorded(url, seed):
     """A history of real processes and threads on one new session."""
     Session.create(url, "mine", problem(), policy=sp.BetGapE(delta=0.1))
     context = multiprocessing.get_context("fork")
@@ -95,9 +93,7 @@ def recorded(url: str, seed: int) -> list[Call]:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_histories_of_real_processes_and_threads_are_linearizable(
-    kind: str, seed: int, request: pytest.FixtureRequest
-) -> None:
+def test_histories_of_real_processes_and_threads_are_linearizable(kind, seed, request):
     url = str(request.getfixturevalue(f"{kind}_url"))
     calls = recorded(url, seed)
     assert is_linearizable(calls, session_model, BEGIN), calls
@@ -109,7 +105,7 @@ def test_histories_of_real_processes_and_threads_are_linearizable(
         assert not is_linearizable(wrong, session_model, BEGIN)
 
 
-def spoiled(calls: list[Call]) -> list[list[Call]]:
+def spoiled(calls):
     """The history with a lost update, with a look that sees too little, with a measurement counted twice."""
     first = next(i for i, call in enumerate(calls) if (call.what, call.result) == ("tell", "recorded"))
     last = max(calls, key=lambda call: call.ended)
@@ -132,12 +128,12 @@ def spoiled(calls: list[Call]) -> list[list[Call]]:
         ([("extend", (0.05,), "done"), ("extend", (0.05,), "done")], False),
     ],
 )
-def test_the_search_tells_what_can_be_from_what_cannot(calls: list[Any], possible: bool) -> None:
+def test_the_search_tells_what_can_be_from_what_cannot(calls, possible):
     together = [Call(0, 10, *call) for call in calls]
     assert is_linearizable(together, session_model, BEGIN) is possible
 
 
-def test_an_order_that_time_forbids_is_none() -> None:
+def test_an_order_that_time_forbids_is_none():
     told = Call(0, 10, "tell", ("0.0", 1.0, "a"), "recorded")
     assert is_linearizable([told, Call(5, 20, "look", (), (0, 0, 0.1))], session_model, BEGIN)
     assert not is_linearizable([told, Call(11, 20, "look", (), (0, 0, 0.1))], session_model, BEGIN)

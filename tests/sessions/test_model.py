@@ -1,7 +1,5 @@
 """Random lives of a session, checked at every step against a model and at the end against `simulate`."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 
@@ -24,7 +22,7 @@ class SessionLife(RuleBasedStateMachine):
     """Asks, tells, withdrawals, expiry and restarts in any order; the model is two dictionaries."""
 
     @initialize(seed=st.integers(0, 20))
-    def begin(self, seed: int) -> None:
+    def begin(self, seed):
         self.now = 1e9
         self.folder = tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
         self.url = f"sqlite:///{self.folder.name}/store.db"
@@ -39,7 +37,7 @@ class SessionLife(RuleBasedStateMachine):
         self.tapes = Tapes(seed)
 
     @rule(worker=WORKERS, n=st.integers(1, 5))
-    def ask(self, worker: str, n: int) -> None:
+    def ask(self, worker, n):
         requests = self.session.ask(n, worker=worker, wait=False)
         assert len({request.token for request in requests}) == len(requests) <= n
         for request in requests:
@@ -53,7 +51,7 @@ class SessionLife(RuleBasedStateMachine):
 
     @precondition(lambda self: self.held)
     @rule(data=st.data())
-    def tell(self, data: st.DataObject) -> None:
+    def tell(self, data):
         key = data.draw(st.sampled_from(sorted(self.held)))
         request = self.held.pop(key)
         receipt = self.session.tell(request, self.tapes.value(request.token))
@@ -66,7 +64,7 @@ class SessionLife(RuleBasedStateMachine):
 
     @precondition(lambda self: self.told)
     @rule(data=st.data(), worker=WORKERS)
-    def tell_otherwise(self, data: st.DataObject, worker: str) -> None:
+    def tell_otherwise(self, data, worker):
         token = data.draw(st.sampled_from(sorted(self.told)))
         if worker != self.by[token]:
             receipt = self.session.tell(token, self.told[token] + 1.0, worker=worker)
@@ -79,7 +77,7 @@ class SessionLife(RuleBasedStateMachine):
 
     @precondition(lambda self: self.held)
     @rule(data=st.data())
-    def withdraw(self, data: st.DataObject) -> None:
+    def withdraw(self, data):
         key = data.draw(st.sampled_from(sorted(self.held)))
         request = self.held[key]
         if request.token in self.told:
@@ -95,29 +93,29 @@ class SessionLife(RuleBasedStateMachine):
         self.session.release(request)
 
     @rule(seconds=st.sampled_from([1.0, LEASE / 2, LEASE + 1.0]))
-    def time_passes(self, seconds: float) -> None:
+    def time_passes(self, seconds):
         self.now += seconds
 
     @rule()
-    def restart(self) -> None:
+    def restart(self):
         self.session.store.close()
         self.session = Session.load(self.url, "mine", clock=lambda: self.now)
 
     @rule()
-    def look_from_elsewhere(self) -> None:
+    def look_from_elsewhere(self):
         other = Session.load(self.url, "mine", clock=lambda: self.now)
         assert other.status == self.session.status
         assert other.state().n_values == self.n_values()
 
     @invariant()
-    def what_was_told_is_kept(self) -> None:
+    def what_was_told_is_kept(self):
         if hasattr(self, "session"):
             assert self.session.state().n_values == self.n_values()
 
-    def n_values(self) -> int:
+    def n_values(self):
         return len(self.told) + len(self.late)
 
-    def teardown(self) -> None:
+    def teardown(self):
         if not hasattr(self, "session"):
             return
         kept = {m.token: m.value for m in self.session.measurements() if m.token is not None}
@@ -130,7 +128,7 @@ class SessionLife(RuleBasedStateMachine):
         self.session.store.close()
         self.folder.cleanup()
 
-    def check_the_end(self, outcome: sp.Outcome) -> None:
+    def check_the_end(self, outcome):
         if self.session.state().n_extra_used:  # late ones; `simulate` knows nothing of them
             assert self.session.verify(self.session.certificate().to_json()).holds
             return
@@ -138,7 +136,7 @@ class SessionLife(RuleBasedStateMachine):
             outcome, sp.simulate(problem(), Tapes(self.seed), policy=sp.CombGapE(delta=0.2), seed=0)
         )
 
-    def _after_expiry(self) -> list[Request]:
+    def _after_expiry(self):
         self.now += LEASE + 1
         return self.session.ask(3, worker="last", wait=False)
 
@@ -150,7 +148,7 @@ class LifeWithUnasked(SessionLife):
 
     @precondition(lambda self: hasattr(self, "session"))
     @rule(arm=st.integers(0, 3))
-    def record(self, arm: int) -> None:
+    def record(self, arm):
         n, value = self.session.state().n_values, self.tapes.value(f"{arm}.{19_000 + self.n_recorded}")
         receipt = self.session.tell(arm, value, worker="other")
         *_, found = self.session.measurements()
@@ -161,16 +159,16 @@ class LifeWithUnasked(SessionLife):
             assert found.token not in self.told
             self.told[found.token], self.by[found.token] = value, "other"
 
-    def n_values(self) -> int:
+    def n_values(self):
         return super().n_values() + self.n_recorded
 
-    def check_the_end(self, outcome: sp.Outcome) -> None:
+    def check_the_end(self, outcome):
         ledger, certificate = self.session.state(), self.session.certificate()
         assert ledger.n_extra == self.n_recorded + len(self.late)
         assert ledger.n_extra_used <= ledger.n_extra
         assert outcome.n_measured == outcome.counts.sum()
         assert self.session.verify(certificate.to_json()).holds
-        assert same_run(Session.load(self.url, "mine").outcome, outcome)  # type: ignore[arg-type]
+        assert same_run(Session.load(self.url, "mine").outcome, outcome)
 
 
 SETTINGS = settings(

@@ -1,13 +1,9 @@
 """Sessions where whole plans are played, which the oracle finds: parts, replays, files, forgeries."""
 
-from __future__ import annotations
-
 import io
 import json
-from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 import surepick as sp
@@ -19,7 +15,7 @@ from surepick.problems import tree_family
 from surepick.sessions import codec
 from surepick.sessions.leases import Request
 from surepick.sessions.verify import verify_events
-from surepick.store import Draft, Event, MemoryStore, open_store
+from surepick.store import Draft, MemoryStore, open_store
 from surepick.views import build, look
 
 EDGES = [("A", "B"), ("B", "C"), ("C", "A"), ("C", "D"), ("D", "A")]
@@ -27,30 +23,28 @@ MEANS = np.array([3.0, 1.0, 2.0, 2.5, 0.5])
 SETS = np.array([[1.0, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1], [1, 0, 0, 1]])
 
 
-def trees(**settings: object) -> sp.OracleProblem:
-    return tree_family(EDGES).oracle_problem(noise=0.5, measure="plan arms", **settings)  # type: ignore[arg-type]
+def trees(**settings):
+    return tree_family(EDGES).oracle_problem(noise=0.5, measure="plan arms", **settings)
 
 
-def best_set(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def best_set(weights):
     return np.asarray(SETS[int(np.argmax(SETS @ weights))])
 
 
-def sets(**settings: object) -> sp.OracleProblem:
+def sets(**settings):
     return sp.OracleProblem(
         best_set, 4, noise=0.5, arms=list("abcd"), measure="plan arms", **{"goal": "largest", **settings}
-    )  # type: ignore[arg-type]
+    )
 
 
-def begun(
-    problem: sp.OracleProblem | None = None, place: str = "memory://", **settings: object
-) -> sp.Session:
+def begun(problem=None, place="memory://", **settings):
     policy = settings.pop("policy", sp.BetGapE(delta=0.1))
     return sp.Session.create(
         place, "tours", trees() if problem is None else problem, policy=policy, **settings
-    )  # type: ignore[arg-type]
+    )
 
 
-def use_of(request: Request, means: npt.NDArray[np.float64] = MEANS) -> dict[str, float]:
+def use_of(request, means=MEANS):
     """The readings of one play, the same whoever makes it and whenever; by the names in its name."""
     names = tree_family(EDGES).arm_names if len(means) == 5 else tuple("abcd")
     arms = [names.index(name) for name in request.readings]
@@ -58,17 +52,17 @@ def use_of(request: Request, means: npt.NDArray[np.float64] = MEANS) -> dict[str
     return dict(zip(request.readings, (means[arms] + 0.5 * rng.normal(size=len(arms))).tolist(), strict=True))
 
 
-def run_to_end(session: sp.Session, n: int = 2, means: npt.NDArray[np.float64] = MEANS) -> None:
+def run_to_end(session, n=2, means=MEANS):
     while requests := session.ask(n):
         for request in requests:
             assert session.tell(request, use_of(request, means)).result == "recorded"
 
 
-def decisions(session: sp.Session) -> list[str]:
+def decisions(session):
     return [event.body for event in session.events() if event.kind in ("asked", "stopped")]
 
 
-def test_a_request_is_a_play_with_a_reading_for_each_of_its_arms() -> None:
+def test_a_request_is_a_play_with_a_reading_for_each_of_its_arms():
     session = begun()
     requests = session.ask(2)
     assert all(len(request.readings) == 3 for request in requests)  # a tree of four nodes
@@ -76,7 +70,7 @@ def test_a_request_is_a_play_with_a_reading_for_each_of_its_arms() -> None:
     assert all(request.probe_name == " + ".join(request.readings) for request in requests)
 
 
-def test_a_session_decides_as_the_policy_does_step_by_step() -> None:
+def test_a_session_decides_as_the_policy_does_step_by_step():
     problem, session = trees(), begun()
     run_to_end(session)
     run, roster, used = sp.BetGapE(delta=0.1).start(problem), list[list[int]](), dict[int, int]()
@@ -103,7 +97,7 @@ def test_a_session_decides_as_the_policy_does_step_by_step() -> None:
 
 
 @pytest.mark.parametrize("policy", [sp.BetGapE(delta=0.1, max_batch=2), sp.policies.PFWS(0.1)], ids=str)
-def test_a_session_goes_on_from_what_was_kept_as_if_it_had_never_been_away(policy: sp.Policy) -> None:
+def test_a_session_goes_on_from_what_was_kept_as_if_it_had_never_been_away(policy):
     store = MemoryStore()
     there = sp.Session.create(store, "tours", trees(), policy=policy)
     whole = begun(policy=policy)
@@ -119,7 +113,7 @@ def test_a_session_goes_on_from_what_was_kept_as_if_it_had_never_been_away(polic
     assert there.verify(there.certificate().to_json()).holds
 
 
-def test_without_a_removed_value_the_policy_continues_with_the_plays_that_are_known() -> None:
+def test_without_a_removed_value_the_policy_continues_with_the_plays_that_are_known():
     session = begun()
     run_to_end(session)
     names = session.probe_names
@@ -130,7 +124,7 @@ def test_without_a_removed_value_the_policy_continues_with_the_plays_that_are_kn
     assert session.verify(session.certificate().to_json()).holds
 
 
-def test_measurements_in_a_file_can_be_told_to_another_session(tmp_path: Path) -> None:
+def test_measurements_in_a_file_can_be_told_to_another_session(tmp_path):
     first, second = begun(), begun()
     run_to_end(first)
     file, text = tmp_path / "told.csv", io.StringIO()
@@ -145,7 +139,7 @@ def test_measurements_in_a_file_can_be_told_to_another_session(tmp_path: Path) -
     assert decisions(second) == decisions(first)
 
 
-def test_the_problem_is_kept_with_its_plays_and_without_those_that_were_asked_for() -> None:
+def test_the_problem_is_kept_with_its_plays_and_without_those_that_were_asked_for():
     session = begun(trees(cost=3.0))
     kept = codec.problem_to_json(session.problem)
     assert kept["plays"] is True
@@ -162,7 +156,7 @@ def test_the_problem_is_kept_with_its_plays_and_without_those_that_were_asked_fo
     assert other.state().setup.fingerprint == session.state().setup.fingerprint
 
 
-def test_plays_of_a_function_need_it_to_decide_and_can_be_looked_at_without(tmp_path: Path) -> None:
+def test_plays_of_a_function_need_it_to_decide_and_can_be_looked_at_without(tmp_path):
     place = f"sqlite:///{tmp_path / 'plays.db'}"
     means = np.array([1.6, 2.0, 0.2, 0.1])
     session = begun(sets(), place)
@@ -180,7 +174,7 @@ def test_plays_of_a_function_need_it_to_decide_and_can_be_looked_at_without(tmp_
     assert again.verify(again.certificate().to_json()).holds
 
 
-def rewritten(events: list[Event], place: int, body: dict[str, object]) -> list[Event]:
+def rewritten(events, place, body):
     """The log with another body at this place, its checksums made anew."""
     store = MemoryStore()
     drafts = [Draft(e.kind, e.body, e.time, e.key) for e in events]
@@ -189,7 +183,7 @@ def rewritten(events: list[Event], place: int, body: dict[str, object]) -> list[
     return list(store.read("forged"))
 
 
-def test_a_log_with_plays_of_a_problem_without_any_cannot_be_opened() -> None:
+def test_a_log_with_plays_of_a_problem_without_any_cannot_be_opened():
     session = sp.Session.create(
         "memory://", "arms", sp.Problem(SETS, noise=1, goal="largest"), policy=sp.BetGapE(delta=0.1)
     )
@@ -202,7 +196,7 @@ def test_a_log_with_plays_of_a_problem_without_any_cannot_be_opened() -> None:
 
 
 @pytest.mark.parametrize("arms", [[5], [-1], [], [0.5], ["A - B"], [True]])
-def test_a_log_with_a_play_of_no_arms_cannot_be_opened(arms: list[object]) -> None:
+def test_a_log_with_a_play_of_no_arms_cannot_be_opened(arms):
     events = list(begun().events())
     asked = json.loads(events[1].body)
     forged = rewritten(events, 1, {**asked, "plays": [*asked["plays"][1:], arms]})
@@ -213,7 +207,7 @@ def test_a_log_with_a_play_of_no_arms_cannot_be_opened(arms: list[object]) -> No
         sp.Session.load(store, "forged")
 
 
-def test_a_view_shows_plan_probes_and_what_they_read() -> None:
+def test_a_view_shows_plan_probes_and_what_they_read():
     session = begun(trees(cost=2.0))
     wanted = {(request.probe_name, request.readings) for request in session.pending()}
     assert {(one.arm, one.readings) for one in build(session).open} == wanted
@@ -222,11 +216,11 @@ def test_a_view_shows_plan_probes_and_what_they_read() -> None:
     assert sum(row.n for row in shown.arms) == 3 * shown.n_measured
 
 
-def test_decide_calls_the_function_with_the_arms_to_read() -> None:
+def test_decide_calls_the_function_with_the_arms_to_read():
     seen: list[tuple[str, ...]] = []
     means = dict(zip(trees().arm_names, MEANS.tolist(), strict=True))
 
-    def tried(arms: tuple[str, ...]) -> dict[str, float]:
+    def tried(arms):
         seen.append(arms)
         return {arm: means[arm] for arm in arms}
 
@@ -236,7 +230,7 @@ def test_decide_calls_the_function_with_the_arms_to_read() -> None:
     assert len(seen) == view.n_measured
 
 
-def test_noise_that_is_too_large_is_found_by_arm_over_all_plays() -> None:
+def test_noise_that_is_too_large_is_found_by_arm_over_all_plays():
     session = begun(policy=sp.BetGapE(delta=1e-12), budget=120)
     rng, names = np.random.default_rng(5), tree_family(EDGES).arm_names
     while requests := session.ask(4):
@@ -247,7 +241,7 @@ def test_noise_that_is_too_large_is_found_by_arm_over_all_plays() -> None:
 
 
 @pytest.mark.parametrize("policy", [sp.CombGapE(), sp.Uniform()], ids=str)
-def test_a_policy_that_measures_arms_says_so_and_no_session_begins(policy: sp.Policy) -> None:
+def test_a_policy_that_measures_arms_says_so_and_no_session_begins(policy):
     store = MemoryStore()
     with pytest.raises(ProblemError) as caught:
         sp.Session.create(store, "tours", trees(), policy=policy)
@@ -255,7 +249,7 @@ def test_a_policy_that_measures_arms_says_so_and_no_session_begins(policy: sp.Po
     assert store.names() == []
 
 
-def test_plays_are_numbered_once_and_named_apart() -> None:
+def test_plays_are_numbered_once_and_named_apart():
     asked = AskedPlays().with_new([[0, 1]], ["tour"]).with_new([[0, 2], [1, 2]], ["tour", "way"])
     assert asked.names == ("tour", "tour (1)", "way")
     plays = Plays(np.array([[1.0, 0, 1], [0, 1, 0], [1, 0, 1]]), np.array([2, 1, 3]))
@@ -265,7 +259,7 @@ def test_plays_are_numbered_once_and_named_apart() -> None:
     assert caught.value.field == "policy"
 
 
-def test_a_store_on_disk_opens_a_session_of_plays_in_another_process(tmp_path: Path) -> None:
+def test_a_store_on_disk_opens_a_session_of_plays_in_another_process(tmp_path):
     place = f"sqlite:///{tmp_path / 'plays.db'}"
     session = begun(place=place)
     requests = session.ask(2, worker="one")
@@ -278,7 +272,7 @@ def test_a_store_on_disk_opens_a_session_of_plays_in_another_process(tmp_path: P
     assert session.probe_names == other.probe_names
 
 
-def test_where_a_reading_is_lost_the_same_plan_is_measured_again() -> None:
+def test_where_a_reading_is_lost_the_same_plan_is_measured_again():
     session = begun()
     (request,) = session.ask(1)
     first, *rest = request.readings
@@ -304,7 +298,7 @@ def test_where_a_reading_is_lost_the_same_plan_is_measured_again() -> None:
     ],
     ids=["none", "another", "order", "more", "fewer"],
 )
-def test_a_log_that_asks_for_other_plan_probes_does_not_hold(change) -> None:  # type: ignore[no-untyped-def]
+def test_a_log_that_asks_for_other_plan_probes_does_not_hold(change):
     session = begun()
     run_to_end(session)
     events = list(session.events())

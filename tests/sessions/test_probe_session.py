@@ -1,7 +1,5 @@
 """Sessions where one measurement gives several numbers: by name, in parts, lost, with a covariance."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -10,7 +8,6 @@ import pytest
 import surepick as sp
 from surepick.errors import SessionError, SurepickError
 from surepick.sessions import codec
-from surepick.sessions.leases import Request
 from surepick.sessions.verify import verify
 from surepick.store import Draft, open_store
 
@@ -26,15 +23,15 @@ PAIRED = {
 }
 
 
-def problem_of(probes: dict[str, object] = PROBES, **settings: object) -> sp.Problem:
-    return sp.Problem(PLANS, arms=ARMS, noise=1.0, measure=probes, **{"goal": "largest", **settings})  # type: ignore[arg-type]
+def problem_of(probes=PROBES, **settings):
+    return sp.Problem(PLANS, arms=ARMS, noise=1.0, measure=probes, **{"goal": "largest", **settings})
 
 
-def begun(problem: sp.Problem, place: str = "memory://", **settings: object) -> sp.Session:
-    return sp.Session.create(place, "drives", problem, policy=sp.BetGapE(delta=0.2), **settings)  # type: ignore[arg-type]
+def begun(problem, place="memory://", **settings):
+    return sp.Session.create(place, "drives", problem, policy=sp.BetGapE(delta=0.2), **settings)
 
 
-def use_of(problem: sp.Problem, probe: int, index: int) -> dict[str, float]:
+def use_of(problem, probe, index):
     """The readings of one use; the same whoever makes it, and whenever."""
     assert problem.probes is not None
     rng = np.random.default_rng([probe, index])
@@ -45,28 +42,28 @@ def use_of(problem: sp.Problem, probe: int, index: int) -> dict[str, float]:
     return dict(zip(problem.reads(probe), (rows @ MEANS + noise).tolist(), strict=True))
 
 
-def measured(session: sp.Session, request: Request) -> dict[str, float] | float:
+def measured(session, request):
     use = use_of(session.given_problem, request.probe, int(request.token.split(".")[1]))
     return use if len(use) > 1 else next(iter(use.values()))
 
 
-def run_to_end(session: sp.Session, worker: str | None = None) -> None:
+def run_to_end(session, worker=None):
     while requests := session.ask(3, worker=worker):
         for request in requests:
             assert session.tell(request, measured(session, request)).result == "recorded"
 
 
-def decisions(session: sp.Session) -> list[str]:
+def decisions(session):
     return [event.body for event in session.events() if event.kind in ("asked", "stopped")]
 
 
-def test_a_request_names_its_probe_and_the_readings_that_are_wanted() -> None:
+def test_a_request_names_its_probe_and_the_readings_that_are_wanted():
     session = begun(problem_of(PAIRED))
     first = next(request for request in session.ask(3) if request.probe == 0)
     assert (first.probe_name, first.token, first.readings) == ("north", "0.0", ("a", "b"))
 
 
-def test_a_session_decides_as_the_policy_does_step_by_step() -> None:
+def test_a_session_decides_as_the_policy_does_step_by_step():
     problem = problem_of(PAIRED)
     session = begun(problem)
     run_to_end(session)
@@ -87,7 +84,7 @@ def test_a_session_decides_as_the_policy_does_step_by_step() -> None:
     raise AssertionError("the session did not end")
 
 
-def test_readings_with_a_covariance_are_told_together_or_not_at_all() -> None:
+def test_readings_with_a_covariance_are_told_together_or_not_at_all():
     session = begun(problem_of(PAIRED))
     request = next(r for r in session.ask(8) if r.probe_name == "pair")
     before = session.fingerprint
@@ -111,16 +108,16 @@ def test_readings_with_a_covariance_are_told_together_or_not_at_all() -> None:
         {"a": True, "b": 1e30},
     ],
 )
-def test_what_cannot_be_readings_is_refused_by_name(given: object) -> None:
+def test_what_cannot_be_readings_is_refused_by_name(given):
     session = begun(problem_of())
     request = next(r for r in session.ask(4) if r.probe_name == "north")
     with pytest.raises(SurepickError) as caught:
-        session.tell(request, given)  # type: ignore[arg-type]
+        session.tell(request, given)
     assert caught.value.field == "value"
     assert session.state().n_values == 0
 
 
-def test_a_whole_use_that_came_late_is_kept_and_counts_where_unasked_ones_do() -> None:
+def test_a_whole_use_that_came_late_is_kept_and_counts_where_unasked_ones_do():
     session = begun(problem_of())
     request = next(r for r in session.ask(4, worker="me") if r.probe_name == "north")
     session.tell(request, {"a": 1.0, "b": 2.0})
@@ -130,7 +127,7 @@ def test_a_whole_use_that_came_late_is_kept_and_counts_where_unasked_ones_do() -
     assert session.verify(session.certificate().to_json()).holds
 
 
-def test_a_voided_use_is_asked_for_again_and_decides_nothing() -> None:
+def test_a_voided_use_is_asked_for_again_and_decides_nothing():
     session, clean = begun(problem_of(PAIRED)), begun(problem_of(PAIRED))
     request = next(r for r in session.ask(4) if r.probe_name == "north")
     session.tell(request, {"a": 80.0, "b": 2.0})
@@ -147,7 +144,7 @@ def test_a_voided_use_is_asked_for_again_and_decides_nothing() -> None:
 
 
 @pytest.mark.parametrize("probes", [PROBES, PAIRED], ids=["independent", "covariance"])
-def test_a_session_goes_on_from_a_snapshot_with_the_same_decisions(probes, tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_a_session_goes_on_from_a_snapshot_with_the_same_decisions(probes, tmp_path):
     place = f"sqlite:///{tmp_path}/drives.db"
     session, whole = begun(problem_of(probes), place), begun(problem_of(probes))
     run_to_end(whole)
@@ -165,7 +162,7 @@ def test_a_session_goes_on_from_a_snapshot_with_the_same_decisions(probes, tmp_p
 
 
 @pytest.mark.parametrize("probes", [PROBES, PAIRED], ids=["independent", "covariance"])
-def test_where_a_reading_is_lost_the_use_is_made_again_and_its_values_count_nowhere(probes) -> None:  # type: ignore[no-untyped-def]
+def test_where_a_reading_is_lost_the_use_is_made_again_and_its_values_count_nowhere(probes):
     session, n_lost, used = begun(problem_of(probes)), 0, 0
     while requests := session.ask(2):
         for n, request in enumerate(requests):
@@ -187,7 +184,7 @@ def test_where_a_reading_is_lost_the_use_is_made_again_and_its_values_count_nowh
 
 
 @pytest.mark.parametrize("change", [None, [1.0], [1.0, 2.0, 3.0], [1.0, "x"], [1.0, None]], ids=str)
-def test_verify_objects_to_readings_that_no_session_writes(change: list[object] | None) -> None:
+def test_verify_objects_to_readings_that_no_session_writes(change):
     session = begun(problem_of(PAIRED))
     run_to_end(session)
     store, drafts = open_store("memory://"), [Draft(e.kind, e.body, e.time, e.key) for e in session.events()]
@@ -198,8 +195,8 @@ def test_verify_objects_to_readings_that_no_session_writes(change: list[object] 
     assert verify(store, "drives").holds == (change is None)
 
 
-def test_the_noise_check_sees_a_covariance_that_is_too_small_and_none_that_is_right() -> None:
-    def told_with(correlation: float) -> tuple[object, ...]:
+def test_the_noise_check_sees_a_covariance_that_is_too_small_and_none_that_is_right():
+    def told_with(correlation):
         pair = sp.Probe({"x": {"a": 1}, "y": {"c": 1}}, covariance=[[1.0, 0.9], [0.9, 1.0]])
         problem = problem_of({"pair": pair, "rest": ["b", "d"]})
         session = sp.Session.create("memory://", "drives", problem, policy=sp.BetGapE(delta=1e-12))

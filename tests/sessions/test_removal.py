@@ -1,10 +1,6 @@
 """Values recorded by mistake, lost, late, extra: one stream per probe, and what the evidence rests on."""
 
-from __future__ import annotations
-
 import math
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,12 +15,12 @@ SLIP = 1200.0
 MEANS = [2.0, 1.5, 1.2]
 
 
-def begun(policy: sp.Policy | None = None, store: Any = "memory://", **settings: Any) -> sp.Session:
+def begun(policy=None, store="memory://", **settings):
     problem = sp.Problem(np.eye(3), goal="largest", noise=settings.pop("noise", 1.0))
     return sp.Session.create(store, "s", problem, policy=policy or sp.BetGapE(delta=0.1), **settings)
 
 
-def measure(session: sp.Session, n: int, *, seed: int = 0, most: int = 10_000) -> sp.Session:
+def measure(session, n, *, seed=0, most=10_000):
     """Answer requests until so many values are recorded, or the session ends."""
     rng = np.random.default_rng(seed)
     while session.state().n_recorded < n and (requests := session.ask(worker="w")):
@@ -34,7 +30,7 @@ def measure(session: sp.Session, n: int, *, seed: int = 0, most: int = 10_000) -
     return session
 
 
-def settled_by_hand(session: sp.Session) -> Any:
+def settled_by_hand(session):
     """The evidence of a fresh run that follows the recorded decisions with the values that are left."""
     state = session.state()
     events = [decode(row.kind, row.body) for row in session.events()][1:]
@@ -62,7 +58,7 @@ def settled_by_hand(session: sp.Session) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_evidence_after_removals_and_a_smaller_delta_is_that_of_a_settlement_by_hand(seed: int) -> None:
+def test_the_evidence_after_removals_and_a_smaller_delta_is_that_of_a_settlement_by_hand(seed):
     session = measure(begun(), 25, seed=seed)
     for number in (2, 5, 11):
         if session.status == "running" or number == 2:
@@ -82,7 +78,7 @@ def test_the_evidence_after_removals_and_a_smaller_delta_is_that_of_a_settlement
     assert not isinstance(by_hand, Stop)
 
 
-def test_a_removed_value_moves_the_evidence_and_old_certificates_no_longer_hold() -> None:
+def test_a_removed_value_moves_the_evidence_and_old_certificates_no_longer_hold():
     session = begun()
     measure(session, 4000, seed=2)
     before, wealth = session.certificate(), session.state().run.log_evidence()
@@ -95,7 +91,7 @@ def test_a_removed_value_moves_the_evidence_and_old_certificates_no_longer_hold(
     assert session.verify(right.to_json()).holds
 
 
-def test_an_unused_value_is_asked_for_again_and_its_place_stays_empty(tmp_path: Path) -> None:
+def test_an_unused_value_is_asked_for_again_and_its_place_stays_empty(tmp_path):
     place = f"sqlite:///{tmp_path / 's.db'}"
     session = begun(store=place)
     first = session.ask(worker="w")[0]
@@ -113,7 +109,7 @@ def test_an_unused_value_is_asked_for_again_and_its_place_stays_empty(tmp_path: 
 
 
 @pytest.mark.parametrize("policy", [sp.CombGapE(delta=0.1), sp.CLUCB(delta=0.1)], ids=lambda p: p.name)
-def test_a_policy_that_decides_again_refuses_to_lose_a_used_value(policy: sp.Policy) -> None:
+def test_a_policy_that_decides_again_refuses_to_lose_a_used_value(policy):
     session = measure(begun(policy), 6)
     head = session.fingerprint
     with pytest.raises(SessionError) as caught:
@@ -132,7 +128,7 @@ def test_a_policy_that_decides_again_refuses_to_lose_a_used_value(policy: sp.Pol
     ("number", "reason", "field"),
     [(1, " ", "reason"), (99, "so", "number"), ("0.50", "so", "number"), ("x", "so", "request")],
 )
-def test_what_cannot_be_removed_is_refused_and_changes_nothing(number: Any, reason: str, field: str) -> None:
+def test_what_cannot_be_removed_is_refused_and_changes_nothing(number, reason, field):
     session = measure(begun(), 8)
     head = session.fingerprint
     with pytest.raises((SessionError, ParameterError)) as caught:
@@ -144,7 +140,7 @@ def test_what_cannot_be_removed_is_refused_and_changes_nothing(number: Any, reas
         session.remove(1, "again")
 
 
-def test_extra_late_and_early_values_wait_in_the_stream_and_are_used_in_order() -> None:
+def test_extra_late_and_early_values_wait_in_the_stream_and_are_used_in_order():
     now = [0.0]
     session = begun(lease=10.0, clock=lambda: now[0])
     slow = session.ask(worker="slow")[0]
@@ -171,7 +167,7 @@ def test_extra_late_and_early_values_wait_in_the_stream_and_are_used_in_order() 
     assert session.verify(session.certificate().to_json()).holds
 
 
-def test_a_lost_value_counts_for_nothing_and_is_an_assumption() -> None:
+def test_a_lost_value_counts_for_nothing_and_is_an_assumption():
     session = begun()
     request = session.ask(worker="w")[0]
     assert session.tell(request, None, lost=True).number == 1
@@ -183,7 +179,7 @@ def test_a_lost_value_counts_for_nothing_and_is_an_assumption() -> None:
     assert session.verify().holds
 
 
-def test_values_told_together_are_events_of_one_append() -> None:
+def test_values_told_together_are_events_of_one_append():
     session = begun()
     request = next(one for one in session.pending() if one.wanted > 0)
     receipt = session.tell(request, [1.0, 2.0, 3.0])
@@ -195,7 +191,7 @@ def test_values_told_together_are_events_of_one_append() -> None:
     assert session.verify().holds
 
 
-def test_a_surprising_value_is_refused_unless_it_is_sure() -> None:
+def test_a_surprising_value_is_refused_unless_it_is_sure():
     session = measure(begun(), 30)
     with pytest.raises(SessionError) as caught:
         session.tell(0, 500.0)
@@ -204,7 +200,7 @@ def test_a_surprising_value_is_refused_unless_it_is_sure() -> None:
     assert session.tell(0, 500.0, key="row 9").result == "repeated"
 
 
-def test_the_receipt_of_several_values_is_that_of_the_last_one() -> None:
+def test_the_receipt_of_several_values_is_that_of_the_last_one():
     session = begun()
     n = len(session.pending(probe=0))
     receipt = session.tell(0, [1.0] * (n + 1))

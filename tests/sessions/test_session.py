@@ -1,13 +1,9 @@
 """Sessions: what they decide, what they keep, and what they refuse."""
 
-from __future__ import annotations
-
 import json
 import math
 import random
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +15,7 @@ from surepick.errors import ParameterError, SessionError, StoreError
 from surepick.sessions.events import AHEAD, Decision
 from surepick.sessions.journal import Journal
 from surepick.sessions.session import Session
-from surepick.store import Event, Store, open_store
+from surepick.store import Event, open_store
 
 POLICIES = [sp.CombGapE(delta=0.1), sp.Uniform(delta=0.1)]
 NEEDED = {
@@ -37,38 +33,38 @@ OF_OTHERS = {policy.name for policy in [*WITHOUT_DELTA, *OF_POLYTOPES, *OF_PLAYS
 class Clock:
     """A clock that stands still unless it is moved."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.now = 1e9
 
-    def __call__(self) -> float:
+    def __call__(self):
         return self.now
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
-def store(request: pytest.FixtureRequest) -> Iterator[Store]:
+def store(request):
     url = "memory://" if request.param == "memory" else request.getfixturevalue(f"{request.param}_url")
     store = open_store(url)
     yield store
     store.close()
 
 
-def new(store: Store | str = "memory://", **options: object) -> Session:
+def new(store="memory://", **options):
     options = {"name": "mine", "seed": 3, **options}
-    return Session.create(store, problem=problem(), policy=sp.CombGapE(delta=0.1), **options)  # type: ignore[arg-type]
+    return Session.create(store, problem=problem(), policy=sp.CombGapE(delta=0.1), **options)
 
 
 # Decisions
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
-def test_a_session_decides_as_a_simulation_on_the_same_measurements(policy: sp.Policy, store: Store) -> None:
+def test_a_session_decides_as_a_simulation_on_the_same_measurements(policy, store):
     expected = sp.simulate(problem(), Tapes(), policy=policy, seed=3)
     session = Session.create(store, "mine", problem(), policy=policy, seed=3)
     assert same_run(run_to_end(session, Tapes()), expected)
 
 
 @pytest.mark.parametrize("name", [name for name in OWN if name not in OF_OTHERS] + ["RAGE", "KN", "TTTS"])
-def test_every_policy_decides_in_a_session_as_in_a_simulation(name: str) -> None:
+def test_every_policy_decides_in_a_session_as_in_a_simulation(name):
     policy = sp.policies.POLICIES[name](delta=0.1, **NEEDED.get(name, {}))
     question = problem()
     if name in FOR_SINGLE_ARMS:
@@ -79,7 +75,7 @@ def test_every_policy_decides_in_a_session_as_in_a_simulation(name: str) -> None
     assert expected.plan is not None
 
 
-def test_pick_decides_in_a_session_as_in_a_simulation() -> None:
+def test_pick_decides_in_a_session_as_in_a_simulation():
     expected = sp.simulate(problem(), Tapes(1), policy=sp.Pick(), seed=3, budget=60)
     session = Session.create("memory://", "mine", problem(), policy=sp.Pick(), seed=3, budget=60)
     assert same_run(run_to_end(session, Tapes(1), n=50), expected)
@@ -87,12 +83,12 @@ def test_pick_decides_in_a_session_as_in_a_simulation() -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
-def test_order_workers_and_restarts_change_nothing(policy: sp.Policy, sqlite_url: str) -> None:
+def test_order_workers_and_restarts_change_nothing(policy, sqlite_url):
     expected = sp.simulate(problem(), Tapes(1), policy=policy, seed=3)
     Session.create(sqlite_url, "mine", problem(), policy=policy, seed=3)
     tapes, chance = Tapes(1), random.Random(0)
     session = Session.load(sqlite_url, "mine")
-    held: list[sp.session.Request] = []  # type: ignore[name-defined]
+    held: list[sp.session.Request] = []
     while session.status == "running":
         if chance.random() < 0.05:
             session = Session.load(sqlite_url, "mine")
@@ -105,7 +101,7 @@ def test_order_workers_and_restarts_change_nothing(policy: sp.Policy, sqlite_url
     assert same_run(session.outcome, expected)
 
 
-def test_a_budget_ends_the_session_as_it_ends_the_simulation() -> None:
+def test_a_budget_ends_the_session_as_it_ends_the_simulation():
     expected = sp.simulate(problem(), Tapes(), policy=sp.CombGapE(delta=0.1), seed=3, budget=20)
     outcome = run_to_end(new(budget=20), Tapes())
     assert same_run(outcome, expected)
@@ -113,7 +109,7 @@ def test_a_budget_ends_the_session_as_it_ends_the_simulation() -> None:
     assert outcome.plan is None
 
 
-def test_measuring_ahead_is_bounded_and_the_answer_the_same() -> None:
+def test_measuring_ahead_is_bounded_and_the_answer_the_same():
     session, tapes = new(), Tapes()
     requests = session.ask(1000)
     assert 4 < len(requests) <= 4 + AHEAD
@@ -124,7 +120,7 @@ def test_measuring_ahead_is_bounded_and_the_answer_the_same() -> None:
     )
 
 
-def test_a_snapshot_opens_to_the_same_session(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_snapshot_opens_to_the_same_session(store, monkeypatch):
     monkeypatch.setattr("surepick.sessions.journal.SNAPSHOT_EVERY", 7)
     expected = sp.simulate(problem(), Tapes(), policy=sp.CombGapE(delta=0.1), seed=3)
     new(store)
@@ -136,7 +132,7 @@ def test_a_snapshot_opens_to_the_same_session(store: Store, monkeypatch: pytest.
         if not requests:
             break
     assert store.snapshot("mine") is not None
-    assert same_run(session.outcome, expected)  # type: ignore[arg-type]
+    assert same_run(session.outcome, expected)
 
 
 EVERY_POLICY = [
@@ -153,20 +149,18 @@ EVERY_POLICY = [
 
 
 @pytest.mark.parametrize("policy", EVERY_POLICY, ids=str)
-def test_every_policy_is_opened_from_its_snapshot_and_decides_the_same(
-    policy: sp.Policy, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_policy_is_opened_from_its_snapshot_and_decides_the_same(policy, sqlite_url, monkeypatch):
     monkeypatch.setattr("surepick.sessions.journal.SNAPSHOT_EVERY", 5)
     options = {"seed": 3, "budget": 150}
-    expected = sp.simulate(problem(), Tapes(), policy=policy, **options)  # type: ignore[arg-type]
-    session = Session.create(sqlite_url, "mine", problem(), policy=policy, **options)  # type: ignore[arg-type]
+    expected = sp.simulate(problem(), Tapes(), policy=policy, **options)
+    session = Session.create(sqlite_url, "mine", problem(), policy=policy, **options)
     monkeypatch.setattr(Journal, "_open_whole", lambda self: pytest.fail("the log was replayed"))
     tapes, replays = Tapes(), random.Random(0)
     while requests := session.ask(3):
         tell_all(session, requests, tapes)
         if session.store.snapshot("mine") is not None and replays.random() < 0.2:
             session = Session.load(sqlite_url, "mine")
-    assert same_run(session.outcome, expected)  # type: ignore[arg-type]
+    assert same_run(session.outcome, expected)
     monkeypatch.undo()
     assert session.verify(session.certificate().to_json()).holds
 
@@ -190,8 +184,8 @@ def test_every_policy_is_opened_from_its_snapshot_and_decides_the_same(
 )
 @pytest.mark.parametrize("keeps", [True, False], ids=["kept after", "kept before"])
 def test_after_every_kind_of_event_a_snapshot_opens_to_what_the_log_says(
-    change: Callable[[Session], object], keeps: bool, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    change, keeps, sqlite_url, monkeypatch
+):
     monkeypatch.setattr("surepick.sessions.journal.SNAPSHOT_EVERY", 5)
     session = Session.create(sqlite_url, "mine", problem(), policy=sp.BetGapE(delta=0.1), seed=3)
     tapes = Tapes()
@@ -216,9 +210,7 @@ def test_after_every_kind_of_event_a_snapshot_opens_to_what_the_log_says(
     assert kept.verify().holds
 
 
-def test_where_an_extension_left_no_snapshot_the_next_to_write_keeps_one(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_an_extension_left_no_snapshot_the_next_to_write_keeps_one(sqlite_url, monkeypatch):
     monkeypatch.setattr("surepick.sessions.journal.SNAPSHOT_EVERY", 5)
     session, tapes = Session.create(sqlite_url, "mine", problem(), delta=0.1), Tapes()
     for _ in range(12):
@@ -232,9 +224,7 @@ def test_where_an_extension_left_no_snapshot_the_next_to_write_keeps_one(
 
 
 @pytest.mark.parametrize("body", [b"{}", b"[]", b"not json", b'{"format": 1, "state": {}}'])
-def test_a_snapshot_that_does_not_fit_is_no_snapshot(
-    body: bytes, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_snapshot_that_does_not_fit_is_no_snapshot(body, sqlite_url, monkeypatch):
     monkeypatch.setattr("surepick.sessions.journal.SNAPSHOT_EVERY", 5)
     session, tapes = new(sqlite_url), Tapes()
     for _ in range(12):
@@ -248,7 +238,7 @@ def test_a_snapshot_that_does_not_fit_is_no_snapshot(
     assert same_run(run_to_end(again, tapes), expected)
 
 
-def test_what_is_wanted_of_a_long_round_is_counted_without_walking_it() -> None:
+def test_what_is_wanted_of_a_long_round_is_counted_without_walking_it():
     policy = sp.RAGE(delta=0.1)
     session = Session.create("memory://", "mine", problem(noise=30.0), policy=policy)
     wanted = {request.probe: request.wanted for request in session.ask(4)}
@@ -265,12 +255,12 @@ class CountingDict(dict[int, float]):
 
     n_looks = 0
 
-    def __contains__(self, key: object) -> bool:
+    def __contains__(self, key):
         self.n_looks += 1
         return super().__contains__(key)
 
 
-def test_a_place_that_stays_open_does_not_make_asking_dearer() -> None:
+def test_a_place_that_stays_open_does_not_make_asking_dearer():
     session = Session.create("memory://", "mine", problem(noise=30.0), policy=sp.RAGE(delta=0.1))
     (slow,) = session.ask(worker="slow")
     state = session.state()
@@ -289,7 +279,7 @@ def test_a_place_that_stays_open_does_not_make_asking_dearer() -> None:
 # Asking
 
 
-def test_asking_again_gives_the_same_tokens_until_something_is_told(store: Store) -> None:
+def test_asking_again_gives_the_same_tokens_until_something_is_told(store):
     session = new(store)
     first = session.ask(3)
     assert [r.token for r in session.ask(3)] == [r.token for r in first]
@@ -301,16 +291,14 @@ def test_asking_again_gives_the_same_tokens_until_something_is_told(store: Store
     assert first[1].token not in again
 
 
-def test_workers_get_different_tokens(store: Store) -> None:
+def test_workers_get_different_tokens(store):
     session, other = new(store), Session.load(store, "mine")
     tokens = [r.token for r in session.ask(3, worker="a")] + [r.token for r in other.ask(3, worker="b")]
     assert len(set(tokens)) == 6
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["once", "told twice"])
-def test_an_expired_request_is_handed_out_again_and_the_first_to_tell_is_counted(
-    again: bool, store: Store
-) -> None:
+def test_an_expired_request_is_handed_out_again_and_the_first_to_tell_is_counted(again, store):
     clock = Clock()
     session = new(store, lease=60.0, clock=clock)
     (slow,) = session.ask(worker="slow")
@@ -327,7 +315,7 @@ def test_an_expired_request_is_handed_out_again_and_the_first_to_tell_is_counted
     assert session.verify().holds
 
 
-def test_a_late_value_leaves_the_other_requests_of_its_worker_open() -> None:
+def test_a_late_value_leaves_the_other_requests_of_its_worker_open():
     clock = Clock()
     session = new(lease=60.0, clock=clock)
     (slow,) = session.ask(worker="slow")
@@ -344,7 +332,7 @@ def test_a_late_value_leaves_the_other_requests_of_its_worker_open() -> None:
     assert session.verify().holds
 
 
-def test_a_late_value_is_kept_whatever_it_is() -> None:
+def test_a_late_value_is_kept_whatever_it_is():
     """Dropping one that equals the first would select by value, where readings are 0 or 1."""
     clock = Clock()
     scores = problem(noise=None, low=0, high=1)
@@ -361,7 +349,7 @@ def test_a_late_value_is_kept_whatever_it_is() -> None:
     assert session.verify().holds
 
 
-def test_a_late_tell_is_accepted_when_nobody_was_faster() -> None:
+def test_a_late_tell_is_accepted_when_nobody_was_faster():
     clock = Clock()
     session = new(lease=60.0, clock=clock)
     (request,) = session.ask(worker="slow")
@@ -369,7 +357,7 @@ def test_a_late_tell_is_accepted_when_nobody_was_faster() -> None:
     assert session.tell(request, 1.0).result == "recorded"
 
 
-def test_a_withdrawn_token_is_handed_out_again_and_counts_as_nothing(store: Store) -> None:
+def test_a_withdrawn_token_is_handed_out_again_and_counts_as_nothing(store):
     session = new(store)
     (request,) = session.ask(worker="a")
     session.release(request, "instrument busy")
@@ -377,7 +365,7 @@ def test_a_withdrawn_token_is_handed_out_again_and_counts_as_nothing(store: Stor
     assert session.state().n_values == 0
 
 
-def test_a_token_that_was_handed_on_is_not_taken_from_who_has_it(store: Store) -> None:
+def test_a_token_that_was_handed_on_is_not_taken_from_who_has_it(store):
     clock = Clock()
     session = new(store, clock=clock)
     (late,) = session.ask(worker="anna")
@@ -400,7 +388,7 @@ def test_a_token_that_was_handed_on_is_not_taken_from_who_has_it(store: Store) -
     assert session.verify().holds
 
 
-def test_a_token_whose_lease_has_ended_can_be_given_back_by_anybody(store: Store) -> None:
+def test_a_token_whose_lease_has_ended_can_be_given_back_by_anybody(store):
     clock = Clock()
     session = new(store, clock=clock)
     (request,) = session.ask(worker="anna")
@@ -409,7 +397,7 @@ def test_a_token_whose_lease_has_ended_can_be_given_back_by_anybody(store: Store
     assert session.ask(worker="ben")[0].token == request.token
 
 
-def test_an_ended_session_asks_for_nothing() -> None:
+def test_an_ended_session_asks_for_nothing():
     session = new()
     session.close("enough")
     assert session.ask(5) == []
@@ -418,9 +406,7 @@ def test_an_ended_session_asks_for_nothing() -> None:
     assert session.outcome.plan is None
 
 
-def test_a_decision_that_its_process_did_not_live_to_make_is_made_by_the_next(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_decision_that_its_process_did_not_live_to_make_is_made_by_the_next(store, monkeypatch):
     session, tapes = new(store), Tapes()
     with monkeypatch.context() as patch:
         patch.setattr(Journal, "decide", lambda self: None)
@@ -432,7 +418,7 @@ def test_a_decision_that_its_process_did_not_live_to_make_is_made_by_the_next(
 # Telling
 
 
-def test_telling_twice_is_harmless_and_another_value_is_refused(store: Store) -> None:
+def test_telling_twice_is_harmless_and_another_value_is_refused(store):
     session = new(store)
     first, second = session.ask(2)
     assert session.tell(first, 0.25).result == "recorded"
@@ -448,7 +434,7 @@ def test_telling_twice_is_harmless_and_another_value_is_refused(store: Store) ->
     assert caught.value.field == "request"
 
 
-def test_another_process_may_have_told_meanwhile(sqlite_url: str) -> None:
+def test_another_process_may_have_told_meanwhile(sqlite_url):
     session = new(sqlite_url)
     other = Session.load(sqlite_url, "mine")
     (request,) = session.ask()
@@ -459,7 +445,7 @@ def test_another_process_may_have_told_meanwhile(sqlite_url: str) -> None:
     assert caught.value.field == "value"
 
 
-def test_several_values_at_once_are_the_next_places_of_the_tape() -> None:
+def test_several_values_at_once_are_the_next_places_of_the_tape():
     tapes, alone, together = Tapes(), new(), new()
     (first, *_) = together.ask(4)
     values = [tapes.value(f"{first.probe}.{place}") for place in range(30)]
@@ -469,7 +455,7 @@ def test_several_values_at_once_are_the_next_places_of_the_tape() -> None:
     assert same_run(run_to_end(together, tapes), run_to_end(alone, Tapes()))
 
 
-def test_several_values_leave_other_workers_requests_alone() -> None:
+def test_several_values_leave_other_workers_requests_alone():
     session = new()
     mine = session.ask(1, worker="a")[0]
     theirs = [r for r in session.ask(60, worker="b") if r.probe == mine.probe]
@@ -481,7 +467,7 @@ def test_several_values_leave_other_workers_requests_alone() -> None:
     assert session.verify().holds
 
 
-def test_several_values_end_the_leases_of_all_their_places(store: Store) -> None:
+def test_several_values_end_the_leases_of_all_their_places(store):
     policy = sp.RAGE(delta=0.1)
     session = Session.create(store, "mine", problem(noise=30.0), policy=policy)
     theirs = session.ask(3, worker="slow")
@@ -495,7 +481,7 @@ def test_several_values_end_the_leases_of_all_their_places(store: Store) -> None
     assert session.state().n_values == 160
 
 
-def test_several_values_end_leases_that_were_left_on_told_places(store: Store) -> None:
+def test_several_values_end_leases_that_were_left_on_told_places(store):
     session, now = new(store), time.time()
     done, *_, last = session.ask(5)
     session.tell(done, 0.5)
@@ -508,16 +494,16 @@ def test_several_values_end_leases_that_were_left_on_told_places(store: Store) -
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, "twelve", [1.0, math.nan], []])
-def test_a_value_that_is_no_number_is_refused_and_nothing_recorded(value: object) -> None:
+def test_a_value_that_is_no_number_is_refused_and_nothing_recorded(value):
     session = new()
     (request,) = session.ask()
     with pytest.raises((SessionError, ParameterError)):
-        session.tell(request, value)  # type: ignore[arg-type]
+        session.tell(request, value)
     assert list(session.measurements()) == []
     assert session.ask()[0].token == request.token
 
 
-def test_the_error_for_nan_says_which_arm_and_what_to_do() -> None:
+def test_the_error_for_nan_says_which_arm_and_what_to_do():
     session = new()
     with pytest.raises(SessionError) as caught:
         session.tell("0.0", math.nan)
@@ -525,7 +511,7 @@ def test_the_error_for_nan_says_which_arm_and_what_to_do() -> None:
 
 
 @pytest.mark.parametrize("token", ["", "x", "9.0", "0.-1", "1.2.3", "0.5000"])
-def test_an_unknown_token_is_refused(token: str) -> None:
+def test_an_unknown_token_is_refused(token):
     with pytest.raises(SessionError) as caught:
         new().tell(token, 1.0)
     assert caught.value.field == "request"
@@ -536,12 +522,7 @@ def test_an_unknown_token_is_refused(token: str) -> None:
 
 @pytest.mark.parametrize("policy", [sp.BetGapE, sp.CombGapE], ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("change", [{"delta": 0.001}, {"budget": 10**6}], ids=str)
-def test_another_process_follows_an_extension(
-    policy: Callable[..., sp.Policy],
-    change: dict[str, float],
-    sqlite_url: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_another_process_follows_an_extension(policy, change, sqlite_url, monkeypatch):
     monkeypatch.setattr("surepick.sessions.journal.SNAPSHOT_EVERY", 5)
     session = Session.create(sqlite_url, "mine", problem(), policy=policy(delta=0.1), seed=3, budget=25)
     tapes = Tapes()
@@ -550,10 +531,10 @@ def test_another_process_follows_an_extension(
     extending = Session.load(sqlite_url, "mine")
     if "delta" in change and policy is sp.CombGapE:
         with pytest.raises(ParameterError) as caught:
-            extending.extend(**change)  # type: ignore[arg-type]
+            extending.extend(**change)
         assert caught.value.field == "delta"
         return
-    extending.extend(**{"budget": 10**6, **change})  # type: ignore[arg-type]
+    extending.extend(**{"budget": 10**6, **change})
     assert other.status == "running"
     after = run_to_end(other, tapes)
     assert after.n_measured > before.n_measured
@@ -562,7 +543,7 @@ def test_another_process_follows_an_extension(
     assert session.verify(other.certificate().to_json()).holds
 
 
-def test_a_spent_budget_can_be_raised() -> None:
+def test_a_spent_budget_can_be_raised():
     session, tapes = new(budget=20), Tapes()
     assert run_to_end(session, tapes).state is sp.State.BUDGET_SPENT
     session.extend(budget=100_000)
@@ -570,9 +551,7 @@ def test_a_spent_budget_can_be_raised() -> None:
     assert same_run(run_to_end(session, tapes), expected)
 
 
-def test_closing_after_the_last_measurement_does_not_keep_the_answer_from_being_given(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_closing_after_the_last_measurement_does_not_keep_the_answer_from_being_given(store, monkeypatch):
     expected = sp.simulate(problem(), Tapes(), policy=sp.CombGapE(delta=0.1), seed=3)
     session, tapes = new(store), Tapes()
     while session.state().n_values < expected.n_measured - 1:
@@ -590,9 +569,7 @@ def test_closing_after_the_last_measurement_does_not_keep_the_answer_from_being_
     assert session.verify(certificate).holds
 
 
-def test_closing_while_a_round_waits_to_be_decided_closes(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_closing_while_a_round_waits_to_be_decided_closes(store, monkeypatch):
     session, tapes = new(store), Tapes()
     with monkeypatch.context() as died:
         died.setattr(Journal, "decide", lambda self: None)
@@ -605,11 +582,11 @@ def test_closing_while_a_round_waits_to_be_decided_closes(
     assert session.verify().holds
     other.extend(budget=10**6)
     other.store.release("mine", [lease.token for lease in other.leases()])
-    tapes.value = lambda token, told=tapes.value: 0.5 if token == "0.0" else told(token)  # type: ignore[method-assign]
+    tapes.value = lambda token, told=tapes.value: 0.5 if token == "0.0" else told(token)
     assert run_to_end(other, tapes).state is sp.State.CONFIDENT
 
 
-def test_a_closed_session_can_go_on() -> None:
+def test_a_closed_session_can_go_on():
     session, tapes = new(), Tapes()
     tell_all(session, session.ask(2), tapes)
     session.close()
@@ -618,14 +595,14 @@ def test_a_closed_session_can_go_on() -> None:
 
 
 @pytest.mark.parametrize("changes", [{}, {"delta": 0.5}, {"epsilon": 1.0}, {"delta": -1.0}])
-def test_an_extension_that_promises_less_is_refused(changes: dict[str, float]) -> None:
+def test_an_extension_that_promises_less_is_refused(changes):
     session = new()
     with pytest.raises(ParameterError):
-        session.extend(**changes)  # type: ignore[arg-type]
+        session.extend(**changes)
     assert session.policy.delta == 0.1
 
 
-def test_measurements_are_what_was_told(store: Store) -> None:
+def test_measurements_are_what_was_told(store):
     session = new(store, clock=Clock())
     request = session.ask(worker="a")[0]
     session.tell(request, 0.1)
@@ -633,16 +610,14 @@ def test_measurements_are_what_was_told(store: Store) -> None:
     assert (told.arm, told.value, told.token, told.worker, told.time) == ("copper", 0.1, "0.0", "a", 1e9)
 
 
-def test_the_last_values_are_read_from_the_end_of_the_log(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_last_values_are_read_from_the_end_of_the_log(store, monkeypatch):
     session = Session.create(store, "mine", problem(), delta=1e-12)
     for _ in range(60):
         session.tell(0, [1.0] * 5)
         tell_all(session, session.ask(4), Tapes())
     read, seen = type(session.store).read, list[Event]()
 
-    def counting(*given: Any, **more: Any) -> Iterator[Event]:
+    def counting(*given, **more):
         for event in read(*given, **more):
             seen.append(event)
             yield event
@@ -657,7 +632,7 @@ def test_the_last_values_are_read_from_the_end_of_the_log(
 # Opening
 
 
-def test_a_session_that_is_not_there_is_refused_with_the_closest_name(store: Store) -> None:
+def test_a_session_that_is_not_there_is_refused_with_the_closest_name(store):
     new(store)
     with pytest.raises(StoreError):
         Session.load(store, "mime")
@@ -666,7 +641,7 @@ def test_a_session_that_is_not_there_is_refused_with_the_closest_name(store: Sto
     assert caught.value.field == "name"
 
 
-def test_the_name_may_be_left_out_when_there_is_only_one(store: Store) -> None:
+def test_the_name_may_be_left_out_when_there_is_only_one(store):
     with pytest.raises(SessionError):
         Session.load(store)
     new(store)
@@ -676,9 +651,7 @@ def test_the_name_may_be_left_out_when_there_is_only_one(store: Store) -> None:
         Session.load(store)
 
 
-def test_a_policy_whose_version_changed_is_not_continued(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_policy_whose_version_changed_is_not_continued(store, monkeypatch):
     new(store)
     monkeypatch.setattr(sp.CombGapE, "version", 99)
     with pytest.raises(SessionError):
@@ -686,15 +659,13 @@ def test_a_policy_whose_version_changed_is_not_continued(
 
 
 @pytest.mark.parametrize("options", [{"name": " "}, {"budget": 0}, {"lease": 0.0}], ids=lambda o: str(o))
-def test_a_session_that_cannot_work_is_not_begun(options: dict[str, object]) -> None:
+def test_a_session_that_cannot_work_is_not_begun(options):
     with pytest.raises(ParameterError):
         new(**options)
 
 
-def test_the_first_decisions_are_checked_as_all_others_are(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(self: Decision, state: object) -> None:
+def test_the_first_decisions_are_checked_as_all_others_are(store, monkeypatch):
+    def refuse(self, state):
         raise SessionError("no such decision", field="decision")
 
     monkeypatch.setattr(Decision, "check", refuse)
@@ -707,7 +678,7 @@ def test_the_first_decisions_are_checked_as_all_others_are(
 @pytest.mark.parametrize(
     "change", [{"budget": 0}, {"policy": "CombGapE", "epsilon": -1.0}, {"name": "other"}]
 )
-def test_a_successor_that_is_refused_leaves_the_session_running(store: Store, change: dict[str, Any]) -> None:
+def test_a_successor_that_is_refused_leaves_the_session_running(store, change):
     session = new(store)
     new(store, name="other")
     with pytest.raises((ParameterError, StoreError)):
@@ -716,32 +687,28 @@ def test_a_successor_that_is_refused_leaves_the_session_running(store: Store, ch
     assert store.names() == ["mine", "other"]
 
 
-def test_the_means_are_those_that_were_told() -> None:
+def test_the_means_are_those_that_were_told():
     outcome = run_to_end(new(), Tapes(scale=0.0))
     assert outcome.means == pytest.approx(MEANS)
 
 
-def test_what_is_no_number_and_no_token_is_refused_in_our_words() -> None:
+def test_what_is_no_number_and_no_token_is_refused_in_our_words():
     session = Session.create("memory://", "mine", problem(), policy=sp.CombGapE(delta=0.1))
     for n in (0, 1.5, "two"):
         with pytest.raises(ParameterError):
-            session.ask(n)  # type: ignore[arg-type]
-    assert len(session.ask(np.int64(2))) == 2  # type: ignore[arg-type]
+            session.ask(n)
+    assert len(session.ask(np.int64(2))) == 2
     for token in (None, "banana", "1.2.3", "99.0"):
         with pytest.raises(SessionError) as caught:
-            session.tell(token, 1.0)  # type: ignore[arg-type]
+            session.tell(token, 1.0)
         assert caught.value.field == "request"
 
 
-def test_a_session_needs_neither_policy_nor_name_and_has_an_outcome_while_it_runs() -> None:
+def test_a_session_needs_neither_policy_nor_name_and_has_an_outcome_while_it_runs():
     store, tapes = open_store("memory://"), Tapes(2)
     session = Session.create(store, "decision", problem())
     assert (session.name, session.policy.name) == ("decision", "BetGapE")
-    assert (session.outcome.state, session.outcome.plan, session.outcome.n_measured) == (
-        "running",
-        None,
-        0,
-    )
+    assert (session.outcome.state, session.outcome.plan, session.outcome.n_measured) == ("running", None, 0)
     while session.state().n_measurements == 0:
         tell_all(session, session.ask(4), tapes)
     running = session.outcome
@@ -753,6 +720,6 @@ def test_a_session_needs_neither_policy_nor_name_and_has_an_outcome_while_it_run
 
 
 @pytest.mark.parametrize("options", [{"noise": None}, {"noise": None, "low": -3, "high": 3}])
-def test_a_session_that_has_measured_nothing_has_an_outcome(options: dict[str, float | None]) -> None:
+def test_a_session_that_has_measured_nothing_has_an_outcome(options):
     session = Session.create("memory://", "decision", problem(**options), policy=sp.BetGapE())
     assert (session.outcome.state, session.outcome.plan, session.outcome.n_rounds) == ("running", None, 0)

@@ -1,12 +1,9 @@
 """Workers without names, sessions that are deleted while they are open, and leases that nothing needs."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -22,7 +19,7 @@ POLICY = sp.CombGapE(delta=0.1)
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
-def url(request: pytest.FixtureRequest) -> str:
+def url(request):
     kind = request.param
     return "memory://" if kind == "memory" else str(request.getfixturevalue(f"{kind}_url"))
 
@@ -30,13 +27,13 @@ def url(request: pytest.FixtureRequest) -> str:
 # Workers without names
 
 
-def test_threads_without_names_get_different_requests(sqlite_url: str) -> None:
+def test_threads_without_names_get_different_requests(sqlite_url):
     session, tapes = Session.create(sqlite_url, "mine", problem(), policy=POLICY), Tapes()
     asked: list[str] = []
     errors: list[BaseException] = []
     line = threading.Barrier(8)
 
-    def work() -> None:
+    def work():
         try:
             line.wait(60)
             (request,) = session.ask()
@@ -56,7 +53,7 @@ def test_threads_without_names_get_different_requests(sqlite_url: str) -> None:
     assert session.state().n_values == 8
 
 
-def ask_and_wait(i: int, url: str, folder: Path) -> None:
+def ask_and_wait(i, url, folder):
     """Ask for a request, write it down, and measure it for a long time."""
     session = Session.load(url, "mine")
     (folder / f"asked {i}").write_text(session.ask()[0].token)
@@ -64,7 +61,7 @@ def ask_and_wait(i: int, url: str, folder: Path) -> None:
     session.tell((folder / f"asked {i}").read_text(), float(i))
 
 
-def test_processes_without_names_get_different_requests(sqlite_url: str, tmp_path: Path) -> None:
+def test_processes_without_names_get_different_requests(sqlite_url, tmp_path):
     Session.create(sqlite_url, "mine", problem(), policy=POLICY)
     workers = crowd(4, ask_and_wait, sqlite_url, tmp_path)
     wait_for(lambda: sum(bool(file.read_text()) for file in tmp_path.glob("asked *")) == 4)
@@ -75,7 +72,7 @@ def test_processes_without_names_get_different_requests(sqlite_url: str, tmp_pat
     assert {m.token for m in Session.load(sqlite_url, "mine").measurements()} == set(asked)
 
 
-def test_what_a_process_without_a_name_had_is_free_once_it_has_ended(sqlite_url: str, tmp_path: Path) -> None:
+def test_what_a_process_without_a_name_had_is_free_once_it_has_ended(sqlite_url, tmp_path):
     session = Session.create(sqlite_url, "mine", problem(), policy=POLICY)
     (worker,) = crowd(1, ask_and_wait, sqlite_url, tmp_path)
     wait_for((tmp_path / "asked 0").exists)
@@ -91,7 +88,7 @@ def test_what_a_process_without_a_name_had_is_free_once_it_has_ended(sqlite_url:
     assert session.ask()[0].token == first
 
 
-def test_a_name_says_which_thread_it_is() -> None:
+def test_a_name_says_which_thread_it_is():
     names: list[str] = []
     other = threading.Thread(target=lambda: names.append(default_worker()))
     other.start()
@@ -100,7 +97,7 @@ def test_a_name_says_which_thread_it_is() -> None:
     assert (is_dead(default_worker()), is_dead(names[0]), is_dead("Ann")) == (False, True, False)
 
 
-def test_another_value_for_a_recorded_request_is_refused(url: str) -> None:
+def test_another_value_for_a_recorded_request_is_refused(url):
     session = Session.create(url, "mine", problem(), policy=POLICY)
     (request,) = session.ask()
     session.tell(request, 1.0)
@@ -112,9 +109,7 @@ def test_another_value_for_a_recorded_request_is_refused(url: str) -> None:
 # A session that is deleted and begun again
 
 
-def test_an_open_session_that_was_deleted_cannot_touch_the_new_one_of_its_name(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_open_session_that_was_deleted_cannot_touch_the_new_one_of_its_name(url, monkeypatch):
     monkeypatch.setattr(journal, "SNAPSHOT_EVERY", 1)
     old = Session.create(url, "mine", problem(), policy=POLICY, seed=3)
     run_to_end(old, Tapes())
@@ -152,7 +147,7 @@ def test_an_open_session_that_was_deleted_cannot_touch_the_new_one_of_its_name(
 # Leases
 
 
-def test_a_lease_ends_within_its_length_when_the_clock_was_put_back(url: str) -> None:
+def test_a_lease_ends_within_its_length_when_the_clock_was_put_back(url):
     day, lease, now = 86400.0, 100.0, [1e9]
     session = Session.create(url, "mine", problem(), policy=POLICY, lease=lease, clock=lambda: now[0])
     now[0] += 10 * day  # a clock that is wrong
@@ -165,7 +160,7 @@ def test_a_lease_ends_within_its_length_when_the_clock_was_put_back(url: str) ->
     assert held.token in {request.token for request in session.ask(64, worker="stays", wait=False)}
 
 
-def test_a_lease_on_a_recorded_request_ends_with_the_next_claim(url: str) -> None:
+def test_a_lease_on_a_recorded_request_ends_with_the_next_claim(url):
     now = [1e9]
     mine = Session.create(url, "mine", problem(), policy=POLICY, lease=100.0, clock=lambda: now[0])
     other = Session.load(mine.store, "mine", clock=lambda: now[0])
@@ -181,7 +176,7 @@ def test_a_lease_on_a_recorded_request_ends_with_the_next_claim(url: str) -> Non
     assert [lease for lease in mine.store.leases("mine") if lease.token == following.token] == []
 
 
-def test_an_unexpected_error_ends_no_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_error_ends_no_heartbeat(monkeypatch):
     now = [1e9]
     mine = Session.create("memory://", "mine", problem(), policy=POLICY, lease=100.0, clock=lambda: now[0])
     tokens = {
@@ -189,10 +184,10 @@ def test_an_unexpected_error_ends_no_heartbeat(monkeypatch: pytest.MonkeyPatch) 
     }
     claim = type(mine.store).claim
 
-    def fail_for_a(self: object, *given: object, worker: str, **named: object) -> list[str]:
+    def fail_for_a(self, *given, worker, **named):
         if worker == "a":
             raise RuntimeError("a bug")
-        return claim(self, *given, worker=worker, **named)  # type: ignore[arg-type]
+        return claim(self, *given, worker=worker, **named)
 
     with monkeypatch.context() as broken:
         broken.setattr(type(mine.store), "claim", fail_for_a)
@@ -207,8 +202,8 @@ def test_an_unexpected_error_ends_no_heartbeat(monkeypatch: pytest.MonkeyPatch) 
     assert set(ends.values()) == {now[0] + 30.0}
 
 
-def test_a_session_of_another_schema_is_not_opened(sqlite_url: str) -> None:
+def test_a_session_of_another_schema_is_not_opened(sqlite_url):
     session = Session.create(sqlite_url, "mine", problem(), policy=POLICY)
-    session.store._database.run([("UPDATE surepick_schema SET version = 2", {})])  # type: ignore[attr-defined]
+    session.store._database.run([("UPDATE surepick_schema SET version = 2", {})])
     with pytest.raises(StoreError):
         Session.load(sqlite_url, "mine")

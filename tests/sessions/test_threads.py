@@ -1,13 +1,10 @@
 """One session shared by threads: nothing is lost, and the answer is that of a simulation."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
 from contextlib import suppress
 from fractions import Fraction
 
@@ -24,7 +21,7 @@ N_THREADS = 8
 
 
 @pytest.fixture(autouse=True)
-def often_switched() -> Iterator[None]:
+def often_switched():
     """Threads take turns a hundred times as often as usual, so that they meet in the middle of things."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(5e-5)
@@ -32,11 +29,11 @@ def often_switched() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
-def in_threads(work: Callable[[int], None]) -> None:
+def in_threads(work):
     """Do this work in eight threads at once; the first error of any of them is raised here."""
     errors: list[BaseException] = []
 
-    def guarded(i: int) -> None:
+    def guarded(i):
         try:
             work(i)
         except BaseException as error:
@@ -53,14 +50,14 @@ def in_threads(work: Callable[[int], None]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_eight_threads_on_one_session_lose_nothing(kind: str, request: pytest.FixtureRequest) -> None:
+def test_eight_threads_on_one_session_lose_nothing(kind, request):
     url, policy = "memory://", sp.CombGapE(delta=0.1)
     if kind == "sqlite":
         url = str(request.getfixturevalue("sqlite_url"))
     session, tapes = Session.create(url, "mine", problem(), policy=policy, seed=3), Tapes(4)
     receipts: list[Receipt] = []
 
-    def work(i: int) -> None:
+    def work(i):
         while requests := session.ask(2, worker=f"thread {i}"):
             receipts.extend(session.tell(asked, tapes.value(asked.token)) for asked in requests)
             assert session.standing() is not None
@@ -73,18 +70,16 @@ def test_eight_threads_on_one_session_lose_nothing(kind: str, request: pytest.Fi
     assert set(told.values()) == {1}
     assert [receipt.result for receipt in receipts] == ["recorded"] * len(told)
     assert session.verify(session.certificate().to_json()).holds
-    assert same_run(Session.load(session.store, "mine").outcome, session.outcome)  # type: ignore[arg-type]
+    assert same_run(Session.load(session.store, "mine").outcome, session.outcome)
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_threads_that_note_record_and_release_lose_nothing_either(
-    kind: str, request: pytest.FixtureRequest
-) -> None:
+def test_threads_that_note_record_and_release_lose_nothing_either(kind, request):
     url = "memory://" if kind == "memory" else str(request.getfixturevalue("sqlite_url"))
     session = Session.create(url, "mine", problem(), policy=sp.CombGapE(delta=1e-6), seed=3)
     tapes, extra, told = Tapes(5), Tapes(6), list[int]()
 
-    def work(i: int) -> None:
+    def work(i):
         for n in range(6):
             value = extra.value(f"{n % 4}.{100 * i + n}")
             told.append(session.tell(n % 4, value, key=f"{i}, {n}").number)
@@ -106,7 +101,7 @@ def test_threads_that_note_record_and_release_lose_nothing_either(
 
 
 @pytest.mark.parametrize("kind", [int, np.float32, np.float64, np.int64, Fraction], ids=lambda k: k.__name__)
-def test_a_clock_may_give_any_kind_of_number(kind: Callable[[int], float], sqlite_url: str) -> None:
+def test_a_clock_may_give_any_kind_of_number(kind, sqlite_url):
     ticks = itertools.count(10**9)
     session = Session.create(
         sqlite_url, "mine", problem(), policy=sp.CombGapE(), clock=lambda: kind(next(ticks))
@@ -117,7 +112,7 @@ def test_a_clock_may_give_any_kind_of_number(kind: Callable[[int], float], sqlit
     assert [type(event.time) for event in Session.load(sqlite_url, "mine").events()] == [float] * 4
 
 
-def test_a_clock_that_has_stopped_is_refused_before_anything_is_written() -> None:
+def test_a_clock_that_has_stopped_is_refused_before_anything_is_written():
     with pytest.raises(ParameterError) as caught:
         Session.create("memory://", "mine", problem(), policy=sp.CombGapE(), clock=lambda: math.nan)
     assert caught.value.field == "clock"

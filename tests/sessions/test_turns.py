@@ -1,7 +1,5 @@
 """The order of measuring within a round: balanced and drawn from the seed, and nothing is decided by it."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -13,36 +11,36 @@ from surepick.sessions.session import Session
 NAMES = ["a", "b", "c"]
 
 
-def problem(order: str = "balanced") -> sp.Problem:
+def problem(order="balanced"):
     return sp.Problem(np.eye(3), arms=NAMES, noise=4.0, goal="largest").with_about(order=order)
 
 
-def begun(seed: int, order: str = "balanced") -> Session:
+def begun(seed, order="balanced"):
     return Session.create("memory://", "mine", problem(order), policy=sp.RAGE(delta=0.1), seed=seed)
 
 
-def passes(session: Session) -> list[list[str]]:
+def passes(session):
     requests = session.ask(12)
     names = [request.probe_name for request in requests]
     return [names[i : i + 3] for i in range(0, 12, 3)]
 
 
-def test_passes_have_each_arm_once_and_every_second_one_is_the_one_before_backwards() -> None:
+def test_passes_have_each_arm_once_and_every_second_one_is_the_one_before_backwards():
     first, second, third, fourth = passes(begun(0))
     assert sorted(first) == sorted(third) == NAMES
     assert (second, fourth) == (first[::-1], third[::-1])
 
 
-def test_the_order_is_drawn_from_the_seed_and_every_order_comes() -> None:
+def test_the_order_is_drawn_from_the_seed_and_every_order_comes():
     assert passes(begun(3)) == passes(begun(3))
     assert len({tuple(passes(begun(seed))[0]) for seed in range(40)}) == 6
 
 
-def longest_run(names: list[str]) -> int:
+def longest_run(names):
     return max(len(list(group)) for _, group in itertools.groupby(names))
 
 
-def test_single_arms_are_balanced_unless_the_listed_order_is_asked_for() -> None:
+def test_single_arms_are_balanced_unless_the_listed_order_is_asked_for():
     assert {request.probe for request in begun(0, order="listed").ask(4)} == {0}
     for policy in (sp.BetGapE(delta=0.1), sp.RAGE(delta=0.1)):
         session = Session.create("memory://", "mine", problem(""), policy=policy)
@@ -56,14 +54,14 @@ def test_single_arms_are_balanced_unless_the_listed_order_is_asked_for() -> None
         assert max(early) - min(early) <= 4
 
 
-def test_what_is_shown_as_wanted_is_in_the_order_in_which_it_is_handed_out() -> None:
+def test_what_is_shown_as_wanted_is_in_the_order_in_which_it_is_handed_out():
     session = begun(2, order="")
     shown = [request.token for request in session.pending(6)]
     assert shown == list(views.look(session, n_tokens=6).first_tokens)
     assert shown == [request.token for request in session.ask(6)]
 
 
-def test_probes_are_measured_in_balanced_order_and_asking_again_gives_the_same() -> None:
+def test_probes_are_measured_in_balanced_order_and_asking_again_gives_the_same():
     drives = sp.Problem(np.eye(3), measure=[{"day": ["arm 0", "arm 1"]}, "arms"], noise=4.0, goal="largest")
     session = Session.create("memory://", "mine", drives, policy=sp.BetGapE(), seed=5)
     while session.state().n_rounds < 6:
@@ -75,7 +73,7 @@ def test_probes_are_measured_in_balanced_order_and_asking_again_gives_the_same()
     assert len(set(firsts)) == len(firsts)  # no probe twice before each had its turn
 
 
-def test_nothing_is_decided_by_the_order() -> None:
+def test_nothing_is_decided_by_the_order():
     values = np.random.default_rng(0).normal(size=(3, 4000))
     ends = []
     for order in ("balanced", "listed"):

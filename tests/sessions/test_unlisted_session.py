@@ -1,9 +1,6 @@
 """Sessions on plans that cannot be listed: what they decide, what they keep, what they need again."""
 
-from __future__ import annotations
-
 import threading
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -12,13 +9,12 @@ import surepick as sp
 from policy_contract import FOR_PLAYS
 from session_tools import Tapes, run_to_end, same_run
 from surepick import problems
-from surepick.core.arrays import FloatArray
 from surepick.core.oracle_problem import OracleProblem
 from surepick.errors import MissingFunctionError, ParameterError, ProblemError, SessionError
 from surepick.sessions.journal import Journal
 from surepick.sessions.session import Session
 from surepick.sessions.verify import verify
-from surepick.store import Store, open_store
+from surepick.store import open_store
 
 ROADS = [("A", "B"), ("B", "C"), ("A", "C"), ("C", "D"), ("A", "D")]
 MEANS = np.array([1.0, 2.0, 0.3, 2.5, 1.7])
@@ -33,47 +29,42 @@ ORACLE_POLICIES = [
 ]
 
 
-def family_problem() -> OracleProblem:
+def family_problem():
     return problems.tree_family(ROADS).oracle_problem(noise=SCALE)
 
 
-def least_tree(weights: FloatArray) -> FloatArray:
+def least_tree(weights):
     return TREES[np.argmin(TREES @ weights)]
 
 
-def another_tree(weights: FloatArray) -> FloatArray:
+def another_tree(weights):
     """The least trees of a network with the same number of roads."""
     return np.roll(least_tree(np.roll(weights, 1)), -1)
 
 
-def own_problem(best: Callable[[FloatArray], FloatArray] = least_tree, **options: object) -> OracleProblem:
+def own_problem(best=least_tree, **options):
     names = [f"{a}{b}" for a, b in ROADS]
     settings = {"noise": SCALE, "arms": names, "n_plans": 8, "goal": "smallest", **options}
-    return OracleProblem(best, 5, **{"noise": 1, **settings})  # type: ignore[arg-type]
+    return OracleProblem(best, 5, **{"noise": 1, **settings})
 
 
-def tapes() -> Tapes:
+def tapes():
     return Tapes(1, means=MEANS, scale=SCALE)
 
 
-def new(
-    store: Store | str = "memory://",
-    problem: OracleProblem | None = None,
-    policy: sp.Policy = GEN_TS,
-    **options: object,
-) -> Session:
+def new(store="memory://", problem=None, policy=GEN_TS, **options):
     options = {"name": "mine", "seed": 3, **options}
     problem = own_problem() if problem is None else problem
-    return Session.create(store, problem=problem, policy=policy, **options)  # type: ignore[arg-type]
+    return Session.create(store, problem=problem, policy=policy, **options)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def url(request: pytest.FixtureRequest) -> str:
+def url(request):
     return str(request.getfixturevalue(f"{request.param}_url"))
 
 
 @pytest.fixture
-def ended() -> Session:
+def ended():
     session = new()
     run_to_end(session, tapes(), n=20)
     return session
@@ -84,11 +75,11 @@ def ended() -> Session:
 
 @pytest.mark.parametrize("kind", ORACLE_POLICIES, ids=lambda kind: kind.name)
 @pytest.mark.parametrize("problem", [family_problem(), own_problem()], ids=["family", "function"])
-def test_a_session_decides_as_a_simulation(kind: type[sp.Policy], problem: OracleProblem) -> None:
+def test_a_session_decides_as_a_simulation(kind, problem):
     if kind is sp.Pick:
         policy, budget = sp.Pick(), 60
     else:
-        policy, budget = kind(delta=0.1), 10**7  # type: ignore[call-arg]
+        policy, budget = kind(delta=0.1), 10**7
     expected = sp.simulate(problem, tapes(), policy=policy, seed=3, budget=budget)
     session = Session.create("memory://", "mine", problem, policy=policy, seed=3, budget=budget)
     outcome = run_to_end(session, tapes())
@@ -99,9 +90,7 @@ def test_a_session_decides_as_a_simulation(kind: type[sp.Policy], problem: Oracl
 
 
 @pytest.mark.parametrize("policy", [sp.GenTSExplore(delta=0.1), sp.BetGapE(delta=0.1)], ids=lambda p: p.name)
-def test_restarts_and_snapshots_change_nothing(
-    policy: sp.Policy, url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_restarts_and_snapshots_change_nothing(policy, url, monkeypatch):
     monkeypatch.setattr("surepick.sessions.journal.SNAPSHOT_EVERY", 7)
     expected = sp.simulate(own_problem(), tapes(), policy=policy, seed=3)
     new(url, policy=policy).store.close()
@@ -126,7 +115,7 @@ def test_restarts_and_snapshots_change_nothing(
     assert replayed.verify(session.certificate().to_json()).holds
 
 
-def test_two_who_share_a_session_decide_as_one(url: str) -> None:
+def test_two_who_share_a_session_decide_as_one(url):
     """Each has a part of every block and a handle of its own; both close theirs now and then."""
     policy = sp.BetGapE(delta=0.1, max_batch=7)
     expected = sp.simulate(own_problem(), tapes(), policy=policy, seed=3)
@@ -149,21 +138,21 @@ def test_two_who_share_a_session_decide_as_one(url: str) -> None:
     assert workers == {"Ann", "Bob"}
 
 
-def test_a_family_needs_nothing_again(url: str) -> None:
+def test_a_family_needs_nothing_again(url):
     new(url, family_problem(), sp.BetGapE(delta=0.1))
     outcome = run_to_end(Session.load(url, "mine"), tapes(), n=9)
     assert outcome.plan_name == "A - B + A - C + A - D"
     assert Session.load(url, "mine").verify().holds
 
 
-def test_a_budget_leaves_a_lead_without_a_promise() -> None:
+def test_a_budget_leaves_a_lead_without_a_promise():
     outcome = run_to_end(new(budget=20), tapes())
     assert outcome.state is sp.State.BUDGET_SPENT
     assert outcome.plan is None
     assert outcome.leader_name is not None
 
 
-def test_a_policy_that_needs_the_list_is_refused_before_anything_is_written() -> None:
+def test_a_policy_that_needs_the_list_is_refused_before_anything_is_written():
     store = open_store("memory://")
     with pytest.raises(ParameterError) as caught:
         Session.create(store, "mine", family_problem(), policy=sp.CombGapE())
@@ -174,7 +163,7 @@ def test_a_policy_that_needs_the_list_is_refused_before_anything_is_written() ->
 # Certificates
 
 
-def test_the_certificate_names_the_plan_by_its_arms(ended: Session) -> None:
+def test_the_certificate_names_the_plan_by_its_arms(ended):
     certificate = ended.certificate()
     assert certificate.plan_name == "AB + AC + AD"
     assert certificate.plan == (1.0, 0.0, 1.0, 0.0, 1.0)
@@ -184,7 +173,7 @@ def test_the_certificate_names_the_plan_by_its_arms(ended: Session) -> None:
 
 
 @pytest.mark.parametrize("problem", [family_problem(), own_problem()], ids=["family", "function"])
-def test_rivals_are_the_best_plans_that_differ_somewhere(problem: OracleProblem) -> None:
+def test_rivals_are_the_best_plans_that_differ_somewhere(problem):
     session = new(problem=problem)
     run_to_end(session, tapes(), n=9)
     certificate = session.certificate()
@@ -202,16 +191,16 @@ def test_rivals_are_the_best_plans_that_differ_somewhere(problem: OracleProblem)
     assert closeness[0] > 0
 
 
-def test_a_certificate_of_another_plan_does_not_hold(ended: Session) -> None:
+def test_a_certificate_of_another_plan_does_not_hold(ended):
     forged = {**ended.certificate().to_json(), "plan": [0.0, 1.0, 1.0, 0.0, 1.0], "plan_name": "BC + AC + AD"}
     assert ended.verify(forged).fields == ("plan", "plan_name")
 
 
-def test_verify_decides_every_round_again(ended: Session) -> None:
+def test_verify_decides_every_round_again(ended):
     """An oracle that lies later than the probes is found out: the log was decided by another one."""
     calls = 0
 
-    def lies(weights: FloatArray) -> FloatArray:
+    def lies(weights):
         nonlocal calls
         calls += 1
         return least_tree(weights) if calls <= 3 else another_tree(weights)
@@ -225,7 +214,7 @@ def test_verify_decides_every_round_again(ended: Session) -> None:
 # What is needed again
 
 
-def test_without_its_function_a_session_is_not_opened(url: str) -> None:
+def test_without_its_function_a_session_is_not_opened(url):
     new(url).store.close()
     with pytest.raises(MissingFunctionError):
         Session.load(url, "mine")
@@ -245,15 +234,13 @@ def test_without_its_function_a_session_is_not_opened(url: str) -> None:
     ],
     ids=["of another problem", "of another length", "not finite"],
 )
-def test_another_function_is_refused(
-    ended: Session, best: Callable[[FloatArray], FloatArray], error: type[Exception]
-) -> None:
+def test_another_function_is_refused(ended, best, error):
     with pytest.raises(error):
         Session.load(ended.store, "mine", problem=best)
     assert Session.load(ended.store, "mine", problem=least_tree).verify().holds
 
 
-def test_a_listed_session_takes_no_function() -> None:
+def test_a_listed_session_takes_no_function():
     listed = Session.create(
         "memory://", "mine", sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest"), policy=sp.CombGapE()
     )
@@ -261,7 +248,7 @@ def test_a_listed_session_takes_no_function() -> None:
         Session.load(listed.store, "mine", problem=least_tree)
 
 
-def test_without_its_function_a_session_can_be_looked_at(ended: Session) -> None:
+def test_without_its_function_a_session_can_be_looked_at(ended):
     looked = Session.load(ended.store, "mine", read_only=True)
     assert looked.status != "running"
     assert ended.status != "running"
@@ -273,7 +260,7 @@ def test_without_its_function_a_session_can_be_looked_at(ended: Session) -> None
         looked.verify()
 
 
-def test_a_running_session_can_be_looked_at_and_not_changed() -> None:
+def test_a_running_session_can_be_looked_at_and_not_changed():
     session = new()
     requests = session.ask(5)
     for request in requests[:3]:
@@ -298,10 +285,10 @@ def test_a_running_session_can_be_looked_at_and_not_changed() -> None:
 # An oracle that fails
 
 
-def test_what_was_told_survives_an_oracle_that_raises(url: str) -> None:
+def test_what_was_told_survives_an_oracle_that_raises(url):
     healthy = True
 
-    def frail(weights: FloatArray) -> FloatArray:
+    def frail(weights):
         if not healthy:
             raise RuntimeError("no licence for the solver")
         return least_tree(weights)
@@ -322,10 +309,10 @@ def test_what_was_told_survives_an_oracle_that_raises(url: str) -> None:
     assert Session.load(url, "mine", problem=least_tree).verify().holds
 
 
-def test_a_plan_of_the_wrong_length_in_the_middle_stops_nothing_for_good() -> None:
+def test_a_plan_of_the_wrong_length_in_the_middle_stops_nothing_for_good():
     spoilt = False
 
-    def sometimes(weights: FloatArray) -> FloatArray:
+    def sometimes(weights):
         return least_tree(weights)[: 4 if spoilt else 5]
 
     session, values = new(problem=own_problem(sometimes)), tapes()
@@ -340,10 +327,10 @@ def test_a_plan_of_the_wrong_length_in_the_middle_stops_nothing_for_good() -> No
     assert run_to_end(session, values, n=9).state is sp.State.DONE
 
 
-def test_nobody_waits_for_somebody_elses_slow_oracle(url: str) -> None:
+def test_nobody_waits_for_somebody_elses_slow_oracle(url):
     waiting, released = threading.Event(), threading.Event()
 
-    def slow(weights: FloatArray) -> FloatArray:
+    def slow(weights):
         if threading.current_thread() is not threading.main_thread():
             waiting.set()
             assert released.wait(30)

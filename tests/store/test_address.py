@@ -1,7 +1,5 @@
 """Every way to write where a store is."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from urllib.parse import quote
 
@@ -27,7 +25,7 @@ from surepick.store.address import database_at
         ("sqlite:////data/a:b@c/trips.db?timeout=5", "/data/a:b@c/trips.db"),
     ],
 )
-def test_a_file_has_many_addresses(address: str, path: str) -> None:
+def test_a_file_has_many_addresses(address, path):
     assert database_at(address, read_only=False).place == str(Path(path))
 
 
@@ -51,15 +49,13 @@ def test_a_file_has_many_addresses(address: str, path: str) -> None:
         "postgresql://127.0.0.1:1/x?nonsense=1",
     ],
 )
-def test_an_address_that_cannot_work_is_refused_without_its_password(address: str) -> None:
+def test_an_address_that_cannot_work_is_refused_without_its_password(address):
     with pytest.raises(StoreError) as caught:
         open_store(address)
     assert "secret" not in str(caught.value)
 
 
-def test_a_password_with_every_kind_of_character_opens_the_database(
-    postgres_server: str, postgres_url: str
-) -> None:
+def test_a_password_with_every_kind_of_character_opens_the_database(postgres_server, postgres_url):
     password = "a@b:c/d?e#f%g&h=i+j k'l\"m\\n"
     with psycopg.connect(postgres_server, autocommit=True) as admin:
         admin.execute('DROP ROLE IF EXISTS "ann@home"')

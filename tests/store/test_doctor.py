@@ -1,14 +1,11 @@
 """Damage is noticed and never changed by a check; what SQLite's shell recovers is checked by the chain."""
 
-from __future__ import annotations
-
 import random
 import shutil
 import sqlite3
 import subprocess
 import threading
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -16,13 +13,13 @@ from store_contract import note
 from store_workers import change
 from surepick.errors import StoreError
 from surepick.store import open_store
-from surepick.store.doctor import LogHealth, back_up, examine
+from surepick.store.doctor import back_up, examine
 
 N_EVENTS = 2000
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     """A file with one log of 2000 events, all of it in the main file."""
     path = tmp_path / "store.db"
     store = open_store(str(path))
@@ -32,12 +29,12 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def check_proved(log: LogHealth) -> None:
+def check_proved(log):
     for event, proved in zip(log.events, log.proved, strict=True):
         assert not proved or event.body == f'{{"text":"event {event.position}"}}'
 
 
-def test_a_healthy_store_is_well_also_in_use_and_a_plain_copy_of_it_lacks_values(path: Path) -> None:
+def test_a_healthy_store_is_well_also_in_use_and_a_plain_copy_of_it_lacks_values(path):
     diagnosis = examine(str(path))
     assert (diagnosis.is_well, diagnosis.advice) == (True, "")
     store = open_store(str(path))
@@ -49,7 +46,7 @@ def test_a_healthy_store_is_well_also_in_use_and_a_plain_copy_of_it_lacks_values
 
 
 @pytest.mark.parametrize("share", [0.9, 0.5, 0.2])
-def test_a_truncated_file_is_noticed_and_left_alone(path: Path, share: float) -> None:
+def test_a_truncated_file_is_noticed_and_left_alone(path, share):
     with path.open("r+b") as stream:
         stream.truncate(int(path.stat().st_size * share))
     before = path.read_bytes()
@@ -59,7 +56,7 @@ def test_a_truncated_file_is_noticed_and_left_alone(path: Path, share: float) ->
     assert path.read_bytes() == before
 
 
-def test_every_flipped_bit_that_matters_is_noticed_and_what_is_proved_is_true(path: Path) -> None:
+def test_every_flipped_bit_that_matters_is_noticed_and_what_is_proved_is_true(path):
     whole, chance, noticed = path.read_bytes(), random.Random(1), 0
     for _ in range(25):
         flipped = bytearray(whole)
@@ -72,7 +69,7 @@ def test_every_flipped_bit_that_matters_is_noticed_and_what_is_proved_is_true(pa
     assert noticed > 12  # the others hit unused bytes
 
 
-def test_of_a_file_with_a_wiped_page_the_rest_is_read(path: Path) -> None:
+def test_of_a_file_with_a_wiped_page_the_rest_is_read(path):
     whole = bytearray(path.read_bytes())
     middle = len(whole) // 2 // 4096 * 4096
     whole[middle : middle + 4096] = bytes(4096)
@@ -82,7 +79,7 @@ def test_of_a_file_with_a_wiped_page_the_rest_is_read(path: Path) -> None:
     assert N_EVENTS / 2 < log.n_proved < N_EVENTS
 
 
-def shell_recovers(folder: Path) -> bool:
+def shell_recovers(folder):
     """Return whether there is a shell of SQLite here whose `.recover` works; that of Debian 12 does not."""
     with closing(sqlite3.connect(folder / "tiny.db")) as tiny:
         tiny.execute("CREATE TABLE t (a)")
@@ -90,7 +87,7 @@ def shell_recovers(folder: Path) -> bool:
     return shutil.which("sqlite3") is not None and not subprocess.run(command, capture_output=True).stderr
 
 
-def test_the_chain_of_what_was_recovered_is_checked(path: Path, tmp_path: Path) -> None:
+def test_the_chain_of_what_was_recovered_is_checked(path, tmp_path):
     if shell_recovers(tmp_path):
         with path.open("r+b") as stream:
             stream.truncate(path.stat().st_size * 3 // 4)
@@ -109,7 +106,7 @@ def test_the_chain_of_what_was_recovered_is_checked(path: Path, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("content", [b"", b"short", b"Dear diary, " * 1000])
-def test_a_file_that_is_no_store_is_not_well_and_left_alone(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_no_store_is_not_well_and_left_alone(tmp_path, content):
     path = tmp_path / "other.db"
     path.write_bytes(content)
     diagnosis = examine(str(path))
@@ -120,7 +117,7 @@ def test_a_file_that_is_no_store_is_not_well_and_left_alone(tmp_path: Path, cont
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_changed_event_is_found_on_a_server_and_in_a_backup(postgres_url: str, path: Path) -> None:
+def test_a_changed_event_is_found_on_a_server_and_in_a_backup(postgres_url, path):
     for url in (postgres_url, str(path)):
         store = open_store(url)
         if url == postgres_url:
@@ -133,11 +130,11 @@ def test_a_changed_event_is_found_on_a_server_and_in_a_backup(postgres_url: str,
         assert (log.n_proved, len(log.events), found.is_well) == (n - 1, n, False)
 
 
-def test_a_backup_of_a_store_in_use_has_all_that_was_acknowledged(tmp_path: Path) -> None:
+def test_a_backup_of_a_store_in_use_has_all_that_was_acknowledged(tmp_path):
     url, stop, acknowledged = str(tmp_path / "store.db"), threading.Event(), [1]
     head = open_store(url).create("trips", [note()])
 
-    def write() -> None:
+    def write():
         store, last = open_store(url), head
         while not stop.is_set():
             last = store.append("trips", [note("x" * 500)], expected=last)
@@ -159,7 +156,7 @@ def test_a_backup_of_a_store_in_use_has_all_that_was_acknowledged(tmp_path: Path
     restored.append("trips", [note()], expected=restored.head("trips"))
 
 
-def test_a_backup_overwrites_nothing_and_a_server_has_its_own_tools(path: Path, postgres_url: str) -> None:
+def test_a_backup_overwrites_nothing_and_a_server_has_its_own_tools(path, postgres_url):
     other, new = path.with_name("other.db"), path.with_name("new.db")
     other.write_text("mine")
     for url, target, field in (

@@ -3,8 +3,6 @@
 The disk is `failing_disk.c`, loaded between SQLite and the kernel; its image is what a power cut leaves.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -49,7 +47,7 @@ os._exit(0)
 """
 
 
-def after_a_power_cut(tmp_path: Path, fence: str) -> list[str]:
+def after_a_power_cut(tmp_path, fence):
     """The keys of the events that are left of a store whose disk failed three times, as far as they hold."""
     if shutil.which("cc") is None or not sys.platform.startswith("linux"):
         pytest.skip("the failing disk needs Linux and a C compiler")
@@ -71,9 +69,9 @@ def after_a_power_cut(tmp_path: Path, fence: str) -> list[str]:
 ACKNOWLEDGED = ["first", *(key for i in range(3) for key in (str(i), f"{i}, later"))]
 
 
-def test_what_the_retry_after_a_failed_fsync_acknowledged_survives_a_power_cut(tmp_path: Path) -> None:
+def test_what_the_retry_after_a_failed_fsync_acknowledged_survives_a_power_cut(tmp_path):
     assert after_a_power_cut(tmp_path, "fence") == ACKNOWLEDGED
 
 
-def test_without_moving_the_log_first_the_same_retry_would_lose_it(tmp_path: Path) -> None:
+def test_without_moving_the_log_first_the_same_retry_would_lose_it(tmp_path):
     assert len(after_a_power_cut(tmp_path, "no fence")) < len(ACKNOWLEDGED)

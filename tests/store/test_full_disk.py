@@ -1,12 +1,8 @@
 """A disk that is really full: a clear error, nothing recorded is lost, and it goes on once there is room."""
 
-from __future__ import annotations
-
 import os
 import subprocess
-from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
@@ -22,7 +18,7 @@ POLICY = sp.CombGapE(delta=1e-6)
 
 
 @pytest.fixture
-def tiny_disk(tmp_path: Path) -> Iterator[Path]:
+def tiny_disk(tmp_path):
     """A small file system of its own."""
     folder = tmp_path / "disk"
     folder.mkdir()
@@ -35,7 +31,7 @@ def tiny_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-def fill_up(folder: Path, leave: int) -> Path:
+def fill_up(folder, leave):
     """A file that takes all the room but for some bytes."""
     room = os.statvfs(folder)
     filler = folder / "filler"
@@ -43,7 +39,7 @@ def fill_up(folder: Path, leave: int) -> Path:
     return filler
 
 
-def tell_until_refused(session: Session, tapes: Tapes) -> tuple[list[str], str]:
+def tell_until_refused(session, tapes):
     """The tokens that were acknowledged before the first error, and that error."""
     told: list[str] = []
     try:
@@ -57,7 +53,7 @@ def tell_until_refused(session: Session, tapes: Tapes) -> tuple[list[str], str]:
 
 
 @pytest.mark.parametrize("leave", [60_000, 300_000, 1_000_000])
-def test_a_session_survives_a_full_disk(tiny_disk: Path, leave: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_survives_a_full_disk(tiny_disk, leave, monkeypatch):
     monkeypatch.setattr(
         "surepick.sessions.journal.SNAPSHOT_EVERY", 20
     )  # a cache that cannot be kept is no error
@@ -82,7 +78,7 @@ def test_a_session_survives_a_full_disk(tiny_disk: Path, leave: int, monkeypatch
     assert examine(str(tiny_disk / "store.db")).is_well
 
 
-def test_repeating_the_step_that_failed_is_all_there_is_to_do(tiny_disk: Path) -> None:
+def test_repeating_the_step_that_failed_is_all_there_is_to_do(tiny_disk):
     session = Session.create(f"sqlite:///{tiny_disk}/s.db", "mine", problem(), policy=POLICY, seed=3)
     filler, tapes, told = fill_up(tiny_disk, 60_000), Tapes(), 0
     with suppress(StoreError):
@@ -96,7 +92,7 @@ def test_repeating_the_step_that_failed_is_all_there_is_to_do(tiny_disk: Path) -
     assert len(list(session.measurements())) == told + 1
 
 
-def test_a_store_on_a_disk_that_nobody_may_write_to_is_read(tiny_disk: Path) -> None:
+def test_a_store_on_a_disk_that_nobody_may_write_to_is_read(tiny_disk):
     url, tapes = f"sqlite:///{tiny_disk}/store.db", Tapes()
     session = Session.create(url, "mine", problem(), policy=POLICY, seed=3)
     request = session.ask()[0]

@@ -1,7 +1,5 @@
 """PostgreSQL behind a transaction pooler, and with settings that are not the usual ones."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import shutil
@@ -9,7 +7,6 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -38,7 +35,7 @@ WATCH_COMMITS = """
 
 
 @pytest.fixture(params=["simulated", "pgbouncer"])
-def pooled_url(request: pytest.FixtureRequest, postgres_url: str, memory_disk: Path) -> Iterator[str]:
+def pooled_url(request, postgres_url, memory_disk):
     """The address of a fresh schema through a pooler with three connections."""
     login = {name: str(part) for name, part in conninfo_to_dict(postgres_url).items()}
     folder = memory_disk / f"pooler-{os.getpid()}"
@@ -59,7 +56,7 @@ def pooled_url(request: pytest.FixtureRequest, postgres_url: str, memory_disk: P
 class bouncing:  # noqa: N801
     """A real pgbouncer while it lasts."""
 
-    def __init__(self, folder: Path, login: dict[str, str]) -> None:
+    def __init__(self, folder, login):
         program = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
         if program is None:
             pytest.skip("pgbouncer is not installed (Debian: apt-get install pgbouncer)")
@@ -78,7 +75,7 @@ class bouncing:  # noqa: N801
         owner = [] if os.getuid() else ["-u", pwd.getpwuid(Path(login["host"]).stat().st_uid).pw_name]
         self._process = subprocess.Popen([program, "-q", *owner, str(settings)], stderr=subprocess.DEVNULL)
 
-    def __enter__(self) -> int:
+    def __enter__(self):
         for _ in range(200):
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", self._port)) == 0:
@@ -86,22 +83,22 @@ class bouncing:  # noqa: N801
             time.sleep(0.05)
         raise TimeoutError("pgbouncer did not start")
 
-    def __exit__(self, *raised: object) -> None:
+    def __exit__(self, *raised):
         self._process.kill()
         self._process.wait()
 
 
-def test_a_session_behind_a_pooler_decides_as_ever(pooled_url: str) -> None:
+def test_a_session_behind_a_pooler_decides_as_ever(pooled_url):
     session, tapes = Session.create(pooled_url, "mine", problem(), policy=POLICY, seed=3), Tapes()
     assert same_run(run_to_end(session, tapes), sp.simulate(problem(), Tapes(), policy=POLICY, seed=3))
     assert verify(Session.load(pooled_url, "mine").store, "mine").holds
 
 
-def test_threads_behind_a_pooler_lose_nothing(pooled_url: str) -> None:
+def test_threads_behind_a_pooler_lose_nothing(pooled_url):
     store = open_store(pooled_url)
     store.create("trips", [note()])
 
-    def work(i: int) -> None:
+    def work(i):
         for j in range(20):
             with store.transaction("trips"):
                 store.append("trips", [note(key=f"{i}-{j}")], expected=store.head("trips"))
@@ -112,7 +109,7 @@ def test_threads_behind_a_pooler_lose_nothing(pooled_url: str) -> None:
     assert sorted(keys) == sorted(f"{i}-{j}" for i in range(5) for j in range(20))
 
 
-def test_every_append_waits_for_the_disk_whatever_others_have_set(pooled_url: str) -> None:
+def test_every_append_waits_for_the_disk_whatever_others_have_set(pooled_url):
     store = open_store(pooled_url)
     head = store.create("trips", [note()])
     with psycopg.connect(pooled_url, autocommit=True, prepare_threshold=None) as other:
@@ -130,17 +127,17 @@ def test_every_append_waits_for_the_disk_whatever_others_have_set(pooled_url: st
     assert waits == [("on",)] * 12
 
 
-def test_a_stronger_setting_of_the_server_is_kept(postgres_url: str) -> None:
+def test_a_stronger_setting_of_the_server_is_kept(postgres_url):
     store = open_store(postgres_url + "%20-csynchronous_commit%3Dremote_apply")
     store.create("trips", [note()])
     with store.transaction("trips"):
         assert query(store, "SHOW synchronous_commit") == [("remote_apply",)]
 
 
-def test_nothing_that_a_store_sets_reaches_other_programs(pooled_url: str) -> None:
+def test_nothing_that_a_store_sets_reaches_other_programs(pooled_url):
     with psycopg.connect(pooled_url, autocommit=True, prepare_threshold=None) as other:
 
-        def settings() -> list[tuple[str, ...]]:
+        def settings():
             return [
                 tuple(str(other.execute(f"SHOW {name}").fetchone()) for name in SETTINGS) for _ in range(7)
             ]
@@ -158,12 +155,12 @@ def test_nothing_that_a_store_sets_reaches_other_programs(pooled_url: str) -> No
 
 
 @pytest.mark.parametrize("level", ["serializable", "repeatable read"])
-def test_a_server_that_is_set_to_stricter_isolation_refuses_nobody(postgres_url: str, level: str) -> None:
+def test_a_server_that_is_set_to_stricter_isolation_refuses_nobody(postgres_url, level):
     strict = f"{postgres_url}%20-cdefault_transaction_isolation%3D{level.replace(' ', '%5C%20')}"
     Session.create(strict, "mine", problem(), policy=POLICY, seed=3)
     lock, told = threading.Lock(), Tapes()
 
-    def work(i: int) -> None:
+    def work(i):
         session = Session.load(strict, "mine")
         for _ in range(8):
             for request in session.ask(worker=f"w{i}"):

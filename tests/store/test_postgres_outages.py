@@ -1,12 +1,9 @@
 """A server that goes away in the middle of a write: nothing acknowledged is lost, nothing counts twice."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,7 +14,6 @@ import surepick as sp
 from session_tools import Tapes, problem, run_to_end, same_run
 from surepick.errors import StoreError
 from surepick.sessions import journal
-from surepick.sessions.commands import Receipt
 from surepick.sessions.leases import Request
 from surepick.sessions.session import Session
 from surepick.sessions.verify import verify
@@ -31,7 +27,7 @@ APPEND, COMMIT = b'"checksum"', b"COMMIT\0"
 class Wire:
     """Stands between client and server, and breaks the next connection that writes, before or after it."""
 
-    def __init__(self, folder: Path, server: str) -> None:
+    def __init__(self, folder, server):
         self._server, self.broken, self.is_down = server, 0, False
         self.url = ""  # of the server through this wire
         self._when: str | None = None
@@ -41,14 +37,14 @@ class Wire:
         self._listener.listen()
         threading.Thread(target=self._serve, daemon=True).start()
 
-    def break_next(self, when: str, words: bytes = APPEND) -> None:
+    def break_next(self, when, words=APPEND):
         """Break the next connection with these words, "before" the server sees them or "after" it did."""
         self._when, self._words = when, words
 
-    def close(self) -> None:
+    def close(self):
         self._listener.close()
 
-    def _serve(self) -> None:
+    def _serve(self):
         with suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
@@ -61,7 +57,7 @@ class Wire:
                 threading.Thread(target=self._ask, args=(client, server, doomed), daemon=True).start()
                 threading.Thread(target=self._answer, args=(client, server, doomed), daemon=True).start()
 
-    def _ask(self, client: socket.socket, server: socket.socket, doomed: threading.Event) -> None:
+    def _ask(self, client, server, doomed):
         with suppress(OSError):
             while data := client.recv(1 << 16):
                 if self._words in data and (self._when == "before" or (self._when and self._words == APPEND)):
@@ -73,7 +69,7 @@ class Wire:
                 server.sendall(data)
         _shut(client, server)
 
-    def _answer(self, client: socket.socket, server: socket.socket, doomed: threading.Event) -> None:
+    def _answer(self, client, server, doomed):
         with suppress(OSError):
             while data := server.recv(1 << 16):
                 if self._when == "after" and self._words == COMMIT and COMMIT in data:
@@ -86,7 +82,7 @@ class Wire:
         _shut(client, server)
 
 
-def _shut(*ends: socket.socket) -> None:
+def _shut(*ends):
     for end in ends:
         with suppress(OSError):
             end.shutdown(socket.SHUT_RDWR)
@@ -94,7 +90,7 @@ def _shut(*ends: socket.socket) -> None:
 
 
 @pytest.fixture
-def wire(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wire]:
+def wire(postgres_url, tmp_path_factory):
     folder = tmp_path_factory.mktemp("w")
     link = Wire(folder, f"{_host(postgres_url)}/.s.PGSQL.5432")
     link.url = postgres_url.replace(_host(postgres_url), str(folder))
@@ -102,25 +98,23 @@ def wire(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     link.close()
 
 
-def _host(url: str) -> str:
+def _host(url):
     return url.split("host=")[1].split("&")[0]
 
 
 @pytest.fixture(params=[-1, 10**9], ids=["alone", "in company"])
-def session(wire: Wire, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Session:
+def session(wire, request, monkeypatch):
     monkeypatch.setattr(journal, "ALONE_AFTER", request.param)  # both ways to append
     return Session.create(wire.url, "mine", problem(), policy=POLICY, seed=3)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_told_value_is_counted_once_when_the_connection_breaks(
-    session: Session, wire: Wire, when: str, postgres_url: str
-) -> None:
+def test_a_told_value_is_counted_once_when_the_connection_breaks(session, wire, when, postgres_url):
     tapes, told = Tapes(), []
     for _ in range(4):
         for request in session.ask(2):
             wire.break_next(when)
-            _until_it_works(lambda request=request: session.tell(request, tapes.value(request.token)))  # type: ignore[misc]
+            _until_it_works(lambda request=request: session.tell(request, tapes.value(request.token)))
             told.append(request.token)
     assert wire.broken >= 8
     kept = [m.token for m in Session.load(postgres_url, "mine").measurements()]
@@ -130,12 +124,10 @@ def test_a_told_value_is_counted_once_when_the_connection_breaks(
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_recorded_value_is_kept_once_when_the_connection_breaks(
-    session: Session, wire: Wire, when: str, postgres_url: str
-) -> None:
+def test_a_recorded_value_is_kept_once_when_the_connection_breaks(session, wire, when, postgres_url):
     for k in range(6):
         wire.break_next(when)
-        receipt = _until_it_works(lambda k=k: session.tell(k % 4, float(k), key=f"sheet {k}"))  # type: ignore[misc]
+        receipt = _until_it_works(lambda k=k: session.tell(k % 4, float(k), key=f"sheet {k}"))
         assert receipt.result in ("recorded", "repeated", "extra")
     assert wire.broken == 6
     other = Session.load(postgres_url, "mine")
@@ -144,16 +136,14 @@ def test_a_recorded_value_is_kept_once_when_the_connection_breaks(
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_record_without_a_key_is_not_doubled_by_a_broken_connection(
-    session: Session, wire: Wire, when: str
-) -> None:
+def test_a_record_without_a_key_is_not_doubled_by_a_broken_connection(session, wire, when):
     wire.break_next(when)
     assert _until_it_works(lambda: session.tell("tin", 1.0)).result == "recorded"
     assert wire.broken == 1
     assert [m.value for m in session.measurements()] == [1.0]
 
 
-def test_a_transaction_that_the_server_has_ended_is_known_to_be(wire: Wire, postgres_url: str) -> None:
+def test_a_transaction_that_the_server_has_ended_is_known_to_be(wire, postgres_url):
     session = Session.create(wire.url, "mine", problem(), policy=POLICY, seed=3)
     wire.break_next("after", COMMIT)
     assert session.tell("tin", 1.0).result == "recorded"
@@ -166,7 +156,7 @@ def test_a_transaction_that_the_server_has_ended_is_known_to_be(wire: Wire, post
     assert [m.value for m in Session.load(postgres_url, "mine").measurements()] == [1.0, 2.0]
 
 
-def _until_it_works(step: Callable[[], Receipt]) -> Receipt:
+def _until_it_works(step):
     """As somebody who reads the error and does what it says: repeat this step."""
     try:
         return step()
@@ -176,7 +166,7 @@ def _until_it_works(step: Callable[[], Receipt]) -> Receipt:
     return step()
 
 
-def test_a_server_that_is_away_is_said_clearly_and_awaited(session: Session, wire: Wire) -> None:
+def test_a_server_that_is_away_is_said_clearly_and_awaited(session, wire):
     request = session.ask()[0]
     wire.is_down = True
     wire.break_next("before")
@@ -188,9 +178,7 @@ def test_a_server_that_is_away_is_said_clearly_and_awaited(session: Session, wir
     assert [m.value for m in session.measurements()] == [1.0]
 
 
-def test_connections_that_an_administrator_ends_are_opened_again(
-    postgres_server: str, postgres_url: str
-) -> None:
+def test_connections_that_an_administrator_ends_are_opened_again(postgres_server, postgres_url):
     url, tapes = f"{postgres_url}&application_name=surepick", Tapes()
     session = Session.create(url, "mine", problem(), policy=POLICY, seed=3)
     with psycopg.connect(postgres_server, autocommit=True) as admin:
@@ -203,7 +191,7 @@ def test_connections_that_an_administrator_ends_are_opened_again(
 
 
 @pytest.fixture
-def tiny_tablespace(postgres_server: str, memory_disk: Path) -> Iterator[Path]:
+def tiny_tablespace(postgres_server, memory_disk):
     """A place for tables on a small file system of its own, called tiny."""
     folder = memory_disk / "tiny"
     folder.mkdir()
@@ -223,7 +211,7 @@ def tiny_tablespace(postgres_server: str, memory_disk: Path) -> Iterator[Path]:
     folder.rmdir()
 
 
-def _tell_until_refused(session: Session, tapes: Tapes) -> tuple[list[str], Request | None, str]:
+def _tell_until_refused(session, tapes):
     """The tokens that were acknowledged, the request whose tell was refused if it was one, and the error."""
     told: list[str] = []
     request: Request | None = None
@@ -238,7 +226,7 @@ def _tell_until_refused(session: Session, tapes: Tapes) -> tuple[list[str], Requ
     return told, None, "it ended"
 
 
-def test_a_session_survives_a_full_disk_of_the_server(tiny_tablespace: Path, postgres_url: str) -> None:
+def test_a_session_survives_a_full_disk_of_the_server(tiny_tablespace, postgres_url):
     url, tapes = postgres_url + "%20-cdefault_tablespace%3Dtiny", Tapes()
     session = Session.create(url, "mine", problem(), policy=sp.CombGapE(delta=1e-6), seed=3)
     room = os.statvfs(tiny_tablespace)

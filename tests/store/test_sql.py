@@ -1,7 +1,5 @@
 """What only a store on a disk can go through: crashes, many processes, forks, damage, replaced files."""
 
-from __future__ import annotations
-
 import gc
 import hashlib
 import json
@@ -12,7 +10,6 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, nullcontext
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -31,24 +28,24 @@ from store_workers import (
     wait_for,
 )
 from surepick.errors import ConflictError, DamageError, StoreError
-from surepick.store import START, Draft, Head, Snapshot, open_store
+from surepick.store import START, Draft, Snapshot, open_store
 from surepick.store.log import checked, seal
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def url(request: pytest.FixtureRequest) -> str:
+def url(request):
     return str(request.getfixturevalue(f"{request.param}_url"))
 
 
-def test_a_start_up_storm_of_32_processes_loses_nothing(url: str) -> None:
+def test_a_start_up_storm_of_32_processes_loses_nothing(url):
     assert all_succeed(crowd(32, storm, url))
     keys = [event.key for event in open_store(url).read("trips")][1:]
     assert sorted(map(str, keys)) == sorted(f"{i}-{j}" for i in range(32) for j in range(10))
 
 
-def test_what_was_acknowledged_before_a_kill_is_there_once(url: str, tmp_path: Path) -> None:
+def test_what_was_acknowledged_before_a_kill_is_there_once(url, tmp_path):
     store = open_store(url)
     store.create("trips", [note()])
     journal, chance = tmp_path / "journal", random.Random(0)
@@ -67,7 +64,7 @@ def test_what_was_acknowledged_before_a_kill_is_there_once(url: str, tmp_path: P
     assert len(keys) - 2 * len(acknowledged) <= 2 * 30  # each worker had at most one append in flight
 
 
-def test_waiting_ends_with_a_clear_error_and_then_works_again(sqlite_url: str, tmp_path: Path) -> None:
+def test_waiting_ends_with_a_clear_error_and_then_works_again(sqlite_url, tmp_path):
     store = open_store(sqlite_url, patience=0.3)
     head = store.create("trips", [note()])
     (holder,) = crowd(1, hold, sqlite_url, tmp_path / "ready")
@@ -80,7 +77,7 @@ def test_waiting_ends_with_a_clear_error_and_then_works_again(sqlite_url: str, t
     store.append("trips", [note()], expected=head)
 
 
-def test_events_are_not_written_where_a_crash_could_lose_them(url: str) -> None:
+def test_events_are_not_written_where_a_crash_could_lose_them(url):
     store = open_store(url)
     head = store.create("trips", [note()])
     with store.transaction("trips", durable=False), pytest.raises(StoreError):
@@ -88,7 +85,7 @@ def test_events_are_not_written_where_a_crash_could_lose_them(url: str) -> None:
     assert store.head("trips") == head
 
 
-def test_a_writer_that_dies_while_it_waits_holds_up_no_other(sqlite_url: str, tmp_path: Path) -> None:
+def test_a_writer_that_dies_while_it_waits_holds_up_no_other(sqlite_url, tmp_path):
     store = open_store(sqlite_url)
     head = store.create("trips", [note()])
     (holder,) = crowd(1, hold, sqlite_url, tmp_path / "ready")
@@ -106,7 +103,7 @@ def test_a_writer_that_dies_while_it_waits_holds_up_no_other(sqlite_url: str, tm
 
 
 @given(TEXT, st.none() | TEXT, st.floats(allow_nan=False, allow_infinity=False), TEXT)
-def test_a_checksum_is_that_of_the_json_text(kind: str, key: str | None, time: float, body: str) -> None:
+def test_a_checksum_is_that_of_the_json_text(kind, key, time, body):
     (event,) = seal([Draft(kind, body, time, key)], START)
     row = [START.checksum, 1, kind, key, time, body]
     line = json.dumps(row, ensure_ascii=False, separators=(",", ":"))
@@ -114,7 +111,7 @@ def test_a_checksum_is_that_of_the_json_text(kind: str, key: str | None, time: f
 
 
 @pytest.mark.parametrize("version", [2, 99])
-def test_a_store_of_another_schema_is_refused_and_left_alone(url: str, version: int) -> None:
+def test_a_store_of_another_schema_is_refused_and_left_alone(url, version):
     store = open_store(url)
     head = store.create("trips", [note()])
     change(store, f"UPDATE surepick_schema SET version = {version}")
@@ -125,7 +122,7 @@ def test_a_store_of_another_schema_is_refused_and_left_alone(url: str, version: 
     assert store.head("trips") == head
 
 
-def test_the_number_of_a_deleted_log_is_never_used_again(url: str) -> None:
+def test_the_number_of_a_deleted_log_is_never_used_again(url):
     store = open_store(url)
     numbers = []
     for _ in range(3):
@@ -135,7 +132,7 @@ def test_the_number_of_a_deleted_log_is_never_used_again(url: str) -> None:
     assert len(set(numbers)) == 3
 
 
-def test_a_reader_reads_and_cannot_write(url: str) -> None:
+def test_a_reader_reads_and_cannot_write(url):
     head = open_store(url).create("trips", [note("a", "k")])
     viewer = open_store(url, read_only=True)
     assert viewer.head("trips") == head
@@ -151,14 +148,14 @@ def test_a_reader_reads_and_cannot_write(url: str) -> None:
 
 
 @pytest.mark.parametrize("options", [{"read_only": True}, {"create": False}])
-def test_a_store_that_is_not_there_is_not_made_by_looking(tmp_path: Path, options: dict[str, bool]) -> None:
+def test_a_store_that_is_not_there_is_not_made_by_looking(tmp_path, options):
     with pytest.raises(StoreError):
         open_store(str(tmp_path / "typo.db"), **options)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("what", ["deleted", "replaced"])
-def test_a_file_that_is_gone_takes_nothing_more(tmp_path: Path, what: str) -> None:
+def test_a_file_that_is_gone_takes_nothing_more(tmp_path, what):
     path, aside = tmp_path / "store.db", tmp_path / "aside.db"
     store = open_store(str(path))
     head = store.create("trips", [note()])
@@ -184,7 +181,7 @@ def test_a_file_that_is_gone_takes_nothing_more(tmp_path: Path, what: str) -> No
     assert store.append("trips", [note("kept")], expected=head) == store.head("trips")
 
 
-def test_every_append_is_synchronised(sqlite_url: str) -> None:
+def test_every_append_is_synchronised(sqlite_url):
     store = open_store(sqlite_url)
     store.create("trips", [note()])
     assert query(store, "PRAGMA journal_mode") == [("wal",)]
@@ -194,7 +191,7 @@ def test_every_append_is_synchronised(sqlite_url: str) -> None:
         assert query(store, "PRAGMA synchronous") == [(1,)]  # leases may be lost
 
 
-def test_a_reader_sees_a_writer_that_comes_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_sees_a_writer_that_comes_later(tmp_path, monkeypatch):
     """Also one that may not write to the folder: only a read-only file system is immutable."""
     url = str(tmp_path / "store.db")
     with closing(open_store(url)) as store:
@@ -206,7 +203,7 @@ def test_a_reader_sees_a_writer_that_comes_later(tmp_path: Path, monkeypatch: py
     assert viewer.head("trips") == later
 
 
-def test_a_refused_first_event_leaves_the_name_free(url: str) -> None:
+def test_a_refused_first_event_leaves_the_name_free(url):
     store = open_store(url)
     with pytest.raises(ConflictError):
         store.create("trips", [note("a", "k"), note("b", "k")])
@@ -217,7 +214,7 @@ def test_a_refused_first_event_leaves_the_name_free(url: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["a dropped store", "another thread", "an open transaction"])
-def test_no_fork_loses_what_its_child_writes(sqlite_url: str, how: str) -> None:
+def test_no_fork_loses_what_its_child_writes(sqlite_url, how):
     """A child with a connection of its parent would write to a log that the parent's last close deletes."""
     store, others = open_store(sqlite_url), ThreadPoolExecutor(1)
     head = store.create("trips", [note()])
@@ -240,7 +237,7 @@ def test_no_fork_loses_what_its_child_writes(sqlite_url: str, how: str) -> None:
     assert open_store(sqlite_url).head("trips").position == 2 - code
 
 
-def append_when_told(url: str, head: Head, ready: int, go: int) -> int:
+def append_when_told(url, head, ready, go):
     """Open a store, wait for a word, and append; 1 if the store refuses."""
     try:
         store = open_store(url, patience=1)
@@ -256,7 +253,7 @@ def append_when_told(url: str, head: Head, ready: int, go: int) -> int:
 
 
 @pytest.mark.parametrize("column", ["digest", "checksum", "first"])
-def test_a_snapshot_that_was_changed_or_is_of_another_log_counts_as_none(url: str, column: str) -> None:
+def test_a_snapshot_that_was_changed_or_is_of_another_log_counts_as_none(url, column):
     store = open_store(url)
     head = store.create("trips", [note()])
     store.save_snapshot("trips", Snapshot(head, head.checksum, b"abc"))
@@ -273,7 +270,7 @@ def test_a_snapshot_that_was_changed_or_is_of_another_log_counts_as_none(url: st
         ("DELETE FROM surepick_events WHERE position = 5", 4),
     ],
 )
-def test_a_changed_event_is_noticed(url: str, statement: str, n_read: int) -> None:
+def test_a_changed_event_is_noticed(url, statement, n_read):
     store, read = open_store(url), []
     store.create("trips", [note(str(i)) for i in range(20)])
     change(store, statement)
@@ -283,7 +280,7 @@ def test_a_changed_event_is_noticed(url: str, statement: str, n_read: int) -> No
 
 
 @pytest.mark.parametrize("digits", [0, 1, 16, 63])
-def test_a_chain_of_short_checksums_is_no_chain(digits: int) -> None:
+def test_a_chain_of_short_checksums_is_no_chain(digits):
     """A log that was changed and sealed again with fewer digits is refused at its first event."""
     line = f'["{START.checksum}",1,"noted",null,0.0,"{{}}"]'
     short = hashlib.sha256(line.encode()).hexdigest()[:digits]
@@ -292,9 +289,7 @@ def test_a_chain_of_short_checksums_is_no_chain(digits: int) -> None:
     assert len(list(checked(seal([Draft("noted", "{}", 0.0)] * 3, START), START, "trips"))) == 3
 
 
-def test_the_files_of_a_store_have_the_owners_permissions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_files_of_a_store_have_the_owners_permissions(tmp_path, monkeypatch):
     """0600 for a new one; one that its owner shares stays shared. The program may change its folder."""
     monkeypatch.chdir(tmp_path)
     before = os.umask(0)
@@ -312,7 +307,7 @@ def test_the_files_of_a_store_have_the_owners_permissions(
     assert {file.stat().st_mode & 0o777 for file in tmp_path.iterdir()} == {0o660}
 
 
-def test_files_that_are_no_store_and_leftovers_of_one_are_left_alone(tmp_path: Path) -> None:
+def test_files_that_are_no_store_and_leftovers_of_one_are_left_alone(tmp_path):
     letter, path, aside = tmp_path / "letter.db", tmp_path / "store.db", tmp_path / "aside.db"
     letter.write_text("Dear diary, " * 200)
     with pytest.raises(DamageError):
@@ -328,7 +323,7 @@ def test_files_that_are_no_store_and_leftovers_of_one_are_left_alone(tmp_path: P
     assert open_store(str(path)).head("trips") == head
 
 
-def test_a_child_that_was_forked_has_its_own_connection(url: str) -> None:
+def test_a_child_that_was_forked_has_its_own_connection(url):
     store = open_store(url)
     head = store.create("trips", [note()])
     child = os.fork()
@@ -343,11 +338,11 @@ def test_a_child_that_was_forked_has_its_own_connection(url: str) -> None:
     assert store.head("trips").position == 3
 
 
-def test_threads_go_on_while_their_process_forks_and_nothing_is_lost(sqlite_url: str) -> None:
+def test_threads_go_on_while_their_process_forks_and_nothing_is_lost(sqlite_url):
     store, stop = open_store(sqlite_url), threading.Event()
     store.create("trips", [note()])
 
-    def work(name: str, most: int) -> int:
+    def work(name, most):
         for n in range(most):
             if stop.is_set():
                 return n

@@ -1,41 +1,38 @@
 """Memory, SQLite and PostgreSQL keep the same contract."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
 from functools import partial
 
 import pytest
 
 from store_contract import LastingStoreContract, StoreContract
-from surepick.store import Store, open_store
+from surepick.store import open_store
 
 
 class TestMemory(StoreContract):
     @pytest.fixture
-    def store(self) -> Store:
+    def store(self):
         return open_store("memory://")
 
 
 class TestSqlite(LastingStoreContract):
     @pytest.fixture
-    def store(self, sqlite_url: str) -> Iterator[Store]:
+    def store(self, sqlite_url):
         store = open_store(sqlite_url)
         yield store
         store.close()
 
     @pytest.fixture
-    def reopen(self, sqlite_url: str) -> Callable[[], Store]:
+    def reopen(self, sqlite_url):
         return partial(open_store, sqlite_url)
 
 
 class TestPostgres(LastingStoreContract):
     @pytest.fixture
-    def store(self, postgres_url: str) -> Iterator[Store]:
+    def store(self, postgres_url):
         store = open_store(postgres_url)
         yield store
         store.close()
 
     @pytest.fixture
-    def reopen(self, postgres_url: str) -> Callable[[], Store]:
+    def reopen(self, postgres_url):
         return partial(open_store, postgres_url)

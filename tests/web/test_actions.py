@@ -1,11 +1,8 @@
 """The table of actions: by form and by JSON the same happens, and the same is refused."""
 
-from __future__ import annotations
-
 import io
 import time
 import zipfile
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +12,7 @@ from surepick.errors import FileError
 from surepick.inputs.load import read_problem
 from surepick.sessions.session import Session
 from surepick.web import uploads
-from web_tools import PROBLEM, Running, positions
+from web_tools import PROBLEM, positions
 
 TRIPS = ("trips.toml", PROBLEM.encode())
 SHEET = b'route,ferry,tunnel,bridge\ngoal,smallest\nunit,min\nnoise,"0,5"\nNorth,1,,1\nSouth,,1,1\n'
@@ -27,16 +24,16 @@ DRIVES = sp.Problem(
 )
 
 
-def begin(store: str, name: str, **options: object) -> Session:
+def begin(store, name, **options):
     return Session.create(store, name, tools.problem(**options), policy=sp.BetGapE())
 
 
-def values(session: Session) -> list[float]:
+def values(session):
     return [one.value for one in session.measurements() if not one.removed]
 
 
 @pytest.mark.parametrize("by_form", [True, False])
-def test_a_measurement_is_recorded_and_removed(writing: Running, store: str, by_form: bool) -> None:
+def test_a_measurement_is_recorded_and_removed(writing, store, by_form):
     name = f"tell {by_form}"
     session = begin(store, name)
     path = f"/api/sessions/{name}"
@@ -57,7 +54,7 @@ def test_a_measurement_is_recorded_and_removed(writing: Running, store: str, by_
     assert session.verify().holds
 
 
-def test_a_value_of_an_arm_that_is_not_asked_for_is_extra(writing: Running, store: str) -> None:
+def test_a_value_of_an_arm_that_is_not_asked_for_is_extra(writing, store):
     session = begin(store, "extra")
     for _ in session.pending(probe=0):
         assert writing.do("extra", "tell", arm="copper", value=1.0)[1]["result"] == "recorded"
@@ -67,7 +64,7 @@ def test_a_value_of_an_arm_that_is_not_asked_for_is_extra(writing: Running, stor
     assert (again["result"], again["view"]["n_extra"]) == ("repeated", 1)
 
 
-def test_a_session_is_driven_to_its_end_over_json(writing: Running, store: str) -> None:
+def test_a_session_is_driven_to_its_end_over_json(writing, store):
     body = {
         "name": "driven",
         "problem": {"kind": "table", "goal": "largest", "plans": [[1, 0], [0, 1]], "arms": ["x", "y"]},
@@ -86,7 +83,7 @@ def test_a_session_is_driven_to_its_end_over_json(writing: Running, store: str) 
 
 
 @pytest.mark.parametrize("by_form", [True, False])
-def test_a_value_that_surprises_is_asked_about(writing: Running, store: str, by_form: bool) -> None:
+def test_a_value_that_surprises_is_asked_about(writing, store, by_form):
     name = f"doubt {by_form}"
     session = Session.create(
         store, name, tools.problem().with_about(plausible=[(-10.0, 10.0)] * 4), policy=sp.BetGapE()
@@ -134,7 +131,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("action", "body", "field"), REFUSED, ids=str)
-def test_mistakes_are_refused_with_their_field(writing, store, action, body, field) -> None:
+def test_mistakes_are_refused_with_their_field(writing, store, action, body, field):
     before = positions(store)
     status, found = writing.do("fresh", action, **body)
     assert status == 400
@@ -148,11 +145,11 @@ def test_mistakes_are_refused_with_their_field(writing, store, action, body, fie
 
 
 @pytest.mark.parametrize("by_form", [True, False])
-def test_a_session_is_managed_to_its_end(writing: Running, store: str, by_form: bool) -> None:
+def test_a_session_is_managed_to_its_end(writing, store, by_form):
     name = f"managed {by_form}"
     session = begin(store, name)
 
-    def do(action: str, **body: object) -> None:
+    def do(action, **body):
         if by_form:
             fields = {key: str(of) for key, of in body.items() if not isinstance(of, list)}
             if "arms" in body:
@@ -193,7 +190,7 @@ def test_a_session_is_managed_to_its_end(writing: Running, store: str, by_form: 
     assert writing.api.get(f"/api/sessions/{name}").status_code == 404
 
 
-def test_a_final_batch_ends_the_session(writing: Running, store: str) -> None:
+def test_a_final_batch_ends_the_session(writing, store):
     session = begin(store, "last")
     for one in session.pending():
         session.tell(one, 1.0)
@@ -204,7 +201,7 @@ def test_a_final_batch_ends_the_session(writing: Running, store: str) -> None:
 
 
 @pytest.mark.parametrize("by_form", [True, False])
-def test_a_session_begins_again_with_the_old_values(writing: Running, store: str, by_form: bool) -> None:
+def test_a_session_begins_again_with_the_old_values(writing, store, by_form):
     name, after = f"before {by_form}", f"after {by_form}"
     session = begin(store, name)
     for one in session.pending():
@@ -219,9 +216,7 @@ def test_a_session_begins_again_with_the_old_values(writing: Running, store: str
     assert Session.load(store, after).view().n_measured == 0
 
 
-def test_a_session_whose_noise_was_stated_too_small_begins_again_without(
-    writing: Running, store: str
-) -> None:
+def test_a_session_whose_noise_was_stated_too_small_begins_again_without(writing, store):
     session = begin(store, "too loud")
     assert (
         writing.post("/api/sessions", prior="too loud", name="learned", noise_unknown="yes").status_code
@@ -231,7 +226,7 @@ def test_a_session_whose_noise_was_stated_too_small_begins_again_without(
     assert not Session.load(store, "learned").given_problem.knows_noise
 
 
-def test_undo_removes_the_last_value_that_is_left(writing: Running, store: str) -> None:
+def test_undo_removes_the_last_value_that_is_left(writing, store):
     session = begin(store, "undone")
     for value in (1.0, 2.0, 3.0):
         writing.do("undone", "tell", arm="copper", value=value)
@@ -243,7 +238,7 @@ def test_undo_removes_the_last_value_that_is_left(writing: Running, store: str) 
     assert "data-last=" not in writing.client.get("/s/undone").text
 
 
-def test_each_reading_has_a_field(writing: Running, store: str) -> None:
+def test_each_reading_has_a_field(writing, store):
     session = Session.create(store, "drives", DRIVES, policy=sp.BetGapE())
     assert writing.client.get("/s/drives").text.count('class="readings"') == 2
     form = {"arm": "north loop", "worker": "Ann", "reading/north loop/AB": "4,5"}
@@ -261,7 +256,7 @@ def test_each_reading_has_a_field(writing: Running, store: str) -> None:
 # Files
 
 
-def workbook(rows: list[tuple[object, ...]]) -> bytes:
+def workbook(rows):
     openpyxl = pytest.importorskip("openpyxl")
     book, stream = openpyxl.Workbook(), io.BytesIO()
     for row in rows:
@@ -271,7 +266,7 @@ def workbook(rows: list[tuple[object, ...]]) -> bytes:
 
 
 @pytest.mark.parametrize("kind", ["csv", "XLSX"])
-def test_a_filled_in_sheet_is_imported_once(writing: Running, store: str, kind: str) -> None:
+def test_a_filled_in_sheet_is_imported_once(writing, store, kind):
     session = begin(store, f"sheet {kind}")
     rows = [("arm", "value", "worker"), ("copper", 8.5, "Ann"), ("tin", 2, "Ann"), ("zinc", None, "")]
     content = "\n".join(",".join("" if c is None else str(c) for c in row) for row in rows[:3]).encode()
@@ -283,7 +278,7 @@ def test_a_filled_in_sheet_is_imported_once(writing: Running, store: str, kind: 
     assert sorted(values(session)) == [2.0, 8.5]
 
 
-def test_all_mistakes_of_a_sheet_are_listed_and_none_is_recorded(writing: Running, store: str) -> None:
+def test_all_mistakes_of_a_sheet_are_listed_and_none_is_recorded(writing, store):
     session = begin(store, "many mistakes")
     content = b"arm,value\ncopper,5\ntin,closed\ngold,4\nzinc,6 min\n"
     answer = writing.post("/api/sessions/many mistakes/import", {"file": ("m.csv", content)})
@@ -297,7 +292,7 @@ def test_all_mistakes_of_a_sheet_are_listed_and_none_is_recorded(writing: Runnin
     assert values(session) == []
 
 
-def test_a_workbook_that_unpacks_without_end_does_not_harm_the_server(writing: Running) -> None:
+def test_a_workbook_that_unpacks_without_end_does_not_harm_the_server(writing):
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as packed:
         packed.writestr("[Content_Types].xml", b" " * 50_000_000)
@@ -306,11 +301,11 @@ def test_a_workbook_that_unpacks_without_end_does_not_harm_the_server(writing: R
     assert writing.client.get("/s/fresh").status_code == 200
 
 
-def create(server: Running, *files: tuple[str, bytes], **fields: str) -> object:
+def create(server, *files, **fields):
     return server.post("/api/sessions", [("files", file) for file in files], **fields)
 
 
-def test_a_session_begins_from_a_spreadsheet_under_its_name(writing: Running, store: str) -> None:
+def test_a_session_begins_from_a_spreadsheet_under_its_name(writing, store):
     answer = create(writing, ("Monday trips.csv", SHEET), delta="other", delta_other="0,02", epsilon="0,5")
     assert answer.headers["location"] == "/s/Monday%20trips"
     view = Session.load(store, "Monday trips").view()
@@ -320,7 +315,7 @@ def test_a_session_begins_from_a_spreadsheet_under_its_name(writing: Running, st
     assert writing.post("/api/sessions", example="yes").headers["location"] == "/s/trips"
 
 
-def test_what_was_read_is_shown_with_forecasts_before_a_session_begins(writing: Running, store: str) -> None:
+def test_what_was_read_is_shown_with_forecasts_before_a_session_begins(writing, store):
     before = positions(store)
     answer = writing.post("/api/check", example="yes")
     assert answer.status_code == 200
@@ -354,7 +349,7 @@ def test_what_was_read_is_shown_with_forecasts_before_a_session_begins(writing: 
     ],
     ids=str,
 )
-def test_a_rejected_form_keeps_the_upload_and_what_was_entered(writing, store, fields, field) -> None:
+def test_a_rejected_form_keeps_the_upload_and_what_was_entered(writing, store, fields, field):
     before = positions(store)
     answer = create(writing, TRIPS, **fields)
     assert answer.status_code == 400
@@ -380,7 +375,7 @@ def test_a_rejected_form_keeps_the_upload_and_what_was_entered(writing, store, f
     ],
     ids=lambda case: str(case)[:60],
 )
-def test_files_that_are_no_problem_are_refused(writing: Running, store: str, files: list) -> None:
+def test_files_that_are_no_problem_are_refused(writing, store, files):
     before = positions(store)
     answer = create(writing, *files)
     assert answer.status_code == 400
@@ -404,14 +399,14 @@ def test_files_that_are_no_problem_are_refused(writing: Running, store: str, fil
         ("a.toml", PROBLEM.encode() + b'\n[truth]\nmeans = "/etc/passwd"'),
     ],
 )
-def test_the_reader_of_uploads_refuses(tmp_path: Path, name: str, text: bytes) -> None:
+def test_the_reader_of_uploads_refuses(tmp_path, name, text):
     (tmp_path / name).write_bytes(text)
     answer = uploads._answer("problem", str(tmp_path / name), "{}")
     assert answer["error"]
     assert "root:" not in str(answer)
 
 
-def test_a_file_cannot_leave_its_folder_and_is_not_run(writing: Running, tmp_path: Path) -> None:
+def test_a_file_cannot_leave_its_folder_and_is_not_run(writing, tmp_path):
     target = tmp_path / "stolen.toml"
     for name in (f"../../../../../..{target}", str(target), "..\\..\\stolen.toml"):
         create(writing, (name, PROBLEM.encode()), name=f"escape {len(name)}")
@@ -422,7 +417,7 @@ def test_a_file_cannot_leave_its_folder_and_is_not_run(writing: Running, tmp_pat
     assert not (tmp_path / "trapped").exists()
 
 
-def test_a_file_that_asks_for_too_much_is_given_up(writing: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_asks_for_too_much_is_given_up(writing, monkeypatch):
     monkeypatch.setattr(uploads, "SECONDS", 3)
     sites = [3] * 12
     endless = f'kind = "transport"\nnoise = 1\nsupply = {sites}\ndemand = {sites}\nguess = {[sites] * 12}\n'
@@ -433,7 +428,7 @@ def test_a_file_that_asks_for_too_much_is_given_up(writing: Running, monkeypatch
     assert writing.client.get("/").status_code == 200
 
 
-def test_confined_files_reach_only_their_folder(tmp_path: Path) -> None:
+def test_confined_files_reach_only_their_folder(tmp_path):
     (tmp_path / "outside.csv").write_text("plan,road,rail\nNorth,1,0\nSouth,0,1\n")
     (tmp_path / "inside").mkdir()
     file = tmp_path / "inside" / "a.toml"

@@ -1,9 +1,6 @@
 """The pages in a real browser: phone and desk, live, without scripts, attacked by another site."""
 
-from __future__ import annotations
-
 import threading
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,13 +10,13 @@ import pytest
 import session_tools as tools
 import surepick as sp
 from surepick.sessions.session import Session
-from web_tools import TOKEN, Running, positions, running
+from web_tools import TOKEN, positions, running
 
 pytest.importorskip("playwright.sync_api")
 from playwright.sync_api import expect
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    pass
 
 PICTURES = Path(__file__).parents[2] / "build" / "screenshots"
 MINUTES = {"Tunnel": "10,4", "Old town": "13", "Bridge": "12.5", "Ring east": "19", "Ring west": "21"}
@@ -28,16 +25,16 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touc
 SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(1)>"
 
 
-def log_in(page: Page, server: Running, path: str = "/") -> None:
+def log_in(page, server, path="/"):
     page.goto(f"{server.url}{path}#token={TOKEN.replace(' ', '%20')}")
     page.wait_for_url(f"**{path}")
 
 
-def begin(store: str, name: str) -> Session:
+def begin(store, name):
     return Session.create(store, name, tools.problem(), policy=sp.BetGapE())
 
 
-def test_the_printed_link_logs_in_and_opens_the_page_that_was_asked_for(page: Page, writing: Running) -> None:
+def test_the_printed_link_logs_in_and_opens_the_page_that_was_asked_for(page, writing):
     log_in(page, writing, "/s/middle")
     assert "token" not in page.url
     expect(page.locator(".headline")).to_be_visible()
@@ -49,7 +46,7 @@ def test_the_printed_link_logs_in_and_opens_the_page_that_was_asked_for(page: Pa
     expect(page.locator("#token-error")).to_be_visible()
 
 
-def test_from_the_example_to_a_certificate_on_a_phone(browser: Browser, tmp_path: Path) -> None:
+def test_from_the_example_to_a_certificate_on_a_phone(browser, tmp_path):
     """The planner: an example, values with decimal commas, a slip, a surprise, an answer, a report."""
     store = f"sqlite:///{tmp_path}/trips.db"
     with running(store) as server:
@@ -89,7 +86,7 @@ def test_from_the_example_to_a_certificate_on_a_phone(browser: Browser, tmp_path
         context.close()
 
 
-def test_it_updates_live_and_leaves_what_is_typed_alone(page: Page, writing: Running, store: str) -> None:
+def test_it_updates_live_and_leaves_what_is_typed_alone(page, writing, store):
     session = begin(store, "watched")
     log_in(page, writing, "/s/watched")
     expect(page.locator("[data-light]")).to_have_attribute("data-state", "live")
@@ -108,7 +105,7 @@ def test_it_updates_live_and_leaves_what_is_typed_alone(page: Page, writing: Run
     expect(page.locator("#tell-value")).to_have_value("12.3")
 
 
-def test_menu_and_folds_work_without_scripts(browser: Browser, writing: Running, store: str) -> None:
+def test_menu_and_folds_work_without_scripts(browser, writing, store):
     session = begin(store, "plain")
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
@@ -131,7 +128,7 @@ def test_menu_and_folds_work_without_scripts(browser: Browser, writing: Running,
     context.close()
 
 
-def test_only_the_fields_of_the_chosen_probe_are_shown(page: Page, writing: Running, store: str) -> None:
+def test_only_the_fields_of_the_chosen_probe_are_shown(page, writing, store):
     drives = sp.Problem(
         {"north": "AB + BD", "south": "AC + CD"},
         goal="smallest",
@@ -147,7 +144,7 @@ def test_only_the_fields_of_the_chosen_probe_are_shown(page: Page, writing: Runn
         expect(page.locator("#tell-value")).to_be_hidden()
 
 
-def test_script_in_every_name_stays_text(page: Page, memory_disk: Path) -> None:
+def test_script_in_every_name_stays_text(page, memory_disk):
     url = f"sqlite:///{memory_disk}/names.db"
     problem = sp.Problem(
         {f"p {SCRIPT}": {f"a {SCRIPT}": 1}, f"q {SCRIPT}": {f"b {SCRIPT}": 1}}, goal="smallest", noise=1
@@ -165,7 +162,7 @@ def test_script_in_every_name_stays_text(page: Page, memory_disk: Path) -> None:
 
 
 @pytest.fixture
-def evil(writing: Running) -> Iterator[str]:
+def evil(writing):
     """A page of another site that tries to write and to read here with the visitor's cookie."""
     body = f"""<script>
     const at = "{writing.url}/api/sessions/fresh/";
@@ -179,13 +176,13 @@ def evil(writing: Running) -> Iterator[str]:
     </script>""".encode()
 
     class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+        def do_GET(self):
             self.send_response(200)
             self.send_header("content-type", "text/html")
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, *_):
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -197,9 +194,7 @@ def evil(writing: Running) -> Iterator[str]:
     server.server_close()
 
 
-def test_a_page_of_another_site_can_neither_write_nor_read(
-    browser: Browser, writing: Running, store: str, evil: str
-) -> None:
+def test_a_page_of_another_site_can_neither_write_nor_read(browser, writing, store, evil):
     before = positions(store)
     page = browser.new_page()
     log_in(page, writing)
@@ -218,7 +213,7 @@ LOOKS = {
 
 
 @pytest.mark.parametrize("look", LOOKS)
-def test_every_page_fits_and_keeps_its_sizes(browser: Browser, writing: Running, look: str) -> None:
+def test_every_page_fits_and_keeps_its_sizes(browser, writing, look):
     context = browser.new_context(**LOOKS[look])
     page = context.new_page()
     log_in(page, writing)
@@ -247,7 +242,7 @@ def test_every_page_fits_and_keeps_its_sizes(browser: Browser, writing: Running,
     context.close()
 
 
-def test_a_sheet_prints_without_the_page_around_it(page: Page, writing: Running) -> None:
+def test_a_sheet_prints_without_the_page_around_it(page, writing):
     log_in(page, writing, "/s/middle/sheet")
     page.emulate_media(media="print")
     expect(page.locator(".top")).to_be_hidden()
@@ -255,7 +250,7 @@ def test_a_sheet_prints_without_the_page_around_it(page: Page, writing: Running)
     expect(page.locator("table.sheet")).to_be_visible()
 
 
-def test_keyboards_and_screen_readers_find_everything(page: Page, writing: Running) -> None:
+def test_keyboards_and_screen_readers_find_everything(page, writing):
     for path in ("/", "/new", "/s/middle", "/s/sure"):
         log_in(page, writing, path) if path == "/" else page.goto(writing.url + path)
         unnamed = page.eval_on_selector_all(
@@ -269,7 +264,7 @@ def test_keyboards_and_screen_readers_find_everything(page: Page, writing: Runni
     expect(page.locator(".skip")).to_be_focused()
 
 
-def test_times_are_those_of_the_readers_clock(browser: Browser, writing: Running) -> None:
+def test_times_are_those_of_the_readers_clock(browser, writing):
     shown = {}
     for zone in ("UTC", "Asia/Kolkata"):
         context = browser.new_context(timezone_id=zone)

@@ -1,7 +1,5 @@
 """Text can be read on its background, by day and by night, and colours differ for the colour-blind."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -27,42 +25,42 @@ TEXT += [("ink", "orange-soft"), ("ink", "green-soft"), ("orange", "card")]
 DRAWN = [("blue", "card"), ("orange", "card"), ("green", "card"), ("blue", "faint"), ("orange", "faint")]
 
 
-def luminance(colour: str) -> float:
+def luminance(colour):
     parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def contrast(one: str, other: str) -> float:
+def contrast(one, other):
     low, high = sorted((luminance(one), luminance(other)))
     return (high + 0.05) / (low + 0.05)
 
 
-def test_contrast_is_computed_as_it_is_defined() -> None:
+def test_contrast_is_computed_as_it_is_defined():
     assert round(contrast("#000000", "#ffffff"), 1) == 21.0
     assert round(contrast("#777777", "#ffffff"), 2) == 4.48
 
 
 @pytest.mark.parametrize("scheme", [LIGHT, DARK], ids=["light", "dark"])
 @pytest.mark.parametrize(("front", "back"), TEXT)
-def test_text_has_contrast(scheme: dict[str, str], front: str, back: str) -> None:
+def test_text_has_contrast(scheme, front, back):
     assert contrast(scheme[front], scheme[back]) >= 4.5
 
 
 @pytest.mark.parametrize("scheme", [LIGHT, DARK], ids=["light", "dark"])
 @pytest.mark.parametrize(("front", "back"), DRAWN)
-def test_what_is_drawn_has_contrast(scheme: dict[str, str], front: str, back: str) -> None:
+def test_what_is_drawn_has_contrast(scheme, front, back):
     assert contrast(scheme[front], scheme[back]) >= 3.0
 
 
-def without_green_cones(colour: str) -> tuple[float, ...]:
+def without_green_cones(colour):
     """How the colour looks to somebody without the middle cones (Vienot, Brettel and Mollon 1999)."""
     r, g, b = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
     return (0.292 * r + 0.708 * g, 0.292 * r + 0.708 * g, -0.022 * r + 0.022 * g + b)
 
 
 @pytest.mark.parametrize("scheme", [LIGHT, DARK], ids=["light", "dark"])
-def test_blue_and_orange_differ_for_the_colour_blind(scheme: dict[str, str]) -> None:
+def test_blue_and_orange_differ_for_the_colour_blind(scheme):
     one, other = (without_green_cones(scheme[name]) for name in ("blue", "orange"))
     assert sum((a - b) ** 2 for a, b in zip(one, other, strict=True)) ** 0.5 > 0.3
     red, green = without_green_cones("#c03030"), without_green_cones("#5d7a30")

@@ -1,11 +1,8 @@
 """Live pages: what changed is sent once it has changed, to everybody, from one watcher."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import threading
-from collections.abc import Iterator
 
 import pytest
 
@@ -13,12 +10,11 @@ import session_tools as tools
 import surepick as sp
 from surepick.sessions.session import Session
 from surepick.web import live
-from surepick.web.live import Channel, Edition, Hub, TooManyViewersError
+from surepick.web.live import Edition, Hub, TooManyViewersError
 from surepick.web.session_cache import SessionCache
-from web_tools import Running
 
 
-def messages(lines: Iterator[str]) -> Iterator[dict[str, str]]:
+def messages(lines):
     """The events of a stream."""
     message: dict[str, str] = {}
     for line in lines:
@@ -33,7 +29,7 @@ def messages(lines: Iterator[str]) -> Iterator[dict[str, str]]:
             message = {}
 
 
-def parts(message: dict[str, str]) -> dict[str, str]:
+def parts(message):
     found: dict[str, str] = json.loads(message["data"])["parts"]
     return found
 
@@ -41,7 +37,7 @@ def parts(message: dict[str, str]) -> dict[str, str]:
 STREAM = "/api/sessions/live/stream"
 
 
-def test_page_and_view_are_sent_when_a_value_is_recorded(looking: Running, store: str) -> None:
+def test_page_and_view_are_sent_when_a_value_is_recorded(looking, store):
     session = Session.create(store, "live", tools.problem(), policy=sp.BetGapE())
     with looking.client.stream("GET", f"{STREAM}?parts=page") as stream:
         assert stream.headers["content-type"].startswith("text/event-stream")
@@ -62,7 +58,7 @@ def test_page_and_view_are_sent_when_a_value_is_recorded(looking: Running, store
         assert "Ann" in parts(next(messages(stream.iter_lines())))["history"]
 
 
-def test_the_parts_are_those_of_the_page(looking: Running) -> None:
+def test_the_parts_are_those_of_the_page(looking):
     page = looking.client.get("/s/sure").text
     with looking.client.stream("GET", "/api/sessions/sure/stream?parts=page") as stream:
         sent = parts(next(messages(stream.iter_lines())))
@@ -71,15 +67,15 @@ def test_the_parts_are_those_of_the_page(looking: Running) -> None:
         assert html.strip() in page
 
 
-def test_a_hundred_viewers_share_one_look(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hundred_viewers_share_one_look(store, monkeypatch):
     monkeypatch.setattr(live, "LOOK_SECONDS", 0.01)
     looks, number = [], [0]
 
-    def look() -> dict[str, str]:
+    def look():
         looks.append(threading.get_ident())
         return {"answer": str(number[0])}
 
-    async def view(channel: Channel, most: int) -> list[bytes]:
+    async def view(channel, most):
         seen = []
         async for message in channel.view(""):
             if message.startswith(b"id:"):
@@ -88,7 +84,7 @@ def test_a_hundred_viewers_share_one_look(store: str, monkeypatch: pytest.Monkey
                     return seen
         return seen
 
-    async def watch() -> list[list[bytes]]:
+    async def watch():
         cache = SessionCache(store, read_only=True)
         channel = Hub(cache).channel("one", look)
         viewers = [asyncio.create_task(view(channel, 3)) for _ in range(100)]
@@ -104,16 +100,16 @@ def test_a_hundred_viewers_share_one_look(store: str, monkeypatch: pytest.Monkey
     assert len(looks) < 100
 
 
-def test_a_new_page_is_never_set_back_to_what_was_seen_before_it_came(store: str) -> None:
+def test_a_new_page_is_never_set_back_to_what_was_seen_before_it_came(store):
     number = [0]
 
-    async def first(channel: Channel) -> bytes:
+    async def first(channel):
         async for message in channel.view(""):
             if message.startswith(b"id:"):
                 return message
         raise AssertionError("the stream ended")
 
-    async def watch() -> bytes:
+    async def watch():
         cache = SessionCache(store, read_only=True)
         channel = Hub(cache).channel("one", lambda: {"answer": f"after {number[0]}"})
         stays = channel.view("")
@@ -128,7 +124,7 @@ def test_a_new_page_is_never_set_back_to_what_was_seen_before_it_came(store: str
     assert b"after 1" in asyncio.run(watch())
 
 
-def test_a_slow_viewer_skips_what_is_out_of_date() -> None:
+def test_a_slow_viewer_skips_what_is_out_of_date():
     edition = Edition()
     for number in range(1, 1001):
         edition = edition.next({"answer": str(number), "plan": "the same"})
@@ -140,26 +136,26 @@ def test_a_slow_viewer_skips_what_is_out_of_date() -> None:
     assert edition.next(dict(edition.parts)) is edition, "nothing new is no edition"
 
 
-def test_a_quiet_stream_says_that_it_is_alive(looking: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_quiet_stream_says_that_it_is_alive(looking, monkeypatch):
     monkeypatch.setattr(live, "HEARTBEAT_SECONDS", 0.05)
     with looking.client.stream("GET", "/api/sessions/sure/stream") as stream:
         assert next(line for line in stream.iter_lines() if line.startswith(":")) == ": alive"
 
 
-def test_there_is_a_last_viewer(looking: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_there_is_a_last_viewer(looking, monkeypatch):
     monkeypatch.setattr(live, "MOST_VIEWERS", 0)
     answer = looking.client.get("/api/sessions/sure/stream")
     assert answer.status_code == 503
     assert answer.headers["retry-after"]
 
 
-def test_streams_end_with_the_server(store: str) -> None:
+def test_streams_end_with_the_server(store):
     from web_tools import running
 
     with running(store) as server:
         ended = threading.Event()
 
-        def follow() -> None:
+        def follow():
             with server.client.stream("GET", "/api/sessions/sure/stream") as stream:
                 for _ in stream.iter_lines():
                     started.set()
@@ -174,7 +170,7 @@ def test_streams_end_with_the_server(store: str) -> None:
         thread.join()
 
 
-def test_a_stopped_hub_takes_nobody() -> None:
+def test_a_stopped_hub_takes_nobody():
     hub = Hub(SessionCache("memory://", read_only=False))
     hub.stop()
     with pytest.raises(TooManyViewersError):

@@ -1,13 +1,10 @@
 """The MCP server, driven by the SDK's own client over standard input and output."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -29,7 +26,7 @@ MEANS = {"ferry": 3.0, "tunnel": 1.0, "bridge": 2.0}
 TOOLS = {"check", "new", "ask", "tell", "status"}
 
 
-async def drive(folder: Path) -> dict[str, object]:
+async def drive(folder):
     """A session from a file to its certificate; what was seen on the way."""
     store = f"sqlite:///{folder}/trips.db"
     environment = {**os.environ, "SUREPICK_STORE": store}
@@ -38,7 +35,7 @@ async def drive(folder: Path) -> dict[str, object]:
     seen: dict[str, object] = {}
     async with mcp.Client(server, read_timeout_seconds=120) as client:
 
-        async def call(tool: str, /, **given: object) -> dict[str, object]:
+        async def call(tool, /, **given):
             result = await client.call_tool(tool, given)
             if result.is_error:
                 return {"error": result.content[0].text}
@@ -62,7 +59,7 @@ async def drive(folder: Path) -> dict[str, object]:
     return seen
 
 
-def test_a_session_from_a_file_to_its_certificate(tmp_path: Path) -> None:
+def test_a_session_from_a_file_to_its_certificate(tmp_path):
     (tmp_path / "trips.toml").write_text(PROBLEM)
     seen = asyncio.run(drive(tmp_path))
     assert seen["tools"] == TOOLS, "nothing to drop, repeat or change a measurement with"
@@ -96,7 +93,7 @@ GARBAGE = (
 )
 
 
-def test_lines_that_are_no_messages_do_not_end_the_server(tmp_path: Path) -> None:
+def test_lines_that_are_no_messages_do_not_end_the_server(tmp_path):
     about = {"name": "a test", "version": "1"}
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": about}
     good = [

@@ -1,12 +1,8 @@
 """Pages to look at: all of them are there, looking changes nothing, and no page waits for long work."""
 
-from __future__ import annotations
-
 import io
 import threading
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -20,14 +16,14 @@ from surepick.web.app import Web
 from surepick.web.pages import SESSIONS
 from surepick.web.session_cache import name_of, slug_of
 from surepick.web.settings import Settings
-from web_tools import TOKEN, Running, positions, running
+from web_tools import TOKEN, positions, running
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = ["/", "/new", "/s/sure", "/s/middle", "/s/fresh", "/s/middle/sheet", "/login", "/static/style.css"]
 EXPORTS = ("report.html", "certificate.json", "log.json", "values.csv")
 
 
-def routes() -> list[tuple[str, str]]:
+def routes():
     web = Web(Settings("memory://", TOKEN))
     found = [
         (method, route.path)
@@ -39,7 +35,7 @@ def routes() -> list[tuple[str, str]]:
     return [one for one in found if one != ("POST", "/api/sessions/{slug}")]  # DELETE, for forms
 
 
-def test_there_are_27_routes_and_each_is_documented() -> None:
+def test_there_are_27_routes_and_each_is_documented():
     assert len(routes()) == 27
     page = (DOCS / "reference" / "http.md").read_text(encoding="utf-8")
     for _, path in routes():  # the page writes S for a session
@@ -48,7 +44,7 @@ def test_there_are_27_routes_and_each_is_documented() -> None:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_every_page_is_there(writing: Running, looking: Running, path: str) -> None:
+def test_every_page_is_there(writing, looking, path):
     assert writing.client.get(path).status_code == 200
     page = looking.client.get(path)
     assert page.status_code == 200
@@ -58,7 +54,7 @@ def test_every_page_is_there(writing: Running, looking: Running, path: str) -> N
         )
 
 
-def test_the_json_of_a_session_is_its_view(looking: Running, store: str) -> None:
+def test_the_json_of_a_session_is_its_view(looking, store):
     for name in ("sure", "middle", "fresh"):
         found = looking.api.get(f"/api/sessions/{name}").json()
         view = build(Session.load(store, name)).to_json()
@@ -69,7 +65,7 @@ def test_the_json_of_a_session_is_its_view(looking: Running, store: str) -> None
     assert listed["sure"]["state"] == "confident"
 
 
-def test_files_can_be_had_and_hold(looking: Running, store: str) -> None:
+def test_files_can_be_had_and_hold(looking, store):
     for name in EXPORTS:
         answer = looking.client.get(f"/api/sessions/sure/export/{name}")
         assert answer.status_code == 200
@@ -80,7 +76,7 @@ def test_files_can_be_had_and_hold(looking: Running, store: str) -> None:
     assert looking.api.get("/api/sessions/sure/export/other.txt").status_code == 404
 
 
-def test_the_log_is_read_in_parts(looking: Running, store: str) -> None:
+def test_the_log_is_read_in_parts(looking, store):
     n = Session.load(store, "middle").view().head.position
     first = looking.api.get("/api/sessions/middle/events?n=3").json()["events"]
     rest = looking.api.get("/api/sessions/middle/events?after=3").json()["events"]
@@ -89,7 +85,7 @@ def test_the_log_is_read_in_parts(looking: Running, store: str) -> None:
         assert looking.api.get(f"/api/sessions/middle/events?{query}").status_code in (200, 400)
 
 
-def test_the_sheet_lists_what_is_open_and_is_imported_filled_in(writing: Running, store: str) -> None:
+def test_the_sheet_lists_what_is_open_and_is_imported_filled_in(writing, store):
     openpyxl = pytest.importorskip("openpyxl")
     session = Session.create(store, "by sheet", tools.problem(), policy=sp.BetGapE())
     n_open = session.view().n_open
@@ -109,11 +105,11 @@ def test_the_sheet_lists_what_is_open_and_is_imported_filled_in(writing: Running
 @pytest.mark.parametrize(
     "path", ["/s/nothing", "/s/~x", "/api/sessions/nothing", "/nothing", "/?page=x", "/?page=0"]
 )
-def test_what_is_not_there_is_said(looking: Running, path: str) -> None:
+def test_what_is_not_there_is_said(looking, path):
     assert looking.client.get(path).status_code in (400, 404)
 
 
-def test_looking_never_decides_assigns_or_writes(writing: Running, store: str) -> None:
+def test_looking_never_decides_assigns_or_writes(writing, store):
     before = positions(store)
     paths = [path for method, path in routes() if method == "GET" and "static" not in path]
     for path in paths:
@@ -127,7 +123,7 @@ def test_looking_never_decides_assigns_or_writes(writing: Running, store: str) -
     assert positions(store) == before
 
 
-def test_home_is_paged(memory_disk: Path) -> None:
+def test_home_is_paged(memory_disk):
     url = f"sqlite:///{memory_disk}/many.db"
     for number in range(SESSIONS + 2):
         Session.create(url, f"session {number}", tools.problem(), policy=sp.CombGapE())
@@ -137,7 +133,7 @@ def test_home_is_paged(memory_disk: Path) -> None:
     assert [one["session"] for one in second["sessions"]] == ["session 1", "session 0"]
 
 
-def test_an_empty_home_has_an_example_to_try(tmp_path: Path) -> None:
+def test_an_empty_home_has_an_example_to_try(tmp_path):
     with running(f"sqlite:///{tmp_path}/empty.db") as server:
         assert 'name="example"' in server.client.get("/").text
         assert server.post("/api/sessions", example="yes").headers["location"] == "/s/trips"
@@ -155,7 +151,7 @@ def test_an_empty_home_has_an_example_to_try(tmp_path: Path) -> None:
     ],
     ids=lambda case: getattr(case, "body", ""),
 )
-def test_a_session_that_cannot_be_read_does_not_hide_the_others(tmp_path: Path, event: Draft) -> None:
+def test_a_session_that_cannot_be_read_does_not_hide_the_others(tmp_path, event):
     url = f"sqlite:///{tmp_path}/damaged.db"
     Session.create(url, "good", tools.problem(), policy=sp.CombGapE())
     broken = Session.create(url, "broken", tools.problem(), policy=sp.CombGapE())
@@ -171,12 +167,12 @@ def test_a_session_that_cannot_be_read_does_not_hide_the_others(tmp_path: Path, 
 @pytest.mark.parametrize(
     "name", ["trips", "a b", "../../etc/passwd", "a/b", "~", "ümlaut", "<b>", "x" * 300, "%2e"]
 )
-def test_every_name_has_a_url(name: str) -> None:
+def test_every_name_has_a_url(name):
     assert name_of(slug_of(name)) == name
     assert "/" not in slug_of(name)
 
 
-def test_an_answer_with_doubts_is_amber_and_offers_to_begin_again(writing: Running, store: str) -> None:
+def test_an_answer_with_doubts_is_amber_and_offers_to_begin_again(writing, store):
     session = Session.create(store, "loud", tools.problem(), policy=sp.CombGapE(delta=0.3))
     tools.run_to_end(session, tools.Tapes(scale=4 * tools.SCALE))
     page = writing.client.get("/s/loud").text
@@ -187,7 +183,7 @@ def test_an_answer_with_doubts_is_amber_and_offers_to_begin_again(writing: Runni
     assert first["code"] == "noise_larger"
 
 
-def test_health_needs_no_token_and_fails_with_the_store(tmp_path: Path) -> None:
+def test_health_needs_no_token_and_fails_with_the_store(tmp_path):
     open_store(f"sqlite:///{tmp_path}/x.db").close()
     with running(f"sqlite:///{tmp_path}/x.db") as server:
         assert server.stranger.get("/healthz").json() == {"store": "readable"}
@@ -200,11 +196,11 @@ def test_health_needs_no_token_and_fails_with_the_store(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+def gate(monkeypatch):
     """Until it is set, the session "middle" cannot be opened, as if its log were very long."""
     opened, load = threading.Event(), Session.load
 
-    def slow(store: Any, name: str, **options: Any) -> Session:
+    def slow(store, name, **options):
         if name == "middle":
             opened.wait(60)
         return load(store, name, **options)
@@ -214,7 +210,7 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     opened.set()
 
 
-def test_no_page_waits_for_a_session_that_is_being_opened(store: str, gate: threading.Event) -> None:
+def test_no_page_waits_for_a_session_that_is_being_opened(store, gate):
     with running(store, patience=0.3) as server:
         assert {server.client.get("/s/middle").status_code for _ in range(6)} == {202}  # more than threads
         told = server.api.get("/api/sessions/middle")
@@ -226,10 +222,10 @@ def test_no_page_waits_for_a_session_that_is_being_opened(store: str, gate: thre
         assert any(server.client.get("/s/middle").status_code == 200 for _ in range(200))
 
 
-def test_a_session_that_cannot_be_opened_is_tried_again(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_that_cannot_be_opened_is_tried_again(store, monkeypatch):
     load, wrong = Session.load, [True]
 
-    def broken(store: Any, name: str, **options: Any) -> Session:
+    def broken(store, name, **options):
         if name == "middle" and wrong[0]:
             raise ValueError("a damaged page")
         return load(store, name, **options)

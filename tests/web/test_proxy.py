@@ -1,7 +1,5 @@
 """Behind a proxy that speaks HTTPS: logging in, cookies, and whom to believe about it."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import socket
@@ -15,14 +13,14 @@ import pytest
 
 from surepick.errors import ParameterError
 from surepick.web.settings import Settings
-from web_tools import TOKEN, Running, running
+from web_tools import TOKEN, running
 
 PUBLIC = "https://plans.example.org"
 BEHIND = {"host": "plans.example.org", "origin": PUBLIC}  # what a proxy passes on of a browser's form
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "server.md"
 
 
-def log_in(server: Running, headers: dict[str, str]) -> httpx.Response:
+def log_in(server, headers):
     return server.stranger.post("/login", data={"token": TOKEN}, headers=headers)
 
 
@@ -30,7 +28,7 @@ OPTIONS = {"allowed_hosts": ("plans.example.org",)}
 FORWARDED = {**BEHIND, "x-forwarded-proto": "https", "x-forwarded-host": "plans.example.org"}
 
 
-def test_behind_a_proxy_people_can_log_in_and_their_cookie_is_secure(store: str) -> None:
+def test_behind_a_proxy_people_can_log_in_and_their_cookie_is_secure(store):
     with running(store, trusted_proxies=("127.0.0.0/8",), **OPTIONS) as server:
         answer = log_in(server, FORWARDED)
         assert answer.status_code == 303
@@ -48,7 +46,7 @@ def test_behind_a_proxy_people_can_log_in_and_their_cookie_is_secure(store: str)
         assert "Secure" not in plain.headers["set-cookie"]
 
 
-def test_forwarded_headers_are_believed_of_a_trusted_proxy_alone(store: str) -> None:
+def test_forwarded_headers_are_believed_of_a_trusted_proxy_alone(store):
     with running(store, trusted_proxies=("127.0.0.0/8",), **OPTIONS) as server:
         assert log_in(server, {**FORWARDED, "x-forwarded-proto": "javascript"}).status_code == 403
     with running(store, trusted_proxies=("10.0.0.1",), **OPTIONS) as server:
@@ -59,12 +57,12 @@ def test_forwarded_headers_are_believed_of_a_trusted_proxy_alone(store: str) -> 
         Settings("memory://", TOKEN, trusted_proxies=("everybody",))
 
 
-def free_port() -> int:
+def free_port():
     with socket.create_server(("127.0.0.1", 0)) as opened:
         return int(opened.getsockname()[1])
 
 
-def test_the_configuration_for_nginx_in_the_docs_works(store: str, tmp_path: Path) -> None:
+def test_the_configuration_for_nginx_in_the_docs_works(store, tmp_path):
     nginx, openssl = shutil.which("nginx") or shutil.which("/usr/sbin/nginx"), shutil.which("openssl")
     if nginx is None or openssl is None:
         pytest.skip("nginx or openssl is not installed; `apt-get install nginx-light openssl` lets this run")
@@ -95,7 +93,7 @@ def test_the_configuration_for_nginx_in_the_docs_works(store: str, tmp_path: Pat
             process.wait(timeout=20)
 
 
-def _drive_through(port: int, public: str) -> None:
+def _drive_through(port, public):
     """Log in and look, as a browser does through the proxy."""
     trusting = ssl.create_default_context()
     trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE

@@ -1,12 +1,8 @@
 """The door: who gets in, from where, and what may be sent."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from urllib.parse import quote
 
 import httpx
@@ -20,30 +16,30 @@ from surepick.web.actions import ACTIONS
 from surepick.web.app import create_app
 from surepick.web.security import COOKIE, Keys
 from surepick.web.settings import Settings, token_in
-from web_tools import PROBLEM, TOKEN, Running, positions, running
+from web_tools import PROBLEM, TOKEN, positions, running
 
 JSON = {"content-type": "application/json"}
 BEARER = f"Authorization: Bearer {TOKEN}\r\n"
 STREAM = "/api/sessions/middle/stream?parts=page"
 
 
-def port_of(server: Running) -> int:
+def port_of(server):
     return int(server.url.rsplit(":", 1)[1])
 
 
-def connected(server: Running) -> socket.socket:
+def connected(server):
     return socket.create_connection(("127.0.0.1", port_of(server)), timeout=10)
 
 
 # Address and token
 
 
-def test_a_token_that_can_be_guessed_is_refused() -> None:
+def test_a_token_that_can_be_guessed_is_refused():
     with pytest.raises(ParameterError):
         Settings("memory://", "secret")
 
 
-def test_the_token_is_not_shown_where_settings_are() -> None:
+def test_the_token_is_not_shown_where_settings_are():
     assert TOKEN not in repr(Settings("memory://", TOKEN))
 
 
@@ -52,7 +48,7 @@ def test_the_token_is_not_shown_where_settings_are() -> None:
     ["/", "/new", "/s/sure", "/s/sure/sheet", "/api/sessions", "/api/sessions/sure"]
     + [f"/api/sessions/sure/{what}" for what in ("stream", "events", "export/certificate.json")],
 )
-def test_without_the_token_nothing_is_shown(writing: Running, path: str) -> None:
+def test_without_the_token_nothing_is_shown(writing, path):
     answer = writing.stranger.get(path)
     assert answer.status_code == 303
     assert answer.headers["location"].startswith("/login")
@@ -65,7 +61,7 @@ def test_without_the_token_nothing_is_shown(writing: Running, path: str) -> None
 @pytest.mark.parametrize(
     "path", ["/api/sessions", "/api/check", *(f"/api/sessions/fresh/{a}" for a in ACTIONS)]
 )
-def test_without_the_token_nothing_is_done(writing: Running, store: str, path: str) -> None:
+def test_without_the_token_nothing_is_done(writing, store, path):
     before = positions(store)
     for sent in ({"json": {}}, {"data": {"form_key": writing.form_key()}}):
         assert writing.stranger.post(path, **sent).status_code == 401
@@ -75,25 +71,25 @@ def test_without_the_token_nothing_is_done(writing: Running, store: str, path: s
 @pytest.mark.parametrize(
     "header", ["Bearer wrong", f"Basic {TOKEN}", "Bearer", f"Bearer {TOKEN}x", "Bearer \xff"]
 )
-def test_a_wrong_token_opens_nothing(writing: Running, header: str) -> None:
+def test_a_wrong_token_opens_nothing(writing, header):
     headers = {"authorization": header.encode("latin-1"), "accept": "*/*"}
     assert writing.stranger.get("/api/sessions", headers=headers).status_code == 401
 
 
-def test_the_token_in_a_header_opens(writing: Running) -> None:
+def test_the_token_in_a_header_opens(writing):
     assert (
         writing.stranger.get("/api/sessions", headers={"authorization": f"Bearer {TOKEN}"}).status_code == 200
     )
 
 
-def test_the_token_in_a_url_does_not(writing: Running) -> None:
+def test_the_token_in_a_url_does_not(writing):
     answer = writing.stranger.get(
         f"/api/sessions?token={TOKEN}&access_token={TOKEN}", headers={"accept": "*/*"}
     )
     assert answer.status_code == 401
 
 
-def test_logging_in_sets_a_cookie_that_scripts_and_other_sites_do_not_get(writing: Running) -> None:
+def test_logging_in_sets_a_cookie_that_scripts_and_other_sites_do_not_get(writing):
     wrong = writing.stranger.post("/login", data={"token": "wrong"})
     assert wrong.status_code == 401
     assert "set-cookie" not in wrong.headers
@@ -113,7 +109,7 @@ def test_logging_in_sets_a_cookie_that_scripts_and_other_sites_do_not_get(writin
     ("asked", "opened"),
     [("/s/sure?by=Pat", "/s/sure?by=Pat"), ("//evil.example", "/"), ("https://evil.example/", "/")],
 )
-def test_the_page_that_was_asked_for_opens_after_log_in(writing: Running, asked: str, opened: str) -> None:
+def test_the_page_that_was_asked_for_opens_after_log_in(writing, asked, opened):
     answer = writing.stranger.post("/login", data={"token": TOKEN, "next": asked})
     assert (answer.status_code, answer.headers["location"]) == (303, opened)
     writing.stranger.cookies.clear()
@@ -122,12 +118,12 @@ def test_the_page_that_was_asked_for_opens_after_log_in(writing: Running, asked:
 
 
 @pytest.mark.parametrize("cookie", ["", "1.2", "99999999999.abc", "inf.x", "nan.x", "a" * 4000])
-def test_a_forged_cookie_opens_nothing(writing: Running, cookie: str) -> None:
+def test_a_forged_cookie_opens_nothing(writing, cookie):
     answer = writing.stranger.get("/api/sessions", headers={"cookie": f"{COOKIE}={cookie}", "accept": "*/*"})
     assert answer.status_code == 401
 
 
-def test_a_cookie_expires(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cookie_expires(monkeypatch):
     keys = Keys(TOKEN)
     cookie = keys.new_cookie()
     assert keys.remembers(cookie)
@@ -136,7 +132,7 @@ def test_a_cookie_expires(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not keys.remembers(cookie)
 
 
-def test_a_cookie_holds_over_restarts_as_long_as_the_token(tmp_path: Path) -> None:
+def test_a_cookie_holds_over_restarts_as_long_as_the_token(tmp_path):
     token = token_in(tmp_path / "deep" / "token")
     assert token == token_in(tmp_path / "deep" / "token")
     assert (tmp_path / "deep" / "token").stat().st_mode & 0o077 == 0
@@ -145,7 +141,7 @@ def test_a_cookie_holds_over_restarts_as_long_as_the_token(tmp_path: Path) -> No
     assert not Keys(token_in(tmp_path / "another")).remembers(cookie)
 
 
-def test_logging_out_ends_the_cookie_wherever_it_was_copied(writing: Running) -> None:
+def test_logging_out_ends_the_cookie_wherever_it_was_copied(writing):
     cookie = writing.stranger.post("/login", data={"token": TOKEN}).cookies[COOKIE]
     writing.stranger.cookies.clear()
     copied = {"cookie": f"{COOKIE}={cookie}"}
@@ -161,16 +157,16 @@ def test_logging_out_ends_the_cookie_wherever_it_was_copied(writing: Running) ->
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:8321", "localhost.evil.example", "", "1.2.3.4.example"]
 )
-def test_a_name_that_points_here_without_our_knowing_is_refused(looking: Running, host: str) -> None:
+def test_a_name_that_points_here_without_our_knowing_is_refused(looking, host):
     assert looking.client.get("/", headers={"host": host}).status_code in (400, 421)
 
 
 @pytest.mark.parametrize("host", ["localhost:1", "127.0.0.1", "[::1]:8321"])
-def test_our_own_names_are_not(looking: Running, host: str) -> None:
+def test_our_own_names_are_not(looking, host):
     assert looking.client.get("/", headers={"host": host}).status_code == 200
 
 
-def test_further_names_can_be_allowed() -> None:
+def test_further_names_can_be_allowed():
     assert Settings("memory://", TOKEN, allowed_hosts=("plans.example",)).knows_host("plans.example")
 
 
@@ -185,7 +181,7 @@ FOREIGN = [
 
 @pytest.mark.parametrize("headers", FOREIGN, ids=str)
 @pytest.mark.parametrize("path", ["/api/sessions/middle/tell", "/api/sessions", "/login"])
-def test_another_site_cannot_write(writing: Running, store: str, headers: dict[str, str], path: str) -> None:
+def test_another_site_cannot_write(writing, store, headers, path):
     before = positions(store)
     form = {"form_key": writing.form_key(), "arm": "copper", "value": "1", "token": TOKEN}
     assert writing.client.post(path, data=form, headers=headers).status_code == 403
@@ -193,7 +189,7 @@ def test_another_site_cannot_write(writing: Running, store: str, headers: dict[s
     assert positions(store) == before
 
 
-def test_a_form_without_its_key_writes_nothing_and_loses_nothing(writing: Running, store: str) -> None:
+def test_a_form_without_its_key_writes_nothing_and_loses_nothing(writing, store):
     before = positions(store)
     for key in ("", "wrong"):
         form = {"arm": "copper", "value": "12.25", "worker": "Ann", "form_key": key}
@@ -204,13 +200,13 @@ def test_a_form_without_its_key_writes_nothing_and_loses_nothing(writing: Runnin
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "", "application/xml"])
-def test_what_a_form_of_another_site_could_send_as_json_is_refused(writing: Running, kind: str) -> None:
+def test_what_a_form_of_another_site_could_send_as_json_is_refused(writing, kind):
     body = b'{"arm": "copper", "value": 1}'
     answer = writing.client.post("/api/sessions/middle/tell", content=body, headers={"content-type": kind})
     assert answer.status_code == 415
 
 
-def test_another_site_cannot_read_through_the_browser_but_may_link(looking: Running) -> None:
+def test_another_site_cannot_read_through_the_browser_but_may_link(looking):
     foreign = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors"}
     assert looking.client.get("/api/sessions/sure", headers=foreign).status_code == 403
     link = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}
@@ -218,7 +214,7 @@ def test_another_site_cannot_read_through_the_browser_but_may_link(looking: Runn
 
 
 @pytest.mark.parametrize("path", ["/api/sessions", *(f"/api/sessions/middle/{action}" for action in ACTIONS)])
-def test_a_read_only_server_writes_nothing(looking: Running, store: str, path: str) -> None:
+def test_a_read_only_server_writes_nothing(looking, store, path):
     before = positions(store)
     assert looking.api.post(path, json={"arm": "copper", "value": 1}).status_code == 403
     assert looking.api.request("DELETE", path, json={}).status_code == 403
@@ -229,7 +225,7 @@ def test_a_read_only_server_writes_nothing(looking: Running, store: str, path: s
 
 
 @pytest.mark.parametrize("path", ["/", "/s/sure", "/api/sessions", "/static/style.css", "/nothing", "/login"])
-def test_every_answer_carries_the_headers_that_protect_it(looking: Running, path: str) -> None:
+def test_every_answer_carries_the_headers_that_protect_it(looking, path):
     headers = looking.client.get(path).headers
     policy = headers["content-security-policy"]
     assert "default-src 'none'" in policy
@@ -243,7 +239,7 @@ def test_every_answer_carries_the_headers_that_protect_it(looking: Running, path
     assert headers["cache-control"] == "no-store"
 
 
-def test_pages_load_nothing_from_elsewhere_and_hold_no_inline_code(writing: Running) -> None:
+def test_pages_load_nothing_from_elsewhere_and_hold_no_inline_code(writing):
     for path in ("/", "/s/sure", "/s/middle", "/s/middle/sheet", "/new", "/login"):
         page = writing.client.get(path).text
         assert "http://" not in page.replace("http://www.w3.org", "")
@@ -266,7 +262,7 @@ def test_pages_load_nothing_from_elsewhere_and_hold_no_inline_code(writing: Runn
         "/../../etc/passwd",
     ],
 )
-def test_paths_lead_nowhere_else(looking: Running, path: str) -> None:
+def test_paths_lead_nowhere_else(looking, path):
     with connected(looking) as line:
         line.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{BEARER}Connection: close\r\n\r\n".encode())
         answer = b"".join(iter(lambda: line.recv(65536), b""))
@@ -281,7 +277,7 @@ def test_paths_lead_nowhere_else(looking: Running, path: str) -> None:
 SCRIPT = """<script>alert(1)</script>"'<img src=x onerror=alert(1)>{{7*7}}"""
 
 
-def test_names_are_escaped_wherever_they_are_shown(memory_disk: Path) -> None:
+def test_names_are_escaped_wherever_they_are_shown(memory_disk):
     url = f"sqlite:///{memory_disk}/script.db"
     arms, plans = [f"arm {i} {SCRIPT}" for i in range(3)], [f"plan {i} {SCRIPT}" for i in range(3)]
     options = {"noise": 0.5, "arms": arms, "plan_names": plans}
@@ -317,7 +313,7 @@ def test_names_are_escaped_wherever_they_are_shown(memory_disk: Path) -> None:
             assert "&lt;script&gt;" in answer.text
 
 
-def _assert_harmless(text: str) -> None:
+def _assert_harmless(text):
     for sign in ("<script>alert", "<img", 'onerror=alert(1)>"', "alert(1)>49"):
         assert sign not in text
 
@@ -325,15 +321,15 @@ def _assert_harmless(text: str) -> None:
 # Bodies
 
 
-def test_a_body_that_is_too_long_is_refused_by_what_it_announces(writing: Running) -> None:
+def test_a_body_that_is_too_long_is_refused_by_what_it_announces(writing):
     long = b" " * (writing.settings.max_body + 1)
     assert writing.api.post("/api/sessions/middle/tell", content=long, headers=JSON).status_code == 413
 
 
-def test_and_by_what_it_is(writing: Running) -> None:
+def test_and_by_what_it_is(writing):
     sent = []
 
-    def endless() -> Iterator[bytes]:
+    def endless():
         while len(sent) < 10_000:
             sent.append(b" " * 65536)
             yield sent[-1]
@@ -346,12 +342,12 @@ def test_and_by_what_it_is(writing: Running) -> None:
     assert len(sent) < 1000
 
 
-def test_an_upload_that_is_too_long_is_refused(writing: Running) -> None:
+def test_an_upload_that_is_too_long_is_refused(writing):
     files = {"files": ("trips.toml", b" " * (writing.settings.max_upload + 1))}
     assert writing.client.post("/api/sessions", files=files).status_code == 413
 
 
-def test_a_login_is_short(writing: Running) -> None:
+def test_a_login_is_short(writing):
     assert writing.stranger.post("/login", data={"token": "x" * 5000}).status_code == 413
 
 
@@ -386,7 +382,7 @@ MALFORMED = [
 ]
 
 
-def nested(depth: int) -> bytes:
+def nested(depth):
     return b'{"a":' * depth + b"1" + b"}" * depth
 
 
@@ -406,10 +402,7 @@ ODD_BODIES = [
         "",
         b'{"name": "odd", "problem": {"kind": "table", "goal": "largest", "plans": ["a", "b"]},"delta": "x"}',
     ),
-    (
-        "",
-        b'{"name": "odd", "problem": {"kind": "table", "goal": "largest", "plans": ["a", "b"]},"seed": -1}',
-    ),
+    ("", b'{"name": "odd", "problem": {"kind": "table", "goal": "largest", "plans": ["a", "b"]},"seed": -1}'),
     (
         "",
         b'{"name": "odd", "problem": {"kind": "table", "goal": "largest", "plans": ["a", "b"]},"policy": {}}',
@@ -418,7 +411,7 @@ ODD_BODIES = [
 
 
 @pytest.mark.parametrize(("path", "body"), ODD_BODIES, ids=lambda part: str(part[:40]))
-def test_odd_bodies_are_refused_in_words(writing: Running, store: str, path: str, body: bytes) -> None:
+def test_odd_bodies_are_refused_in_words(writing, store, path, body):
     before = positions(store)
     answer = writing.api.post(f"/api/sessions/{path}".rstrip("/"), content=body, headers=JSON)
     assert answer.status_code in (400, 413)
@@ -426,7 +419,7 @@ def test_odd_bodies_are_refused_in_words(writing: Running, store: str, path: str
     assert positions(store) == before
 
 
-def test_text_that_utf8_cannot_say_is_shown_and_refused(writing: Running, store: str) -> None:
+def test_text_that_utf8_cannot_say_is_shown_and_refused(writing, store):
     """A form in another encoding can hold half a surrogate pair."""
     parts = {"form_key": writing.form_key(), "arm": "copper", "value": r"\ud800", "worker": r"\udfff"}
     lines = [f'--x\r\ncontent-disposition: form-data; name="{k}"\r\n\r\n{v}\r\n' for k, v in parts.items()]
@@ -439,7 +432,7 @@ def test_text_that_utf8_cannot_say_is_shown_and_refused(writing: Running, store:
 
 
 @pytest.mark.parametrize("body", MALFORMED, ids=lambda body: body[:44].decode("latin-1"))
-def test_malformed_json_is_refused_and_changes_nothing(writing: Running, store: str, body: bytes) -> None:
+def test_malformed_json_is_refused_and_changes_nothing(writing, store, body):
     before = positions(store)
     answer = writing.api.post("/api/sessions/fresh/tell", content=body, headers=JSON)
     assert answer.status_code in (400, 413)
@@ -448,7 +441,7 @@ def test_malformed_json_is_refused_and_changes_nothing(writing: Running, store: 
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e400", "", "  ", "twelve", "1,234", "1 x", "0x10"])
-def test_a_value_that_is_none_is_refused_at_its_field(writing: Running, store: str, value: str) -> None:
+def test_a_value_that_is_none_is_refused_at_its_field(writing, store, value):
     before = positions(store)
     form = {"form_key": writing.form_key(), "arm": "copper", "value": value, "worker": "Ann"}
     answer = writing.client.post("/api/sessions/fresh/tell", data=form)
@@ -461,7 +454,7 @@ def test_a_value_that_is_none_is_refused_at_its_field(writing: Running, store: s
 # Clients that hold it up
 
 
-def hung_up(line: socket.socket, *, every: float, most: int) -> bool:
+def hung_up(line, *, every, most):
     """Whether the other side ends the connection while one header after another is sent."""
     for _ in range(most):
         try:
@@ -472,9 +465,7 @@ def hung_up(line: socket.socket, *, every: float, most: int) -> bool:
     return False
 
 
-def test_a_client_that_never_finishes_its_headers_is_hung_up_on(
-    store: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_client_that_never_finishes_its_headers_is_hung_up_on(store, monkeypatch):
     monkeypatch.setattr(web_server, "HEADER_SECONDS", 0.3)
     with (
         running(store) as server,
@@ -485,7 +476,7 @@ def test_a_client_that_never_finishes_its_headers_is_hung_up_on(
         assert server.client.get("/").status_code == 200
 
 
-def test_a_body_that_never_comes_is_not_awaited_for_ever(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_body_that_never_comes_is_not_awaited_for_ever(store, monkeypatch):
     monkeypatch.setattr("surepick.web.security.BODY_SECONDS", 0.3)
     with running(store) as server, connected(server) as line:
         line.sendall(
@@ -495,16 +486,13 @@ def test_a_body_that_never_comes_is_not_awaited_for_ever(store: str, monkeypatch
         assert b" 408 " in line.recv(65536).split(b"\r\n")[0]
 
 
-def test_a_viewer_that_takes_nothing_is_hung_up_on_and_harms_nobody(
-    store: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_viewer_that_takes_nothing_is_hung_up_on_and_harms_nobody(store, monkeypatch):
     monkeypatch.setattr(web_server, "STALL_SECONDS", 0.5)
     monkeypatch.setattr(web_server, "SEND_BUFFER", 4096)
     monkeypatch.setattr("surepick.web.live.LOOK_SECONDS", 0.02)
     monkeypatch.setattr("surepick.web.app.moment", lambda session: time.monotonic())
     monkeypatch.setattr(
-        "surepick.web.app.Web.parts",
-        lambda self, session: {"answer": f"{time.monotonic()}" + 100_000 * "x"},
+        "surepick.web.app.Web.parts", lambda self, session: {"answer": f"{time.monotonic()}" + 100_000 * "x"}
     )
     with running(store) as server, socket.socket() as line:
         line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -518,7 +506,7 @@ def test_a_viewer_that_takes_nothing_is_hung_up_on_and_harms_nobody(
         assert eventually(lambda: hub.n_viewers == 0)
 
 
-def eventually(happens: Callable[[], bool], *, seconds: float = 20.0) -> bool:
+def eventually(happens, *, seconds=20.0):
     """Whether it happens before long."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -529,10 +517,10 @@ def eventually(happens: Callable[[], bool], *, seconds: float = 20.0) -> bool:
 
 
 @pytest.mark.parametrize("announced", [b"\xb2", b"7" * 5000, b"-1", b"1e3"])
-def test_a_length_that_is_no_number_is_refused(announced: bytes, store: str) -> None:
+def test_a_length_that_is_no_number_is_refused(announced, store):
     app, _ = create_app(Settings(store, TOKEN))
 
-    async def status() -> int:
+    async def status():
         transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             headers = [(b"content-type", b"application/json"), (b"content-length", announced)]

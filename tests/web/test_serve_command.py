@@ -1,7 +1,5 @@
 """`surepick serve` from the command line."""
 
-from __future__ import annotations
-
 import builtins
 import os
 import re
@@ -11,9 +9,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -24,7 +20,7 @@ from surepick.web.settings import Settings
 from web_tools import TOKEN
 
 
-def fail(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> str:
+def fail(monkeypatch, capsys, *words):
     monkeypatch.setattr(sys, "argv", ["surepick", "serve", *words])
     with pytest.raises(SystemExit) as stopped:
         main()
@@ -33,7 +29,7 @@ def fail(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *w
 
 
 @contextmanager
-def served(store: str, folder: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
+def served(store, folder, *words):
     """A server in a process of its own: the process, its address and its token."""
     command = [sys.executable, "-m", "surepick", "serve", "--store", store, "--port", "0", *words]
     environment = {name: value for name, value in os.environ.items() if name != "SUREPICK_TOKEN"}
@@ -51,7 +47,7 @@ def served(store: str, folder: Path, *words: str) -> Iterator[tuple[subprocess.P
         process.communicate(timeout=60)
 
 
-def test_it_prints_a_link_with_the_token_that_it_keeps(store: str, tmp_path: Path) -> None:
+def test_it_prints_a_link_with_the_token_that_it_keeps(store, tmp_path):
     tokens = []
     for _ in range(2):
         with served(store, tmp_path) as (_process, url, token):
@@ -66,7 +62,7 @@ def test_it_prints_a_link_with_the_token_that_it_keeps(store: str, tmp_path: Pat
     assert (tmp_path / "surepick" / "token").read_text().strip() == tokens[0]
 
 
-def test_for_a_phone_it_prints_a_code_too(store: str, tmp_path: Path) -> None:
+def test_for_a_phone_it_prints_a_code_too(store, tmp_path):
     with served(store, tmp_path, "--lan") as (process, _url, _):
         assert process.stderr is not None
         lines = [process.stderr.readline() for _ in range(17)]
@@ -74,9 +70,7 @@ def test_for_a_phone_it_prints_a_code_too(store: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("words", "logged"), [((), True), (("--log-level", "warning"), False)])
-def test_requests_are_logged_to_standard_error(
-    store: str, tmp_path: Path, words: tuple, logged: bool
-) -> None:
+def test_requests_are_logged_to_standard_error(store, tmp_path, words, logged):
     with served(store, tmp_path, *words) as (process, url, _):
         urllib.request.urlopen(f"{url}/healthz", timeout=60).close()
         process.send_signal(signal.SIGINT)
@@ -86,17 +80,15 @@ def test_requests_are_logged_to_standard_error(
     assert ('"GET /healthz HTTP/1.1" 200' in log) is logged
 
 
-def test_without_its_packages_it_names_the_extra(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_its_packages_it_names_the_extra(monkeypatch, capsys):
     for name in [name for name in sys.modules if name.startswith(("surepick.web", "starlette"))]:
         monkeypatch.delitem(sys.modules, name)
     real = builtins.__import__
 
-    def without_starlette(name: str, *rest: object, **options: object) -> object:
+    def without_starlette(name, *rest, **options):
         if name.split(".")[0] == "starlette":
             raise ModuleNotFoundError("No module named 'starlette'", name="starlette")
-        return real(name, *rest, **options)  # type: ignore[arg-type]
+        return real(name, *rest, **options)
 
     monkeypatch.setattr(builtins, "__import__", without_starlette)
     assert "surepick[web]" in fail(monkeypatch, capsys)
@@ -110,26 +102,18 @@ def test_without_its_packages_it_names_the_extra(
         (("--trust-proxy", "everybody"), "everybody"),
     ],
 )
-def test_a_mistake_is_one_clear_line(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    words: tuple[str, ...],
-    says: str,
-) -> None:
+def test_a_mistake_is_one_clear_line(monkeypatch, capsys, tmp_path, words, says):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SUREPICK_TOKEN", raising=False)
     assert says in fail(monkeypatch, capsys, *words)
 
 
-def test_a_port_that_is_taken_is_said(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], looking: object, store: str
-) -> None:
-    port = looking.url.rsplit(":", 1)[1]  # type: ignore[attr-defined]
+def test_a_port_that_is_taken_is_said(monkeypatch, capsys, looking, store):
+    port = looking.url.rsplit(":", 1)[1]
     assert "--port" in fail(monkeypatch, capsys, "--store", store, "--port", port)
 
 
-def test_what_listens_everywhere_says_an_address_that_others_can_type(store: str) -> None:
+def test_what_listens_everywhere_says_an_address_that_others_can_type(store):
     opened = listen(Settings(store, TOKEN, host="0.0.0.0", port=0))
     with opened.socket:
         address = urlsplit(opened.url)

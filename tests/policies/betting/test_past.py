@@ -75,11 +75,7 @@ def test_a_past_that_wins_bets_is_caught(begin, kind):
     assert is_refuted(begin, kind, 60)
 
 
-@pytest.mark.parametrize(
-    "policy",
-    [sp.Challenge(1, epsilon=0.3), sp.BetGapE(epsilon=0.2)],
-    ids=str,
-)
+@pytest.mark.parametrize("policy", [sp.Challenge(1, epsilon=0.3), sp.BetGapE(epsilon=0.2)], ids=str)
 def test_other_policies_begin_with_it_too_and_go_on_from_their_state(policy):
     problem, means = sp.Problem(np.eye(4), noise=1, goal="largest"), np.array([0.5, 0.1, 0.0, 0.0])
     past = sp.Past.from_guess(problem, means, spread=0.5)

@@ -3,16 +3,11 @@
 `benchmarks/matrix.py` has the rates of all combinations, with more runs.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
-import pytest
 from scipy.stats import binom
 
 import surepick as sp
-from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.arrays import IntArray
 from surepick.core.run import Stop
 from surepick.inference import contrasts
 from surepick.simulation.probed import GaussianReadings
@@ -21,7 +16,7 @@ RUNS, BUDGET, DELTA = 40, 1500, 0.2
 SURE = 1e-4  # of the binomial: what is beyond it is no chance
 
 
-def blends() -> tuple[sp.Problem, FloatArray]:
+def blends():
     """Three recipes, all as good, seen through blends and pairs."""
     probes = {
         "first": sp.Probe({"a": 0.5, "b": 0.5}, noise=0.7),
@@ -34,7 +29,7 @@ def blends() -> tuple[sp.Problem, FloatArray]:
     )
 
 
-def peaks(correlation: float = 0.8) -> Iterator[float]:
+def peaks(correlation=0.8):
     """The largest log wealth against a best plan, fixed in advance, in each run."""
     problem, means = blends()
     probes = problem.probes
@@ -44,7 +39,7 @@ def peaks(correlation: float = 0.8) -> Iterator[float]:
         run, rng, used = sp.BetGapE(1e-9).start(problem), np.random.default_rng(seed), 0
         while used < BUDGET:
             decision = run.decide(rng)
-            counts: IntArray = decision.counts  # type: ignore[union-attr]  # it cannot stop at this delta
+            counts: IntArray = decision.counts  # it cannot stop at this delta
             sums = world.measure(counts, rng)
             if correlation != 0.8:  # the pair has other noise than the problem says
                 noise = np.sqrt(counts[2]) * np.linalg.cholesky(wrong) @ rng.standard_normal(2)
@@ -54,23 +49,23 @@ def peaks(correlation: float = 0.8) -> Iterator[float]:
         yield float(run.log_evidence()[2])
 
 
-def n_ruled_out(**how: float) -> int:
+def n_ruled_out(**how):
     return sum(peak >= -np.log(DELTA) for peak in peaks(**how))
 
 
-def is_refuted(n: int) -> bool:
+def is_refuted(n):
     return bool(binom.sf(n - 1, RUNS, DELTA) < SURE)
 
 
-def test_a_best_plan_is_ruled_out_no_more_often_than_delta() -> None:
+def test_a_best_plan_is_ruled_out_no_more_often_than_delta():
     assert not is_refuted(n_ruled_out())
 
 
-def test_a_covariance_that_is_too_small_is_caught() -> None:
+def test_a_covariance_that_is_too_small_is_caught():
     assert is_refuted(n_ruled_out(correlation=-0.9))
 
 
-def panel() -> Iterator[float]:
+def panel():
     """The largest log wealth against one of two tied plans, seen by six readings of a use."""
     singles = {"a": {"a": 1}, "a again": {"a": 1}, "b": {"b": 1}, "b again": {"b": 1}}
     probes = {"panel": sp.Probe({**singles, "sum": {"a": 1, "b": 1}, "difference": {"a": 1, "b": -1}})}
@@ -88,12 +83,12 @@ def panel() -> Iterator[float]:
         yield float(run.log_evidence()[1])
 
 
-def test_weights_fitted_on_the_batch_s_values_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_fitted_on_the_batch_s_values_are_caught(monkeypatch):
     """They still show the gap (A X = I) and lean to where the values have gone: no guard can see it."""
     dense = contrasts.DenseReadings
     show = dense.show
 
-    def fitted(self, rows, uses, averages, largest):  # type: ignore[no-untyped-def]
+    def fitted(self, rows, uses, averages, largest):
         gap, variance = show(self, rows, uses, averages, largest)
         n, design = uses[self.owner].astype(float), self.information.rows
         means = self.probes.whiten(averages)

@@ -15,11 +15,7 @@ def mixed(scales=(1.0, 2.0, 0.5)):
     three = {"q1": {"a": 1, "b": 1}, "q2": {"b": 1, "c": -1}, "q3": {"a": 2}}
     return sp.Problem(
         {"one": "a", "two": "b", "three": "c"},
-        measure={
-            "survey": sp.Probe(three, noise=scales),
-            "blend": {"a": 0.5, "c": 0.5},
-            "plain": ["c"],
-        },
+        measure={"survey": sp.Probe(three, noise=scales), "blend": {"a": 0.5, "c": 0.5}, "plain": ["c"]},
         noise=1,
         goal="largest",
     )

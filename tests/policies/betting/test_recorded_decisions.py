@@ -1,7 +1,5 @@
 """Following the recorded decisions of a run gives its wealth and its answer; proposing changes nothing."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from dataclasses import replace
