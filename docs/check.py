@@ -7,8 +7,8 @@ their batch are worth, and prints the guarantee (exit code 0), or what fails or 
 Covered: lists of plans, measured arm by arm or by probes; the best plan, a plan within epsilon, keep or
 replace; noise of a stated size, of bounded variance, of unknown size, or readings between bounds; known arms,
 prior data, plans and arms that arrive, extra and removed values, a smaller delta, a final batch. Not covered:
-plans behind an oracle, which this program does not have, and polytopes; several readings of one use whose
-noise is learned.
+plans behind an oracle, which this program does not have, and polytopes; several readings of one use, unless
+their noise is independent or its covariance stated.
 
 Why that is enough. Counts, bets and stakes are recorded before the values of their batch; how they were
 chosen does not matter. A bet multiplies the wealth of its row by a factor whose mean is at most 1 if the
@@ -191,17 +191,14 @@ class Bet:
     They are recorded as centres and errors of mixtures, and the units of fixed sizes unless arms give them.
     """
 
-    def __init__(self, data, ledger, key, rows, ahead, behind, shift, recorded=None, more=None):
+    def __init__(self, data, ledger, key, rows, ahead, behind, shift, recorded=None, centre_shift=0.0):
         self.ledger, self.key, self.rows, self.sizes, self.centre = ledger, key, rows, None, None
-        more = shift - data.epsilon if more is None else more
-        self.Y, self.shift = (
-            data.P[ahead] - data.P[behind],
-            shift + data.constants[ahead] - data.constants[behind],
-        )
+        self.Y = data.P[ahead] - data.P[behind]
+        self.shift = shift + data.constants[ahead] - data.constants[behind]
         if recorded is not None:
             steps(recorded[0], len(rows), least=-1)
             self.error = steps(recorded[1], len(rows))
-            self.centre = np.array(recorded[0]) / 16 * self.error + more
+            self.centre = np.array(recorded[0]) / 16 * self.error + centre_shift
             unit = np.sqrt(self.Y**2 @ data.variance) if data.is_plain else steps(recorded[2], len(rows))
             self.sizes = np.maximum(unit, 1e-150)[:, None] * GRID
 
@@ -227,52 +224,34 @@ def numbers_in(ranges, n):
 class Data:
     """Plans, readings and their noise, and what a batch shows of gaps between plans."""
 
-    def __init__(self, problem, parameters):
-        self.epsilon, self.sign, self.is_plain = parameters["epsilon"], 1 - 2 * problem["minimize"], True
-        self.learns, self.bounds, names = (
-            problem["noise_scale"] is None,
-            problem.get("bounds"),
-            problem["arm_names"],
-        )
-        kinds = {True: bounded_variance, self.learns: student, self.bounds is not None: bounded}
-        self.factor = kinds[True] if "noise" in problem or self.learns or self.bounds else sub_gaussian
-        self.mix, self.owner, self.covariances, self.dependent = (
-            np.eye(len(names)),
-            np.arange(len(names)),
-            {},
-            False,
-        )
-        if "probes" in problem:
-            probes, self.is_plain = problem["probes"], False
-            self.mix = dense(probes["rows"])
-            self.owner = np.repeat(np.arange(len(probes["names"])), list(map(len, probes["reading_names"])))
-            self.covariances, self.dependent = probes.get("covariances", {}), "dependent" in probes
-            is_learned = self.learns or self.bounds is not None or probes.get("unknown")
-            several = len(self.owner) > len(probes["names"])
-            need(
-                not (is_learned and several),
-                "several readings of one use whose noise is learned",
-                "NOT COVERED",
-            )
-        self.learns, self.factor = (
-            (True, student) if problem.get("probes", {}).get("unknown") else (self.learns, self.factor)
-        )
+    def __init__(self, problem, epsilon):
+        probes, names = problem.get("probes", {}), problem["arm_names"]
+        self.epsilon, self.sign, self.is_plain = epsilon, 1 - 2 * problem["minimize"], not probes
+        self.bounds, self.covariances = problem.get("bounds"), probes.get("covariances", {})
+        self.learns = problem["noise_scale"] is None or "unknown" in probes
+        self.factor = bounded_variance if "noise" in problem else sub_gaussian
+        self.factor = bounded if self.bounds else student if self.learns else self.factor
+        self.mix, self.owner = np.eye(len(names)), np.arange(len(names))  # by reading: arms, and its probe
+        if probes:
+            self.mix, readings = dense(probes["rows"]), [len(own) for own in probes["reading_names"]]
+            self.owner = np.repeat(np.arange(len(readings)), readings)
+            is_odd = "dependent" in probes or ((self.learns or self.bounds) and max(readings) > 1)
+            need(not is_odd, "several readings of one use with noise like this", "NOT COVERED")
         self.variance = np.square(problem["noise_scale"] or np.ones(len(self.owner)))
         known = [problem.get("known", {}).get(name, (-math.inf, math.inf)) for name in names]
-        self.know(known, dense(problem["plans"]))
+        self.know(np.array(known, dtype=float), dense(problem["plans"]))
 
     def know(self, known, plans):
         """Take these plans, oriented so that larger is better; arms with known means become constants."""
-        self.known, self.given = np.array(known, dtype=float), np.array(plans, dtype=float)
-        is_known, oriented = self.known[:, 0] == self.known[:, 1], self.sign * self.given
-        means = np.where(is_known, self.known[:, 0], 0)
-        self.P, self.constants = np.where(is_known, 0.0, oriented), oriented @ means
-        self.rows, self.part = (
-            (np.where(is_known, 0.0, self.mix), self.mix @ means)
-            if not self.is_plain
-            else (None, np.zeros(len(self.owner)))
+        self.known, self.plans, oriented = known, plans, self.sign * plans
+        is_known = known[:, 0] == known[:, 1]
+        means = np.where(is_known, known[:, 0], 0.0)
+        self.P, self.constants, self.part = (
+            np.where(is_known, 0.0, oriented),
+            oriented @ means,
+            self.mix @ means,
         )
-        self.is_out = ~self.contenders()
+        self.rows, self.is_out = np.where(is_known, 0.0, self.mix), ~self.contenders()
 
     def contenders(self):
         """Return which plans may be the only best one, whatever the means are."""
@@ -286,13 +265,25 @@ class Data:
             stays &= ~(first | (~difference[:, free].any(axis=1) & ~same & (least > 1e-12) & stays[i]))
         return stays
 
+    def add_plan(self, body):
+        """Add a plan, and the arms that come with it."""
+        new, n = body.get("new_arms", []), len(self.known) + len(body.get("new_arms", []))
+        need(self.is_plain or not new, "arms that arrive beside probes", "NOT COVERED")
+        self.variance = np.append(self.variance, np.square([arm.get("noise", 1.0) for arm in new]))
+        self.bounds = self.bounds and [*self.bounds, *([arm["low"], arm["high"]] for arm in new)]
+        self.mix, self.owner = (np.eye(n), np.arange(n)) if self.is_plain else (self.mix, self.owner)
+        row = np.zeros(n)
+        row[[arm for arm, _ in body["amounts"]]] = [amount for _, amount in body["amounts"]]
+        known = np.vstack([self.known, np.tile([-np.inf, np.inf], (len(new), 1))])
+        self.know(known, np.vstack([np.pad(self.plans, ((0, 0), (0, len(new)))), row]))
+
     def take_noise(self, decision):
         """Take the noise that bets are sized by, where it is learned, and centres of bounded readings."""
-        n = len(self.owner)
-        if self.learns or self.bounds is not None:
+        n, self.cap = len(self.owner), decision.get("cap", CAP)
+        if self.learns or self.bounds:
             self.variance = steps(decision["noise"], n) ** 2
-        if self.bounds is not None:
-            parts, self.cap = np.array(decision["centres"]) / 2**12, decision["cap"]
+        if self.bounds:
+            parts = np.array(decision["centres"]) / 2**12
             is_sane = len(parts) == n and parts.min() >= 0 and parts.max() <= 1 and 0 < self.cap <= CAP
             need(is_sane, "centres beyond the bounds, or bets of more than there is")
             self.low, self.high = np.transpose(self.bounds) - self.part
@@ -311,50 +302,32 @@ class Data:
         white = whiten @ self.rows
         V = Y @ np.linalg.pinv(np.sqrt(n)[:, None] * white, rcond=1e-9) / np.sqrt(np.maximum(n, 1))
         rest = np.linalg.norm(Y - (V * n) @ white, axis=1)
-        v = V**2 @ n
-        if self.dependent:  # readings of one use may depend in any way, unless their covariance is stated
-            by_probe = (
-                np.eye(len(uses))[self.owner]
-                * ~np.isin(self.owner, [int(o) for o in self.covariances])[:, None]
-            )
-            v = v - V**2 @ (n * by_probe.any(axis=1)) + (np.abs(V) @ by_probe) ** 2 @ uses
-        return V @ whiten, v, rest <= 1e-9 * np.linalg.norm(Y, axis=1)
+        return V @ whiten, V**2 @ n, rest <= 1e-9 * np.linalg.norm(Y, axis=1)
 
-    def sums(self, batch, uses):
-        """Return the sums of readings, by replicate, without what arms of known means add."""
-        m = np.bincount(self.owner)
-        each = [[np.sum(x, axis=0) if len(x) else np.zeros(m[o]) for o, x in enumerate(one)] for one in batch]
-        return np.transpose([np.concatenate(one) for one in each]) - (uses[self.owner] * self.part)[:, None]
+    def by_reading(self, uses):
+        """Return the values of each reading, by the uses of probes, without what known arms add."""
+        first = np.searchsorted(self.owner, self.owner)  # readings of a probe stand together
+        each = [[use[r - first[r]] for use in uses.get(o, ())] for r, o in enumerate(self.owner)]
+        return [np.array(x, dtype=float) - part for x, part in zip(each, self.part, strict=True)]
 
-    def show(self, bet, uses, sums, values):
-        """Return what a batch shows of gaps, their variances, and which of them it shows at all."""
+    def show(self, bet, uses, readings):
+        """Return what a batch shows of gaps, their variances, and which of them it shows at all.
+
+        `readings` are those of the batch by replicate and reading, without what known arms add.
+        """
         W, v, shown = self.weights(bet.Y, uses)
         shown = shown & (v > 0)
         if self.factor is not bounded:
-            S = W @ sums
+            S = W @ [[math.fsum(one[r]) for one in readings] for r in range(len(self.owner))]
             if self.learns:
                 shown &= np.ptp(S, axis=1) > 1e-12 * np.abs(S).max(axis=1)
             return S + bet.shift[:, None], v, shown
         centres, far = self.centres, np.maximum(self.centres - self.low, self.high - self.centres)
-        each = [np.array(x).ravel() - part - c for x, part, c in zip(values, self.part, centres, strict=True)]
-        powers = [W**p @ [(x**p).sum() for x in each] for p in POWERS]
+        powers = [
+            W**p @ [((x - c) ** p).sum() for x, c in zip(*readings, centres, strict=True)] for p in POWERS
+        ]
         reach = np.maximum((np.abs(W) * far).max(axis=1), 1e-300)
         return np.column_stack([W @ (uses * centres) + bet.shift, reach, *powers]), v, shown
-
-    def add_plan(self, body):
-        """Add a plan, and the arms that come with it."""
-        new, old = body.get("new_arms", []), len(self.known)
-        n = old + len(new)
-        need(self.is_plain or not new, "arms that arrive beside probes", "NOT COVERED")
-        if self.bounds is not None:
-            self.bounds = [*self.bounds, *((arm["low"], arm["high"]) for arm in new)]
-        self.variance = np.append(self.variance, np.square([arm.get("noise", 1.0) for arm in new]))
-        if self.is_plain:
-            self.mix, self.owner = np.eye(n), np.arange(n)
-        row = np.zeros(n)
-        row[[arm for arm, _ in body["amounts"]]] = [amount for _, amount in body["amounts"]]
-        known = np.vstack([self.known, np.tile([-np.inf, np.inf], (len(new), 1))])
-        self.know(known, np.vstack([np.pad(self.given, ((0, 0), (0, len(new)))), row]))
 
 
 class Run:
@@ -362,30 +335,31 @@ class Run:
 
     def __init__(self, created):
         problem, parameters = created["problem"], created["policy"]["parameters"]
-        self.data, incumbent = Data(problem, parameters), parameters.get("incumbent")
+        self.data, incumbent = Data(problem, parameters["epsilon"]), parameters.get("incumbent")
         self.keep = problem["plan_names"].index(incumbent) if isinstance(incumbent, str) else incumbent
         n = len(self.data.P)
         self.ledger, self.replace = Ledger(n), Ledger(n)  # the second one: "the challenger is no better"
         self.is_within = bool(self.data.epsilon) and self.keep is None
         self.is_few, self.sizes, self.led = self.is_within and n <= FEW, None, -1
-        self.batch, self.is_over, self.gaussian, self.value_sum = None, False, False, 0.0
+        self.is_over, self.gaussian, self.value_sum = False, False, 0.0
         if self.is_within and not self.is_few:  # most of the cash waits for leaders, plan by plan
             self.ledger.cash = math.log(0.2)
             self.ledger.add(WAITING, math.log(0.8), 1)
 
-    def evidence(self, plan):
-        """Return the evidence against each rival of this answer."""
-        evidence = np.where(self.data.is_out, CERTAIN, self.ledger.evidence(plan))
-        return np.minimum(np.delete(evidence, plan), CERTAIN)
+    def against_rivals(self, found, plan):
+        """Return what is found against the rivals of this answer; some are out without a measurement."""
+        return np.minimum(np.delete(np.where(self.data.is_out, CERTAIN, found), plan), CERTAIN)
 
     def wealth(self, leader):
         """Return the mean log wealth against the rivals of this leader, which a decision records."""
-        wealth = np.delete(np.where(self.data.is_out, CERTAIN, self.ledger.total(leader)), leader)
-        return wealth.mean() if len(wealth) else CERTAIN
+        found = self.against_rivals(self.ledger.total(leader), leader)
+        return found.mean() if len(found) else CERTAIN
 
     def proof(self, plan):
-        is_kept = self.keep in (None, plan)
-        return self.evidence(plan).min() if is_kept else self.replace.evidence(plan)[plan]
+        """Return the log evidence for this answer."""
+        if self.keep not in (None, plan):
+            return self.replace.evidence(plan)[plan]
+        return self.against_rivals(self.ledger.evidence(plan), plan).min(initial=CERTAIN)
 
     def bets(self, d):
         """Stake as the decision says, and return its bets."""
@@ -397,26 +371,25 @@ class Run:
             return self.bets_on_pairs(d, rows)
         if "stake" in d:
             ledger.stake(COMMON, d["stake"])
-        on = [(COMMON, epsilon if self.keep is not None else 0.0)]
+        shift = 0.0 if self.keep is None else epsilon  # centres are recorded of the gap + epsilon
+        bets = [Bet(data, ledger, COMMON, rows, leader, rows, shift, recorded, shift - epsilon)]
+        if self.keep is None and len(rows) == 1 and not is_final:  # bet against the leader too
+            bets.append(
+                Bet(data, ledger, COMMON, np.array([leader]), rows, np.array([leader]), 0.0, recorded)
+            )
+            bets[-1].centre = np.zeros(1)
         if self.is_within:
             self.stake_on_leader(d)
-            on.append((leader, epsilon))
-        bets = [Bet(data, ledger, key, rows, leader, rows, shift, recorded) for key, shift in on]
-        bets = bets[-1:] if is_final else bets
-        if self.is_within:
+            bets.append(Bet(data, ledger, leader, rows, leader, rows, epsilon, recorded))
             bets[-1].sizes = None
-        if self.keep is None and len(rows) == 1 and not is_final:  # bet against the leader too
-            against = Bet(data, ledger, COMMON, np.array([leader]), rows, np.array([leader]), 0.0, recorded)
-            against.centre = np.zeros(1)
-            bets.append(against)
-        if d.get("challenger", -1) < 0:
-            return bets
-        plan = np.array([d["challenger"]])
-        if "challenge_stake" in d:
-            self.replace.stake(d["challenger"], d["challenge_stake"], plan)
-        challenge = d["challenger"], plan, plan, np.array([leader]), 0.0, d.get("challenge"), 0.0
-        replace = Bet(data, self.replace, *challenge)
-        return [*bets, replace] if not is_final else [replace] if d["replaces"] else bets
+        if d.get("challenger", -1) >= 0:
+            plan = np.array([d["challenger"]])
+            if "challenge_stake" in d:
+                self.replace.stake(d["challenger"], d["challenge_stake"], plan)
+            what = d["challenger"], plan, plan, np.array([leader]), 0.0, d.get("challenge")
+            bets.append(Bet(data, self.replace, *what))
+        tested = bets[-1:] if self.is_within or d.get("replaces") else bets[:1]
+        return tested if is_final else bets
 
     def stake_on_leader(self, d):
         """Within epsilon, many plans: move what waits for these plans to the account of the leader."""
@@ -436,76 +409,58 @@ class Run:
         A stake against j goes in parts to the accounts of the others; the parts sum to at most the stake.
         """
         data, ledger, n = self.data, self.ledger, self.ledger.n
+        others = [np.delete(np.arange(n), i) for i in range(n)]
         if "stake" in d:
             self.sizes = steps(d["sizes"], len(d["sizes"])) if self.sizes is None else self.sizes
-            k, weight = len(self.sizes), steps(d["weights"], n)
-            tilt, amount = 1 / np.sqrt(np.arange(1, k + 1)), ledger.withdraw(d["stake"])
-            others = np.array([np.delete(weight, j).sum() for j in range(n)])
+            k, weight, amount = len(self.sizes), steps(d["weights"], n), ledger.withdraw(d["stake"])
+            tilt, total = 1 / np.sqrt(np.arange(1, k + 1)), np.array([weight[rest].sum() for rest in others])
             for i in range(n):
-                part = np.delete(np.log(weight[i] / others), i)[:, None] + np.log(tilt / tilt.sum())
-                ledger.add(i, amount + part, k, np.delete(np.arange(n), i))
-        found = []
-        for i in [d["leader"]] if d["final"] else range(n):
-            at = rows if d["final"] else np.delete(np.arange(n), i)
-            found.append(Bet(data, ledger, i, at, i, at, data.epsilon))
-            found[-1].sizes = np.tile(self.sizes, (len(at), 1))
-        return found
-
-    def open(self, decision):
-        """Stake, and fix the bets of the batch."""
-        data, n_probes, G = self.data, int(self.data.owner[-1]) + 1, decision["replicates"]
-        uses = np.zeros(n_probes)
-        uses[[probe for probe, _ in decision["uses"]]] = [n for _, n in decision["uses"]]
-        is_one = (
-            uses.min() >= 0 and 1 <= uses.sum() * G <= 10**6 and (4 <= G <= 12 if data.learns else G == 1)
-        )
-        need(is_one and not self.is_over, "a batch of no sane size, or after the final one")
-        bets = []
-        if decision["leader"] >= 0 or "stake" in decision:
-            data.take_noise(decision)
-            bets = self.bets(decision)
-        values = [[[] for _ in uses] for _ in range(G)]
-        self.batch = uses, np.tile(uses, (G, 1)), np.zeros((G, n_probes)), values, bets, decision["final"]
-
-    def measure(self, found, gone):
-        """Take the answer to a request: uses by probe, and how many of each were removed."""
-        _, missing, removed, values, _, _ = self.batch
-        k = int(np.argmax(missing.any(axis=1)))
-        for probe, new in found.items():
-            values[k][probe] += new
-            removed[k, probe] += gone[probe]
-            missing[k, probe] -= len(new) + gone[probe]
-        need(missing.min() >= 0, "more values than the batch has")
-        if not missing.any():
-            self.batch = self.settle(*self.batch)  # None
-
-    def settle(self, uses, _, removed, values, bets, is_final):
-        """Multiply wealth by what this batch alone has shown; whole replicates count, two at least."""
-        data, uses = self.data, uses - (0 if self.data.learns else removed[0])
-        values = [
-            each for each, gone in zip(values, removed, strict=True) if not (data.learns and gone.any())
-        ]
-        if data.learns and len(values) < 2:
-            return
-        sums = data.sums(values, uses)
-        self.value_sum += float((1 + np.modf(GOLDEN * np.arange(1, len(sums) + 1))[0]) @ sums.sum(axis=1))
+                part = np.log(weight[i] / total[others[i]])[:, None] + np.log(tilt / tilt.sum())
+                ledger.add(i, amount + part, k, others[i])
+        pairs = [(d["leader"], rows)] if d["final"] else enumerate(others)
+        bets = [Bet(data, ledger, i, at, i, at, data.epsilon) for i, at in pairs]
         for bet in bets:
-            S, v, on = data.show(bet, uses, sums, values[0])
-            S, v, at, ledger = S[on], v[on], bet.rows[on], bet.ledger
-            if is_final:  # its p-value divides the wealth as it is now
-                ledger.count(bet.key, at)
-                evidence = ledger.total(bet.key, at) - log_p(data.factor, S, v, self.gaussian)
-                ledger.peaks[bet.key][at] = np.maximum(ledger.peaks[bet.key][at], evidence)
-                continue
-            parts, cap = ledger.accounts[bet.key], data.cap if data.factor is bounded else 0.0
-            if bet.sizes is not None:
-                parts[at, : bet.sizes.shape[1]] += data.factor(S, v, bet.sizes[on], CAP)
-            if bet.centre is not None and (ok := bet.centre[on] >= 0).any():
-                given = bet.centre[on][ok], bet.error[on][ok], cap
-                parts[at[ok], -1] += mixture(data.factor, S[ok], v[ok], *given)
-        for bet in [] if is_final else bets:
+            bet.sizes = np.tile(self.sizes, (len(bet.rows), 1))
+        return bets
+
+    def batch(self, d, values):
+        """Stake, fix the bets of a batch, and settle them; a removed value is None and was no measurement."""
+        data, G, uses = self.data, d["replicates"], np.zeros(int(self.data.owner[-1]) + 1)
+        uses[[probe for probe, _ in d["uses"]]] = [n for _, n in d["uses"]]
+        need(not self.is_over and (4 <= G <= 12 if data.learns else G == 1), "a batch that there cannot be")
+        self.is_over, bets = d["final"], []
+        if d["leader"] >= 0 or "stake" in d:
+            data.take_noise(d)
+            bets = self.bets(d)
+        parts = [{o: x[g * len(x) // G : (g + 1) * len(x) // G] for o, x in values.items()} for g in range(G)]
+        if data.learns:  # whole replicates count, two at least
+            parts = [part for part in parts if not any(None in x for x in part.values())]
+            if len(parts) < 2:
+                return
+        kept = [{o: [x for x in own if x is not None] for o, own in part.items()} for part in parts]
+        uses[list(kept[0])] = [len(x) for x in kept[0].values()]
+        readings = [data.by_reading(one) for one in kept]
+        weights = 1 + np.modf(GOLDEN * np.arange(1, len(data.owner) + 1))[0]
+        self.value_sum += float(weights @ [sum(map(np.sum, each)) for each in zip(*readings, strict=True)])
+        for bet in bets:
+            self.settle(bet, *data.show(bet, uses, readings), d["final"])
+        for bet in [] if d["final"] else bets:
             bet.ledger.count(bet.key, bet.rows)
-        self.is_over = is_final
+
+    def settle(self, bet, S, v, on, is_final):
+        """Multiply wealth by the factors of a bet, or divide it by the p-value of a final batch."""
+        factor, S, v, at, ledger = self.data.factor, S[on], v[on], bet.rows[on], bet.ledger
+        if is_final:
+            ledger.count(bet.key, at)
+            evidence = ledger.total(bet.key, at) - log_p(factor, S, v, self.gaussian)
+            ledger.peaks[bet.key][at] = np.maximum(ledger.peaks[bet.key][at], evidence)
+            return
+        parts = ledger.accounts[bet.key]
+        if bet.sizes is not None:
+            parts[at, : bet.sizes.shape[1]] += factor(S, v, bet.sizes[on], CAP)
+        if bet.centre is not None and (ok := bet.centre[on] >= 0).any():
+            given = bet.centre[on][ok], bet.error[on][ok], self.data.cap
+            parts[at[ok], -1] += mixture(factor, S[ok], v[ok], *given)
 
     def grow(self, bodies):
         for body in bodies:
@@ -515,7 +470,7 @@ class Run:
 
 
 class Log:
-    """The events of a log as far as they are read: values by arm and place, and what the run is given."""
+    """The events of a log as far as they are read: values by probe and place, and the open batch."""
 
     def __init__(self, created):
         problem, policy = created["problem"], created["policy"]
@@ -523,62 +478,78 @@ class Log:
         is_covered = policy["name"] in ("BetGapE", "Challenge") and not odd
         need(is_covered, f"{policy['name']} with {odd}", "NOT COVERED")
         self.names, self.arrived, self.round = [*problem["plan_names"]], [], []
-        self.values, self.cursor, self.removed, self.skipped, self.assumed = {}, {}, set(), set(), set()
-        self.last = {}  # by probe, the last place with a value or a lost one
-        self.steps, self.run, self.created = [], Run(created), created
-        self.called, self.answer, self.delta = False, None, policy["parameters"]["delta"]
+        self.values, self.cursor, self.last = {}, {}, {}  # by place; by probe: the last place used, recorded
+        self.removed, self.skipped, self.assumed = set(), set(), set()
+        self.past, self.open = [], None  # batches and arrivals; a decision with the places that it has used
+        self.run, self.created, self.called, self.answer = Run(created), created, False, None
+        self.delta = policy["parameters"]["delta"]
 
-    def take(self, kind, what, *, again=False):
-        """Let the run take a step; removed values do not count."""
-        self.steps += [] if again else [(kind, what)]
-        if kind == "values":
-            kept = {
-                a: [self.values[a, i] for i in at if (a, i) not in self.removed] for a, at in what.items()
-            }
-            self.run.measure(kept, {arm: len(at) - len(kept[arm]) for arm, at in what.items()})
-        elif kind == "decision":
-            self.run.open(what)
-        else:
+    def step(self, decision, what):
+        """Let the run take a batch, with these places by probe, or plans that arrive."""
+        if decision is None:
             self.run.grow(what)
+            return
+        left = self.values.keys() - self.removed
+        self.run.batch(
+            decision, {o: [self.values[x] if x in left else None for x in at] for o, at in what.items()}
+        )
 
     def use_round(self):
-        """Give the run the next values of each arm that the last request asked for."""
-        used = {arm: [] for arm, _ in self.round}
-        for arm, n in self.round:
-            while len(used[arm]) < n:
-                at = self.cursor[arm] = self.cursor.get(arm, -1) + 1
-                if (arm, at) not in self.skipped:
-                    need((arm, at) in self.values, "decided before the batch was complete")
-                    used[arm].append(at)
-        if used:
-            self.take("values", used)
+        """Take the next values of each probe that the last request asked for; settle a complete batch."""
+        if self.open is None:
+            return
+        decision, places = self.open
+        for probe, n in self.round:
+            for _ in range(n):
+                at = self.next_place(probe, self.cursor.get(probe, -1))
+                need((probe, at) in self.values, "decided before the batch was complete")
+                self.cursor[probe] = at
+                places.setdefault(probe, []).append((probe, at))
+        missing = {
+            probe: n * decision["replicates"] - len(places.get(probe, ())) for probe, n in decision["uses"]
+        }
+        is_sane = all(0 <= n <= 10**6 for n in missing.values()) and places.keys() <= missing.keys()
+        need(is_sane, "other values than those of the batch")
+        if not any(missing.values()):
+            self.past.append(self.open)
+            self.open = self.step(*self.open)  # None
 
-    threshold = property(lambda self: -math.log(self.delta / (1 if self.run.keep is None else 2)))
+    def next_place(self, probe, at):
+        """Return the first place after this one whose value was not lost or removed before it was used."""
+        at += 1
+        while (probe, at) in self.skipped:
+            at += 1
+        return at
 
     def decide(self, body):
         """Check the two numbers that every value moves, and that an answer is proved."""
         need(self.answer is None, "decided after the answer")
         self.use_round()
-        self.round, decision, run = body.get("counts", []), body.get("decision"), self.run
-        is_open = run.batch is not None
-        need((decision is None and "counts" in body) == is_open, "a decision in the middle of a batch")
-        if is_open:
+        self.round, decision, run, plan = (
+            body.get("counts", []),
+            body.get("decision"),
+            self.run,
+            body.get("plan"),
+        )
+        need((decision is None and "counts" in body) == (self.open is not None), "a decision within a batch")
+        if self.open is not None:
             return
         if self.arrived:
-            self.take("plans", self.arrived)
-        self.arrived, plan, recorded = [], body.get("plan"), decision or body
+            self.past.append((None, self.arrived))
+            self.step(None, self.arrived)
+        self.arrived, recorded = [], decision or body
         leader = decision["leader"] if decision else plan if run.keep is None else run.keep
         own = {} if leader is None or leader < 0 else {"wealth": run.wealth(leader)}
         for name, x in {"value_sum": run.value_sum, **own}.items():
             words = f"its {name} is {recorded[name]!r}, and the values before it give {x!r}"
             need(abs(recorded[name] - x) <= 1e-6 * max(1.0, abs(x)), words)
-        if decision is None:
-            self.answer = plan
-            is_proved = plan is None or run.proof(plan) >= self.threshold * (1 - 1e-9)
-            need(is_proved, f"the evidence does not prove plan {plan}")
+        if decision is not None:
+            need(decision["final"] == (self.called and leader >= 0), "no such batch")
+            need(0 < sum(n for _, n in decision["uses"]) <= 10**6, "a batch of no sane size")
+            self.open = decision, {}
             return
-        need(decision["final"] == (self.called and leader >= 0), "no such batch")
-        self.take("decision", decision)
+        self.answer, threshold = plan, -math.log(self.delta / (1 if run.keep is None else 2))
+        need(plan is None or run.proof(plan) >= threshold * (1 - 1e-9), f"plan {plan} is not proved")
 
     def event(self, kind, body):
         if kind in ("asked", "stopped"):
@@ -606,34 +577,31 @@ class Log:
 
     def record(self, place, values, request):
         """Take the readings of one use, which must be numbers between their bounds."""
+        probe, at = place
         need(place not in self.values and place not in self.skipped, "recorded twice")
-        need(place[1] > self.cursor.get(place[0], -1), "recorded after its batch")
-        is_extra = request != f"{place[0]}.{place[1]}"
-        at_end = not is_extra or place[1] == self.appended_at(place[0])
-        need(at_end, "an extra value is not at the end of its stream")
-        self.last[place[0]] = max(place[1], self.last.get(place[0], -1))
+        need(at > self.cursor.get(probe, -1), "recorded after its batch")
+        if request != f"{probe}.{at}":  # behind the open batch and all that was recorded
+            end = self.cursor.get(probe, -1)
+            for _ in range(dict(self.round).get(probe, 0)):
+                end = self.next_place(probe, end)
+            need(
+                at == max(end, self.last.get(probe, -1)) + 1, "an extra value is not at the end of its stream"
+            )
+            self.assumed.add("extra values were recorded whatever they were")
+        self.last[probe] = max(at, self.last.get(probe, -1))
         if None in values:
             self.skipped.add(place)
             self.assumed.add("values were lost whatever they would have been")
             return
         data = self.run.data
-        here = np.flatnonzero(data.owner == place[0])
-        for value, reading in zip(values, here if len(here) else [math.inf], strict=True):
-            has_bounds = data.bounds is not None and reading < len(data.bounds)
-            low, high = data.bounds[reading] if has_bounds else (-math.inf, math.inf)
-            need(math.isfinite(value) and low <= value <= high, f"{value!r} is no value of {place[0]}")
+        here = np.flatnonzero(data.owner == probe)  # of an arm that has just arrived there are none yet
+        bounds = [data.bounds[r] for r in here] if data.bounds else [(-math.inf, math.inf)] * len(here)
+        need(len(values) == max(len(here), 1) and all(map(math.isfinite, values)), "no readings of its probe")
+        need(
+            all(low <= x <= high for x, (low, high) in zip(values, bounds, strict=False)),
+            "a value beyond its bounds",
+        )
         self.values[place] = values
-        if is_extra:
-            self.assumed.add("extra values were recorded whatever they were")
-
-    def appended_at(self, probe):
-        """Return the place of the next extra value: behind the open batch and all that was recorded."""
-        at = self.cursor.get(probe, -1)
-        for _ in range(dict(self.round).get(probe, 0)):
-            at += 1
-            while (probe, at) in self.skipped:
-                at += 1
-        return max(at, self.last.get(probe, -1)) + 1
 
     def remove(self, place):
         """Settle everything again without this value, or skip it if no batch has used it."""
@@ -645,8 +613,8 @@ class Log:
         self.removed.add(place)
         gaussian, self.answer, self.run = self.run.gaussian, None, Run(self.created)
         self.run.gaussian = gaussian
-        for step in self.steps:
-            self.take(*step, again=True)
+        for step in self.past:
+            self.step(*step)
 
     def words(self):
         data, keep = self.run.data, self.run.keep

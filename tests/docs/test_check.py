@@ -107,12 +107,15 @@ def test_honest_logs_hold_after_a_removal_and_a_smaller_delta(checker, question,
     assert holds(log)
 
 
+FINAL = [(q, "known") for q in ("best", "few", "many that share arms", "replace", "keep")]
+
+
 @pytest.mark.parametrize("gaussian", [True, False])
-@pytest.mark.parametrize("question", ["best", "few", "many that share arms", "replace", "keep"])
-def test_a_final_batch_that_proves_the_answer(checker, question, gaussian):
-    session = measured(begun(question, "known"), 60)
+@pytest.mark.parametrize(("question", "noise"), [*FINAL, ("best", "bounded"), ("best", "unknown")])
+def test_a_final_batch_that_proves_the_answer(checker, question, noise, gaussian):
+    session = measured(begun(question, noise), 60)
     if not session.state().is_over:
-        session.final_batch(200, gaussian=gaussian)
+        session.final_batch(200, gaussian=gaussian and noise == "known")
     log = lines_of(measured(session))
     assert holds(log)
     assert verdict(checker, log) == ("HOLDS" if session.outcome.plan is not None else "FAILED")
@@ -244,6 +247,41 @@ def test_plans_and_arms_that_arrive(checker, question, noise):
     assert session.outcome.plan is not None
     assert holds(log)
     assert verdict(checker, log) == "HOLDS"
+
+
+MIXED = np.array([[1, 0, 0], [0, 1, 1], [1, 0, -1], [0, 0, 1]])
+PAIRED = {"pair": sp.Probe(["arm 0", "arm 1"], covariance=[[1.0, 0.8], [0.8, 1.0]]), "third": ["arm 2"]}
+
+
+@pytest.mark.parametrize(
+    ("question", "options"),
+    [
+        ("best", {"noise": 1.0, "measure": MIXED}),
+        ("few", {"noise": 1.0, "measure": MIXED, "noise_kind": "bounded variance"}),
+        ("keep", {"noise": None, "measure": MIXED}),
+        ("best", {"low": -9.0, "high": 9.0, "measure": MIXED}),
+        ("best", {"noise": 1.0, "measure": PAIRED}),
+        ("replace", {"noise": 1.0, "measure": "plans"}),
+        ("best", {"noise": 1.0, "measure": MIXED, "known": {"arm 2": 0.0}}),
+    ],
+)
+def test_logs_of_probes_hold_and_changed_values_do_not(checker, question, options):
+    policy, plans = QUESTIONS[question]
+    problem = sp.Problem(plans, goal="largest", **options)
+    session, rng = Session.create("memory://", "s", problem, policy=policy), np.random.default_rng(2)
+    rows = np.asarray(problem.probes.rows.todense())
+    while requests := session.ask(1):
+        for request in requests:
+            means = rows[problem.probes.readings_of(int(request.token.split(".")[0]))] @ MEANS
+            values = np.clip(means + rng.standard_normal(len(means)), -9, 9).tolist()
+            session.tell(request, values if len(values) > 1 else values[0])
+    log = lines_of(session)
+    assert session.outcome.plan is not None
+    assert verdict(checker, log) == "HOLDS"
+    for forge in (changed_value, changed_decision("wealth", 0.3, -1), smaller_delta):
+        forged = copy.deepcopy(log)
+        forge(forged)
+        assert verdict(checker, forged) == "FAILED"
 
 
 def test_what_is_not_covered_never_holds(checker):
