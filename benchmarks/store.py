@@ -82,7 +82,7 @@ def fill(url: str, size: int, policy: sp.Policy = POLICIES["Uniform"]) -> None:
 def next_token(session: Session, arm: int) -> str:
     """The first token of the arm that is not told."""
     tokens = (f"{arm}.{index}" for index in range(session.state().streams.of[arm].first_unused, 10**9))
-    return next(token for token in tokens if not session.is_told(token))
+    return next(token for token in tokens if not session.told(token))
 
 
 def copy_log(source: Store, target: Store) -> None:

@@ -87,7 +87,7 @@ def test_threads_that_note_record_and_release_lose_nothing_either(kind, request)
             for asked in session.ask(2, worker=f"thread {i}", wait=False):
                 if n % 3:
                     told.append(session.tell(asked, tapes.value(asked.token)).number)
-                elif not session.is_told(asked.token):
+                elif not session.told(asked.token):
                     with suppress(SessionError):  # answered by arm meanwhile
                         session.release(asked)
 

@@ -39,6 +39,7 @@ from surepick.sessions.heartbeat import Heartbeat
 from surepick.sessions.session import Session
 from surepick.sessions.setup import Setup
 from surepick.sessions.state import SessionState
+from surepick.sessions.streams import Place
 from surepick.store import Event
 
 PAIRS = [[1, 1, 0], [0, 1, 1], [1, 0, 1]]
@@ -274,7 +275,9 @@ class History:
             session.extend(budget=ENDLESS)
         self._measure_all(session)
         leased = [lease.token for lease in session.store.leases(NAME)]
-        assert not any(map(session.is_told, leased)), "a recorded request is leased"
+        streams = session.state().streams.of
+        for probe, index in map(Place.parse, leased):
+            assert not streams[probe].is_recorded(index), "a recorded request is leased"
         outcome = session.outcome
         assert outcome.state in ANSWERED or called
         verdict = session.verify(session.certificate().to_json())

@@ -19,7 +19,7 @@ from surepick.core.given_probes import ARMS, PLAN_ARMS
 from surepick.core.measurable import SUB_GAUSSIAN_NOISE
 from surepick.core.oracle_problem import TRIAL_TOLERANCE, AnyProblem, Best, OracleProblem, Trial, absent
 from surepick.core.policy import Policy
-from surepick.core.polytope import POLYTOPE, Polytope, polytope_from
+from surepick.core.polytope import POLYTOPE, polytope_from
 from surepick.core.probes import Entries, Probes
 from surepick.core.problem import Problem
 from surepick.errors import FileError, MissingFunctionError, ParameterError, SurepickError
@@ -75,21 +75,41 @@ def problem_to_json(problem: AnyProblem) -> Json:
     >>> problem_from_json(problem_to_json(problem)).plans.tolist()
     [[1.0, 0.0], [0.0, 2.5]]
     """
-    scale = problem.noise_scale
-    return {
-        **({} if problem.probes is None else {"probes": _probes_to_json(problem.probes)}),
-        **({"plays": True} if problem.plays else {}),
-        **(_listed_to_json(problem) if problem.is_listed else _oracle_to_json(problem)),
+    scale, recipe = problem.noise_scale, None if problem.is_listed else problem.recipe()
+    if problem.is_listed:
+        plans: Json = {
+            "plans": _rows_to_json(problem.plans),
+            "plan_names": list(problem.plan_names),
+            "duplicates": [list(pair) for pair in problem.duplicates],
+        }
+    elif recipe is not None:
+        plans = {"n_plans": problem.n_plans, "oracle": dict(recipe)}
+    else:
+        trials = [{"weights": list(trial.weights), "plan": list(trial.plan)} for trial in problem.trials]
+        within = {} if problem.best_within is None else {"best_within": True}
+        plans = {"n_plans": problem.n_plans, "oracle": {"kind": FUNCTION, "probes": trials, **within}}
+    found = {
+        **plans,
         "noise_scale": None if scale is None else scale.tolist(),
         "costs": problem.costs.tolist(),
         "arm_names": list(problem.arm_names),
         "minimize": problem.minimize,
-        # only where there are some: problems without bounds keep their fingerprints
-        **({} if problem.bounds is None else {"bounds": problem.bounds.tolist()}),
-        **({} if problem.mean_bounds is None else {"known": _known_to_json(problem)}),
-        **({} if problem.noise_kind == SUB_GAUSSIAN_NOISE else {"noise": problem.noise_kind}),
-        **({"setup_cost": problem.setup_cost} if problem.setup_cost else {}),
     }
+    # the rest only where there is some: problems without it keep their fingerprints
+    if problem.probes is not None:
+        found["probes"] = _probes_to_json(problem.probes)
+    if problem.plays:
+        found["plays"] = True
+    if problem.bounds is not None:
+        found["bounds"] = problem.bounds.tolist()
+    if problem.mean_bounds is not None:
+        ends = zip(problem.arm_names, problem.mean_bounds.tolist(), strict=True)
+        found["known"] = {name: pair for name, pair in ends if math.isfinite(pair[0])}
+    if problem.noise_kind != SUB_GAUSSIAN_NOISE:
+        found["noise"] = problem.noise_kind
+    if problem.setup_cost:
+        found["setup_cost"] = problem.setup_cost
+    return found
 
 
 def problem_from_json(data: Mapping[str, Any], oracle: Best | OracleProblem | None = None) -> AnyProblem:
@@ -99,21 +119,24 @@ def problem_from_json(data: Mapping[str, Any], oracle: Best | OracleProblem | No
     that answers otherwise than the first, or has other settings, is refused.
     """
     with _readable("problem"):
-        return _problem_from_json(data, oracle)
-
-
-def _problem_from_json(data: Mapping[str, Any], oracle: Best | OracleProblem | None) -> AnyProblem:
-    if needs_function(data):
-        oracle = _with_function(data, oracle)
-    if isinstance(oracle, OracleProblem) and "oracle" in data:
-        return _same_problem(data, oracle)
-    if oracle is not None:
-        raise ParameterError("the plans of this problem need no function; leave best and problem out")
-    if "oracle" not in data:
-        return _listed_from_json(data)
-    problem = _family_from_json(data)
-    problem = problem.with_known(data["known"]) if "known" in data else problem
-    return problem if data.get("noise") is None else problem.with_bounded_variance()
+        low, high = (None, None) if data.get("bounds") is None else zip(*data["bounds"], strict=True)
+        limits: Json = {"noise": data["noise_scale"], "low": low, "high": high}
+        goal = "smallest" if data["minimize"] else "largest"
+        settings: Json = {"goal": goal, "arms": data["arm_names"], **limits}
+        if "oracle" not in data:
+            if oracle is not None:
+                raise ParameterError("the plans of this problem are listed; leave best and problem out")
+            return _listed_from_json(data, settings)
+        measured: Json = {"cost": data["costs"]}
+        if "plays" in data:  # every arm holds the cost of a play
+            measured = {"cost": data["costs"][0], "measure": PLAN_ARMS}
+        if needs_function(data) and not isinstance(oracle, OracleProblem):
+            oracle = _with_function(data, oracle, {**settings, **measured})
+        if isinstance(oracle, OracleProblem):
+            return _same_problem(data, oracle)
+        if oracle is not None:
+            raise ParameterError("the plans of this problem need no function; leave best and problem out")
+        return _family_from_json(data, settings, {**limits, **measured})
 
 
 def needs_function(data: Mapping[str, Any]) -> bool:
@@ -125,18 +148,18 @@ def needs_function(data: Mapping[str, Any]) -> bool:
     return "oracle" in data and data["oracle"]["kind"] == FUNCTION
 
 
-def _listed_to_json(problem: Problem) -> Json:
-    return {
-        "plans": _plans_to_json(problem.plans),
-        "plan_names": list(problem.plan_names),
-        "duplicates": [list(pair) for pair in problem.duplicates],
-    }
+def _listed_from_json(data: Mapping[str, Any], settings: Json) -> Problem:
+    plans = data["plans"]
+    if plans["kind"] == "dense":
+        rows = plans["rows"]
+    else:
+        from scipy import sparse  # slow to import, and most plans are dense
 
-
-def _listed_from_json(data: Mapping[str, Any]) -> Problem:
+        parts = (plans["data"], plans["indices"], plans["indptr"])
+        rows = sparse.csr_array(parts, shape=tuple(plans["shape"]))
     problem = Problem(
-        _plans_from_json(data["plans"]),
-        **_settings(data),
+        rows,
+        **settings,
         cost=data["costs"],
         plan_names=data["plan_names"],
         noise_kind=data.get("noise", SUB_GAUSSIAN_NOISE),
@@ -149,20 +172,13 @@ def _listed_from_json(data: Mapping[str, Any]) -> Problem:
     return problem
 
 
-def _known_to_json(problem: AnyProblem) -> Json:
-    """Return what is known of the means, by arm: [low, high], one of which may be missing."""
-    assert problem.mean_bounds is not None
-    ends = zip(problem.arm_names, problem.mean_bounds.tolist(), strict=True)
-    return {name: pair for name, pair in ends if math.isfinite(pair[0])}
-
-
 def _probes_to_json(probes: Probes) -> Json:
     """Scales and costs stand beside, as those of single arms do."""
     shared = {str(o): covariance.tolist() for o, covariance in probes.covariances.items()}
     return {
         "names": list(probes.names),
         "reading_names": [list(names) for names in probes.reading_names],
-        "rows": _plans_to_json(probes.entries),
+        "rows": _rows_to_json(probes.entries),
         **({"covariances": shared} if shared else {}),
         **({"dependent": True} if probes.dependent else {}),
         **({"unknown": True} if probes.unknown else {}),
@@ -171,12 +187,18 @@ def _probes_to_json(probes: Probes) -> Json:
 
 
 def _probes_from_json(data: Mapping[str, Any]) -> Probes:
-    names = tuple(tuple(map(str, own)) for own in data["reading_names"])
-    nothing = np.zeros(0)  # a problem has the numbers
+    rows, nothing = data["rows"], np.zeros(0)  # a problem has the numbers
+    numbers = np.array(rows["data"], dtype=float)
+    arms, starts = (np.array(rows[name], dtype=np.int64) for name in ("indices", "indptr"))
+    n_rows, n_arms = map(int, rows["shape"])
+    is_whole = len(starts) == n_rows + 1 and starts[0] == 0 and bool((np.diff(starts) >= 0).all())
+    is_whole = is_whole and starts[-1] == len(arms) == len(numbers)
+    if not is_whole or ((arms < 0) | (arms >= n_arms)).any():
+        raise ValueError("the rows of the probes do not fit their shape")
     return Probes(
         names=tuple(map(str, data["names"])),
-        reading_names=names,
-        entries=_entries_from_json(data["rows"]),
+        reading_names=tuple(tuple(map(str, own)) for own in data["reading_names"]),
+        entries=Entries(numbers, arms, starts, (n_rows, n_arms)),
         costs=nothing,
         noise_scale=nothing,
         covariances={int(o): np.array(c) for o, c in data.get("covariances", {}).items()},
@@ -186,79 +208,37 @@ def _probes_from_json(data: Mapping[str, Any]) -> Probes:
     )
 
 
-def _entries_from_json(rows: Mapping[str, Any]) -> Entries:
-    numbers = np.array(rows["data"], dtype=float)
-    arms, starts = (np.array(rows[name], dtype=np.int64) for name in ("indices", "indptr"))
-    n_rows, n_arms = map(int, rows["shape"])
-    is_whole = len(starts) == n_rows + 1 and starts[0] == 0 and bool((np.diff(starts) >= 0).all())
-    if not (is_whole and starts[-1] == len(arms) == len(numbers)) or bool(
-        ((arms < 0) | (arms >= n_arms)).any()
-    ):
-        raise ValueError("the rows of the probes do not fit their shape")
-    return Entries(numbers, arms, starts, (n_rows, n_arms))
+def _family_from_json(data: Mapping[str, Any], settings: Json, measured: Json) -> OracleProblem:
+    """The problem of a family of plans or of a polytope.
 
-
-def _oracle_to_json(problem: OracleProblem) -> Json:
-    recipe = problem.recipe()
-    if recipe is not None:
-        return {"n_plans": problem.n_plans, "oracle": dict(recipe)}
-    trials = [{"weights": list(trial.weights), "plan": list(trial.plan)} for trial in problem.trials]
-    within = {} if problem.best_within is None else {"best_within": True}
-    return {"n_plans": problem.n_plans, "oracle": {"kind": FUNCTION, "probes": trials, **within}}
-
-
-def _family_from_json(data: Mapping[str, Any]) -> OracleProblem:
+    The number of plans is the one that was kept: it enters decisions, and another machine may round it.
+    """
     from surepick.problems.family import family_from
 
-    if data["oracle"]["kind"] == POLYTOPE:
-        return _polytope_from_json(data)
-    family = family_from(data["oracle"])
-    family = dataclasses.replace(family, n_plans=_kept_count(data, family.n_plans))
-    settings = _settings(data)
-    limits = {name: settings[name] for name in ("noise", "low", "high")}
-    return family.oracle_problem(**limits, **_ways(data))
-
-
-def _kept_count(data: Mapping[str, Any], found: float | None) -> Any:
-    """Return the number of plans that was kept: it enters decisions, and another machine may round it.
-
-    Refused where it is not the number of plans that the family has.
-    """
+    is_polytope = data["oracle"]["kind"] == POLYTOPE
+    found: Any = family_from(data["oracle"]) if not is_polytope else None
+    if is_polytope:
+        found = polytope_from(data["oracle"], cost=data["costs"], **settings)
     kept = data["n_plans"]
-    if kept != found and not math.isclose(kept, found or math.nan, rel_tol=COUNT_TOLERANCE):
+    if kept != found.n_plans and not math.isclose(kept, found.n_plans or math.nan, rel_tol=COUNT_TOLERANCE):
         raise FileError(
-            f"the problem is said to have {kept} plans, and its family has {found}", field="n_plans"
+            f"the problem is said to have {kept} plans, and its family has {found.n_plans}", field="n_plans"
         )
-    return kept
+    if is_polytope:
+        found.__dict__["n_plans"] = kept
+    else:
+        found = dataclasses.replace(found, n_plans=kept).oracle_problem(**measured)
+    problem: OracleProblem = found.with_known(data["known"]) if "known" in data else found
+    return problem if data.get("noise") is None else problem.with_bounded_variance()
 
 
-def _ways(data: Mapping[str, Any]) -> Json:
-    """Return how an oracle problem is measured, and its costs; with plays every arm holds a play's cost."""
-    return {"measure": PLAN_ARMS, "cost": data["costs"][0]} if "plays" in data else {"cost": data["costs"]}
-
-
-def _settings(data: Mapping[str, Any]) -> Json:
-    """Return the arguments that all constructors of problems share."""
-    low, high = (None, None) if data.get("bounds") is None else zip(*data["bounds"], strict=True)
-    goal = "smallest" if data["minimize"] else "largest"
-    return {"goal": goal, "arms": data["arm_names"], "noise": data["noise_scale"], "low": low, "high": high}
-
-
-def _polytope_from_json(data: Mapping[str, Any]) -> Polytope:
-    problem = polytope_from(data["oracle"], cost=data["costs"], **_settings(data))
-    problem.__dict__["n_plans"] = _kept_count(data, problem.n_plans)
-    return problem
-
-
-def _with_function(data: Mapping[str, Any], oracle: Best | OracleProblem | None) -> OracleProblem:
-    if isinstance(oracle, OracleProblem):
-        return oracle
+def _with_function(data: Mapping[str, Any], oracle: Best | None, settings: Json) -> OracleProblem:
     if oracle is None:
         raise MissingFunctionError(
             "the plans are known by a Python function, which no file keeps: open it from Python with "
             "Session.load(..., problem=function); commands can only show it"
         )
-    settings: Json = {name: data.get(name) for name in ("n_plans", "known")} | _settings(data) | _ways(data)
+    settings |= {name: data.get(name) for name in ("n_plans", "known")}
     if data["oracle"].get("best_within"):
         if oracle is not absent:
             raise MissingFunctionError(
@@ -273,8 +253,18 @@ def _same_problem(data: Mapping[str, Any], given: OracleProblem) -> OracleProble
     problem = copy.copy(given).without_asked_plays()
     if needs_function(data):
         kept = [Trial(tuple(trial["weights"]), tuple(trial["plan"])) for trial in data["oracle"]["probes"]]
-        if problem.has_oracle:
-            _refuse_another(problem, kept)
+        for weights, plan in kept if problem.has_oracle else ():
+            if len(plan) != problem.n_arms:
+                raise ParameterError(
+                    f"the problem that was kept has {len(plan)} arms, got one of {problem.n_arms}"
+                )
+            answer = problem.best_plan(weights)
+            if np.abs(answer - plan).max() > TRIAL_TOLERANCE * max(1.0, float(np.abs(plan).max())):
+                raise ParameterError(
+                    "this is another function than the one that the problem was kept with: for the weights "
+                    f"that were tried then it gave {problem.name_of(plan)!r}, and now it gives "
+                    f"{problem.name_of(answer)!r}"
+                )
         problem.__dict__["trials"] = tuple(kept)  # the fingerprint is that of the first function
     mine = problem_to_json(problem)
     for name in sorted(mine.keys() | data.keys()):
@@ -285,22 +275,6 @@ def _same_problem(data: Mapping[str, Any], given: OracleProblem) -> OracleProble
                 f"the problem was kept with another {name}{shown}; give the one it began with"
             )
     return problem
-
-
-def _refuse_another(problem: OracleProblem, kept: list[Trial]) -> None:
-    """Refuse a function that gives other plans than the one that the problem was kept with."""
-    for weights, plan in kept:
-        if len(plan) != problem.n_arms:
-            raise ParameterError(
-                f"the problem that was kept has {len(plan)} arms, got one of {problem.n_arms}"
-            )
-        answer = problem.best_plan(weights)
-        if np.abs(answer - plan).max() > TRIAL_TOLERANCE * max(1.0, float(np.abs(plan).max())):
-            raise ParameterError(
-                "this is another function than the one that the problem was kept with: for the weights that "
-                f"were tried then it gave {problem.name_of(plan)!r}, and now it gives "
-                f"{problem.name_of(answer)!r}"
-            )
 
 
 def policy_to_json(policy: Policy) -> Json:
@@ -332,20 +306,15 @@ def version_now(data: Mapping[str, Any]) -> int:
 def policy_from_json(data: Mapping[str, Any]) -> Policy:
     """The policy that these JSON values describe; its version may have changed since, see `version`."""
     with _readable("policy"):
-        return _policy_from_json(data)
-
-
-def _policy_from_json(data: Mapping[str, Any]) -> Policy:
-    kind = policy_named(data["name"])
-    parameters = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in data["parameters"].items()
-    }
-    try:
-        return kind(**parameters)
-    except TypeError as error:
-        raise FileError(
-            f"policy {data['name']} does not take the parameters it was kept with: {error}"
-        ) from None
+        kind = policy_named(data["name"])
+        kept = data["parameters"].items()
+        parameters = {name: tuple(value) if isinstance(value, list) else value for name, value in kept}
+        try:
+            return kind(**parameters)
+        except TypeError as error:
+            raise FileError(
+                f"policy {data['name']} does not take the parameters it was kept with: {error}"
+            ) from None
 
 
 def finite_or_none(value: Any) -> Any:
@@ -361,24 +330,11 @@ def finite_or_none(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _plans_to_json(plans: Any) -> Json:
+def _rows_to_json(plans: Any) -> Json:
     if isinstance(plans, np.ndarray):
         return {"kind": "dense", "rows": plans.tolist()}
-    return {
-        "kind": "sparse",
-        "shape": list(plans.shape),
-        "data": plans.data.tolist(),
-        "indices": plans.indices.tolist(),
-        "indptr": plans.indptr.tolist(),
-    }
-
-
-def _plans_from_json(data: Mapping[str, Any]) -> Any:
-    if data["kind"] == "dense":
-        return data["rows"]
-    from scipy import sparse  # slow to import, and most plans are dense
-
-    return sparse.csr_array((data["data"], data["indices"], data["indptr"]), shape=tuple(data["shape"]))
+    parts = {name: getattr(plans, name).tolist() for name in ("data", "indices", "indptr")}
+    return {"kind": "sparse", "shape": list(plans.shape), **parts}
 
 
 @contextmanager

@@ -316,7 +316,7 @@ def making_sense_of(current: Callable[[], Row], name: str) -> Iterator[None]:
         event = current()
         raise DamageError(
             f"event {event.position} of session {name!r} ({event.kind}) is none that surepick writes "
-            f"({type(error).__name__}: {error}); the log can be read with `surepick log`"
+            f"({type(error).__name__}: {error}); `surepick export -o log.json` writes the log"
         ) from error
 
 

@@ -96,7 +96,10 @@ class SessionReader:
         self.read_only = read_only
         self._clock = in_seconds(clock)
         self._lock = threading.RLock()  # held by the thread that uses the state or changes it
-        self._created = self._first_event()
+        first = next(iter(self.store.read(name, limit=1)), None)
+        if first is None:
+            raise DamageError(f"the log of session {name!r} is empty; run `surepick verify --all`")
+        self._created = first
         with making_sense_of(lambda: self._created, name):
             body = json.loads(self._created.body)
             self.lease: float = body["lease"]
@@ -256,12 +259,6 @@ class SessionReader:
                 return False
             return state.streams.of[place.probe].is_missing(place.index)
 
-    def is_told(self, request: str) -> bool:
-        """Return whether this request was answered."""
-        with self.held() as state:
-            place = place_of(request, state)
-            return state.streams.of[place.probe].is_recorded(place.index)
-
     def takes(self, request: str) -> bool:
         """Return whether a value for this request can be recorded: it is open, answered, or not far ahead."""
         with self.held() as state:
@@ -345,7 +342,7 @@ class SessionReader:
             end = self.store.find(self.name, state.end_key)
             if end is None:
                 raise DamageError(
-                    f"session {self.name!r} lacks the event that ended it; run `surepick doctor`"
+                    f"session {self.name!r} lacks the event that ended it; run `surepick verify --all`"
                 )
             return certify(self.name, state, end)
 
@@ -428,26 +425,17 @@ class SessionReader:
         """The state of the session at the last look."""
         return self._journal.state
 
-    def _first_event(self) -> Event:
-        for event in self.store.read(self.name, limit=1):
-            return event
-        raise DamageError(f"the log of session {self.name!r} is empty; run `surepick doctor`")
-
     def _known_head(self, position: int) -> Head:
         """Return where the log ended at the last decision up to this position, found by their keys."""
-        found: dict[int, Event | None] = {}
+        found = dict[int, Event | None]()
 
-        def decided(number: int) -> int:
-            if number not in found:
-                found[number] = self.decision(number)
+        def decided_at(number: int) -> int:
+            found[number] = self.decision(number)
             event = found[number]
-            return 0 if number == 0 else position + 1 if event is None else event.position
+            return position + 1 if event is None else event.position
 
-        low, high, step = self._state.n_decisions, self._state.n_decisions + 1, 1
-        while low > 0 and decided(low) > position:  # from the end, where most look
-            low, high, step = max(low - step, 0), low, 2 * step
-        n_before = bisect.bisect_right(range(high), position, lo=low, key=decided)
-        event = found.get(n_before - 1)
+        numbers = range(1, self._state.n_decisions + 1)
+        event = found.get(bisect.bisect_right(numbers, position, key=decided_at))
         return START if event is None else event.head
 
     def _probe(self, probe: int | str) -> int:

@@ -376,19 +376,21 @@ class Session(SessionReader):
         if name in self.store.names():
             raise ParameterError(f"there is a session named {name!r} already; choose another", field="name")
         with self.held() as state:
-            chosen = self._successor_policy(state.setup.policy, policy, delta, epsilon, incumbent)
-            known = state.setup.problem.arm_names
-        if problem is not None and set(problem.arm_names).isdisjoint(known):
+            setup, n_measured = state.setup, state.n_measurements
+            if policy is None and incumbent is None:
+                before: Any = setup.policy
+                chosen: Policy = replace(before, **_given(delta=delta, epsilon=epsilon))
+            else:
+                chosen = policy_for(policy, delta=delta, epsilon=epsilon, incumbent=incumbent)
+            about = setup.problem if problem is None else problem
+            past = commands.prior_of(state, about, chosen, prior)
+        if set(about.arm_names).isdisjoint(setup.problem.arm_names):
             raise ParameterError(
                 f"the new problem has none of the arms of session {self.name!r}, so its values say nothing "
                 "about it; begin without them",
                 field="problem",
             )
-        with self.held() as state:
-            setup = state.setup
-            about = setup.problem if problem is None else problem
-            past = commands.prior_of(state, about, chosen, prior)
-            left = None if setup.budget is None else max(setup.budget - state.n_measurements, 1)
+        left = None if setup.budget is None else max(setup.budget - n_measured, 1)
         if about.layout is None and about.arm_names == self.given_problem.arm_names:
             about = about.with_layout(self.layout)
         begun = Session.create(
@@ -486,19 +488,6 @@ class Session(SessionReader):
             f"release it for them, say so: worker={lease.worker!r}",
             field="worker",
         )
-
-    @staticmethod
-    def _successor_policy(
-        before: Policy,
-        policy: str | Policy | None,
-        delta: float | None,
-        epsilon: float | None,
-        incumbent: str | int | None,
-    ) -> Policy:
-        if policy is not None or incumbent is not None:
-            return policy_for(policy, delta=delta, epsilon=epsilon, incumbent=incumbent)
-        changes = {name: v for name, v in (("delta", delta), ("epsilon", epsilon)) if v is not None}
-        return cast(Policy, replace(cast(Any, before), **changes))
 
 
 def _whose(request: object, worker: str | None) -> str:

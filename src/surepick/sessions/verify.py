@@ -32,7 +32,7 @@ from surepick.store.log import checked
 
 LAST_BITS = 1e-9  # of a number: what another machine may compute otherwise
 
-NOTHING = "not even the first event can be read; run `surepick doctor`"
+NOTHING = "not even the first event can be read; run `surepick verify --all`"
 
 
 @dataclass(frozen=True)
@@ -183,21 +183,29 @@ class _Log:
         self, events: Iterable[Event], given: Body | None, oracle: Best | OracleProblem | None
     ) -> Verdict:
         replay: Replay | None = None
-        objections, remarks = list[str](), list[str]()
+        objections = list[str]()
         try:
             for event in events:
-                self._note(event)
-                if replay is None:
-                    replay = Replay(event, oracle)
+                self.first, self.last = self.first or event, event
+                if event.position == self.before.position and event.head != self.before:
+                    raise DamageError(
+                        f"event {event.position} of session {self.name!r} is not the one that the log says "
+                        "it ends with; run `surepick verify --all`"
+                    )
                 if oracle is not None:
                     self.all.append(event)
-                if event is self.first:
+                if replay is None:
+                    replay = Replay(event, oracle)
                     continue
                 replay.take(event)
                 if event.kind in ("stopped", "closed"):
                     self.ends.append(event)
                     self.n_extra = replay.state.n_extra
-            objections += self._objections_to_its_end()
+            n = 0 if self.last is None else self.last.position
+            if not self.before.position <= n <= self.after().position:
+                objections.append(
+                    f"the log should have {how_many(self.before.position, 'event')} and has {n:,}"
+                )
         except DamageError as error:
             objections.append(str(error))
         except RefusedError as error:
@@ -216,21 +224,7 @@ class _Log:
             return Verdict((*objections, NOTHING), event=self.event)
         if given is not None and not objections:
             objections += self._compare(replay, given)
-        return self._verdict(replay, objections, remarks)
-
-    def _note(self, event: Event) -> None:
-        """Keep the event as the last one; the log says itself where it ended before."""
-        self.first, self.last = self.first or event, event
-        if event.position == self.before.position and event.head != self.before:
-            raise DamageError(
-                f"event {event.position} of session {self.name!r} is not the one that the log says it ends "
-                "with; run `surepick doctor`"
-            )
-
-    def _objections_to_its_end(self) -> Iterator[str]:
-        n = 0 if self.last is None else self.last.position
-        if not self.before.position <= n <= self.after().position:
-            yield f"the log should have {how_many(self.before.position, 'event')} and has {n:,}"
+        return self._verdict(replay, objections)
 
     def _compare(self, replay: Replay, given: Body) -> list[str]:
         """Return where the certificate differs from the log."""
@@ -243,12 +237,18 @@ class _Log:
             return ["the session went on after this certificate; ask for a new one"]
         state = replay.state
         needs_function = codec.needs_function(codec.problem_to_json(replay.setup.problem))
-        if given.get("knows_plans") is False and needs_function:
-            state = self._without_function()
+        if given.get("knows_plans") is False and needs_function:  # as a reader sees it without the function
+            created, *rest = self.all
+            state = SessionState(Setup.from_json(json.loads(created.body), absent))
+            for event in rest:
+                state.apply(decode(event.kind, event.body))
         mine = as_certificate(certify(self.name, state, end).to_json())
         accepted = {
             "session": given.get("session") in (self.name, replay.name),
-            "surepick": _is_between(given.get("surepick"), replay.surepick),
+            # not before the log began, and not by a later surepick, which would know more than this one
+            "surepick": (version_of(replay.surepick) or ())
+            <= (version_of(given.get("surepick")) or ())
+            <= (version_of(__version__) or ()),
             "n_extra": type(given.get("n_extra")) is int
             and self.n_extra <= given["n_extra"] <= replay.state.n_extra,
             "signature": True,  # which is about the certificate, not a part of it
@@ -262,20 +262,10 @@ class _Log:
         found = [f"the certificate's {name!r} is not what the log gives" for name in self.fields]
         return found + _of_proof(replay.state, given.get("proof"))
 
-    def _without_function(self) -> SessionState:
-        """Return the state of the session as a reader sees it who does not have its function."""
-        created, *rest = self.all
-        state = SessionState(Setup.from_json(json.loads(created.body), absent))
-        for event in rest:
-            state.apply(decode(event.kind, event.body))
-        return state
-
-    def _verdict(self, replay: Replay, objections: list[str], remarks: list[str]) -> Verdict:
+    def _verdict(self, replay: Replay, objections: list[str]) -> Verdict:
         state = replay.state
         assert self.first is not None
         assert self.last is not None
-        if replay.name != self.name:
-            remarks.append(f"it began under the name {replay.name!r}")
         status = "running" if state.status is None else str(state.status)
         confident = state.status is State.CONFIDENT
         return Verdict(
@@ -284,7 +274,7 @@ class _Log:
             n_rounds=state.n_rounds,
             status=status,
             plan_name=state.problem.name_of(state.plan),
-            remarks=tuple(remarks),
+            remarks=() if replay.name == self.name else (f"it began under the name {replay.name!r}",),
             question=replay.setup.fingerprint,
             claim=(promised(state) if confident else Promise.none(status)).text,
             delta=delta_of(state.setup.policy),
@@ -332,11 +322,3 @@ def same(mine: object, theirs: object, last_bits: float = 0.0) -> bool:
         # an integer beyond all floats is compared, never converted
         return abs(theirs) < 1e308 and math.isclose(mine, theirs, rel_tol=last_bits)
     return mine == theirs
-
-
-def _is_between(given: object, begun: str) -> bool:
-    """Whether this is the version of a surepick that can have written it: not before the log began, not later
-    than this one, which would know less than it.
-    """
-    version = version_of(given)
-    return version is not None and (version_of(begun) or ()) <= version <= (version_of(__version__) or ())
