@@ -39,7 +39,15 @@ TIED_COINS = np.array([0.7, 0.5 + 1e-9, 0.5, 0.3, 0.3])
 HALF_WIDTH = 0.6  # of uniform noise
 COINS = np.array([0.7, 0.2 + EPSILON + 1e-4, 0.2, 0.2, 0.1])
 
-QUESTIONS = {"best": 0.0, "within epsilon": EPSILON, "keep or replace": 0.0}
+GREY = 0.5  # of epsilon
+NEAR = (1 - GREY) * EPSILON
+QUESTIONS = {
+    "best": 0.0,
+    "within epsilon": EPSILON,
+    "all within epsilon": EPSILON,
+    "keep or replace": 0.0,
+    "wins most rounds": 0.0,
+}
 SETS = ("list", "oracle", "polytope")
 PROBES = ("arms", "mixed readings", "plan arms")
 NOISES = ("known", "bounded variance", "unknown", "bounded readings")
@@ -123,6 +131,10 @@ def policy_of(cell: Cell) -> Any:
     """Return the policy of a cell."""
     if cell.question == "keep or replace":
         return sp.Challenge(0, DELTA)
+    if cell.question == "wins most rounds":
+        return sp.policies.SignRace(DELTA)
+    if cell.question == "all within epsilon":
+        return sp.policies.Tied(DELTA, EPSILON, GREY * EPSILON)
     kind = PeekingBetGapE if cell.control else sp.BetGapE
     return kind(DELTA, QUESTIONS[cell.question])
 
@@ -130,7 +142,9 @@ def policy_of(cell: Cell) -> Any:
 def truth_of(cell: Cell) -> tuple[Any, np.ndarray]:
     """Return the environment and the means."""
     is_bounded, within = cell.noise == "bounded readings", cell.question == "within epsilon"
-    if cell.question == "keep or replace":
+    if cell.question == "all within epsilon":  # one plan just outside of epsilon, others just near enough
+        means = np.array([0.0, 0.0, -NEAR, -EPSILON - 1e-4, -1.0]) + (1.0 if is_bounded else 0.0)
+    elif cell.question == "keep or replace":
         means = np.full(5, 0.5 if is_bounded else 0.0)
     elif is_bounded:
         means = COINS if within else TIED_COINS
@@ -138,15 +152,19 @@ def truth_of(cell: Cell) -> tuple[Any, np.ndarray]:
         means = JUST_MORE if within else TIE
     if is_bounded and cell.probes != "arms":
         return sp.UniformNoise(means, HALF_WIDTH), means
-    return sp.Bernoulli(means) if is_bounded else sp.Gaussian(means, 1.0), means
+    return sp.Bernoulli(np.clip(means, 0, 1)) if is_bounded else sp.Gaussian(means, 1.0), means
 
 
-def is_wrong(cell: Cell, problem: Any, means: np.ndarray, plan: Any) -> bool:
+def is_wrong(cell: Cell, problem: Any, means: np.ndarray, outcome: Any) -> bool:
     """Return whether this answer is wrong; of equal plans none may be named better than the first."""
     if cell.question == "keep or replace":
-        return bool(plan != 0)
-    values = PAIRS @ means
-    return bool(problem.vector(plan) @ means < values.max() - QUESTIONS[cell.question] - 1e-12)
+        return bool(outcome.plan != 0)
+    behind = (PAIRS @ means).max() - PAIRS @ means
+    if cell.question == "all within epsilon":
+        out = np.setdiff1d(np.arange(len(PAIRS)), outcome.remaining)  # also without an answer
+        return bool((behind[list(outcome.good)] > EPSILON).any() or (behind[out] <= NEAR).any())
+    worst = QUESTIONS[cell.question] + 1e-12
+    return bool((PAIRS @ means).max() - problem.vector(outcome.plan) @ means > worst)
 
 
 def counts(cell: Cell, first: int, runs: int) -> tuple[int, int] | str:
@@ -157,9 +175,9 @@ def counts(cell: Cell, first: int, runs: int) -> tuple[int, int] | str:
         wrong = answered = 0
         for seed in range(SEED + first, SEED + first + runs):
             outcome = sp.simulate(problem, environment, policy=policy, seed=seed, budget=cell.budget)
-            if outcome.plan is not None:
-                answered += 1
-                wrong += is_wrong(cell, problem, means, outcome.plan)
+            answered += outcome.plan is not None
+            if outcome.plan is not None or cell.question == "all within epsilon":
+                wrong += is_wrong(cell, problem, means, outcome)
     except (sp.SurepickError, TypeError) as error:
         return f"{type(error).__name__}: {error}"
     return wrong, answered

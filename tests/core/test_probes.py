@@ -215,7 +215,7 @@ NOT_THESE = (
 
 @pytest.mark.parametrize("name", sorted(POLICIES))
 def test_a_policy_that_measures_single_arms_says_so(name):
-    settings = {"variant": "authors"} if name == "RAGE" else {}
+    settings = {"RAGE": {"variant": "authors"}, "Tied": {"epsilon": 1.0}}.get(name, {})
     policy, problem = POLICIES[name](**settings), routes(measure="plans")
     if getattr(policy, "takes_probes", False) and name not in NOT_THESE:
         start(policy, problem)

@@ -27,6 +27,7 @@ FAMILIES = (
         "CLUCB",
         "LinGapE:norm_bound=3",
         "SignRace",
+        "Tied:epsilon=1",
     ),
     (
         *("RAGE", "Peace", "GenTSExplore", "TSExplore", "LinearOCBA", "MinimaxCombSAR:budget=300"),

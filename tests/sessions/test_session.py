@@ -21,6 +21,7 @@ POLICIES = [sp.CombGapE(delta=0.1), sp.Uniform(delta=0.1)]
 NEEDED = {
     "LinGapE": {"norm_bound": 3.0},
     "Challenge": {"incumbent": 0},
+    "Tied": {"epsilon": 0.5},
     **{name: {"zone": 0.3} for name in WITH_A_ZONE},
 }
 

@@ -23,6 +23,7 @@ CASES: list[Policy] = [
     sp.CombGapE(delta=0.1, arm_rule="naive"),
     sp.Uniform(delta=0.1),
     sp.policies.SignRace(delta=0.1),
+    sp.policies.Tied(delta=0.1, epsilon=0.05),
     sp.CLUCB(delta=0.1),
     sp.LinGapE(delta=0.1, norm_bound=3.0),
     sp.LinGapE(delta=0.1, norm_bound=3.0, arm_rule="ratio"),

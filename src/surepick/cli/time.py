@@ -139,6 +139,7 @@ def _measure(race: Session, timer: CommandTimer, warmup: int, *, kept: str | Non
     from surepick.measure.commands import ended_as_interrupted
     from surepick.measure.loop import measure_all
 
+    policy = race.policy
     with Progress() as line:
 
         def show(session: Session, waiting: bool) -> None:
@@ -146,8 +147,9 @@ def _measure(race: Session, timer: CommandTimer, warmup: int, *, kept: str | Non
                 note(f"Another process runs {session.name!r} too; runs at the same time disturb each other.")
             elif line.is_due:
                 state = session.state()
-                left = state.standing().remaining or ()
-                line.say(f"round {state.n_rounds + 1}: {how_many(len(left), 'command')} left")
+                line.say(
+                    f"round {state.n_rounds + 1}, risk {state.standing().risk or 0.0:.2g} of {policy.delta:g}"
+                )
 
         try:
             with ended_as_interrupted():

@@ -60,7 +60,7 @@ class OwnQuestion(Policy, Protocol):
     def question(self, problem: AnyProblem) -> str:
         """Return what is to be found out."""
 
-    def claim(self, problem: AnyProblem) -> str:
+    def claim(self, problem: AnyProblem, standing: Standing) -> str:
         """Return what an answer says, as a sentence."""
 
 
@@ -160,7 +160,7 @@ def n_asked(policy: Policy, request: object) -> int:
 
 def last_calling(policy: Policy, run: Run | None) -> LastCallRun:
     """The run, if it can end with a final batch; a clear error if not."""
-    if not isinstance(run, LastCallRun):
+    if not isinstance(run, LastCallRun) or getattr(run, "is_fixed", False):
         raise ParameterError(
             f"{policy.name} has no final batch here; use BetGapE or Challenge on a list of plans, or BetGapE "
             "on a Polytope",

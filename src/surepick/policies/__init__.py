@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from surepick.policies.betting.bet_gap_e import BetGapE as BetGapE
     from surepick.policies.betting.challenge import Challenge as Challenge
     from surepick.policies.betting.sign_race import SignRace as SignRace
+    from surepick.policies.betting.tied import Tied as Tied
     from surepick.policies.gap.comb_gap_e import CLUCB as CLUCB
     from surepick.policies.gap.comb_gap_e import CombGapE as CombGapE
     from surepick.policies.gap.comb_gap_e import LinGapE as LinGapE
@@ -65,6 +66,7 @@ _HOMES = {
     "TSExplore": "peers.ts_explore",
     "TTTS": "peers.tracking",
     "TTUCB": "peers.tracking",
+    "Tied": "policies.betting.tied",
     "TrackAndStop": "peers.tracking",
     "UGapE": "peers.confidence",
     "Uniform": "policies.gap.comb_gap_e",

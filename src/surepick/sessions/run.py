@@ -97,7 +97,7 @@ class PolicyRun:
     @property
     def can_grow(self) -> bool:
         """Whether plans may be added."""
-        return isinstance(self._run, GrowingRun)
+        return isinstance(self._run, GrowingRun) and not getattr(self._run, "is_fixed", False)
 
     # Looking
 

@@ -32,6 +32,7 @@ from surepick.views.view import (
     OPEN,
     RULED_OUT,
     RUNNING,
+    TIED,
     ArmRow,
     Assigned,
     Bet,
@@ -154,7 +155,9 @@ def _claim(look: Look, state: str) -> tuple[str, tuple[str, ...], str]:
     leader, epsilon = look.name_of(look.leader) or "", value(look.epsilon, look.unit)
     others = f"other of {_all_plans(look)}"
     if state == CONFIDENT and isinstance(look.policy, OwnQuestion):
-        return "own", (leader,), look.policy.claim(look.problem)
+        also = [look.name_of(plan) or "" for plan in look.standing.good if plan != look.leader]
+        named = (leader, *also[: MOST_LISTED - 1])
+        return "own", named, look.policy.claim(look.problem, look.standing)
     if state == CONFIDENT and look.incumbent is not None:
         if leader != look.incumbent:
             return "better_than_incumbent", (leader,), f"It is better than {quoted(look.incumbent)}."
@@ -297,6 +300,8 @@ def _status(look: Look, plan: int, state: str) -> str:
         return LEADER
     if not look.promise.proved:
         return OPEN
+    if isinstance(look.policy, OwnQuestion) and plan in look.standing.good:
+        return TIED
     if look.log_evidence is not None:
         return RULED_OUT if look.log_evidence[plan] >= -np.log(look.delta) else OPEN
     remaining = look.standing.remaining

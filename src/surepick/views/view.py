@@ -20,7 +20,7 @@ from surepick.views.numbers import count, odds, value
 MOST_LISTED = 200  # rows of each list of a View
 LONGEST_NAME = 60  # letters of a plan in one line
 RUNNING, CONFIDENT, BUDGET_SPENT, CLOSED = STATES = ("running", "confident", "budget spent", "closed")
-LEADER, OPEN, RULED_OUT = "leader", "open", "ruled out"  # the status of a plan
+LEADER, TIED, OPEN, RULED_OUT = "leader", "tied", "open", "ruled out"  # the status of a plan
 
 
 @dataclass(frozen=True)

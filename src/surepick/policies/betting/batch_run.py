@@ -13,6 +13,7 @@ wealth, the answer and the next proposal of the run that took them.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Protocol
@@ -374,6 +375,11 @@ class BatchRun:
         removed = np.zeros_like(missing)
         return Batch(decision.uses, missing, removed, zeros, zeros.copy(), bets, decision.is_final)
 
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the question allows neither plans that arrive nor a final batch."""
+        return self._question.is_fixed
+
     def allow(self, left: int) -> None:
         """Cut the next batch to this many measurements; the first one, which needs a cover, is never cut."""
         if left != self._budget:
@@ -551,9 +557,9 @@ class BatchRun:
         return self._numbers(self._question.named_leader)
 
     def log_evidence(self) -> FloatArray | None:
-        """Return the largest log wealth so far against each plan, as a rival of the leader, in a list."""
+        """Return the log evidence against each plan of a list, as a rival of the leader; out at 1/delta."""
         question = self._question
-        return question.evidence(question.leader) if question.is_listed else None
+        return question.evidence(question.leader) - math.log(question.n_books) if question.is_listed else None
 
     def proof(self) -> Mapping[str, Any] | None:
         """Return what proves the answer without the run, as JSON values; None where nothing does."""

@@ -114,7 +114,7 @@ class KeepOrReplace(Best):
     """
 
     STATE: ClassVar[tuple[str, ...]] = (*Best.STATE, "challengers", "challenger")
-    searches = False  # the incumbent leads
+    searches, n_books = False, 2  # the incumbent leads; keeping and replacing have half of delta each
     first_share = 0.5  # of the common cash, on a challenger's first bets; half of it on fixed sizes
     caution = 0.5  # standard errors below its estimated advantage that a challenger's mixture is centred
     switch_ratio = (

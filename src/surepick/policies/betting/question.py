@@ -129,7 +129,7 @@ class Targets:
     gap_variance: FloatArray
     log_wealth: FloatArray  # against each, now
     evidence_needed: FloatArray  # nats to the threshold, within limits
-    shift: float = 0.0
+    shift: FloatArray | float = 0.0
 
 
 class Estimates:
@@ -185,6 +185,8 @@ class Question(ABC):
     planned = 0  # measurements of batches without bets since the last bets
     is_listed = True  # whether plans have numbers
     learns_variance = True  # whether it bets on single gaps, by factors that learn a bounded variance
+    n_books = 1  # among which delta is divided
+    is_fixed = False  # whether no plan may arrive, and no final batch be called
     KINDS: ClassVar[tuple[type, ...]] = ()  # dataclasses in its state, beside those of every run
     pace = Pace()  # of its batches
     bets_at_once = False  # whether it can bet in the first batch, before anything is known
@@ -305,6 +307,7 @@ class Question(ABC):
     def test(self, estimates: Estimates, aims: Targets) -> list[Any]:
         """Return what a final batch tests."""
         del estimates
+        assert isinstance(aims.shift, float)
         return [Bet(aims.account, aims.rows, aims.ahead, aims.behind, aims.shift)]
 
     def settle(self, bets: list[Any], result: BatchResult) -> None:

@@ -76,8 +76,9 @@ class SignRace(SoundPolicy):
         near = f", or one at most {self.margin:.3g} worse as a share" if self.margin else ""
         return f"Which of {problem.n_plans} plans beats each other one in at least half of the rounds{near}?"
 
-    def claim(self, problem: AnyProblem) -> str:
+    def claim(self, problem: AnyProblem, standing: Standing) -> str:
         """Return what an answer says."""
+        del standing
         if not self.margin:
             return f"It is the one of {problem.n_plans} plans that wins most rounds against each other."
         return f"No other of {problem.n_plans} plans is better by more than {self.margin:.3g} of its total."
@@ -170,10 +171,11 @@ class SignRaceRun:
             return Standing(self.leader, risk=0.0, remaining=(0,), good=(0,))
         evidence = self.log_evidence()
         rival = int(rivals[np.argmin(evidence[rivals])])
-        remaining = tuple(np.flatnonzero(self._left()).tolist())
+        left = tuple(np.flatnonzero(self._left()).tolist())
         risk = min(1.0, math.exp(-float(evidence[rival])))
-        good = (self.leader,) if len(remaining) == 1 else ()
-        return Standing(self.leader, rival, None, None, risk, remaining, good)
+        good = (self.leader,) if len(left) == 1 else ()
+        # with a margin the winner may be another, to which the leader is near
+        return Standing(self.leader, rival, None, None, risk, None if self._margin else left, good)
 
     def state(self) -> dict[str, Any]:
         """Return what another run of the same policy on the same problem needs to become this one."""

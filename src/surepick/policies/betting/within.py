@@ -184,6 +184,7 @@ class WithinFew(Question):
     def __init__(self, plans: Any, delta: float, epsilon: float) -> None:
         super().__init__(plans, Wealth(-math.log(delta)), epsilon)
         self.next_stake = 0.0
+        self.smallest = epsilon  # bet size
         self.sizes = np.zeros(0)  # chosen with the first stake, and kept
 
     def _pairs(self) -> tuple[IntArray, IntArray, IntArray]:
@@ -196,10 +197,10 @@ class WithinFew(Question):
     def _choose_sizes(self, estimates: Estimates) -> FloatArray:
         _, ahead, behind = self._pairs()
         unit = float(estimates.unit(self.contrasts(ahead, behind)).max())
-        octaves = max(math.log(unit / self.epsilon), 0.0)
+        octaves = max(math.log(unit / self.smallest), 0.0)
         n = min(self.most_sizes, 1 + int(octaves / math.log(self.size_step)))
         step = self.size_step if n < self.most_sizes else math.exp(octaves / (self.most_sizes - 1))
-        return np.asarray(self.epsilon * step ** np.arange(n))
+        return np.asarray(self.smallest * step ** np.arange(n))
 
     def choose(self, estimates: Estimates) -> None:
         """Let the plan lead that looks best, among those proved to be within epsilon if there are any."""

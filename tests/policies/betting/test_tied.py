@@ -1,0 +1,127 @@
+"""Tied: all plans within epsilon of the best, both halves proved; controls that must be caught."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import surepick as sp
+from surepick.core.run import Decision
+from surepick.errors import ParameterError
+from surepick.inference.factors import SubGaussian
+from surepick.policies import Tied
+from surepick.policies.betting.batch_run import BatchRun
+from surepick.policies.betting.tied import AllWithin, least_means
+
+DELTA, EPSILON, NEAR, RUNS = 0.4, 3.0, 1.5, 100
+POLICY = Tied(DELTA, EPSILON)
+# one best plan, plans that may not be out because they are just near enough, and some just outside of epsilon
+N_OUTSIDE = 6
+MEANS = np.array([0.0] + [-NEAR] * 40 + [-EPSILON - 1e-9] * N_OUTSIDE)
+PROBLEM = sp.Problem(np.eye(len(MEANS)), noise=1, goal="largest")
+
+
+class Apart(AllWithin):
+    """A control: a plan is out by its own wealth, as if the others were no further chances to be wrong."""
+
+    def _least_means(self):
+        found = self.outs.accounts.get("out")
+        return np.zeros(self.n_plans) if found is None else found.current
+
+
+class Lucky(SubGaussian):
+    """A control: what a batch shows is read an error luckier than it was."""
+
+    def log_factors(self, gap, variance, sizes):
+        return super().log_factors(gap + np.sqrt(variance), variance, sizes)
+
+
+def errors(question=AllWithin, factor=SubGaussian):
+    """Return in how many runs a plan is ever in that is not within epsilon, or out although it is near."""
+    wrong = np.zeros(2, dtype=int)
+    for seed in range(RUNS):
+        asked = question(PROBLEM.oriented, DELTA, EPSILON, NEAR)
+        run, rng = BatchRun(PROBLEM, POLICY, asked), np.random.default_rng([61, seed])
+        run._factor = factor()
+        n = np.full(len(MEANS), 10)
+        for _ in range(20):  # whatever is decided: claims hold at any time
+            run.follow(Decision(asked.leader, asked.unresolved(), n, 1))
+            run.absorb(n, n * MEANS + np.sqrt(n) * rng.standard_normal(len(n)))
+        is_in = asked.in_evidence() >= asked.wealth.threshold
+        is_out = asked.out_peak >= asked.wealth.threshold
+        wrong += (is_in[-N_OUTSIDE:].any(), is_out[:-N_OUTSIDE].any())
+    return wrong
+
+
+def is_refuted(n_wrong):
+    return binom.sf(n_wrong - 1, RUNS, DELTA / 2) < 1e-6
+
+
+def test_each_half_is_wrong_with_probability_half_of_delta_at_most():
+    assert (binom.sf(errors() - 1, RUNS, DELTA / 2) > 1e-3).all()
+
+
+def test_plans_that_are_out_each_by_itself_are_caught():
+    assert is_refuted(errors(question=Apart)[1])
+
+
+def test_lucky_bets_are_caught_in_both_halves():
+    assert is_refuted(errors(factor=Lucky)).all()
+
+
+def test_least_means_are_those_of_all_sets():
+    rng = np.random.default_rng(3)
+    wealth = rng.lognormal(size=6)
+    sets = [[bool(k >> i & 1) for i in range(6)] for k in range(1, 64)]
+    for plan, found in enumerate(np.exp(least_means(np.log(wealth)))):
+        assert found == pytest.approx(min(wealth[chosen].mean() for chosen in sets if chosen[plan]))
+
+
+@pytest.mark.parametrize("given", [{"noise": 1}, {"noise": None}, {"low": -1, "high": 4}], ids=str)
+@pytest.mark.parametrize("plans", [np.eye(4), [[1, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 1], [0, 0, 1, 1]]])
+def test_all_near_plans_are_named_and_no_others(given, plans):
+    problem = sp.Problem(plans, goal="largest", **given)
+    values = np.array(plans) @ [2.0, 1.9, 1.0, 0.0]
+    behind = values.max() - values
+    truth = (
+        sp.Gaussian([2.0, 1.9, 1.0, 0.0], 1) if "noise" in given else sp.UniformNoise([2.0, 1.9, 1.0, 0.0], 1)
+    )
+    outcome = sp.simulate(problem, truth, policy=Tied(0.05, epsilon=0.6, grey=0.4), seed=1)
+    assert outcome.state == "confident"
+    assert set(np.flatnonzero(behind <= 0.2)) <= set(outcome.good) <= set(np.flatnonzero(behind <= 0.6))
+    assert outcome.plan in outcome.good
+
+
+def test_a_session_names_them_in_view_and_certificate_and_verifies():
+    tape = np.random.default_rng(5)
+    means = {"a": 3.0, "b": 2.9, "c": 0.0}
+    problem = sp.Problem(list(means), noise=1, goal="largest")
+    session = sp.Session.create("memory://", "ties", problem, policy=Tied(epsilon=1.0))
+    with pytest.raises(ParameterError):
+        session.add_plan("d", "a + b")
+    while session.status == "running":
+        for request in session.ask(50):
+            session.tell(request, means[request.arm] + tape.standard_normal())
+    view, certificate = session.view(), session.certificate()
+    assert view.proved.claim == "own"
+    assert set(view.proved.plans) == set(certificate.good) == {"a", "b"}
+    assert {row.name: row.status for row in view.plans}["c"] == "ruled out"
+    assert "tied" in {row.status for row in view.plans}
+    assert session.verify(certificate.to_json()).holds
+
+
+@pytest.mark.parametrize(
+    ("make", "field"),
+    [
+        (lambda: Tied().start(PROBLEM), "epsilon"),
+        (lambda: Tied(epsilon=1.0, grey=2.0), "grey"),
+        (lambda: Tied(epsilon=1.0).start(sp.Problem(np.eye(300), noise=1, goal="largest")), "plans"),
+        (
+            lambda: sp.simulate(PROBLEM, sp.Gaussian(MEANS), policy=POLICY, budget=90, last_call=0.3),
+            "last_call",
+        ),
+    ],
+)
+def test_what_cannot_be_asked_names_its_field(make, field):
+    with pytest.raises(ParameterError) as caught:
+        make()
+    assert caught.value.field == field
