@@ -44,7 +44,9 @@ def errors(question=AllWithin, factor=SubGaussian):
         run._factor = factor()
         n = np.full(len(MEANS), 10)
         for _ in range(20):  # whatever is decided: claims hold at any time
-            run.follow(Decision(asked.leader, asked.unresolved(), n, 1))
+            targets = asked.targets(run._estimates, asked.unresolved()) if asked.has_leader else None
+            more = asked.wagers(run._estimates, targets)
+            run.follow(Decision(asked.leader, asked.unresolved(), n, 1, more=more))
             run.absorb(n, n * MEANS + np.sqrt(n) * rng.standard_normal(len(n)))
         is_in = asked.in_evidence() >= asked.wealth.threshold
         is_out = asked.out_peak >= asked.wealth.threshold

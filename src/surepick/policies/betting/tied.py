@@ -172,7 +172,7 @@ class AllWithin(WithinFew):
         wrong = np.where(is_open, verdicts - threshold, threshold - verdicts) > TOLERANCE * threshold
         if wrong.any() or not is_open.any():
             return f"plan {int(np.argmax(wrong))} is on the wrong side of those that are open"
-        return None if not decision.more else f"it has {sorted(decision.more)[0]!r}, which no run writes"
+        return self.wager_objection(decision)
 
     def targets(self, estimates: Estimates, rivals: IntArray) -> Targets:
         """Return what the open plans need: that they are in or out, whichever looks nearer."""
@@ -210,29 +210,21 @@ class AllWithin(WithinFew):
         errors = np.divide(beyond, error, out=np.zeros(n), where=error > 0)
         return np.maximum(np.exp(-0.5 * self.plausible * errors**2), 1e-12)
 
-    def stake(self, estimates: Estimates, targets: Targets | None) -> None:
-        """Stake on all pairs, and once on the rows that are to be shown out."""
-        super().stake(estimates, targets)
-        if targets is not None and OUT not in self.outs.accounts:
+    def place(self, decision: Decision, estimates: Estimates) -> list[Bet]:
+        """Stake and bet on all pairs, and that each plan is worse than the leader by more than `near`."""
+        bets = super().place(decision, estimates)
+        if decision.is_first:
+            return bets
+        if OUT not in self.outs.accounts:
             amount = self.outs.withdraw(self.staked)
             self.outs.account(OUT, self.n_plans, len(self.sizes)).stake(amount - math.log(len(self.sizes)))
-
-    def bets(self, estimates: Estimates, targets: Targets | None) -> list[Bet]:
-        """Bet on all pairs, and that each plan is worse than the leader by more than `near`."""
-        bets = super().bets(estimates, targets)
-        if targets is not None:
-            others = np.flatnonzero(np.arange(self.n_plans) != self.leader)
-            ahead, unit = np.full(len(others), self.leader), np.ones(len(others))
-            bets.append(Bet(OUT, others, ahead, others, -self.near, unit=unit, grid=self.sizes))
-        return bets
+        others = np.flatnonzero(np.arange(self.n_plans) != self.leader)
+        ahead, unit = np.full(len(others), self.leader), np.ones(len(others))
+        return [*bets, Bet(OUT, others, ahead, others, -self.near, unit=unit, grid=self.sizes)]
 
     def account(self, key: str | int) -> Account:
         """Return the account of the pairs, or that of the plans that are to be shown out."""
         return self.outs.accounts[key] if key == OUT else super().account(key)
-
-    def all_accounts(self) -> list[Account]:
-        """Return both accounts."""
-        return [*super().all_accounts(), *self.outs.accounts.values()]
 
     def count(self, bets: list[Any]) -> None:
         """Update both accounts, and which plans are out."""
