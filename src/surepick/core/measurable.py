@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from surepick.core.about import About, Layout
+from surepick.core.about import About, Layout, plausible_range
 from surepick.core.arrays import (
     LARGEST,
     ROUNDING,
@@ -53,6 +53,8 @@ class Measurable:
     has_batches: ClassVar[bool] = True  # whether methods plan batches, so that these may have a price
     is_listed: ClassVar[bool]  # whether plans are in a list; said by each kind
     mean_bounds: FloatArray | None = None  # (n_arms, 2) lowest and highest mean; equal: known exactly
+    guess: FloatArray | None = None  # (n_arms,) expected means; they guide and never count as evidence
+    spread: FloatArray | None = None  # (n_arms,) how far off the guess may be, where that was said
     probes: Probes | None = None  # None: each arm is measured by itself, or plans are played
     setup_cost: float = 0.0  # the price of starting a batch of measurements, whatever is in it
     plays: bool = False  # whether what is measured are plays of plans that no list has (`core.probes.Plays`)
@@ -200,6 +202,27 @@ class Measurable:
                     field="known",
                 )
         return self._with(mean_bounds=found)
+
+    def with_guess(self, guess: Numbers, spread: Numbers | None = None) -> Self:
+        """Return the same problem with a guess of each mean, and how far off it may be.
+
+        With a spread, sessions and forecasts begin with the guess as prior data, and values far from it are
+        asked about before they are recorded, unless a plausible range is given.
+
+        >>> import surepick as sp
+        >>> sp.Problem([[1, 0], [0, 1]], goal="largest").with_guess([4, 5], 2).spread.tolist()
+        [2.0, 2.0]
+        """
+        centre = vector("guess", guess, self.arm_names)
+        if spread is None:
+            return self._with(guess=centre)
+        width = vector("spread", spread, self.arm_names, one_for_all=True)
+        if (width < 0).any():
+            raise ProblemError(f"spread must be 0 or more, got {width.min():g}", field="spread")
+        about = self.about
+        if about.plausible is None and self.probes is None:
+            about = replace(about, plausible=plausible_range(centre, width, self.noise_scale))
+        return self._with(guess=centre, spread=width, about=about)
 
     def with_noise(self, noise_scale: FloatArray | None, bounds: FloatArray | None = None) -> Self:
         """The same problem with this noise scale, and with these bounds or none; neither is checked."""

@@ -63,6 +63,14 @@ class Past:
         return fitting(problem, cls._capped((problem.noise_scale / width) ** 2, means, most, problem))
 
     @classmethod
+    def of_problem(cls, problem: AnyProblem) -> Past | None:
+        """The guess of a problem as prior data; None without a spread of it, or without a stated noise."""
+        guess, spread = problem.guess, problem.spread
+        if guess is None or spread is None or problem.noise_scale is None or not problem.arms_alone:
+            return None
+        return cls.from_guess(problem, guess, np.where(spread > 0, spread, np.inf)) if spread.any() else None
+
+    @classmethod
     def from_history(
         cls, problem: AnyProblem, counts: Numbers, means: Numbers, *, most: float = MOST_WORTH
     ) -> Past:

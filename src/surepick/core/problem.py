@@ -73,6 +73,8 @@ class Problem(Measurable):
       unknown, and learned
     - `noise_kind`: "bounded variance" where noise may be skewed and have long tails, and `noise` is no more
       than a bound on its standard deviation; "sub-Gaussian"
+    - `guess`, `spread`: what you expect each mean to be, and how far off that may be: with both, sessions
+      begin with the guess as prior data, which guide and never count as evidence
     - `cost`: the price of one measurement; 1
     - `known`: means that need no measurement, {"arm": value}, or that surely lie in between,
       {"arm": (low, high)}: plans that cannot be best are out at once
@@ -126,6 +128,8 @@ class Problem(Measurable):
         high: Numbers | float | None = None,
         noise: PerArm | None = None,
         noise_kind: str = SUB_GAUSSIAN_NOISE,
+        guess: Numbers | None = None,
+        spread: Numbers | None = None,
         cost: PerArm | None = None,
         known: Known | None = None,
         measure: GivenProbes = ARMS,
@@ -173,6 +177,10 @@ class Problem(Measurable):
         if noise_kind == BOUNDED_VARIANCE:
             self._become(self.with_bounded_variance())
         self._become(self.with_setup_cost(setup_cost))
+        if guess is None and spread is not None:
+            raise ProblemError("spread is how far off a guess may be; give guess too", field="spread")
+        if guess is not None:
+            self._become(self.with_guess(guess, spread))
 
     def _measured_by(self, given: GivenProbes, readings: str, limits: Limits, cost: PerArm | None) -> Self:
         if readings not in (INDEPENDENT, DEPENDENT, UNKNOWN):
@@ -354,7 +362,9 @@ class Problem(Measurable):
             costs=vector("cost", [*self.costs.tolist(), *(arm.cost for arm in new)], names),
             relevant=np.append(self.relevant, np.zeros(n, dtype=bool)),
             mean_bounds=None if means is None else np.vstack([means, anything]),
-            layout=None,  # which knows where the other arms are
+            layout=None,  # which knows where the other arms are, as the guess does what they may be
+            guess=None,
+            spread=None,
             about=replace(self.about, plausible=plausible),
         )
 

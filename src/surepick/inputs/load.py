@@ -107,6 +107,8 @@ def _load(path: Path, sheet: str | None, progress: Progress | None, confined: bo
         order=_order(document),
     )
     past = _past(problem, guess, spread) if "spread" in document.values else None
+    if guess is not None:
+        problem = problem.with_guess(guess, spread if "spread" in document.values else None)
     settings = _settings(document, name)
     return replace(
         built,

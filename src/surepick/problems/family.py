@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, TypedDict, TypeVar, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.about import Layout, plausible_range
+from surepick.core.about import Layout
 from surepick.core.arrays import FloatArray, Goal, Numbers, PerArm, aligned_table, names_for, vector
 from surepick.core.oracle_problem import BestWithin, Losses, OracleProblem
 from surepick.core.polytope import Polytope
@@ -289,7 +289,10 @@ class FamilyProblem(OracleProblem):
         recipe = self.recipe()
         if recipe is None:
             return super().__reduce__()
-        kept = ("noise_scale", "costs", "bounds", "mean_bounds", "layout", "about", "plays", "asked_plays")
+        kept = (
+            *("noise_scale", "costs", "bounds", "mean_bounds", "guess", "spread", "layout", "about"),
+            *("plays", "asked_plays"),
+        )
         return _made_again, (dict(recipe),), {name: getattr(self, name) for name in kept}
 
 
@@ -353,10 +356,7 @@ def lists(options: type, **defaults: Any) -> Callable[[BuilderT], BuilderT]:
 def builder_problem(
     build: Callable[..., Any], family: Family, guess: Numbers | None, options: Mapping[str, Any]
 ) -> Polytope | FamilyProblem | FoundProblem:
-    """Return the problem of a builder: the plans of the family, and plausible values.
-
-    Plausible values are known if a guess was given together with its spread.
-    """
+    """Return the problem of a builder: the plans of the family, and the guess, with its spread if stated."""
     parameters = inspect.signature(build).parameters
     for name in options:
         if name not in parameters:
@@ -367,9 +367,7 @@ def builder_problem(
     centre = None if guess is None else vector("guess", guess, family.arm_names)
     width = half_widths(given["spread"], family.arm_names)
     problem = family.choose(centre, given, list_plans=listed, asked=asks_for_list(options))
-    if centre is None or "spread" not in options:
-        return problem
-    return problem.with_about(plausible=plausible_range(centre, width, problem.noise_scale))
+    return problem if centre is None else problem.with_guess(centre, width if "spread" in options else None)
 
 
 def asks_for_list(options: Mapping[str, Any]) -> str:

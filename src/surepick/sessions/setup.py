@@ -15,7 +15,7 @@ from surepick._version import __version__
 from surepick.core.about import About, Layout
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
 from surepick.core.past import Past, fitting
-from surepick.core.policy import Policy, delta_of
+from surepick.core.policy import Policy, delta_of, takes_past
 from surepick.core.problem import NewArm, Problem
 from surepick.core.wording import shortened
 from surepick.errors import MissingFunctionError, ParameterError, SessionError, SurepickError
@@ -126,7 +126,10 @@ class NewSession:
             what = "a number of measurements"
             checked["budget"] = whole("budget", what, self.budget, least=1, most=MOST_BUDGET)
         checked["lease"] = seconds("lease", self.lease)
-        checked["past"] = fitting(self.problem, self.past)
+        past = self.past
+        if past is None and takes_past(self.policy):
+            past = Past.of_problem(self.problem)
+        checked["past"] = fitting(self.problem, past)
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 

@@ -182,8 +182,8 @@ class Rehearsals:
 
 def forecast(
     problem: AnyProblem,
-    guess: Numbers,
-    spread: Numbers = 0.0,
+    guess: Numbers | None = None,
+    spread: Numbers | None = None,
     *,
     noise: PerArm | None = None,
     delta: float = 0.05,
@@ -196,7 +196,7 @@ def forecast(
 ) -> Forecast:
     """Forecast the measurements of a decision whose means lie within `spread` of the guess.
 
-    - guess, spread: what the means may be, one number per arm, and how far off that may be.
+    - guess, spread: what the means may be, one number per arm, and how far off that may be; the problem's.
     - noise: a rough standard deviation of one measurement, where the problem does not state it.
     - budget: the most measurements of a rehearsal; 20,000.
     - rehearsals, seed: how many worlds are drawn, and from which seed.
@@ -207,10 +207,17 @@ def forecast(
     >>> found.low <= found.median <= found.high, found.confident
     (True, 1.0)
     """
+    if guess is None:
+        if problem.guess is None:
+            raise ParameterError(
+                "a forecast needs a guess of the means; give it to the problem", field="guess"
+            )
+        guess, spread = problem.guess, problem.spread if spread is None else spread
+        past = Past.of_problem(problem) if past is None else past
     stage = Rehearsals.around(
         problem,
         guess,
-        spread,
+        0.0 if spread is None else spread,
         noise=noise,
         budget=budget,
         rehearsals=rehearsals,

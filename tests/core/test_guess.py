@@ -1,0 +1,83 @@
+"""A guess of the means, said once: it guides sessions and forecasts, and never counts as evidence."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from surepick.errors import ProblemError
+from surepick.sessions import codec
+
+PLANS = {"by bus": "bus + 2*walk", "on foot": "7*walk", "by train": "train + walk"}
+GUESS = {"walk": 3.0, "bus": 20.0, "train": 25.0}
+
+
+def problem(**given):
+    return sp.Problem(PLANS, **{"goal": "smallest", "noise": 2.0, "guess": GUESS, "spread": 4.0, **given})
+
+
+def test_a_guess_goes_by_name_and_makes_values_far_from_it_implausible():
+    found = problem()
+    assert found.arm_names == ("bus", "walk", "train")
+    assert found.guess.tolist() == [20.0, 3.0, 25.0]
+    assert found.spread.tolist() == [4.0] * 3
+    assert found.about.plausible[0] == (4.0, 36.0)
+    assert problem(plausible=(0, 90)).about.plausible[0] == (0.0, 90.0)
+    again = pickle.loads(pickle.dumps(found))
+    assert again.guess.tolist() == found.guess.tolist()
+    assert codec.problem_to_json(found) == codec.problem_to_json(problem(guess=None, spread=None))
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"guess": [1.0]}, "guess"),
+        ({"guess": {"bus": 1.0}}, "guess"),
+        ({"guess": None}, "spread"),
+        ({"spread": -1.0}, "spread"),
+        ({"spread": [1.0, 2.0]}, "spread"),
+    ],
+)
+def test_a_guess_that_does_not_fit_is_refused(given, field):
+    with pytest.raises(ProblemError) as caught:
+        problem(**given)
+    assert caught.value.field == field
+
+
+def test_a_session_begins_with_the_guess_where_its_spread_and_the_noise_are_stated():
+    def worth(given, **settings):
+        session = sp.Session.create("memory://", "trips", given, **settings)
+        session.close("enough")
+        past = session.certificate().past
+        return None if past is None else sorted(past.values())
+
+    assert worth(problem()) == [0.25] * 3  # (noise / spread)^2 measurements
+    assert worth(problem(spread=None)) is None
+    assert worth(problem(noise=None)) is None
+    assert worth(problem(), policy=sp.CombGapE()) is None  # which cannot use prior data
+
+
+def test_a_forecast_needs_no_guess_beside_the_problem_s_and_refuses_to_do_without():
+    found = sp.forecast(problem(), rehearsals=3)
+    said = sp.forecast(
+        problem(guess=None, spread=None),
+        GUESS,
+        4.0,
+        past=sp.core.past.Past.of_problem(problem()),
+        rehearsals=3,
+    )
+    assert found.measurements.tolist() == said.measurements.tolist()
+    with pytest.raises(sp.SurepickError) as caught:
+        sp.forecast(problem(guess=None, spread=None))
+    assert caught.value.field == "guess"
+
+
+def test_builders_and_files_keep_the_guess(tmp_path):
+    built = sp.problems.paths([("A", "B", 1.0), ("B", "C", 2.0), ("A", "C", 4.0)], "A", "C", spread=0.5)
+    assert built.guess.tolist() == [1.0, 2.0, 4.0]
+    assert built.spread.tolist() == [0.5] * 3
+    file = tmp_path / "ways.csv"
+    file.write_text("way,bus,walk\ngoal,smallest\nguess,20,3\nspread,10%\nby bus,1,2\non foot,,7\n")
+    assert sp.load(file).guess.tolist() == [20.0, 3.0]
+    assert sp.load(file).spread == pytest.approx(np.array([2.0, 0.3]))
