@@ -32,7 +32,7 @@ def reproduce(
         ),
     ],
     families: Annotated[
-        list[str] | None, typer.Argument(metavar="[FAMILY]...", help="Families or questions of it; all.")
+        list[str] | None, typer.Argument(metavar="FAMILY", help="Families of the table, or questions; all.")
     ] = None,
     policy: Annotated[list[str] | None, typer.Option(help="A method; repeat, or separate by commas.")] = None,
     runs: Annotated[int | None, typer.Option(help="Instances of each family.")] = None,

@@ -73,7 +73,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -316,30 +316,6 @@ class RejectingRun(BudgetPhases):
         return max(1, each) if phase else 0
 
 
-@dataclass(frozen=True)
-class MinimaxCombSAR(BudgetPolicy):
-    """Minimax Combinatorial Successive Accepts and Rejects: a fixed budget, plans halved in each phase.
-
-    `budget` is divided over the phases; without one it is what the loop or the session has. `beta` is the
-    share that goes to all arms equally at first.
-    """
-
-    beta: float = 0.2
-
-    name: ClassVar[str] = "MinimaxCombSAR"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 < self.beta < 1:
-            raise ParameterError(
-                f"beta is the first share of the budget, between 0 and 1, got {self.beta!r}", field="beta"
-            )
-
-    def start(self, problem: Problem) -> HalvingRun:
-        """Return a fresh run on this problem."""
-        return HalvingRun(problem, self)
-
-
 class HalvingRun(BudgetPhases):
     """A run of Minimax-CombSAR; phase 1 measures all arms, the r-th halving is phase r + 1."""
 
@@ -375,6 +351,27 @@ class HalvingRun(BudgetPhases):
         keep = math.ceil(len(self._arms) / 2.0 ** (self._phase - 1))
         order = np.argsort(-(self._plans[alive] @ self._means), kind="stable")
         self._alive[alive[order[keep:]]] = False
+
+
+@dataclass(frozen=True)
+class MinimaxCombSAR(BudgetPolicy):
+    """Minimax Combinatorial Successive Accepts and Rejects: a fixed budget, plans halved in each phase.
+
+    `budget` is divided over the phases; without one it is what the loop or the session has. `beta` is the
+    share that goes to all arms equally at first.
+    """
+
+    beta: float = 0.2
+
+    name: ClassVar[str] = "MinimaxCombSAR"
+    _run: ClassVar[type[Any]] = HalvingRun
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.beta < 1:
+            raise ParameterError(
+                f"beta is the first share of the budget, between 0 and 1, got {self.beta!r}", field="beta"
+            )
 
 
 def _least_known(plans: FloatArray, counts: IntArray, m: float) -> FloatArray:

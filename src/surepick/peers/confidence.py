@@ -83,7 +83,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -92,9 +92,8 @@ from surepick.core.guarantee import Promise
 from surepick.core.plan_sets import check_zeros_and_ones
 from surepick.core.problem import Problem
 from surepick.core.run import Standing
-from surepick.errors import ParameterError
 from surepick.peers.sequential import ArmsRun, RelevantArmsRun
-from surepick.policies.sound import SoundPolicy, WithinPolicy
+from surepick.policies.sound import SoundPolicy, WithinPolicy, check_choice
 
 
 class BoundsRun(ArmsRun):
@@ -123,17 +122,6 @@ class BoundsRun(ArmsRun):
         return np.asarray(self._scale * np.sqrt(2.0 * log_term / self._counts))
 
 
-@dataclass(frozen=True)
-class LUCB(WithinPolicy):
-    """Lower and upper confidence bounds: the lead and its strongest rival, two measurements a round."""
-
-    name: ClassVar[str] = "LUCB"
-
-    def start(self, problem: Problem) -> LUCBRun:
-        """Return a fresh run on this problem, whose plans must be single arms."""
-        return LUCBRun(problem, self)
-
-
 class LUCBRun(BoundsRun):
     """A run of LUCB."""
 
@@ -153,14 +141,11 @@ class LUCBRun(BoundsRun):
 
 
 @dataclass(frozen=True)
-class UGapE(WithinPolicy):
-    """Unified gap-based exploration: one measurement a round, of the named arm or its strongest rival."""
+class LUCB(WithinPolicy):
+    """Lower and upper confidence bounds: the lead and its strongest rival, two measurements a round."""
 
-    name: ClassVar[str] = "UGapE"
-
-    def start(self, problem: Problem) -> UGapERun:
-        """Return a fresh run on this problem, whose plans must be single arms."""
-        return UGapERun(problem, self)
+    name: ClassVar[str] = "LUCB"
+    _run: ClassVar[type[Any]] = LUCBRun
 
 
 class UGapERun(BoundsRun):
@@ -186,30 +171,11 @@ class UGapERun(BoundsRun):
 
 
 @dataclass(frozen=True)
-class LilUCB(SoundPolicy):
-    """Upper bounds by the law of the iterated logarithm; `variant` is "paper" (proved) or "heuristic"."""
+class UGapE(WithinPolicy):
+    """Unified gap-based exploration: one measurement a round, of the named arm or its strongest rival."""
 
-    variant: str = "paper"
-
-    name: ClassVar[str] = "LilUCB"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.variant not in ("paper", "heuristic"):
-            raise ParameterError(
-                f"variant must be 'paper' or 'heuristic', got {self.variant!r}", field="variant"
-            )
-
-    @property
-    def guarantee(self) -> str:
-        """Return the guarantee and its assumption, or what is missing for one."""
-        if self.variant == "paper":
-            return super().guarantee
-        return Promise.none("lil'UCB's heuristic constants have no proof").text
-
-    def start(self, problem: Problem) -> LilUCBRun:
-        """Return a fresh run on this problem, whose plans must be single arms."""
-        return LilUCBRun(problem, self)
+    name: ClassVar[str] = "UGapE"
+    _run: ClassVar[type[Any]] = UGapERun
 
 
 class LilUCBRun(ArmsRun):
@@ -232,6 +198,27 @@ class LilUCBRun(ArmsRun):
         most = int(np.argmax(self._counts))
         others = int(self._counts.sum() - self._counts[most])
         return most if others and self._counts[most] >= 1.0 + self._lam * others else None
+
+
+@dataclass(frozen=True)
+class LilUCB(SoundPolicy):
+    """Upper bounds by the law of the iterated logarithm; `variant` is "paper" (proved) or "heuristic"."""
+
+    variant: str = "paper"
+
+    name: ClassVar[str] = "LilUCB"
+    _run: ClassVar[type[Any]] = LilUCBRun
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("variant", self.variant, "paper", "heuristic")
+
+    @property
+    def guarantee(self) -> str:
+        """Return the guarantee and its assumption, or what is missing for one."""
+        if self.variant == "paper":
+            return super().guarantee
+        return Promise.none("lil'UCB's heuristic constants have no proof").text
 
 
 def constants(policy: LilUCB, n_plans: int) -> tuple[float, float, float, float]:

@@ -85,7 +85,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -101,7 +101,7 @@ from surepick.design.pairs import pair_allocation, width_allocation
 from surepick.errors import ParameterError
 from surepick.peers.linear import readings_of
 from surepick.peers.phases import Phase, PhasedRun
-from surepick.policies.sound import SoundPolicy
+from surepick.policies.sound import SoundPolicy, check_choice
 
 PAPER_EPS, AUTHORS_EPS = 1 / 5, 1 / 10
 AUTHORS_FLOOR = 20  # measurements per arm or vector of the design's support
@@ -124,10 +124,7 @@ class RAGE(SoundPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.variant not in ("paper", "authors"):
-            raise ParameterError(
-                f"variant must be 'paper' or 'authors', got {self.variant!r}", field="variant"
-            )
+        check_choice("variant", self.variant, "paper", "authors")
 
     def start(self, problem: Problem) -> RAGERun:
         """Return a fresh run on this problem."""
@@ -208,34 +205,6 @@ class RAGEOnProbes(RAGERun):
 EPS = 1 / 10
 
 
-@dataclass(frozen=True)
-class Peace(SoundPolicy):
-    """Drop plans in phases of ever finer resolution, sized by how far a random world could spread the plans.
-
-    `max_gap` is the largest difference in value between two plans, if it is known; otherwise one
-    measurement of every arm sets it.
-    """
-
-    max_gap: float | None = None
-
-    name: ClassVar[str] = "Peace"
-    randomized: ClassVar[bool] = True
-    _assumption: ClassVar[str] = f"{GAUSSIAN}, up to the Monte-Carlo error of the widths"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.max_gap is not None and not (self.max_gap > 0 and math.isfinite(self.max_gap)):
-            raise ParameterError(
-                f"max_gap is the largest difference in value between plans, positive, got {self.max_gap!r}; "
-                "leave it out if it is unknown",
-                field="max_gap",
-            )
-
-    def start(self, problem: Problem) -> PeaceRun:
-        """Return a fresh run on this problem."""
-        return PeaceRun(problem, self)
-
-
 class PeaceRun(PhasedRun):
     """A run of Peace; B is known from the start, or after phase 0, which measures every arm once."""
 
@@ -280,6 +249,31 @@ class PeaceRun(PhasedRun):
         widest = 2 * math.sqrt(float(np.einsum("kd,de,ke->k", offsets, phase.inverse, offsets).max()))
         self.max_gap = float(np.ptp(phase.values)) + widest
         return np.ones(len(phase.values), dtype=bool)
+
+
+@dataclass(frozen=True)
+class Peace(SoundPolicy):
+    """Drop plans in phases of ever finer resolution, sized by how far a random world could spread the plans.
+
+    `max_gap` is the largest difference in value between two plans, if it is known; otherwise one
+    measurement of every arm sets it.
+    """
+
+    max_gap: float | None = None
+
+    name: ClassVar[str] = "Peace"
+    _run: ClassVar[type[Any]] = PeaceRun
+    randomized: ClassVar[bool] = True
+    _assumption: ClassVar[str] = f"{GAUSSIAN}, up to the Monte-Carlo error of the widths"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.max_gap is not None and not (self.max_gap > 0 and math.isfinite(self.max_gap)):
+            raise ParameterError(
+                f"max_gap is the largest difference in value between plans, positive, got {self.max_gap!r}; "
+                "leave it out if it is unknown",
+                field="max_gap",
+            )
 
 
 @dataclass(frozen=True)

@@ -63,20 +63,6 @@ from surepick.peers.linear import LinearPolicy, LinearRun
 FIRST_MIXABILITY = 0.01  # AdaHedge's D before anything was gained
 
 
-@dataclass(frozen=True)
-class LinGame(LinearPolicy):
-    """Learners play shares of the measurements against the world that is hardest to tell apart.
-
-    `radius` is "normal-mixture" (proved) or "heuristic" (no proof; published experiments).
-    """
-
-    name: ClassVar[str] = "LinGame"
-
-    def start(self, problem: Problem) -> LinGameRun:
-        """Return a fresh run on this problem."""
-        return LinGameRun(problem, self)
-
-
 class LinGameRun(LinearRun):
     """A run of LinGame: what the learner of each lead gained, and the shares played so far."""
 
@@ -110,6 +96,17 @@ class LinGameRun(LinearRun):
         return self._readings.of_ways(np.minimum(told, log_t))
 
 
+@dataclass(frozen=True)
+class LinGame(LinearPolicy):
+    """Learners play shares of the measurements against the world that is hardest to tell apart.
+
+    `radius` is "normal-mixture" (proved) or "heuristic" (no proof; published experiments).
+    """
+
+    name: ClassVar[str] = "LinGame"
+    _run: ClassVar[type[Any]] = LinGameRun
+
+
 @dataclass(frozen=True, eq=False)
 class AdaHedge:
     """Exponential weights whose rate follows from what was gained so far."""
@@ -139,20 +136,6 @@ class AdaHedge:
 
 
 _TIE = float(np.finfo(float).eps)  # a gap at which a plan ties with the lead
-
-
-@dataclass(frozen=True)
-class FWS(LinearPolicy):
-    """Frank-Wolfe sampling: shares that follow the gradient of what is known about the closest rivals.
-
-    `radius` is "normal-mixture" (proved) or "heuristic" (no proof; published experiments).
-    """
-
-    name: ClassVar[str] = "FWS"
-
-    def start(self, problem: Problem) -> FWSRun:
-        """Return a fresh run on this problem."""
-        return FWSRun(problem, self)
 
 
 class FWSRun(LinearRun):
@@ -192,6 +175,17 @@ class FWSRun(LinearRun):
         if len(close) > 1:
             return best_of_game(gradient - (gradient @ self._shares)[:, None])
         return np.asarray(np.arange(n) == int(np.argmax(gradient[0])), dtype=float)
+
+
+@dataclass(frozen=True)
+class FWS(LinearPolicy):
+    """Frank-Wolfe sampling: shares that follow the gradient of what is known about the closest rivals.
+
+    `radius` is "normal-mixture" (proved) or "heuristic" (no proof; published experiments).
+    """
+
+    name: ClassVar[str] = "FWS"
+    _run: ClassVar[type[Any]] = FWSRun
 
 
 def best_of_game(payoff: FloatArray) -> FloatArray:

@@ -57,7 +57,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -74,18 +74,6 @@ from surepick.policies.sound import SoundPolicy
 ALPHA = 0.1
 _LONGEST = 10**6  # uses in a phase
 _TIE = 1e-9  # relative
-
-
-@dataclass(frozen=True)
-class XYAdaptive(SoundPolicy):
-    """Phases of greedy uses for the differences that still matter."""
-
-    name: ClassVar[str] = "XYAdaptive"
-    takes_probes: ClassVar[bool] = True
-
-    def start(self, problem: Problem) -> XYAdaptiveRun:
-        """Return a fresh run on this problem."""
-        return XYAdaptiveRun(problem, self)
 
 
 class XYAdaptiveRun(PhasedRun):
@@ -127,6 +115,15 @@ class XYAdaptiveRun(PhasedRun):
         self._goal = self._planned[1]
         super().absorb(counts, sums)
         self._planned = None
+
+
+@dataclass(frozen=True)
+class XYAdaptive(SoundPolicy):
+    """Phases of greedy uses for the differences that still matter."""
+
+    name: ClassVar[str] = "XYAdaptive"
+    _run: ClassVar[type[Any]] = XYAdaptiveRun
+    takes_probes: ClassVar[bool] = True
 
 
 @compiled
@@ -182,18 +179,6 @@ _SUPPORT = 1e-5  # least share of a plan in the design
 _RANK = 1e-9  # of the largest eigenvalue: information below it is none
 
 
-@dataclass(frozen=True)
-class PolyALBA(SoundPolicy):
-    """Least-squares elimination where a measurement is the value of a whole plan (the full bandit)."""
-
-    name: ClassVar[str] = "PolyALBA"
-    takes_probes: ClassVar[bool] = True
-
-    def start(self, problem: Problem) -> PolyALBARun:
-        """Return a fresh run on this problem."""
-        return PolyALBARun(problem, self)
-
-
 class PolyALBARun(PhasedRun):
     """A run of PolyALBA; `_way` is what measures each plan."""
 
@@ -232,6 +217,15 @@ class PolyALBARun(PhasedRun):
         near = np.asarray(phase.values.max() - phase.values <= self.resolution)
         first_stage = len(near) > self._dimension
         return np.ones(len(near), dtype=bool) if first_stage and near.sum() > self._dimension else near
+
+
+@dataclass(frozen=True)
+class PolyALBA(SoundPolicy):
+    """Least-squares elimination where a measurement is the value of a whole plan (the full bandit)."""
+
+    name: ClassVar[str] = "PolyALBA"
+    _run: ClassVar[type[Any]] = PolyALBARun
+    takes_probes: ClassVar[bool] = True
 
 
 def g_optimal(rows: FloatArray) -> FloatArray:

@@ -39,7 +39,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -125,17 +125,6 @@ def _refuse(problem: Problem, policy: str, first: int, second: int, why: str) ->
         f"{other!r} are not two of one: {why}; use BetGapE, or GenLUCB, which takes any sets",
         field="policy",
     )
-
-
-@dataclass(frozen=True)
-class ExactExpGap(SoundPolicy):
-    """Drop arms that better ones can replace and accept those that none can; for bases of a matroid."""
-
-    name: ClassVar[str] = "ExactExpGap"
-
-    def start(self, problem: Problem) -> MatroidRun:
-        """Return a fresh run on this problem, whose plans must be the bases of a matroid."""
-        return MatroidRun(problem, self)
 
 
 class MatroidRun:
@@ -241,3 +230,11 @@ class MatroidRun:
         """Return the best basis by the last sampling, the next one, and the bases that are left."""
         left = tuple(self._matroid.within(self._accepted, self._left).tolist())
         return replace(self._standing, remaining=left, good=left if len(left) == 1 else ())
+
+
+@dataclass(frozen=True)
+class ExactExpGap(SoundPolicy):
+    """Drop arms that better ones can replace and accept those that none can; for bases of a matroid."""
+
+    name: ClassVar[str] = "ExactExpGap"
+    _run: ClassVar[type[Any]] = MatroidRun

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -37,18 +37,6 @@ from surepick.peers.linear import Readings, readings_of
 from surepick.policies.sound import SoundPolicy
 
 _NOTHING = 1e-9  # of the longest reading: a rest below it shows nothing new
-
-
-@dataclass(frozen=True)
-class GCBPE(SoundPolicy):
-    """Use a set of probes that shows all plans, equally often, until one plan leads by its radius."""
-
-    name: ClassVar[str] = "GCBPE"
-    takes_probes: ClassVar[bool] = True
-
-    def start(self, problem: Problem) -> ObserverRun:
-        """Return a fresh run on this problem."""
-        return ObserverRun(problem, self)
 
 
 class ObserverRun:
@@ -90,6 +78,15 @@ class ObserverRun:
         eigenvalues, x = np.linalg.eigvalsh(self._covariance), math.log(2.0 * n**2 / self._delta)
         square = eigenvalues.sum() + 2.0 * math.sqrt(x * (eigenvalues**2).sum()) + 2.0 * x * eigenvalues[-1]
         return math.sqrt(square / n)
+
+
+@dataclass(frozen=True)
+class GCBPE(SoundPolicy):
+    """Use a set of probes that shows all plans, equally often, until one plan leads by its radius."""
+
+    name: ClassVar[str] = "GCBPE"
+    _run: ClassVar[type[Any]] = ObserverRun
+    takes_probes: ClassVar[bool] = True
 
 
 def observer_set(readings: Readings) -> IntArray:

@@ -52,27 +52,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray
 from surepick.core.oracle_problem import AnyProblem
 from surepick.peers.plays import PlayingRun, Seen, SemiBanditPolicy
-
-
-@dataclass(frozen=True)
-class PFWS(SemiBanditPolicy):
-    """Perturbed Frank-Wolfe sampling for semi-bandits; it has no guarantee.
-
-    `variant="authors"` repeats the program with which the authors made their figures.
-    """
-
-    name: ClassVar[str] = "PFWS"
-
-    def start(self, problem: AnyProblem) -> PFWSRun:
-        """Return a fresh run on this problem, whose plans are played."""
-        return PFWSRun(problem, self)
 
 
 class PFWSRun(PlayingRun):
@@ -93,6 +79,17 @@ class PFWSRun(PlayingRun):
         return self._ground.best(total)
 
 
+@dataclass(frozen=True)
+class PFWS(SemiBanditPolicy):
+    """Perturbed Frank-Wolfe sampling for semi-bandits; it has no guarantee.
+
+    `variant="authors"` repeats the program with which the authors made their figures.
+    """
+
+    name: ClassVar[str] = "PFWS"
+    _run: ClassVar[type[Any]] = PFWSRun
+
+
 def in_ball(n: int, rng: np.random.Generator) -> FloatArray:
     """Return a point of the unit ball, uniformly drawn."""
     z = rng.standard_normal(n)
@@ -110,20 +107,6 @@ def gradient(seen: Seen, plan: FloatArray, shares: FloatArray, divisor: FloatArr
     variance, gap = float(contrast**2 @ seen.price(shares)), float(contrast @ seen.means)
     inverse = np.divide(1.0, divisor, out=np.zeros(len(divisor)), where=divisor > 0)
     return np.asarray(0.5 * (gap / variance) ** 2 * contrast**2 * seen.variance * inverse**2)
-
-
-@dataclass(frozen=True)
-class CombGame(SemiBanditPolicy):
-    """The game of CombGame for semi-bandits, with online Frank-Wolfe; it has no guarantee.
-
-    `variant="authors"` repeats the program with which Tzeng et al. (2023) made their figures of it.
-    """
-
-    name: ClassVar[str] = "CombGame"
-
-    def start(self, problem: AnyProblem) -> CombGameRun:
-        """Return a fresh run on this problem, whose plans are played."""
-        return CombGameRun(problem, self)
 
 
 class CombGameRun(PlayingRun):
@@ -170,3 +153,14 @@ class CombGameRun(PlayingRun):
             same = np.array([len(self._plays) - 1])
         self._weights = (1.0 - eta) * self._weights
         self._weights[same[0]] += eta
+
+
+@dataclass(frozen=True)
+class CombGame(SemiBanditPolicy):
+    """The game of CombGame for semi-bandits, with online Frank-Wolfe; it has no guarantee.
+
+    `variant="authors"` repeats the program with which Tzeng et al. (2023) made their figures of it.
+    """
+
+    name: ClassVar[str] = "CombGame"
+    _run: ClassVar[type[Any]] = CombGameRun

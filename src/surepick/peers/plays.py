@@ -39,6 +39,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -51,7 +52,8 @@ from surepick.core.policy import check_delta, known_noise_scale
 from surepick.core.probes import Plays, Probes
 from surepick.core.run import Answer, Measure, Standing, Stop
 from surepick.design.play_allocation import covering_plays
-from surepick.errors import ParameterError, ProblemError
+from surepick.errors import ProblemError
+from surepick.policies.sound import Starting, check_choice
 
 _NEEDED = 'plays whole plans and reads every arm of a play: give the problem probes="plan arms"'
 _ROUNDS = 4  # of a game
@@ -232,8 +234,12 @@ class Drawn:
     """The closest of many plans drawn at random; the pool is the same in every run on a problem."""
 
     def __init__(self, ground: Ground) -> None:
-        noise = np.random.default_rng(_POOL_SEED).exponential(size=(_POOL, ground.n_arms))
-        self._pool = np.array([ground.best(-one) for one in noise])
+        self._ground = ground
+
+    @cached_property
+    def _pool(self) -> FloatArray:
+        noise = np.random.default_rng(_POOL_SEED).exponential(size=(_POOL, self._ground.n_arms))
+        return np.array([self._ground.best(-one) for one in noise])
 
     def look_around(self, seen: Seen, readings: FloatArray) -> None:
         """Do nothing: it begins anew each time."""
@@ -247,7 +253,7 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class SemiBanditPolicy:
+class SemiBanditPolicy(Starting):
     """The settings of methods that play; they have no guarantee."""
 
     delta: float = 0.05
@@ -262,10 +268,7 @@ class SemiBanditPolicy:
 
     def __post_init__(self) -> None:
         check_delta(self.delta)
-        if self.variant not in ("paper", "authors"):
-            raise ParameterError(
-                f"variant must be 'paper' or 'authors', got {self.variant!r}", field="variant"
-            )
+        check_choice("variant", self.variant, "paper", "authors")
 
     @property
     def guarantee(self) -> str:

@@ -56,7 +56,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -67,10 +67,11 @@ from surepick.core.policy import check_delta
 from surepick.core.problem import Problem
 from surepick.errors import ParameterError
 from surepick.peers.sequential import ArmsRun
+from surepick.policies.sound import Starting
 
 
 @dataclass(frozen=True)
-class ZonePolicy:
+class ZonePolicy(Starting):
     """The settings of procedures with an indifference zone, and their guarantee.
 
     `zone` is in the unit of the values; `first` is how often every arm is measured to see its noise.
@@ -256,17 +257,6 @@ def still_in(active: BoolArray, means: FloatArray, height: FloatArray) -> BoolAr
 _NODES = 96  # of the quadrature, in each direction
 
 
-@dataclass(frozen=True)
-class Rinott(ZonePolicy):
-    """Rinott's two-stage procedure: single arms, unknown noise, a zone of differences that do not matter."""
-
-    name: ClassVar[str] = "Rinott"
-
-    def start(self, problem: Problem) -> RinottRun:
-        """Return a fresh run on this problem, whose plans must be single arms."""
-        return RinottRun(problem, self)
-
-
 class RinottRun(ZoneRun):
     """A run of Rinott's procedure: the first stage, then all of the second at once."""
 
@@ -287,6 +277,14 @@ class RinottRun(ZoneRun):
         variances = np.maximum(np.diag(self.covariance(self._first)), 0.0)
         needed = np.ceil(self._h**2 * variances / self._zone**2).astype(np.int64)
         return np.maximum(needed - self._first, 0)
+
+
+@dataclass(frozen=True)
+class Rinott(ZonePolicy):
+    """Rinott's two-stage procedure: single arms, unknown noise, a zone of differences that do not matter."""
+
+    name: ClassVar[str] = "Rinott"
+    _run: ClassVar[type[Any]] = RinottRun
 
 
 @functools.lru_cache(maxsize=64)

@@ -55,61 +55,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.problem import Problem
-from surepick.errors import ParameterError
 from surepick.peers.sequential import PairwisePolicy, PairwiseRun
+from surepick.policies.sound import check_choice
 
 ALPHA = S = 1.2  # of TTUCB's bonus
 MOST_DRAWS = 100
-
-
-@dataclass(frozen=True)
-class TTUCB(PairwisePolicy):
-    """Leader by an upper confidence bound, challenger by the smallest transportation cost.
-
-    `radius` is "kaufmann-koolen" (proved), "normal-mixture" (proved) or "heuristic" (no guarantee).
-    """
-
-    name: ClassVar[str] = "TTUCB"
-    version: ClassVar[int] = 2
-
-    def start(self, problem: Problem) -> TopTwoRun:
-        """Return a fresh run on this problem, whose plans must be single arms."""
-        return TTUCBRun(problem, self)
-
-
-@dataclass(frozen=True)
-class EBTCI(PairwisePolicy):
-    """The empirical best as leader, challenger by the smallest transportation cost plus log of its count.
-
-    `radius` is "kaufmann-koolen" (proved), "normal-mixture" (proved) or "heuristic" (no guarantee).
-    """
-
-    name: ClassVar[str] = "EBTCI"
-
-    def start(self, problem: Problem) -> TopTwoRun:
-        """Return a fresh run on this problem, whose plans must be single arms."""
-        return EBTCIRun(problem, self)
-
-
-@dataclass(frozen=True)
-class TTTS(PairwisePolicy):
-    """Leader and challenger by draws from the posterior, the leader measured with probability 1/2.
-
-    `radius` is "kaufmann-koolen" (proved), "normal-mixture" (proved) or "heuristic" (no guarantee).
-    """
-
-    name: ClassVar[str] = "TTTS"
-    randomized: ClassVar[bool] = True
-
-    def start(self, problem: Problem) -> TTTSRun:
-        """Return a fresh run on this problem, whose plans must be single arms."""
-        return TTTSRun(problem, self)
 
 
 class TopTwoRun(PairwiseRun):
@@ -154,6 +110,18 @@ class TTUCBRun(TopTwoRun):
         return int(np.argmax(self._means + self._scale * bonus))
 
 
+@dataclass(frozen=True)
+class TTUCB(PairwisePolicy):
+    """Leader by an upper confidence bound, challenger by the smallest transportation cost.
+
+    `radius` is "kaufmann-koolen" (proved), "normal-mixture" (proved) or "heuristic" (no guarantee).
+    """
+
+    name: ClassVar[str] = "TTUCB"
+    _run: ClassVar[type[Any]] = TTUCBRun
+    version: ClassVar[int] = 2
+
+
 def ucb_bonus(t: float) -> float:
     """Return g(t), by iterating y = x + log y, which comes closer by a factor of y each time.
 
@@ -174,6 +142,17 @@ class EBTCIRun(TopTwoRun):
         return int(np.argmin(self._costs(leader) + np.log(self._counts)))
 
 
+@dataclass(frozen=True)
+class EBTCI(PairwisePolicy):
+    """The empirical best as leader, challenger by the smallest transportation cost plus log of its count.
+
+    `radius` is "kaufmann-koolen" (proved), "normal-mixture" (proved) or "heuristic" (no guarantee).
+    """
+
+    name: ClassVar[str] = "EBTCI"
+    _run: ClassVar[type[Any]] = EBTCIRun
+
+
 class TTTSRun(PairwiseRun):
     """A run of TTTS."""
 
@@ -189,29 +168,20 @@ class TTTSRun(PairwiseRun):
         return self._once(int(others[0]) if len(others) else int(np.argmin(self._costs(leader))))
 
 
-SMALLEST_GAP = 1e-3  # in noise scales of the two arms
-_STEPS = 60  # of Newton's method, which needs five to ten
-
-
 @dataclass(frozen=True)
-class TrackAndStop(PairwisePolicy):
-    """Track the best proportions for the estimates; `tracking` is "C" or "D", as in the paper.
+class TTTS(PairwisePolicy):
+    """Leader and challenger by draws from the posterior, the leader measured with probability 1/2.
 
     `radius` is "kaufmann-koolen" (proved), "normal-mixture" (proved) or "heuristic" (no guarantee).
     """
 
-    tracking: str = "D"
+    name: ClassVar[str] = "TTTS"
+    _run: ClassVar[type[Any]] = TTTSRun
+    randomized: ClassVar[bool] = True
 
-    name: ClassVar[str] = "TrackAndStop"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.tracking not in ("C", "D"):
-            raise ParameterError(f"tracking must be 'C' or 'D', got {self.tracking!r}", field="tracking")
-
-    def start(self, problem: Problem) -> TrackingRun:
-        """Return a fresh run on this problem, whose plans must be single arms."""
-        return TrackingRun(problem, self)
+SMALLEST_GAP = 1e-3  # in noise scales of the two arms
+_STEPS = 60  # of Newton's method, which needs five to ten
 
 
 class TrackingRun(PairwiseRun):
@@ -249,6 +219,23 @@ class TrackingRun(PairwiseRun):
         n_arms = len(self._counts)
         least = 0.5 / math.sqrt(n_arms**2 + float(self._counts.sum()))
         return np.asarray(least + (1.0 - n_arms * least) * self._shares())
+
+
+@dataclass(frozen=True)
+class TrackAndStop(PairwisePolicy):
+    """Track the best proportions for the estimates; `tracking` is "C" or "D", as in the paper.
+
+    `radius` is "kaufmann-koolen" (proved), "normal-mixture" (proved) or "heuristic" (no guarantee).
+    """
+
+    tracking: str = "D"
+
+    name: ClassVar[str] = "TrackAndStop"
+    _run: ClassVar[type[Any]] = TrackingRun
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("tracking", self.tracking, "C", "D")
 
 
 def best_shares(gaps: FloatArray, lead: int, scale: FloatArray) -> FloatArray:

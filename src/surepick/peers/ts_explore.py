@@ -29,7 +29,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -40,57 +40,7 @@ from surepick.core.plan_sets import check_zeros_and_ones, plan_oracle
 from surepick.core.policy import check_delta, known_noise_scale
 from surepick.core.run import Measure, Standing, Stop
 from surepick.errors import ParameterError, ProblemError
-
-
-@dataclass(frozen=True)
-class GenTSExplore:
-    """Measure what tells the lead from the plan that beats it by most in many random worlds.
-
-    `q` trades the number of draws for their width; the paper takes it between `delta` and .1. On an
-    `OracleProblem` every draw is one call of the oracle, and answers are plan vectors.
-    """
-
-    delta: float = 0.05
-    q: float = 0.1
-
-    name: ClassVar[str] = "GenTSExplore"
-    version: ClassVar[int] = 3
-    randomized: ClassVar[bool] = True
-    takes_oracle: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_delta(self.delta)
-        if not 0 < self.q < 0.5:
-            raise ParameterError(
-                f"q must be between 0 and 0.5 (in the paper from delta to 0.1), got {self.q!r}", field="q"
-            )
-
-    @property
-    def guarantee(self) -> str:
-        """What is missing for a guarantee."""
-        return Promise.none(
-            "the published proof treats counts that the data chose as fixed; no excess of errors was seen"
-        ).text
-
-    def start(self, problem: AnyProblem) -> DrawRun:
-        """Return a fresh run on this problem."""
-        return DrawRun(problem, self)
-
-
-@dataclass(frozen=True)
-class TSExplore(GenTSExplore):
-    """For plans of zeros and ones: measure the least known arm on which the lead and a drawn rival differ.
-
-    On an `OracleProblem` the plans are taken to be zeros and ones, since they cannot all be checked.
-    """
-
-    name: ClassVar[str] = "TSExplore"
-
-    def start(self, problem: AnyProblem) -> DrawRun:
-        """Return a fresh run on this problem, whose plans must be sets of arms."""
-        if problem.is_listed:
-            check_zeros_and_ones(problem, self.name, "use GenTSExplore, which takes any numbers")
-        return DrawRun(problem, self)
+from surepick.policies.sound import Starting
 
 
 class DrawRun:
@@ -153,3 +103,51 @@ class DrawRun:
     def standing(self) -> Standing:
         """Return the lead, the rival of the last draws and the estimated gap."""
         return self._standing
+
+
+@dataclass(frozen=True)
+class GenTSExplore(Starting):
+    """Measure what tells the lead from the plan that beats it by most in many random worlds.
+
+    `q` trades the number of draws for their width; the paper takes it between `delta` and .1. On an
+    `OracleProblem` every draw is one call of the oracle, and answers are plan vectors.
+    """
+
+    delta: float = 0.05
+    q: float = 0.1
+
+    name: ClassVar[str] = "GenTSExplore"
+    _run: ClassVar[type[Any]] = DrawRun
+    version: ClassVar[int] = 3
+    randomized: ClassVar[bool] = True
+    takes_oracle: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_delta(self.delta)
+        if not 0 < self.q < 0.5:
+            raise ParameterError(
+                f"q must be between 0 and 0.5 (in the paper from delta to 0.1), got {self.q!r}", field="q"
+            )
+
+    @property
+    def guarantee(self) -> str:
+        """What is missing for a guarantee."""
+        return Promise.none(
+            "the published proof treats counts that the data chose as fixed; no excess of errors was seen"
+        ).text
+
+
+@dataclass(frozen=True)
+class TSExplore(GenTSExplore):
+    """For plans of zeros and ones: measure the least known arm on which the lead and a drawn rival differ.
+
+    On an `OracleProblem` the plans are taken to be zeros and ones, since they cannot all be checked.
+    """
+
+    name: ClassVar[str] = "TSExplore"
+
+    def start(self, problem: AnyProblem) -> DrawRun:
+        """Return a fresh run on this problem, whose plans must be sets of arms."""
+        if problem.is_listed:
+            check_zeros_and_ones(problem, self.name, "use GenTSExplore, which takes any numbers")
+        return DrawRun(problem, self)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from surepick.core.guarantee import SUB_GAUSSIAN, promise
 from surepick.core.policy import check_delta, check_epsilon
@@ -11,8 +11,28 @@ from surepick.errors import ParameterError
 from surepick.policies.gap import radius as radii
 
 
+class Starting:
+    """A policy whose runs are of one class, made from the problem and the policy."""
+
+    _run: ClassVar[type[Any]]
+
+    def start(self, problem: Any) -> Any:
+        """Return a fresh run on this problem, or refuse it."""
+        return self._run(problem, self)
+
+
+def check_choice(name: str, value: object, *choices: str) -> None:
+    """Refuse a setting that is none of these words.
+
+    >>> check_choice("variant", "paper", "paper", "authors")
+    """
+    if value not in choices:
+        words = " or ".join(repr(choice) for choice in choices)
+        raise ParameterError(f"{name} must be {words}, got {value!r}", field=name)
+
+
 @dataclass(frozen=True)
-class SoundPolicy:
+class SoundPolicy(Starting):
     """The best plan, wrong with probability at most delta, whatever the sub-Gaussian noise."""
 
     delta: float = 0.05

@@ -82,7 +82,7 @@ from surepick.policies.betting.bet_gap_e import question_for
 from surepick.policies.gap import radius as radii
 from surepick.policies.gap.probe_ridge import RidgeRun
 from surepick.policies.gap.run import GapRule, GapRun
-from surepick.policies.sound import RadiusPolicy, WithinPolicy
+from surepick.policies.sound import RadiusPolicy, WithinPolicy, check_choice
 
 
 @dataclass(frozen=True)
@@ -106,10 +106,7 @@ class CombGapE(RadiusPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.arm_rule not in ("gap", "naive"):
-            raise ParameterError(
-                f"arm_rule must be 'gap' or 'naive', got {self.arm_rule!r}", field="arm_rule"
-            )
+        check_choice("arm_rule", self.arm_rule, "gap", "naive")
 
     def start(self, problem: Problem) -> GapRun:
         """A fresh run on this problem."""
@@ -161,10 +158,7 @@ class LinGapE(WithinPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.arm_rule not in _KERNEL_RULES:
-            raise ParameterError(
-                f"arm_rule must be 'greedy' or 'ratio', got {self.arm_rule!r}", field="arm_rule"
-            )
+        check_choice("arm_rule", self.arm_rule, "greedy", "ratio")
         if not (self.norm_bound >= 0 and math.isfinite(self.norm_bound)):
             raise ParameterError(
                 f"norm_bound is the largest norm of the true means, 0 or more, got {self.norm_bound!r}",

@@ -9,9 +9,10 @@ from surepick.core.evidence import Evidence
 from surepick.core.guarantee import Promise
 from surepick.core.policy import known_deviation
 from surepick.core.problem import Problem
+from surepick.policies.sound import Starting
 
 
-class PickingPolicy:
+class PickingPolicy(Starting):
     """Base of the policies without a guarantee; `_answers_with` says what their answer is."""
 
     name: ClassVar[str]
