@@ -111,13 +111,8 @@ def _measured(store: str, at_most: int | None = None) -> Session:
     session = Session.create(store, NAME, instance.problem, policy=policy)
     rng = np.random.default_rng(1)
     while session.status == "running" and (at_most is None or session.state().n_values < at_most):
-        ledger = session.state()
-        wanted: dict[int, list[int]] = {}
-        for token in ledger.tapes.wanted():
-            wanted.setdefault(token.probe, []).append(token.index)
-        for arm, indices in wanted.items():
-            values = instance.means[arm] + rng.standard_normal(len(indices))
-            session.tell(f"{arm}.{indices[0]}", values.tolist())
+        for request in session.ask(64):
+            session.tell(request, instance.means[request.probe] + rng.standard_normal())
     return session
 
 

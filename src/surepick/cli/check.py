@@ -24,7 +24,7 @@ from surepick.cli.output import (
     wrapped,
 )
 from surepick.cli.screen import listed
-from surepick.cli.simulate import limit_of
+from surepick.cli.simulate import limit_of, limit_words
 from surepick.core.wording import how_many, in_short, plural
 from surepick.errors import ParameterError
 from surepick.views.numbers import count
@@ -68,8 +68,7 @@ def check(
     policy = policy_for(None, delta=asked["delta"], epsilon=asked["epsilon"])
     least = limit_of(loaded, policy) if limit else None
     if least is not None and least.is_finite:
-        ends = dict.fromkeys((count(least.measurements), count(least.upper_bound)))
-        lines.append(f"Limit     {' to '.join(ends)} for any method, on average")
+        lines.append(f"Limit     {limit_words(least)} for any method, on average")
     data = found.to_json() | {"limit": None if least is None else [least.measurements, least.upper_bound]}
     answer(data, lines)
     listing = loaded.problem.about.listing

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,11 +23,12 @@ from surepick.core.problem import NewArm
 from surepick.core.wording import how_many
 from surepick.errors import ParameterError, SessionError
 
+if TYPE_CHECKING:
+    from surepick.sessions.session import Session
 
-def _change(name: str | None, work: Callable[[Any], str]) -> None:
-    """Open the session, change it, and print what was done, where it stands, and the next step."""
-    session = open_session(name)
-    done = work(session)
+
+def _done(session: Session, name: str | None, done: str) -> None:
+    """Print what was done to the session, where it stands, and the next step."""
     session.keep_snapshot()
     view = session.view()
     answer(view, [done, *_after(view)])
@@ -46,12 +46,9 @@ def remove(
     Its arm is asked for again. A right value stays, however odd: its size is no reason.
     Example: surepick session remove 15 --reason typo
     """
-
-    def work(opened: Any) -> str:
-        opened.remove(number, reason)
-        return f"Removed {number}: {reason}. The log keeps both."
-
-    _change(session, work)
+    opened = open_session(session)
+    opened.remove(number, reason)
+    _done(opened, session, f"Removed {number}: {reason}. The log keeps both.")
 
 
 def release(
@@ -63,17 +60,14 @@ def release(
 
     Example: surepick session release Tunnel --worker Pat
     """
-
-    def work(opened: Any) -> str:
-        held = [one for one in opened.pending() if one.worker == worker and arm in (None, one.probe_name)]
-        if not held:
-            what = "nothing" if arm is None else f"no {arm}"
-            raise SessionError(f"{worker} has taken {what}; see surepick status", field="arm")
-        for one in held:
-            opened.release(one, worker=worker)
-        return f"Released {how_many(len(held), 'measurement')} of {worker}."
-
-    _change(session, work)
+    opened = open_session(session)
+    held = [one for one in opened.pending() if one.worker == worker and arm in (None, one.probe_name)]
+    if not held:
+        what = "nothing" if arm is None else f"no {arm}"
+        raise SessionError(f"{worker} has taken {what}; see surepick status", field="arm")
+    for one in held:
+        opened.release(one, worker=worker)
+    _done(opened, session, f"Released {how_many(len(held), 'measurement')} of {worker}.")
 
 
 def extend(delta: Delta = None, epsilon: Epsilon = None, budget: Budget = None, session: Name = None) -> None:
@@ -83,13 +77,11 @@ def extend(delta: Delta = None, epsilon: Epsilon = None, budget: Budget = None, 
     """
     if delta is None and epsilon is None and budget is None:
         raise ParameterError("say what to change: --delta, --epsilon or --budget", field="delta")
-
-    def work(opened: Any) -> str:
-        opened.extend(delta=delta, epsilon=epsilon, budget=budget)
-        given = {"delta": delta, "epsilon": epsilon, "budget": budget}
-        return "Now " + ", ".join(f"{name} {to:g}" for name, to in given.items() if to is not None) + "."
-
-    _change(session, work)
+    opened = open_session(session)
+    opened.extend(delta=delta, epsilon=epsilon, budget=budget)
+    given = {"delta": delta, "epsilon": epsilon, "budget": budget}
+    now = ", ".join(f"{name} {to:g}" for name, to in given.items() if to is not None)
+    _done(opened, session, f"Now {now}.")
 
 
 def final_batch(
@@ -100,12 +92,9 @@ def final_batch(
 
     Example: surepick session final-batch 20
     """
-
-    def work(opened: Any) -> str:
-        opened.final_batch(n)
-        return f"The next {how_many(n, 'measurement is', 'measurements are')} the last."
-
-    _change(session, work)
+    opened = open_session(session)
+    opened.final_batch(n)
+    _done(opened, session, f"The next {how_many(n, 'measurement is', 'measurements are')} the last.")
 
 
 def close(reason: Annotated[str, typer.Option(help="Why, for the log.")] = "", session: Name = None) -> None:
@@ -113,12 +102,9 @@ def close(reason: Annotated[str, typer.Option(help="Why, for the log.")] = "", s
 
     It stays readable, and session extend continues it. Example: surepick session close --reason "road works"
     """
-
-    def work(opened: Any) -> str:
-        opened.close(reason)
-        return f"Closed {opened.name!r}."
-
-    _change(session, work)
+    opened = open_session(session)
+    opened.close(reason)
+    _done(opened, session, f"Closed {opened.name!r}.")
 
 
 def add_plan(
@@ -133,12 +119,9 @@ def add_plan(
 
     Example: surepick session add-plan "By ferry" "Harbour + 2*Ferry" --arm "Ferry noise=2"
     """
-
-    def work(opened: Any) -> str:
-        opened.add_plan(name, plan, arms=[new_arm(text) for text in arm or ()])
-        return f"Added. The session has {how_many(opened.problem.n_plans, 'plan')}."
-
-    _change(session, work)
+    opened = open_session(session)
+    opened.add_plan(name, plan, arms=[new_arm(text) for text in arm or ()])
+    _done(opened, session, f"Added. The session has {how_many(opened.problem.n_plans or 0, 'plan')}.")
 
 
 def new_arm(text: str) -> NewArm:
@@ -165,12 +148,9 @@ def rename(
 
     Example: surepick session rename "Trips in May"
     """
-
-    def work(opened: Any) -> str:
-        opened.rename(to)
-        return f"{opened.name!r} is titled {to!r}."
-
-    _change(session, work)
+    opened = open_session(session)
+    opened.rename(to)
+    _done(opened, session, f"{opened.name!r} is titled {to!r}.")
 
 
 def delete(

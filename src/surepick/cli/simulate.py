@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from surepick.core.policy import Policy
     from surepick.limits.value import Limit
     from surepick.problems.truth import Truth
-    from surepick.simulation.comparison import Comparison
     from surepick.simulation.environments import Gaussian, UniformNoise
     from surepick.simulation.outcome import Outcome
 
@@ -71,11 +70,11 @@ def simulate(
     with Progress() as progress:
         outcomes = _rehearse(loaded, chosen, runs, seed, most, jobs, progress)
     if to is not None:
-        _write_rows(to, loaded, outcomes)
+        _write_rows(to, outcomes)
     if runs == 1 and len(chosen) == 1:
         code = _show_one(loaded, outcomes[0][0])
     else:
-        code = _show_comparison(loaded, chosen, outcomes)
+        code = _show_comparison(chosen, outcomes)
     raise typer.Exit(code)
 
 
@@ -143,7 +142,7 @@ def _show_one(loaded: Truth, outcome: Outcome) -> int:
     found = limit_of(loaded, outcome.policy)
     lost = None if outcome.plan is None else outcome.loss
     n = how_many(outcome.n_measured, "measurement")
-    limit = "" if found is None or not found.is_finite else f" (limit: {_limit_words(found)})"
+    limit = "" if found is None or not found.is_finite else f" (limit: {limit_words(found)})"
     if outcome.plan is None:
         leader = outcome.leader_name
         text = [f"Not confident after {n}{limit}; {leader} leads. Give a larger --budget or --epsilon."]
@@ -173,9 +172,9 @@ def _show_one(loaded: Truth, outcome: Outcome) -> int:
     return DONE if outcome.plan is not None else NO
 
 
-def _limit_words(found: Limit) -> str:
-    low, high = count(found.measurements), count(found.upper_bound)
-    return low if low == high else f"{low} to {high}"
+def limit_words(found: Limit) -> str:
+    """Return the limit as one number, or as two where it is only known between them."""
+    return " to ".join(dict.fromkeys((count(found.measurements), count(found.upper_bound))))
 
 
 def limit_of(loaded: Truth, policy: Policy) -> Limit | None:
@@ -192,7 +191,7 @@ def limit_of(loaded: Truth, policy: Policy) -> Limit | None:
     return limit(loaded.known, loaded.means, delta=delta, tolerance=tolerance, epsilon=near)
 
 
-def _show_comparison(loaded: Truth, policies: Sequence[Policy], outcomes: list[list[Outcome]]) -> int:
+def _show_comparison(policies: Sequence[Policy], outcomes: list[list[Outcome]]) -> int:
     """Print a row per policy: measurements, how often wrong, how often cut off."""
     from surepick.policies import describe
     from surepick.simulation.comparison import summary
@@ -205,28 +204,26 @@ def _show_comparison(loaded: Truth, policies: Sequence[Policy], outcomes: list[l
         f"{row.cut_off:>13}"
         for row in rows
     ]
-    answer({"policies": [_row_data(row) for row in rows]}, lines)
+    names = {
+        "runs": "runs",
+        "mean": "mean",
+        "deviation": "sd",
+        "median": "median",
+        "mean_cost": "cost",
+        "errors": "wrong",
+        "error_interval": "wrong_interval",
+        "cut_off": "not_confident",
+        "seconds": "seconds",
+    }
+    data = [
+        {"policy": describe(row.policy), **{name: getattr(row, of) for of, name in names.items()}}
+        for row in rows
+    ]
+    answer({"policies": data}, lines)
     return DONE
 
 
-def _row_data(row: Comparison) -> dict[str, Any]:
-    from surepick.policies import describe
-
-    return {
-        "policy": describe(row.policy),
-        "runs": row.runs,
-        "mean": row.mean,
-        "sd": row.deviation,
-        "median": row.median,
-        "cost": row.mean_cost,
-        "wrong": row.errors,
-        "wrong_interval": row.error_interval,
-        "not_confident": row.cut_off,
-        "seconds": row.seconds,
-    }
-
-
-def _write_rows(file: Path, loaded: Truth, outcomes: list[list[Outcome]]) -> None:
+def _write_rows(file: Path, outcomes: list[list[Outcome]]) -> None:
     from surepick.policies import describe
 
     with file.open("w", newline="", encoding="utf-8") as stream:

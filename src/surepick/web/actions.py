@@ -252,14 +252,8 @@ def tell(session: Session, body: Tell) -> Answer:
         raise ParameterError(f"request {what!r} is not about {body.arm!r}; nothing was recorded", field="arm")
     if not body.sure and not body.lost:
         refuse_surprising(session, [(about, body.value)])
-    more: Any = {
-        "worker": body.worker,
-        "key": body.key,
-        "note": body.note,
-        "lost": body.lost,
-        "sure": body.sure,
-    }
-    receipt = session.tell(what, body.value, **more)
+    how = body.model_dump(include={"worker", "key", "note", "lost", "sure"})
+    receipt = session.tell(what, body.value, **how)
     _decide(session, body.worker)
     return {"number": receipt.number, "result": receipt.result}
 
@@ -304,12 +298,6 @@ def import_table(session: Session, rows: list[measurements.Row], *, worker: str,
     return {"counts": counts}
 
 
-def remove(session: Session, body: Remove) -> Answer:
-    """Remove a value; the log keeps both."""
-    session.remove(body.number, body.reason)
-    return {}
-
-
 def release(session: Session, body: Release) -> Answer:
     """Release the assigned measurements of an arm, or all; those of one worker, if one is named."""
     held = [one for one in session.pending() if one.worker and body.worker in ("", one.worker)]
@@ -317,37 +305,6 @@ def release(session: Session, body: Release) -> Answer:
     for one in chosen:
         session.release(one, "released", worker=one.worker)
     return {"released": len(chosen)}
-
-
-def extend(session: Session, body: Extend) -> Answer:
-    """Continue with a stricter guarantee or a larger budget."""
-    session.extend(delta=body.delta, epsilon=body.epsilon, budget=body.budget)
-    return {}
-
-
-def final_batch(session: Session, body: FinalBatch) -> Answer:
-    """Make the next measurements the last."""
-    session.final_batch(body.n)
-    return {}
-
-
-def add_plan(session: Session, body: AddPlan) -> Answer:
-    """Add a plan."""
-    new = [NewArm(**arm.model_dump()) for arm in body.arms]
-    session.add_plan(body.name, body.plan, arms=new)
-    return {}
-
-
-def close(session: Session, body: Close) -> Answer:
-    """End the session."""
-    session.close(body.reason)
-    return {}
-
-
-def rename(session: Session, body: Rename) -> Answer:
-    """Give the session another title."""
-    session.rename(body.name)
-    return {}
 
 
 def delete(session: Session, body: Delete) -> Answer:
@@ -363,26 +320,43 @@ class Action:
     """A body, what it does to a session, and what the page says when it is done."""
 
     body: type[Body]
-    work: Callable[[Session, Any], Answer]
+    work: Callable[[Session, Any], Any]  # returns what else there is to say, if anything
     done: str = ""
 
     def do(self, session: Session, body: Body) -> Answer:
         """Do it; return the View after it with what else there is to say."""
         answer = self.work(session, body)
-        return {"view": build(session).to_json(), **answer}
+        more = answer if isinstance(answer, dict) else {}
+        return {"view": build(session).to_json(), **more}
 
 
 ACTIONS = {  # by the last part of the route
     "ask": Action(Ask, ask),
     "tell": Action(Tell, tell),
     "import": Action(Import, import_rows),
-    "remove": Action(Remove, remove, "The value is removed. The log keeps it, with the reason."),
+    "remove": Action(
+        Remove,
+        lambda session, body: session.remove(body.number, body.reason),
+        "The value is removed. The log keeps it, with the reason.",
+    ),
     "release": Action(Release, release, "The measurement is free again."),
-    "extend": Action(Extend, extend, "The session continues."),
-    "final-batch": Action(FinalBatch, final_batch, "These measurements are the last."),
-    "plans": Action(AddPlan, add_plan, "The plan is added."),
-    "close": Action(Close, close, "The session is closed."),
-    "rename": Action(Rename, rename, "The session has its new name."),
+    "extend": Action(
+        Extend, lambda session, body: session.extend(**body.model_dump()), "The session continues."
+    ),
+    "final-batch": Action(
+        FinalBatch, lambda session, body: session.final_batch(body.n), "These measurements are the last."
+    ),
+    "plans": Action(
+        AddPlan,
+        lambda session, body: session.add_plan(
+            body.name, body.plan, arms=[NewArm(**arm.model_dump()) for arm in body.arms]
+        ),
+        "The plan is added.",
+    ),
+    "close": Action(Close, lambda session, body: session.close(body.reason), "The session is closed."),
+    "rename": Action(
+        Rename, lambda session, body: session.rename(body.name), "The session has its new name."
+    ),
 }
 
 
