@@ -14,7 +14,8 @@ import pytest
 from scipy.stats import binom
 
 import surepick as sp
-from hard_families import PeekingFactor
+from hard_families import FAMILIES, Peeking, PeekingFactor, count_errors
+from hard_families import is_refuted as is_refuted_at
 from surepick.core.arrays import FloatArray
 from surepick.core.run import Stop
 from surepick.inference.contrasts import arm_probes
@@ -115,3 +116,18 @@ def test_errors_are_no_more_frequent_than_delta(name: str) -> None:
 @pytest.mark.parametrize("name", CONTROLS)
 def test_controls_are_caught(name: str) -> None:
     assert is_refuted(n_wrong(*CONTROLS[name]))
+
+
+@pytest.mark.parametrize(
+    "name", ["coin tosses", "very unequal scales", "leads that change often", "epsilon and many leads"]
+)
+def test_hard_families_keep_delta(name: str) -> None:
+    """`benchmarks/soundness.py` has all of them with 2,000 runs and more."""
+    wrong, _ = count_errors(FAMILIES[name], sp.BetGapE, 40)
+    assert not is_refuted_at(wrong, 40, FAMILIES[name].delta)
+
+
+def test_bets_chosen_after_the_batch_are_caught_on_hard_families() -> None:
+    family = FAMILIES["two arms, gap .02, delta .05"]
+    wrong, _ = count_errors(family, Peeking, 40)
+    assert is_refuted_at(wrong, 40, family.delta)
