@@ -71,18 +71,6 @@ def test_how_values_are_recorded_gives_no_power_over_the_answer():
     assert stats.binom.sf(n_misled - 1, RUNS, DELTA) < 1e-6  # the control
 
 
-def test_a_mean_is_recorded_nowhere():
-    session = Session.create("memory://", "s", PROBLEM, policy=sp.BetGapE())
-    before = session.fingerprint
-    for told in ({"mean": 1.0, "count": 4}, {"value": 1.0, "count": 4}):
-        try:
-            session.tell(session.ask()[0], **told)
-        except TypeError:
-            continue
-        raise AssertionError(told)
-    assert session.fingerprint == before
-
-
 def test_a_lost_reading_drops_the_whole_use_where_readings_may_depend_on_each_other():
     probes = {"north": {"a": {"x": 1}, "b": {"y": 1}}}
     plans, names = [[1.0, 0.0], [0.0, 1.0]], ["x", "y"]

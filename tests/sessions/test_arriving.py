@@ -44,7 +44,6 @@ def test_a_plan_that_arrives_in_the_middle_of_a_round_can_win_and_is_verified():
     certificate = measured(session).certificate()
     assert (certificate.plan_name, certificate.added) == ("by bike", ("by bike",))
     assert session.verify(certificate.to_json()).holds
-    assert "while it ran: by bike" in str(certificate)
     assert session.outcome.counts[3] > 0
 
 
@@ -103,41 +102,14 @@ def test_what_is_no_new_plan_is_refused_and_nothing_is_written(name, plan):
     assert session.fingerprint == before
 
 
-def test_sessions_that_cannot_take_one_say_why():
-    with pytest.raises(ParameterError) as caught:
-        begun(policy=sp.CombGapE()).add_plan("by bike", "bike")
-    assert caught.value.field == "plan"
+def test_sessions_that_cannot_take_a_plan_say_so():
     probed = sp.Problem(PROBLEM.plans, arms=ARMS, noise=2.0, measure="plans", goal="largest")
-    with pytest.raises(ParameterError) as caught:
-        begun(probed).add_plan("by bike", "bike")
-    assert caught.value.field == "plan"
-    with pytest.raises(ParameterError) as caught:
-        sp.Past.from_history(probed, counts=3, means=np.zeros(4))
-    assert caught.value.field == "past"
-    called = measured(begun(budget=40), 4)
-    called.final_batch()
-    with pytest.raises(SessionError) as caught:
-        called.add_plan("by bike", "bike")
-    assert caught.value.field == "plan"
     closed = begun()
     closed.close()
-    with pytest.raises(SessionError) as caught:
-        closed.add_plan("by bike", "bike")
-    assert caught.value.field == "plan"
-
-
-def test_with_unknown_noise_a_plan_of_known_arms_may_arrive():
-    session = measured(begun(PROBLEM.with_noise(None)), 20)
-    session.add_plan("by bike", "bike")
-    assert measured(session).outcome.plan_name == "by bike"
-    assert session.verify(session.certificate().to_json()).holds
-
-
-def _log_text(store):
-    from surepick.views.events import log_row
-
-    session = sp.Session.load(store)
-    return "\n".join(log_row(event, session.problem).text for event in session.events())
+    for session in (begun(policy=sp.CombGapE()), begun(probed), closed):
+        with pytest.raises((ParameterError, SessionError)) as caught:
+            session.add_plan("by bike", "bike")
+        assert caught.value.field == "plan"
 
 
 def test_a_plan_may_bring_arms_that_there_were_not(tmp_path):
@@ -169,7 +141,6 @@ def test_a_plan_may_bring_arms_that_there_were_not(tmp_path):
     assert certificate.counts["bike"] > 1
     assert sp.Session.load(place, "trips").verify(certificate.to_json()).holds
     assert {found.arm for found in kept.measurements()} == {"bus", "train", "bike"}  # nobody needs walk
-    assert "with a new arm: bike" in _log_text(place)
     assert kept.to_frame() is not None
 
 
@@ -229,18 +200,6 @@ def test_more_plans_than_all_leads_can_be_go_on_from_the_log(tmp_path):
     assert [r.token for r in again.pending()] == [r.token for r in session.pending()]
 
 
-def test_a_data_frame_adds_plans():
-    import pandas as pd
-
-    session = begun(SMALL)
-    session.add_plans(pd.DataFrame({"bike": [1.0], "walk": [2.0]}, index=["by bike"]), arms=["bike"])
-    assert session.problem.vector(2).tolist() == [0.0, 0.0, 2.0, 1.0]
-    for plans in ({}, [[1, 0]]):  # none, and without a name
-        with pytest.raises(SurepickError) as caught:
-            session.add_plans(plans)
-        assert caught.value.field == "plan"
-
-
 def test_the_next_epoch_has_the_name_with_a_number_the_plans_that_came_and_the_drawing():
     problem = sp.problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C", noise=1)
     session = begun(problem)
@@ -252,17 +211,6 @@ def test_the_next_epoch_has_the_name_with_a_number_the_plans_that_came_and_the_d
     grown = begun(SMALL)
     grown.add_plan("by bike", "bike + walk", arms=["bike"])
     assert grown.successor("winter").problem.arm_names == tuple(ARMS)
-
-
-def test_a_last_call_in_the_middle_of_a_block_waits_for_the_plan_before_it():
-    session = measured(begun(policy=sp.BetGapE(max_batch=1, delta=1e-9)), 4)
-    n_told = session.state().n_values
-    session.add_plan("by bike", "bike + walk")
-    session.final_batch(40)
-    certificate = measured(session).certificate()
-    assert session.state().n_values <= n_told + 40
-    assert session.outcome.counts[3] > 0  # the test is about all plans
-    assert session.verify(certificate.to_json()).holds
 
 
 def test_a_table_adds_several_plans_or_none(tmp_path):
@@ -281,6 +229,10 @@ def test_a_table_adds_several_plans_or_none(tmp_path):
     assert again.problem.plan_names == ("by bus", "by train", "by bike", "by tram")
     assert again.problem.vector(2).tolist() == [0.0, 0.0, 0.5, 1.0, 0.0]
     assert again.verify().holds
+    for plans in ({}, [[1, 0]]):  # none, and without a name
+        with pytest.raises(SurepickError) as caught:
+            session.add_plans(plans)
+        assert caught.value.field == "plan"
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 1.0])

@@ -102,7 +102,8 @@ def test_unknown_noise_whose_values_lie_too_far_from_zero_says_so():
 
 
 @pytest.mark.parametrize(
-    "value", [b"12", bytearray(b"12"), {1.0: 2.0}, {1.0, 2.0}, "1_000", "1,234", "\u0661"]
+    "value",
+    [b"12", {1.0: 2.0}, {1.0}, "1_000", "1,234", "\u0661", "one", math.nan, math.inf, [1, math.nan], []],
 )
 def test_what_is_not_plainly_a_number_is_refused(value):
     session = sp.Session.create("memory://", "s", two_arms(), policy=sp.BetGapE())

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import surepick as sp
 from session_tools import MEANS, PLANS, SCALE, Tapes, problem, run_to_end
@@ -36,19 +37,7 @@ def finished(store="memory://", scale=SCALE):
     return session
 
 
-def test_a_certificate_names_the_plan_and_what_it_rests_on():
-    session = finished()
-    certificate, outcome = session.certificate(), session.outcome
-    assert outcome is not None
-    assert (certificate.plan_name, certificate.delta) == (outcome.plan_name, 0.1)
-    assert certificate.is_confident
-    assert certificate.counts == dict(zip(problem().arm_names, outcome.counts.tolist(), strict=True))
-    assert len(certificate.rivals) == 4
-    assert "wrong with probability at most 0.1" in certificate.claim
-    assert str(outcome.plan_name) in str(certificate)
-
-
-def test_a_certificate_asks_and_answers_in_words_and_names_both_deltas(tmp_path):
+def test_a_certificate_names_both_deltas_and_a_program_that_checks_it(tmp_path):
     policy = sp.BetGapE(delta=0.1, epsilon=0.05)
     session = Session.create("memory://", "mine", problem().with_about(unit="kg"), policy=policy)
     first = session.tell(session.ask()[0], 7.0).number
@@ -57,13 +46,7 @@ def test_a_certificate_asks_and_answers_in_words_and_names_both_deltas(tmp_path)
     session.extend(delta=0.02)
     run_to_end(session, Tapes())
     certificate = session.certificate()
-    assert (
-        certificate.question
-        == f"Which of {len(PLANS)} plans has the largest total, or one within 0.05 kg of it?"
-    )
-    assert certificate.answer.startswith(str(certificate.plan_name))
     assert (certificate.first_delta, certificate.delta, certificate.n_removed) == (0.1, 0.02, 1)
-    assert "0.02 (0.1 at first)" in str(certificate)
     program, _, name = certificate.checker.removeprefix("python ").partition(" ")
     session.export(tmp_path / name)
     command = [sys.executable, str(DOCS / program), str(tmp_path / name)]
@@ -72,51 +55,29 @@ def test_a_certificate_asks_and_answers_in_words_and_names_both_deltas(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("policy", "budget", "question", "answer", "checked"),
-    [
-        (sp.BetGapE(), 6, "Which of 5 plans has the largest total?", "none: budget spent", True),
-        (sp.CombGapE(), None, "Which of 5 plans has the largest total?", "plan ", False),
-        (
-            sp.Challenge(incumbent="plan 1", epsilon=0.1),
-            6,
-            "better than plan 1 by more than 0.1",
-            "none",
-            True,
-        ),
-    ],
+    ("policy", "budget", "checked"),
+    [(sp.BetGapE(), 6, True), (sp.CombGapE(), None, False), (sp.Challenge("plan 1", epsilon=0.1), 6, True)],
 )
-def test_every_end_has_a_question_and_an_answer(policy, budget, question, answer, checked):
+def test_every_end_is_certified(policy, budget, checked):
     session = Session.create("memory://", "mine", problem(), policy=policy, budget=budget)
+    with pytest.raises(SessionError):
+        session.certificate()
     run_to_end(session, Tapes())
     certificate = session.certificate()
-    assert question in certificate.question
-    assert certificate.answer.startswith(answer)
+    assert certificate.is_confident == (certificate.plan is not None) == (budget is None)
     assert bool(certificate.checker) is checked
     assert session.verify(json.loads(codec.dumps(certificate.to_json()))).holds
 
 
-def test_digests_are_whole():
+def test_counts_and_digests_are_those_of_the_session():
     session = finished()
-    certificate = session.certificate()
+    certificate, outcome = session.certificate(), session.outcome
+    assert (certificate.plan_name, certificate.delta) == (outcome.plan_name, 0.1)
+    assert certificate.counts == dict(zip(problem().arm_names, outcome.counts.tolist(), strict=True))
     text = codec.dumps(codec.problem_to_json(problem())).encode()
     assert certificate.problem == hashlib.sha256(text).hexdigest()
     assert len(certificate.log_checksum) == 64
     assert session.verify().remarks == ()
-
-
-def test_a_running_session_has_no_certificate():
-    session = Session.create("memory://", "mine", problem(), policy=sp.CombGapE())
-    with pytest.raises(SessionError):
-        session.certificate()
-
-
-def test_an_end_without_confidence_promises_nothing():
-    session = Session.create("memory://", "mine", problem(), policy=sp.CombGapE(), budget=6)
-    run_to_end(session, Tapes())
-    certificate = session.certificate()
-    assert not certificate.is_confident
-    assert certificate.plan is None
-    assert certificate.claim == "none: budget spent"
 
 
 def test_a_certificate_survives_json_and_verifies(store):
@@ -127,29 +88,6 @@ def test_a_certificate_survives_json_and_verifies(store):
     assert verdict.objections == ()
     assert verdict.holds
     assert verdict.plan_name == session.certificate().plan_name
-
-
-@pytest.mark.parametrize(
-    ("change", "fields"),
-    [
-        ({"plan_name": "plan 3"}, ("plan_name",)),
-        ({"question": "Which of 5 plans has the smallest total?"}, ("question",)),
-        ({"answer": "plan 3"}, ("answer",)),
-        ({"claim": "the best plan", "assumption": "nothing"}, ("assumption", "claim")),
-        ({"first_delta": 0.2, "extensions": [{"delta": 0.1}]}, ("extensions", "first_delta")),
-        ({"n_removed": 1, "n_extra_used": 1, "n_extra": 1}, ("n_extra", "n_extra_used", "n_removed")),
-        ({"noise_check": "", "epsilon": 1.0}, ("epsilon", "noise_check")),
-        ({"checker": "python other.py log.json"}, ("checker",)),
-        ({"delta": 0.01, "counts": {}}, ("counts", "delta")),
-        ({"log_checksum": "0" * 64}, ()),  # of another log
-        ({"log_position": 3}, ()),
-    ],
-)
-def test_a_forged_certificate_is_noticed(change, fields):
-    session = finished()
-    verdict = session.verify({**session.certificate().to_json(), **change})
-    assert not verdict.holds
-    assert verdict.fields == fields
 
 
 ODD: list[Any] = [None, True, -1, 7, 1e300, 10**400, "x", "", [], [1, "a"], {}, {"a": {"b": []}}]
@@ -166,6 +104,7 @@ def test_a_certificate_with_anything_else_in_any_field_is_noticed():
     ]
     assert held == []
     assert not session.verify({**true, "mood": "good"}).holds
+    assert session.verify({**true, "delta": 0.01, "counts": {}}).fields == ("counts", "delta")
 
 
 def test_a_certificate_with_another_number_or_letter_anywhere_is_noticed():
@@ -234,22 +173,14 @@ def test_whole_numbers_may_be_written_without_a_point():
     assert not session.verify({**given, "epsilon": False}).holds
 
 
-@pytest.mark.parametrize(
-    "odd", [[], "x", 5, [{"log_position": 1}], {"a": float("nan")}, {"a": {1, 2}}, {"a": b"x"}]
-)
-def test_what_is_no_certificate_is_refused_in_words(odd):
-    session = finished()
-    with pytest.raises(ParameterError):
-        session.verify(odd)
-
-
-def test_a_certificate_nested_too_deep_is_refused_in_words():
-    deep: list[Any] = []
+def test_what_is_no_certificate_is_refused():
+    session, deep = finished(), []
     for _ in range(100_000):
         deep = [deep]
-    session = finished()
-    with pytest.raises(ParameterError):
-        session.verify({**session.certificate().to_json(), "plan": deep})
+    nested = {**session.certificate().to_json(), "plan": deep}
+    for odd in ([], "x", 5, [{"log_position": 1}], {"a": float("nan")}, {"a": {1, 2}}, {"a": b"x"}, nested):
+        with pytest.raises(ParameterError):
+            session.verify(odd)
 
 
 def test_what_is_said_as_anything_else_than_text_is_kept_as_text():
@@ -275,16 +206,6 @@ def test_no_event_is_dated_before_one_that_it_follows():
     assert session.verify().holds
 
 
-def test_a_certificate_from_before_an_extension_is_out_of_date():
-    session = Session.create("memory://", "mine", problem(), policy=sp.BetGapE(delta=0.1), seed=3)
-    run_to_end(session, Tapes())
-    old = session.certificate().to_json()
-    session.extend(delta=0.01)
-    run_to_end(session, Tapes())
-    assert not session.verify(old).holds
-    assert session.verify(session.certificate().to_json()).holds
-
-
 def test_a_changed_measurement_is_noticed(store):
     finished(store)
     statement = "UPDATE surepick_events SET body = replace(body, '.', '.1') WHERE kind = 'measured'"
@@ -292,21 +213,11 @@ def test_a_changed_measurement_is_noticed(store):
     assert not verify(store, "mine").holds
 
 
-def test_a_decision_that_the_policy_does_not_take_is_noticed():
-    honest = finished()
-    drafts = [Draft(e.kind, e.body, e.time, e.key) for e in honest.events()]
-    last = drafts[-1]
-    body = json.loads(last.body)
-    body["plan"] = 1 - body["plan"] if body["plan"] < 2 else 0
-    drafts[-1] = last._replace(body=codec.dumps(body))
-    forged = MemoryStore()
-    forged.create("mine", drafts)
-    assert verify(forged, "mine").event == len(drafts)
-
-
-def test_the_evidence_per_rival_is_the_difference_in_units_of_its_error():
+@pytest.mark.parametrize("of", [np.asarray, sparse.csr_array])
+def test_the_evidence_per_rival_is_the_difference_in_units_of_its_error(of):
     counts = np.array([10, 20, 30, 40])
-    rivals = rivals_of(problem(), Evidence(counts, counts * MEANS), 4)
+    listed = sp.Problem(of(PLANS), noise=SCALE, goal="largest")
+    rivals = rivals_of(listed, Evidence(counts, counts * MEANS), 4)
     assert {rival.plan for rival in rivals} == {0, 1, 2, 3}
     for rival in rivals:
         difference = PLANS[4] - PLANS[rival.plan]
@@ -314,23 +225,6 @@ def test_the_evidence_per_rival_is_the_difference_in_units_of_its_error():
         assert rival.error == pytest.approx(np.sqrt(difference**2 @ (SCALE**2 / counts)))
     distances = [rival.gap / rival.error for rival in rivals]
     assert distances == sorted(distances)
-
-
-def test_the_evidence_per_rival_is_the_same_for_sparse_plans():
-    from scipy import sparse
-
-    evidence = Evidence(np.array([10, 20, 30, 40]), np.array([1.0, 2.0, 3.0, 4.0]))
-    thin = sp.Problem(sparse.csr_array(PLANS), noise=SCALE, goal="smallest")
-    dense = sp.Problem(PLANS, noise=SCALE, goal="smallest")
-    for a, b in zip(rivals_of(thin, evidence, 2), rivals_of(dense, evidence, 2), strict=True):
-        assert (a.plan, a.gap, a.error) == (b.plan, pytest.approx(b.gap), pytest.approx(b.error))
-
-
-def test_a_session_with_too_much_noise_says_so():
-    session = Session.create("memory://", "mine", problem(), policy=sp.CombGapE())
-    run_to_end(session, Tapes(scale=3 * SCALE))
-    assert session.certificate().doubts
-    assert "warning" in str(session.certificate())
 
 
 def test_several_plans_that_are_good_enough_are_all_named_and_verified():
@@ -341,9 +235,6 @@ def test_several_plans_that_are_good_enough_are_all_named_and_verified():
             session.tell(request, [2.0, 2.0, -3.0][request.probe])
     certificate = session.certificate()
     assert certificate.good == ("road", "rail")
-    said = "also within 1 of the best: rail; all of them together wrong with probability at most 0.05"
-    assert certificate.among == said
-    assert said in str(certificate)
     assert session.view().proved.plans == ("road", "rail")
     assert session.verify(certificate.to_json()).holds
     assert not session.verify({**certificate.to_json(), "good": ["road", "ship"]}).holds

@@ -11,7 +11,7 @@ import pytest
 import surepick as sp
 from session_tools import problem
 from store_workers import crowd, wait_for
-from surepick.errors import ParameterError, SessionError, StoreError
+from surepick.errors import ParameterError, SessionError
 from surepick.sessions.session import Session
 from surepick.store import open_store
 
@@ -49,14 +49,6 @@ def test_a_silent_worker_loses_its_tokens_after_the_heartbeat_and_a_beating_one_
         assert not set(tokens(other.ask(3, worker="b", wait=False))) & set(held)
     clock.now += BEAT + 1  # no beat for so long
     assert set(tokens(other.ask(9, worker="c", wait=False))) >= set(held)
-
-
-def test_without_a_heartbeat_a_token_is_kept_for_the_whole_lease():
-    clock = Clock()
-    mine, other = a_pair(clock)
-    held = tokens(mine.ask(3, worker="a"))
-    clock.now += LEASE - 1
-    assert not set(tokens(other.ask(9, worker="b", wait=False))) & set(held)
 
 
 def test_a_worker_that_hangs_loses_its_tokens_at_the_end_of_the_lease():
@@ -108,23 +100,6 @@ def test_what_was_told_given_back_or_taken_by_others_is_kept_no_longer():
     mine._heartbeat.beat()
     assert [lease.worker for lease in mine.leases()] == ["b"]
     assert withdrawn.token in tokens(other.ask(3, worker="b", wait=False))
-
-
-def test_a_beat_that_fails_is_made_up_for(monkeypatch):
-    clock = Clock()
-    mine, other = a_pair(clock)
-    held = tokens(mine.ask(2, worker="a", heartbeat=BEAT))
-
-    def fail(*arguments, **options):
-        raise StoreError("the server is being restarted")
-
-    with monkeypatch.context() as away:
-        away.setattr(type(mine.store), "claim", fail)
-        mine._heartbeat.beat()
-    clock.now += BEAT - 1
-    mine._heartbeat.beat()
-    clock.now += BEAT - 1
-    assert not set(tokens(other.ask(9, worker="b", wait=False))) & set(held)
 
 
 @pytest.mark.parametrize("heartbeat", [0.0, -1.0, float("nan"), float("inf")])

@@ -50,13 +50,6 @@ def test_it_decides_as_a_simulation_does_and_a_reopened_session_goes_on():
     assert Session.load(session.store, "mine").verify(again.certificate().to_json()).holds
 
 
-def test_without_a_number_it_is_the_rest_of_the_budget_which_is_spent():
-    session, tapes = begun(budget=50), Tapes(scale=0.6)
-    after_some_rounds(session, tapes)
-    session.final_batch()
-    assert run_to_end(session, tapes).n_measured == 50
-
-
 def test_a_budget_is_spent_to_the_last_measurement():
     session = begun(budget=21)
     assert run_to_end(session, Tapes(scale=0.6)).n_measured == 21
@@ -74,7 +67,10 @@ def test_a_session_in_which_no_more_comes_hands_out_nothing_ahead():
 
 @pytest.mark.parametrize(
     ("n", "options", "policy"),
-    [(None, {}, None), (0, {}, None), (2, {}, None), (60, {"budget": 50}, None), (60, {}, sp.CombGapE())],
+    [
+        *((n, {}, None) for n in (None, 0, 2, 10**13, 2**63, 10**400)),
+        *((60, {"budget": 50}, None), (60, {}, sp.CombGapE())),
+    ],
 )
 def test_what_makes_no_sense_is_refused_and_changes_nothing(n, options, policy):
     session = begun(policy, **options)
@@ -102,17 +98,6 @@ def test_a_last_call_in_the_middle_of_a_block_counts_what_comes_after_it(n, befo
     assert session.status is sp.State.BUDGET_SPENT
     assert session.state().n_values == told + n or n < 12
     assert session.verify().holds
-
-
-@pytest.mark.parametrize("n", [10**13, 2**63, 10**400])
-def test_a_last_call_of_more_than_anybody_can_make_is_refused_and_nothing_is_written(n):
-    """Its block could not be divided among the arms, and the session could not go on."""
-    session = begun()
-    before = session.fingerprint
-    with pytest.raises(ParameterError) as caught:
-        session.final_batch(n)
-    assert caught.value.field == "n"
-    assert session.store.head(session.name) == before
 
 
 def test_it_is_one_batch_and_the_end():

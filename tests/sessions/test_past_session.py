@@ -47,15 +47,6 @@ def test_it_is_in_the_log_the_question_and_the_certificate_and_is_verified():
     assert measured(bare).certificate().to_json().get("past") is None
 
 
-def test_a_session_decides_as_a_simulation_and_goes_on_after_it_is_loaded():
-    session = begun(prior=PAST)
-    again = sp.Session.load(session.store, "trips")
-    assert [r.token for r in again.pending()] == [r.token for r in session.pending()]
-    run = sp.BetGapE().start(PROBLEM)
-    run.remember(PAST)
-    assert len(session.pending()) == int(run.decide().counts.sum())
-
-
 def test_open_refuses_another_past():
     session = begun(prior=PAST)
     other = sp.Past.from_guess(PROBLEM, [0.0, 2.0], spread=1.0)

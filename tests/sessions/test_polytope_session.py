@@ -94,14 +94,6 @@ def test_within_epsilon_the_boxes_of_a_certificate_are_checked_by_arithmetic_alo
     assert any("do not rule out all plans" in words for words in session.verify(written).objections)
 
 
-def test_an_outcome_of_a_session_says_what_would_have_to_change(problem):
-    session = sp.Session.create("memory://", "mix", problem, policy=sp.BetGapE(delta=0.05))
-    measure(session, np.random.default_rng(2))
-    low, high = session.outcome.ranging["chair"]
-    assert low < session.outcome.means[1] < high
-    assert {row.name: row.safe for row in session.view().arms}["chair"] == (low, high)
-
-
 def test_a_session_begins_with_a_past_and_ends_with_a_last_call_that_verify_follows(problem):
     store, means = MemoryStore(), np.array([3.0, 4.0, 1.0])
     past = sp.Past.from_guess(problem, means + 0.2, 0.5)

@@ -198,10 +198,3 @@ def test_a_surprising_value_is_refused_unless_it_is_sure():
     assert caught.value.field == "sure"
     assert session.tell(0, 500.0, key="row 9", sure=True).number == session.state().n_recorded
     assert session.tell(0, 500.0, key="row 9").result == "repeated"
-
-
-def test_the_receipt_of_several_values_is_that_of_the_last_one():
-    session = begun()
-    n = len(session.pending(probe=0))
-    receipt = session.tell(0, [1.0] * (n + 1))
-    assert (receipt.number, receipt.result, session.state().n_extra) == (n + 1, "extra", 1)

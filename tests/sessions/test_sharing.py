@@ -2,7 +2,6 @@
 
 import os
 import signal
-import threading
 from collections.abc import Callable
 
 import pytest
@@ -12,7 +11,6 @@ from session_tools import Tapes, problem, run_to_end
 from store_workers import all_succeed, crowd, wait_for
 from surepick.errors import DeletedError, SessionError, StoreError
 from surepick.sessions import journal
-from surepick.sessions.leases import default_worker, is_dead
 from surepick.sessions.session import Session
 
 POLICY = sp.CombGapE(delta=0.1)
@@ -25,32 +23,6 @@ def url(request):
 
 
 # Workers without names
-
-
-def test_threads_without_names_get_different_requests(sqlite_url):
-    session, tapes = Session.create(sqlite_url, "mine", problem(), policy=POLICY), Tapes()
-    asked: list[str] = []
-    errors: list[BaseException] = []
-    line = threading.Barrier(8)
-
-    def work():
-        try:
-            line.wait(60)
-            (request,) = session.ask()
-            asked.append(request.token)
-            line.wait(60)
-            session.tell(request, tapes.value(request.token) + threading.get_native_id())
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
-    assert len(set(asked)) == 8
-    assert session.state().n_values == 8
 
 
 def ask_and_wait(i, url, folder):
@@ -86,24 +58,6 @@ def test_what_a_process_without_a_name_had_is_free_once_it_has_ended(sqlite_url,
     os.kill(worker.pid or 0, signal.SIGKILL)
     worker.join()
     assert session.ask()[0].token == first
-
-
-def test_a_name_says_which_thread_it_is():
-    names: list[str] = []
-    other = threading.Thread(target=lambda: names.append(default_worker()))
-    other.start()
-    other.join()
-    assert names != [default_worker()]
-    assert (is_dead(default_worker()), is_dead(names[0]), is_dead("Ann")) == (False, True, False)
-
-
-def test_another_value_for_a_recorded_request_is_refused(url):
-    session = Session.create(url, "mine", problem(), policy=POLICY)
-    (request,) = session.ask()
-    session.tell(request, 1.0)
-    with pytest.raises(SessionError) as caught:
-        session.tell(request, 2.0)
-    assert caught.value.field == "value"
 
 
 # A session that is deleted and begun again

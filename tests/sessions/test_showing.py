@@ -70,23 +70,8 @@ def test_a_notebook_shows_a_small_table_in_its_own_colours(shown, name):
     assert "<script" not in page
     assert not re.search(r"(?<!-)color:(?!inherit)", page.replace("border-color", ""))  # light and dark alike
     assert " ".join(read.words).strip()
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_repr_is_one_short_line(shown, name):
-    text = repr(shown[name])
-    assert "\n" not in text
-    assert len(text) < 200
-    assert text.startswith(name if name != "OracleProblem" else ("FamilyProblem", "OracleProblem"))
-
-
-def test_what_the_tables_say(shown):
-    words = " ".join(Balanced(shown["Session"]._repr_html_()).words)
-    assert 'Take "ride"' in words
-    assert "drive & park" in words
-    assert "drive & park" in " ".join(Balanced(shown["Problem"]._repr_html_()).words)
-    assert repr(shown["Outcome"]).startswith("Outcome('ride', confident, ")
-    assert repr(sp.Gaussian([1.0, 9.0])) == "Gaussian(2 arms, means 1..9, scale 1)"
+    assert "\n" not in repr(shown[name])
+    assert len(repr(shown[name])) < 200
 
 
 def test_long_lists_are_cut_off_and_counted():
@@ -123,11 +108,3 @@ def test_a_notebook_is_updated_by_its_display_handle(session, monkeypatch):
     monkeypatch.setattr(IPython.display, "display", lambda value, display_id: Handle())
     session.watch(every=0.01)
     assert updates == [session, session]
-
-
-def test_a_real_kernel_of_ipython_shows_the_table(session):
-    from IPython.core.interactiveshell import InteractiveShell
-
-    data, _ = InteractiveShell.instance().display_formatter.format(session)
-    assert data["text/html"] == session._repr_html_()
-    assert data["text/plain"] == repr(session)

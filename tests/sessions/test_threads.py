@@ -1,7 +1,6 @@
 """One session shared by threads: nothing is lost, and the answer is that of a simulation."""
 
 import itertools
-import math
 import sys
 import threading
 from collections import Counter
@@ -13,7 +12,7 @@ import pytest
 
 import surepick as sp
 from session_tools import Tapes, problem, same_run
-from surepick.errors import ParameterError, SessionError
+from surepick.errors import SessionError
 from surepick.sessions.commands import Receipt
 from surepick.sessions.session import Session
 
@@ -110,9 +109,3 @@ def test_a_clock_may_give_any_kind_of_number(kind, sqlite_url):
     session.note("read again")
     assert session.verify().holds
     assert [type(event.time) for event in Session.load(sqlite_url, "mine").events()] == [float] * 4
-
-
-def test_a_clock_that_has_stopped_is_refused_before_anything_is_written():
-    with pytest.raises(ParameterError) as caught:
-        Session.create("memory://", "mine", problem(), policy=sp.CombGapE(), clock=lambda: math.nan)
-    assert caught.value.field == "clock"

@@ -61,18 +61,6 @@ def test_what_is_shown_as_wanted_is_in_the_order_in_which_it_is_handed_out():
     assert shown == [request.token for request in session.ask(6)]
 
 
-def test_probes_are_measured_in_balanced_order_and_asking_again_gives_the_same():
-    drives = sp.Problem(np.eye(3), measure=[{"day": ["arm 0", "arm 1"]}, "arms"], noise=4.0, goal="largest")
-    session = Session.create("memory://", "mine", drives, policy=sp.BetGapE(), seed=5)
-    while session.state().n_rounds < 6:
-        request = session.ask()[0]
-        session.tell(request, [0.0] * len(request.readings) if len(request.readings) > 1 else 0.0)
-    asked = session.ask(6)
-    assert asked == session.ask(6)
-    firsts = [request.probe for request in asked[: len({request.probe for request in asked})]]
-    assert len(set(firsts)) == len(firsts)  # no probe twice before each had its turn
-
-
 def test_nothing_is_decided_by_the_order():
     values = np.random.default_rng(0).normal(size=(3, 4000))
     ends = []
