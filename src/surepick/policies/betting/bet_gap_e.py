@@ -67,7 +67,11 @@ class BetGapE(WithinPolicy):
 
     def learns_variance(self, problem: AnyProblem) -> bool:
         """Return whether bounds on readings are all that the guarantee needs, neither scale nor shape."""
-        has_single_gaps = problem.is_listed or (isinstance(problem, Polytope) and self.epsilon == 0)
+        has_single_gaps = True
+        if isinstance(problem, Polytope):
+            has_single_gaps = self.epsilon == 0
+        elif not isinstance(problem, Problem):  # behind an oracle
+            has_single_gaps = not problem.plays and problem.best_within is None
         return has_single_gaps and problem.bounds is not None
 
     def start(self, problem: AnyProblem) -> BatchRun | ScaleBoundRun:

@@ -30,12 +30,14 @@ from surepick.core.policy import known_noise_scale
 from surepick.core.run import TOLERANCE, Answer, Decision, Standing
 from surepick.design.grid import VALUE_BITS, on_grid
 from surepick.errors import ProblemError
+from surepick.inference.bounded import POWERS, BatchReadings, power_sums
 from surepick.inference.contrasts import Contrasts
 from surepick.inference.factors import log_sum_exp
 from surepick.inference.wealth import Wealth
 from surepick.policies.betting.best import FIRST_STAKE, STAKE
 from surepick.policies.betting.branch_search import CALLS_A_BATCH, BranchSearch
 from surepick.policies.betting.plan_wealth import (
+    BoundedPlanWealth,
     FinalTest,
     OracleBet,
     PlanAccount,
@@ -70,7 +72,7 @@ class OracleBest(Question):
         *(*Question.STATE, "books", "candidate", "first_led_at", "next_stake", "sizes", "later_threshold"),
     )
     KINDS: ClassVar[tuple[type, ...]] = (FinalTest, OracleBet, PlanAccount)
-    is_listed = learns_variance = False
+    is_listed = False
     pace = Pace(batch_share=0.12, need_share=0.2)  # searches between batches take longer than on a list
     common_share, first_share = (
         0.35,
@@ -94,7 +96,12 @@ class OracleBest(Question):
         ones = np.ones(problem.n_arms)
         self._one_size = self._size(ones) == self._size(-ones)
         known = np.where(self._is_known, self._known_means, np.nan)
-        self._ledger = self.wealth_kind(self._variance, known, self._everything, epsilon)
+        # common bets on readings of single arms are affine in plans of zeros and ones
+        is_plain = not problem.plays and problem.best_within is None
+        self.learns_variance = problem.bounds is not None and is_plain
+        kind = BoundedPlanWealth if self.learns_variance else self.wealth_kind
+        self._ledger = kind(self._variance, known, self._everything, epsilon)
+        self._now = self._variance  # as it is estimated now
         self.leader: Any = -1  # none yet; then a plan, (n_arms,)
         self.books: dict[str, PlanAccount] = {}
         self.candidate: dict[str, PlanAccount] = {}  # a new account, until a decision names its leader
@@ -250,6 +257,8 @@ class OracleBest(Question):
 
     def targets(self, estimates: Estimates, rivals: IntArray | None = None) -> Targets:
         """Return the contrasts of the leader with its rivals."""
+        if self.learns_variance:
+            self._now = np.where(self._is_known, 0.0, estimates.readings.probes.noise_scale**2)
         account = self._book
         y, log_wealth = self.leader - account.rivals, self._search(account).log_wealth()
         y, log_wealth = y[self._can_tell()], log_wealth[self._can_tell()]
@@ -273,7 +282,7 @@ class OracleBest(Question):
         if aims is None:
             return {}
         squares, error = aims.contrasts.squares, np.sqrt(aims.gap_variance)
-        by_batch = squares @ np.divide(self._variance, counts, out=np.zeros(len(counts)), where=counts > 0)
+        by_batch = squares @ np.divide(self._now, counts, out=np.zeros(len(counts)), where=counts > 0)
         gap = aims.gap + self.epsilon
         weight = dual * aims.evidence_needed / np.maximum(gap, error) ** 2
         size = float(weight @ np.maximum(0.0, gap - error)) / float(weight @ by_batch)
@@ -443,11 +452,30 @@ class OracleBest(Question):
                 continue
             averages = np.where(self._is_known, self._known_means, result.arm_means)
             variance = _inverse(result.arm_information)
-            if result.is_final:
+            if result.bounded is not None:  # bets settle a final batch too: 1 / F is a p-value
+                self._ledger.settle(account, bet, self._power_sums(result, result.bounded), variance)
+                if result.is_final:
+                    self._search(account).fix_arms()
+            elif result.is_final:
                 account.final = FinalTest(bet.leader, averages, variance, result.gaussian)
                 self._search(account).fix_arms()
             else:
-                self._ledger.settle(account, bet, averages, variance)
+                self._ledger.settle(account, bet, averages[None], variance)
+
+    def _power_sums(self, result: BatchResult, readings: BatchReadings) -> FloatArray:
+        """Return centres, uses, furthest readings and power sums by arm: what a batch shows."""
+        far = np.maximum(readings.centres - readings.noise.low, readings.noise.high - readings.centres)
+        is_used, powers = (result.uses > 0) & ~self._is_known, np.zeros((POWERS, len(result.uses)))
+        for arm, values in readings.values.items():
+            powers[:, arm] = power_sums(values[:, 0] - readings.centres[arm])
+        centres = np.where(is_used, readings.centres, np.where(self._is_known, self._known_means, 0.0))
+        shown = [
+            centres,
+            np.maximum(result.uses, 1),
+            np.where(is_used, far, 0.0),
+            *np.where(is_used, powers, 0),
+        ]
+        return np.array(shown)
 
     # looking
 

@@ -14,6 +14,9 @@ affine function below the log wealth of every plan of the branch, which one call
 
 *Plan bets* are those of `Best`: fixed sizes and a mixture around the gap that was estimated before the batch.
 
+Where readings have bounds (`BoundedPlanWealth`) the log factor is a sum over arms of f_s(y_s), by power sums
+of the readings. Entries of a plan are one of two values, between which f_s is taken to be affine.
+
 Rounding: every gap is lowered by more than its rounding error (`ROUNDING`) and every wealth by `FLAT`, so
 that what is computed is below the wealth that the theorem is about.
 """
@@ -22,18 +25,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.plan_sets import ROUNDING, Branch
-from surepick.inference.factors import SubGaussian, log_sum_exp
+from surepick.inference.bounded import CAP, POWERS, SERIES, YOUNG_CAP, BoundedReadings, PowerSums
+from surepick.inference.factors import Factor, SubGaussian, log_sum_exp
 from surepick.policies.betting.best import GRID, SHRINKAGE
 
 SELECTION_BIAS = 0.35 * math.log(300.0)  # as if a leader were the luckiest of 300 plans
 FLAT = 1e-9  # nats: more than the rounding of logs and of their sums
-_FACTOR = SubGaussian()  # the only one whose log is affine in a plan
 
 
 @dataclass(eq=False)
@@ -158,6 +161,9 @@ class CommonWealth(NamedTuple):
 class PlanWealth:
     """How accounts are staked, settled and read. It has settings and no state."""
 
+    factor: ClassVar[Factor] = SubGaussian()
+    n_shown: ClassVar[int] = 1  # rows of an account's batches that say what was shown of the arms
+
     def __init__(
         self,
         variance: FloatArray,  # (n_arms,) of one measurement
@@ -184,7 +190,7 @@ class PlanWealth:
             stakes=nothing,
             factors=no_numbers,
             begun=no_numbers,
-            batches=np.zeros((0, 6, d)),
+            batches=np.zeros((0, 5 + self.n_shown, d)),
             is_fresh=no_rows,
             out=no_plans,
             rivals=no_plans,
@@ -218,14 +224,15 @@ class PlanWealth:
         components = [self.components(account, plan) for plan in account.rivals]
         account.components = np.array(components).reshape(len(components), len(account.stakes))
 
-    def settle(
-        self, account: PlanAccount, bet: OracleBet, averages: FloatArray, variance: FloatArray
-    ) -> None:
-        """Multiply everything that is staked by its factors; averages and variance are the batch's own."""
-        constant, slope, curve = self._log_factor(bet.leader, bet.sizes, averages, variance)
+    def settle(self, account: PlanAccount, bet: OracleBet, shown: FloatArray, variance: FloatArray) -> None:
+        """Multiply everything that is staked by its factors; what is shown and variances are the batch's own.
+
+        shown: (n_shown, n_arms); averages here
+        """
+        constant, slope, curve = self._log_factor(bet.leader, bet.sizes, shown, variance)
         account.constant = account.constant + constant
         account.slope, account.curve = account.slope + slope, account.curve + curve
-        parts = bet.leader, averages, variance, bet.means, bet.variance, bet.fresh
+        parts = bet.leader, bet.means, bet.variance, bet.fresh, variance, *shown
         account.batches = np.concatenate([account.batches, np.array(parts)[None]])
         account.is_fresh = np.append(account.is_fresh, bet.is_fresh)
         last = np.full(len(account.rivals), len(account.batches) - 1)
@@ -233,9 +240,10 @@ class PlanWealth:
         account.components = account.components + factors[:, account.factors]
 
     def _log_factor(
-        self, leader: FloatArray, sizes: FloatArray, averages: FloatArray, variance: FloatArray
+        self, leader: FloatArray, sizes: FloatArray, shown: FloatArray, variance: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return constant, slope and curve of the log factors of common bets of these sizes."""
+        (averages,) = shown
         reach, half = np.abs(leader) + self._reach, sizes**2 / 2
         gap = float(leader @ averages) + self._epsilon
         gap -= ROUNDING * (float(np.abs(averages) @ reach) + self._epsilon)
@@ -255,7 +263,7 @@ class PlanWealth:
         slope = np.vstack([np.zeros(d), account.slope])
         curve = np.vstack([np.zeros(d), account.curve])
         if test_size and (test := account.final):
-            parts = self._log_factor(test.leader, np.array([test_size]), test.averages, test.variance)
+            parts = self._log_factor(test.leader, np.array([test_size]), test.averages[None], test.variance)
             constant, slope, curve = constant + parts[0], slope + parts[1], curve + parts[2]
         return CommonWealth(constant, slope, curve, self._reach)
 
@@ -265,14 +273,16 @@ class PlanWealth:
         """Return the log evidence against each of these plans now, from below; `common` without a test."""
         found = log_sum_exp(np.hstack([common.at(plans), components])) - FLAT
         if (test := account.final) is not None:
-            gap, variance = self._shown(test.leader - plans, test.averages, test.variance)
+            y = test.leader - plans
+            gap, variance = self._shown(y, test.averages), (y * y * test.variance).sum(axis=1)
             on = variance > 0
-            found[on] -= _FACTOR.log_p(gap[on], variance[on], gaussian=test.gaussian)
+            found[on] -= self.factor.log_p(gap[on], variance[on], gaussian=test.gaussian)
         return found
 
     def test_sizes(self, test: FinalTest, plans: FloatArray) -> FloatArray:
         """Return the sizes at which Chernoff's bound against these plans is tight, (n,)."""
-        gap, variance = self._shown(test.leader - plans, test.averages, test.variance)
+        y = test.leader - plans
+        gap, variance = self._shown(y, test.averages), (y * y * test.variance).sum(axis=1)
         return np.divide(np.maximum(gap, 0.0), variance, out=np.zeros(len(gap)), where=variance > 0)
 
     def is_worse(self, plan: FloatArray, leader: FloatArray) -> bool:
@@ -295,28 +305,70 @@ class PlanWealth:
         They are those of the fixed sizes and, last, of the mixture around the estimate, less a correction for
         the selection bias of what was measured before the leader first led, (n, n_sizes + 1).
         """
-        leader, averages, variance, means, prior, fresh = account.batches[batches].transpose(1, 0, 2)
+        leader, means, prior, fresh, variance, *shown = account.batches[batches].transpose(1, 0, 2)
         y = leader - plans
         squares = y * y
-        shown, shown_variance = self._shown(y, averages, variance)
+        gap, gap_variance = self._shown(y, *shown), (squares * variance).sum(axis=1)
         prior_variance, since = (squares * prior).sum(axis=1), (squares * fresh).sum(axis=1)
         is_known = account.is_fresh[batches] & (since > 0)
         new_part = np.divide(prior_variance, since, out=np.zeros(len(y)), where=is_known)
         correction = SELECTION_BIAS * np.sqrt(1 - np.clip(new_part, 0, 1)) + SHRINKAGE
         centre = (y * means).sum(axis=1) + self._epsilon - correction * np.sqrt(prior_variance)
-        found, on = np.zeros((len(y), len(GRID) + 1)), np.flatnonzero(shown_variance > 0)
+        found, on = np.zeros((len(y), len(GRID) + 1)), np.flatnonzero(gap_variance > 0)
         sizes = np.sqrt(squares @ self._variance)[on, None] * GRID
-        found[on, :-1] = _FACTOR.log_factors(shown[on], shown_variance[on], sizes)
-        on = np.flatnonzero((shown_variance > 0) & (centre >= 0) & (prior_variance > 0))
+        found[on, :-1] = self.factor.log_factors(gap[on], gap_variance[on], sizes)
+        on = np.flatnonzero((gap_variance > 0) & (centre >= 0) & (prior_variance > 0))
         prior_variance = prior_variance[on]
-        found[on, -1] = _FACTOR.log_mixture(shown[on], shown_variance[on], centre[on], prior_variance)
+        found[on, -1] = self.factor.log_mixture(gap[on], gap_variance[on], centre[on], prior_variance)
         return found
 
-    def _shown(
-        self, y: FloatArray, averages: FloatArray, variance: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return what a batch shows of y.mu + epsilon, lowered by rounding, and the variances."""
-        products = y * averages
+    def _shown(self, y: FloatArray, *shown: FloatArray) -> Any:
+        """Return what a batch shows of y.mu + epsilon, lowered by rounding."""
+        products = y * shown[0]
         gap = products.sum(axis=1) + self._epsilon
-        gap -= ROUNDING * (np.abs(products).sum(axis=1) + self._epsilon)
-        return gap, (y * y * variance).sum(axis=1)
+        return gap - ROUNDING * (np.abs(products).sum(axis=1) + self._epsilon)
+
+
+class BoundedPlanWealth(PlanWealth):
+    """The same where readings of arms lie between bounds, and plans have two values on each arm.
+
+    With n_s uses of arm s, power sums S_sp of its readings about the centre c_s, and y = leader - plan, a bet
+    of size lam has the log factor
+
+        lam epsilon + sum_s f_s(y_s),  f_s(y) = lam y c_s + sum_p a_p (lam y / n_s)^p S_sp,
+
+    with the series a of `inference.bounded`. A plan has one of two values on each arm, so that f_s is affine.
+    """
+
+    factor: ClassVar[Factor] = BoundedReadings()
+    n_shown: ClassVar[int] = 3 + POWERS  # centres, uses, the furthest reading from the centre, power sums
+
+    def _log_factor(
+        self, leader: FloatArray, sizes: FloatArray, shown: FloatArray, variance: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return constant and slope of the log factors of common bets; they have no curve."""
+        low, high = self._everything.lower, self._everything.upper
+        furthest = np.maximum(np.abs(leader - low), np.abs(leader - high)) * shown[2] / shown[1]
+        lam = np.minimum(sizes, CAP / max(float(furthest.max()), 1e-300))
+        at_low = self._by_arm(lam, leader - low, shown)
+        slope = self._by_arm(lam, leader - high, shown) - at_low
+        slope = slope / np.where(high > low, high - low, 1.0)
+        constant = at_low.sum(axis=1) - slope @ low + lam * self._epsilon
+        sizes = np.abs(at_low).sum(axis=1) + np.abs(slope) @ np.abs(low) + lam * self._epsilon
+        return constant - ROUNDING * sizes, slope, np.zeros_like(slope)
+
+    def _by_arm(self, lam: FloatArray, y: FloatArray, shown: FloatArray) -> FloatArray:
+        """Return f_s(y_s), (n_sizes, n_arms)."""
+        centres, uses, _, *powers = shown
+        found, each = np.outer(lam, y * centres), np.outer(lam, y / uses)
+        for p, sums in enumerate(powers):
+            found += SERIES[p] * each ** (p + 1) * sums
+        return found
+
+    def _shown(self, y: FloatArray, *shown: FloatArray) -> PowerSums:
+        """Return what a batch shows of y.mu + epsilon, lowered by rounding."""
+        centres, uses, far, *powers = shown
+        base, weights = super()._shown(y, centres), y / uses
+        sums = np.column_stack([(weights ** (p + 1) * own).sum(axis=1) for p, own in enumerate(powers)])
+        reach = np.maximum((np.abs(weights) * far).max(axis=1), 1e-300)
+        return PowerSums(base, reach, sums, YOUNG_CAP)

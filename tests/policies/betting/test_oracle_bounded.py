@@ -1,0 +1,103 @@
+"""Bounded readings behind an oracle: bets are fair at every null, and learn the variance."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import surepick as sp
+from surepick.core.plan_sets import Branch
+from surepick.inference.bounded import power_sums
+from surepick.policies.betting.plan_wealth import BoundedPlanWealth, OracleBet
+
+N = 3  # arms, each measured twice
+USES = 2
+
+
+def mean_wealth(means: np.ndarray, sign: float, centres: np.ndarray, size: float, *, fitted: bool) -> float:
+    """Return E of the wealth against a best plan after one batch of zeros and ones, summed exactly."""
+    everything = Branch(np.minimum(0, sign) * np.ones(N), np.maximum(0, sign) * np.ones(N))
+    wealth = BoundedPlanWealth(np.full(N, 0.25), np.full(N, np.nan), everything, 0.0)
+    leader, plan = sign * np.array([1.0, 1.0, 0.0]), sign * np.array([0.0, 0.0, 1.0])
+    total, y = 0.0, leader - plan
+    for bits in itertools.product([0.0, 1.0], repeat=N * USES):
+        values = np.array(bits).reshape(N, USES)
+        chance = float(np.prod(np.where(values == 1, means[:, None], 1 - means[:, None])))
+        if chance == 0.0:
+            continue
+        account = wealth.open()
+        wealth.stake(account, math.log(0.9), common_share=0.4, kinds=np.array([1.0, 0.3]), first_share=0.5)
+        seen = max(float(y @ values.mean(axis=1)), 0.0) * 8  # a control: the size fits the batch
+        bet = OracleBet(
+            leader=leader,
+            free=np.ones(N, dtype=bool),
+            sizes=account.kinds * (seen if fitted else size),
+            means=means + sign * 0.2 * y,
+            variance=np.full(N, 0.02),
+            fresh=np.full(N, 0.02),
+            is_fresh=True,
+        )
+        far, powers = np.maximum(centres, 1 - centres), power_sums((values - centres[:, None]).T)
+        shown = np.vstack([centres, np.full(N, USES), far, powers])
+        wealth.settle(account, bet, shown, np.full(N, 0.25 / USES))
+        components = wealth.components(account, plan)
+        logs = [wealth.common(account, math.log(0.1)).at(plan[None])[0], components]
+        total += chance * float(np.exp(np.concatenate(logs)).sum())
+    return total
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_wealth_against_a_best_plan_does_not_rise_and_fitted_bets_are_caught(sign):
+    rng, largest, fitted = np.random.default_rng(3), 0.0, 0.0
+    for _ in range(25):
+        a, b = rng.random(2) * rng.choice([0.02, 0.5])
+        means = np.array([a, b, a + b]) if rng.random() < 0.7 else np.array([a, b, min(1.0, a + b + 0.2)])
+        centres, size = rng.random(N), rng.choice([0.1, 1.0, 4.0])
+        if sign < 0:  # the smallest sum is best, so that the other plan is the leader's equal or better
+            means = np.array([a, b, (a + b) * rng.choice([1.0, 0.5])])
+        largest = max(largest, mean_wealth(means, sign, centres, size, fitted=False))
+        fitted = max(fitted, mean_wealth(means, sign, centres, size, fitted=True))
+    assert largest <= 1 + 1e-9
+    assert fitted > 1.02
+
+
+def problem(n_arms: int = 5, **options: object) -> sp.OracleProblem:
+    family = sp.problems.top_k_family([f"arm {i}" for i in range(n_arms)], 2, goal="largest")
+    return family.oracle_problem(low=0.0, high=1.0, **options)
+
+
+def test_errors_at_ties_are_no_more_frequent_than_delta():
+    means = np.array([0.05, 0.02 + 1e-9, 0.02, 0.001, 0.0])
+    wrong = 0
+    for seed in range(80):
+        policy = sp.BetGapE(0.2)
+        outcome = sp.simulate(problem(), sp.Bernoulli(means), policy=policy, seed=seed, budget=1500)
+        wrong += outcome.plan is not None and outcome.plan[1] == 0
+    assert wrong <= 30
+
+
+def test_rare_events_need_far_fewer_than_the_width_of_the_bounds_says():
+    means = [0.05, 0.04, 0.01, 0.005, 0.005]
+    family = sp.problems.top_k_family([f"arm {i}" for i in range(5)], 2, goal="largest")
+    learned = [sp.simulate(problem(), sp.Bernoulli(means), seed=seed).n_measured for seed in range(4)]
+    wide = family.oracle_problem(noise=0.5)
+    stated = [sp.simulate(wide, sp.Bernoulli(means), seed=seed).n_measured for seed in range(2)]
+    assert np.mean(learned) < 0.5 * np.mean(stated)
+
+
+@pytest.mark.parametrize("final", [False, True])
+def test_sessions_verify_also_with_a_final_batch(final):
+    session = sp.Session.create("memory://", "s", problem(), policy=sp.BetGapE(0.1))
+    rng, n = np.random.default_rng(1), 0
+    means = dict(zip(session.problem.arm_names, (0.9, 0.8, 0.3, 0.2, 0.1), strict=True))
+    while requests := session.ask(20):
+        for request in requests:
+            session.tell(request, float(rng.random() < means[request.arm]))
+        n += len(requests)
+        if final and n == 60 and not session.state().is_over:
+            session.final_batch(400)
+    assert session.outcome.plan == (1.0, 1.0, 0.0, 0.0, 0.0)
+    assert session.verify().holds
