@@ -22,6 +22,7 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 import surepick as sp
+from surepick.simulation import Gaussian
 
 SOURCE = str(Path(sp.__file__).parent) + os.sep
 
@@ -77,7 +78,7 @@ def walks(folder: str) -> dict[str, Walk]:
         [[1, 1, 0], [0, 1, 1], [1, 0, 1]], arms=["road", "rail", "ship"], noise=1, goal="largest"
     )
     means = {"road": 1.0, "rail": 2.0, "ship": 2.2}
-    environment = sp.Gaussian(list(means.values()))
+    environment = Gaussian(list(means.values()))
 
     def simulated() -> object:
         return sp.simulate(problem, environment, policy=sp.BetGapE(delta=0.05), seed=1)

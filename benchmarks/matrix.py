@@ -23,10 +23,12 @@ from scipy.stats import binom
 
 import surepick as sp
 from surepick.inference.factors import SubGaussian
+from surepick.policies import Challenge
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.best import GRID
 from surepick.policies.betting.oracle import OracleBest
 from surepick.policies.betting.plan_wealth import PlanWealth
+from surepick.simulation import Bernoulli, Gaussian, UniformNoise
 
 DELTA, EPSILON, SEED = 0.2, 0.3, 9_100_000
 CONTROLS = 200  # runs of a control, which is caught by then or not at all
@@ -130,7 +132,7 @@ def problem_of(cell: Cell) -> Any:
 def policy_of(cell: Cell) -> Any:
     """Return the policy of a cell."""
     if cell.question == "keep or replace":
-        return sp.Challenge(0, DELTA)
+        return Challenge(0, DELTA)
     if cell.question == "wins most rounds":
         return sp.policies.SignRace(DELTA)
     if cell.question == "all within epsilon":
@@ -151,8 +153,8 @@ def truth_of(cell: Cell) -> tuple[Any, np.ndarray]:
     else:
         means = JUST_MORE if within else TIE
     if is_bounded and cell.probes != "arms":
-        return sp.UniformNoise(means, HALF_WIDTH), means
-    return sp.Bernoulli(np.clip(means, 0, 1)) if is_bounded else sp.Gaussian(means, 1.0), means
+        return UniformNoise(means, HALF_WIDTH), means
+    return Bernoulli(np.clip(means, 0, 1)) if is_bounded else Gaussian(means, 1.0), means
 
 
 def is_wrong(cell: Cell, problem: Any, means: np.ndarray, outcome: Any) -> bool:

@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 import surepick as sp
 from hard_families import FAMILIES, Family, Peeking, count_errors, is_refuted
 from polytopes import PeekingPolicy, assignment, transport
+from surepick.simulation import Gaussian
 from surepick.simulation.comparison import binomial_interval
 
 SEED = 8_200_000
@@ -26,7 +27,7 @@ SEED = 8_200_000
 
 def polytope(case, delta, epsilon=0.0, budget=20_000):
     problem, means = case
-    return Family(problem, sp.Gaussian(means), delta, epsilon, budget)
+    return Family(problem, Gaussian(means), delta, epsilon, budget)
 
 
 def simplex(n, gap):

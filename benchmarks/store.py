@@ -33,6 +33,7 @@ from typing import NamedTuple
 import numpy as np
 
 import surepick as sp
+from surepick.policy import Policy
 from surepick.sessions.session import Session
 from surepick.store import Draft, Store, open_store
 
@@ -44,7 +45,7 @@ HEAD = (
 )
 CHUNK = 1000  # measurements told at once while a session is filled
 NAME = "bench"
-POLICIES = {policy.name: policy for policy in (sp.Uniform(delta=1e-12), sp.BetGapE(delta=1e-12))}
+POLICIES = {policy.name: policy for policy in (sp.policies.Uniform(delta=1e-12), sp.BetGapE(delta=1e-12))}
 FORK = multiprocessing.get_context("fork")
 
 
@@ -64,7 +65,7 @@ def disk_rate(folder: Path, seconds: float = 0.5) -> float:
     return count / seconds
 
 
-def fill(url: str, size: int, policy: sp.Policy = POLICIES["Uniform"]) -> None:
+def fill(url: str, size: int, policy: Policy = POLICIES["Uniform"]) -> None:
     """Make a session with this many measurements, all of equal plans, so that it does not end."""
     session = Session.create(url, NAME, problem(), policy=policy)
     rng = np.random.default_rng(1)

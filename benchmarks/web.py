@@ -29,6 +29,7 @@ from pathlib import Path
 import numpy as np
 
 import surepick as sp
+from surepick.policies import Uniform
 from surepick.sessions.session import Session
 
 NAME = "bench"
@@ -143,7 +144,7 @@ async def follow_all(url: str, pid: int, n_viewers: int, store: str, n_workers: 
 
 def crowd(folder: Path, n_viewers: int, n_workers: int, seconds: float) -> None:
     store = f"sqlite:///{folder}/crowd.db"
-    Session.create(store, NAME, problem(60, 20), policy=sp.Uniform(delta=1e-12))
+    Session.create(store, NAME, problem(60, 20), policy=Uniform(delta=1e-12))
     with serving(store) as (url, pid):
         found = asyncio.run(follow_all(url, pid, n_viewers, store, n_workers, seconds))
     session = Session.load(store, NAME)

@@ -19,6 +19,7 @@ from importlib.resources import files
 import numpy as np
 
 import surepick as sp
+from surepick.simulation import Gaussian
 
 NEIGHBOURS = 7
 DETOUR = 1.25
@@ -58,7 +59,7 @@ def main(arguments=None):
     family = sp.problems.tree_family(pairs)
     print(f"{len(pairs)} possible links, {family.n_plans:.3g} spanning trees.")
     problem = family.oracle_problem(noise=options.noise)
-    surveys = sp.Gaussian(lengths, options.noise)
+    surveys = Gaussian(lengths, options.noise)
     outcome = sp.simulate(problem, surveys, policy=sp.BetGapE(), seed=options.seed, budget=options.budget)
     print(f"{outcome.state}: {outcome.n_measured:,} surveys in {outcome.seconds:.1f} s.")
     if outcome.plan is not None:

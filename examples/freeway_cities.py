@@ -12,6 +12,7 @@ Asked for a plan within epsilon of the best, it ends after a few thousand.
 import argparse
 
 import surepick as sp
+from surepick.simulation import Gaussian
 
 THREE_MINUTES = 0.05  # hours
 
@@ -29,7 +30,7 @@ def main(arguments=None):
     near = int((values <= values.min() + THREE_MINUTES).sum())
     print(f"{case.problem.n_plans} plans; {near} of them within three minutes of the best.")
     print(f"the exact question: {sp.limit(case.problem, case.means, tolerance=1e-3).explanation}.")
-    truth = sp.Gaussian(case.means)
+    truth = Gaussian(case.means)
     results = {}
     for epsilon in (0.0, THREE_MINUTES):
         policy = sp.CombGapE(delta=0.05, epsilon=epsilon)

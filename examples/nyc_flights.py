@@ -67,7 +67,7 @@ def build(places, january, year, n_draws=100):
         supplier_names=AIRPORTS,
         demander_names=places,
     )
-    return problem, sp.Replay([year[pair] for pair in pairs])
+    return problem, sp.simulation.Replay([year[pair] for pair in pairs])
 
 
 def main(arguments=None):

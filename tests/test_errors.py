@@ -11,6 +11,7 @@ import pytest
 import surepick as sp
 from surepick.errors import MissingExtraError, NameTakenError, ParameterError, SurepickError, missing_extra
 from surepick.policies import parse_policy
+from surepick.simulation import Gaussian
 from surepick.store import open_store
 
 
@@ -42,7 +43,7 @@ def test_a_setting_that_is_refused_is_named(field: str, text: str, settings: dic
         ("best", lambda: sp.OracleProblem(lambda weights: None, n_arms=2, goal="largest").best_plan([1, 2])),
         ("b_ub", lambda: sp.Polytope(A_ub=[[1, 1]], goal="largest")),
         ("radius", lambda: sp.CombGapE(radius="wide")),
-        ("scale", lambda: sp.Gaussian([1, 2], -1)),
+        ("scale", lambda: Gaussian([1, 2], -1)),
     ],
 )
 def test_an_argument_that_is_refused_is_named(field: str, make: Callable[[], object]) -> None:

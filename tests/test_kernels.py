@@ -11,7 +11,8 @@ if {hidden}:
     sys.modules["numba"] = None
 import numpy as np
 import surepick as sp
-problem, truth = sp.Problem(np.eye(3), noise=1, goal="largest"), sp.Gaussian([2.0, 0.5, 0.0])
+from surepick.simulation import Gaussian
+problem, truth = sp.Problem(np.eye(3), noise=1, goal="largest"), Gaussian([2.0, 0.5, 0.0])
 outcome = sp.simulate(problem, truth, policy=sp.{policy}(0.1), seed=4)
 print(outcome.plan, outcome.counts.tolist())
 """

@@ -17,6 +17,7 @@ from surepick.errors import FileError, ParameterError, PluginError
 from surepick.inputs.load import read_problem
 from surepick.policies import describe, parse_policy, policy_named
 from surepick.sessions import codec
+from surepick.simulation import Gaussian
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "adding-a-policy.md").read_text(encoding="utf-8")
@@ -166,7 +167,7 @@ def test_a_simulation_of_a_policy_that_asks_for_nothing_ends_with_an_error(stubb
     policy = stubborn
     problem = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
     with pytest.raises(PluginError):
-        sp.simulate(problem, sp.Gaussian([1.0, 0.0]), policy=policy)
+        sp.simulate(problem, Gaussian([1.0, 0.0]), policy=policy)
 
 
 def test_a_session_of_such_a_policy_says_so_and_keeps_what_was_told(stubborn, sqlite_url):

@@ -9,6 +9,7 @@ import numpy as np
 from drawing import CHOSEN, OTHER, panels
 
 import surepick as sp
+from surepick.simulation import Gaussian
 
 MILLS, SHOPS = ["north", "east", "south"], ["harbour", "market", "station"]
 HOURS = np.array([[2.1, 3.4, 4.0], [2.9, 2.2, 3.6], [4.2, 3.1, 2.0]])
@@ -23,7 +24,7 @@ def main():
         supplier_names=MILLS,
         demander_names=SHOPS,
     )
-    outcome = sp.simulate(problem, sp.Gaussian(HOURS.ravel(), 0.5), policy=sp.BetGapE(delta=0.05), seed=0)
+    outcome = sp.simulate(problem, Gaussian(HOURS.ravel(), 0.5), policy=sp.BetGapE(delta=0.05), seed=0)
     print(f"{problem.completeness}; sure after {outcome.n_measured} trips: {outcome.plan_name}")
 
     figure, axis = panels(1)

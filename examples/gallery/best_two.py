@@ -7,6 +7,7 @@ assumption needed. The answer is the pair with the most sales. With k = 1 this i
 from drawing import effort, panels, values
 
 import surepick as sp
+from surepick.simulation import Bernoulli
 
 DESIGNS = ["plain", "bold", "photo", "film", "quiz", "story"]
 RATES = [0.21, 0.24, 0.43, 0.22, 0.31, 0.45]
@@ -14,7 +15,7 @@ RATES = [0.21, 0.24, 0.43, 0.22, 0.31, 0.45]
 
 def main():
     problem = sp.problems.top_k(DESIGNS, 2, noise=0.5, goal="largest")
-    outcome = sp.simulate(problem, sp.Bernoulli(RATES), policy=sp.BetGapE(delta=0.05), seed=5)
+    outcome = sp.simulate(problem, Bernoulli(RATES), policy=sp.BetGapE(delta=0.05), seed=5)
     print(f"{outcome.plan_name}: sure after {outcome.n_measured:,} visitors")
     print("visitors of each:", dict(zip(DESIGNS, outcome.counts.tolist(), strict=True)))
 

@@ -7,6 +7,7 @@ for a blend of known shares. Which blends to assay, and how often, is part of th
 from drawing import effort, panels, values
 
 import surepick as sp
+from surepick.simulation import Gaussian
 
 ADDITIVES = ["alum", "borax", "chalk", "dolomite", "epsomite"]
 EFFECT = [1.0, 0.4, 0.9, 0.2, 0.5]
@@ -28,7 +29,7 @@ def main():
     }
     assays = {name: dict(zip(ADDITIVES, row, strict=True)) for name, row in SHARES.items()}
     problem = sp.Problem(pairs, measure=assays, arms=ADDITIVES, noise=0.1, goal="largest")
-    outcome = sp.simulate(problem, sp.Gaussian(EFFECT), policy=sp.BetGapE(delta=0.05), seed=2)
+    outcome = sp.simulate(problem, Gaussian(EFFECT), policy=sp.BetGapE(delta=0.05), seed=2)
     print(f"{outcome.plan_name}: sure after {outcome.n_measured} assays")
     print("assays of each blend:", dict(zip(problem.probe_names, outcome.counts.tolist(), strict=True)))
 

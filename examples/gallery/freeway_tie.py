@@ -11,6 +11,7 @@ from drawing import CHOSEN, OTHER, panels
 
 import surepick as sp
 from surepick.problems.cities import city_hours
+from surepick.simulation import Gaussian
 
 SUPPLY = [14, 9, 12, 7, 10, 13, 8, 16, 11]
 DEMAND = [10, 13, 9, 15, 8, 12, 11, 14, 8]
@@ -22,7 +23,7 @@ def main():
     shares = np.array(SUPPLY) / 100, np.array(DEMAND) / 100
     names = {"supplier_names": hours.row_names, "demander_names": hours.column_names}
     problem = sp.problems.transport(*shares, hours.numbers, **names, noise=1)
-    truth = sp.Gaussian(hours.numbers.ravel())
+    truth = Gaussian(hours.numbers.ravel())
     print(sp.limit(problem, truth.means).explanation)
     least = problem.best_plan(truth.means) @ truth.means
 

@@ -7,6 +7,7 @@ The paper's synthetic experiment as a story: a van carries 100 kg, the profit of
 from drawing import effort, panels, values
 
 import surepick as sp
+from surepick.simulation import Gaussian
 
 WEIGHTS = [12, 17, 23, 31, 44]
 CRATES = ["apples", "cheese", "fish", "honey", "olives"]
@@ -16,7 +17,7 @@ PROFIT = [13.1, 16.2, 26.4, 29.0, 45.5]
 def main():
     problem = sp.problems.knapsack(WEIGHTS, WEIGHTS, 100, spread=5.0, item_names=CRATES, noise=1)
     print(problem.completeness)
-    outcome = sp.simulate(problem, sp.Gaussian(PROFIT), policy=sp.BetGapE(delta=0.05), seed=3)
+    outcome = sp.simulate(problem, Gaussian(PROFIT), policy=sp.BetGapE(delta=0.05), seed=3)
     load = [f"{n:g} x {crate}" for n, crate in zip(problem.vector(outcome.plan), CRATES, strict=True) if n]
     print(f"load {', '.join(load)}: sure after {outcome.n_measured} sales")
 

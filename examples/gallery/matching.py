@@ -8,6 +8,7 @@ import numpy as np
 from drawing import CHOSEN, INK, effort, panels
 
 import surepick as sp
+from surepick.simulation import Gaussian
 
 PEOPLE, JOBS = ["Ada", "Ben", "Cleo", "Dan"], ["weld", "paint", "wire", "test"]
 HOURS = np.array([[3.1, 4.0, 5.2, 2.9], [2.8, 4.4, 4.1, 3.6], [4.5, 3.2, 4.9, 3.3], [3.4, 3.9, 4.6, 2.2]])
@@ -19,7 +20,7 @@ def main():
         guess, row_names=PEOPLE, column_names=JOBS, spread=1.0, noise=0.5, goal="smallest"
     )
     print(problem.completeness)
-    outcome = sp.simulate(problem, sp.Gaussian(HOURS.ravel(), 0.5), policy=sp.BetGapE(delta=0.05), seed=1)
+    outcome = sp.simulate(problem, Gaussian(HOURS.ravel(), 0.5), policy=sp.BetGapE(delta=0.05), seed=1)
     print(f"{outcome.plan_name}: sure after {outcome.n_measured} trials")
 
     figure, left, right = panels(1, 1.1, height=3.8)

@@ -12,6 +12,7 @@ import numpy as np
 from drawing import CHOSEN, effort, panels
 
 import surepick as sp
+from surepick.simulation import Gaussian
 
 SUPPLY, DEMAND = [2, 3, 3, 1, 4], [3, 4, 4, 2]
 PAPERS_PLAN = [[2, 0, 0, 0], [1, 2, 0, 0], [0, 2, 1, 0], [0, 0, 1, 0], [0, 0, 2, 2]]
@@ -34,7 +35,7 @@ def main():
     print(problem.candidates.explanation)
     print("the paper's plan is feasible:", np.sum(PAPERS_PLAN, axis=1), np.sum(PAPERS_PLAN, axis=0))
 
-    outcome = sp.simulate(problem, sp.Gaussian(truth), policy=sp.BetGapE(delta=0.05), seed=0, budget=10**6)
+    outcome = sp.simulate(problem, Gaussian(truth), policy=sp.BetGapE(delta=0.05), seed=0, budget=10**6)
     print(f"{outcome.state}: {outcome.n_measured:,} goods sent to find out")
     plan = problem.vector(outcome.plan).reshape(5, 4)
     print(plan.astype(int))

@@ -7,6 +7,7 @@ returns is estimated by small grants. A promise about *means*: nothing here spea
 from drawing import CHOSEN, effort, panels
 
 import surepick as sp
+from surepick.simulation import Gaussian
 
 FIELDS = ["solar", "wind", "tidal", "fusion", "storage"]
 RETURNS = [0.62, 0.55, 0.31, 0.70, 0.66]
@@ -24,7 +25,7 @@ def main():
     )
     print(problem.candidates.explanation)
     policy = sp.BetGapE(delta=0.05, epsilon=0.005)
-    outcome = sp.simulate(problem, sp.Gaussian(RETURNS, 0.5), policy=policy, seed=0)
+    outcome = sp.simulate(problem, Gaussian(RETURNS, 0.5), policy=policy, seed=0)
     shares = problem.vector(outcome.plan)
     print(", ".join(f"{x:.0%} {f}" for x, f in zip(shares, FIELDS, strict=True) if x > 0))
     print(f"{outcome.n_measured:,} small grants; {outcome.guarantee}")

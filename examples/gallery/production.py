@@ -8,6 +8,7 @@ the spread.
 from drawing import effort, panels, values
 
 import surepick as sp
+from surepick.simulation import Gaussian
 
 PIECES = ["chairs", "tables", "shelves"]
 USE = [[3, 8, 4], [2, 4, 1], [1, 2, 2]]  # wood, hours, varnish of one piece
@@ -20,7 +21,7 @@ def main():
         USE, LIMITS, [22.0, 58.0, 30.0], spread=10.0, n_draws=500, variable_names=PIECES, noise=6.0
     )
     print(problem.candidates.explanation)
-    outcome = sp.simulate(problem, sp.Gaussian(PROFIT, 6.0), policy=sp.BetGapE(delta=0.05), seed=0)
+    outcome = sp.simulate(problem, Gaussian(PROFIT, 6.0), policy=sp.BetGapE(delta=0.05), seed=0)
     names = [
         ", ".join(f"{x:.3g} {p}" for x, p in zip(row, PIECES, strict=True) if x > 0) for row in problem.plans
     ]

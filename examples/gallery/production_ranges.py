@@ -11,6 +11,7 @@ import numpy as np
 from drawing import CHOSEN, IDEAL, OTHER, effort, panels
 
 import surepick as sp
+from surepick.simulation import Gaussian
 
 PIECES = ["chair", "table", "shelf", "stool"]
 USE = [[3, 8, 4, 2], [2, 4, 1, 2], [1, 2, 2, 1]]  # wood, hours, varnish of one piece
@@ -21,7 +22,7 @@ WIDE = 25.0  # what is shown on either side
 
 def main():
     problem = sp.Polytope(A_ub=USE, b_ub=LIMITS, arms=PIECES, noise=6.0, goal="largest")
-    outcome = sp.simulate(problem, sp.Gaussian(PROFIT, 6.0), policy=sp.BetGapE(delta=0.05), seed=0)
+    outcome = sp.simulate(problem, Gaussian(PROFIT, 6.0), policy=sp.BetGapE(delta=0.05), seed=0)
     print(f"make {outcome.plan_name}: sure after {outcome.n_measured:,} sales")
     closest = sp.limit(problem, PROFIT).closest
     print(f"the closest call: {closest.change}, which loses {closest.loss:.3g}")

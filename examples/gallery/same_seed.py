@@ -9,6 +9,7 @@ import numpy as np
 from drawing import CHOSEN, OTHER, panels, values
 
 import surepick as sp
+from surepick.simulation import Gaussian
 
 LAYOUTS = ["today", "wide aisles", "two tills", "island"]
 SERVED = [10.0, 10.1, 10.4, 10.2]
@@ -26,7 +27,7 @@ def main():
     for way, probes in ways.items():
         problem = sp.Problem(plans, measure=probes, arms=LAYOUTS, noise=1, goal="largest")
         found[way] = [
-            sp.simulate(problem, sp.Gaussian(SERVED), policy=sp.BetGapE(delta=0.05), seed=seed)
+            sp.simulate(problem, Gaussian(SERVED), policy=sp.BetGapE(delta=0.05), seed=seed)
             for seed in range(10)
         ]
         uses = np.mean([outcome.n_measured for outcome in found[way]])

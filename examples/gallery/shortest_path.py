@@ -13,6 +13,7 @@ import sys
 from drawing import effort, network, panels
 
 import surepick as sp
+from surepick.simulation import Gaussian
 
 ROADS = [("home", "a"), ("home", "b"), ("a", "c"), ("b", "c"), ("b", "d"), ("c", "work"), ("d", "work")]
 MINUTES = [9.0, 7.0, 8.0, 11.0, 6.0, 5.0, 11.0]  # the truth, known to the simulation alone
@@ -24,7 +25,7 @@ def main():
     for plan, name in zip(problem.plans.astype(int).tolist(), problem.plan_names, strict=True):
         print(plan, name)
 
-    outcome = sp.simulate(problem, sp.Gaussian(MINUTES, 3.0), policy=sp.BetGapE(delta=0.05), seed=2)
+    outcome = sp.simulate(problem, Gaussian(MINUTES, 3.0), policy=sp.BetGapE(delta=0.05), seed=2)
     print("answer:", outcome.plan_name)
     print("promise:", outcome.guarantee)
     limit = sp.limit(problem, MINUTES)

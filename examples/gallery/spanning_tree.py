@@ -7,6 +7,7 @@ set of trenches that connects all sites with the least cable.
 from drawing import effort, network, panels
 
 import surepick as sp
+from surepick.simulation import Gaussian
 
 PLACES = {"A": (0, 0), "B": (1.2, 1.1), "C": (1.4, -0.9), "D": (2.6, 0.2), "E": (3.8, 1.2), "F": (4.0, -0.8)}
 TRENCHES = ["AB", "AC", "BC", "BD", "CD", "DE", "DF", "EF", "BE", "CF"]
@@ -18,7 +19,7 @@ def main():
     problem = sp.problems.trees(edges, spread=30.0, noise=8.0)
     print(problem.completeness)
     truth = [m + (7 if e % 3 else -9) for e, m in enumerate(METRES)]
-    outcome = sp.simulate(problem, sp.Gaussian(truth, 8.0), policy=sp.BetGapE(delta=0.05), seed=0)
+    outcome = sp.simulate(problem, Gaussian(truth, 8.0), policy=sp.BetGapE(delta=0.05), seed=0)
     print(f"dig {outcome.plan_name}")
     print(f"{outcome.n_measured} surveys; {sp.limit(problem, truth).explanation}")
 

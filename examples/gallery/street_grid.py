@@ -8,6 +8,7 @@ arms"`), and each drive says something about all routes that share a street with
 from drawing import effort, network, panels
 
 import surepick as sp
+from surepick.simulation import Gaussian
 
 SIDE = 3  # crossings on each side
 PLACES = {f"{x}{y}": (x, y) for x in range(SIDE) for y in range(SIDE)}
@@ -31,7 +32,7 @@ def main():
         arms=routes.arm_names,
         plan_names=[name.replace(" -> ", " ") for name in routes.plan_names],
     )
-    truth = sp.Gaussian(MINUTES)
+    truth = Gaussian(MINUTES)
     by_drive = sp.simulate(drives, truth, policy=sp.BetGapE(delta=0.05), seed=3)
     by_street = sp.simulate(routes, truth, policy=sp.BetGapE(delta=0.05), seed=3)
     print(f"best route: {by_drive.plan_name}")

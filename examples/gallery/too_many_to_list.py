@@ -9,6 +9,7 @@ import numpy as np
 from drawing import CHOSEN, OTHER, panels
 
 import surepick as sp
+from surepick.simulation import Gaussian
 
 SCALE = 1.0
 
@@ -17,7 +18,7 @@ def main():
     problem = sp.problems.top_k([f"player {s}" for s in range(40)], 20, noise=SCALE, goal="largest")
     means = np.random.default_rng(0).permutation(np.linspace(0, 10, 40))
     outcome = sp.simulate(
-        problem, sp.Gaussian(means, SCALE), policy=sp.BetGapE(delta=0.05), seed=0, budget=50_000
+        problem, Gaussian(means, SCALE), policy=sp.BetGapE(delta=0.05), seed=0, budget=50_000
     )
     team = np.array(outcome.plan) > 0
     print(f"{problem.n_plans:.2g} teams; {outcome.state} after {outcome.n_measured} trials")

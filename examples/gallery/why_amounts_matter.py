@@ -11,6 +11,7 @@ import numpy as np
 from drawing import CHOSEN, OTHER, panels
 
 import surepick as sp
+from surepick.simulation import Gaussian
 
 PLANS = [[100, 0, 0.1], [0, 100, 0.2]]
 MEANS = [0.95, 0.9, 0.9]
@@ -21,7 +22,10 @@ def main():
     runs = {
         rule: [
             sp.simulate(
-                problem, sp.Gaussian(MEANS, 0.2), policy=sp.CombGapE(delta=0.05, arm_rule=rule), seed=seed
+                problem,
+                Gaussian(MEANS, 0.2),
+                policy=sp.CombGapE(delta=0.05, arm_rule=rule),
+                seed=seed,
             )
             for seed in range(20)
         ]

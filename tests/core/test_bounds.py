@@ -12,8 +12,10 @@ import surepick as sp
 from surepick import problems
 from surepick.errors import FileError, ParameterError, ProblemError, SessionError
 from surepick.inputs.load import read_problem
+from surepick.policies import Uniform
 from surepick.sessions import codec
 from surepick.sessions.session import Session
+from surepick.simulation import Bernoulli, Gaussian, Replay, UniformNoise
 
 TWO = [[1, 0], [0, 1]]
 N_RUNS = 400
@@ -54,7 +56,7 @@ def test_bounds_survive_the_codec_and_change_the_fingerprint():
 
 def session(**options):
     problem = sp.Problem(TWO, arms=["old", "new"], **{"low": 0, "high": 1, **options}, goal="largest")
-    return Session.create("memory://", "mine", problem, policy=sp.Uniform(delta=0.1))
+    return Session.create("memory://", "mine", problem, policy=Uniform(delta=0.1))
 
 
 BUILDERS: dict[str, Callable[..., sp.Problem]] = {
@@ -122,7 +124,12 @@ def test_a_certificate_states_the_bounds():
 
 
 @pytest.mark.parametrize(
-    "environment", [sp.Bernoulli([0.2, 0.9]), sp.UniformNoise([0.2, 0.9], 0.1), sp.Replay([[0, 0.4], [0.9]])]
+    "environment",
+    [
+        Bernoulli([0.2, 0.9]),
+        UniformNoise([0.2, 0.9], 0.1),
+        Replay([[0, 0.4], [0.9]]),
+    ],
 )
 def test_simulations_take_environments_within_the_bounds(environment):
     outcome = sp.simulate(sp.Problem(TWO, low=0, high=1, goal="largest"), environment, policy=sp.BetGapE())
@@ -131,11 +138,15 @@ def test_simulations_take_environments_within_the_bounds(environment):
 
 @pytest.mark.parametrize(
     "environment",
-    [sp.Gaussian([0.2, 0.9], 0.01), sp.UniformNoise([0.2, 0.95], 0.1), sp.Replay([[0, 1.4], [0.9]])],
+    [
+        Gaussian([0.2, 0.9], 0.01),
+        UniformNoise([0.2, 0.95], 0.1),
+        Replay([[0, 1.4], [0.9]]),
+    ],
 )
 def test_simulations_refuse_environments_that_may_leave_the_bounds(environment):
     with pytest.raises(ParameterError) as caught:
-        sp.simulate(sp.Problem(TWO, low=0, high=1, goal="largest"), environment, policy=sp.Uniform())
+        sp.simulate(sp.Problem(TWO, low=0, high=1, goal="largest"), environment, policy=Uniform())
     assert caught.value.field == "environment"
 
 
@@ -153,9 +164,9 @@ class Silent:
 
 def test_simulations_refuse_a_value_outside_the_bounds_when_it_comes():
     problem = sp.Problem(TWO, low=0, high=1, goal="largest")
-    assert sp.simulate(problem, Silent(0.9), policy=sp.Uniform()).plan == 1
+    assert sp.simulate(problem, Silent(0.9), policy=Uniform()).plan == 1
     with pytest.raises(ParameterError) as caught:
-        sp.simulate(problem, Silent(1.3), policy=sp.Uniform())
+        sp.simulate(problem, Silent(1.3), policy=Uniform())
     assert caught.value.field == "environment"
 
 
@@ -191,10 +202,9 @@ def test_the_answer_holds_for_bounded_measurements_and_fails_with_a_scale_that_i
     """Coins with close means; the control claims a tenth of the width that they have."""
 
     def wrong(problem, delta):
-        truth = sp.Bernoulli([0.55, 0.45])
+        truth = Bernoulli([0.55, 0.45])
         return sum(
-            sp.simulate(problem, truth, policy=sp.Uniform(delta=delta), seed=seed, allow_noisier=True).plan
-            == 1
+            sp.simulate(problem, truth, policy=Uniform(delta=delta), seed=seed, allow_noisier=True).plan == 1
             for seed in range(N_RUNS)
         )
 

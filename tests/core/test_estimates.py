@@ -5,6 +5,8 @@ import pytest
 
 import surepick as sp
 from surepick.core.evidence import Evidence, estimate, quantile
+from surepick.policies import RAGE, Pick
+from surepick.simulation import Gaussian
 
 
 def test_two_arms_have_the_normal_chance_and_loss():
@@ -24,8 +26,8 @@ def looks(n_runs, *, scale=1.0):
     problem, rng = sp.Problem(np.eye(4), noise=1, goal="largest"), np.random.default_rng(4)
     for seed in range(n_runs):
         means = rng.normal(0, 1.0, 4)
-        world = sp.Gaussian(means, scale=scale)
-        outcome = sp.simulate(problem, world, policy=sp.Pick(), seed=seed, budget=24, allow_noisier=scale > 1)
+        world = Gaussian(means, scale=scale)
+        outcome = sp.simulate(problem, world, policy=Pick(), seed=seed, budget=24, allow_noisier=scale > 1)
         right = outcome.leader == int(np.argmax(means))
         yield outcome.chance, right, outcome.expected_loss, means.max() - means[outcome.leader]
 
@@ -59,8 +61,8 @@ def test_there_is_none_where_it_cannot_be_made():
 
 
 def test_every_outcome_has_them_beside_its_risk():
-    problem, truth = sp.Problem(np.eye(2), noise=1, goal="largest"), sp.Gaussian([0.3, 0.0])
-    for policy in (sp.BetGapE(), sp.CombGapE(), sp.RAGE(variant="authors")):
+    problem, truth = sp.Problem(np.eye(2), noise=1, goal="largest"), Gaussian([0.3, 0.0])
+    for policy in (sp.BetGapE(), sp.CombGapE(), RAGE(variant="authors")):
         outcome = sp.simulate(problem, truth, policy=policy, budget=40)
         if outcome.leader is not None:
             assert 0 <= outcome.chance <= 1

@@ -9,6 +9,7 @@ from surepick.core.evidence import Evidence, arm_means, between, mean_variance
 from surepick.core.problem import contenders
 from surepick.errors import ParameterError, ProblemError
 from surepick.sessions.codec import problem_from_json, problem_to_json
+from surepick.simulation import Gaussian
 
 ARMS = ["road", "rail", "toll"]
 
@@ -96,7 +97,7 @@ def test_contradictions_are_refused():
         sp.Problem(np.eye(2), low=0, high=1, known={"arm 0": 2}, goal="largest")
     assert error.value.field == "known"
     with pytest.raises(ProblemError) as error:
-        sp.simulate(ways(known={"toll": 3.0}), sp.Gaussian([10.0, 12.0, 4.0]), policy=sp.BetGapE())
+        sp.simulate(ways(known={"toll": 3.0}), Gaussian([10.0, 12.0, 4.0]), policy=sp.BetGapE())
     assert error.value.field == "environment"
     with pytest.raises(ProblemError) as error:
         sp.limit(ways(known={"toll": 3.0}), [10.0, 12.0, 4.0])
@@ -115,5 +116,5 @@ def test_the_limit_leaves_known_arms_out():
 
 def test_a_policy_that_cannot_use_them_says_so():
     with pytest.raises(ParameterError) as error:
-        sp.simulate(ways(known={"toll": 3.0}), sp.Gaussian([10.0, 12.0, 3.0]), policy=sp.CombGapE())
+        sp.simulate(ways(known={"toll": 3.0}), Gaussian([10.0, 12.0, 3.0]), policy=sp.CombGapE())
     assert error.value.field == "policy"

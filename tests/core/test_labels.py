@@ -7,6 +7,7 @@ import pytest
 import surepick as sp
 from surepick.core.arrays import aligned
 from surepick.errors import ParameterError, ProblemError
+from surepick.simulation import Bernoulli, Gaussian, Replay, UniformNoise
 
 ARMS = ["road", "rail", "ship"]
 TURNED = {"ship": 3.0, "road": 1.0, "rail": 2.0}  # in another order than the arms
@@ -82,11 +83,17 @@ def test_environments_by_name_measure_as_those_in_order(given):
     past = {"ship": [3, 4], "road": [0, 2], "rail": [2, 2]}
     half = {name: value / 4 for name, value in TURNED.items()}
     for by_name, in_order in (
-        (sp.Gaussian(given, given), sp.Gaussian([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])),
-        (sp.Bernoulli(half), sp.Bernoulli([0.25, 0.5, 0.75])),
-        (sp.UniformNoise(given, given), sp.UniformNoise([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])),
-        (sp.Replay({"ship": [3], "road": [0, 2], "rail": [2]}), sp.Replay([[0, 2], [2], [3]])),
-        (sp.Replay(pd.DataFrame(past)), sp.Replay([past[name] for name in ARMS])),
+        (Gaussian(given, given), Gaussian([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])),
+        (Bernoulli(half), Bernoulli([0.25, 0.5, 0.75])),
+        (
+            UniformNoise(given, given),
+            UniformNoise([1.0, 2.0, 3.0], [1.0, 2.0, 3.0]),
+        ),
+        (
+            Replay({"ship": [3], "road": [0, 2], "rail": [2]}),
+            Replay([[0, 2], [2], [3]]),
+        ),
+        (Replay(pd.DataFrame(past)), Replay([past[name] for name in ARMS])),
     ):
         one, other = (
             sp.simulate(problem, e, policy=sp.CombGapE(), seed=1, budget=400) for e in (by_name, in_order)
@@ -99,12 +106,12 @@ def test_an_environment_with_other_arms_is_refused():
     with pytest.raises(ProblemError) as caught:
         sp.simulate(
             sp.Problem(PLANS, noise=1, goal="largest"),
-            sp.Gaussian({"road": 1, "rail": 2, "boat": 3}),
+            Gaussian({"road": 1, "rail": 2, "boat": 3}),
             policy=sp.CombGapE(),
         )
     assert caught.value.field == "means"
     with pytest.raises(ParameterError) as caught:
-        sp.Gaussian([1.0, 2.0, 3.0], TURNED)
+        Gaussian([1.0, 2.0, 3.0], TURNED)
     assert caught.value.field == "scale"
 
 

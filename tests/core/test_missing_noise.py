@@ -10,6 +10,7 @@ import surepick as sp
 from command_line import surepick
 from surepick import problems
 from surepick.policies import parse_policy
+from surepick.simulation import Gaussian
 
 PLANS = np.eye(2)
 TABLE = {"kind": "table", "goal": "largest", "plans": [[1, 0], [0, 1]]}
@@ -89,7 +90,7 @@ def test_a_policy_that_cannot_do_without_the_noise_scale_names_the_field(policy,
 
 def wrong_answers(problem, runs=40):
     """Return how often two arms 1 apart with noise of 20 are decided wrongly."""
-    truth, policy = sp.Gaussian([1.0, 0.0], 20.0), sp.BetGapE(delta=0.05)
+    truth, policy = Gaussian([1.0, 0.0], 20.0), sp.BetGapE(delta=0.05)
     outcomes = [
         sp.simulate(problem, truth, policy=policy, seed=seed, budget=400, allow_noisier=True)
         for seed in range(runs)

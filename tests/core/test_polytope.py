@@ -13,7 +13,9 @@ import surepick as sp
 from polytopes import transport, transport_rows
 from surepick.core.polytope import polytope_from
 from surepick.core.standard_form import safe_bound
+from surepick.policies import RAGE
 from surepick.policies.polytopes.simplex import SOLVED, begin, restore, solve, tableau_of
+from surepick.simulation import Gaussian
 
 
 def random_polytope(seed):
@@ -112,7 +114,7 @@ def test_rows_and_bounds_that_follow_from_others_do_no_harm():
 def test_two_bounds_that_imply_each_other_are_not_both_lost():
     problem = sp.Polytope(A_eq=[[1, -1]], b_eq=[0], upper=1, noise=1, goal="largest")
     assert problem.best_plan([1.0, 1.0]).tolist() == [1.0, 1.0]
-    outcome = sp.simulate(problem, sp.Gaussian([1.0, 1.0]), policy=sp.BetGapE(), seed=0)
+    outcome = sp.simulate(problem, Gaussian([1.0, 1.0]), policy=sp.BetGapE(), seed=0)
     assert outcome.plan == (1.0, 1.0)
 
 
@@ -135,16 +137,16 @@ def test_arms_that_are_the_same_in_all_plans_do_not_matter():
         goal="largest",
     )
     assert problem.relevant.tolist() == [True, True, False, False]
-    outcome = sp.simulate(problem, sp.Gaussian([1.0, 0.0, 0.0, 0.0]), policy=sp.BetGapE(), seed=1)
+    outcome = sp.simulate(problem, Gaussian([1.0, 0.0, 0.0, 0.0]), policy=sp.BetGapE(), seed=1)
     assert outcome.counts.tolist()[2:] == [0, 0]
     assert outcome.plan == (1.0, 0.0, 0.4, 2.0)
 
 
 def test_policies_that_cannot_take_a_polytope_name_the_one_that_can():
     problem = sp.Polytope(A_ub=[[1, 1]], b_ub=[1], noise=1, goal="largest")
-    for policy in (sp.CombGapE(), sp.RAGE()):
+    for policy in (sp.CombGapE(), RAGE()):
         with pytest.raises(sp.SurepickError):
-            sp.simulate(problem, sp.Gaussian([1.0, 0.5]), policy=policy)
+            sp.simulate(problem, Gaussian([1.0, 0.5]), policy=policy)
 
 
 def test_amounts_behind_an_oracle_are_refused_with_the_way_out():
@@ -152,5 +154,5 @@ def test_amounts_behind_an_oracle_are_refused_with_the_way_out():
         lambda w: np.array([0.3, 0.7]) if w[0] > w[1] else np.array([0.7, 0.3]), 2, noise=1, goal="largest"
     )
     with pytest.raises(sp.SurepickError) as caught:
-        sp.simulate(problem, sp.Gaussian([1.0, 0.5]), policy=sp.BetGapE())
+        sp.simulate(problem, Gaussian([1.0, 0.5]), policy=sp.BetGapE())
     assert caught.value.field == "best"

@@ -14,6 +14,8 @@ import surepick as sp
 from surepick.core.problem import settled
 from surepick.core.tables import read_table
 from surepick.errors import ProblemError, SurepickError
+from surepick.problems import NewArm, Past
+from surepick.simulation import Gaussian
 
 SMALL_TABLES = hnp.arrays(
     float, hnp.array_shapes(min_dims=2, max_dims=2, max_side=5), elements=st.integers(-2, 2)
@@ -362,17 +364,17 @@ HUGE = 10**400  # a whole number that no float is
         lambda: sp.Problem(np.eye(2), cost=[1, HUGE], noise=1, goal="largest"),
         lambda: sp.Problem(np.eye(2), low=0, high=HUGE, goal="largest"),
         lambda: sp.Problem(np.eye(2), noise=1, goal="largest").with_plan("third", [HUGE, 1]),
-        lambda: sp.Past.from_history(sp.Problem(np.eye(2), noise=1, goal="largest"), [HUGE, 1], [0.0, 0.0]),
-        lambda: sp.Past.from_guess(sp.Problem(np.eye(2), noise=1, goal="largest"), [HUGE, 1], [1.0, 1.0]),
-        lambda: settled(sp.Problem(np.eye(2), noise=1, goal="largest"), [sp.NewArm("third", cost=HUGE)]),
-        lambda: settled(sp.Problem(np.eye(2), noise=1, goal="largest"), [sp.NewArm("third", noise=HUGE)]),
+        lambda: Past.from_history(sp.Problem(np.eye(2), noise=1, goal="largest"), [HUGE, 1], [0.0, 0.0]),
+        lambda: Past.from_guess(sp.Problem(np.eye(2), noise=1, goal="largest"), [HUGE, 1], [1.0, 1.0]),
+        lambda: settled(sp.Problem(np.eye(2), noise=1, goal="largest"), [NewArm("third", cost=HUGE)]),
+        lambda: settled(sp.Problem(np.eye(2), noise=1, goal="largest"), [NewArm("third", noise=HUGE)]),
         lambda: sp.Session.create(
             "memory://", "s", sp.Problem(np.eye(2), noise=1, goal="largest"), policy=sp.BetGapE(), lease=HUGE
         ),
         lambda: sp.Session.create(
             "memory://", "s", sp.Problem(np.eye(2), noise=1, goal="largest"), policy=sp.BetGapE(), budget=HUGE
         ),
-        lambda: sp.Gaussian([HUGE, 0]),
+        lambda: Gaussian([HUGE, 0]),
     ],
 )
 def test_whole_numbers_that_no_float_is_are_refused_in_words(build):

@@ -9,7 +9,7 @@ import surepick as sp
 from command_line import surepick
 from policy_contract import WITHOUT_DELTA
 from surepick.core.guarantee import GAUSSIAN, UNKNOWN_NOISE, Promise
-from surepick.policies import POLICIES, parse_policy
+from surepick.policies import POLICIES, Peace, parse_policy
 from surepick.report import report
 from surepick.sessions.session import Session
 
@@ -50,7 +50,7 @@ def test_a_promise_gives_its_sentence_back_as_it_was(name):
 
 
 def test_what_else_is_assumed_stays_when_the_noise_is_unknown():
-    policy = sp.Peace()
+    policy = Peace()
     unknown = Promise.of(policy, sp.Problem([[1, 0], [0, 1]], noise=None, goal="largest"))
     assert unknown.text == policy.guarantee.replace(GAUSSIAN, UNKNOWN_NOISE)
     assert unknown.text.endswith(", up to the Monte-Carlo error of the widths")

@@ -11,6 +11,7 @@ from surepick.design.grid import on_grid, rounded
 from surepick.design.minimax import minimax, own_arm_shares
 from surepick.experiments import probe_cases
 from surepick.inference.contrasts import Contrasts, arm_probes, readings_of
+from surepick.simulation import Gaussian
 
 
 def of_first(problem):
@@ -106,7 +107,7 @@ def test_many_single_arms_take_few_times_the_limit():
     means = 15 - np.abs(np.random.default_rng(1).normal(0, 3, 3249))
     means[0] = 15.5
     problem = sp.problems.choice([f"a{s}" for s in range(3249)], noise=1.0, goal="largest")
-    outcome = sp.simulate(problem, sp.Gaussian(means - 15), policy=sp.BetGapE(), seed=2)
+    outcome = sp.simulate(problem, Gaussian(means - 15), policy=sp.BetGapE(), seed=2)
     squares = sparse.hstack([np.ones((3248, 1)), sparse.eye_array(3248)]).tocsr()
     gaps = 15.5 - means[1:]
     shares = own_arm_shares(squares, 1 / gaps**2, np.ones(3249))

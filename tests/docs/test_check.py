@@ -19,6 +19,9 @@ import surepick as sp
 from forged_logs import Log, lines_of, sealed
 from hulls import hull
 from surepick.files.log import LogFile
+from surepick.policies import Challenge
+from surepick.policy import Policy
+from surepick.problems import NewArm, Past
 from surepick.sessions.session import Session
 from surepick.sessions.verify import verify_events
 
@@ -27,14 +30,14 @@ PLANS = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [0.0, 0.0, 
 SHARED = np.array(list(itertools.product([0.0, 1.0], repeat=7)))[1:70]
 MEANS = np.array([0.8, 0.4, 0.0])
 WITHIN = sp.BetGapE(0.1, epsilon=0.5)
-QUESTIONS: dict[str, tuple[sp.Policy, Any]] = {
+QUESTIONS: dict[str, tuple[Policy, Any]] = {
     "best": (sp.BetGapE(0.1), PLANS),
     "few": (WITHIN, PLANS),
     "many that share arms": (sp.BetGapE(0.1, epsilon=0.9), SHARED),
     "many arms": (WITHIN, 3.0 * np.eye(67)),
     "best of many arms": (sp.BetGapE(0.1), 3.0 * np.eye(66)),
-    "replace": (sp.Challenge(1, 0.1, 0.1), PLANS),
-    "keep": (sp.Challenge(0, 0.1, 0.4), PLANS),
+    "replace": (Challenge(1, 0.1, 0.1), PLANS),
+    "keep": (Challenge(0, 0.1, 0.4), PLANS),
 }
 NOISE: dict[str, dict[str, Any]] = {
     "known": {"noise": 1.2, "goal": "smallest"},
@@ -52,7 +55,7 @@ def checker() -> ModuleType:
     return module
 
 
-def begun(question: str, noise: str, prior: sp.Past | None = None, **options: Any) -> Session:
+def begun(question: str, noise: str, prior: Past | None = None, **options: Any) -> Session:
     policy, plans = QUESTIONS[question]
     problem = sp.Problem(plans, **{"goal": "largest", **NOISE[noise], **options})
     return Session.create("memory://", "s", problem, policy=policy, prior=prior)
@@ -228,7 +231,7 @@ def test_known_arms_and_prior_data(checker):
     assert verdict(checker, lines_of(measured(begun("few", "bounded", known=known)))) == "HOLDS"
     problem = sp.Problem(PLANS, noise=1.0, goal="largest")
     for question in ("best", "few", "keep"):
-        prior = sp.Past.from_history(problem, [3, 9, 4], [0.1, 0.9, 0.3])
+        prior = Past.from_history(problem, [3, 9, 4], [0.1, 0.9, 0.3])
         session = measured(begun(question, "variance", prior))
         assert verdict(checker, lines_of(session)) == "HOLDS"
 
@@ -241,7 +244,7 @@ def test_plans_and_arms_that_arrive(checker, question, noise):
     measured(session, 20)
     bounds = {"low": -9.0, "high": 9.0} if noise == "bounded" else {}
     amounts = {session.problem.arm_names[0]: 1.0, "fresh": 0.5}
-    session.add_plan("with an arm", amounts, arms=[sp.NewArm("fresh", **bounds)])
+    session.add_plan("with an arm", amounts, arms=[NewArm("fresh", **bounds)])
     measured(session)
     log = lines_of(session)
     assert session.outcome.plan is not None

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import surepick as sp
 from surepick.core.tables import as_cell, from_cell
 from surepick.files.measurements import import_rows, read_rows, write_csv
+from surepick.policies import RAGE
 from surepick.sessions.session import Session
 
 FORMULAS = ["=1+1", "+1", "-2", "@SUM(A1)", "\t=1", "\r=1", "=cmd|'/c calc'!A0", "'=1+1", "''@x", "-"]
@@ -90,7 +91,7 @@ def test_what_is_no_formula_is_left_alone(plain: str) -> None:
 
 def test_values_told_together_are_listed_exported_and_read_back(tmp_path: Path) -> None:
     problem = sp.Problem([[1, 0], [0, 1]], arms=["a", "b"], noise=1, goal="largest")
-    first, second = (Session.create("memory://", "s", problem, policy=sp.RAGE()) for _ in range(2))
+    first, second = (Session.create("memory://", "s", problem, policy=RAGE()) for _ in range(2))
     request = first.ask()[0]
     first.tell(request, [1.0, 2.0, 3.0])
     told = [(m.token, m.value) for m in first.measurements()]

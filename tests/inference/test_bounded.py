@@ -16,6 +16,7 @@ from surepick.inference.bounded import CAP, SERIES, BatchReadings, BoundedNoise,
 from surepick.inference.contrasts import Contrasts, arm_probes, readings_of
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.best import Best
+from surepick.simulation import Bernoulli, UniformNoise
 
 TWO = sp.Problem(np.eye(2), low=0, high=1, goal="largest")
 FACTOR = BoundedReadings()
@@ -90,13 +91,13 @@ def test_weights_of_single_uses_show_the_contrasts(probes):
 
 
 def measured(problem, means, n, environment=None, seed=0):
-    environment = sp.Bernoulli(means) if environment is None else environment
+    environment = Bernoulli(means) if environment is None else environment
     runs = [sp.simulate(problem, environment, policy=sp.BetGapE(), seed=seed + k) for k in range(n)]
     return np.mean([run.n_measured for run in runs]), sum(run.plan != np.argmax(means) for run in runs)
 
 
 def test_the_variance_is_learned():
-    narrow = sp.UniformNoise([0.51, 0.50], 0.045 * np.sqrt(3))  # scores with a deviation of .045
+    narrow = UniformNoise([0.51, 0.50], 0.045 * np.sqrt(3))  # scores with a deviation of .045
     learned, n_wrong = measured(TWO, [0.51, 0.50], 12, narrow)
     stated = sp.Problem(np.eye(2), noise=0.045 * np.sqrt(3), goal="largest")
     runs = [sp.simulate(stated, narrow, policy=sp.BetGapE(), seed=k).n_measured for k in range(12)]
@@ -201,7 +202,7 @@ def test_a_session_of_pairs_is_verified():
 def test_the_best_vertex_of_a_polytope_is_found_with_a_learned_variance():
     means = [0.54, 0.5, 0.46]
     given = {"A_eq": np.ones((1, 3)), "b_eq": [1.0], "goal": "largest"}
-    narrow = sp.UniformNoise(means, 0.05)
+    narrow = UniformNoise(means, 0.05)
     bounded, known = sp.Polytope(**given, low=0, high=1), sp.Polytope(**given, noise=0.05)
     learned = [sp.simulate(bounded, narrow, seed=k) for k in range(8)]
     stated = [sp.simulate(known, narrow, seed=k) for k in range(8)]

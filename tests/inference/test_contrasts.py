@@ -10,6 +10,7 @@ import surepick as sp
 from surepick.experiments import probe_cases
 from surepick.inference import contrasts as module
 from surepick.inference.contrasts import Contrasts, DenseReadings, DiagonalReadings, arm_probes, readings_of
+from surepick.simulation import Gaussian
 
 
 def mixed():
@@ -140,7 +141,7 @@ def test_wrong_weights_are_never_bet_on(wrong, monkeypatch):
     right = module._least_squares
     monkeypatch.setattr(module, "_least_squares", lambda rows, n: wrong * right(rows, n))
     problem, means = probe_cases.soare(3, 0.5)
-    outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(), seed=1, budget=300)
+    outcome = sp.simulate(problem, Gaussian(means), policy=sp.BetGapE(), seed=1, budget=300)
     assert outcome.plan is None
     assert outcome.standing.risk == 1.0
 

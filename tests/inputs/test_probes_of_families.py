@@ -4,6 +4,7 @@ import pytest
 
 import surepick as sp
 from surepick.inputs.load import read_problem
+from surepick.simulation import Gaussian
 
 PATHS = """
 kind = "paths"
@@ -27,7 +28,7 @@ def test_paths_are_driven_whole(tmp_path, kind):
     assert problem.costs.tolist() == [3.0] * problem.n_plans
     assert set(problem.noise_scale.tolist()) == {0.5}
     means = [1.0, 2.0, 2.5, 1.5, 0.2]
-    outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(), seed=1)
+    outcome = sp.simulate(problem, Gaussian(means), policy=sp.BetGapE(), seed=1)
     assert outcome.plan == problem.best(means)
 
 

@@ -26,10 +26,12 @@ from surepick.core.plan_sets import plan_set, spanned
 from surepick.core.run import Measure
 from surepick.experiments import probe_cases
 from surepick.inference.contrasts import arm_probes
+from surepick.policies import Challenge
+from surepick.policy import Policy
 
 KEPT = Path(__file__).with_name("sample_sizes.json")
 LENGTH = 8_000  # uses of each probe on a tape
-Family = tuple[Callable[[], tuple[AnyProblem, FloatArray]], sp.Policy, int]
+Family = tuple[Callable[[], tuple[AnyProblem, FloatArray]], Policy, int]
 
 
 def arms(n: int, gap: float = 0.5, **given: object) -> Callable[[], tuple[sp.Problem, FloatArray]]:
@@ -104,7 +106,7 @@ FAMILIES: dict[str, Family] = {
     "sets of arms": (lambda: top(3, 6, 11), BEST, 16),
     "within epsilon, few plans": (arms(4, 0.3), sp.BetGapE(0.05, 0.3), 20),
     "within epsilon, many plans": (lambda: top(4, 8, 5), sp.BetGapE(0.05, 1.0), 12),
-    "keep or replace": (arms(4), sp.Challenge(1, 0.05, 0.2), 16),
+    "keep or replace": (arms(4), Challenge(1, 0.05, 0.2), 16),
     "mixed readings": (lambda: probe_cases.soare(4, 0.5), BEST, 10),
     "whole plans": (lambda: probe_cases.top_k(5, 2, 3, "full"), BEST, 6),
     "arms of plans": (lambda: probe_cases.top_k(5, 2, 3, "semi"), BEST, 10),
@@ -127,7 +129,7 @@ FAMILIES: dict[str, Family] = {
 }
 
 
-def cost_on_tape(problem: AnyProblem, means: FloatArray, policy: sp.Policy, seed: list[int]) -> float:
+def cost_on_tape(problem: AnyProblem, means: FloatArray, policy: Policy, seed: list[int]) -> float:
     """The cost of a run whose k-th use of each probe gives the k-th values of a tape; set-ups are counted."""
     probes, rng = arm_probes(problem), np.random.default_rng(seed)
     noise = probes.colour(rng.standard_normal((probes.n_readings, LENGTH)))

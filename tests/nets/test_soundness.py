@@ -20,6 +20,7 @@ from surepick.core.arrays import FloatArray
 from surepick.core.run import Stop
 from surepick.inference.contrasts import arm_probes
 from surepick.inference.factors import SubGaussian
+from surepick.policies import Challenge
 
 DELTA, RUNS = 0.2, 60
 PLANS = np.array([[float(i in some) for i in range(5)] for some in itertools.combinations(range(5), 2)])
@@ -75,7 +76,12 @@ CASES: dict[str, tuple[Any, ...]] = {
         [0.3001, 0, 0],
         300,
     ),
-    "keep or replace": (sp.Challenge(0, DELTA), sp.Problem(PLANS, noise=1, goal="largest"), [0.0] * 5, 300),
+    "keep or replace": (
+        Challenge(0, DELTA),
+        sp.Problem(PLANS, noise=1, goal="largest"),
+        [0.0] * 5,
+        300,
+    ),
 }
 CONTROLS = {
     "bet sizes chosen after the batch": (*CASES["two arms"], PeekingFactor),
@@ -94,7 +100,7 @@ def n_wrong(policy: Any, problem: sp.Problem, means: Any, budget: int, factor: A
         while used < budget:
             decision = run.decide()
             if isinstance(decision, Stop):
-                is_tie = isinstance(policy, sp.Challenge)  # of equal plans none may be named better
+                is_tie = isinstance(policy, Challenge)  # of equal plans none may be named better
                 worse = values[decision.plan] < values.max() - policy.epsilon
                 wrong += decision.plan != 0 if is_tie else worse
                 break

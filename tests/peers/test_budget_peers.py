@@ -11,6 +11,8 @@ import surepick as sp
 from surepick.errors import ParameterError, ProblemError
 from surepick.peers.ocba import allocation
 from surepick.policies import CSA, CSAR, LinearOCBA, MinimaxCombSAR, SuccessiveRejects
+from surepick.policy import Stop
+from surepick.simulation import Gaussian
 from surepick.testing import Tape
 
 PLANS = np.array([[3.0, 0, 1, 2], [0, 2, 2, 1], [1, 1, 3, 0], [2, 2, 0, 1], [0, 0, 4, 3], [3, 1, 0, 0]])
@@ -65,7 +67,7 @@ def _from(tape):
 
 def test_csar_is_csa_on_sets_and_refuses_other_numbers():
     problem = sp.problems.top_k(list("abcde"), 2, noise=1, goal="largest")
-    truth = sp.Gaussian([0.5, 0.4, 0.3, 0.2, 0.1])
+    truth = Gaussian([0.5, 0.4, 0.3, 0.2, 0.1])
     for seed in range(5):
         one, other = (sp.simulate(problem, truth, policy=p, seed=seed, budget=200) for p in (CSA(), CSAR()))
         assert (one.leader, one.counts.tolist()) == (other.leader, other.counts.tolist())
@@ -98,7 +100,7 @@ def test_no_budget_is_exceeded_and_all_but_a_rest_is_spent(policy):
         means = rng.normal(size=4)
         outcome = sp.simulate(
             sp.Problem(PLANS, noise=1, goal="largest"),
-            sp.Gaussian(means),
+            Gaussian(means),
             policy=policy,
             seed=budget,
             budget=budget,
@@ -114,7 +116,10 @@ def test_a_budget_is_needed_and_must_do_for_every_arm(policy):
     for act in (
         lambda: policy().start(sp.Problem(PLANS, noise=1, goal="largest")).decide(),
         lambda: sp.simulate(
-            sp.Problem(PLANS, noise=1, goal="largest"), sp.Gaussian(MEANS), policy=policy(), budget=3
+            sp.Problem(PLANS, noise=1, goal="largest"),
+            Gaussian(MEANS),
+            policy=policy(),
+            budget=3,
         ),
         lambda: policy(budget=0),
     ):
@@ -160,6 +165,6 @@ def test_successive_rejects_measures_and_dismisses_as_the_paper_says():
     for counts in wanted:
         assert run.decide().counts.tolist() == counts
         run.absorb(np.array(counts), counts * means)
-    assert run.decide() == sp.Stop(None)
+    assert run.decide() == Stop(None)
     assert run.standing().leader == 1
     assert np.sum(wanted) == 99

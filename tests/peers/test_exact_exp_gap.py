@@ -12,6 +12,7 @@ from surepick.errors import ProblemError
 from surepick.peers.matroid import matroid_of
 from surepick.policies import ExactExpGap
 from surepick.problems import tree_family
+from surepick.simulation import Gaussian
 
 EDGES = [("A", "B"), ("B", "C"), ("C", "A"), ("C", "D"), ("D", "A"), ("D", "B")]
 IDLE = np.random.default_rng(0)
@@ -67,7 +68,7 @@ def test_selecting_accepts_what_nothing_near_can_replace():
 def test_finds_the_best_tree_and_says_what_is_left():
     problem = tree_family(EDGES).problem(every=True, noise=1)
     means = np.array([0.9, 0.1, 0.8, 0.2, 0.7, 0.0])
-    outcome = sp.simulate(problem, sp.Gaussian(means), policy=ExactExpGap(), seed=2, budget=10**9)
+    outcome = sp.simulate(problem, Gaussian(means), policy=ExactExpGap(), seed=2, budget=10**9)
     assert outcome.plan == problem.best(means)
     assert outcome.remaining == (outcome.plan,)
 
@@ -77,7 +78,7 @@ def test_finds_the_best_tree_and_says_what_is_left():
 )
 def test_keeps_its_promise_where_arms_nearly_tie(claimed, holds):
     problem = sp.Problem(np.eye(3), noise=claimed, goal="largest")
-    truth = sp.Gaussian([0.1, 0.0, 0.0], 1.0)
+    truth = Gaussian([0.1, 0.0, 0.0], 1.0)
     wrong = sum(
         sp.simulate(problem, truth, policy=ExactExpGap(0.1), seed=s, budget=10**9, allow_noisier=True).plan
         != 0

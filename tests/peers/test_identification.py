@@ -8,8 +8,9 @@ import pytest
 import surepick as sp
 from surepick.peers.sequential import PairRadius
 from surepick.peers.tracking import best_shares
-from surepick.policies import EBTCI, LUCB, TTTS, TTUCB, TrackAndStop
+from surepick.policies import EBTCI, LUCB, TTTS, TTUCB, TrackAndStop, Uniform
 from surepick.policies.gap.radius import kaufmann_koolen_c
+from surepick.simulation import Gaussian
 from surepick.testing import Tape, decisions
 
 MEANS = np.array([0.5, 0.9, 0.1, 0.4])
@@ -29,14 +30,14 @@ def test_the_tracked_shares_attain_the_limit(seed):
 def test_track_and_stop_comes_to_the_best_shares(tracking):
     problem = sp.Problem(np.eye(4), noise=1, goal="largest")
     policy = TrackAndStop(delta=1e-200, tracking=tracking)
-    counts = sp.simulate(problem, sp.Gaussian(MEANS, 0.0), policy=policy, budget=4000).counts
+    counts = sp.simulate(problem, Gaussian(MEANS, 0.0), policy=policy, budget=4000).counts
     assert counts / counts.sum() == pytest.approx(sp.limit(problem, MEANS).shares, abs=0.03)
 
 
 @pytest.mark.parametrize("policy", [TTUCB(delta=1e-200), EBTCI(delta=1e-200), TTTS(delta=1e-200)], ids=str)
 def test_top_two_gives_half_to_the_best_arm_and_the_rest_where_costs_are_equal(policy):
     problem = sp.Problem(np.eye(4), noise=1, goal="largest")
-    counts = sp.simulate(problem, sp.Gaussian(MEANS, 0.0), policy=policy, budget=3000).counts
+    counts = sp.simulate(problem, Gaussian(MEANS, 0.0), policy=policy, budget=3000).counts
     assert counts[1] / 3000 == pytest.approx(0.5, abs=0.06)
     cost = (MEANS[1] - MEANS) ** 2 / (1 / counts[1] + 1 / counts)
     others = cost[[0, 2, 3]]
@@ -60,7 +61,7 @@ def test_a_radius_means_the_same_here_and_in_the_gap_policies(radius):
     """Uniform stops on the very measurement at which the same radius would stop a run of single arms."""
     problem, means = sp.Problem(np.eye(3), noise=1, goal="largest"), [0.9, 0.3, 0.0]
     for seed in range(4):
-        outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.Uniform(radius=radius), seed=seed)
+        outcome = sp.simulate(problem, Gaussian(means), policy=Uniform(radius=radius), seed=seed)
         ahead = outcome.means[outcome.plan] - outcome.means
         ahead[outcome.plan] = np.inf
         assert (ahead > PairRadius.of(radius, 0.05, 3)(outcome.plan, outcome.counts, np.ones(3)) - 1e-9).all()

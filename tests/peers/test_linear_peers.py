@@ -13,7 +13,8 @@ from surepick.peers.games import best_of_game
 from surepick.peers.linear import LinearRun
 from surepick.peers.linear_phases import greedy
 from surepick.peers.sequential import PairRadius
-from surepick.policies import FWS, LinGame, XYAdaptive
+from surepick.policies import FWS, RAGE, LinGame, LinGapE, XYAdaptive
+from surepick.simulation import Gaussian
 
 PROBES = np.array([[1.0, 0, 0], [0, 1, 0], [0.5, 0.5, 1], [0, 0, 2], [1, -1, 0.3]])
 PLANS = np.array([[1.0, 0, 0], [0.9, 0.4, 0], [0, 1, 1], [0.2, 0.1, 1.2]])
@@ -157,7 +158,7 @@ def test_finds_the_best_plan_where_vectors_are_measured(policy, case):
         "transductive": lambda: probe_cases.transductive(2, 0.6),
         "full": lambda: probe_cases.top_k(4, 2, 5, "full"),
     }[case]()
-    outcome = sp.simulate(problem, sp.Gaussian(2 * means), policy=policy, seed=1)
+    outcome = sp.simulate(problem, Gaussian(2 * means), policy=policy, seed=1)
     assert outcome.plan == problem.best(means)
     assert outcome.counts.shape == (problem.n_probes,)
 
@@ -172,7 +173,13 @@ def test_what_cannot_be_measured_so_is_refused():
         noise=1,
         goal="largest",
     )
-    for policy in (LinGame(), FWS(), XYAdaptive(), sp.RAGE(variant="authors"), sp.LinGapE()):
+    for policy in (
+        LinGame(),
+        FWS(),
+        XYAdaptive(),
+        RAGE(variant="authors"),
+        LinGapE(),
+    ):
         with pytest.raises(ProblemError):
             policy.start(loose)
     with pytest.raises(ParameterError) as caught:

@@ -10,6 +10,7 @@ import surepick as sp
 from surepick.experiments import probe_cases
 from surepick.peers.linear import readings_of
 from surepick.peers.observer import GCBPE, ObserverRun, observer_set
+from surepick.simulation import Gaussian
 
 IDLE = np.random.default_rng(0)
 
@@ -57,7 +58,7 @@ def test_the_error_exceeds_its_bound_as_rarely_as_said():
 @pytest.mark.parametrize("case", ["full", "semi"])
 def test_finds_the_best_plan(case):
     problem, means = probe_cases.top_k(5, 2, 3, case)
-    outcome = sp.simulate(problem, sp.Gaussian(2 * means), policy=GCBPE(), seed=1)
+    outcome = sp.simulate(problem, Gaussian(2 * means), policy=GCBPE(), seed=1)
     assert outcome.plan == problem.best(means)
 
 

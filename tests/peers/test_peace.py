@@ -5,6 +5,9 @@ import numpy as np
 import surepick as sp
 from surepick import problems
 from surepick.design.pairs import width_allocation
+from surepick.policies import Peace
+from surepick.policy import Stop
+from surepick.simulation import Gaussian
 from surepick.simulation.seeds import round_rng
 
 PLANS = np.array([[3.0, 0, 1], [0, 2, 2], [1, 1, 3], [2, 2, 0]])
@@ -12,12 +15,12 @@ MEANS = np.array([1.0, 0.5, 0.3])
 
 
 def test_phases_have_the_papers_sizes_and_thresholds():
-    policy = sp.Peace(delta=0.1, max_gap=2.0)
+    policy = Peace(delta=0.1, max_gap=2.0)
     run = policy.start(sp.Problem(PLANS, noise=1, goal="largest"))
     for k in range(1, 5):
         plans = run.scaled_plans
         decision = run.decide(round_rng(0, k))
-        if isinstance(decision, sp.Stop):
+        if isinstance(decision, Stop):
             assert k > 1
             return
         tau = width_allocation(plans, log_term=math.log(2 * k**2 / 0.1), rng=round_rng(0, k)).value
@@ -28,7 +31,7 @@ def test_phases_have_the_papers_sizes_and_thresholds():
 
 
 def test_without_max_gap_every_arm_is_measured_once_first_and_sets_it():
-    run = sp.Peace(delta=0.1).start(sp.Problem(PLANS, noise=1, goal="largest"))
+    run = Peace(delta=0.1).start(sp.Problem(PLANS, noise=1, goal="largest"))
     assert run.decide(round_rng(0, 0)).counts.tolist() == [1, 1, 1]
     run.absorb(np.ones(3, dtype=np.int64), MEANS)
     values = PLANS @ MEANS
@@ -39,8 +42,8 @@ def test_multiples_of_comb_gap_e_on_knapsacks_have_the_known_order_of_magnitude(
     ratios = []
     for seed in range(10):
         instance = problems.knapsack_instance(5, seed)
-        values, truth = instance.problem.values(instance.means), sp.Gaussian(instance.means)
-        policy = sp.Peace(max_gap=float(np.ptp(values)))
+        values, truth = instance.problem.values(instance.means), Gaussian(instance.means)
+        policy = Peace(max_gap=float(np.ptp(values)))
         outcomes = [
             sp.simulate(instance.problem, truth, policy=p, seed=seed, budget=10**12).n_measured
             for p in (policy, sp.CombGapE(radius="published"))

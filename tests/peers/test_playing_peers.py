@@ -10,6 +10,8 @@ from surepick.peers import plays
 from surepick.peers.playing import gradient
 from surepick.peers.plays import Ground, Remembered, Seen
 from surepick.policies import PFWS, CombGame
+from surepick.policy import Stop
+from surepick.simulation import Gaussian
 
 METHODS = [PFWS, CombGame]
 PLANS = np.array([[1.0, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1], [1, 0, 0, 1]])
@@ -31,7 +33,7 @@ def test_a_list_is_played_as_the_oracle_is(method):
     """The same plays, and the same readings without noise, so the same decisions."""
     listed, truth = (
         sp.Problem(PLANS, measure="plan arms", noise=1, goal="largest"),
-        sp.Gaussian(MEANS, scale=0.0),
+        Gaussian(MEANS, scale=0.0),
     )
     one = sp.simulate(oracle(measure="plan arms"), truth, policy=method(delta=0.1), seed=3, budget=400)
     other = sp.simulate(listed, truth, policy=method(delta=0.1), seed=3, budget=400)
@@ -52,7 +54,7 @@ def test_the_stop_is_a_threshold_on_the_closest_plan(method):
     run = method(delta=0.1).start(oracle(measure="plan arms"))
     rng, n_plays = np.random.default_rng(5), 0
     counts, sums = np.zeros(4), np.zeros(4)
-    while not isinstance(decision := run.decide(np.random.default_rng([1, n_plays])), sp.Stop):
+    while not isinstance(decision := run.decide(np.random.default_rng([1, n_plays])), Stop):
         if n_plays:
             assert least_distance(counts, sums) <= np.log((1 + np.log(n_plays)) / 0.1)
         seen = decision.counts * MEANS + np.sqrt(decision.counts) * rng.normal(size=4)
@@ -132,7 +134,7 @@ def test_the_authors_program_divides_its_statistic_by_the_arms_of_a_play(method,
     run = method(delta=0.1, variant="authors").start(oracle(measure="plan arms"))
     rng, n_plays = np.random.default_rng(5), 0
     counts, sums = np.zeros(4), np.zeros(4)
-    while not isinstance(decision := run.decide(np.random.default_rng([1, n_plays])), sp.Stop):
+    while not isinstance(decision := run.decide(np.random.default_rng([1, n_plays])), Stop):
         seen = decision.counts * MEANS + np.sqrt(decision.counts) * rng.normal(size=4)
         run.absorb(decision.counts, seen)
         counts, sums, n_plays = counts + decision.counts, sums + seen, n_plays + decision.n_measurements

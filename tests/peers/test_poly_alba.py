@@ -10,6 +10,7 @@ from surepick.errors import ProblemError
 from surepick.experiments import probe_cases
 from surepick.peers.linear_phases import PolyALBARun, g_optimal
 from surepick.policies import PolyALBA
+from surepick.simulation import Gaussian
 
 PAIRS = np.array([[1.0, 1, 0, 0], [1, 0, 1, 0], [1, 0, 0, 1], [0, 1, 1, 0], [0, 1, 0, 1], [0, 0, 1, 1]])
 
@@ -55,7 +56,7 @@ def wrong_answers(n_runs, **broken):
             for name, value in broken.items():
                 patch.setattr(PolyALBARun, name, value)
             outcome = sp.simulate(
-                problem, sp.Gaussian(means), policy=PolyALBA(delta=0.2), seed=seed, budget=10**12
+                problem, Gaussian(means), policy=PolyALBA(delta=0.2), seed=seed, budget=10**12
             )
         wrong += outcome.plan != 0
     return wrong
@@ -68,7 +69,7 @@ def test_the_best_plan_is_found_and_a_broken_logarithm_is_seen():
 
 def test_totals_of_three_of_ten_arms():
     problem, means = probe_cases.top_k(10, 3, 5, "full")
-    outcome = sp.simulate(problem, sp.Gaussian(means), policy=PolyALBA(), seed=2, budget=10**12)
+    outcome = sp.simulate(problem, Gaussian(means), policy=PolyALBA(), seed=2, budget=10**12)
     assert outcome.plan == int(np.argmax(problem.plans @ means))
 
 

@@ -6,6 +6,8 @@ import pytest
 import surepick as sp
 from surepick.errors import ParameterError
 from surepick.experiments import probe_cases
+from surepick.policies import RAGE, LinGapE
+from surepick.simulation import Gaussian
 
 CASES = {
     "soare": lambda: probe_cases.soare(5, 0.3),
@@ -17,7 +19,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_rage_finds_the_best_plan_and_is_far_from_the_limit(case):
     problem, means = CASES[case]()
-    outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.RAGE(variant="authors"), seed=1)
+    outcome = sp.simulate(problem, Gaussian(means), policy=RAGE(variant="authors"), seed=1)
     assert outcome.plan == problem.best(means)
     assert outcome.n_measured > 2 * sp.limit(problem, means).measurements
     assert outcome.counts.shape == (problem.n_probes,)
@@ -26,13 +28,13 @@ def test_rage_finds_the_best_plan_and_is_far_from_the_limit(case):
 def test_the_published_constants_are_refused_on_probes():
     problem, _ = probe_cases.soare(3, 0.5)
     with pytest.raises(ParameterError) as caught:
-        sp.RAGE().start(problem)
+        RAGE().start(problem)
     assert caught.value.field == "variant"
 
 
 def test_a_phase_drops_nothing_that_it_did_not_read():
     problem, means = probe_cases.soare(3, 0.5)
-    run = sp.RAGE(variant="authors").start(problem)
+    run = RAGE(variant="authors").start(problem)
     counts = np.array([10**6, 0, 0, 0])  # the first vector alone: no difference is read
     run.absorb(counts, counts * (problem.probes.rows @ means))
     assert run.standing().remaining == (0, 1, 2, 3)
@@ -40,7 +42,7 @@ def test_a_phase_drops_nothing_that_it_did_not_read():
 
 def test_lin_gap_e_measures_the_vectors_that_the_closest_pair_needs():
     problem, means = probe_cases.soare(4, 0.4)
-    outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.LinGapE(norm_bound=2.0), seed=1)
+    outcome = sp.simulate(problem, Gaussian(means), policy=LinGapE(norm_bound=2.0), seed=1)
     assert outcome.plan == problem.best(means)
     assert outcome.counts[1] > outcome.counts[2]  # across the best, where its neighbour differs
     assert outcome.standing.radius <= outcome.standing.gap
@@ -50,5 +52,5 @@ def test_lin_gap_e_with_several_readings_and_epsilon():
     problem = sp.Problem(
         np.eye(3), measure={"ab": ["arm 0", "arm 1"], "bc": ["arm 1", "arm 2"]}, noise=1, goal="largest"
     )
-    outcome = sp.simulate(problem, sp.Gaussian([0.5, 0.0, -0.5]), policy=sp.LinGapE(epsilon=0.5), seed=2)
+    outcome = sp.simulate(problem, Gaussian([0.5, 0.0, -0.5]), policy=LinGapE(epsilon=0.5), seed=2)
     assert outcome.plan_name in ("plan 0", "plan 1")

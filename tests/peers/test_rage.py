@@ -6,6 +6,9 @@ import surepick as sp
 from surepick import problems
 from surepick.design.counts import round_allocation
 from surepick.design.pairs import pair_allocation
+from surepick.policies import RAGE
+from surepick.policy import Stop
+from surepick.simulation import Gaussian
 from surepick.simulation.seeds import round_rng
 
 PLANS = np.array([[3.0, 0, 1], [0, 2, 2], [1, 1, 3], [2, 2, 0]])
@@ -17,7 +20,7 @@ def steps(policy, plans, means, n_phases):
     run, counts = policy.start(sp.Problem(plans, noise=1, goal="largest")), []
     for n_phase in range(n_phases):
         decision = run.decide(round_rng(0, n_phase))
-        if isinstance(decision, sp.Stop):
+        if isinstance(decision, Stop):
             break
         counts.append(decision.counts)
         run.absorb(decision.counts, decision.counts * means)
@@ -40,7 +43,7 @@ def paper_from_scratch(plans, means, delta, n_phases):
 
 
 def test_phases_have_the_papers_sizes_and_stop_with_one_plan():
-    found = steps(sp.RAGE(delta=0.1), PLANS, MEANS / 8, 8)
+    found = steps(RAGE(delta=0.1), PLANS, MEANS / 8, 8)
     wanted = paper_from_scratch(PLANS, MEANS / 8, 0.1, 8)
     assert len(found) == len(wanted) > 2
     for a, b in zip(found, wanted, strict=True):
@@ -49,13 +52,13 @@ def test_phases_have_the_papers_sizes_and_stop_with_one_plan():
 
 
 def test_the_authors_phases_are_smaller_and_drop_by_radius():
-    (first, *_) = steps(sp.RAGE(delta=0.1, variant="authors"), PLANS, MEANS, 1)
+    (first, *_) = steps(RAGE(delta=0.1, variant="authors"), PLANS, MEANS, 1)
     rho = pair_allocation(PLANS).value
     assert first.sum() == max(math.ceil(8 * 1.1 * rho * math.log(2 * 16 / 0.1)), 60)
 
 
 def test_the_authors_variant_drops_exactly_the_plans_that_some_other_beats_by_its_radius():
-    policy, rng = sp.RAGE(delta=0.1, variant="authors"), np.random.default_rng(0)
+    policy, rng = RAGE(delta=0.1, variant="authors"), np.random.default_rng(0)
     run = policy.start(sp.Problem(PLANS, noise=1, goal="largest"))
     counts = run.decide(round_rng(0, 0)).counts
     means = MEANS + rng.normal(size=3) / np.sqrt(counts)
@@ -71,10 +74,10 @@ def test_multiples_of_comb_gap_e_on_knapsacks_have_the_known_order_of_magnitude(
     ratios = {"paper": [], "authors": []}
     for seed in range(10):
         instance = problems.knapsack_instance(5, seed)
-        truth = sp.Gaussian(instance.means)
+        truth = Gaussian(instance.means)
         unit = sp.simulate(instance.problem, truth, policy=sp.CombGapE(radius="published"), seed=seed)
         for variant, found in ratios.items():
-            policy = sp.RAGE(variant=variant)
+            policy = RAGE(variant=variant)
             outcome = sp.simulate(instance.problem, truth, policy=policy, seed=seed, budget=10**14)
             found.append(outcome.n_measured / unit.n_measured)
     assert 5e3 < np.mean(ratios["paper"]) < 5e5  # seen: 5.4e4 on 30 instances

@@ -6,6 +6,9 @@ import pytest
 
 import surepick as sp
 from surepick.errors import ProblemError
+from surepick.policies import GenTSExplore, TSExplore
+from surepick.policy import Stop
+from surepick.simulation import Gaussian
 from surepick.simulation.seeds import round_rng
 
 RNG = np.random.default_rng
@@ -37,13 +40,13 @@ def box(plans, counts, sums, delta, q, rng, scale=1.0):
 @pytest.mark.parametrize("seed", range(4))
 def test_all_draws_decide_as_the_papers_box(seed):
     problem, means = some_problem(seed)
-    run, noise = sp.GenTSExplore(delta=0.1).start(problem), RNG(seed)
+    run, noise = GenTSExplore(delta=0.1).start(problem), RNG(seed)
     counts, sums = np.zeros(4, dtype=np.int64), np.zeros(4)
     for n_round in range(40):
         decision = run.decide(round_rng(seed, n_round))
         if n_round > 0:
             arm = box(problem.plans, counts, sums, 0.1, 0.1, round_rng(seed, n_round))
-            assert isinstance(decision, sp.Stop) == (arm is None)
+            assert isinstance(decision, Stop) == (arm is None)
             if arm is None:
                 return
             assert np.flatnonzero(decision.counts).tolist() == [arm]
@@ -62,7 +65,7 @@ def test_an_oracle_decides_exactly_as_the_list_behind_it():
 
         hidden = sp.OracleProblem(best, n_arms=4, n_plans=problem.n_plans, noise=1, goal="largest")
         outcomes = [
-            sp.simulate(p, sp.Gaussian(means), policy=sp.GenTSExplore(), seed=seed, budget=40)
+            sp.simulate(p, Gaussian(means), policy=GenTSExplore(), seed=seed, budget=40)
             for p in (problem, hidden)
         ]
         assert outcomes[0].counts.tolist() == outcomes[1].counts.tolist()
@@ -73,12 +76,12 @@ def test_an_oracle_decides_exactly_as_the_list_behind_it():
 def test_needs_a_bound_on_the_number_of_plans():
     problem = sp.OracleProblem(lambda w: np.eye(2)[np.argmax(w)], n_arms=2, noise=1, goal="largest")
     with pytest.raises(ProblemError):
-        sp.GenTSExplore().start(problem)
+        GenTSExplore().start(problem)
 
 
 def test_ts_explore_measures_the_least_measured_arm_of_the_symmetric_difference():
     plans = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0]], dtype=float)
-    run = sp.TSExplore().start(sp.Problem(plans, noise=0.5, goal="largest"))
+    run = TSExplore().start(sp.Problem(plans, noise=0.5, goal="largest"))
     counts = np.array([9, 5, 7, 6])
     run.absorb(counts, counts * np.array([0.9, 0.8, 0.3, 0.2]))
     decision = run.decide(round_rng(0, 1))

@@ -10,6 +10,8 @@ from surepick.core.guarantee import Promise
 from surepick.errors import ProblemError
 from surepick.peers.selection import rinott_h
 from surepick.policies import KN, Rinott
+from surepick.policy import Measure
+from surepick.simulation import Gaussian
 from surepick.simulation.comparison import binomial_interval
 
 
@@ -66,9 +68,7 @@ def test_kn_follows_its_box(seed):
 def test_kn_needs_what_was_measured_of_it_elsewhere(means, expected):
     """80 runs here, within four standard errors and 10%; the arena has 400."""
     problem, policy = sp.Problem(np.eye(len(means)), noise=1, goal="largest"), KN(zone=0.3)
-    used = [
-        sp.simulate(problem, sp.Gaussian(means), policy=policy, seed=seed).n_measured for seed in range(80)
-    ]
+    used = [sp.simulate(problem, Gaussian(means), policy=policy, seed=seed).n_measured for seed in range(80)]
     assert abs(np.mean(used) - expected) < 0.1 * expected + 4 * np.std(used) / math.sqrt(len(used))
 
 
@@ -76,7 +76,7 @@ def test_kn_needs_what_was_measured_of_it_elsewhere(means, expected):
 def test_the_promise_holds_at_the_edge_of_the_zone_and_a_broken_one_is_seen(policy):
     """Two arms at the zone's edge, scales 1 and 3; a zone three times as wide must fail the same test."""
     problem = sp.Problem(np.eye(2), noise=[1.0, 3.0], goal="largest")
-    truth = sp.Gaussian([0.5, 0.0], [1.0, 3.0])
+    truth = Gaussian([0.5, 0.0], [1.0, 3.0])
 
     def is_kept(policy, runs=250):
         wrong = sum(sp.simulate(problem, truth, policy=policy, seed=seed).plan != 0 for seed in range(runs))
@@ -107,7 +107,7 @@ def test_kn_on_pairs_follows_its_box(seed):
     run = KN(0.1, zone=0.2, first=8).start(read_together(4, 0.8))
     for row in values:
         decision = run.decide(rng)
-        if not isinstance(decision, sp.Measure):
+        if not isinstance(decision, Measure):
             break
         assert decision.counts.tolist() == [1]
         run.absorb(decision.counts, row)
@@ -131,7 +131,7 @@ def kn_plus_plus(samples, beta, zone, first):
 def test_pairs_save_what_their_noise_has_in_common():
     """With correlation .9 a difference has a tenth of the variance, and the promise holds: control beside."""
     together, policy = read_together(3, 0.9), KN(0.1, zone=0.3, first=10)
-    truth = sp.Gaussian([0.3, 0.0, 0.0])
+    truth = Gaussian([0.3, 0.0, 0.0])
     found = [sp.simulate(together, truth, policy=policy, seed=seed) for seed in range(100)]
     alone = [
         sp.simulate(sp.Problem(np.eye(3), noise=1, goal="largest"), truth, policy=policy, seed=seed)
@@ -144,14 +144,17 @@ def test_pairs_save_what_their_noise_has_in_common():
         return binomial_interval(wrong, len(outcomes), confidence=1 - 1e-6)[0] <= 0.1
 
     assert is_kept(found)
-    hasty, close = KN(0.1, zone=2.0, first=2), sp.Gaussian([0.1, 0.0, 0.0])  # far outside of its zone
+    hasty, close = (
+        KN(0.1, zone=2.0, first=2),
+        Gaussian([0.1, 0.0, 0.0]),
+    )  # far outside of its zone
     assert not is_kept([sp.simulate(together, close, policy=hasty, seed=seed) for seed in range(100)])
 
 
 def test_probes_are_used_only_while_they_read_somebody_in_contention():
     probes = {"ab": ["arm 0", "arm 1"], "mix": {"arm 0": 1.0, "arm 2": 1.0}, "c": ["arm 2"]}
     problem = sp.Problem(np.eye(3), measure=probes, noise=1, goal="largest")
-    outcome = sp.simulate(problem, sp.Gaussian([0.1, 0.0, -9.0]), policy=KN(zone=0.1), seed=1)
+    outcome = sp.simulate(problem, Gaussian([0.1, 0.0, -9.0]), policy=KN(zone=0.1), seed=1)
     used = dict(zip(problem.probe_names, outcome.counts.tolist(), strict=True))
     assert used["mix"] == 0
     assert used["c"] == 20 < used["ab"]
@@ -171,11 +174,11 @@ def test_what_probes_cannot_show_is_said():
     with pytest.raises(ProblemError):
         KN().start(sp.Problem(np.eye(2), measure=together, readings="dependent", noise=1, goal="largest"))
     unknown = sp.Problem(np.eye(2), measure=together, noise=None, goal="largest")
-    outcome = sp.simulate(unknown, sp.Gaussian([0.6, 0.0], 1.0), policy=KN(zone=0.5), seed=1)
+    outcome = sp.simulate(unknown, Gaussian([0.6, 0.0], 1.0), policy=KN(zone=0.5), seed=1)
     assert outcome.plan == 0
     assert Promise.read(outcome.guarantee).proved
     with pytest.raises(sp.SurepickError):
-        sp.simulate(unknown, sp.Gaussian([0.6, 0.0], 1.0), policy=Rinott())
+        sp.simulate(unknown, Gaussian([0.6, 0.0], 1.0), policy=Rinott())
 
 
 @pytest.mark.parametrize(("n_plans", "first"), [(2, 20), (10, 10)])

@@ -14,6 +14,8 @@ import surepick as sp
 from policy_contract import CASES, OF_INCUMBENTS, OF_POLYTOPES
 from surepick.core.guarantee import SUB_GAUSSIAN, promise
 from surepick.policies import POLICIES
+from surepick.policy import Measure, Standing, Stop
+from surepick.simulation import Gaussian, State
 
 
 @dataclass(frozen=True)
@@ -39,13 +41,13 @@ class HastyRun:
         self.problem, self.policy, self.n = problem, policy, 0
 
     def decide(self, rng):
-        return sp.Stop(0) if self.n else sp.Measure(np.ones(self.problem.n_arms, dtype=np.int64))
+        return Stop(0) if self.n else Measure(np.ones(self.problem.n_arms, dtype=np.int64))
 
     def absorb(self, counts, sums):
         self.n += 1
 
     def standing(self):
-        return sp.Standing(leader=0, rival=1, risk=self.policy.risk)
+        return Standing(leader=0, rival=1, risk=self.policy.risk)
 
     def state(self):
         return {"n": self.n}
@@ -75,8 +77,8 @@ def told_to_the_end(session):
 
 @pytest.mark.parametrize("risk", [*TOO_HIGH, float("nan")])
 def test_simulate_calls_no_early_stop_confident(risk, caplog):
-    outcome = sp.simulate(PROBLEM, sp.Gaussian([0.0, 0.0]), policy=Hasty(risk=risk))
-    assert (outcome.plan, outcome.state, outcome.leader) == (None, sp.State.BUDGET_SPENT, 0)
+    outcome = sp.simulate(PROBLEM, Gaussian([0.0, 0.0]), policy=Hasty(risk=risk))
+    assert (outcome.plan, outcome.state, outcome.leader) == (None, State.BUDGET_SPENT, 0)
     assert "no answer: the policy stopped with plan 0 at a risk of" in caplog.text
 
 
@@ -84,7 +86,7 @@ def test_simulate_calls_no_early_stop_confident(risk, caplog):
 def test_a_session_calls_no_early_stop_confident(risk):
     session = sp.Session.create("memory://", "s", PROBLEM, policy=Hasty(risk=risk))
     outcome = told_to_the_end(session)
-    assert (outcome.plan, outcome.state) == (None, sp.State.BUDGET_SPENT)
+    assert (outcome.plan, outcome.state) == (None, State.BUDGET_SPENT)
     certificate = session.certificate()
     assert certificate.plan is None
     assert session.verify(certificate.to_json()).holds
@@ -92,10 +94,10 @@ def test_a_session_calls_no_early_stop_confident(risk):
 
 @pytest.mark.parametrize("risk", FINE)
 def test_the_same_stop_counts_when_its_risk_is_at_most_delta(risk):
-    outcome = sp.simulate(PROBLEM, sp.Gaussian([0.0, 0.0]), policy=Hasty(risk=risk))
-    assert (outcome.plan, outcome.state) == (0, sp.State.CONFIDENT)
+    outcome = sp.simulate(PROBLEM, Gaussian([0.0, 0.0]), policy=Hasty(risk=risk))
+    assert (outcome.plan, outcome.state) == (0, State.CONFIDENT)
     session = sp.Session.create("memory://", "s", PROBLEM, policy=Hasty(risk=risk))
-    assert told_to_the_end(session).state is sp.State.CONFIDENT
+    assert told_to_the_end(session).state is State.CONFIDENT
     assert session.verify().holds
 
 
@@ -104,7 +106,7 @@ def test_a_log_that_calls_an_early_stop_confident_does_not_verify():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("surepick.simulation.outcome.proved_stop", lambda stop, standing, delta: stop)
         session = sp.Session.create("memory://", "s", PROBLEM, policy=Hasty())
-        assert told_to_the_end(session).state is sp.State.CONFIDENT
+        assert told_to_the_end(session).state is State.CONFIDENT
         assert session.verify().holds
     verdict = sp.Session.load(session.store, "s").verify()
     assert not verdict.holds
@@ -120,8 +122,6 @@ def test_own_policies_never_stop_at_a_risk_above_delta(policy):
             if policy in OF_POLYTOPES
             else listed
         )
-        outcome = sp.simulate(
-            problem, sp.Gaussian([gap, 0.0, -gap]), policy=policy, seed=seed, budget=100_000
-        )
+        outcome = sp.simulate(problem, Gaussian([gap, 0.0, -gap]), policy=policy, seed=seed, budget=100_000)
         assert outcome.plan is not None
         assert outcome.risk is None or outcome.risk <= policy.delta * (1 + 1e-9)

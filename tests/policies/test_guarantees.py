@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import binom
 
 import surepick as sp
+from surepick.simulation import Bernoulli, Gaussian, State
 
 REFUTED = 1e-6
 RUNS, DELTA = 300, 0.01
@@ -20,7 +21,7 @@ INSTANCES = {
 
 
 def errors(policy, plans, means, runs, budget):
-    problem, truth = sp.Problem(plans, noise=1, goal="largest"), sp.Gaussian(means)
+    problem, truth = sp.Problem(plans, noise=1, goal="largest"), Gaussian(means)
     outcomes = (sp.simulate(problem, truth, policy=policy, seed=seed, budget=budget) for seed in range(runs))
     return sum(outcome.correct is False for outcome in outcomes)
 
@@ -52,14 +53,14 @@ def test_epsilon_keeps_its_promise_where_the_gap_is_just_beyond_it(radius):
 
 
 def test_epsilon_ends_exact_ties_with_confidence():
-    problem, truth = sp.Problem(np.eye(3), noise=1, goal="largest"), sp.Gaussian([0.3, 0.3, 0.0])
+    problem, truth = sp.Problem(np.eye(3), noise=1, goal="largest"), Gaussian([0.3, 0.3, 0.0])
     outcome = sp.simulate(problem, truth, policy=sp.CombGapE(epsilon=0.2), seed=4)
-    assert outcome.state is sp.State.CONFIDENT
+    assert outcome.state is State.CONFIDENT
     assert outcome.plan in (0, 1)
 
 
 def test_the_mixture_radius_holds_for_bernoulli_noise_of_scale_one_half():
-    problem, truth = sp.Problem(np.eye(2), noise=0.5, goal="largest"), sp.Bernoulli([0.5, 0.48])
+    problem, truth = sp.Problem(np.eye(2), noise=0.5, goal="largest"), Bernoulli([0.5, 0.48])
     outcomes = [sp.simulate(problem, truth, policy=sp.CombGapE(), seed=s, budget=3_000) for s in range(100)]
     assert not is_refuted(sum(o.correct is False for o in outcomes), 100, 0.05)
 

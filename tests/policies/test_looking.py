@@ -5,6 +5,7 @@ import pytest
 
 import surepick as sp
 from hulls import hull
+from surepick.policies import Challenge, Pick
 from surepick.testing.policies import Tape, compare_with_looking
 
 PLANS = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 1.0, 1.0, 0.0], [0.0, 0.0, 1.0, 1.0], [1.0, 0.0, 0.0, 1.0]])
@@ -25,13 +26,13 @@ KINDS = {
 }
 BETS = [sp.BetGapE(0.01), sp.BetGapE(0.01, epsilon=0.1, max_batch=3)]
 BY_ORACLE = [sp.BetGapE(0.01), sp.BetGapE(0.01, epsilon=0.1, max_batch=3)]
-CHALLENGES = [sp.Challenge(1, delta=0.01), sp.Challenge(1, delta=0.01, epsilon=0.1)]
+CHALLENGES = [Challenge(1, delta=0.01), Challenge(1, delta=0.01, epsilon=0.1)]
 CASES = {
-    "single arms": [*BETS, *CHALLENGES, sp.Pick()],
+    "single arms": [*BETS, *CHALLENGES, Pick()],
     "bounded variance": [*BETS, *CHALLENGES],
     "probes": BETS,
     "replicates": BETS,
-    "oracle": [*BY_ORACLE, sp.Pick()],
+    "oracle": [*BY_ORACLE, Pick()],
     "plays": BY_ORACLE,
 }
 

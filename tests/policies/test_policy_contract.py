@@ -20,6 +20,7 @@ from policy_contract import (
 )
 from surepick.errors import ParameterError
 from surepick.policies import POLICIES
+from surepick.simulation import Gaussian
 from surepick.testing import Tape, decisions
 from surepick.testing.policies import N_ARMS
 
@@ -87,7 +88,7 @@ class TestPoliciesOfPlays(OwnContract):
     def test_measures_only_what_matters(self, policy):
         """A play reads all of its arms, what all plans share as well; none is there for that alone."""
         problem = self.problem([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
-        outcome = sp.simulate(problem, sp.Gaussian([1.0, 0.0, 0.0]), policy=policy, budget=10**9)
+        outcome = sp.simulate(problem, Gaussian([1.0, 0.0, 0.0]), policy=policy, budget=10**9)
         assert outcome.counts[2] == outcome.counts[:2].sum() == outcome.n_measured
         assert self.has_found(outcome.leader, [1.0, 0.0, 1.0], problem)
 

@@ -6,6 +6,8 @@ from scipy.stats import binom
 
 import surepick as sp
 from surepick.core.run import Stop
+from surepick.policies import CLUCB, RAGE, GenTSExplore, LinGapE
+from surepick.simulation import Gaussian, State
 from surepick.testing import StepByStep
 
 DELTA, RUNS = 0.2, 60
@@ -14,9 +16,9 @@ POLICIES = [
     sp.BetGapE(delta=DELTA),
     sp.CombGapE(delta=DELTA),
     sp.CombGapE(delta=DELTA, radius="kaufmann-koolen"),
-    sp.CLUCB(delta=DELTA),
-    sp.LinGapE(delta=DELTA, norm_bound=2.0),
-    sp.RAGE(delta=DELTA, variant="authors"),
+    CLUCB(delta=DELTA),
+    LinGapE(delta=DELTA, norm_bound=2.0),
+    RAGE(delta=DELTA, variant="authors"),
 ]
 
 
@@ -58,9 +60,9 @@ def test_with_epsilon_one_of_them_is_within_epsilon():
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
 def test_an_answer_is_what_remains(policy):
-    truth = sp.Gaussian([1.0, 0.0, 0.0, 0.0], scale=0.1)
+    truth = Gaussian([1.0, 0.0, 0.0, 0.0], scale=0.1)
     outcome = sp.simulate(sp.Problem(np.eye(4), noise=1, goal="largest"), truth, policy=policy)
-    assert outcome.state is sp.State.CONFIDENT
+    assert outcome.state is State.CONFIDENT
     assert outcome.remaining == outcome.good == (0,)
 
 
@@ -69,7 +71,7 @@ def test_a_budget_ends_with_the_plans_that_are_left(policy):
     means = [1.0, 0.999, -5.0, 0.0]
     outcome = sp.simulate(
         sp.Problem(np.eye(4), noise=1, goal="largest"),
-        sp.Gaussian(means, scale=0.01),
+        Gaussian(means, scale=0.01),
         policy=policy,
         budget=3_000,
     )
@@ -80,8 +82,8 @@ def test_a_budget_ends_with_the_plans_that_are_left(policy):
 
 
 def test_an_unsound_policy_names_no_set():
-    truth = sp.Gaussian([1.0, 0.0, 0.0, 0.0], scale=0.1)
-    for policy in (sp.CombGapE(radius="published"), sp.GenTSExplore()):
+    truth = Gaussian([1.0, 0.0, 0.0, 0.0], scale=0.1)
+    for policy in (sp.CombGapE(radius="published"), GenTSExplore()):
         assert (
             sp.simulate(sp.Problem(np.eye(4), noise=1, goal="largest"), truth, policy=policy).remaining
             is None
@@ -89,8 +91,8 @@ def test_an_unsound_policy_names_no_set():
 
 
 def test_driven_and_step_by_step_the_same_plans_remain():
-    problem, truth = sp.Problem(np.eye(4), noise=1, goal="largest"), sp.Gaussian(MEANS)
-    for policy in (sp.BetGapE(), sp.BetGapE(epsilon=0.1), sp.CombGapE(), sp.CLUCB()):
+    problem, truth = sp.Problem(np.eye(4), noise=1, goal="largest"), Gaussian(MEANS)
+    for policy in (sp.BetGapE(), sp.BetGapE(epsilon=0.1), sp.CombGapE(), CLUCB()):
         fast, slow = (
             sp.simulate(problem, e, policy=policy, budget=3_000) for e in (truth, StepByStep(truth))
         )

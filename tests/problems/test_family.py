@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 import surepick as sp
 from surepick import problems
+from surepick.policies import GenTSExplore
 from surepick.problems.candidates import drawn_plans
+from surepick.simulation import Gaussian, State
 
 
 def small_families():
@@ -42,11 +44,11 @@ def test_an_oracle_problem_decides_as_the_listed_problem_does(kind):
         goal="smallest" if listed.minimize else "largest",
         noise=0.05,
     )
-    truth = sp.Gaussian(means, 0.05)
-    policy = sp.GenTSExplore(delta=0.05)
+    truth = Gaussian(means, 0.05)
+    policy = GenTSExplore(delta=0.05)
     hidden = sp.simulate(oracle, truth, policy=policy, seed=1, budget=500)
     shown = sp.simulate(known, truth, policy=policy, seed=1, budget=500)
-    assert hidden.state is shown.state is sp.State.DONE
+    assert hidden.state is shown.state is State.DONE
     assert shown.plan == known.best(means)
     assert hidden.plan == pytest.approx(known.vector(shown.plan), abs=1e-6)
     if oracle.name_plan is not None:
@@ -71,9 +73,12 @@ def test_spanning_trees_beyond_counting_are_decided_under_a_budget():
     rng = np.random.default_rng(0)
     weights = rng.permutation(family.n_arms).astype(float)
     outcome = sp.simulate(
-        family.oracle_problem(noise=0.02), sp.Gaussian(weights, 0.02), policy=sp.GenTSExplore(), budget=2000
+        family.oracle_problem(noise=0.02),
+        Gaussian(weights, 0.02),
+        policy=GenTSExplore(),
+        budget=2000,
     )
-    assert outcome.state is sp.State.DONE
+    assert outcome.state is State.DONE
     assert outcome.plan == tuple(family.best(weights))
 
 

@@ -7,6 +7,7 @@ import surepick as sp
 from surepick import problems
 from surepick.errors import FileError, MissingExtraError, ProblemError
 from surepick.problems.kinds.program import solve_program
+from surepick.simulation import Gaussian
 
 MPS = """* A joiner's year
 NAME          JOINER
@@ -212,6 +213,6 @@ def test_variables_that_the_objective_does_not_have_are_known_and_never_measured
     file.write_text("Maximize\n p: 3 x + 2 y\nSubject To\n a: x + y + s <= 4\n b: x + 3 y - s <= 6\nEnd\n")
     problem = sp.problems.production(file, noise=1)
     assert problem.is_known.tolist() == [False, False, True]
-    outcome = sp.simulate(problem, sp.Gaussian([3.0, 2.0, 0.0]), policy=sp.BetGapE(), seed=1)
+    outcome = sp.simulate(problem, Gaussian([3.0, 2.0, 0.0]), policy=sp.BetGapE(), seed=1)
     assert outcome.counts[2] == 0
     assert outcome.plan == (4.0, 0.0, 0.0)

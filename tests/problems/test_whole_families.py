@@ -11,6 +11,7 @@ import surepick as sp
 from surepick import problems
 from surepick.errors import FileError, ProblemError, SessionError
 from surepick.inputs.load import read_problem
+from surepick.policies import GenTSExplore
 from surepick.problems.family import COMPLETE, FamilyProblem
 
 CROSS = [(str(a), str(b)) for a, b in nx.convert_node_labels_to_integers(nx.grid_2d_graph(5, 5)).edges]
@@ -198,7 +199,7 @@ def listed_session(store, problem, policy=None):
         (("spread = 2.0", "spread = 2.0\ncost = 2.0"), sp.BetGapE()),
         (('"s1", "s0", 7', '"s1", "s9", 7'), sp.BetGapE()),
         (("", ""), sp.BetGapE(delta=0.01)),
-        (("", ""), sp.GenTSExplore()),
+        (("", ""), GenTSExplore()),
     ],
 )
 def test_another_problem_or_guarantee_is_refused(tmp_path, change, policy):

@@ -7,6 +7,8 @@ import pytest
 
 import surepick as sp
 from surepick.errors import ParameterError, ProblemError, SessionError, SurepickError
+from surepick.problems import NewArm, Past
+from surepick.simulation import State
 
 ARMS = ["bus", "train", "walk", "bike"]
 MINUTES = {"bus": 20.0, "train": 25.0, "walk": 6.0, "bike": 9.0}
@@ -104,6 +106,20 @@ def test_what_is_no_new_plan_is_refused_and_nothing_is_written(name, plan):
 
 def test_sessions_that_cannot_take_a_plan_say_so():
     probed = sp.Problem(PROBLEM.plans, arms=ARMS, noise=2.0, measure="plans", goal="largest")
+<<<<<<< HEAD
+=======
+    with pytest.raises(ParameterError) as caught:
+        begun(probed).add_plan("by bike", "bike")
+    assert caught.value.field == "plan"
+    with pytest.raises(ParameterError) as caught:
+        Past.from_history(probed, counts=3, means=np.zeros(4))
+    assert caught.value.field == "past"
+    called = measured(begun(budget=40), 4)
+    called.final_batch()
+    with pytest.raises(SessionError) as caught:
+        called.add_plan("by bike", "bike")
+    assert caught.value.field == "plan"
+>>>>>>> 1e291b83 (surepick: sixteen everyday names and four modules; all others live in their package)
     closed = begun()
     closed.close()
     for session in (begun(policy=sp.CombGapE()), begun(probed), closed):
@@ -158,15 +174,15 @@ def test_new_arms_of_a_bounded_problem_have_bounds():
     problem = sp.Problem([[1, 0], [0, 1]], arms=["a", "b"], low=0.0, high=10.0, goal="largest")
     session = begun(problem)
     with pytest.raises(SurepickError) as caught:
-        session.add_plan("c", "c", arms=[sp.NewArm("c", noise=2.0)])
+        session.add_plan("c", "c", arms=[NewArm("c", noise=2.0)])
     assert caught.value.field == "arms"
     session.add_plan("c", "c", arms=["c"])
-    session.add_plan("d", "d", arms=[sp.NewArm("d", low=0.0, high=4.0)])
+    session.add_plan("d", "d", arms=[NewArm("d", low=0.0, high=4.0)])
     assert session.problem.bounds.tolist() == [[0.0, 10.0]] * 3 + [[0.0, 4.0]]
     assert session.problem.noise_scale.tolist() == [5.0, 5.0, 5.0, 2.0]
     assert session.verify().holds
     with pytest.raises(SurepickError) as caught:
-        begun().add_plan("c", "c", arms=[sp.NewArm("c", low=0, high=1)])
+        begun().add_plan("c", "c", arms=[NewArm("c", low=0, high=1)])
     assert caught.value.field == "arms"
 
 
@@ -176,7 +192,7 @@ def test_an_arm_that_nobody_declared_is_taken_for_a_slip():
         with pytest.raises(ParameterError) as caught:
             session.add_plan("by bike", plan)
         assert caught.value.field == "plan"
-    negative = sp.NewArm("tram", noise=-1.0)
+    negative = NewArm("tram", noise=-1.0)
     for arms in (["bike"], ["tram"], "tram", [""], [negative], ["tram", "tram"]):
         with pytest.raises(SurepickError):
             session.add_plan("by bike", "bike + walk", arms=arms)
@@ -241,13 +257,16 @@ def test_new_arms_with_prior_data_costs_epsilon_and_a_snapshot(epsilon):
         {"by bus": "bus + walk", "by train": "train + walk"}, arms=ARMS[:3], cost=[1.0, 2.0, 1.0],
         noise=[2.0, 1.0, 2.0], goal="smallest",
     )  # fmt: skip
-    prior = sp.Past.from_guess(problem, [20.0, 25.0, 6.0], 2.0)
+    prior = Past.from_guess(problem, [20.0, 25.0, 6.0], 2.0)
     session = measured(begun(problem, sp.BetGapE(epsilon=epsilon), prior=prior), 5)
-    for arm in (sp.NewArm("bike", cost=1.0), sp.NewArm("bike", 2.0)):  # without its noise, without its cost
+    for arm in (
+        NewArm("bike", cost=1.0),
+        NewArm("bike", 2.0),
+    ):  # without its noise, without its cost
         with pytest.raises(SurepickError) as caught:
             session.add_plan("by bike", "bike + walk", arms=[arm])
         assert caught.value.field == "arms"
-    session.add_plan("by bike", "bike + walk", arms=[sp.NewArm("bike", noise=3.0, cost=4.0)])
+    session.add_plan("by bike", "bike + walk", arms=[NewArm("bike", noise=3.0, cost=4.0)])
     measured(session, 30)
     state = session.state()
     assert state.setup.past.worth.tolist() == [*prior.worth.tolist(), 0.0]
@@ -265,7 +284,7 @@ def test_a_successor_takes_the_values_before_as_prior_data_alone():
         session.successor(" ", name="after")
     assert caught.value.field == "reason"
     later = session.successor("the bridge is closed", name="after")
-    assert session.status == sp.State.CLOSED
+    assert session.status == State.CLOSED
     assert later.budget == 100 - n_used
     prior = later.state().setup.past
     assert 0 < prior.worth.max() <= 20

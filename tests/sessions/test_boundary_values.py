@@ -14,8 +14,10 @@ import surepick as sp
 from policy_contract import CASES, FOR_SETS, OF_INCUMBENTS, OF_POLYTOPES
 from surepick.core.arrays import LARGEST, MOST_SCALES, SMALLEST
 from surepick.errors import ParameterError, ProblemError, SessionError
-from surepick.policies import POLICIES
+from surepick.policies import CLUCB, POLICIES, Uniform
 from surepick.policies.betting.batch import Batch
+from surepick.policy import Stop
+from surepick.simulation import Gaussian
 
 WORKER = Path(__file__).parents[1] / "support" / "boundary_values.py"
 FAMILIES = (
@@ -161,7 +163,7 @@ def test_a_tie_far_from_zero_is_not_called_confident(policy):
     budget = 50_000 if policy.name in PHASED else 300
     for seed, far in enumerate(FAR):
         outcome = sp.simulate(
-            problem, sp.Gaussian([far, far]), policy=rare(policy, far), seed=seed, budget=budget
+            problem, Gaussian([far, far]), policy=rare(policy, far), seed=seed, budget=budget
         )
         assert outcome.plan is None or "radius='published'" in str(policy)
 
@@ -174,12 +176,10 @@ def uneven_tie(far):
     part = math.floor(0.3 * far) + 0.125
     means = [far, part, far - part]
     assert means[1] + means[2] == means[0]
-    return sp.Problem([[1, 0, 0], [0, 1, 1]], noise=1, goal="largest"), sp.Gaussian(means, scale=1e-3)
+    return sp.Problem([[1, 0, 0], [0, 1, 1]], noise=1, goal="largest"), Gaussian(means, scale=1e-3)
 
 
-@pytest.mark.parametrize(
-    "policy", [sp.CombGapE(), sp.CombGapE(radius="kaufmann-koolen"), sp.CLUCB()], ids=str
-)
+@pytest.mark.parametrize("policy", [sp.CombGapE(), sp.CombGapE(radius="kaufmann-koolen"), CLUCB()], ids=str)
 def test_rounding_that_gathers_over_many_measurements_settles_no_tie(policy):
     problem, environment = uneven_tie(0.99 * MOST_SCALES + 5.1)
     outcome = sp.simulate(problem, environment, policy=policy, budget=2_200_000)
@@ -195,7 +195,7 @@ def test_without_its_margin_the_same_tie_is_settled_by_rounding():
     run._arms.reach[:] = 0.0  # as if no rounding could gather
     rng = np.random.default_rng(0)
     run.absorb(np.ones(3, dtype=np.int64), np.array(environment.means))
-    while not isinstance(run.decide(rng), sp.Stop):
+    while not isinstance(run.decide(rng), Stop):
         assert run.drive(environment.feed(), environment.draw(4096, rng))
         assert run.evidence.n_measurements < 10**6
 
@@ -213,14 +213,14 @@ def test_parts_of_a_batch_are_added_up_without_loss():
     assert batch.is_complete
 
 
-@pytest.mark.parametrize("policy", [sp.CombGapE(), sp.Uniform(), sp.CLUCB()], ids=str)
+@pytest.mark.parametrize("policy", [sp.CombGapE(), Uniform(), CLUCB()], ids=str)
 def test_a_gap_policy_does_not_stop_where_its_radius_is_lost_in_rounding(policy):
     """Values of 1e16 noise scales, which no session takes: value + radius - value was 0, and 0 <= epsilon."""
     run = policy.start(two_arms())
     rng = np.random.default_rng(0)
     for _ in range(50):
         decision = run.decide(rng)
-        assert not isinstance(decision, sp.Stop)
+        assert not isinstance(decision, Stop)
         run.absorb(decision.counts, 1e16 * decision.counts)
 
 
@@ -230,7 +230,7 @@ NO_OFFSET = ("RAGE", "Peace", "LinGapE")  # seconds each; the last bounds the me
 @pytest.mark.parametrize("policy", [p for p in LISTED if p.name not in NO_OFFSET], ids=str)
 def test_an_offset_changes_no_answer(policy):
     means = np.array([0.6, 0.0])
-    near, far = (sp.simulate(two_arms(), sp.Gaussian(means + offset), policy=policy) for offset in (0.0, 1e9))
+    near, far = (sp.simulate(two_arms(), Gaussian(means + offset), policy=policy) for offset in (0.0, 1e9))
     assert near.plan == far.plan
     if policy.name != "BetGapE":  # which lowers its gaps by more than rounding
         assert near.n_measured == far.n_measured
@@ -238,4 +238,4 @@ def test_an_offset_changes_no_answer(policy):
 
 def test_simulations_far_from_zero_are_refused():
     with pytest.raises(ParameterError):
-        sp.simulate(two_arms(), sp.Gaussian([1e16, 1e16]), policy=sp.CombGapE())
+        sp.simulate(two_arms(), Gaussian([1e16, 1e16]), policy=sp.CombGapE())

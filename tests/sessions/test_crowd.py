@@ -13,6 +13,7 @@ from session_tools import Tapes, best_plan, oracle_problem, problem, run_to_end,
 from session_workers import record_until_statement, work, work_until_statement
 from store_workers import all_succeed, crowd
 from surepick.core.oracle_problem import Best
+from surepick.policy import Policy
 from surepick.sessions.session import Session
 from surepick.sessions.verify import verify
 
@@ -23,7 +24,7 @@ class Shared:
 
     url: str
     problem: sp.Problem | sp.OracleProblem
-    policy: sp.Policy
+    policy: Policy
     best: Best | None = None
 
 

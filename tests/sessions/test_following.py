@@ -10,17 +10,19 @@ import pytest
 import surepick as sp
 from forged_logs import lines_of, sealed
 from surepick.inference.wealth import COMMON
+from surepick.policies import Challenge
+from surepick.policy import Policy
 from surepick.sessions.session import Session
 from surepick.sessions.verify import verify_events
 
 PLANS = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [0.0, 0.0, 1.0]])
 MEANS = np.array([0.8, 0.4, 0.0])
 MANY = np.array(list(itertools.product([0.0, 1.0], repeat=7)))[1:70]
-QUESTIONS: dict[str, tuple[sp.Policy, Any]] = {
+QUESTIONS: dict[str, tuple[Policy, Any]] = {
     "best": (sp.BetGapE(0.1), PLANS),
     "few": (sp.BetGapE(0.1, epsilon=0.2), PLANS),
     "many": (sp.BetGapE(0.1, epsilon=0.4, max_batch=20), MANY),
-    "challenge": (sp.Challenge(1, 0.1, epsilon=0.1), PLANS),
+    "challenge": (Challenge(1, 0.1, epsilon=0.1), PLANS),
 }
 NOISE: dict[str, dict[str, Any]] = {
     "known": {"noise": 1.0},

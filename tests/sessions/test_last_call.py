@@ -11,6 +11,7 @@ from surepick import views
 from surepick.core.run import MOST_MEASUREMENTS
 from surepick.errors import ParameterError, SessionError
 from surepick.sessions.session import Session
+from surepick.simulation import State
 
 
 def begun(policy=None, **options):
@@ -95,7 +96,7 @@ def test_a_last_call_in_the_middle_of_a_block_counts_what_comes_after_it(n, befo
     while requests := session.ask():
         session.tell(requests[0], rng.standard_normal())
         assert session.state().n_values <= told + 200
-    assert session.status is sp.State.BUDGET_SPENT
+    assert session.status is State.BUDGET_SPENT
     assert session.state().n_values == told + n or n < 12
     assert session.verify().holds
 

@@ -9,9 +9,10 @@ import surepick as sp
 from command_line import surepick
 from surepick.errors import SessionError
 from surepick.inputs.load import read_problem
+from surepick.problems import Past
 
 PROBLEM = sp.Problem(np.eye(2), arms=["road", "rail"], plan_names=["drive", "ride"], noise=1, goal="largest")
-PAST = sp.Past.from_guess(PROBLEM, [0.0, 1.0], spread=1.0)
+PAST = Past.from_guess(PROBLEM, [0.0, 1.0], spread=1.0)
 FILE = """
 kind = "table"
 goal = "largest"
@@ -49,7 +50,7 @@ def test_it_is_in_the_log_the_question_and_the_certificate_and_is_verified():
 
 def test_open_refuses_another_past():
     session = begun(prior=PAST)
-    other = sp.Past.from_guess(PROBLEM, [0.0, 2.0], spread=1.0)
+    other = Past.from_guess(PROBLEM, [0.0, 2.0], spread=1.0)
     same = sp.Session.open(session.store, "trips", PROBLEM, policy=sp.BetGapE(), prior=PAST)
     assert same.question == session.question
     with pytest.raises(SessionError):

@@ -11,6 +11,7 @@ from surepick.core.oracle_problem import absent
 from surepick.core.probes import AskedPlays, Plays
 from surepick.errors import MissingFunctionError, ProblemError
 from surepick.files.measurements import import_rows, read_rows, write_csv
+from surepick.policies import Uniform
 from surepick.problems import tree_family
 from surepick.sessions import codec
 from surepick.sessions.leases import Request
@@ -199,7 +200,7 @@ def test_noise_that_is_too_large_is_found_by_arm_over_all_plays():
     assert {doubt.code for doubt in session.certificate().doubts} >= {"noise_larger"}
 
 
-@pytest.mark.parametrize("policy", [sp.CombGapE(), sp.Uniform()], ids=str)
+@pytest.mark.parametrize("policy", [sp.CombGapE(), Uniform()], ids=str)
 def test_a_policy_that_measures_arms_says_so_and_no_session_begins(policy):
     store = MemoryStore()
     with pytest.raises(ProblemError) as caught:

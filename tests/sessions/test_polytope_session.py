@@ -8,6 +8,7 @@ import pytest
 import surepick as sp
 from surepick.core.proofs import objections
 from surepick.core.run import Measure
+from surepick.problems import Past
 from surepick.sessions.codec import problem_from_json, problem_to_json
 from surepick.store import MemoryStore
 
@@ -96,7 +97,7 @@ def test_within_epsilon_the_boxes_of_a_certificate_are_checked_by_arithmetic_alo
 
 def test_a_session_begins_with_a_past_and_ends_with_a_last_call_that_verify_follows(problem):
     store, means = MemoryStore(), np.array([3.0, 4.0, 1.0])
-    past = sp.Past.from_guess(problem, means + 0.2, 0.5)
+    past = Past.from_guess(problem, means + 0.2, 0.5)
     session = sp.Session.create(store, "called", problem, policy=sp.BetGapE(1e-4), prior=past, budget=300)
     rng = np.random.default_rng(5)
     for n_round in range(200):

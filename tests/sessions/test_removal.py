@@ -9,6 +9,7 @@ import surepick as sp
 from surepick.core.policy import start
 from surepick.core.run import Stop
 from surepick.errors import ParameterError, SessionError
+from surepick.policies import CLUCB
 from surepick.sessions.events import Asked, Extended, Measured, Stopped, decode
 
 SLIP = 1200.0
@@ -108,7 +109,7 @@ def test_an_unused_value_is_asked_for_again_and_its_place_stays_empty(tmp_path):
     assert session.verify().holds
 
 
-@pytest.mark.parametrize("policy", [sp.CombGapE(delta=0.1), sp.CLUCB(delta=0.1)], ids=lambda p: p.name)
+@pytest.mark.parametrize("policy", [sp.CombGapE(delta=0.1), CLUCB(delta=0.1)], ids=lambda p: p.name)
 def test_a_policy_that_decides_again_refuses_to_lose_a_used_value(policy):
     session = measure(begun(policy), 6)
     head = session.fingerprint

@@ -12,6 +12,7 @@ from store_workers import all_succeed, crowd, wait_for
 from surepick.errors import DeletedError, SessionError, StoreError
 from surepick.sessions import journal
 from surepick.sessions.session import Session
+from surepick.simulation import State
 
 POLICY = sp.CombGapE(delta=0.1)
 
@@ -69,7 +70,7 @@ def test_an_open_session_that_was_deleted_cannot_touch_the_new_one_of_its_name(u
     run_to_end(old, Tapes())
     other = Session.load(old.store, "mine")
     old.keep_snapshot()
-    assert old.status is sp.State.CONFIDENT
+    assert old.status is State.CONFIDENT
     other.delete(expected=old.store.head("mine"))
     begun = Session.create(other.store, "mine", problem(), policy=POLICY, seed=3)
     used: tuple[Callable[[], object], ...] = (

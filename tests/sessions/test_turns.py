@@ -6,6 +6,7 @@ import numpy as np
 
 import surepick as sp
 from surepick import views
+from surepick.policies import RAGE
 from surepick.sessions.session import Session
 
 NAMES = ["a", "b", "c"]
@@ -16,7 +17,7 @@ def problem(order="balanced"):
 
 
 def begun(seed, order="balanced"):
-    return Session.create("memory://", "mine", problem(order), policy=sp.RAGE(delta=0.1), seed=seed)
+    return Session.create("memory://", "mine", problem(order), policy=RAGE(delta=0.1), seed=seed)
 
 
 def passes(session):
@@ -42,7 +43,7 @@ def longest_run(names):
 
 def test_single_arms_are_balanced_unless_the_listed_order_is_asked_for():
     assert {request.probe for request in begun(0, order="listed").ask(4)} == {0}
-    for policy in (sp.BetGapE(delta=0.1), sp.RAGE(delta=0.1)):
+    for policy in (sp.BetGapE(delta=0.1), RAGE(delta=0.1)):
         session = Session.create("memory://", "mine", problem(""), policy=policy)
         handed_out = []
         while len(handed_out) < 60 and (requests := session.ask(5)):  # some of them ahead of the round

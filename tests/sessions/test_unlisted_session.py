@@ -11,16 +11,18 @@ from session_tools import Tapes, run_to_end, same_run
 from surepick import problems
 from surepick.core.oracle_problem import OracleProblem
 from surepick.errors import MissingFunctionError, ParameterError, ProblemError, SessionError
+from surepick.policies import GenTSExplore, Pick
 from surepick.sessions.journal import Journal
 from surepick.sessions.session import Session
 from surepick.sessions.verify import verify
+from surepick.simulation import State
 from surepick.store import open_store
 
 ROADS = [("A", "B"), ("B", "C"), ("A", "C"), ("C", "D"), ("A", "D")]
 MEANS = np.array([1.0, 2.0, 0.3, 2.5, 1.7])
 SCALE = 0.11
 TREES = problems.trees(ROADS, noise=1).plans
-GEN_TS = sp.GenTSExplore(delta=0.1)
+GEN_TS = GenTSExplore(delta=0.1)
 ORACLE_POLICIES = [
     policy
     for policy in sp.policies.POLICIES.values()
@@ -76,20 +78,20 @@ def ended():
 @pytest.mark.parametrize("kind", ORACLE_POLICIES, ids=lambda kind: kind.name)
 @pytest.mark.parametrize("problem", [family_problem(), own_problem()], ids=["family", "function"])
 def test_a_session_decides_as_a_simulation(kind, problem):
-    if kind is sp.Pick:
-        policy, budget = sp.Pick(), 60
+    if kind is Pick:
+        policy, budget = Pick(), 60
     else:
         policy, budget = kind(delta=0.1), 10**7
     expected = sp.simulate(problem, tapes(), policy=policy, seed=3, budget=budget)
     session = Session.create("memory://", "mine", problem, policy=policy, seed=3, budget=budget)
     outcome = run_to_end(session, tapes())
     assert same_run(outcome, expected)
-    answer = outcome.leader if kind is sp.Pick else outcome.plan
+    answer = outcome.leader if kind is Pick else outcome.plan
     assert answer == tuple(problem.best_plan(MEANS))
     assert outcome.plan_name == expected.plan_name
 
 
-@pytest.mark.parametrize("policy", [sp.GenTSExplore(delta=0.1), sp.BetGapE(delta=0.1)], ids=lambda p: p.name)
+@pytest.mark.parametrize("policy", [GenTSExplore(delta=0.1), sp.BetGapE(delta=0.1)], ids=lambda p: p.name)
 def test_restarts_and_snapshots_change_nothing(policy, url, monkeypatch):
     monkeypatch.setattr("surepick.sessions.journal.SNAPSHOT_EVERY", 7)
     expected = sp.simulate(own_problem(), tapes(), policy=policy, seed=3)
@@ -122,6 +124,16 @@ def test_a_family_needs_nothing_again(url):
     assert Session.load(url, "mine").verify().holds
 
 
+<<<<<<< HEAD
+=======
+def test_a_budget_leaves_a_lead_without_a_promise():
+    outcome = run_to_end(new(budget=20), tapes())
+    assert outcome.state is State.BUDGET_SPENT
+    assert outcome.plan is None
+    assert outcome.leader_name is not None
+
+
+>>>>>>> 1e291b83 (surepick: sixteen everyday names and four modules; all others live in their package)
 def test_a_policy_that_needs_the_list_is_refused_before_anything_is_written():
     store = open_store("memory://")
     with pytest.raises(ParameterError) as caught:
@@ -265,6 +277,27 @@ def test_what_was_told_survives_an_oracle_that_raises(url):
     assert Session.load(url, "mine", problem=least_tree).verify().holds
 
 
+<<<<<<< HEAD
+=======
+def test_a_plan_of_the_wrong_length_in_the_middle_stops_nothing_for_good():
+    spoilt = False
+
+    def sometimes(weights):
+        return least_tree(weights)[: 4 if spoilt else 5]
+
+    session, values = new(problem=own_problem(sometimes)), tapes()
+    spoilt = True
+    *first, last = session.ask(5)
+    for request in first:
+        session.tell(request, values.value(request.token))
+    with pytest.raises(ProblemError) as caught:
+        session.tell(last, values.value(last.token))
+    assert caught.value.field == "best"
+    spoilt = False
+    assert run_to_end(session, values, n=9).state is State.DONE
+
+
+>>>>>>> 1e291b83 (surepick: sixteen everyday names and four modules; all others live in their package)
 def test_nobody_waits_for_somebody_elses_slow_oracle(url):
     waiting, released = threading.Event(), threading.Event()
 

@@ -5,6 +5,8 @@ import pytest
 from scipy.stats import binomtest
 
 import surepick as sp
+from surepick.policies import Uniform
+from surepick.simulation import Gaussian
 from surepick.simulation.comparison import binomial_interval, compare
 
 
@@ -15,11 +17,11 @@ def test_the_binomial_interval_is_clopper_pearson(k, n):
 
 
 def test_compare_reports_each_policy_on_the_same_seeds():
-    problem, truth = sp.Problem(np.eye(2), noise=1, goal="largest"), sp.Gaussian([0.6, 0.0])
+    problem, truth = sp.Problem(np.eye(2), noise=1, goal="largest"), Gaussian([0.6, 0.0])
     seen = []
     rows = compare(
         problem,
-        [sp.CombGapE(), sp.Uniform()],
+        [sp.CombGapE(), Uniform()],
         truth,
         runs=6,
         seed=10,
@@ -36,7 +38,7 @@ def test_cut_off_runs_are_counted_and_are_no_errors():
     (row,) = compare(
         sp.Problem(np.eye(2), noise=1, goal="largest"),
         [sp.CombGapE()],
-        sp.Gaussian([0.0, 0.0]),
+        Gaussian([0.0, 0.0]),
         runs=3,
         budget=100,
     )
@@ -44,7 +46,7 @@ def test_cut_off_runs_are_counted_and_are_no_errors():
 
 
 def test_only_plans_worse_by_more_than_epsilon_are_errors():
-    problem, truth = sp.Problem(np.eye(3), goal="smallest", noise=1), sp.Gaussian([1.0, 1.2, 1.0])
+    problem, truth = sp.Problem(np.eye(3), goal="smallest", noise=1), Gaussian([1.0, 1.2, 1.0])
     outcome = sp.simulate(problem, truth, policy=sp.CombGapE(epsilon=5.0))
     for plan, epsilon, wrong in ((0, 0.0, False), (2, 0.0, False), (1, 0.0, True), (1, 0.3, False)):
         case = replace(outcome, plan=plan, leader=plan, policy=sp.CombGapE(epsilon=epsilon))
@@ -54,6 +56,9 @@ def test_only_plans_worse_by_more_than_epsilon_are_errors():
 def test_no_runs_is_refused():
     with pytest.raises(sp.SurepickError) as caught:
         compare(
-            sp.Problem(np.eye(2), noise=1, goal="largest"), [sp.CombGapE()], sp.Gaussian([0.0, 0.0]), runs=0
+            sp.Problem(np.eye(2), noise=1, goal="largest"),
+            [sp.CombGapE()],
+            Gaussian([0.0, 0.0]),
+            runs=0,
         )
     assert caught.value.field == "runs"

@@ -8,9 +8,11 @@ import pytest
 
 import surepick as sp
 from surepick.core.run import Measure, Standing, Stop
+from surepick.policies import Pick
+from surepick.simulation import Gaussian, State
 
 PROBLEM = sp.Problem(np.eye(2), noise=1.0, goal="largest")
-TRUTH = sp.Gaussian([3.0, 0.0])
+TRUTH = Gaussian([3.0, 0.0])
 
 
 @dataclass(frozen=True)
@@ -41,13 +43,13 @@ class TenEachRun:
 
 
 WITHOUT_GUARANTEE = [TenEach(), sp.CombGapE(radius="heuristic")]
-OF_A_BUDGET = [sp.Pick(), sp.policies.CSAR(budget=40), sp.policies.MinimaxCombSAR(budget=40)]
+OF_A_BUDGET = [Pick(), sp.policies.CSAR(budget=40), sp.policies.MinimaxCombSAR(budget=40)]
 
 
 @pytest.mark.parametrize("policy", WITHOUT_GUARANTEE, ids=lambda policy: policy.name)
 def test_an_answer_without_a_guarantee_is_done_and_not_confident(policy):
     outcome = sp.simulate(PROBLEM, TRUTH, policy=policy)
-    assert (outcome.state, outcome.plan, outcome.leader) == (sp.State.DONE, 0, 0)
+    assert (outcome.state, outcome.plan, outcome.leader) == (State.DONE, 0, 0)
     assert "delta=" not in repr(outcome)
     assert outcome._repr_html_()
 
@@ -55,7 +57,7 @@ def test_an_answer_without_a_guarantee_is_done_and_not_confident(policy):
 @pytest.mark.parametrize("policy", OF_A_BUDGET, ids=lambda policy: policy.name)
 def test_a_policy_of_a_fixed_budget_ends_with_a_leader(policy):
     outcome = sp.simulate(PROBLEM, TRUTH, policy=policy, budget=40)
-    assert (outcome.state, outcome.plan, outcome.leader) == (sp.State.BUDGET_SPENT, None, 0)
+    assert (outcome.state, outcome.plan, outcome.leader) == (State.BUDGET_SPENT, None, 0)
 
 
 def test_an_outcome_knows_whether_it_is_right_and_shows_its_arms():

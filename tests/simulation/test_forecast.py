@@ -7,6 +7,8 @@ import pytest
 
 import surepick as sp
 from surepick.errors import ParameterError
+from surepick.problems import Past
+from surepick.simulation import Gaussian
 from surepick.simulation.forecast import Rehearsals
 
 PLANS = [[2, 0, 1, 0], [0, 2, 0, 1], [1, 1, 1, 0], [0, 0, 2, 2]]
@@ -25,7 +27,7 @@ def advise(question, spread, *, guess=GUESS, epsilon=0.0, past=None, **settings)
 def test_the_forecast_comes_true_in_other_worlds():
     found, rng, taken = sp.forecast(problem(), GUESS, SPREAD), np.random.default_rng(99), []
     for seed in range(14):
-        truth = sp.Gaussian(np.array(GUESS) + SPREAD * rng.uniform(-1, 1, 4))
+        truth = Gaussian(np.array(GUESS) + SPREAD * rng.uniform(-1, 1, 4))
         taken.append(sp.simulate(problem(), truth, policy=sp.BetGapE(), seed=1000 + seed).n_measured)
     assert found.low <= np.median(taken) <= found.high
     assert np.median(taken) == pytest.approx(found.median, rel=0.7)
@@ -53,7 +55,7 @@ def test_an_epsilon_and_a_stated_noise_save_measurements():
 
 
 def test_what_a_guess_saves_is_said_where_one_guides():
-    past = sp.Past.from_guess(problem(), GUESS, spread=SPREAD)
+    past = Past.from_guess(problem(), GUESS, spread=SPREAD)
     _, choices = advise(problem(), SPREAD, rehearsals=4, past=past)
     assert [choice.value for choice in choices if choice.setting == "guess"] == [None]
 

@@ -6,15 +6,16 @@ from hypothesis import strategies as st
 import surepick as sp
 from surepick.errors import ParameterError
 from surepick.kernels import measured
+from surepick.simulation import Bernoulli, Gaussian, Replay, State, UniformNoise
 from surepick.simulation.environments import Environment
 
 
 def environments(means):
     return [
-        sp.Gaussian(means, scale=0.5),
-        sp.Bernoulli(means),
-        sp.UniformNoise(means, half_width=0.2),
-        sp.Replay([[m - 0.1, m + 0.1, m] for m in means]),
+        Gaussian(means, scale=0.5),
+        Bernoulli(means),
+        UniformNoise(means, half_width=0.2),
+        Replay([[m - 0.1, m + 0.1, m] for m in means]),
     ]
 
 
@@ -43,7 +44,7 @@ def test_one_raw_draw_is_one_measurement(n):
 def test_gaussian_sums_of_many_measurements_have_the_right_spread():
     counts = np.array([10_000, 10_000])
     rng = np.random.default_rng(2)
-    sums = np.array([sp.Gaussian([1.0, 2.0], [1.0, 3.0]).measure(counts, rng) for _ in range(2000)])
+    sums = np.array([Gaussian([1.0, 2.0], [1.0, 3.0]).measure(counts, rng) for _ in range(2000)])
     assert sums.mean(axis=0) == pytest.approx([1e4, 2e4], rel=2e-3)
     assert sums.std(axis=0) == pytest.approx([100.0, 300.0], rel=0.06)
 
@@ -51,13 +52,13 @@ def test_gaussian_sums_of_many_measurements_have_the_right_spread():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: sp.Gaussian([1.0, float("nan")]),
-        lambda: sp.Gaussian([1.0, 2.0], scale=[1.0, 2.0, 3.0]),
-        lambda: sp.Gaussian([1.0], scale=-1.0),
-        lambda: sp.Bernoulli([1.5]),
-        lambda: sp.UniformNoise([1.0], half_width=-0.1),
-        lambda: sp.Replay([[1.0], []]),
-        lambda: sp.Replay({"a": [1.0]}, arm_names=["a", "b"]),
+        lambda: Gaussian([1.0, float("nan")]),
+        lambda: Gaussian([1.0, 2.0], scale=[1.0, 2.0, 3.0]),
+        lambda: Gaussian([1.0], scale=-1.0),
+        lambda: Bernoulli([1.5]),
+        lambda: UniformNoise([1.0], half_width=-0.1),
+        lambda: Replay([[1.0], []]),
+        lambda: Replay({"a": [1.0]}, arm_names=["a", "b"]),
     ],
 )
 def test_bad_environments_are_clear_errors(make):
@@ -68,7 +69,9 @@ def test_bad_environments_are_clear_errors(make):
 def test_an_environment_of_another_size_is_refused():
     with pytest.raises(sp.SurepickError) as caught:
         sp.simulate(
-            sp.Problem(np.eye(2), noise=1, goal="largest"), sp.Gaussian([1.0, 2.0, 3.0]), policy=sp.CombGapE()
+            sp.Problem(np.eye(2), noise=1, goal="largest"),
+            Gaussian([1.0, 2.0, 3.0]),
+            policy=sp.CombGapE(),
         )
     assert caught.value.field == "environment"
 
@@ -77,7 +80,7 @@ def test_a_budget_of_nothing_is_refused():
     with pytest.raises(sp.SurepickError) as caught:
         sp.simulate(
             sp.Problem(np.eye(2), noise=1, goal="largest"),
-            sp.Gaussian([1.0, 2.0]),
+            Gaussian([1.0, 2.0]),
             policy=sp.CombGapE(),
             budget=0,
         )
@@ -87,9 +90,9 @@ def test_a_budget_of_nothing_is_refused():
 @given(budget=st.integers(1, 9000), seed=st.integers(0, 1000))
 @settings(max_examples=25, deadline=None)
 def test_the_budget_is_never_exceeded_and_is_used_up(budget, seed):
-    problem, truth = sp.Problem(np.eye(4), noise=1, goal="largest"), sp.Gaussian(np.zeros(4))
+    problem, truth = sp.Problem(np.eye(4), noise=1, goal="largest"), Gaussian(np.zeros(4))
     outcome = sp.simulate(problem, truth, policy=sp.CombGapE(delta=1e-9), seed=seed, budget=budget)
-    assert outcome.state is sp.State.BUDGET_SPENT
+    assert outcome.state is State.BUDGET_SPENT
     assert outcome.plan is None
     assert outcome.n_measured == (budget if budget >= 4 else 0)
     assert outcome.n_measured == outcome.counts.sum()
@@ -97,7 +100,7 @@ def test_the_budget_is_never_exceeded_and_is_used_up(budget, seed):
 
 def test_the_outcome_adds_up():
     problem = sp.Problem(np.eye(3), cost=[1.0, 2.0, 5.0], plan_names=["a", "b", "c"], noise=1, goal="largest")
-    outcome = sp.simulate(problem, sp.Gaussian([1.0, 0.0, 0.0]), policy=sp.CombGapE(), seed=3)
+    outcome = sp.simulate(problem, Gaussian([1.0, 0.0, 0.0]), policy=sp.CombGapE(), seed=3)
     assert outcome.plan_name == outcome.leader_name == "a"
     assert outcome.cost == outcome.counts @ [1.0, 2.0, 5.0]
     assert outcome.n_rounds == outcome.n_measured - 2  # the first round measures all three arms
@@ -108,7 +111,7 @@ def test_the_outcome_adds_up():
 def test_costs_move_measurements_to_the_cheap_arms():
     plans, means = [[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]], [0.2, 0.2, 0.0, 0.0]
     dear = sp.Problem(plans, cost=[10.0, 1.0, 1.0, 1.0], noise=1, goal="largest")
-    outcome = sp.simulate(dear, sp.Gaussian(means), policy=sp.CombGapE(), seed=1)
+    outcome = sp.simulate(dear, Gaussian(means), policy=sp.CombGapE(), seed=1)
     assert outcome.counts[0] < 0.5 * outcome.counts[1]
 
 
@@ -118,10 +121,10 @@ def test_costs_move_measurements_to_the_cheap_arms():
 def test_an_environment_noisier_than_the_problem_is_refused() -> None:
     quiet = sp.Problem(np.eye(2), noise=0.2, goal="largest")
     for environment in (
-        sp.Gaussian([1.0, 0.0], 1.0),
-        sp.Bernoulli([0.5, 0.5]),
-        sp.UniformNoise([1.0, 0.0]),
-        sp.Replay([[0.0, 4.0] * 20, [1.0]]),
+        Gaussian([1.0, 0.0], 1.0),
+        Bernoulli([0.5, 0.5]),
+        UniformNoise([1.0, 0.0]),
+        Replay([[0.0, 4.0] * 20, [1.0]]),
     ):
         with pytest.raises(ParameterError) as caught:
             sp.simulate(quiet, environment, policy=sp.BetGapE())
@@ -131,22 +134,22 @@ def test_an_environment_noisier_than_the_problem_is_refused() -> None:
 
 def test_gaussian_noise_without_a_scale_is_that_of_the_problem() -> None:
     problem = sp.Problem(np.eye(2), noise=[0.2, 0.3], goal="largest")
-    given = sp.simulate(problem, sp.Gaussian([0.1, 0.0], [0.2, 0.3]), policy=sp.CombGapE(), seed=5)
-    taken = sp.simulate(problem, sp.Gaussian([0.1, 0.0]), policy=sp.CombGapE(), seed=5)
+    given = sp.simulate(problem, Gaussian([0.1, 0.0], [0.2, 0.3]), policy=sp.CombGapE(), seed=5)
+    taken = sp.simulate(problem, Gaussian([0.1, 0.0]), policy=sp.CombGapE(), seed=5)
     assert np.array_equal(given.means, taken.means)
     unknown = problem.with_noise(None)
     for without in (unknown, sp.Problem(np.eye(2), measure=np.eye(2), goal="largest")):
         with pytest.raises(ParameterError) as caught:
-            sp.simulate(without, sp.Gaussian([3.0, 0.0]), policy=sp.BetGapE(), seed=5)
+            sp.simulate(without, Gaussian([3.0, 0.0]), policy=sp.BetGapE(), seed=5)
         assert caught.value.field == "scale"
-    learned = sp.simulate(unknown, sp.Gaussian([3.0, 0.0], 1.0), policy=sp.BetGapE(), seed=5).noise_scale
+    learned = sp.simulate(unknown, Gaussian([3.0, 0.0], 1.0), policy=sp.BetGapE(), seed=5).noise_scale
     assert learned is not None
     assert learned.min() > 0.5
 
 
 @pytest.mark.parametrize("mean", [0.0, 1e-9, 0.01, 0.3, 0.5, 0.5 + 1e-7, 0.99, 1.0])
 def test_the_scale_of_a_coin_is_sub_gaussian_and_no_larger_than_a_half(mean: float) -> None:
-    (scale,) = sp.Bernoulli([mean]).noise_scale
+    (scale,) = Bernoulli([mean]).noise_scale
     t = np.concatenate([-np.logspace(-3, 2, 400), np.logspace(-3, 2, 400)])
     log_mgf = np.logaddexp(np.log1p(-mean) if mean < 1 else -np.inf, (np.log(mean) if mean else -np.inf) + t)
     assert (log_mgf - t * mean <= scale**2 * t**2 / 2 + 1e-12).all()

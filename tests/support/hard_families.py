@@ -11,6 +11,7 @@ from scipy.stats import binom
 import surepick as sp
 from surepick.inference.factors import SubGaussian
 from surepick.policies.betting.bet_gap_e import BetGapE
+from surepick.simulation import Bernoulli, Gaussian, UniformNoise
 
 REFUTED = 1e-6  # so many errors would be an accident of this probability at error rate delta
 
@@ -28,7 +29,11 @@ class Family:
 
 def two_arms(gap, delta, budget=2_000, epsilon=0.0):
     return Family(
-        sp.Problem(np.eye(2), noise=1, goal="largest"), sp.Gaussian([gap, 0.0]), delta, epsilon, budget
+        sp.Problem(np.eye(2), noise=1, goal="largest"),
+        Gaussian([gap, 0.0]),
+        delta,
+        epsilon,
+        budget,
     )
 
 
@@ -36,7 +41,7 @@ def lucky_leads(scale):
     """Many plans of nearly the same value, so that the lead changes often."""
     rng = np.random.default_rng(6)
     plans = rng.integers(0, 3, (30, 6)).astype(float)
-    return sp.Problem(plans, noise=1, goal="largest"), sp.Gaussian(scale * rng.normal(size=6))
+    return sp.Problem(plans, noise=1, goal="largest"), Gaussian(scale * rng.normal(size=6))
 
 
 SCALES = np.array([10.0, 0.1, 1.0])
@@ -50,25 +55,34 @@ FAMILIES = {
     "two arms, gap .2, delta .05": two_arms(0.2, 0.05),
     "two arms, gap .2, delta .01": two_arms(0.2, 0.01),
     "one best of ten, nine equal rivals": Family(
-        sp.Problem(np.eye(10), noise=1, goal="largest"), sp.Gaussian([0.4] + [0.0] * 9), 0.2
+        sp.Problem(np.eye(10), noise=1, goal="largest"), Gaussian([0.4] + [0.0] * 9), 0.2
     ),
     "coin tosses": Family(
-        sp.Problem(np.eye(2), noise=0.5, goal="largest"), sp.Bernoulli([0.55, 0.5]), 0.2, budget=2_000
+        sp.Problem(np.eye(2), noise=0.5, goal="largest"),
+        Bernoulli([0.55, 0.5]),
+        0.2,
+        budget=2_000,
     ),
     "bounded noise": Family(
-        sp.Problem(np.eye(2), noise=1, goal="largest"), sp.UniformNoise([0.15, 0.0], 1.0), 0.2, budget=2_000
+        sp.Problem(np.eye(2), noise=1, goal="largest"),
+        UniformNoise([0.15, 0.0], 1.0),
+        0.2,
+        budget=2_000,
     ),
     "very unequal scales": Family(
         sp.Problem([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], noise=SCALES, goal="largest"),
-        sp.Gaussian([1.0, 0.0, 0.0], SCALES),
+        Gaussian([1.0, 0.0, 0.0], SCALES),
         0.2,
         budget=5_000,
     ),
     "two of three tie for the best": Family(
-        sp.Problem(np.eye(3), noise=1, goal="largest"), sp.Gaussian([0.0, 0.0, -0.1]), 0.2, budget=1_000
+        sp.Problem(np.eye(3), noise=1, goal="largest"),
+        Gaussian([0.0, 0.0, -0.1]),
+        0.2,
+        budget=1_000,
     ),
     "the same within epsilon": Family(
-        sp.Problem(np.eye(3), noise=1, goal="largest"), sp.Gaussian([0.0, 0.0, -0.25]), 0.2, 0.2
+        sp.Problem(np.eye(3), noise=1, goal="largest"), Gaussian([0.0, 0.0, -0.25]), 0.2, 0.2
     ),
     "leads that change often": Family(*lucky_leads(2.0), 0.2, budget=5_000),
     "epsilon just below the gap": two_arms(0.22, 0.2, epsilon=0.2),

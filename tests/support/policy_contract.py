@@ -9,6 +9,7 @@ import numpy as np
 
 import surepick as sp
 from surepick.core.policy import Policy
+from surepick.policies import CLUCB, RAGE, Challenge, GenTSExplore, LinGapE, Peace, Pick, TSExplore, Uniform
 from surepick.testing import PolicyContract
 
 CASES: list[Policy] = [
@@ -21,18 +22,18 @@ CASES: list[Policy] = [
     sp.CombGapE(delta=0.1, radius="published"),
     sp.CombGapE(delta=0.1, radius="heuristic"),
     sp.CombGapE(delta=0.1, arm_rule="naive"),
-    sp.Uniform(delta=0.1),
+    Uniform(delta=0.1),
     sp.policies.SignRace(delta=0.1),
     sp.policies.Tied(delta=0.1, epsilon=0.05),
-    sp.CLUCB(delta=0.1),
-    sp.LinGapE(delta=0.1, norm_bound=3.0),
-    sp.LinGapE(delta=0.1, norm_bound=3.0, arm_rule="ratio"),
-    sp.GenTSExplore(delta=0.1),
-    sp.RAGE(delta=0.1),
-    sp.RAGE(delta=0.1, variant="authors"),
-    sp.TSExplore(delta=0.1),
-    sp.Peace(delta=0.1),
-    sp.Peace(delta=0.1, max_gap=5.0),
+    CLUCB(delta=0.1),
+    LinGapE(delta=0.1, norm_bound=3.0),
+    LinGapE(delta=0.1, norm_bound=3.0, arm_rule="ratio"),
+    GenTSExplore(delta=0.1),
+    RAGE(delta=0.1),
+    RAGE(delta=0.1, variant="authors"),
+    TSExplore(delta=0.1),
+    Peace(delta=0.1),
+    Peace(delta=0.1, max_gap=5.0),
     sp.policies.FWS(delta=0.1, radius="heuristic"),
     sp.policies.LinGame(delta=0.1, radius="heuristic"),
     sp.policies.XYAdaptive(delta=0.1),
@@ -65,8 +66,8 @@ OF_PLAYS: list[Policy] = [sp.policies.PFWS(delta=0.1), sp.policies.CombGame(delt
 PLAYING_TOO: list[Policy] = [sp.BetGapE(delta=0.1), sp.BetGapE(delta=0.1, epsilon=0.05, max_batch=3)]
 # Only a budget ends their runs, the session's or their own.
 WITHOUT_DELTA: list[Policy] = [
-    sp.Pick(),
-    sp.Pick(epsilon=0.1, max_batch=3),
+    Pick(),
+    Pick(epsilon=0.1, max_batch=3),
     sp.policies.CSA(budget=300),
     sp.policies.CSAR(budget=300),
     sp.policies.LinearOCBA(),
@@ -76,8 +77,8 @@ WITHOUT_DELTA: list[Policy] = [
 ]
 # They need an incumbent and may answer with a better plan that is not the best: see test_challenge.py.
 OF_INCUMBENTS: list[Policy] = [
-    sp.Challenge(0, delta=0.1),
-    sp.Challenge(0, delta=0.1, epsilon=0.05, max_batch=3),
+    Challenge(0, delta=0.1),
+    Challenge(0, delta=0.1, epsilon=0.05, max_batch=3),
 ]
 OF_POLYTOPES: list[Policy] = [
     sp.BetGapE(delta=0.12),  # a delta of their own tells them from those for lists

@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import surepick as sp
 from scheduler import TurnLock
 from simulated_store import DiedError, Process, SimulatedStore
 from surepick.errors import (
@@ -27,6 +26,7 @@ from surepick.files.measurements import import_rows
 from surepick.sessions import heartbeat
 from surepick.sessions.leases import Request
 from surepick.sessions.session import Session
+from surepick.simulation import State
 
 if TYPE_CHECKING:
     from session_histories import History
@@ -164,7 +164,7 @@ class Client:
         for request in requests:
             self._got(request, session.store.number(NAME))  # type: ignore[attr-defined]
             self.held.setdefault(request.token, self._measured(request))
-        if not requests and session.status in (sp.State.CLOSED, sp.State.BUDGET_SPENT):
+        if not requests and session.status in (State.CLOSED, State.BUDGET_SPENT):
             self._extend(session, {"budget": 500})
 
     def _got(self, request: Request, log: int) -> None:
@@ -392,6 +392,6 @@ class Client:
         assert session.standing() is not None
         session.pending()
         session.leases()
-        if session.status is sp.State.CONFIDENT:
+        if session.status is State.CONFIDENT:
             with suppress(SessionError):  # somebody extended it a moment ago
                 self.done.certificates.append(session.certificate().to_json())

@@ -33,6 +33,8 @@ from scheduler import Scheduler
 from session_clients import LEASE, NAME, Acknowledged, Client, Running
 from simulated_store import Database, DiedError, Faults, Process, SimulatedStore
 from surepick.errors import DeletedError
+from surepick.policies import RAGE, TSExplore, Uniform
+from surepick.policy import Policy
 from surepick.sessions import journal
 from surepick.sessions.events import Measured, Noted, Removed, Renamed, decode
 from surepick.sessions.heartbeat import Heartbeat
@@ -40,6 +42,7 @@ from surepick.sessions.session import Session
 from surepick.sessions.setup import Setup
 from surepick.sessions.state import SessionState
 from surepick.sessions.streams import Place
+from surepick.simulation import State
 from surepick.store import Event
 
 PAIRS = [[1, 1, 0], [0, 1, 1], [1, 0, 1]]
@@ -55,16 +58,16 @@ PROBLEMS = [
     ),
 ]
 NEW_ARM = 0.25  # the mean of an arm that comes with a plan
-POLICIES: list[Callable[[float], sp.Policy]] = [
+POLICIES: list[Callable[[float], Policy]] = [
     lambda delta: sp.CombGapE(delta=delta),
-    lambda delta: sp.Uniform(delta=delta),
+    lambda delta: Uniform(delta=delta),
     lambda delta: sp.BetGapE(delta=delta),
     lambda delta: sp.BetGapE(delta=delta, max_batch=2),
-    lambda delta: sp.TSExplore(delta=delta),
-    lambda delta: sp.RAGE(delta=delta),  # rounds of many measurements, which may be told as means
+    lambda delta: TSExplore(delta=delta),
+    lambda delta: RAGE(delta=delta),  # rounds of many measurements, which may be told as means
 ]
 BETS = POLICIES[2:4]  # which take probes and plans that arrive
-ANSWERED = (sp.State.CONFIDENT, sp.State.DONE)  # with a guarantee, and without one
+ANSWERED = (State.CONFIDENT, State.DONE)  # with a guarantee, and without one
 ENDLESS = 100_000  # a budget
 
 

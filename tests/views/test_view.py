@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from surepick.policies import Challenge, Pick
+from surepick.problems import Past
 from surepick.views.chart import plans_chart
 from surepick.views.numbers import value
 from surepick.views.view import STATES, View
@@ -32,7 +34,7 @@ def begin(
     problem = sp.Problem(
         list(PLANS.values()), arms=ARMS, plan_names=list(PLANS), goal="smallest", noise=noise
     ).with_about(unit="min")
-    past = sp.Past.from_guess(problem, [6, 12, 14, 5], spread=3.0) if guess else None
+    past = Past.from_guess(problem, [6, 12, 14, 5], spread=3.0) if guess else None
     chosen = policy or sp.BetGapE(epsilon=0.5)
     return sp.Session.create("memory://", "trips", problem, policy=chosen, prior=past, **settings)
 
@@ -51,9 +53,9 @@ def test_every_state_has_its_claim_and_the_json_one_shape() -> None:
     near = measure(begin())
     best = measure(begin(sp.BetGapE()))
     spent = measure(begin(sp.BetGapE(), budget=4))
-    kept = measure(begin(sp.Challenge("by tunnel", epsilon=1.0)))
-    better = measure(begin(sp.Challenge("on foot")))
-    unproved = measure(begin(sp.policies.Pick(), budget=12))
+    kept = measure(begin(Challenge("by tunnel", epsilon=1.0)))
+    better = measure(begin(Challenge("on foot")))
+    unproved = measure(begin(Pick(), budget=12))
     closing = begin()
     closing.close("road works")
     closed = closing.view()

@@ -12,6 +12,7 @@ from session_tools import Tapes, problem, run_to_end, tell_all
 from surepick import problems
 from surepick.core.about import Layout
 from surepick.core.policy import Policy
+from surepick.policies import Uniform
 from surepick.sessions import codec
 from surepick.sessions.events import Measured
 from surepick.sessions.session import Session
@@ -33,7 +34,7 @@ def store() -> Store:
 
 def test_the_best_shares_are_those_of_the_limit_when_the_estimates_are_good() -> None:
     means = np.array([1.0, 0.3, 0.6, -0.2])
-    session = new(sp.Uniform(delta=1e-6), problem=problem(noise=0.01))
+    session = new(Uniform(delta=1e-6), problem=problem(noise=0.01))
     tapes = Tapes(scale=1e-9)
     for _ in range(30):
         tell_all(session, session.ask(), tapes)
@@ -41,7 +42,7 @@ def test_the_best_shares_are_those_of_the_limit_when_the_estimates_are_good() ->
 
 
 def test_the_trace_is_small_however_long_the_session_is() -> None:
-    session = new(sp.Uniform(delta=1e-12), problem=problem(noise=50.0))
+    session = new(Uniform(delta=1e-12), problem=problem(noise=50.0))
     ledger = session.state()
     for n in range(2000):
         arm = next(iter(ledger.streams.missing_places()))

@@ -27,9 +27,9 @@ class Past:
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0], [0, 1]], noise=4.0, goal="largest")
-    >>> sp.Past.from_guess(problem, [10.0, 12.0], spread=2.0).worth.tolist()
+    >>> sp.problems.Past.from_guess(problem, [10.0, 12.0], spread=2.0).worth.tolist()
     [4.0, 4.0]
-    >>> sp.Past.from_history(problem, counts=[3, 400], means=[10.2, 11.7]).worth.tolist()
+    >>> sp.problems.Past.from_history(problem, counts=[3, 400], means=[10.2, 11.7]).worth.tolist()
     [3.0, 20.0]
     """
 

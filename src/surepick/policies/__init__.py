@@ -117,7 +117,7 @@ def _loaded(entry: EntryPoint) -> type[Policy]:
     if not isinstance(policy, type) or not dataclasses.is_dataclass(policy) or missing:
         lacks = f" without {', '.join(missing)}" if missing else ""
         raise plugins.wrong(
-            entry, f"must be a frozen dataclass that keeps surepick.Policy, got {policy!r}{lacks}"
+            entry, f"must be a frozen dataclass that keeps surepick.policy.Policy, got {policy!r}{lacks}"
         )
     if policy.name != entry.name:  # type: ignore[attr-defined]
         raise plugins.wrong(entry, f"is called {policy.name!r} by itself; the two names must agree")  # type: ignore[attr-defined]

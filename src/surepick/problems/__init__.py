@@ -9,6 +9,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from surepick.core.past import Past as Past
+    from surepick.core.problem import NewArm as NewArm
     from surepick.problems.candidates import Candidates as Candidates
     from surepick.problems.candidates import FoundProblem as FoundProblem
     from surepick.problems.cities import city_hours as city_hours
@@ -57,7 +59,8 @@ _NAMES = {
     "program_files": "read_program",
     "truth": "Truth",
 }
-_HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
+_HOME = {name: f"problems.{module}" for module, names in _NAMES.items() for name in names.split()}
+_HOME |= {"NewArm": "core.problem", "Past": "core.past"}
 
 __all__ = sorted(_HOME)
 
@@ -65,7 +68,7 @@ __all__ = sorted(_HOME)
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'surepick.problems' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"surepick.problems.{_HOME[name]}"), name)
+    value = getattr(importlib.import_module(f"surepick.{_HOME[name]}"), name)
     globals()[name] = value
     return value
 

@@ -52,7 +52,8 @@ def compare(
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
-    >>> first, second = compare(problem, [sp.CombGapE(), sp.Uniform()], sp.Gaussian([2.0, 0.0]), runs=5)
+    >>> both = [sp.CombGapE(), sp.policies.Uniform()]
+    >>> first, second = compare(problem, both, sp.simulation.Gaussian([2.0, 0.0]), runs=5)
     >>> first.policy.name, first.errors, first.cut_off
     ('CombGapE', 0, 0)
     """

@@ -89,7 +89,7 @@ def simulate(
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 1, 0], [0, 1, 1]], arms=["road", "depot", "rail"], noise=1, goal="largest")
-    >>> outcome = sp.simulate(problem, sp.Gaussian([2.0, 0.0, 1.0]), policy=sp.CombGapE(), seed=0)
+    >>> outcome = sp.simulate(problem, sp.simulation.Gaussian([2.0, 0.0, 1.0]), policy=sp.CombGapE(), seed=0)
     >>> outcome.state, outcome.plan_name, outcome.counts.tolist()[1]
     (<State.CONFIDENT: 'confident'>, 'plan 0', 0)
     """

@@ -81,7 +81,10 @@ def decisions(
     """The first requests of a run as tuples of counts, ending with ("stop", plan) if it stops.
 
     >>> decisions(
-    ...     sp.Uniform(), sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest"), Tape([1.0, 0.0], [0, 1]), 3
+    ...     sp.policies.Uniform(),
+    ...     sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest"),
+    ...     Tape([1.0, 0.0], [0, 1]),
+    ...     3,
     ... )
     [(1, 1), (1, 0), (0, 1)]
     """
@@ -91,7 +94,7 @@ def decisions(
 def continued(run: Run, environment: Tape | Environment, rounds: range, seed: int = 0) -> list[Decision]:
     """The requests of these rounds of a run that stands before the first of them.
 
-    >>> run = sp.Uniform().start(sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest"))
+    >>> run = sp.policies.Uniform().start(sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest"))
     >>> continued(run, Tape([1.0, 0.0], [0, 1]), range(1))
     [(1, 1)]
     """
@@ -115,7 +118,10 @@ def compare_with_looking(
     To look is to call `standing`, and `log_evidence` and `proof` where a run has them.
 
     >>> compare_with_looking(
-    ...     sp.Uniform(), sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest"), Tape([1.0, 0.0], [0, 1]), 3
+    ...     sp.policies.Uniform(),
+    ...     sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest"),
+    ...     Tape([1.0, 0.0], [0, 1]),
+    ...     3,
     ... )
     """
     watched, alone = start(policy, problem), start(policy, problem)
@@ -373,25 +379,29 @@ class PolicyContract:
         plans, means = self.instance(seed, policy)
         problem = self.problem(plans)
         budget = BUDGET if self.never_stops(policy) else 10**9
-        outcome = sp.simulate(problem, sp.Gaussian(means, scale=0.0), policy=policy, seed=seed, budget=budget)
+        outcome = sp.simulate(
+            problem, sp.simulation.Gaussian(means, scale=0.0), policy=policy, seed=seed, budget=budget
+        )
         assert self.never_stops(policy) or outcome.plan is not None
-        assert is_proved(policy) or outcome.state is not sp.State.CONFIDENT
+        assert is_proved(policy) or outcome.state is not sp.simulation.State.CONFIDENT
         assert self.has_found(outcome.leader, plans[np.argmax(plans @ means)], problem)
 
     def test_exact_ties_end_by_the_budget_and_say_so(self, policy: Policy) -> None:
         problem = self.problem([[1.0, 0.0], [0.0, 1.0]])
-        outcome = sp.simulate(problem, sp.Gaussian([0.3, 0.3], scale=0.0), policy=policy, budget=300)
+        outcome = sp.simulate(
+            problem, sp.simulation.Gaussian([0.3, 0.3], scale=0.0), policy=policy, budget=300
+        )
         if self.answers_ties(policy):
             assert outcome.plan is not None
             return
-        assert outcome.state is sp.State.BUDGET_SPENT
+        assert outcome.state is sp.simulation.State.BUDGET_SPENT
         assert outcome.plan is None
         assert outcome.n_measured <= 300
 
     def test_measures_only_what_matters(self, policy: Policy) -> None:
         problem = self.problem([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
         budget = BUDGET if self.never_stops(policy) else 10**9
-        outcome = sp.simulate(problem, sp.Gaussian([1.0, 0.0, 0.0]), policy=policy, budget=budget)
+        outcome = sp.simulate(problem, sp.simulation.Gaussian([1.0, 0.0, 0.0]), policy=policy, budget=budget)
         assert outcome.counts[2] == (1 if self.measures_what_all_plans_share(policy) else 0)
         assert self.has_found(outcome.leader, [1.0, 0.0, 1.0], problem)
 
@@ -448,8 +458,8 @@ def _with_unasked(policy: Policy, problem: sp.Problem, means: FloatArray) -> lis
 def _environments(means: FloatArray) -> list[Environment]:
     samples = [np.random.default_rng(s).normal(m, 1.0, 20 + s) for s, m in enumerate(means)]
     return [
-        sp.Gaussian(means),
-        sp.Bernoulli(1 / (1 + np.exp(-means))),
-        sp.UniformNoise(means, 1.5),
-        sp.Replay(samples),
+        sp.simulation.Gaussian(means),
+        sp.simulation.Bernoulli(1 / (1 + np.exp(-means))),
+        sp.simulation.UniformNoise(means, 1.5),
+        sp.simulation.Replay(samples),
     ]

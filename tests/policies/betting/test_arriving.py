@@ -8,8 +8,10 @@ import surepick as sp
 from surepick.core.run import GrowingRun
 from surepick.errors import ProblemError
 from surepick.inference.wealth import COMMON
+from surepick.policies import Challenge
 from surepick.policies.betting.best import Best
 from surepick.policies.betting.bet_gap_e import BetGapE
+from surepick.policy import Stop
 
 N_ARMS, N_RUNS, DELTA = 18, 60, 0.5
 
@@ -27,7 +29,7 @@ def is_ever_ruled_out(seed, n_rounds=6):
             run.grow(chain(n_plans))
         for _ in range(n_rounds):
             decision = run.decide()
-            if isinstance(decision, sp.Stop):
+            if isinstance(decision, Stop):
                 break
             counts = decision.counts
             noise = np.sqrt(counts) * rng.standard_normal(N_ARMS)
@@ -60,7 +62,7 @@ def test_newcomers_that_begin_with_a_wealth_of_one_are_caught(monkeypatch):
 
 
 @pytest.mark.parametrize("noise_scale", [1.0, None])
-@pytest.mark.parametrize("policy", [BetGapE(), BetGapE(epsilon=0.3), sp.Challenge(0, epsilon=0.1)], ids=str)
+@pytest.mark.parametrize("policy", [BetGapE(), BetGapE(epsilon=0.3), Challenge(0, epsilon=0.1)], ids=str)
 def test_a_newcomer_begins_with_no_more_than_any_plan_has_and_can_win(policy, noise_scale):
     run = policy.start(sp.Problem(np.eye(3)[:2], noise=noise_scale, goal="largest"))
     rng, means, has_grown = np.random.default_rng(3), np.array([0.4, 0.0, 1.4]), False
@@ -74,12 +76,12 @@ def test_a_newcomer_begins_with_no_more_than_any_plan_has_and_can_win(policy, no
                 before.tolist()
             )
         decision = run.decide()
-        if isinstance(decision, sp.Stop):
+        if isinstance(decision, Stop):
             break
         counts = decision.counts
         run.absorb(counts, counts * means + np.sqrt(counts) * rng.standard_normal(3))
     assert has_grown
-    assert decision == sp.Stop(2)
+    assert decision == Stop(2)
 
 
 def test_plans_arrive_where_probes_are_measured():
@@ -93,11 +95,11 @@ def test_plans_arrive_where_probes_are_measured():
         if n_round == 8:
             run.grow(sp.Problem(plans, measure=probes, noise=1, goal="largest"))
         decision = run.decide()
-        if isinstance(decision, sp.Stop):
+        if isinstance(decision, Stop):
             break
         counts = decision.counts
         run.absorb(counts, counts * (probes @ means) + np.sqrt(counts) * rng.standard_normal(4))
-    assert decision == sp.Stop(3)
+    assert decision == Stop(3)
 
 
 def test_an_arm_that_no_plan_needed_is_measured_first_and_the_rest_goes_on():

@@ -14,6 +14,7 @@ from surepick.core.proofs import objections
 from surepick.core.run import Measure
 from surepick.inference.wealth import EMPTY
 from surepick.policies.polytopes.edges import Vertices
+from surepick.simulation import Gaussian
 
 
 @settings(max_examples=25, deadline=None)
@@ -31,14 +32,14 @@ def test_without_noise_the_best_of_all_vertices_wins(seed, kind):
     first, second = np.sort(values)[::-1][:2]
     if first - second < 1e-3:
         return
-    outcome = sp.simulate(problem, sp.Gaussian(means, 0.0), policy=sp.BetGapE(), seed=seed, budget=10**10)
+    outcome = sp.simulate(problem, Gaussian(means, 0.0), policy=sp.BetGapE(), seed=seed, budget=10**10)
     assert problem.sign * (np.array(outcome.plan) @ means) == pytest.approx(first, abs=1e-6)
     assert outcome.risk <= 0.05
 
 
 def test_degenerate_vertices_are_decided_too():
     problem, means = assignment(4, 2)
-    outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(), seed=0, budget=10**7)
+    outcome = sp.simulate(problem, Gaussian(means), policy=sp.BetGapE(), seed=0, budget=10**7)
     assert outcome.plan is not None
     assert outcome.correct
     assert set(outcome.plan) == {0.0, 1.0}
@@ -62,7 +63,7 @@ def test_no_more_than_a_few_times_the_limit(kind):
     for seed in (301, 302):
         problem, means = KINDS[kind](seed)
         least = sp.limit(problem, means).measurements
-        outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(), seed=seed, budget=10**12)
+        outcome = sp.simulate(problem, Gaussian(means), policy=sp.BetGapE(), seed=seed, budget=10**12)
         assert outcome.correct
         multiples.append(outcome.n_measured / least)
     assert max(multiples) < 5
@@ -70,7 +71,7 @@ def test_no_more_than_a_few_times_the_limit(kind):
 
 def test_costs_and_scales_enter_what_is_measured():
     problem, means = transport(3, 3, 3)
-    truth, rows = sp.Gaussian(means, 0.5), {"A_eq": problem.rows.a_eq, "b_eq": problem.rows.b_eq}
+    truth, rows = Gaussian(means, 0.5), {"A_eq": problem.rows.a_eq, "b_eq": problem.rows.b_eq}
     plain = sp.simulate(problem.with_noise(np.full(9, 0.5)), truth, policy=sp.BetGapE(), seed=2, budget=10**7)
     busiest = int(plain.counts.argmax())
     costs = np.where(np.arange(9) == busiest, 9.0, 1.0)
@@ -96,7 +97,7 @@ def test_standing_names_the_neighbour_that_is_the_closest_call():
 
 def test_unknown_noise_is_learned_by_replicates():
     problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise=None, goal="largest")
-    truth = sp.Gaussian([2.0, 0.0, 0.0], 0.5)
+    truth = Gaussian([2.0, 0.0, 0.0], 0.5)
     for epsilon in (0.0, 0.1):
         outcome = sp.simulate(problem, truth, policy=sp.BetGapE(0.05, epsilon), seed=0)
         assert outcome.plan == pytest.approx((1.0, 0.0, 0.0), abs=0.05)
@@ -104,7 +105,7 @@ def test_unknown_noise_is_learned_by_replicates():
 
 def test_noise_of_bounded_variance_is_decided_exactly_and_refused_within_epsilon():
     problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise=1, goal="largest").with_bounded_variance()
-    outcome = sp.simulate(problem, sp.Gaussian([2.0, 0.0, 0.0]), policy=sp.BetGapE(), seed=0)
+    outcome = sp.simulate(problem, Gaussian([2.0, 0.0, 0.0]), policy=sp.BetGapE(), seed=0)
     assert outcome.plan == (1.0, 0.0, 0.0)
     with pytest.raises(sp.SurepickError) as caught:
         sp.BetGapE(0.05, 0.1).start(problem)
@@ -114,7 +115,7 @@ def test_noise_of_bounded_variance_is_decided_exactly_and_refused_within_epsilon
 def test_a_price_of_batches_makes_them_fewer():
     problem, means = transport(2005, 3, 3)
     plain, priced = (
-        sp.simulate(given, sp.Gaussian(means), policy=sp.BetGapE(), seed=1, budget=10**6)
+        sp.simulate(given, Gaussian(means), policy=sp.BetGapE(), seed=1, budget=10**6)
         for given in (problem, problem.with_setup_cost(200.0))
     )
     assert plain.plan == priced.plan
@@ -125,7 +126,7 @@ RUNS = 150
 
 
 def errors_of(policy, problem, means, budget, runs=RUNS):
-    truth = sp.Gaussian(means)
+    truth = Gaussian(means)
     outcomes = [sp.simulate(problem, truth, policy=policy, seed=r, budget=budget) for r in range(runs)]
     return sum(outcome.correct is False for outcome in outcomes)
 

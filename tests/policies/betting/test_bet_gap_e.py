@@ -8,6 +8,7 @@ import surepick as sp
 from surepick.core.run import Measure, Stop
 from surepick.errors import ParameterError
 from surepick.inference.wealth import COMMON
+from surepick.simulation import Gaussian
 from surepick.testing import decisions
 
 
@@ -41,14 +42,14 @@ def test_a_batch_of_nothing_and_an_incomplete_answer_are_refused():
 def test_dear_arms_are_measured_less_often_and_noisy_ones_more(given, ratio):
     """n_s in proportion to R_s / sqrt(c_s)."""
     problem = sp.Problem(np.eye(2), **{"noise": 1, **given}, goal="largest")
-    outcome = sp.simulate(problem, sp.Gaussian([0.4, 0.0], problem.noise_scale), policy=sp.BetGapE(), seed=5)
+    outcome = sp.simulate(problem, Gaussian([0.4, 0.0], problem.noise_scale), policy=sp.BetGapE(), seed=5)
     assert outcome.counts[0] / outcome.counts[1] == pytest.approx(ratio, rel=0.3)
 
 
 def test_the_risk_never_rises_while_the_leader_stays_and_ends_below_delta():
     problem, truth, rng = (
         sp.Problem(np.eye(4), noise=1, goal="largest"),
-        sp.Gaussian([1.0, 0.4, 0.2, 0.0]),
+        Gaussian([1.0, 0.4, 0.2, 0.0]),
         np.random.default_rng(1),
     )
     run, before = sp.BetGapE(delta=0.01).start(problem), None
@@ -67,11 +68,11 @@ def test_the_risk_never_rises_while_the_leader_stays_and_ends_below_delta():
 def test_measuring_in_other_units_changes_nothing():
     plans, means = np.array([[1.0, 2.0], [2.0, 1.0], [0.0, 3.0]]), np.array([0.4, 0.1])
     one = sp.simulate(
-        sp.Problem(plans, noise=1, goal="largest"), sp.Gaussian(means), policy=sp.BetGapE(), seed=3
+        sp.Problem(plans, noise=1, goal="largest"), Gaussian(means), policy=sp.BetGapE(), seed=3
     )
     other = sp.simulate(
         sp.Problem(plans, noise=1024.0, goal="largest"),
-        sp.Gaussian(1024 * means, 1024.0),
+        Gaussian(1024 * means, 1024.0),
         policy=sp.BetGapE(),
         seed=3,
     )
@@ -79,7 +80,7 @@ def test_measuring_in_other_units_changes_nothing():
 
 
 def test_epsilon_needs_fewer_measurements():
-    problem, truth = sp.Problem(np.eye(2), noise=1, goal="largest"), sp.Gaussian([0.2, 0.0])
+    problem, truth = sp.Problem(np.eye(2), noise=1, goal="largest"), Gaussian([0.2, 0.0])
     exact, rough = (
         np.mean(
             [sp.simulate(problem, truth, policy=sp.BetGapE(epsilon=e), seed=s).n_measured for s in range(10)]
@@ -92,7 +93,7 @@ def test_epsilon_needs_fewer_measurements():
 def test_a_tiny_delta_needs_no_special_arithmetic():
     outcome = sp.simulate(
         sp.Problem(np.eye(2), noise=1, goal="largest"),
-        sp.Gaussian([1.0, 0.0]),
+        Gaussian([1.0, 0.0]),
         policy=sp.BetGapE(delta=1e-200),
         seed=0,
     )
@@ -103,7 +104,7 @@ def test_a_tiny_delta_needs_no_special_arithmetic():
 def test_a_best_plan_ruled_out_by_bad_luck_does_not_keep_the_run_from_ending():
     problem, rng = sp.Problem(np.eye(3), noise=1, goal="largest"), np.random.default_rng(0)
     run = sp.BetGapE(delta=0.2).start(problem)
-    unlucky, truth = sp.Gaussian([0.0, 1.0, 1.0]), sp.Gaussian([1.0, 0.0, 0.0])
+    unlucky, truth = Gaussian([0.0, 1.0, 1.0]), Gaussian([1.0, 0.0, 0.0])
     for n_round in range(400):
         decision = run.decide()
         if isinstance(decision, Stop):
@@ -122,7 +123,7 @@ def many_plans():
 @pytest.mark.parametrize("epsilon", [0.0, 2.0])
 def test_sparse_plans_decide_as_dense_ones_where_there_are_many(epsilon):
     plans, means = many_plans()
-    policy, truth = sp.BetGapE(epsilon=epsilon), sp.Gaussian(means)
+    policy, truth = sp.BetGapE(epsilon=epsilon), Gaussian(means)
     dense, thin = (
         decisions(policy, sp.Problem(p, noise=1, goal="largest"), truth, 60)
         for p in (plans, sparse.csr_array(plans))

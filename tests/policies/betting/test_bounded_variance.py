@@ -9,6 +9,9 @@ from scipy.stats import binom
 import surepick as sp
 from surepick.errors import ParameterError, ProblemError
 from surepick.inference.wealth import COMMON
+from surepick.policies import RAGE, Challenge
+from surepick.policy import Measure, Stop
+from surepick.simulation import Gaussian
 
 SKEWED = sp.Problem(np.eye(2), noise_kind="bounded variance", noise=1, goal="largest")
 DELTA = 0.001
@@ -27,7 +30,7 @@ def n_wrong(problem, n_runs):
         run, rng = policy.start(problem), np.random.default_rng(seed)
         for _ in range(60):
             decision = run.decide()
-            if isinstance(decision, sp.Stop):
+            if isinstance(decision, Stop):
                 wrong += decision.plan == 1
                 break
             first, second = decision.counts.tolist()
@@ -52,11 +55,11 @@ def test_mixed_readings_with_log_normal_noise_hold_their_guarantee():
     wrong, means = 0, readings @ [0.05, 0.0]
     for seed in range(60):
         run, rng = sp.BetGapE(0.2).start(problem), np.random.default_rng(seed)
-        while isinstance(decision := run.decide(), sp.Measure) and run.counts.sum() < 3000:
+        while isinstance(decision := run.decide(), Measure) and run.counts.sum() < 3000:
             n = decision.counts
             noise = [-log_normal(rng, n[0], 2.0).sum(), log_normal(rng, n[1], 2.0).sum()]
             run.absorb(n, n * means + noise)
-        wrong += isinstance(decision, sp.Stop) and decision.plan == 1
+        wrong += isinstance(decision, Stop) and decision.plan == 1
     assert binom.sf(wrong - 1, 60, 0.2) > 1e-3
 
 
@@ -67,22 +70,22 @@ def test_the_gaussian_factor_is_caught_there():
 
 def test_a_final_batch_tests_by_the_variance_alone():
     how = {"budget": 300, "last_call": 0.5}
-    outcome = sp.simulate(SKEWED, sp.Gaussian([0.6, 0.0]), policy=sp.BetGapE(), **how)
+    outcome = sp.simulate(SKEWED, Gaussian([0.6, 0.0]), policy=sp.BetGapE(), **how)
     assert outcome.risk is not None
     with pytest.raises(ParameterError) as caught:
-        sp.simulate(SKEWED, sp.Gaussian([0.6, 0.0]), policy=sp.BetGapE(), **how, gaussian=True)
+        sp.simulate(SKEWED, Gaussian([0.6, 0.0]), policy=sp.BetGapE(), **how, gaussian=True)
     assert caught.value.field == "gaussian"
 
 
-@pytest.mark.parametrize("policy", [sp.CombGapE(), sp.RAGE()], ids=str)
+@pytest.mark.parametrize("policy", [sp.CombGapE(), RAGE()], ids=str)
 def test_a_policy_that_needs_more_is_refused(policy):
     with pytest.raises(ProblemError):
-        sp.simulate(SKEWED, sp.Gaussian([1.0, 0.0]), policy=policy)
+        sp.simulate(SKEWED, Gaussian([1.0, 0.0]), policy=policy)
 
 
 def largest_mean_wealth(problem):
     """The mean wealth of a challenge after a block of equal means whose noise is rare and large, by plan."""
-    run = sp.Challenge(0).start(problem)
+    run = Challenge(0).start(problem)
     run.absorb(run.decide().counts, np.array([0.0, 0.5]))
     counts, kept, tail = run.decide().counts, run.state(), 1e-3
     sizes = np.array([math.sqrt((1 - tail) / tail), -math.sqrt(tail / (1 - tail))])  # of variance 1
@@ -101,7 +104,7 @@ def test_a_challenge_bets_by_the_variance_alone():
     assert (
         largest_mean_wealth(sp.Problem(np.eye(2), noise=1, goal="largest")) > 1.01
     )  # the Gaussian factor is not fair there
-    outcome = sp.simulate(SKEWED, sp.Gaussian([0.0, 1.0]), policy=sp.Challenge(0, epsilon=0.3), seed=1)
+    outcome = sp.simulate(SKEWED, Gaussian([0.0, 1.0]), policy=Challenge(0, epsilon=0.3), seed=1)
     assert outcome.plan == 1
     assert "standard deviation is at most the given scale" in outcome.guarantee
 

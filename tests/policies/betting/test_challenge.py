@@ -10,6 +10,7 @@ from surepick.core.run import Stop
 from surepick.errors import ParameterError
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.challenge import Challenge, KeepOrReplace
+from surepick.simulation import Gaussian, State
 
 DELTA = 0.2
 
@@ -26,7 +27,7 @@ class TestContract(OwnContract):
         plans, means = self.instance(seed, policy)
         outcome = sp.simulate(
             sp.Problem(plans, noise=1, goal="largest"),
-            sp.Gaussian(means, scale=0.0),
+            Gaussian(means, scale=0.0),
             policy=policy,
             budget=10**9,
         )
@@ -38,9 +39,9 @@ class TestContract(OwnContract):
 
     def test_exact_ties_end_by_the_budget_and_say_so(self, policy):
         problem = sp.Problem(np.eye(2), noise=1, goal="largest")
-        outcome = sp.simulate(problem, sp.Gaussian([0.3, 0.3], scale=0.0), policy=policy, budget=3000)
+        outcome = sp.simulate(problem, Gaussian([0.3, 0.3], scale=0.0), policy=policy, budget=3000)
         if policy.epsilon == 0:
-            assert (outcome.plan, outcome.state) == (None, sp.State.BUDGET_SPENT)
+            assert (outcome.plan, outcome.state) == (None, State.BUDGET_SPENT)
         else:
             assert outcome.plan in (0, None)
 
@@ -105,8 +106,8 @@ def test_an_incumbent_that_is_too_bad_is_not_kept_too_often():
 
 def test_it_replaces_a_bad_plan_much_sooner_than_the_best_is_found():
     means = np.array([0.0, 2.0, 1.95, 1.9])
-    problem, truth = sp.Problem(np.eye(4), noise=1, goal="largest"), sp.Gaussian(means)
-    challenge = sp.simulate(problem, truth, policy=sp.Challenge(0), seed=3)
+    problem, truth = sp.Problem(np.eye(4), noise=1, goal="largest"), Gaussian(means)
+    challenge = sp.simulate(problem, truth, policy=sp.policies.Challenge(0), seed=3)
     best = sp.simulate(problem, truth, policy=sp.BetGapE(), seed=3)
     assert challenge.plan in (1, 2, 3)
     assert challenge.n_measured < best.n_measured / 20
@@ -114,8 +115,10 @@ def test_it_replaces_a_bad_plan_much_sooner_than_the_best_is_found():
 
 def test_a_good_plan_is_kept_and_a_tie_ends_with_epsilon():
     problem = sp.Problem(np.eye(3), noise=1, goal="largest")
-    assert sp.simulate(problem, sp.Gaussian([0.0, 0.5, 1.5]), policy=sp.Challenge(2), seed=1).plan == 2
-    tie = sp.simulate(problem, sp.Gaussian([1.0, 1.0, 1.0]), policy=sp.Challenge(2, epsilon=0.4), seed=1)
+    assert sp.simulate(problem, Gaussian([0.0, 0.5, 1.5]), policy=sp.policies.Challenge(2), seed=1).plan == 2
+    tie = sp.simulate(
+        problem, Gaussian([1.0, 1.0, 1.0]), policy=sp.policies.Challenge(2, epsilon=0.4), seed=1
+    )
     assert tie.plan == 2
     assert tie.risk is not None
     assert tie.risk <= 0.05
@@ -123,16 +126,18 @@ def test_a_good_plan_is_kept_and_a_tie_ends_with_epsilon():
 
 def test_the_incumbent_is_found_by_its_name_or_refused():
     problem = sp.Problem(np.eye(2), plan_names=["north", "south"], noise=1, goal="largest")
-    assert sp.Challenge("south").place(problem) == 1
+    assert sp.policies.Challenge("south").place(problem) == 1
     for unknown in ("sout", 7):
         with pytest.raises(ParameterError) as caught:
-            sp.Challenge(unknown).start(problem)
+            sp.policies.Challenge(unknown).start(problem)
         assert caught.value.field == "incumbent"
 
 
 def test_a_session_of_it_is_certified_and_verified():
     problem = sp.Problem(np.eye(2), plan_names=["today", "other"], noise=1, goal="largest")
-    session = sp.Session.create("memory://", "mine", problem, policy=sp.Challenge("today", epsilon=1.0))
+    session = sp.Session.create(
+        "memory://", "mine", problem, policy=sp.policies.Challenge("today", epsilon=1.0)
+    )
     while requests := session.ask():
         session.tell(requests[0], {"0": 0.0, "1": 5.0}[requests[0].token[0]])
     certificate = session.certificate()
@@ -161,5 +166,5 @@ def test_a_final_batch_can_prove_either_answer():
     problem = sp.Problem(np.eye(2), noise=1, goal="largest")
     for means, answer in (([0.0, 1.0], 1), ([1.0, 0.0], 0)):
         how = {"seed": 4, "budget": 40, "last_call": 0.6, "gaussian": True}
-        outcome = sp.simulate(problem, sp.Gaussian(means), policy=Challenge(0), **how)
+        outcome = sp.simulate(problem, Gaussian(means), policy=Challenge(0), **how)
         assert (outcome.plan, outcome.n_measured <= 40) == (answer, True)

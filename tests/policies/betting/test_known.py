@@ -6,7 +6,9 @@ from scipy.stats import binom
 
 import surepick as sp
 from surepick.core.run import Stop
+from surepick.policies import Challenge
 from surepick.policies.betting.batch_run import BatchRun
+from surepick.simulation import Gaussian, State
 
 PLANS = np.array([[1, 0, 1, 0, 1], [0, 1, 1, 1, 0], [1, 1, 0, 0, 2], [0, 0, 1, 1, 1], [1, 0, 1, 0, 3]], float)
 MEANS = np.array([1.0, 1.6, 0.4, 0.9, 0.5])
@@ -21,7 +23,7 @@ def problem(known=(), **more):
 
 def measurements(chosen, n=40, **more):
     policy = sp.BetGapE(0.1, **more)
-    return [sp.simulate(chosen, sp.Gaussian(MEANS), policy=policy, seed=seed) for seed in range(n)]
+    return [sp.simulate(chosen, Gaussian(MEANS), policy=policy, seed=seed) for seed in range(n)]
 
 
 def is_mostly_right(outcomes):
@@ -42,9 +44,9 @@ def test_plans_that_differ_in_known_arms_alone_are_compared_without_measuring():
     chosen = sp.Problem(
         np.eye(3), noise=1.0, known={"arm 0": 1.0, "arm 1": 2.0, "arm 2": 3.0}, goal="largest"
     )
-    outcome = sp.simulate(chosen, sp.Gaussian([1.0, 2.0, 3.0]), policy=sp.BetGapE())
+    outcome = sp.simulate(chosen, Gaussian([1.0, 2.0, 3.0]), policy=sp.BetGapE())
     assert (outcome.plan, outcome.n_measured) == (2, 0)
-    assert outcome.state is sp.State.CONFIDENT
+    assert outcome.state is State.CONFIDENT
 
 
 def test_bounds_on_means_save_measurements():
@@ -60,7 +62,7 @@ def test_readings_of_probes_are_freed_of_known_arms():
     probes = {"all": dict.fromkeys(NAMES, 1.0)} | {f"two {s}": [NAMES[s]] for s in (1, 2, 3)}
     known = {NAMES[s]: MEANS[s] for s in (0, 4)}
     chosen = sp.Problem(PLANS, measure=probes, noise=1.0, known=known, goal="largest")
-    outcome = sp.simulate(chosen, sp.Gaussian(MEANS), policy=sp.BetGapE(0.1), seed=3)
+    outcome = sp.simulate(chosen, Gaussian(MEANS), policy=sp.BetGapE(0.1), seed=3)
     assert outcome.plan == int(np.argmax(PLANS @ MEANS))
 
 
@@ -113,7 +115,7 @@ def test_a_run_is_restored_and_plans_arrive():
 def test_keep_or_replace_where_known_arms_decide(known, answer):
     """Plans 0 and 1 differ in a known arm alone, so that nothing is measured."""
     chosen = sp.Problem([[1, 0], [1, 1]], noise=1.0, known={"arm 1": known}, goal="largest")
-    outcome = sp.simulate(chosen, sp.Gaussian([0.0, known]), policy=sp.Challenge(0, 0.1), seed=1)
+    outcome = sp.simulate(chosen, Gaussian([0.0, known]), policy=Challenge(0, 0.1), seed=1)
     assert (outcome.plan, outcome.n_measured) == (answer, 0)
 
 
@@ -123,8 +125,8 @@ def test_keep_or_replace_within_known_means():
     chosen = sp.Problem(plans, noise=1.0, known=known, goal="largest")
     for means, answers in (([1.0, 0.0, 0.2, 0.5], {0}), ([0.0, 1.5, 2.9, 0.5], {1, 2})):
         for seed in range(5):
-            policy = sp.Challenge(0, 0.1, 0.1)
-            outcome = sp.simulate(chosen, sp.Gaussian(means), policy=policy, seed=seed)
+            policy = Challenge(0, 0.1, 0.1)
+            outcome = sp.simulate(chosen, Gaussian(means), policy=policy, seed=seed)
             assert outcome.plan in answers
             assert outcome.counts[3] == 0
 
@@ -134,7 +136,7 @@ def test_errors_of_keep_or_replace_with_known_arms():
     chosen = sp.Problem([[1, 0, 0], [0, 1, 1]], noise=1.0, known={"arm 2": 0.3}, goal="largest")
     wrong = 0
     for seed in range(100):
-        policy = sp.Challenge(0, 0.2)
-        outcome = sp.simulate(chosen, sp.Gaussian([0.3, 0.0, 0.3]), policy=policy, seed=seed, budget=400)
+        policy = Challenge(0, 0.2)
+        outcome = sp.simulate(chosen, Gaussian([0.3, 0.0, 0.3]), policy=policy, seed=seed, budget=400)
         wrong += outcome.plan == 1
     assert wrong <= 30

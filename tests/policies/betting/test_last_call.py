@@ -11,6 +11,7 @@ from surepick.inference.wealth import COMMON
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.best import Best
 from surepick.policies.betting.bet_gap_e import BetGapE
+from surepick.simulation import Gaussian, State
 
 LEVELS = (0.5, 0.2, 0.05)
 RUNS = 400
@@ -114,7 +115,7 @@ def test_the_peak_for_the_wealth_now_is_caught(kind, is_caught):
 
 
 def test_it_proves_more_than_bets_with_the_same_budget():
-    problem, truth = sp.Problem(np.eye(3), noise=1, goal="largest"), sp.Gaussian([0.6, 0.0, 0.0])
+    problem, truth = sp.Problem(np.eye(3), noise=1, goal="largest"), Gaussian([0.6, 0.0, 0.0])
     bets, test, sharper = [], [], []
     for seed in range(60):
         how = {"seed": seed, "budget": 120}
@@ -128,7 +129,7 @@ def test_it_proves_more_than_bets_with_the_same_budget():
 
 
 def test_an_answer_comes_with_its_assumption_and_only_where_the_test_was_needed():
-    problem, truth = sp.Problem(np.eye(2), noise=1, goal="largest"), sp.Gaussian([0.5, 0.0])
+    problem, truth = sp.Problem(np.eye(2), noise=1, goal="largest"), Gaussian([0.5, 0.0])
     early = sp.simulate(problem, truth, policy=BetGapE(), seed=1, budget=2_000, last_call=0.5, gaussian=True)
     assert early.plan == 0
     assert "sub-Gaussian" in early.guarantee
@@ -137,8 +138,8 @@ def test_an_answer_comes_with_its_assumption_and_only_where_the_test_was_needed(
     assert late.plan == 0
     assert late.risk <= 0.05
     assert "independent Gaussian noise" in late.guarantee
-    none = sp.simulate(problem, sp.Gaussian([0.0, 0.0]), policy=BetGapE(), budget=70, last_call=0.5)
-    assert (none.plan, none.state) == (None, sp.State.BUDGET_SPENT)
+    none = sp.simulate(problem, Gaussian([0.0, 0.0]), policy=BetGapE(), budget=70, last_call=0.5)
+    assert (none.plan, none.state) == (None, State.BUDGET_SPENT)
     assert none.n_measured == 70
 
 
@@ -147,7 +148,7 @@ def test_an_answer_comes_with_its_assumption_and_only_where_the_test_was_needed(
 def test_the_whole_budget_is_used(policy, given):
     problem, truth = (
         sp.Problem(np.eye(4), noise=1, **given, goal="largest"),
-        sp.Gaussian([0.4, 0.3, 0.2, 0.0]),
+        Gaussian([0.4, 0.3, 0.2, 0.0]),
     )
     for budget in (20, 33, 150):
         outcome = sp.simulate(problem, truth, policy=policy, seed=3, budget=budget, last_call=0.4)
@@ -200,7 +201,7 @@ def test_what_was_not_measured_in_it_is_not_tested():
 
 @pytest.mark.parametrize("max_batch", [None, 4])
 def test_a_batch_is_cut_to_what_is_left(max_batch):
-    problem, truth = sp.Problem(np.eye(6), noise=1, goal="largest"), sp.Gaussian(np.zeros(6))
+    problem, truth = sp.Problem(np.eye(6), noise=1, goal="largest"), Gaussian(np.zeros(6))
     for budget in (30, 31, 47):
         outcome = sp.simulate(problem, truth, policy=BetGapE(max_batch=max_batch), budget=budget)
         assert outcome.n_measured == budget
@@ -218,7 +219,7 @@ def test_what_makes_no_sense_is_refused(how):
     given = {"problem": sp.Problem(np.eye(2), noise=1, goal="largest"), "policy": BetGapE(), **how}
     problem, policy = given.pop("problem"), given.pop("policy")
     with pytest.raises(ParameterError):
-        sp.simulate(problem, sp.Gaussian([0.5, 0.4], scale=0.01), policy=policy, budget=100, **given)
+        sp.simulate(problem, Gaussian([0.5, 0.4], scale=0.01), policy=policy, budget=100, **given)
 
 
 def test_cash_that_other_accounts_took_since_is_not_in_the_wealth_of_a_test():

@@ -17,6 +17,8 @@ from surepick.policies.betting.bet_gap_e import BetGapE
 from surepick.policies.betting.branch_search import BranchSearch, least_log_sum
 from surepick.policies.betting.oracle import OracleBest
 from surepick.policies.betting.plan_wealth import SELECTION_BIAS
+from surepick.policy import Stop
+from surepick.simulation import Gaussian, State
 
 
 def all_plans(n_arms, most):
@@ -70,8 +72,8 @@ def families():
 def test_finds_the_best_plan_of_every_kind(name):
     family = families()[name]
     means = np.random.default_rng(3).uniform(0, 3, family.n_arms)
-    outcome = sp.simulate(family.oracle_problem(noise=1), sp.Gaussian(means), policy=sp.BetGapE(), seed=1)
-    assert outcome.state is sp.State.CONFIDENT
+    outcome = sp.simulate(family.oracle_problem(noise=1), Gaussian(means), policy=sp.BetGapE(), seed=1)
+    assert outcome.state is State.CONFIDENT
     assert outcome.plan == tuple(family.best(means))
     assert outcome.risk == pytest.approx(0.05)
 
@@ -81,7 +83,7 @@ def test_plans_that_contain_others_are_not_lost(minimize):
     """All subsets: each plan contains many others, and the best is the set of arms with positive means."""
     means = np.array([1.0, -1.0, 0.7, -0.7, 0.5, -2.0])
     problem = oracle(all_plans(6, 1), goal="smallest" if minimize else "largest")
-    outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(), seed=2)
+    outcome = sp.simulate(problem, Gaussian(means), policy=sp.BetGapE(), seed=2)
     assert outcome.plan == tuple(((means < 0) if minimize else (means > 0)).astype(float))
 
 
@@ -89,7 +91,7 @@ def test_large_families_are_decided_without_a_list():
     names = [str(s) for s in range(40)]
     means = np.repeat([1.0, 0.0], 20)
     problem = sp.problems.top_k_family(names, 20, goal="largest").oracle_problem(noise=1)
-    outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(), seed=0)
+    outcome = sp.simulate(problem, Gaussian(means), policy=sp.BetGapE(), seed=0)
     assert outcome.plan == tuple(means)
     assert outcome.n_measured < 4000
 
@@ -97,16 +99,19 @@ def test_large_families_are_decided_without_a_list():
 @pytest.mark.parametrize("means", [[0.5, 0.5, 0.0, 0.0], [1.0, 0.2, 0.21, 0.0]])
 def test_epsilon_ends_ties_with_confidence(means):
     problem = oracle(np.eye(4)[[0, 1, 2, 3]])
-    outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(epsilon=0.3), seed=5)
-    assert outcome.state is sp.State.CONFIDENT
+    outcome = sp.simulate(problem, Gaussian(means), policy=sp.BetGapE(epsilon=0.3), seed=5)
+    assert outcome.state is State.CONFIDENT
     assert np.dot(outcome.plan, means) >= max(means) - 0.3
 
 
 def test_ties_end_by_the_budget():
     outcome = sp.simulate(
-        oracle(np.eye(3)), sp.Gaussian([0.5, 0.5, 0.0], scale=0.0), policy=sp.BetGapE(), budget=3000
+        oracle(np.eye(3)),
+        Gaussian([0.5, 0.5, 0.0], scale=0.0),
+        policy=sp.BetGapE(),
+        budget=3000,
     )
-    assert outcome.state is sp.State.BUDGET_SPENT
+    assert outcome.state is State.BUDGET_SPENT
 
 
 def played(problem, seed, n_blocks, *, epsilon=0.0, means=None):
@@ -116,7 +121,7 @@ def played(problem, seed, n_blocks, *, epsilon=0.0, means=None):
     blocks = []
     for _ in range(n_blocks):
         decision = run.decide()
-        if isinstance(decision, sp.Stop):
+        if isinstance(decision, Stop):
             break
         run.follow(run.propose())
         bet, counts = next(iter(run._batch.bets), None), decision.counts
@@ -294,7 +299,7 @@ class TestBadOracles:
 
     def test_a_single_plan_is_the_answer_at_once(self):
         problem = sp.OracleProblem(lambda weights: [1.0, 0.0, 1.0], n_arms=3, noise=1, goal="largest")
-        outcome = sp.simulate(problem, sp.Gaussian([1.0, 0.0, 0.0]), policy=sp.BetGapE())
+        outcome = sp.simulate(problem, Gaussian([1.0, 0.0, 0.0]), policy=sp.BetGapE())
         assert (outcome.plan, outcome.n_measured) == ((1.0, 0.0, 1.0), 0)
 
     @pytest.mark.parametrize(
@@ -328,7 +333,7 @@ class TestBadOracles:
 
         problem = sp.OracleProblem(best, 3, arms=["tea", "milk", "rye"], noise=1, goal="largest")
         with pytest.raises(ProblemError) as caught:
-            sp.simulate(problem, sp.Gaussian([1.0, 0.5, 0.0]), policy=sp.BetGapE())
+            sp.simulate(problem, Gaussian([1.0, 0.5, 0.0]), policy=sp.BetGapE())
         assert caught.value.field == "best"
 
     def test_one_that_finds_the_least_where_the_largest_is_asked_for(self):
@@ -337,7 +342,7 @@ class TestBadOracles:
             lambda weights: plans[np.argmin(plans @ weights)], 5, noise=1, goal="largest"
         )
         with pytest.raises(ProblemError) as caught:
-            sp.simulate(problem, sp.Gaussian([1.0, 0.5, 0.2, 0.1, 0.0]), policy=sp.BetGapE())
+            sp.simulate(problem, Gaussian([1.0, 0.5, 0.2, 0.1, 0.0]), policy=sp.BetGapE())
         assert caught.value.field == "best"
 
     def test_one_that_changes_its_mind(self):
@@ -351,7 +356,7 @@ class TestBadOracles:
         with pytest.raises(ProblemError) as caught:
             sp.simulate(
                 sp.OracleProblem(best, 3, noise=1, goal="largest"),
-                sp.Gaussian([1.0, 0.5, 0.2]),
+                Gaussian([1.0, 0.5, 0.2]),
                 policy=sp.BetGapE(),
             )
         assert caught.value.field == "best"
@@ -366,7 +371,7 @@ class TestBadOracles:
             goal="largest",
         )
         with pytest.raises(ProblemError) as caught:
-            sp.simulate(problem, sp.Gaussian([1.0, 0.5]), policy=sp.BetGapE())
+            sp.simulate(problem, Gaussian([1.0, 0.5]), policy=sp.BetGapE())
         assert caught.value.field == "best_within"
 
     def test_one_that_shows_an_infeasible_plan_is_caught_when_it_does_not_stand_by_it(self):
@@ -379,7 +384,7 @@ class TestBadOracles:
         with pytest.raises(ProblemError) as caught:
             sp.simulate(
                 sp.OracleProblem(best, 3, noise=1, goal="largest"),
-                sp.Gaussian([1.0, 0.5, 0.2]),
+                Gaussian([1.0, 0.5, 0.2]),
                 policy=sp.BetGapE(),
             )
         assert caught.value.field == "best"
@@ -395,7 +400,7 @@ class TestBadOracles:
             goal="largest",
         )
         with pytest.raises(ProblemError) as caught:
-            sp.simulate(problem, sp.Gaussian([1.0, 0.5, 0.2]), policy=sp.BetGapE())
+            sp.simulate(problem, Gaussian([1.0, 0.5, 0.2]), policy=sp.BetGapE())
         assert caught.value.field == "best_within"
 
 
@@ -434,7 +439,7 @@ def n_wrong(name, kind=BatchRun, runs=60, final=0):
         rng, used = np.random.default_rng([7, seed]), 0
         while used < budget:
             decision = run.decide()
-            if isinstance(decision, sp.Stop):
+            if isinstance(decision, Stop):
                 if decision.plan is not None:
                     signed = np.array(decision.plan) * (-1 if problem.minimize else 1)
                     wrong += signed @ np.array(means) < values.max() - epsilon
@@ -481,7 +486,7 @@ def n_against_the_best(kind, runs=60):
             if step == 3:
                 run.call_last(40, gaussian=True)
             decision = run.decide()
-            if isinstance(decision, sp.Stop):
+            if isinstance(decision, Stop):
                 break
             run.absorb(decision.counts, np.sqrt(decision.counts) * rng.normal(size=6) - 1e-9)
         book = run._question._book
@@ -500,7 +505,7 @@ def test_a_final_batch_rules_out_what_its_p_values_do(seed, minimize, gaussian):
     """By enumeration: every plan outside the branch, or ruled out, has had wealth / p of 1/delta."""
     plans = chosen_plans(seed, n_arms=4)
     run, _ = played(oracle(plans, goal="smallest" if minimize else "largest"), seed, 4)
-    if isinstance(run.propose(), sp.Stop) or not run._question.has_leader:
+    if isinstance(run.propose(), Stop) or not run._question.has_leader:
         return
     inside, rng = (-plans if minimize else plans) + 0.0, np.random.default_rng(seed)
     before = wealth_of(run, inside)
@@ -519,16 +524,16 @@ def test_a_final_batch_rules_out_what_its_p_values_do(seed, minimize, gaussian):
         ruled_out = not account.branch.holds(plan) or plan.tobytes() in account.out_keys
         if ruled_out and known and plan.tobytes() not in was_out:
             assert wealth >= run._question.wealth.threshold - 1e-6
-    assert isinstance(run.decide(), sp.Stop)
+    assert isinstance(run.decide(), Stop)
 
 
 def test_means_that_are_known_are_never_measured():
     problem = oracle(np.eye(4), known={"arm 1": 0.4, "arm 3": 0.0})
-    outcome = sp.simulate(problem, sp.Gaussian([1.0, 0.4, 0.1, 0.0]), policy=BetGapE(), seed=1)
+    outcome = sp.simulate(problem, Gaussian([1.0, 0.4, 0.1, 0.0]), policy=BetGapE(), seed=1)
     assert outcome.plan == (1.0, 0.0, 0.0, 0.0)
     assert outcome.counts[[1, 3]].tolist() == [0, 0]
     certain = oracle(np.eye(2), known={"arm 0": 0.4, "arm 1": 0.5})
-    outcome = sp.simulate(certain, sp.Gaussian([0.4, 0.5]), policy=BetGapE(), seed=1)
+    outcome = sp.simulate(certain, Gaussian([0.4, 0.5]), policy=BetGapE(), seed=1)
     assert (outcome.plan, outcome.n_measured) == ((0.0, 1.0), 0)
 
 
@@ -585,7 +590,7 @@ def test_plans_ruled_out_by_their_exchanges_have_the_wealth_that_it_takes(name, 
             if question.has_leader and len(question._book.kinds):
                 most = np.maximum(most, wealth_of(run, plans))
                 assert (most[~question._book.branch.holds(plans)] >= question.wealth.threshold).all()
-            if isinstance(decision, sp.Stop):
+            if isinstance(decision, Stop):
                 break
             noise = np.sqrt(decision.counts) * rng.normal(size=family.n_arms)
             run.absorb(decision.counts, decision.counts * means + noise)

@@ -12,6 +12,7 @@ import surepick as sp
 from surepick.core.plan_sets import Branch
 from surepick.inference.bounded import power_sums
 from surepick.policies.betting.plan_wealth import BoundedPlanWealth, OracleBet
+from surepick.simulation import Bernoulli
 
 N = 3  # arms, each measured twice
 USES = 2
@@ -74,7 +75,7 @@ def test_errors_at_ties_are_no_more_frequent_than_delta():
     wrong = 0
     for seed in range(80):
         policy = sp.BetGapE(0.2)
-        outcome = sp.simulate(problem(), sp.Bernoulli(means), policy=policy, seed=seed, budget=1500)
+        outcome = sp.simulate(problem(), Bernoulli(means), policy=policy, seed=seed, budget=1500)
         wrong += outcome.plan is not None and outcome.plan[1] == 0
     assert wrong <= 30
 
@@ -82,9 +83,9 @@ def test_errors_at_ties_are_no_more_frequent_than_delta():
 def test_rare_events_need_far_fewer_than_the_width_of_the_bounds_says():
     means = [0.05, 0.04, 0.01, 0.005, 0.005]
     family = sp.problems.top_k_family([f"arm {i}" for i in range(5)], 2, goal="largest")
-    learned = [sp.simulate(problem(), sp.Bernoulli(means), seed=seed).n_measured for seed in range(4)]
+    learned = [sp.simulate(problem(), Bernoulli(means), seed=seed).n_measured for seed in range(4)]
     wide = family.oracle_problem(noise=0.5)
-    stated = [sp.simulate(wide, sp.Bernoulli(means), seed=seed).n_measured for seed in range(2)]
+    stated = [sp.simulate(wide, Bernoulli(means), seed=seed).n_measured for seed in range(2)]
     assert np.mean(learned) < 0.5 * np.mean(stated)
 
 

@@ -7,16 +7,19 @@ from scipy.stats import binom
 import surepick as sp
 from surepick.core.policy import start
 from surepick.errors import ParameterError
+from surepick.policies import Challenge, Pick
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.bet_gap_e import question_for
 from surepick.policies.betting.challenge import KeepOrReplace
 from surepick.policies.betting.oracle import OracleBest
-from surepick.problems import knapsack_instance
+from surepick.policy import Stop
+from surepick.problems import Past, knapsack_instance
+from surepick.simulation import Gaussian
 
 TWO = sp.Problem(np.eye(2), noise=1, goal="largest")
 THREE = sp.Problem(np.eye(3), noise=1, goal="largest")
 PROBES = sp.Problem([[1, 1, 0], [0, 1, 1]], measure="plan arms", noise=1, goal="largest")
-WRONG = sp.Past(np.array([20.0, 20.0]), np.array([0.0, 3.0]))  # says loudly that the worse arm is better
+WRONG = Past(np.array([20.0, 20.0]), np.array([0.0, 3.0]))  # says loudly that the worse arm is better
 
 
 class BettingOnIt(BatchRun):
@@ -52,7 +55,7 @@ def n_wrong(begin, kind, n_runs):
         run.remember(WRONG)
         for _ in range(200):
             decision = run.decide()
-            if isinstance(decision, sp.Stop):
+            if isinstance(decision, Stop):
                 wrong += decision.plan in (1, (0.0, 1.0))
                 break
             counts = decision.counts
@@ -70,10 +73,10 @@ def test_a_wrong_past_makes_no_answer_wrong_and_one_that_wins_bets_is_caught(beg
     assert is_refuted(begin, BettingOnIt, 60)
 
 
-@pytest.mark.parametrize("policy", [sp.Challenge(1, epsilon=0.3), sp.BetGapE(epsilon=0.2)], ids=str)
+@pytest.mark.parametrize("policy", [Challenge(1, epsilon=0.3), sp.BetGapE(epsilon=0.2)], ids=str)
 def test_other_policies_begin_with_it_too_and_go_on_from_their_state(policy):
     problem, means = sp.Problem(np.eye(4), noise=1, goal="largest"), np.array([0.5, 0.1, 0.0, 0.0])
-    past = sp.Past.from_guess(problem, means, spread=0.5)
+    past = Past.from_guess(problem, means, spread=0.5)
     run, again = (start(policy, problem, past) for _ in range(2))
     assert run.decide().counts.any()
     assert run.standing().leader is not None  # nothing has to be measured first
@@ -84,7 +87,7 @@ def test_other_policies_begin_with_it_too_and_go_on_from_their_state(policy):
     again.restore(run.state())
     assert again.decide().counts.tolist() == run.decide().counts.tolist()
     assert again.standing() == run.standing()
-    half = start(policy, problem, sp.Past.from_guess(problem, means, spread=[0.5, 0.5, np.inf, np.inf]))
+    half = start(policy, problem, Past.from_guess(problem, means, spread=[0.5, 0.5, np.inf, np.inf]))
     assert half.decide().counts.tolist() == [0, 0, 1, 1]
 
 
@@ -92,9 +95,9 @@ def test_a_guess_worth_one_measurement_saves_measurements_on_knapsacks():
     with_it, without = [], []
     for seed in range(40):
         case = knapsack_instance(7, 6_000_000 + seed)
-        problem, truth = case.problem, sp.Gaussian(case.means)
+        problem, truth = case.problem, Gaussian(case.means)
         guess = case.means + np.random.default_rng(seed).standard_normal(problem.n_arms)
-        past = sp.Past.from_guess(problem, guess, spread=1.0)
+        past = Past.from_guess(problem, guess, spread=1.0)
         how = {"seed": seed, "budget": 20_000}
         without.append(sp.simulate(problem, truth, policy=sp.BetGapE(), **how).n_measured)
         with_it.append(sp.simulate(problem, truth, policy=sp.BetGapE(), **how, past=past).n_measured)
@@ -104,7 +107,7 @@ def test_a_guess_worth_one_measurement_saves_measurements_on_knapsacks():
 def test_the_first_block_measures_what_nothing_was_thought_of():
     problem = sp.Problem(np.eye(3), noise=1, goal="largest")
     run = sp.BetGapE().start(problem)
-    run.remember(sp.Past.from_guess(problem, [1.0, 0.0, 0.0], spread=[1.0, 1.0, np.inf]))
+    run.remember(Past.from_guess(problem, [1.0, 0.0, 0.0], spread=[1.0, 1.0, np.inf]))
     assert run.decide().counts.tolist() == [0, 0, 1]
     assert run.standing().leader is None
     run.absorb(np.array([0, 0, 1]), np.array([0.0, 0.0, 0.1]))
@@ -114,7 +117,7 @@ def test_the_first_block_measures_what_nothing_was_thought_of():
 
 def test_a_past_of_everything_lets_the_first_block_bet():
     run = sp.BetGapE().start(TWO)
-    run.remember(sp.Past.from_guess(TWO, [0.0, 1.0], spread=0.5))
+    run.remember(Past.from_guess(TWO, [0.0, 1.0], spread=0.5))
     assert run.standing().leader == 1
     counts = run.decide().counts
     run.absorb(counts, counts * np.array([0.0, 1.0]))
@@ -122,9 +125,9 @@ def test_a_past_of_everything_lets_the_first_block_bet():
 
 
 def test_a_past_worth_nothing_changes_nothing():
-    problem, truth = sp.Problem(np.eye(4), noise=1, goal="largest"), sp.Gaussian([0.5, 0.3, 0.2, 0.0])
-    nothing = sp.Past.from_guess(problem, [1.0, 2.0, 3.0, 4.0], spread=np.inf)
-    for policy in (sp.BetGapE(), sp.Pick(), sp.Challenge(1)):
+    problem, truth = sp.Problem(np.eye(4), noise=1, goal="largest"), Gaussian([0.5, 0.3, 0.2, 0.0])
+    nothing = Past.from_guess(problem, [1.0, 2.0, 3.0, 4.0], spread=np.inf)
+    for policy in (sp.BetGapE(), Pick(), Challenge(1)):
         bare = sp.simulate(problem, truth, policy=policy, seed=3, budget=500)
         with_it = sp.simulate(problem, truth, policy=policy, seed=3, budget=500, past=nothing)
         assert bare.counts.tolist() == with_it.counts.tolist()
@@ -132,35 +135,35 @@ def test_a_past_worth_nothing_changes_nothing():
 
 def test_a_pick_can_begin_with_fewer_measurements_than_arms():
     problem = sp.Problem(np.eye(6), noise=1, goal="largest")
-    past = sp.Past.from_guess(problem, [3.0, 2.9, 0, 0, 0, 0], spread=0.5)
-    outcome = sp.simulate(problem, sp.Gaussian([3.0, 3.4, 0, 0, 0, 0]), policy=sp.Pick(), budget=4, past=past)
+    past = Past.from_guess(problem, [3.0, 2.9, 0, 0, 0, 0], spread=0.5)
+    outcome = sp.simulate(problem, Gaussian([3.0, 3.4, 0, 0, 0, 0]), policy=Pick(), budget=4, past=past)
     assert outcome.n_measured == 4
     assert outcome.counts[2:].sum() == 0  # nothing is worth looking at there
 
 
 def test_a_guess_counts_by_its_spread_and_a_history_by_its_counts_up_to_a_limit():
     problem = sp.Problem(np.eye(3), noise=[1.0, 2.0, 4.0], arms=["a", "b", "c"], goal="largest")
-    assert sp.Past.from_guess(problem, [1, 2, 3], 2.0).worth.tolist() == [0.25, 1.0, 4.0]
-    assert sp.Past.from_guess(problem, [1, 2, 3], 0.01).worth.tolist() == [20.0] * 3
-    by_name = sp.Past.from_guess(problem, {"c": 3, "b": 2, "a": 1}, {"a": 1.0, "b": 2.0, "c": 4.0})
+    assert Past.from_guess(problem, [1, 2, 3], 2.0).worth.tolist() == [0.25, 1.0, 4.0]
+    assert Past.from_guess(problem, [1, 2, 3], 0.01).worth.tolist() == [20.0] * 3
+    by_name = Past.from_guess(problem, {"c": 3, "b": 2, "a": 1}, {"a": 1.0, "b": 2.0, "c": 4.0})
     assert (by_name.means.tolist(), by_name.worth.tolist()) == ([1, 2, 3], [1, 1, 1])
-    assert sp.Past.from_history(problem, [0, 7, 900], [0, 1, 2], most=50).worth.tolist() == [0, 7, 50]
-    assert sp.Past.from_json(by_name.to_json()) == by_name
+    assert Past.from_history(problem, [0, 7, 900], [0, 1, 2], most=50).worth.tolist() == [0, 7, 50]
+    assert Past.from_json(by_name.to_json()) == by_name
 
 
 @pytest.mark.parametrize(
     "make",
     [
-        lambda p: sp.Past.from_guess(p, [1, 2], 0.0),
-        lambda p: sp.Past.from_guess(p, [1, 2], [1, 2, 3]),
-        lambda p: sp.Past.from_guess(p, [1, 2], "wide"),
-        lambda p: sp.Past.from_guess(p, [1, 1e30], 1.0),
-        lambda p: sp.Past.from_history(p, [-1, 2], [1, 2]),
-        lambda p: sp.Past.from_history(p, [1, 2], [1, 2], most=0),
-        lambda p: sp.Past.from_guess(p.with_noise(None), [1, 2], 1.0),
-        lambda p: sp.Past.from_guess(PROBES, [1.0, 2.0, 3.0], 1.0),
-        lambda p: sp.simulate(p, sp.Gaussian([1, 0]), policy=sp.CombGapE(), past=WRONG),
-        lambda p: sp.simulate(THREE, sp.Gaussian([1, 0, 0]), policy=sp.BetGapE(), past=WRONG),
+        lambda p: Past.from_guess(p, [1, 2], 0.0),
+        lambda p: Past.from_guess(p, [1, 2], [1, 2, 3]),
+        lambda p: Past.from_guess(p, [1, 2], "wide"),
+        lambda p: Past.from_guess(p, [1, 1e30], 1.0),
+        lambda p: Past.from_history(p, [-1, 2], [1, 2]),
+        lambda p: Past.from_history(p, [1, 2], [1, 2], most=0),
+        lambda p: Past.from_guess(p.with_noise(None), [1, 2], 1.0),
+        lambda p: Past.from_guess(PROBES, [1.0, 2.0, 3.0], 1.0),
+        lambda p: sp.simulate(p, Gaussian([1, 0]), policy=sp.CombGapE(), past=WRONG),
+        lambda p: sp.simulate(THREE, Gaussian([1, 0, 0]), policy=sp.BetGapE(), past=WRONG),
     ],
 )
 def test_what_is_no_past_is_refused_in_words(make):

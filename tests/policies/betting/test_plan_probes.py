@@ -10,8 +10,10 @@ import surepick as sp
 from surepick.core.run import Measure, Stop
 from surepick.errors import ParameterError, ProblemError
 from surepick.experiments.probe_cases import published_tree
+from surepick.policies import GenTSExplore
 from surepick.policies.betting.oracle import OracleBest
 from surepick.policies.betting.plan_probes import PlanProbeRun
+from surepick.simulation import Gaussian, State
 
 
 def oracle(plans, *, goal="largest", **settings):
@@ -49,7 +51,7 @@ def played(problem, seed, n_blocks, *, epsilon=0.0):
 @pytest.mark.parametrize("name", ["E20", "E25"])
 def test_finds_the_published_trees_without_a_list(name):
     problem, means = published_tree(name)
-    outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(delta=0.1), seed=3)
+    outcome = sp.simulate(problem, Gaussian(means), policy=sp.BetGapE(delta=0.1), seed=3)
     assert outcome.plan == tuple(problem.best_plan(means))
     assert outcome.n_measured < 10_000
     assert outcome.cost == outcome.n_measured
@@ -81,7 +83,7 @@ def test_finds_the_best_plan_of_families(family, minimize):
     chosen = family(minimize)
     means = np.random.default_rng(5).uniform(0, 3, chosen.n_arms)
     problem = chosen.oracle_problem(measure="plan arms", cost=2.5, noise=1)
-    outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(), seed=1)
+    outcome = sp.simulate(problem, Gaussian(means), policy=sp.BetGapE(), seed=1)
     assert outcome.plan == tuple(chosen.best(means))
     assert outcome.cost == 2.5 * outcome.n_measured
 
@@ -118,12 +120,12 @@ def test_agrees_with_the_list_where_gaps_are_clear(seed):
     plans = some_plans(seed)
     rng = np.random.default_rng(seed)
     means = 3.0 * rng.permutation(2.0 ** np.arange(5)) * rng.choice([-1.0, 1.0], 5)  # every gap is at least 3
-    outcome = sp.simulate(oracle(plans), sp.Gaussian(means), policy=sp.BetGapE(), seed=seed)
+    outcome = sp.simulate(oracle(plans), Gaussian(means), policy=sp.BetGapE(), seed=seed)
     assert outcome.plan == tuple(plans[np.argmax(plans @ means)])
     keep = plans.any(axis=1)
     if keep.all():
         listed = sp.Problem(plans, measure="plan arms", noise=1, goal="largest")
-        other = sp.simulate(listed, sp.Gaussian(means), policy=sp.BetGapE(), seed=seed)
+        other = sp.simulate(listed, Gaussian(means), policy=sp.BetGapE(), seed=seed)
         assert outcome.plan == tuple(listed.plans[other.plan])
 
 
@@ -165,8 +167,8 @@ def test_error_rates_keep_delta_and_the_control_is_caught():
 
 def test_budgets_end_a_run():
     problem, means = published_tree("E20")
-    outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(delta=0.1), seed=1, budget=50)
-    assert outcome.state is sp.State.BUDGET_SPENT
+    outcome = sp.simulate(problem, Gaussian(means), policy=sp.BetGapE(delta=0.1), seed=1, budget=50)
+    assert outcome.state is State.BUDGET_SPENT
     assert outcome.n_measured <= 50
 
 
@@ -188,10 +190,10 @@ class TestRefusals:
             sp.BetGapE().start(family.oracle_problem(measure="plan arms", noise=1))
         assert caught.value.field == "measure"
 
-    @pytest.mark.parametrize("policy", [sp.GenTSExplore(), sp.CombGapE()])
+    @pytest.mark.parametrize("policy", [GenTSExplore(), sp.CombGapE()])
     def test_policies_that_measure_single_arms(self, policy):
         with pytest.raises((ProblemError, ParameterError)) as caught:
-            sp.simulate(oracle(np.eye(3)), sp.Gaussian([1.0, 0.0, 0.0]), policy=policy)
+            sp.simulate(oracle(np.eye(3)), Gaussian([1.0, 0.0, 0.0]), policy=policy)
         assert caught.value.field == "policy"
 
 

@@ -16,6 +16,7 @@ from surepick.policies.betting.best_vertex import BestVertex
 from surepick.policies.betting.question import Bet
 from surepick.policies.betting.within_polytope import PlanTest, WithinPolytope
 from surepick.policies.polytopes.edges import basis_text
+from surepick.simulation import Gaussian
 
 LEVELS = (0.5, 0.2, 0.05)
 RUNS = 120
@@ -94,7 +95,7 @@ def test_a_last_call_proves_more_than_bets_with_the_same_budget(epsilon):
         outcomes = [
             sp.simulate(
                 problem,
-                sp.Gaussian(means),
+                Gaussian(means),
                 policy=sp.BetGapE(0.05, epsilon),
                 seed=seed,
                 budget=160,

@@ -8,6 +8,8 @@ import surepick as sp
 from surepick.core.run import Stop
 from surepick.errors import ParameterError, ProblemError
 from surepick.experiments import probe_cases
+from surepick.policies import Uniform
+from surepick.simulation import Gaussian, Replay, State, UniformNoise
 
 
 def mixed(scales=(1.0, 2.0, 0.5)):
@@ -48,7 +50,7 @@ def families():
 def wrong_answers(problem, means, n, **noise):
     right, wrong = problem.best(means), 0
     for seed in range(n):
-        world = sp.Gaussian(means, **noise)
+        world = Gaussian(means, **noise)
         outcome = sp.simulate(
             problem, world, policy=sp.BetGapE(delta=0.2), seed=seed, budget=500, allow_noisier=True
         )
@@ -79,8 +81,8 @@ CASES = {
 @pytest.mark.parametrize("epsilon", [0.0, 0.2])
 def test_the_best_plan_is_found(name, epsilon):
     problem, means = CASES[name]
-    outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(epsilon=epsilon), seed=3)
-    assert outcome.state is sp.State.CONFIDENT
+    outcome = sp.simulate(problem, Gaussian(means), policy=sp.BetGapE(epsilon=epsilon), seed=3)
+    assert outcome.state is State.CONFIDENT
     assert problem.values(means)[outcome.plan] >= problem.values(means).max() - epsilon - 1e-12
     assert outcome.counts.shape == (problem.n_probes,)
     assert outcome.means.shape == (problem.probes.n_readings,)
@@ -93,34 +95,34 @@ def test_a_tie_ends_with_epsilon():
     problem = sp.Problem(
         np.eye(3), measure=np.array([[1.0, 1, 0], [1, -1, 0], [0, 1, 1]]), noise=1, goal="largest"
     )
-    outcome = sp.simulate(problem, sp.Gaussian([0.0, 0.0, 0.0]), policy=sp.BetGapE(epsilon=0.5), seed=1)
+    outcome = sp.simulate(problem, Gaussian([0.0, 0.0, 0.0]), policy=sp.BetGapE(epsilon=0.5), seed=1)
     assert outcome.plan is not None
 
 
 def test_uniform_uses_every_probe_alike():
     problem, means = CASES["semi"]
-    outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.Uniform(), seed=1)
+    outcome = sp.simulate(problem, Gaussian(means), policy=Uniform(), seed=1)
     assert outcome.plan == problem.best(means)
     assert outcome.counts.max() - outcome.counts.min() <= 1
-    adaptive = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(), seed=1)
+    adaptive = sp.simulate(problem, Gaussian(means), policy=sp.BetGapE(), seed=1)
     assert adaptive.n_measured < 2 * outcome.n_measured
 
 
 def test_uniform_noise_and_noise_that_is_too_large():
     problem, means = CASES["dense"]
-    assert sp.simulate(
-        problem, sp.UniformNoise(means, 1.0), policy=sp.BetGapE(), seed=1
-    ).plan == problem.best(means)
+    assert sp.simulate(problem, UniformNoise(means, 1.0), policy=sp.BetGapE(), seed=1).plan == problem.best(
+        means
+    )
     with pytest.raises(ParameterError):
-        sp.simulate(problem, sp.Gaussian(means, scale=2.0), policy=sp.BetGapE())
+        sp.simulate(problem, Gaussian(means, scale=2.0), policy=sp.BetGapE())
     with pytest.raises(ParameterError):
-        sp.simulate(problem, sp.Replay([[1.0], [2.0], [1.0], [0.0]]), policy=sp.BetGapE())
+        sp.simulate(problem, Replay([[1.0], [2.0], [1.0], [0.0]]), policy=sp.BetGapE())
 
 
 def test_a_probe_that_shows_nothing_of_the_targets_does_not_end_the_run():
     """Its use comes out a little below 0, of which there is no root."""
     problem, means = probe_cases.grid_paths(4, 0, "full")
-    outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(), seed=7_300_002)
+    outcome = sp.simulate(problem, Gaussian(means), policy=sp.BetGapE(), seed=7_300_002)
     assert outcome.plan == problem.best(means)
 
 
@@ -142,7 +144,7 @@ def drawn(seed):
 def test_whatever_the_probes_a_run_continues_until_it_is_confident_or_the_budget_is_spent():
     n_sure = n_wrong = 0
     for problem, means in filter(None, map(drawn, range(40))):
-        outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(delta=0.1), seed=1, budget=300)
+        outcome = sp.simulate(problem, Gaussian(means), policy=sp.BetGapE(delta=0.1), seed=1, budget=300)
         n_sure += outcome.plan is not None
         n_wrong += outcome.plan not in (None, problem.best(means))
     assert n_sure > 10

@@ -7,6 +7,7 @@ import surepick as sp
 from surepick.experiments import probe_cases
 from surepick.policies.betting.batch_design import batch_cost
 from surepick.sessions.codec import problem_from_json, problem_to_json
+from surepick.simulation import Gaussian
 
 SINGLE = sp.Problem(np.eye(4), noise=1, goal="largest"), np.array([0.4, 0.0, 0.0, 0.0])
 CASES = {
@@ -24,7 +25,7 @@ CASES = {
 
 def total(problem, means, epsilon, price, seed):
     """Rounds, and what they cost at this price, whether the policy heeds it or not."""
-    outcome = sp.simulate(problem, sp.Gaussian(means, 1.0), policy=sp.BetGapE(epsilon=epsilon), seed=seed)
+    outcome = sp.simulate(problem, Gaussian(means, 1.0), policy=sp.BetGapE(epsilon=epsilon), seed=seed)
     assert outcome.plan == problem.best(means) or epsilon
     return outcome.n_rounds, outcome.n_measured + price * outcome.n_rounds
 
@@ -40,7 +41,7 @@ def test_a_price_for_starting_makes_fewer_rounds_and_saves_cost(name):
 
 def test_costs_and_the_limit_count_the_set_ups():
     problem, means = sp.Problem(np.eye(2), setup_cost=7.0, noise=1, goal="largest"), np.array([1.0, 0.0])
-    outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(), seed=1)
+    outcome = sp.simulate(problem, Gaussian(means), policy=sp.BetGapE(), seed=1)
     assert outcome.cost == outcome.n_measured + 7.0 * outcome.n_rounds
     plain = sp.limit(problem.with_setup_cost(0.0), means)
     assert sp.limit(problem, means).price == pytest.approx(plain.price + 7.0)

@@ -11,6 +11,7 @@ from surepick.inference.factors import SubGaussian
 from surepick.policies import Tied
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.tied import AllWithin, least_means
+from surepick.simulation import Gaussian, UniformNoise
 
 DELTA, EPSILON, NEAR, RUNS = 0.4, 3.0, 1.5, 100
 POLICY = Tied(DELTA, EPSILON)
@@ -84,9 +85,7 @@ def test_all_near_plans_are_named_and_no_others(given, plans):
     problem = sp.Problem(plans, goal="largest", **given)
     values = np.array(plans) @ [2.0, 1.9, 1.0, 0.0]
     behind = values.max() - values
-    truth = (
-        sp.Gaussian([2.0, 1.9, 1.0, 0.0], 1) if "noise" in given else sp.UniformNoise([2.0, 1.9, 1.0, 0.0], 1)
-    )
+    truth = Gaussian([2.0, 1.9, 1.0, 0.0], 1) if "noise" in given else UniformNoise([2.0, 1.9, 1.0, 0.0], 1)
     outcome = sp.simulate(problem, truth, policy=Tied(0.05, epsilon=0.6, grey=0.4), seed=1)
     assert outcome.state == "confident"
     assert set(np.flatnonzero(behind <= 0.2)) <= set(outcome.good) <= set(np.flatnonzero(behind <= 0.6))
@@ -118,7 +117,7 @@ def test_a_session_names_them_in_view_and_certificate_and_verifies():
         (lambda: Tied(epsilon=1.0, grey=2.0), "grey"),
         (lambda: Tied(epsilon=1.0).start(sp.Problem(np.eye(300), noise=1, goal="largest")), "plans"),
         (
-            lambda: sp.simulate(PROBLEM, sp.Gaussian(MEANS), policy=POLICY, budget=90, last_call=0.3),
+            lambda: sp.simulate(PROBLEM, Gaussian(MEANS), policy=POLICY, budget=90, last_call=0.3),
             "last_call",
         ),
     ],

@@ -8,6 +8,8 @@ import surepick as sp
 from surepick.core.run import Stop
 from surepick.errors import ProblemError
 from surepick.inference.factors import Student, SubGaussian
+from surepick.policies import RAGE, Uniform
+from surepick.simulation import Gaussian
 from surepick.simulation.probed import GaussianReadings
 from surepick.testing import Tape
 
@@ -71,7 +73,7 @@ def test_unknown_noise_costs_little_more_than_known_noise():
 
 
 @pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])
-@pytest.mark.parametrize("policy", [sp.BetGapE(), sp.BetGapE(epsilon=0.1), sp.Uniform()])
+@pytest.mark.parametrize("policy", [sp.BetGapE(), sp.BetGapE(epsilon=0.1), Uniform()])
 def test_the_best_plan_is_found_whatever_the_scale(policy, scale):
     _, unknown, world = worlds(scale * np.array([1.0, 0.0, 0.2, 0.0]), scale**2 * SHARED)
     outcome = sp.simulate(unknown, world, policy=policy, seed=1, budget=3000)
@@ -83,7 +85,7 @@ def test_mixes_and_pairs_of_unknown_noise_are_learned():
     problem = sp.Problem(
         np.eye(3), arms=["a", "b", "c"], measure=probes, readings="unknown", noise=1, goal="largest"
     )
-    outcome = sp.simulate(problem, sp.Gaussian([1.0, 0.0, 0.3]), policy=sp.BetGapE(), seed=2)
+    outcome = sp.simulate(problem, Gaussian([1.0, 0.0, 0.3]), policy=sp.BetGapE(), seed=2)
     assert outcome.plan == 0
     assert outcome.noise_scale is not None  # the guess, with which the simulation drew
 
@@ -105,7 +107,7 @@ def test_noise_without_any_variation_is_refused_and_wins_no_bet():
 
 def test_what_makes_no_sense_is_refused():
     with pytest.raises(ProblemError):
-        sp.RAGE(variant="authors").start(worlds()[1])
+        RAGE(variant="authors").start(worlds()[1])
     with pytest.raises(ProblemError):
         sp.Problem(
             np.eye(2), measure={"both": ["arm 0", "arm 1"]}, readings="strange", noise=1, goal="largest"
@@ -151,7 +153,7 @@ def test_not_knowing_the_noise_costs_at_most_a_third(name):
 
 def test_it_estimates_the_noise():
     problem = sp.Problem([[1, 0, 1], [0, 1, 1]], noise=None, goal="largest")
-    outcome = sp.simulate(problem, sp.Gaussian([30.0, 0.0, 0.0], 20.0), policy=sp.BetGapE())
+    outcome = sp.simulate(problem, Gaussian([30.0, 0.0, 0.0], 20.0), policy=sp.BetGapE())
     assert (outcome.plan, outcome.counts[2]) == (0, 0)
     assert outcome.noise_scale[:2] == pytest.approx(20.0, rel=0.4)
 

@@ -11,6 +11,7 @@ from surepick.inference.factors import SubGaussian
 from surepick.inference.wealth import COMMON, EMPTY
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.within import WithinFew
+from surepick.simulation import Gaussian
 
 EPSILON, RUNS, CAP = 0.5, 120, 20.0
 
@@ -70,7 +71,7 @@ def test_a_wealth_that_is_not_fair_is_caught(control):
 def test_it_needs_fewer_measurements_than_kn_prints(means, textbook):
     """Kim and Nelson's KN (2001) with a zone of .3, ten thousand runs of theirs against these few."""
     problem, policy = sp.Problem(np.eye(len(means)), noise=1, goal="largest"), sp.BetGapE(epsilon=0.3)
-    outcomes = [sp.simulate(problem, sp.Gaussian(means), policy=policy, seed=50 + s) for s in range(30)]
+    outcomes = [sp.simulate(problem, Gaussian(means), policy=policy, seed=50 + s) for s in range(30)]
     assert np.mean([outcome.n_measured for outcome in outcomes]) < textbook
     assert sum(means[outcome.plan] < max(means) - 0.3 - 1e-9 for outcome in outcomes) <= 5
 
@@ -104,7 +105,7 @@ def test_many_plans_within_epsilon_end_in_ties():
     plans = np.array([[i == j or i == j + 1 for i in range(70)] for j in range(69)], dtype=float)
     outcome = sp.simulate(
         sp.Problem(plans, noise=1, goal="largest"),
-        sp.Gaussian(np.zeros(70)),
+        Gaussian(np.zeros(70)),
         policy=sp.BetGapE(epsilon=3.0),
         seed=1,
     )
@@ -116,7 +117,7 @@ def test_good_plans_are_within_epsilon_and_the_answer_is_one():
     problem = sp.Problem(np.eye(4), noise=1, goal="largest")
     for seed in range(20):
         outcome = sp.simulate(
-            problem, sp.Gaussian([1.0, 0.9, 0.2, 0.0]), policy=sp.BetGapE(epsilon=0.5), seed=seed
+            problem, Gaussian([1.0, 0.9, 0.2, 0.0]), policy=sp.BetGapE(epsilon=0.5), seed=seed
         )
         assert outcome.plan in outcome.good
         assert set(outcome.good) <= {0, 1}
@@ -126,7 +127,7 @@ def test_prices_move_measurements_to_cheap_arms():
     plans, costs = np.eye(3), [1.0, 1.0, 50.0]
     problem = sp.Problem(plans, cost=costs, noise=1, goal="largest")
     counts = sum(
-        sp.simulate(problem, sp.Gaussian([0.3, 0.0, 0.0]), policy=sp.BetGapE(epsilon=0.3), seed=s).counts
+        sp.simulate(problem, Gaussian([0.3, 0.0, 0.0]), policy=sp.BetGapE(epsilon=0.3), seed=s).counts
         for s in range(10)
     )
     assert counts[2] < counts[1]

@@ -10,6 +10,7 @@ from hard_families import is_refuted
 from polytopes import KINDS, PeekingPolicy, transport
 from surepick.core.proofs import log_wealth, objections
 from surepick.core.run import Measure, Stop
+from surepick.simulation import Gaussian, State
 
 
 def finished(problem, policy, means, seed=0):
@@ -47,8 +48,8 @@ def test_ties_end_and_take_few_measurements():
     """By freeway many transports tie, and the exact question never ends."""
     problem, _ = KINDS["9x9"](7)
     means = sp.problems.cities.city_hours("freeway").numbers.ravel()
-    outcome = sp.simulate(problem, sp.Gaussian(means), policy=sp.BetGapE(epsilon=0.1), seed=0, budget=20_000)
-    assert outcome.state is sp.State.CONFIDENT
+    outcome = sp.simulate(problem, Gaussian(means), policy=sp.BetGapE(epsilon=0.1), seed=0, budget=20_000)
+    assert outcome.state is State.CONFIDENT
     assert outcome.correct
     assert "within 0.1 of the best" in outcome.guarantee
 
@@ -63,7 +64,11 @@ def test_costs_scales_and_fixed_arms():
     shares = []
     for problem in (cheap, dear):
         outcome = sp.simulate(
-            problem, sp.Gaussian(means, noise), policy=sp.BetGapE(epsilon=0.05), seed=1, budget=10**6
+            problem,
+            Gaussian(means, noise),
+            policy=sp.BetGapE(epsilon=0.05),
+            seed=1,
+            budget=10**6,
         )
         assert outcome.plan[3] == 2.0
         assert outcome.counts[3] == 0
@@ -92,7 +97,10 @@ RUNS = 30
 @pytest.mark.parametrize("policy", [sp.BetGapE, PeekingPolicy])
 def test_keeps_its_promise_and_a_lead_chosen_after_the_block_is_caught(policy):
     """Leads of small blocks are often the wrong arm, and then so is the average."""
-    problem, truth = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], noise=1, goal="largest"), sp.Gaussian([0.3, 0.0])
+    problem, truth = (
+        sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], noise=1, goal="largest"),
+        Gaussian([0.3, 0.0]),
+    )
     outcomes = [
         sp.simulate(problem, truth, policy=policy(delta=0.05, epsilon=0.05), seed=r, budget=400)
         for r in range(RUNS)

@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from surepick.policies import CLUCB, LinGapE
+from surepick.policy import Stop
+from surepick.simulation import Gaussian
 
 DELTA = 0.1
 
@@ -42,9 +45,9 @@ def lin_gap_e(rule, norm_bound):
 
 
 CASES = [
-    (sp.CLUCB(delta=DELTA), clucb),
-    (sp.LinGapE(delta=DELTA, norm_bound=2.0), lin_gap_e("greedy", 2.0)),
-    (sp.LinGapE(delta=DELTA, norm_bound=2.0, arm_rule="ratio"), lin_gap_e("ratio", 2.0)),
+    (CLUCB(delta=DELTA), clucb),
+    (LinGapE(delta=DELTA, norm_bound=2.0), lin_gap_e("greedy", 2.0)),
+    (LinGapE(delta=DELTA, norm_bound=2.0, arm_rule="ratio"), lin_gap_e("ratio", 2.0)),
 ]
 
 
@@ -64,7 +67,7 @@ def test_decides_as_its_formulas(policy, step, scale, sparse):
         decision = run.decide()
         if n_round:
             lead, rival, arm, stops = step(plans, counts, sums, scale)
-            assert isinstance(decision, sp.Stop) == stops
+            assert isinstance(decision, Stop) == stops
             if stops:
                 assert decision.plan == lead
                 return
@@ -75,12 +78,12 @@ def test_decides_as_its_formulas(policy, step, scale, sparse):
         counts, sums = counts + decision.counts, sums + seen
 
 
-@pytest.mark.parametrize("policy", [sp.CLUCB(), sp.LinGapE(norm_bound=1.0)], ids=["CLUCB", "LinGapE"])
+@pytest.mark.parametrize("policy", [CLUCB(), LinGapE(norm_bound=1.0)], ids=["CLUCB", "LinGapE"])
 def test_is_right_on_easy_instances(policy):
     wrong = sum(
         sp.simulate(
             sp.Problem(np.eye(3), noise=1, goal="largest"),
-            sp.Gaussian([0.8, 0.0, 0.0]),
+            Gaussian([0.8, 0.0, 0.0]),
             policy=policy,
             seed=seed,
         ).plan
@@ -93,4 +96,4 @@ def test_is_right_on_easy_instances(policy):
 @pytest.mark.parametrize("settings", [{"arm_rule": "naive"}, {"norm_bound": -1.0}, {"norm_bound": math.nan}])
 def test_refuses_what_it_does_not_know(settings):
     with pytest.raises(sp.SurepickError):
-        sp.LinGapE(**settings)
+        LinGapE(**settings)

@@ -5,6 +5,7 @@ import pytest
 
 import surepick as sp
 from surepick.policies.gap import radius
+from surepick.policy import Stop
 
 
 @pytest.mark.parametrize(
@@ -71,4 +72,4 @@ def test_the_risk_is_the_delta_at_which_the_run_would_stop_now():
     for delta, stops in ((risk * 1.01, True), (risk * 0.99, False)):
         other = sp.CombGapE(delta=delta).start(problem)
         other.absorb(counts, counts * means)
-        assert (other.decide() == sp.Stop(0)) is stops
+        assert (other.decide() == Stop(0)) is stops

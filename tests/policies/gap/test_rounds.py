@@ -12,6 +12,8 @@ import surepick as sp
 from surepick.kernels import compiled_allocating
 from surepick.policies.gap import rounds
 from surepick.policies.gap.radius import kaufmann_koolen_c
+from surepick.policy import Stop
+from surepick.simulation import Gaussian
 
 
 class FromScratch:
@@ -98,7 +100,7 @@ def test_takes_the_decisions_of_an_independent_implementation(
     means = rng.normal(size=n_arms)
     for _ in range(120):
         decision = run.decide()
-        if isinstance(decision, sp.Stop):
+        if isinstance(decision, Stop):
             _, _, arm, closeness = reference.decide()
             assert arm is None or closeness < 1e-9
             return
@@ -128,7 +130,7 @@ def test_long_runs_do_not_drift(radius, storage):
     run = sp.CombGapE(radius=radius).start(problem)
     first = run.decide()
     run.absorb(first.counts, first.counts * means)
-    feed = sp.Gaussian(means).feed()
+    feed = Gaussian(means).feed()
     for _ in range(5):
         run.drive(feed, rng.standard_normal(3333))
         kept = run.standing()

@@ -5,11 +5,13 @@ import pytest
 
 import surepick as sp
 from surepick.errors import ParameterError
+from surepick.policies import Pick, Uniform
+from surepick.simulation import Gaussian
 
 
 def test_the_check_values():
     """Three arms, means 1, .8, .2 and counts 4, 4, 2: weights 1 : .5547, scores .07773, .05, .09244."""
-    run = sp.Pick().start(sp.Problem(np.eye(3), noise=1, goal="largest"))
+    run = Pick().start(sp.Problem(np.eye(3), noise=1, goal="largest"))
     run.absorb(np.array([4, 4, 2]), np.array([4.0, 3.2, 0.4]))
     _, _, weight = run._compare()
     assert weight == pytest.approx([0.0, 1.0, 0.5547], abs=1e-4)
@@ -24,7 +26,7 @@ def test_scores_are_the_fall_of_the_expected_loss():
 
     plans = np.array([[1, 1, 0, 2.0], [0, 1, 1, 1], [1, 0, 1, 0], [0, 2, 0, 1]])
     scale, costs = np.array([1.0, 2.0, 0.5, 1.0]), np.array([1.0, 3.0, 1.0, 2.0])
-    run = sp.Pick().start(sp.Problem(plans, noise=scale, cost=costs, goal="largest"))
+    run = Pick().start(sp.Problem(plans, noise=scale, cost=costs, goal="largest"))
     counts, sums = np.array([5, 9, 4, 7]), np.array([3.0, 2.0, 1.0, 4.0])
     run.absorb(counts, sums)
     lead = int(np.argmax(plans @ (sums / counts)))
@@ -48,8 +50,8 @@ def test_it_picks_better_than_equal_shares():
     problem, wrong = sp.Problem(plans.astype(float), noise=1, goal="largest"), {"Pick": 0, "Uniform": 0}
     for seed in range(60):
         means = np.random.default_rng([5, seed]).normal(0, 0.5, 7)
-        for policy in (sp.Pick(), sp.Uniform(delta=1e-9)):
-            found = sp.simulate(problem, sp.Gaussian(means), policy=policy, seed=seed, budget=150)
+        for policy in (Pick(), Uniform(delta=1e-9)):
+            found = sp.simulate(problem, Gaussian(means), policy=policy, seed=seed, budget=150)
             assert found.n_measured == 150
             wrong[policy.name] += found.leader != problem.best(means)
     assert wrong["Pick"] < 0.85 * wrong["Uniform"]
@@ -59,14 +61,18 @@ def test_a_costly_arm_is_measured_less():
     counts = []
     for costs in ([1.0, 1.0], [1.0, 25.0]):
         problem = sp.Problem(np.eye(2), cost=costs, noise=1, goal="largest")
-        counts.append(sp.simulate(problem, sp.Gaussian([0.2, 0.0]), policy=sp.Pick(), budget=600).counts)
+        counts.append(sp.simulate(problem, Gaussian([0.2, 0.0]), policy=Pick(), budget=600).counts)
     assert abs(counts[0][0] - counts[0][1]) < 30
     assert counts[1][0] > 4 * counts[1][1]
 
 
 def test_unasked_measurements_are_pooled():
     session = sp.Session.create(
-        "memory://", "mine", sp.Problem(np.eye(2), noise=1, goal="largest"), policy=sp.Pick(), budget=9
+        "memory://",
+        "mine",
+        sp.Problem(np.eye(2), noise=1, goal="largest"),
+        policy=Pick(),
+        budget=9,
     )
     session.tell(0, 3.0)
     session.tell(0, 3.0)  # the open batch wants one of it
@@ -84,10 +90,10 @@ def test_unasked_measurements_are_pooled():
 
 
 def test_a_batch_is_never_larger_than_it_may_be():
-    run = sp.Pick(max_batch=2).start(sp.Problem(np.eye(3), noise=1, goal="largest"))
+    run = Pick(max_batch=2).start(sp.Problem(np.eye(3), noise=1, goal="largest"))
     run.absorb(np.array([300, 300, 300]), np.zeros(3))
     assert run.decide().counts.sum() == 2
-    assert sp.Pick().start(sp.Problem(np.eye(3), noise=1, goal="largest")).decide().counts.tolist() == [
+    assert Pick().start(sp.Problem(np.eye(3), noise=1, goal="largest")).decide().counts.tolist() == [
         1,
         1,
         1,

@@ -42,7 +42,7 @@ class BetGapE(WithinPolicy):
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
-    >>> sp.simulate(problem, sp.Gaussian([1.0, 0.0]), policy=sp.BetGapE(delta=0.05), seed=1).plan
+    >>> sp.simulate(problem, sp.simulation.Gaussian([1.0, 0.0]), policy=sp.BetGapE(delta=0.05), seed=1).plan
     0
     """
 

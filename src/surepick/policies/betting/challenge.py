@@ -48,10 +48,10 @@ class Challenge:
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0], [0, 1]], plan_names=["today", "other"], noise=1, goal="largest")
-    >>> policy = sp.Challenge("today", epsilon=0.5)
-    >>> sp.simulate(problem, sp.Gaussian([0.0, 2.0]), policy=policy, seed=1).plan_name
+    >>> policy = sp.policies.Challenge("today", epsilon=0.5)
+    >>> sp.simulate(problem, sp.simulation.Gaussian([0.0, 2.0]), policy=policy, seed=1).plan_name
     'other'
-    >>> sp.simulate(problem, sp.Gaussian([2.0, 1.9]), policy=policy, seed=1).plan_name
+    >>> sp.simulate(problem, sp.simulation.Gaussian([2.0, 1.9]), policy=policy, seed=1).plan_name
     'today'
     """
 

@@ -47,7 +47,7 @@ class SignRace(SoundPolicy):
 
     >>> import surepick as sp
     >>> problem = sp.Problem(["a", "b"], noise=1, goal="smallest")
-    >>> sp.simulate(problem, sp.Gaussian([1.0, 2.0]), policy=sp.policies.SignRace(), seed=1).plan
+    >>> sp.simulate(problem, sp.simulation.Gaussian([1.0, 2.0]), policy=sp.policies.SignRace(), seed=1).plan
     0
     """
 

@@ -51,7 +51,7 @@ class Tied(WithinPolicy):
     >>> import surepick as sp
     >>> problem = sp.Problem(["a", "b", "c"], noise=1, goal="largest")
     >>> policy = sp.policies.Tied(epsilon=1.0)
-    >>> sp.simulate(problem, sp.Gaussian([3.0, 2.9, 0.0]), policy=policy, seed=1).good
+    >>> sp.simulate(problem, sp.simulation.Gaussian([3.0, 2.9, 0.0]), policy=policy, seed=1).good
     (0, 1)
     """
 

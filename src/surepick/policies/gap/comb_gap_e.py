@@ -96,7 +96,7 @@ class CombGapE(RadiusPolicy):
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
-    >>> sp.simulate(problem, sp.Gaussian([1.0, 0.0]), policy=sp.CombGapE(delta=0.05), seed=1).plan
+    >>> sp.simulate(problem, [1.0, 0.0], policy=sp.CombGapE(delta=0.05), seed=1).plan
     0
     """
 
@@ -121,7 +121,7 @@ class CLUCB(WithinPolicy):
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
-    >>> sp.simulate(problem, sp.Gaussian([1.0, 0.0]), policy=sp.CLUCB(delta=0.05), seed=1).plan
+    >>> sp.simulate(problem, [1.0, 0.0], policy=sp.policies.CLUCB(delta=0.05), seed=1).plan
     0
     """
 
@@ -145,7 +145,7 @@ class LinGapE(WithinPolicy):
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
-    >>> sp.simulate(problem, sp.Gaussian([1.0, 0.0]), policy=sp.LinGapE(delta=0.05), seed=1).plan
+    >>> sp.simulate(problem, [1.0, 0.0], policy=sp.policies.LinGapE(delta=0.05), seed=1).plan
     0
     """
 
@@ -187,7 +187,7 @@ class Uniform(RadiusPolicy):
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
-    >>> outcome = sp.simulate(problem, sp.Gaussian([1.0, 0.0]), policy=sp.Uniform(), seed=1)
+    >>> outcome = sp.simulate(problem, [1.0, 0.0], policy=sp.policies.Uniform(), seed=1)
     >>> int(outcome.counts.max() - outcome.counts.min()) <= 1
     True
     """

@@ -54,7 +54,7 @@ class Pick(PickingPolicy):
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
-    >>> outcome = sp.simulate(problem, sp.Gaussian([1.0, 0.0]), policy=sp.Pick(), seed=1, budget=30)
+    >>> outcome = sp.simulate(problem, [1.0, 0.0], policy=sp.policies.Pick(), seed=1, budget=30)
     >>> outcome.plan, outcome.leader, outcome.n_measured
     (None, 0, 30)
     """
