@@ -106,20 +106,6 @@ def test_what_is_no_new_plan_is_refused_and_nothing_is_written(name, plan):
 
 def test_sessions_that_cannot_take_a_plan_say_so():
     probed = sp.Problem(PROBLEM.plans, arms=ARMS, noise=2.0, measure="plans", goal="largest")
-<<<<<<< HEAD
-=======
-    with pytest.raises(ParameterError) as caught:
-        begun(probed).add_plan("by bike", "bike")
-    assert caught.value.field == "plan"
-    with pytest.raises(ParameterError) as caught:
-        Past.from_history(probed, counts=3, means=np.zeros(4))
-    assert caught.value.field == "past"
-    called = measured(begun(budget=40), 4)
-    called.final_batch()
-    with pytest.raises(SessionError) as caught:
-        called.add_plan("by bike", "bike")
-    assert caught.value.field == "plan"
->>>>>>> 1e291b83 (surepick: sixteen everyday names and four modules; all others live in their package)
     closed = begun()
     closed.close()
     for session in (begun(policy=sp.CombGapE()), begun(probed), closed):
@@ -259,10 +245,7 @@ def test_new_arms_with_prior_data_costs_epsilon_and_a_snapshot(epsilon):
     )  # fmt: skip
     prior = Past.from_guess(problem, [20.0, 25.0, 6.0], 2.0)
     session = measured(begun(problem, sp.BetGapE(epsilon=epsilon), prior=prior), 5)
-    for arm in (
-        NewArm("bike", cost=1.0),
-        NewArm("bike", 2.0),
-    ):  # without its noise, without its cost
+    for arm in (NewArm("bike", cost=1.0), NewArm("bike", 2.0)):  # without its noise, without its cost
         with pytest.raises(SurepickError) as caught:
             session.add_plan("by bike", "bike + walk", arms=[arm])
         assert caught.value.field == "arms"

@@ -56,23 +56,8 @@ def test_a_certificate_names_both_deltas_and_a_program_that_checks_it(tmp_path):
 
 
 @pytest.mark.parametrize(
-<<<<<<< HEAD
     ("policy", "budget", "checked"),
     [(sp.BetGapE(), 6, True), (sp.CombGapE(), None, False), (Challenge("plan 1", epsilon=0.1), 6, True)],
-=======
-    ("policy", "budget", "question", "answer", "checked"),
-    [
-        (sp.BetGapE(), 6, "Which of 5 plans has the largest total?", "none: budget spent", True),
-        (sp.CombGapE(), None, "Which of 5 plans has the largest total?", "plan ", False),
-        (
-            Challenge(incumbent="plan 1", epsilon=0.1),
-            6,
-            "better than plan 1 by more than 0.1",
-            "none",
-            True,
-        ),
-    ],
->>>>>>> 1e291b83 (surepick: sixteen everyday names and four modules; all others live in their package)
 )
 def test_every_end_is_certified(policy, budget, checked):
     session = Session.create("memory://", "mine", problem(), policy=policy, budget=budget)

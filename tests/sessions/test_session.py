@@ -10,7 +10,7 @@ import surepick as sp
 from policy_contract import FOR_SINGLE_ARMS, OF_PLAYS, OF_POLYTOPES, WITH_A_ZONE, WITHOUT_DELTA, is_peer
 from session_tools import Tapes, problem, run_to_end, same_run, tell_all
 from surepick.errors import ParameterError, SessionError, StoreError
-from surepick.policies import CLUCB, RAGE, GenTSExplore, LinGapE, Peace, Pick, TSExplore, Uniform
+from surepick.policies import CLUCB, RAGE, GenTSExplore, LinGapE, Peace, TSExplore, Uniform
 from surepick.sessions.events import AHEAD, Decision
 from surepick.sessions.journal import Journal
 from surepick.sessions.session import Session
@@ -76,43 +76,6 @@ def test_every_policy_decides_in_a_session_as_in_a_simulation(name):
     assert expected.plan is not None
 
 
-<<<<<<< HEAD
-=======
-def test_pick_decides_in_a_session_as_in_a_simulation():
-    expected = sp.simulate(problem(), Tapes(1), policy=Pick(), seed=3, budget=60)
-    session = Session.create("memory://", "mine", problem(), policy=Pick(), seed=3, budget=60)
-    assert same_run(run_to_end(session, Tapes(1), n=50), expected)
-    assert (expected.state, expected.n_measured) == (State.BUDGET_SPENT, 60)
-
-
-@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
-def test_order_workers_and_restarts_change_nothing(policy, sqlite_url):
-    expected = sp.simulate(problem(), Tapes(1), policy=policy, seed=3)
-    Session.create(sqlite_url, "mine", problem(), policy=policy, seed=3)
-    tapes, chance = Tapes(1), random.Random(0)
-    session = Session.load(sqlite_url, "mine")
-    held: list[sp.session.Request] = []
-    while session.status == "running":
-        if chance.random() < 0.05:
-            session = Session.load(sqlite_url, "mine")
-        worker = chance.choice("abc")
-        held += [r for r in session.ask(chance.randint(1, 4), worker=worker, wait=False) if r not in held]
-        chance.shuffle(held)
-        tell_all(session, held[: (share := chance.randint(0, len(held)))], tapes)
-        del held[:share]
-    assert session.status != "running"
-    assert same_run(session.outcome, expected)
-
-
-def test_a_budget_ends_the_session_as_it_ends_the_simulation():
-    expected = sp.simulate(problem(), Tapes(), policy=sp.CombGapE(delta=0.1), seed=3, budget=20)
-    outcome = run_to_end(new(budget=20), Tapes())
-    assert same_run(outcome, expected)
-    assert outcome.state is State.BUDGET_SPENT
-    assert outcome.plan is None
-
-
->>>>>>> 1e291b83 (surepick: sixteen everyday names and four modules; all others live in their package)
 def test_measuring_ahead_is_bounded_and_the_answer_the_same():
     session, tapes = new(), Tapes()
     requests = session.ask(1000)
@@ -127,22 +90,12 @@ def test_measuring_ahead_is_bounded_and_the_answer_the_same():
 EVERY_POLICY = [
     sp.BetGapE(delta=0.1),
     sp.BetGapE(delta=0.1, epsilon=0.05, max_batch=3),
-<<<<<<< HEAD
     CLUCB(delta=0.1),
     LinGapE(delta=0.1, norm_bound=5.0),
     GenTSExplore(delta=0.1),
     TSExplore(delta=0.1),
     RAGE(delta=0.1, variant="authors"),
     Peace(delta=0.1),
-=======
-    sp.BetGapE(delta=0.1),
-    CLUCB(delta=0.1),
-    LinGapE(delta=0.1, norm_bound=5.0),
-    GenTSExplore(delta=0.1),
-    TSExplore(delta=0.1),
-    RAGE(delta=0.1, variant="authors"),
-    Peace(delta=0.1),
->>>>>>> 1e291b83 (surepick: sixteen everyday names and four modules; all others live in their package)
 ]
 
 
@@ -236,21 +189,6 @@ def test_a_snapshot_that_does_not_fit_is_no_snapshot(body, sqlite_url, monkeypat
     assert same_run(run_to_end(again, tapes), expected)
 
 
-<<<<<<< HEAD
-=======
-def test_what_is_wanted_of_a_long_round_is_counted_without_walking_it():
-    policy = RAGE(delta=0.1)
-    session = Session.create("memory://", "mine", problem(noise=30.0), policy=policy)
-    wanted = {request.probe: request.wanted for request in session.ask(4)}
-    assert min(wanted.values()) > 100_000
-    for _ in range(50):
-        (request,) = session.ask()
-        assert request.wanted == wanted[request.probe]
-        assert session.tell(request, 0.0).result == "recorded"
-        wanted[request.probe] -= 1
-
-
->>>>>>> 1e291b83 (surepick: sixteen everyday names and four modules; all others live in their package)
 class CountingDict(dict[int, float]):
     """Counts how often somebody looks whether a key is there."""
 
@@ -336,36 +274,6 @@ def test_a_token_that_was_handed_on_is_not_taken_from_who_has_it(store):
     assert session.verify().holds
 
 
-<<<<<<< HEAD
-=======
-def test_a_token_whose_lease_has_ended_can_be_given_back_by_anybody(store):
-    clock = Clock()
-    session = new(store, clock=clock)
-    (request,) = session.ask(worker="anna")
-    clock.now += session.lease + 1
-    session.release(request.token)
-    assert session.ask(worker="ben")[0].token == request.token
-
-
-def test_an_ended_session_asks_for_nothing():
-    session = new()
-    session.close("enough")
-    assert session.ask(5) == []
-    assert session.status is State.CLOSED
-    assert session.status != "running"
-    assert session.outcome.plan is None
-
-
-def test_a_decision_that_its_process_did_not_live_to_make_is_made_by_the_next(store, monkeypatch):
-    session, tapes = new(store), Tapes()
-    with monkeypatch.context() as patch:
-        patch.setattr(Journal, "decide", lambda self: None)
-        tell_all(session, [r for r in session.ask(4) if r.wanted], tapes)
-    assert session.state().streams.n_missing == 0
-    assert same_run(run_to_end(Session.load(store, "mine"), tapes), run_to_end(new(), Tapes()))
-
-
->>>>>>> 1e291b83 (surepick: sixteen everyday names and four modules; all others live in their package)
 # Telling
 
 
@@ -455,44 +363,6 @@ def test_a_spent_budget_can_be_raised():
     assert same_run(run_to_end(session, tapes), expected)
 
 
-<<<<<<< HEAD
-=======
-def test_closing_after_the_last_measurement_does_not_keep_the_answer_from_being_given(store, monkeypatch):
-    expected = sp.simulate(problem(), Tapes(), policy=sp.CombGapE(delta=0.1), seed=3)
-    session, tapes = new(store), Tapes()
-    while session.state().n_values < expected.n_measured - 1:
-        tell_all(session, session.ask(), tapes)
-    (last,) = session.ask()
-    with monkeypatch.context() as died:  # between the measurement and the decision
-        died.setattr(Journal, "decide", lambda self: None)
-        died.setattr(Journal, "_is_quick", lambda self: False)
-        session.tell(last, tapes.value(last.token))
-    other = Session.load(store, "mine")
-    other.close("no money left")
-    assert other.status is State.CONFIDENT
-    certificate = other.certificate().to_json()
-    session.close()
-    assert session.verify(certificate).holds
-
-
-def test_closing_while_a_round_waits_to_be_decided_closes(store, monkeypatch):
-    session, tapes = new(store), Tapes()
-    with monkeypatch.context() as died:
-        died.setattr(Journal, "decide", lambda self: None)
-        died.setattr(Journal, "_is_quick", lambda self: False)
-        session.tell(session.ask()[0], 0.5)
-    other = Session.load(store, "mine")
-    other.close()
-    assert other.status is State.CLOSED
-    assert session.status is State.CLOSED
-    assert session.verify().holds
-    other.extend(budget=10**6)
-    other.store.release("mine", [lease.token for lease in other.leases()])
-    tapes.value = lambda token, told=tapes.value: 0.5 if token == "0.0" else told(token)
-    assert run_to_end(other, tapes).state is State.CONFIDENT
-
-
->>>>>>> 1e291b83 (surepick: sixteen everyday names and four modules; all others live in their package)
 def test_a_closed_session_can_go_on():
     session, tapes = new(), Tapes()
     tell_all(session, session.ask(2), tapes)

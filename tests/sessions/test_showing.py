@@ -71,28 +71,8 @@ def test_a_notebook_shows_a_small_table_in_its_own_colours(shown, name):
     assert "<script" not in page
     assert not re.search(r"(?<!-)color:(?!inherit)", page.replace("border-color", ""))  # light and dark alike
     assert " ".join(read.words).strip()
-<<<<<<< HEAD
     assert "\n" not in repr(shown[name])
     assert len(repr(shown[name])) < 200
-=======
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_repr_is_one_short_line(shown, name):
-    text = repr(shown[name])
-    assert "\n" not in text
-    assert len(text) < 200
-    assert text.startswith(name if name != "OracleProblem" else ("FamilyProblem", "OracleProblem"))
-
-
-def test_what_the_tables_say(shown):
-    words = " ".join(Balanced(shown["Session"]._repr_html_()).words)
-    assert 'Take "ride"' in words
-    assert "drive & park" in words
-    assert "drive & park" in " ".join(Balanced(shown["Problem"]._repr_html_()).words)
-    assert repr(shown["Outcome"]).startswith("Outcome('ride', confident, ")
-    assert repr(Gaussian([1.0, 9.0])) == "Gaussian(2 arms, means 1..9, scale 1)"
->>>>>>> 1e291b83 (surepick: sixteen everyday names and four modules; all others live in their package)
 
 
 def test_long_lists_are_cut_off_and_counted():

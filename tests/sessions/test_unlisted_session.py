@@ -15,7 +15,6 @@ from surepick.policies import GenTSExplore, Pick
 from surepick.sessions.journal import Journal
 from surepick.sessions.session import Session
 from surepick.sessions.verify import verify
-from surepick.simulation import State
 from surepick.store import open_store
 
 ROADS = [("A", "B"), ("B", "C"), ("A", "C"), ("C", "D"), ("A", "D")]
@@ -124,16 +123,6 @@ def test_a_family_needs_nothing_again(url):
     assert Session.load(url, "mine").verify().holds
 
 
-<<<<<<< HEAD
-=======
-def test_a_budget_leaves_a_lead_without_a_promise():
-    outcome = run_to_end(new(budget=20), tapes())
-    assert outcome.state is State.BUDGET_SPENT
-    assert outcome.plan is None
-    assert outcome.leader_name is not None
-
-
->>>>>>> 1e291b83 (surepick: sixteen everyday names and four modules; all others live in their package)
 def test_a_policy_that_needs_the_list_is_refused_before_anything_is_written():
     store = open_store("memory://")
     with pytest.raises(ParameterError) as caught:
@@ -277,27 +266,6 @@ def test_what_was_told_survives_an_oracle_that_raises(url):
     assert Session.load(url, "mine", problem=least_tree).verify().holds
 
 
-<<<<<<< HEAD
-=======
-def test_a_plan_of_the_wrong_length_in_the_middle_stops_nothing_for_good():
-    spoilt = False
-
-    def sometimes(weights):
-        return least_tree(weights)[: 4 if spoilt else 5]
-
-    session, values = new(problem=own_problem(sometimes)), tapes()
-    spoilt = True
-    *first, last = session.ask(5)
-    for request in first:
-        session.tell(request, values.value(request.token))
-    with pytest.raises(ProblemError) as caught:
-        session.tell(last, values.value(last.token))
-    assert caught.value.field == "best"
-    spoilt = False
-    assert run_to_end(session, values, n=9).state is State.DONE
-
-
->>>>>>> 1e291b83 (surepick: sixteen everyday names and four modules; all others live in their package)
 def test_nobody_waits_for_somebody_elses_slow_oracle(url):
     waiting, released = threading.Event(), threading.Event()
 
