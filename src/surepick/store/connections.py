@@ -5,6 +5,7 @@ What differs between SQLite and PostgreSQL is in `sqlite` and `postgres`; all el
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import threading
@@ -43,14 +44,15 @@ class Append(NamedTuple):
     events: Sequence[Event]
     release: Sequence[str]
 
-    def heads(self) -> dict[str, object]:
-        """Return the session and both heads as parameters of a statement."""
+    def parameters(self) -> dict[str, object]:
+        """Return the session, both heads and the tokens as parameters of a statement."""
         return {
             "session_id": self.session_id,
             "position": self.head.position,
             "checksum": self.head.checksum,
             "expected_position": self.expected.position,
             "expected_checksum": self.expected.checksum,
+            "tokens": json.dumps(list(self.release)),
         }
 
 
@@ -100,17 +102,16 @@ class Connection:
                 return answers
             except BaseException as error:
                 if not self.inside:
-                    self._roll_back()
+                    self.roll_back()
                 elif isinstance(error, self.database.errors):
                     raise self.database.explain(error) from error
                 raise
 
     def roll_back(self) -> None:
-        """End the open transaction without a trace; a connection that cannot do so is not used again."""
-        with self.lock:
-            self._roll_back()
+        """End the open transaction without a trace; a connection that cannot do so is not used again.
 
-    def _roll_back(self) -> None:
+        The caller holds the lock.
+        """
         try:
             if self.database.in_transaction(self._raw):
                 self.database.run_all(self._raw, [("ROLLBACK", NO_PARAMETERS)])
@@ -169,8 +170,11 @@ class Database(ABC):
         return False
 
     @abstractmethod
-    def append(self, step: Append) -> bool:
-        """Move the head, write the events and end the leases; False if the head was elsewhere."""
+    def append(self, step: Append, inside: Connection | None) -> bool:
+        """Move the head, write the events and end the leases; False if the head was elsewhere.
+
+        `inside` is the connection of the open transaction; None only where the database is remote.
+        """
 
     @abstractmethod
     def in_transaction(self, connection: Any) -> bool:
@@ -228,9 +232,14 @@ class Database(ABC):
         connection.durable = durable
         try:
             yield connection, answers[len(begin) :]
-            self._commit(connection)
+            try:
+                connection.run([COMMIT], ends=True)
+            except self.errors as error:
+                why = self.explain(error)
+                raise (OutcomeUnknownError(str(why)) if self.is_gone(error) else why) from error
         except BaseException:
-            connection.roll_back()
+            with connection.lock:
+                connection.roll_back()
             raise
         finally:
             connection.inside = False
@@ -253,13 +262,6 @@ class Database(ABC):
             connection.inside = False
             connection.close()
 
-    def _commit(self, connection: Connection) -> None:
-        try:
-            connection.run([COMMIT], ends=True)
-        except self.errors as error:
-            why = self.explain(error)
-            raise (OutcomeUnknownError(str(why)) if self.is_gone(error) else why) from error
-
     def _attempt(
         self, attempt: Callable[[Connection], T], *, writes: bool = True, commits: bool = False
     ) -> T:
@@ -280,7 +282,13 @@ class Database(ABC):
                 continue
             except self.errors as error:
                 if self.is_busy(error):
-                    self._wait(time.monotonic() - began, error)
+                    if time.monotonic() - began > self.patience:
+                        raise StoreError(
+                            f"{self.place} has been in use by another process for more than "
+                            f"{self.patience:g} s ({error}); nothing was written. Look for a stopped "
+                            "process, and repeat"
+                        ) from error
+                    time.sleep(random.uniform(0.5, 1.5) * PAUSE)
                 elif self.is_gone(error):
                     self.disconnect()
                     if commits or reconnected:
@@ -289,15 +297,6 @@ class Database(ABC):
                     reconnected = True
                 else:
                     raise self.explain(error) from error
-
-    def _wait(self, waited: float, error: Exception) -> None:
-        """Sleep until the next try, or raise a StoreError if it has waited for too long."""
-        if waited > self.patience:
-            raise StoreError(
-                f"{self.place} has been in use by another process for more than "
-                f"{self.patience:g} s ({error}); nothing was written. Look for a stopped process, and repeat"
-            ) from error
-        time.sleep(random.uniform(0.5, 1.5) * PAUSE)
 
     def _connection(self) -> Connection:
         """Return this thread's connection, opened if it has none."""
@@ -311,7 +310,8 @@ class Database(ABC):
             )
         with nullcontext() if self.remote else _FORKING:  # no fork while a file is being opened
             self._local.connection = connection = Connection(self)
-            _add(connection)
+            with _FORKING:
+                _OPEN.add(connection)
         return connection
 
     def _usable(self) -> Connection | None:
@@ -340,11 +340,6 @@ def _before_fork() -> None:
         for connection in _open_connections()
         if connection.database.remote or not _closed_for_fork(connection, deadline)
     )
-
-
-def _add(connection: Connection) -> None:
-    with _FORKING:
-        _OPEN.add(connection)
 
 
 def _open_connections() -> list[Connection]:

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from typing import Any, ClassVar
 
 from surepick.errors import ConflictError, StoreError, missing_extra
-from surepick.store.connections import NO_PARAMETERS, Answer, Append, Database, Statement
+from surepick.store.connections import NO_PARAMETERS, Answer, Append, Connection, Database, Statement
 from surepick.store.schema import APPEND, DO_NOT_WAIT, WAIT_FOR_DISK
 
 
@@ -84,10 +84,10 @@ class Postgres(Database):
     def is_whole(self, batch: Sequence[Statement]) -> bool:
         return len(batch) == 1 and batch[0][0] is APPEND
 
-    def append(self, step: Append) -> bool:
+    def append(self, step: Append, inside: Connection | None) -> bool:
         events = json.dumps([event._asdict() for event in step.events])
-        row = {**step.heads(), "events": events, "tokens": json.dumps(list(step.release))}
-        (answer,) = self.run([(APPEND, row)])
+        batch: list[Statement] = [(APPEND, {**step.parameters(), "events": events})]
+        (answer,) = self.run(batch) if inside is None else inside.run(batch)
         return bool(answer.rows[0][0])
 
     def in_transaction(self, connection: Any) -> bool:

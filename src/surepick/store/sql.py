@@ -143,25 +143,25 @@ class SqlStore(Store):
     def _append(
         self, name: str, number: int, drafts: Sequence[Draft], expected: Head, release: Sequence[str]
     ) -> Head:
-        events = seal(drafts, expected)
+        events, database = seal(drafts, expected), self._database
         head = events[-1].head if events else expected
-        if not self._write(Append(number, expected, head, events, release)):
+        self._written.step = step = Append(number, expected, head, events, release)
+        if database.remote and database.inside() is None:
+            try:
+                is_written = database.append(step, None)
+            except OutcomeUnknownError:
+                is_written = self._arrived(step) or database.append(step, None)
+        else:
+            with database.transaction() as (connection, _):
+                if not connection.durable:
+                    raise StoreError(
+                        "events cannot be written in a transaction that need not survive a crash"
+                    )
+                is_written = database.append(step, connection)
+        if not is_written:
             self._session(name)  # which says so if it was deleted
             raise moved_on(name, expected)
         return head
-
-    def _write(self, step: Append) -> bool:
-        database = self._database
-        self._written.step = step
-        if database.remote and database.inside() is None:
-            try:
-                return database.append(step)
-            except OutcomeUnknownError:
-                return self._arrived(step) or database.append(step)
-        with database.transaction() as (connection, _):
-            if not connection.durable:
-                raise StoreError("events cannot be written in a transaction that need not survive a crash")
-            return database.append(step)
 
     @contextmanager
     def transaction(self, name: str, *, after: Head | None = None, durable: bool = True) -> Iterator[View]:

@@ -13,7 +13,6 @@ process that had the file open. One that opens it later begins with the same che
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 from collections.abc import Sequence
@@ -23,7 +22,7 @@ from typing import ClassVar
 from urllib.parse import quote
 
 from surepick.errors import ConflictError, DamageError, StoreError
-from surepick.store.connections import NO_PARAMETERS, Answer, Append, Database, Statement
+from surepick.store.connections import NO_PARAMETERS, Answer, Append, Connection, Database, Statement
 from surepick.store.schema import INSERT, MOVE_HEAD, RELEASE
 
 # SQLite itself waits for another writer so long, trying after 1, 2, 5 and 10 ms, which takes a tenth of the
@@ -157,15 +156,17 @@ class Sqlite(Database):
             raise
         return answers
 
-    def append(self, step: Append) -> bool:
-        session = {"session_id": step.session_id}
-        (moved,) = self.run([(MOVE_HEAD, step.heads())])
+    def append(self, step: Append, inside: Connection | None) -> bool:
+        assert inside is not None
+        (moved,) = inside.run([(MOVE_HEAD, step.parameters())])
         if moved.rowcount != 1:
             return False
-        batch: list[Statement] = [(INSERT, {**session, **event._asdict()}) for event in step.events]
+        batch: list[Statement] = [
+            (INSERT, {"session_id": step.session_id, **event._asdict()}) for event in step.events
+        ]
         if step.release:
-            batch.append((RELEASE["sqlite"], {**session, "tokens": json.dumps(list(step.release))}))
-        self.run(batch)
+            batch.append((RELEASE["sqlite"], step.parameters()))
+        inside.run(batch)
         return True
 
     def in_transaction(self, connection: sqlite3.Connection) -> bool:
