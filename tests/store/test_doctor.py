@@ -29,11 +29,6 @@ def path(tmp_path):
     return path
 
 
-def check_proved(log):
-    for event, proved in zip(log.events, log.proved, strict=True):
-        assert not proved or event.body == f'{{"text":"event {event.position}"}}'
-
-
 def test_a_healthy_store_is_well_also_in_use_and_a_plain_copy_of_it_lacks_values(path):
     diagnosis = examine(str(path))
     assert (diagnosis.is_well, diagnosis.advice) == (True, "")
@@ -56,27 +51,25 @@ def test_a_truncated_file_is_noticed_and_left_alone(path, share):
     assert path.read_bytes() == before
 
 
-def test_every_flipped_bit_that_matters_is_noticed_and_what_is_proved_is_true(path):
+def test_every_flipped_bit_that_matters_is_noticed(path):
     whole, chance, noticed = path.read_bytes(), random.Random(1), 0
     for _ in range(25):
         flipped = bytearray(whole)
         flipped[chance.randrange(4096, len(whole))] ^= 1 << chance.randrange(8)
         path.write_bytes(bytes(flipped))
         diagnosis = examine(str(path))
-        for log in diagnosis.logs:
-            check_proved(log)
         noticed += not diagnosis.is_well
     assert noticed > 12  # the others hit unused bytes
 
 
-def test_of_a_file_with_a_wiped_page_the_rest_is_read(path):
+def test_of_a_file_with_a_wiped_page_the_beginning_is_proved(path):
     whole = bytearray(path.read_bytes())
     middle = len(whole) // 2 // 4096 * 4096
     whole[middle : middle + 4096] = bytes(4096)
     path.write_bytes(bytes(whole))
     log = examine(str(path)).log("trips")
     assert not log.is_well
-    assert N_EVENTS / 2 < log.n_proved < N_EVENTS
+    assert N_EVENTS / 4 < log.n_proved < 3 * N_EVENTS / 4
 
 
 def shell_recovers(folder):
@@ -100,9 +93,7 @@ def test_the_chain_of_what_was_recovered_is_checked(path, tmp_path):
             connection.commit()
     log = examine(str(path)).log("trips")
     assert not log.is_well
-    assert log.n_lost == N_EVENTS - len(log.events) > 0
-    assert N_EVENTS / 4 < log.n_proved < len(log.events)  # the event after a gap is not proved
-    check_proved(log)
+    assert N_EVENTS / 4 < log.n_proved < N_EVENTS
 
 
 @pytest.mark.parametrize("content", [b"", b"short", b"Dear diary, " * 1000])
@@ -122,12 +113,10 @@ def test_a_changed_event_is_found_on_a_server_and_in_a_backup(postgres_url, path
         store = open_store(url)
         if url == postgres_url:
             store.create("trips", [note(str(i)) for i in range(20)])
-        n = store.head("trips").position
         assert examine(url).is_well
         change(store, "UPDATE surepick_events SET body = '{}' WHERE position = 7")
         found = examine(url) if url == postgres_url else back_up(url, path.with_name("copy.db"))
-        log = found.log("trips")
-        assert (log.n_proved, len(log.events), found.is_well) == (n - 1, n, False)
+        assert (found.log("trips").n_proved, found.is_well) == (6, False)
 
 
 def test_a_backup_of_a_store_in_use_has_all_that_was_acknowledged(tmp_path):

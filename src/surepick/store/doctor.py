@@ -1,15 +1,15 @@
 """Check a store without changing it: SQLite's own check, then the chain of every log; and back it up.
 
 Where SQLite can no longer read a file, its shell often can: `sqlite3 broken.db .recover | sqlite3 new.db`.
-The chain then says which events of the new file are exactly what was written.
+The chain then says how many events of the new file are exactly what was written.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,11 @@ from typing import Any
 from surepick.errors import DamageError, StoreError
 from surepick.store.address import database_at
 from surepick.store.connections import Database
-from surepick.store.log import START, Event, Head, is_successor
+from surepick.store.log import START, Head, checked
 from surepick.store.schema import VERSION
 
 RECOVER = "sqlite3 {place} .recover | sqlite3 recovered.db && surepick verify --all --store recovered.db"
-CHUNK = 4096  # events read at once
+CHUNK = 256  # events read at once; of a chunk that cannot be read nothing is proved
 Rows = list[tuple[Any, ...]]
 Query = Callable[[str], Rows]
 
@@ -32,24 +32,17 @@ class LogHealth:
 
     name: str
     head: Head  # where the log says that it ends
-    events: tuple[Event, ...]  # every event that could be read, in order
-    proved: tuple[bool, ...]  # for each of them, whether it fits the checksum of the one before it
+    last: Head  # the end of the unbroken chain from its first event: all before it is as it was written
 
     @property
     def n_proved(self) -> int:
-        """The number of events that are exactly what was written."""
-        return sum(self.proved)
-
-    @property
-    def n_lost(self) -> int:
-        """The number of events that could not be read."""
-        return self.head.position - len(self.events)
+        """The number of events, from the first one on, that are exactly what was written."""
+        return self.last.position
 
     @property
     def is_well(self) -> bool:
         """Whether every event is there and is what was written."""
-        is_whole = self.n_lost == 0 and all(self.proved)
-        return is_whole and (self.events[-1].head if self.events else START) == self.head
+        return self.last == self.head
 
 
 @dataclass(frozen=True)
@@ -95,12 +88,16 @@ def examine(url: str) -> Diagnosis:
             raise DamageError(str(error).strip()) from None
 
     with closing(connection):
-        complaints, logs = list[str](), list[LogHealth]()
+        complaints, logs, ends = list[str](), list[LogHealth](), dict[int, int]()
         try:
             connection.execute(_BEGIN[database.dialect])  # one moment is read, while others may write
-            complaints += _integrity(query) if database.dialect == "sqlite" else []
-            complaints += _schema(query)
-            ends = _ends(query)
+            if database.dialect == "sqlite":
+                complaints += _integrity(query)
+            version = query("SELECT max(version) FROM surepick_schema")[0][0]
+            if version != VERSION:
+                complaints.append(f"it has schema {version}, of another surepick; this one has {VERSION}")
+            with suppress(DamageError):
+                ends = dict(query(_ENDS))  # the last event by the number of its log
             for number, name, position, checksum in query(_SESSIONS):
                 if ends.pop(number, 0) > position:
                     complaints.append(f"session {name!r} has events after event {position}, its end")
@@ -155,40 +152,14 @@ def _integrity(query: Query) -> list[str]:
     return [f"SQLite says: {line}" for line in found if line != "ok"]
 
 
-def _schema(query: Query) -> Iterator[str]:
-    version = query("SELECT max(version) FROM surepick_schema")[0][0]
-    if version != VERSION:
-        yield f"it has schema {version}, of another version of surepick; this one has {VERSION}"
-
-
-def _ends(query: Query) -> dict[int, int]:
-    """Return the position of the last event by the number of its log, as far as they can be read."""
-    try:
-        return dict(query(_ENDS))
-    except DamageError:
-        return {}
-
-
 def _health(query: Query, number: int, name: str, head: Head) -> LogHealth:
-    events: list[Event] = []
-    proved: list[bool] = []
-    for event in _readable(query, number, head.position):
-        proved.append(is_successor(event, events[-1].head if events else START))
-        events.append(event)
-    return LogHealth(name, head, tuple(events), tuple(proved))
-
-
-def _readable(query: Query, number: int, last: int) -> Iterator[Event]:
-    """Yield the events of a log that can be read; a chunk that cannot is halved, down to single events."""
-    pending = [(a, min(a + CHUNK - 1, last)) for a in range(1, last + 1, CHUNK)][::-1]
-    while pending:
-        a, b = pending.pop()
-        try:
-            yield from (Event(*row) for row in query(_EVENTS.format(number, a, b)))
-        except DamageError:
-            if a < b:
-                middle = (a + b) // 2
-                pending += [(middle + 1, b), (a, middle)]
+    """Follow the chain of a log to its end, or to the first event that is missing or changed."""
+    last = START
+    with suppress(DamageError):
+        while rows := query(_EVENTS.format(number, last.position + 1, last.position + CHUNK)):
+            for event in checked(rows, last, name):
+                last = event.head
+    return LogHealth(name, head, last)
 
 
 _BEGIN = {"sqlite": "BEGIN", "postgresql": "BEGIN ISOLATION LEVEL REPEATABLE READ"}
