@@ -100,6 +100,10 @@ class Moments:
         self._mean[arm] += step / self._n[arm]
         self._m2[arm] += step * (value - self._mean[arm])
 
+    def of(self, arm: int) -> tuple[int, float]:
+        """Return count and mean of one arm."""
+        return self._n[arm], self._mean[arm]
+
     def counts(self) -> IntArray:
         """Return how many single measurements each arm has."""
         return np.array(self._n, dtype=np.int64)

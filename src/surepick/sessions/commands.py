@@ -21,9 +21,8 @@ from surepick.core.past import Past
 from surepick.core.policy import delta_of, epsilon_of, takes_past
 from surepick.core.problem import GivenArms, Problem, settled
 from surepick.core.tables import count_in, numeral
-from surepick.core.wording import shortened
+from surepick.core.wording import how_many, shortened
 from surepick.errors import ParameterError, SessionError, suggestion
-from surepick.noise.plausible import doubt
 from surepick.sessions.events import (
     AHEAD,
     Closed,
@@ -34,7 +33,6 @@ from surepick.sessions.events import (
     check_value,
     decode,
     growing,
-    place_of,
     recorded_key,
 )
 from surepick.sessions.journal import Change, Journal
@@ -43,6 +41,7 @@ from surepick.sessions.setup import whole
 from surepick.sessions.state import SessionState
 from surepick.sessions.streams import Place
 
+FAR = 6.0  # noise scales from the mean of an arm: once in 30 million measurements, if the scale is right
 # What one measurement gives: a number, or its readings by name or in their order.
 Use: TypeAlias = float | Sequence[float | None] | Mapping[str, float | None] | None
 
@@ -65,9 +64,9 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Telling:
-    """A value, or several, that a worker tells: of a request by its id, or of a probe by its number."""
+    """A value, or several, that a worker tells: of a request, by its place, or of a probe, by its number."""
 
-    what: str | int
+    what: Place | int
     uses: list[list[float | None]]
     worker: str
     key: str
@@ -94,30 +93,34 @@ def _measured(journal: Journal, telling: Telling) -> tuple[Change, Receipt]:
     if telling.key and (place := state.keys.get(telling.key)) is not None:
         return Change([]), repeated(journal, place, telling)
     answered, late, probe = None, "", telling.what
-    if isinstance(telling.what, str):
-        answered = place_of(telling.what, state)
-        probe = answered.probe
+    if isinstance(telling.what, Place):
+        answered, probe = telling.what, telling.what.probe
         if state.streams.of[probe].is_recorded(answered.index):
             if (known := _known(journal, answered, telling)) is not None:
                 return Change([]), known
             late, answered = str(answered), None
     assert isinstance(probe, int)
-    if not telling.sure:
-        _refuse_surprising(state, probe, uses)
-    stream = state.streams.of[probe]
-    places = [] if late else _open_places(journal, probe, answered, telling)
-    n_open, end = len(places), max(stream.appended_at, *(index + 1 for index in places), 0)
-    places += range(end, end + len(uses) - n_open)  # extra values are appended to the stream
-    events = list[Measured]()
+    for use in () if telling.sure else uses:
+        if (words := surprise(state, probe, use)) is not None:
+            raise SessionError(f"{words}; not recorded. If it is right, say so: sure=True", field="sure")
+    places = [] if answered is None else [answered.index]
+    if not late and len(places) < len(uses) and not state.is_over:
+        places = _open_places(journal, probe, answered, telling)
+    n_open = len(places)
+    if n_open < len(uses):  # extra values are appended to the stream
+        end = max(state.streams.of[probe].appended_at, max(places, default=-1) + 1)
+        places += range(end, end + len(uses) - n_open)
+    events, release = list[Measured](), [late] if late else []
     for at, (index, values) in enumerate(zip(places, uses, strict=True)):
-        request = str(Place(probe, index)) if at < n_open else late if at == 0 else ""
+        own = f"{probe}.{index}"
+        request = own if at < n_open else late if at == 0 else ""
         key = telling.key if at == 0 or not telling.key else f"{telling.key}, {at}"
         note = telling.note if at == 0 else ""
         number = state.n_recorded + at + 1
         events.append(Measured(number, probe, index, values, telling.worker, request, key, note))
-    release = [str(event.place) for event in events] + ([late] if late else [])
-    last = events[-1]
-    return Change(events, release), Receipt(last.number, "extra" if last.is_extra else "recorded")
+        release.append(own)
+    result = "extra" if n_open < len(uses) else "recorded"
+    return Change(events, release), Receipt(events[-1].number, result)
 
 
 def _open_places(journal: Journal, probe: int, answered: Place | None, telling: Telling) -> list[int]:
@@ -128,8 +131,6 @@ def _open_places(journal: Journal, probe: int, answered: Place | None, telling: 
     """
     state, n = journal.state, len(telling.uses)
     found = {} if answered is None else {answered.index: None}
-    if state.is_over or len(found) == n:
-        return list(found)
     stream, now = state.streams.of[probe], journal.clock()
     leases = [lease for lease in journal.store.leases(journal.name) if lease.expires > now]
     own, others = set[int](), set[int]()
@@ -170,27 +171,38 @@ def _known(journal: Journal, place: Place, telling: Telling) -> Receipt | None:
     )
 
 
-def _refuse_surprising(state: SessionState, probe: int, uses: list[list[float | None]]) -> None:
-    """Refuse a value that is far from the others: it may be a slip."""
-    for use in uses:
-        if (words := surprise(state, probe, use)) is not None:
-            raise SessionError(f"{words}; not recorded. If it is right, say so: sure=True", field="sure")
-
-
 def surprise(state: SessionState, probe: int, use: Sequence[float | None]) -> str | None:
-    """Return why these readings of one use would surprise, beside those that are recorded; or None."""
+    """Return why these readings of one use are implausible beside those that are recorded, or None.
+
+    It only asks. A right value is recorded however odd it is: leaving one out for its size would break the
+    guarantee of every policy.
+    """
     problem, waiting = state.setup.problem, state.streams.of[probe].pending.values()
-    if not problem.knows_noise and problem.about.plausible is None:
+    ranges = problem.about.plausible if problem.probes is None else None  # which is said of arms
+    noise = problem.noise_scale if problem.knows_noise else None
+    if noise is None and ranges is None:
         return None
-    evidence = state.evidence
+    unit = f" {problem.about.unit}" if problem.about.unit else ""
     for k, (reading, value) in enumerate(zip(problem.readings_of(probe), use, strict=True)):
         if value is None:
             continue
-        used, more = int(evidence.each[reading]), [one[k] for one in waiting]
-        total = math.fsum(more) + (used * float(evidence.means[reading]) if used else 0.0)
-        n = used + len(more)
-        if (words := doubt(problem, reading, n, total / n if n else math.nan, [value])) is not None:
-            return words
+        if ranges is not None and not ranges[reading][0] <= value <= ranges[reading][1]:
+            low, high = ranges[reading]
+            between = f"between {low:.4g} and {high:.4g}" if math.isfinite(high - low) else ""
+            between = between or (f"at most {high:.4g}" if math.isinf(low) else f"at least {low:.4g}")
+            return (
+                f"{value:.6g}{unit} is not plausible for {problem.reading_names[reading]!r}: {between}{unit}"
+            )
+        n, mean = state.run.seen.moments.of(reading)
+        for one in waiting:
+            n, mean = n + 1, mean + (one[k] - mean) / (n + 1)
+        scale = math.inf if noise is None or n < 2 else float(noise[reading]) * math.sqrt(1 + 1 / n)
+        if abs(value - mean) > FAR * scale:
+            return (
+                f"{value:.6g}{unit} is {abs(value - mean):.3g} away from the mean of "
+                f"{how_many(n, 'measurement')} of {problem.reading_names[reading]!r}, {mean:.4g}, which is "
+                f"{abs(value - mean) / scale:.0f} times what the noise explains"
+            )
     return None
 
 
@@ -202,11 +214,11 @@ def repeated(journal: Journal, place: Place, telling: Telling) -> Receipt:
             f"the value of {telling.key!r} was removed, and its key stays taken; give this one another",
             field="key",
         )
-    probe = telling.what if isinstance(telling.what, int) else place_of(telling.what, journal.state).probe
+    probe = telling.what.probe if isinstance(telling.what, Place) else telling.what
     if (kept.probe, kept.values) != (probe, telling.uses[0]):
         names = journal.state.setup.problem.probe_names
         raise SessionError(
-            f"{telling.key or telling.what!r} is another measurement, {names[kept.probe]!r} = "
+            f"{telling.key or str(telling.what)!r} is another measurement, {names[kept.probe]!r} = "
             f"{_shown(kept.values)}, got {names[probe]!r} = {_shown(telling.uses[0])}; the first one stays",
             field="key" if telling.key else "value",
         )

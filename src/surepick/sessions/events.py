@@ -153,12 +153,13 @@ class Measured(AtPlace, Event):
     def check(self, state: SessionState) -> None:
         problem = state.setup.problem
         require(self.number == state.n_recorded + 1, f"it is value {state.n_recorded + 1}", "number")
-        require(0 <= self.probe < problem.n_probes, f"there is no {problem.probe_word} {self.probe}", "probe")
+        require(0 <= self.probe < len(state.streams.of), f"there is no probe {self.probe}", "probe")
         require(0 <= self.index < MOST_PLACES, f"there is no place {self.index}", "index")
         stream = state.streams.of[self.probe]
-        require(not stream.is_recorded(self.index), f"request {self.place} was answered already", "request")
+        own = f"{self.probe}.{self.index}"
+        require(not stream.is_recorded(self.index), f"request {own} was answered already", "request")
         require(self.key_ == "" or self.key_ not in state.keys, f"{self.key_!r} is recorded already", "key")
-        if self.is_extra:
+        if self.request != own:
             require(not self.is_lost, "an extra measurement has all its values", "values")
             at = stream.appended_at
             require(self.index == at, f"an extra value is appended to its stream, at place {at}", "index")
@@ -171,7 +172,7 @@ class Measured(AtPlace, Event):
                 again = (self.request, self.worker) in state.late
                 require(not again, "a late value of this request and worker is recorded", "worker")
         else:
-            require(self.index < stream.end + AHEAD, f"request {self.place} was never made", "request")
+            require(self.index < stream.end + AHEAD, f"request {own} was never made", "request")
         readings = problem.readings_of(self.probe)
         require(len(self.values) == len(readings), f"one use has {len(readings)} readings", "value")
         for reading, value in zip(readings, self.values, strict=True):
@@ -398,25 +399,25 @@ def place_of(text: object, state: SessionState) -> Place:
 
 def check_value(problem: AnyProblem, reading: int, value: float) -> None:
     """Refuse a number that cannot be a measurement of this reading."""
-    what = problem.reading_in_words(reading)
     if not math.isfinite(value):
         raise SessionError(
-            f"the value of {what} must be finite, got {value}; repeat the measurement, or record it as lost",
+            f"the value of {problem.reading_in_words(reading)} must be finite, got {value}; repeat the "
+            "measurement, or record it as lost",
             field="value",
         )
     if problem.bounds is not None and outside(problem.bounds, reading, value):
         low, high = problem.bounds[reading].tolist()
         raise SessionError(
-            f"the value of {what} must lie within {low:g} to {high:g}, got {value:g}; if it is right, "
-            f"{SUCCESSOR} with wider bounds",
+            f"the value of {problem.reading_in_words(reading)} must lie within {low:g} to {high:g}, got "
+            f"{value:g}; if it is right, {SUCCESSOR} with wider bounds",
             field="value",
         )
     furthest = furthest_value(problem.noise_scale, reading)
     if abs(value) > furthest:
         scales = f" ({MOST_SCALES:g} times the noise)" if problem.noise_scale is not None else ""
         raise SessionError(
-            f"the value of {what} must lie within {furthest:g} of zero{scales}, got {value:g}; check its "
-            "unit, or subtract a constant from all values",
+            f"the value of {problem.reading_in_words(reading)} must lie within {furthest:g} of zero{scales}, "
+            f"got {value:g}; check its unit, or subtract a constant from all values",
             field="value",
         )
 

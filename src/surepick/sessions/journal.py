@@ -206,7 +206,7 @@ class Journal:
         self._latest = max(self._latest, row.time)
         return head if row is self._created else row.head
 
-    def _append(self, make: Callable[[], Change], quick: bool, leases: Iterable[Lease] = ()) -> Head:
+    def _append(self, make: Callable[[], Change], quick: bool, leases: Sequence[Lease] = ()) -> Head:
         """Check, apply and append what `make` gives, and what the policy decides on it if that is quick.
 
         Of these leases, those on recorded measurements end with it.
@@ -230,7 +230,7 @@ class Journal:
                 drafts += self._decisions()
             except Exception as error:
                 raise UndecidedError from error
-        ended = list({*release, *self.recorded(leases)})
+        ended = list({*release, *(self.recorded(leases) if leases else ())})
         return self.store.append(self.name, drafts, expected=self.head, release=ended)
 
     def _decide_behind(self, drafts: list[Draft]) -> None:

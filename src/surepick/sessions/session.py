@@ -254,12 +254,12 @@ class Session(SessionReader):
         who = _whose(what, worker)
         with self._changing():
             found = self._request(what)
-            probe = found if isinstance(found, int) else place_of(found, self._state).probe
-            uses = commands.readings_of(self._state.setup.problem, probe, None if lost else value)
+            probe = found.probe if isinstance(found, Place) else found
+            uses = commands.readings_of(self._journal.state.setup.problem, probe, None if lost else value)
             telling = Telling(found, uses, who, str(key), str(note), sure)
             if key and (number := self._exported_number(key)) is not None:
                 return commands.repeated(self._journal, self._place_of(number), telling)
-            with self._heartbeat.dropped(found if isinstance(found, str) else ""):
+            with self._heartbeat.dropped("" if isinstance(found, int) else str(found)):
                 return commands.tell(self._journal, telling)
 
     def release(self, request: str | Request, reason: str = "", *, worker: str | None = None) -> None:
@@ -445,15 +445,15 @@ class Session(SessionReader):
         with self._lock:
             yield self._journal
 
-    def _request(self, what: object) -> str | int:
-        """Return the id of the request that is answered, or the number of the arm or probe."""
+    def _request(self, what: object) -> Place | int:
+        """Return the place of the request that is answered, or the number of the arm or probe."""
         if isinstance(what, Request):
-            return what.token
+            return place_of(what.token, self._journal.state)
         if isinstance(what, str):
             if what not in self.probe_names:
                 self._journal.refresh()  # an arm may have come with a plan meanwhile
             if what not in self.probe_names or self.is_pending(what):
-                return str(place_of(what, self._state))  # an open request beats an arm of the same name
+                return place_of(what, self._state)  # an open request beats an arm of the same name
         elif not hasattr(what, "__index__"):
             raise SessionError(f"expected an arm or a request, got {what!r:.60}", field="request")
         return self._probe(cast(Any, what))

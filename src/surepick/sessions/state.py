@@ -250,12 +250,14 @@ class SessionState:
         """The run of the policy, which has taken all complete batches and decisions."""
         if self._run is None:
             self._run = PolicyRun(self._first_setup)
+        if self._n_taken == len(self._steps):
+            return self._run
         while self._n_taken < len(self._steps):
             step = self._steps[self._n_taken]
             self._n_taken += 1  # before it is tried: one that fails is not tried again
             if (n_rounds := step(self._run)) is not None:
                 self._mismatches.append(n_rounds)
-        if self._n_taken and not self._run.follows:  # nothing is followed a second time
+        if not self._run.follows:  # nothing is followed a second time
             self._steps, self._n_taken, self.is_whole = [], 0, False
         return self._run
 

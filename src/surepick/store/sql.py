@@ -74,8 +74,7 @@ class SqlStore(Store):
             (made,) = self._database.run([(schema.MAKE_SESSION, row)])
             if made.rowcount != 1:
                 raise name_taken(name, self.place)
-            number = self._database.query(schema.SESSION, {"name": name})[0][0]
-            return self._append(name, number, drafts, START, ())
+            return self.append(name, drafts, expected=START)
 
     def names(self) -> list[str]:
         return [row[0] for row in self._database.query(schema.NAMES)]
@@ -138,14 +137,9 @@ class SqlStore(Store):
     def append(
         self, name: str, drafts: Sequence[Draft], *, expected: Head, release: Sequence[str] = ()
     ) -> Head:
-        return self._append(name, self._id(name), drafts, expected, release)
-
-    def _append(
-        self, name: str, number: int, drafts: Sequence[Draft], expected: Head, release: Sequence[str]
-    ) -> Head:
         events, database = seal(drafts, expected), self._database
         head = events[-1].head if events else expected
-        self._written.step = step = Append(number, expected, head, events, release)
+        self._written.step = step = Append(self._id(name), expected, head, events, release)
         if database.remote and database.inside() is None:
             try:
                 is_written = database.append(step, None)
