@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
-from surepick.design.counts import cover, mixed_counts
+from surepick.design.counts import cover, mixed_counts, round_allocation
 from surepick.design.grid import PRIORITY_BITS, SHARE_BITS, on_grid, rounded
 from surepick.design.information import Dense
 from surepick.design.minimax import minimax, own_arm_shares
@@ -61,25 +61,22 @@ class BatchDesign:
 
     STATE: ClassVar[tuple[str, ...]] = ("shares", "first_cover", "n_batches")
 
-    def __init__(self, readings: Readings, setup_cost: float, pace: Pace, *, uniform: bool = False) -> None:
-        """Begin with equal shares; with `uniform`, always use all probes equally often, for comparison."""
+    def __init__(self, readings: Readings, setup_cost: float, pace: Pace) -> None:
         n = len(readings.costs)
-        self._setup_cost, self._pace, self._uniform = setup_cost, pace, uniform
-        self.shares = np.full(n, 1.0 / n) if not uniform else readings.costs / readings.costs.sum()
+        self._setup_cost, self._pace = setup_cost, pace
+        self.shares = np.full(n, 1.0 / n)
         self.dual = np.zeros(0)  # (n_plans,) how much each plan binds the counts
         self.first_cover = np.ones(n, dtype=bool)  # the probes of the first batch
         self.n_batches = 0  # that `start_from` has seen
 
     def begin(self, readings: Readings, targets: FloatArray, contrasts: Contrasts) -> None:
         """Choose the probes of the first batch, which must show all these contrasts."""
-        if self._uniform:
-            return
         self.shares = self._minimax(readings, targets, steps=60, tolerance=0.05)[0]
         self.first_cover = self._cover(readings, self.shares, contrasts)
 
     def start_from(self, spent: FloatArray, more: Mapping[str, Any]) -> None:
         """Let the next design start nearer to a batch that spent this much on each probe."""
-        if not self._uniform and spent.any():
+        if spent.any():
             new = 1.0 if "shares" in more else 0.5
             share = np.array(more.get("shares", spent), dtype=float)
             self.shares = on_grid((1 - new) * self.shares + new * share / share.sum(), SHARE_BITS)
@@ -98,122 +95,15 @@ class BatchDesign:
         """Continue with these probes, the old ones first; a first batch shows these contrasts too."""
         n = len(readings.costs) - len(self.shares)
         self.shares = np.append(self.shares, np.zeros(n))
-        self.first_cover = np.append(self.first_cover, np.full(n, self._uniform))
-        if not self._uniform:
-            self.first_cover = self.first_cover | self._cover(readings, self.shares, contrasts)
-
-    def _minimax(
-        self,
-        readings: Readings,
-        targets: FloatArray,
-        *,
-        steps: int,
-        tolerance: float = 0.02,
-    ) -> tuple[FloatArray, FloatArray]:
-        information, costs = readings.information, readings.costs
-        found = minimax(information, targets, costs, tolerance=tolerance, most_steps=steps, start=self.shares)
-        return on_grid(found.shares, SHARE_BITS), on_grid(found.dual, SHARE_BITS)
-
-    def _cover(self, readings: Readings, shares: FloatArray, contrasts: Contrasts) -> BoolArray:
-        dense = contrasts.dense() if isinstance(readings.information, Dense) else None
-        return cover(readings.information, shares, readings.costs, dense, contrasts.support())
+        first_cover = np.append(self.first_cover, np.zeros(n, dtype=bool))
+        self.first_cover = first_cover | self._cover(readings, self.shares, contrasts)
 
     def counts(
         self, readings: Readings, targets: Targets, n_plans: int, spent: float, replicates: tuple[int, int]
     ) -> tuple[IntArray, int]:
         """Return the uses of each probe in one replicate of the next batch, and the number of replicates."""
-        gap2 = np.maximum(targets.gap + targets.shift, 0.0) ** 2
-        priced = np.ptp(readings.costs[self.first_cover]) > 0
-        smoothing = min(self._pace.smoothing, SMOOTHING_WITH_COSTS if priced else np.inf)
-        priority = rounded(targets.evidence_needed / (gap2 + smoothing * targets.gap_variance), PRIORITY_BITS)
-        weighted, dual = self._improve(readings, targets, priority, n_plans)
-        need = self._need(readings, targets, gap2)
-        budget, n_replicates, span = self._length(readings, targets, need, spent, replicates)
-        if self._uniform:
-            each = max(1, round(budget / float(readings.costs.sum())))
-            return np.full(len(readings.costs), each, dtype=np.int64), n_replicates
-        counts = self._whole_counts(readings, targets, budget, span, weighted, dual)
-        return counts, n_replicates
-
-    def _improve(
-        self, readings: Readings, targets: Targets, priority: FloatArray, n_plans: int
-    ) -> tuple[FloatArray, FloatArray]:
-        """Improve the shares for the targets that are worst off; return these, weighted, and their dual."""
-        contrasts, plans = targets.contrasts, targets.behind
-        is_long = len(contrasts) > WORKING_SET
-        may_have_own_arms = len(contrasts) > FEW_RIVALS and not self._uniform
-        if may_have_own_arms and self._share_by_own_arms(readings, contrasts, priority):
-            return np.zeros((0, 0)), np.zeros(0)
-        if is_long:
-            needs = rounded(priority * self._price(readings, contrasts), PRIORITY_BITS)
-            worst = np.sort(np.argsort(-needs, kind="stable")[:WORKING_SET])
-            contrasts, plans, priority = contrasts.take(worst), plans[worst], priority[worst]
-        weighted = contrasts.dense() * np.sqrt(priority)[:, None]
-        uniform = np.full(len(plans), 1.0 / len(plans))
-        if self._uniform:
-            return weighted, uniform
-        steps = _STEPS
-        if isinstance(readings.information, Dense):  # from the shares of the last batch a few are enough
-            steps = min(_MIXED_STEPS, max(_FEWEST_STEPS, _FLAT_STEPS // weighted.shape[1]))
-        shares, dual = self._minimax(readings, weighted, steps=steps)
-        new = self._pace.renewal if self.n_batches else 1.0
-        self.shares = shares if new == 1.0 else (1.0 - new) * self.shares + new * shares
-        self.dual = np.zeros(n_plans)
-        self.dual[plans] = dual
-        return weighted, dual
-
-    def _share_by_own_arms(self, readings: Readings, contrasts: Contrasts, priority: FloatArray) -> bool:
-        """Allocate over all targets, if each rival has an arm of its own; return whether that is so."""
-        if isinstance(readings.information, Dense) or not readings.is_single:
-            return False
-        # the variance of one measurement times its price, by arm
-        price = np.zeros(contrasts.rows.shape[1])
-        price[readings.information.arm] = readings.costs / readings.information.precision
-        by_arm = own_arm_shares(contrasts.squares, priority, price)
-        if by_arm is None:
-            return False
-        self.shares = on_grid(by_arm[readings.information.arm], SHARE_BITS)
-        self.dual = np.zeros(0)
-        return True
-
-    def _price(self, readings: Readings, contrasts: Contrasts) -> FloatArray:
-        """Return the variance of each contrast after a batch of cost 1 with these shares."""
-        shares = self.shares
-        if readings.is_single:
-            shares = np.maximum(shares, _LEAST_SHARE / len(shares))
-        return readings.gap_variance(readings.matrix(shares / readings.costs), contrasts)
-
-    def _need(self, readings: Readings, targets: Targets, gap2: FloatArray) -> float:
-        """Return the cost that still seems to be needed, by the rival that is worst off."""
-        smoothed = gap2 + NEED_SMOOTHING * targets.gap_variance
-        price = self._price(readings, targets.contrasts)
-        return 2.0 * float((targets.evidence_needed / smoothed * price).max())
-
-    def _length(
-        self, readings: Readings, targets: Targets, need: float, spent: float, replicates: tuple[int, int]
-    ) -> tuple[float, int, BoolArray]:
-        """Return the cost of one replicate, the number of replicates, and the probes that each must use."""
-        fewest, most = replicates
-        most = fewest if self._setup_cost else most  # every replicate is a request, and pays a set-up
-        wished = min(self._pace.batch_share * spent, self._pace.need_share * need)
-        wished = float(rounded(batch_cost(wished, need, fewest * self._setup_cost), PRIORITY_BITS))
-        span = self.first_cover
-        if not self._pace.uses_all:
-            span = self._cover(readings, self.shares, targets.contrasts)
-        # least squares on as many readings as unknowns interpolates: batches of mixed readings are longer
-        covers = 2.0 if isinstance(readings.information, Dense) and replicates[1] == 1 else 1.0
-        budget = max(covers * float(readings.costs[span].sum()), wished / most)
-        return budget, int(np.clip(round(wished / budget), fewest, most)), span
-
-    def _whole_counts(
-        self,
-        readings: Readings,
-        targets: Targets,
-        budget: float,
-        span: BoolArray,
-        weighted: FloatArray,
-        dual: FloatArray,
-    ) -> IntArray:
+        weighted, dual = self._improve(readings, targets, n_plans)
+        budget, n_replicates, span = self._length(readings, targets, spent, replicates)
         costs, information = readings.costs, readings.information
         if isinstance(information, Dense):
             binding = dual > _BINDING * dual.max()
@@ -228,26 +118,111 @@ class BatchDesign:
         counts[span] = np.maximum(counts[span], 1)
         idle = self.first_cover & (counts == 0)
         counts[idle] = np.floor(SIDE_SHARE * budget / (costs[idle] * self.first_cover.sum()))
-        return counts.astype(np.int64)
+        return counts.astype(np.int64), n_replicates
+
+    def _improve(self, readings: Readings, targets: Targets, n_plans: int) -> tuple[FloatArray, FloatArray]:
+        """Improve the shares for the targets that are worst off; return these, weighted, and their dual."""
+        gap2 = np.maximum(targets.gap + targets.shift, 0.0) ** 2
+        priced = np.ptp(readings.costs[self.first_cover]) > 0
+        smoothing = min(self._pace.smoothing, SMOOTHING_WITH_COSTS if priced else np.inf)
+        priority = rounded(targets.evidence_needed / (gap2 + smoothing * targets.gap_variance), PRIORITY_BITS)
+        contrasts, plans, information = targets.contrasts, targets.behind, readings.information
+        if len(contrasts) > FEW_RIVALS and not isinstance(information, Dense) and readings.is_single:
+            # the variance of one measurement times its price, by arm
+            price = np.zeros(contrasts.rows.shape[1])
+            price[information.arm] = readings.costs / information.precision
+            by_arm = own_arm_shares(contrasts.squares, priority, price)
+            if by_arm is not None:  # all targets at once, in closed form
+                self.shares, self.dual = on_grid(by_arm[information.arm], SHARE_BITS), np.zeros(0)
+                return np.zeros((0, 0)), np.zeros(0)
+        if len(contrasts) > WORKING_SET:
+            needs = rounded(priority * self._price(readings, contrasts), PRIORITY_BITS)
+            worst = np.sort(np.argsort(-needs, kind="stable")[:WORKING_SET])
+            contrasts, plans, priority = contrasts.take(worst), plans[worst], priority[worst]
+        weighted, steps = contrasts.dense() * np.sqrt(priority)[:, None], _STEPS
+        if isinstance(information, Dense):  # from the shares of the last batch a few are enough
+            steps = min(_MIXED_STEPS, max(_FEWEST_STEPS, _FLAT_STEPS // weighted.shape[1]))
+        shares, dual = self._minimax(readings, weighted, steps=steps)
+        new = self._pace.renewal if self.n_batches else 1.0
+        self.shares = shares if new == 1.0 else (1.0 - new) * self.shares + new * shares
+        self.dual = np.zeros(n_plans)
+        self.dual[plans] = dual
+        return weighted, dual
+
+    def _minimax(
+        self, readings: Readings, targets: FloatArray, *, steps: int, tolerance: float = 0.02
+    ) -> tuple[FloatArray, FloatArray]:
+        information, costs = readings.information, readings.costs
+        found = minimax(information, targets, costs, tolerance=tolerance, most_steps=steps, start=self.shares)
+        return on_grid(found.shares, SHARE_BITS), on_grid(found.dual, SHARE_BITS)
+
+    def _cover(self, readings: Readings, shares: FloatArray, contrasts: Contrasts) -> BoolArray:
+        dense = contrasts.dense() if isinstance(readings.information, Dense) else None
+        return cover(readings.information, shares, readings.costs, dense, contrasts.support())
+
+    def _price(self, readings: Readings, contrasts: Contrasts) -> FloatArray:
+        """Return the variance of each contrast after a batch of cost 1 with these shares."""
+        shares = self.shares
+        if readings.is_single:
+            shares = np.maximum(shares, _LEAST_SHARE / len(shares))
+        return readings.gap_variance(readings.matrix(shares / readings.costs), contrasts)
+
+    def _length(
+        self, readings: Readings, targets: Targets, spent: float, replicates: tuple[int, int]
+    ) -> tuple[float, int, BoolArray]:
+        """Return the cost of one replicate, the number of replicates, and the probes that each must use."""
+        # the cost that still seems to be needed, by the rival that is worst off
+        gap2 = np.maximum(targets.gap + targets.shift, 0.0) ** 2
+        smoothed, price = (
+            gap2 + NEED_SMOOTHING * targets.gap_variance,
+            self._price(readings, targets.contrasts),
+        )
+        need = 2.0 * float((targets.evidence_needed / smoothed * price).max())
+        fewest, most = replicates
+        most = fewest if self._setup_cost else most  # every replicate is a request, and pays a set-up
+        wished = min(self._pace.batch_share * spent, self._pace.need_share * need)
+        wished = float(rounded(batch_cost(wished, need, fewest * self._setup_cost), PRIORITY_BITS))
+        span = self._must_use(readings, targets)
+        # least squares on as many readings as unknowns interpolates: batches of mixed readings are longer
+        covers = 2.0 if isinstance(readings.information, Dense) and replicates[1] == 1 else 1.0
+        budget = max(covers * float(readings.costs[span].sum()), wished / most)
+        return budget, int(np.clip(round(wished / budget), fewest, most)), span
+
+    def _must_use(self, readings: Readings, targets: Targets) -> BoolArray:
+        """Return the probes that a batch must use to show these contrasts."""
+        if self._pace.uses_all:
+            return self.first_cover
+        return self._cover(readings, self.shares, targets.contrasts)
 
     def final_counts(self, readings: Readings, targets: Targets, n: int) -> tuple[IntArray, int]:
         """Return n uses in these shares, one at least of each probe of a cover, and the size of the cover.
 
-        Largest remainders; fewer than the cover where n does not suffice, those of the largest shares.
+        Where n is less than the cover, the probes of the largest shares are used.
         """
-        span = self.first_cover
-        if not self._pace.uses_all:
-            span = self._cover(readings, self.shares, targets.contrasts)
+        span = self._must_use(readings, targets)
         ideal = np.where(span, np.maximum(self.shares, 1e-9) / readings.costs, 0.0)
         n_span = int(span.sum())
+        if n >= n_span:
+            return round_allocation(ideal, n), n_span
         counts = np.zeros(len(ideal), dtype=np.int64)
-        if n < n_span:
-            counts[np.argsort(-ideal, kind="stable")[:n]] = 1
-            return counts, n_span
-        ideal = ideal / ideal.sum() * n
-        counts = np.where(span, np.maximum(np.floor(ideal), 1), 0).astype(np.int64)
-        while int(counts.sum()) > n:  # the ones that every probe gets may be too many
-            counts[int(np.argmax(np.where(counts > 1, counts - ideal, -np.inf)))] -= 1
-        remainders = np.argsort(-np.where(span, ideal - counts, -np.inf), kind="stable")
-        counts[remainders[: n - int(counts.sum())]] += 1
+        counts[np.argsort(-ideal, kind="stable")[:n]] = 1
         return counts, n_span
+
+
+class UniformDesign(BatchDesign):
+    """Uses all probes equally often, for comparison; batches are as long as those of a design."""
+
+    def begin(self, readings: Readings, targets: FloatArray, contrasts: Contrasts) -> None:
+        """Use all probes in the first batch, in shares of their costs."""
+        self.shares = readings.costs / readings.costs.sum()
+
+    def start_from(self, spent: FloatArray, more: Mapping[str, Any]) -> None:
+        """Keep the shares."""
+
+    def counts(
+        self, readings: Readings, targets: Targets, n_plans: int, spent: float, replicates: tuple[int, int]
+    ) -> tuple[IntArray, int]:
+        """Return the same number of uses for each probe, and the number of replicates."""
+        budget, n_replicates, _ = self._length(readings, targets, spent, replicates)
+        each = max(1, round(budget / float(readings.costs.sum())))
+        return np.full(len(readings.costs), each, dtype=np.int64), n_replicates

@@ -77,7 +77,7 @@ from typing import ClassVar, NamedTuple
 from surepick.core.policy import known_noise_scale
 from surepick.core.problem import Problem
 from surepick.errors import ParameterError
-from surepick.policies.betting.batch_run import BatchRun
+from surepick.policies.betting.batch_run import BatchRun, UniformRun
 from surepick.policies.betting.bet_gap_e import question_for
 from surepick.policies.gap import radius as radii
 from surepick.policies.gap.probe_ridge import RidgeRun
@@ -199,7 +199,7 @@ class Uniform(RadiusPolicy):
         """A fresh run on this problem."""
         if problem.probes is not None:
             question = question_for(problem, self.delta, self.epsilon)
-            return BatchRun(problem, _Asked(self.name), question, uniform=True)
+            return UniformRun(problem, _Asked(self.name), question)
         radius = radii.radius_named(self.radius)
         return GapRun(problem, GapRule(self.delta, self.epsilon, radius, "cycle", every_arm_first=False))
 
