@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -36,11 +35,8 @@ class Rival:
 
 def rivals_of(problem: Problem, evidence: Evidence, lead: int) -> tuple[Rival, ...]:
     """Every other plan, the closest first: by its gap to the lead in units of the gap's error."""
-    if problem.probes is None:
-        gap, error = _against(problem, lead, *_estimates(problem, evidence))
-    else:
-        gap, error = behind_by(problem, lead, evidence)
-        error = np.where(np.isfinite(error), error, 0.0)  # as of arms that were not measured
+    gap, error = behind_by(problem, lead, evidence)
+    error = np.where(np.isfinite(error), error, 0.0)  # infinite where an arm was not measured
     distance = np.divide(gap, error, out=np.full(len(gap), np.inf), where=error > 0)
     distance[lead] = np.inf
     order = np.argsort(distance, kind="stable")
@@ -96,15 +92,3 @@ def _estimates(problem: AnyProblem, evidence: Evidence) -> tuple[FloatArray, Flo
     """Mean of each arm and its variance; zero for an arm that was not measured."""
     variance = mean_variance(problem, evidence)
     return arm_means(problem, evidence), np.where(np.isfinite(variance), variance, 0.0)
-
-
-def _against(
-    problem: Problem, lead: int, means: FloatArray, variance: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Gap of every plan to the lead, and its standard deviation (the square multiplied out)."""
-    plans: Any = problem.oriented
-    row = plans[lead] if isinstance(plans, np.ndarray) else plans[[lead]].toarray()[0]
-    squares = plans**2 if isinstance(plans, np.ndarray) else plans.multiply(plans)
-    gap = float(row @ means) - np.asarray(plans @ means)
-    spread = float(row**2 @ variance) - 2.0 * np.asarray(plans @ (row * variance)) + squares @ variance
-    return gap, np.sqrt(np.maximum(spread, 0.0))
