@@ -26,8 +26,8 @@ from surepick.inference.factors import SubGaussian
 from surepick.policies import Challenge
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.best import GRID
-from surepick.policies.betting.oracle import OracleBest
-from surepick.policies.betting.plan_wealth import PlanWealth
+from surepick.policies.oracles.oracle_best import OracleBest
+from surepick.policies.oracles.plan_wealth import PlanWealth
 from surepick.simulation import Bernoulli, Gaussian, UniformNoise
 
 DELTA, EPSILON, SEED = 0.2, 0.3, 9_100_000

@@ -11,7 +11,7 @@ import pytest
 import surepick as sp
 from surepick.core.plan_sets import Branch
 from surepick.inference.bounded import power_sums
-from surepick.policies.betting.plan_wealth import BoundedPlanWealth, OracleBet
+from surepick.policies.oracles.plan_wealth import BoundedPlanWealth, OracleBet
 from surepick.simulation import Bernoulli
 
 N = 3  # arms, each measured twice

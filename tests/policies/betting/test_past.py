@@ -11,7 +11,7 @@ from surepick.policies import Challenge, Pick
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.bet_gap_e import question_for
 from surepick.policies.betting.challenge import KeepOrReplace
-from surepick.policies.betting.oracle import OracleBest
+from surepick.policies.oracles.oracle_best import OracleBest
 from surepick.policy import Stop
 from surepick.problems import Past, knapsack_instance
 from surepick.simulation import Gaussian

@@ -6,10 +6,11 @@ against it win.
       batch        the measurements of one batch
       batch_design which probes a batch uses, how often, and how long it is
       question     what a run asks: `best` (the best plan), `within` (one within epsilon), `challenge`,
-                   `best_vertex` and `within_polytope` (the same of all plans of a polytope), `oracle` (the
-                   same of plans behind an oracle: plan_wealth, branch_search)
-      plan_probes  a run whose measurements are whole plans behind an oracle
+                   `best_vertex` and `within_polytope` (the same of all plans of a polytope)
+      scale_bound  a run that bounds unknown noise first, where bets need a scale
       run_state    the state of a run as plain values
+    sign_race    SignRace, rounds in which plans win or lose, whatever the noise
 
-The theorem and its factors are in `surepick.inference`, what polytopes need in `surepick.policies.polytopes`.
+The theorem and its factors are in `surepick.inference`, what polytopes need in `surepick.policies.polytopes`,
+plans behind an oracle in `surepick.policies.oracles`.
 """

@@ -88,8 +88,8 @@ class BetGapE(WithinPolicy):
     def _start(self, problem: AnyProblem) -> BatchRun:
         if isinstance(problem, Problem | Polytope):
             return BatchRun(problem, self, question_for(problem, self.delta, self.epsilon))
-        from surepick.policies.betting.oracle import OracleBest
-        from surepick.policies.betting.plan_probes import PlanProbeRun
+        from surepick.policies.oracles.oracle_best import OracleBest
+        from surepick.policies.oracles.plan_probes import PlanProbeRun
 
         run = PlanProbeRun if problem.plays else BatchRun
         return run(problem, self, OracleBest(problem, self.delta, self.epsilon))

@@ -31,8 +31,8 @@ from surepick.core.run import Answer, Decision, Measure, Standing, Stop
 from surepick.design.play_allocation import covering_plays
 from surepick.errors import ParameterError, ProblemError
 from surepick.policies.betting.batch_run import BatchPolicy, BatchRun
-from surepick.policies.betting.plan_probes import named_plans
 from surepick.policies.betting.question import NO_LEADER
+from surepick.policies.oracles.plan_probes import named_plans
 
 REPLICATES = 12  # measurements of each arm that bound its noise
 SHARE = 0.2  # of delta, for the bounds

@@ -34,8 +34,8 @@ from surepick.design.play_allocation import (
 from surepick.policies.betting.batch import Batch
 from surepick.policies.betting.batch_design import NEED_SMOOTHING
 from surepick.policies.betting.batch_run import BatchPolicy, BatchRun
-from surepick.policies.betting.oracle import OracleBest
 from surepick.policies.betting.question import Pace, Targets
+from surepick.policies.oracles.oracle_best import OracleBest
 
 _EFFORT = PlayEffort(tolerance=0.02, steps=40, most_calls=4)
 _MOST_PLANS = 200  # that are kept from batch to batch

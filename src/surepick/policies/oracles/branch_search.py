@@ -17,7 +17,7 @@ import numpy as np
 from surepick.core.arrays import BoolArray, FloatArray
 from surepick.core.plan_sets import Branch, PlanSet
 from surepick.inference.factors import log_sum_exp
-from surepick.policies.betting.plan_wealth import FLAT, CommonWealth, PlanAccount, PlanWealth
+from surepick.policies.oracles.plan_wealth import FLAT, CommonWealth, PlanAccount, PlanWealth
 
 MOST_STEPS = 15  # oracle calls on one branch
 CALLS_A_BATCH = 800  # oracle calls that the searches after a batch may use, beyond one for each arm

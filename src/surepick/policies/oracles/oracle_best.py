@@ -35,20 +35,20 @@ from surepick.inference.contrasts import Contrasts
 from surepick.inference.factors import log_sum_exp
 from surepick.inference.wealth import Wealth
 from surepick.policies.betting.best import FIRST_STAKE, STAKE
-from surepick.policies.betting.branch_search import CALLS_A_BATCH, BranchSearch
-from surepick.policies.betting.plan_wealth import (
-    BoundedPlanWealth,
-    FinalTest,
-    OracleBet,
-    PlanAccount,
-    PlanWealth,
-)
 from surepick.policies.betting.question import (
     BatchResult,
     Estimates,
     Pace,
     Question,
     Targets,
+)
+from surepick.policies.oracles.branch_search import CALLS_A_BATCH, BranchSearch
+from surepick.policies.oracles.plan_wealth import (
+    BoundedPlanWealth,
+    FinalTest,
+    OracleBet,
+    PlanAccount,
+    PlanWealth,
 )
 
 # None of these constants bears on the guarantee; they were chosen on other instances than those of the tests.

@@ -14,9 +14,9 @@ from surepick.errors import ProblemError
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.best import GRID, SHRINKAGE
 from surepick.policies.betting.bet_gap_e import BetGapE
-from surepick.policies.betting.branch_search import BranchSearch, least_log_sum
-from surepick.policies.betting.oracle import OracleBest
-from surepick.policies.betting.plan_wealth import SELECTION_BIAS
+from surepick.policies.oracles.branch_search import BranchSearch, least_log_sum
+from surepick.policies.oracles.oracle_best import OracleBest
+from surepick.policies.oracles.plan_wealth import SELECTION_BIAS
 from surepick.policy import Stop
 from surepick.simulation import Gaussian, State
 

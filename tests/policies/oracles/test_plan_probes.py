@@ -11,8 +11,8 @@ from surepick.core.run import Measure, Stop
 from surepick.errors import ParameterError, ProblemError
 from surepick.experiments.probe_cases import published_tree
 from surepick.policies import GenTSExplore
-from surepick.policies.betting.oracle import OracleBest
-from surepick.policies.betting.plan_probes import PlanProbeRun
+from surepick.policies.oracles.oracle_best import OracleBest
+from surepick.policies.oracles.plan_probes import PlanProbeRun
 from surepick.simulation import Gaussian, State
 
 
