@@ -102,7 +102,9 @@ class Viewer:
             while line := await reader.readline():
                 self.n_bytes += len(line)
                 if line.startswith(b"data:"):
-                    self.heard.append((time.time(), json.loads(line[5:])["head"]["position"]))
+                    view = json.loads(line[5:])
+                    if "head" in view:  # not a message about trouble
+                        self.heard.append((time.time(), view["head"]["position"]))
         finally:
             writer.close()
 
@@ -122,6 +124,9 @@ async def follow_all(url: str, pid: int, n_viewers: int, store: str, n_workers: 
     tasks = [asyncio.create_task(viewer.follow(host, int(port))) for viewer in viewers]
     while not all(viewer.heard for viewer in viewers):
         await asyncio.sleep(0.1)
+        for task in tasks:
+            if task.done():
+                task.result()  # raises what ended it
     results = SPAWN.Queue()
     workers = [SPAWN.Process(target=tell, args=(store, i, seconds, results)) for i in range(n_workers)]
     for worker in workers:

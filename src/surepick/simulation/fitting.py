@@ -74,9 +74,9 @@ def _refuse_noisier(problem: Problem | OracleProblem, environment: Environment) 
     for arm in np.flatnonzero(problem.relevant & (here > stated * (1 + ROUNDING)))[:1].tolist():
         raise ParameterError(
             f"arm {arm} ({problem.arm_names[arm]!r}) has noise of scale {here[arm]:.4g} in this "
-            f"{type(environment).__name__}, and the problem says {stated[arm]:.4g}, on which the promise "
-            "rests; give the problem a larger noise_scale or the environment a smaller one, or, to see "
-            "what happens without a promise, allow_noisier=True",
+            f"{type(environment).__name__}, and the problem says {stated[arm]:.4g}, on which the guarantee "
+            "rests; give the problem a larger noise or the environment a smaller one, or, to see "
+            "what happens without a guarantee, allow_noisier=True",
             field="environment",
         )
 
