@@ -87,14 +87,6 @@ def test_every_builder_takes_bounds_as_problem_does(build):
     assert caught.value.field == "noise"
 
 
-def test_an_oracle_keeps_the_bounds():
-    first = BUILDERS["knapsack"](low=0, high=3)
-    assert isinstance(first, problems.FoundProblem)
-    unlisted = first.family.oracle_problem(low=0, high=3)
-    assert unlisted.noise_scale.tolist() == [1.5, 1.5]
-    assert codec.problem_from_json(codec.problem_to_json(unlisted)).bounds.tolist() == [[0.0, 3.0]] * 2
-
-
 def test_a_session_refuses_values_outside_and_records_nothing():
     mine = session()
     token = mine.ask()[0].token
@@ -111,25 +103,8 @@ def test_a_session_refuses_values_outside_and_records_nothing():
     mine.tell(mine.ask()[0], 1.0 + 1e-15)  # as is rounding
 
 
-def test_a_certificate_states_the_bounds():
-    mine, rng = session(), np.random.default_rng(0)
-    while requests := mine.ask():
-        mine.tell(requests[0], float(rng.random() < (0.1, 0.9)[requests[0].probe]))
-    assert mine.status != "running"
-    assert mine.outcome.plan_name == "plan 1"
-    certificate = mine.certificate()
-    assert "within the given bounds" in certificate.assumption
-    assert certificate.doubts == ()
-    assert mine.verify(json.loads(codec.dumps(certificate.to_json()))).holds
-
-
 @pytest.mark.parametrize(
-    "environment",
-    [
-        Bernoulli([0.2, 0.9]),
-        UniformNoise([0.2, 0.9], 0.1),
-        Replay([[0, 0.4], [0.9]]),
-    ],
+    "environment", [Bernoulli([0.2, 0.9]), UniformNoise([0.2, 0.9], 0.1), Replay([[0, 0.4], [0.9]])]
 )
 def test_simulations_take_environments_within_the_bounds(environment):
     outcome = sp.simulate(sp.Problem(TWO, low=0, high=1, goal="largest"), environment, policy=sp.BetGapE())
@@ -137,12 +112,7 @@ def test_simulations_take_environments_within_the_bounds(environment):
 
 
 @pytest.mark.parametrize(
-    "environment",
-    [
-        Gaussian([0.2, 0.9], 0.01),
-        UniformNoise([0.2, 0.95], 0.1),
-        Replay([[0, 1.4], [0.9]]),
-    ],
+    "environment", [Gaussian([0.2, 0.9], 0.01), UniformNoise([0.2, 0.95], 0.1), Replay([[0, 1.4], [0.9]])]
 )
 def test_simulations_refuse_environments_that_may_leave_the_bounds(environment):
     with pytest.raises(ParameterError) as caught:

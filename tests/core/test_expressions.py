@@ -71,12 +71,6 @@ def test_what_is_no_sum_is_refused_with_the_plan_and_the_place(plans):
     assert caught.value.field == "plans"
 
 
-def test_an_arm_that_is_not_known_is_refused():
-    with pytest.raises(ProblemError) as caught:
-        sp.Problem(["tae", "coffee"], arms=["tea", "coffee"], goal="largest")
-    assert caught.value.field == "plans"
-
-
 def test_a_problem_file_may_have_sums(tmp_path):
     path = tmp_path / "drinks.toml"
     path.write_text('kind = "table"\ngoal = "largest"\nplans = ["2*tea + coffee", "cocoa"]\n')
@@ -107,13 +101,6 @@ def test_plans_come_from_any_data_frame(frame):
     problem = sp.Problem(frame, noise=1, goal="largest")
     assert (problem.arm_names, problem.plan_names) == (("road", "rail"), ("north", "south"))
     assert problem.plans.tolist() == [[1, 0], [0, 2]]
-
-
-def test_a_frame_of_numbers_alone_is_a_table():
-    assert sp.Problem(pl.DataFrame({"a": [1, 0], "b": [0, 1]}), noise=1, goal="largest").plan_names == (
-        "plan 0",
-        "plan 1",
-    )
 
 
 def test_an_empty_cell_is_0_and_one_that_is_no_number_is_named():

@@ -9,7 +9,6 @@ from scipy import stats
 import surepick as sp
 from command_line import surepick
 from surepick import problems
-from surepick.policies import parse_policy
 from surepick.simulation import Gaussian
 
 PLANS = np.eye(2)
@@ -77,15 +76,6 @@ def test_check_says_which_noise_was_stated(tmp_path, name, text, unstated):
     file = write(tmp_path, text, name)
     data = surepick("check", file, "--json").json
     assert (data["noise"] is None) == bool(unstated)
-
-
-@pytest.mark.parametrize(
-    ("policy", "door"), [*(("CombGapE", "Problem"), ("RAGE", "Problem"), ("LUCB", "choice"))]
-)
-def test_a_policy_that_cannot_do_without_the_noise_scale_names_the_field(policy, door):
-    with pytest.raises(sp.SurepickError) as caught:
-        parse_policy(policy).start(DOORS[door]())
-    assert caught.value.field == "noise"
 
 
 def wrong_answers(problem, runs=40):

@@ -13,7 +13,6 @@ import surepick as sp
 from polytopes import transport, transport_rows
 from surepick.core.polytope import polytope_from
 from surepick.core.standard_form import safe_bound
-from surepick.policies import RAGE
 from surepick.policies.polytopes.simplex import SOLVED, begin, restore, solve, tableau_of
 from surepick.simulation import Gaussian
 
@@ -95,11 +94,6 @@ def test_what_leaves_no_choice_or_no_end_is_refused_in_words(options):
         sp.Polytope(**options, goal="largest")
 
 
-def test_an_unknown_option_is_named():
-    with pytest.raises(TypeError, match=r"'A_up'.*A_ub"):
-        sp.Polytope(A_up=[[1]], b_ub=[1], goal="largest")
-
-
 def test_rows_and_bounds_that_follow_from_others_do_no_harm():
     supply, demand = [0.5, 0.3, 0.2], [0.6, 0.25, 0.15]
     plain = sp.Polytope(**transport_rows(supply, demand), noise=1)
@@ -140,19 +134,3 @@ def test_arms_that_are_the_same_in_all_plans_do_not_matter():
     outcome = sp.simulate(problem, Gaussian([1.0, 0.0, 0.0, 0.0]), policy=sp.BetGapE(), seed=1)
     assert outcome.counts.tolist()[2:] == [0, 0]
     assert outcome.plan == (1.0, 0.0, 0.4, 2.0)
-
-
-def test_policies_that_cannot_take_a_polytope_name_the_one_that_can():
-    problem = sp.Polytope(A_ub=[[1, 1]], b_ub=[1], noise=1, goal="largest")
-    for policy in (sp.CombGapE(), RAGE()):
-        with pytest.raises(sp.SurepickError):
-            sp.simulate(problem, Gaussian([1.0, 0.5]), policy=policy)
-
-
-def test_amounts_behind_an_oracle_are_refused_with_the_way_out():
-    problem = sp.OracleProblem(
-        lambda w: np.array([0.3, 0.7]) if w[0] > w[1] else np.array([0.7, 0.3]), 2, noise=1, goal="largest"
-    )
-    with pytest.raises(sp.SurepickError) as caught:
-        sp.simulate(problem, Gaussian([1.0, 0.5]), policy=sp.BetGapE())
-    assert caught.value.field == "best"

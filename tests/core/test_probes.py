@@ -9,7 +9,7 @@ from surepick.core.policy import start
 from surepick.core.probes import span
 from surepick.errors import ParameterError, ProblemError
 from surepick.policies import POLICIES
-from surepick.sessions.codec import fingerprint, problem_from_json, problem_to_json
+from surepick.sessions.codec import problem_from_json, problem_to_json
 
 ROUTES = {"coast": "A-B + B-C", "hills": "A-D + D-C"}
 EDGES = ["A-B", "B-C", "A-D", "D-C"]
@@ -17,21 +17,6 @@ EDGES = ["A-B", "B-C", "A-D", "D-C"]
 
 def routes(**given):
     return sp.Problem(ROUTES, arms=EDGES, **{"noise": 1, **given}, goal="largest")
-
-
-def test_single_arms_are_the_default_and_nothing_of_probes_is_kept():
-    plain, said = routes(), routes(measure="arms")
-    assert said.probes is None
-    assert said.n_probes == 4
-    assert said.probe_names == plain.arm_names
-    assert fingerprint(problem_to_json(said)) == fingerprint(problem_to_json(plain))
-
-
-def test_a_plan_as_a_probe_has_one_reading_its_value():
-    problem = routes(measure="plans")
-    assert problem.probes.names == ("coast", "hills")
-    assert problem.probes.rows.toarray().tolist() == [[1, 1, 0, 0], [0, 0, 1, 1]]
-    assert not problem.probes.is_diagonal
 
 
 def test_trying_a_plan_reads_each_arm_in_it():
@@ -87,15 +72,6 @@ def test_a_file_of_probes(tmp_path):
     assert problem.probes.reading_names == (("first", "second"), ("value",))
     assert problem.noise_scale.tolist() == [0.5, 0.7, 1.0]
     assert problem.costs.tolist() == [3.0, 2.0]
-
-
-def test_an_array_of_probes_is_read_in_reasonable_time_and_memory():
-    rng = np.random.default_rng(0)
-    problem = sp.Problem(
-        rng.normal(size=(50, 20)), measure=rng.normal(size=(500, 20)), noise=1, goal="largest"
-    )
-    assert problem.probes.rows.shape == (500, 20)
-    assert sparse.issparse(problem.probes.rows)
 
 
 @pytest.mark.parametrize(
@@ -177,15 +153,6 @@ def test_plans_that_no_probe_tells_apart_are_refused_with_what_would_help():
     )
 
 
-def test_what_all_plans_share_need_not_be_read():
-    sp.Problem(
-        {"a": "depot + road", "b": "depot + rail"},
-        measure={"test": ["road", "rail"]},
-        noise=1,
-        goal="largest",
-    )
-
-
 def test_the_span_is_orthonormal_and_leaves_nothing_out():
     rng = np.random.default_rng(1)
     rows = sparse.csr_array(rng.normal(size=(9, 3)) @ rng.normal(size=(3, 6)) * 1e-6)
@@ -224,13 +191,3 @@ def test_a_policy_that_measures_single_arms_says_so(name):
         with pytest.raises((ProblemError, ParameterError)) as caught:
             begin()
         assert caught.value.field == "policy"
-
-
-def test_entries_are_the_rows_without_scipy():
-    mixed = {"mixed": {"arm 2": 3.0, "arm 0": 1.0}, "one": ["arm 1"], "two": ["arm 0"]}
-    probes = sp.Problem([[1, 0, 1], [0, 1, 1]], measure=mixed, noise=1, goal="largest").probes
-    entries, rows = probes.entries, probes.rows.toarray()
-    assert (entries.dense(0, 9) == rows).all()
-    assert (entries.dense(1, 2) == rows[1:2]).all()
-    assert (np.diff(entries.sorted().indices[: entries.indptr[1]]) > 0).all()
-    assert (entries.sorted().dense(0, 3) == rows).all()

@@ -37,53 +37,10 @@ def write(path, text, *, encoding="utf-8"):
 # what is accepted
 
 
-def test_a_nested_list_is_a_table_of_plans():
-    problem = sp.Problem([[1, 0, 2], [0, 1, 2]], noise=1, goal="largest")
-    assert (problem.n_plans, problem.n_arms) == (2, 3)
-    assert problem.plans.tolist() == [[1.0, 0.0, 2.0], [0.0, 1.0, 2.0]]
-
-
-def test_arms_and_plans_have_default_names():
-    problem = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
-    assert problem.arm_names == ("arm 0", "arm 1")
-    assert problem.plan_names == ("plan 0", "plan 1")
-
-
 def test_noise_scale_and_costs_can_differ_between_arms():
     problem = sp.Problem([[1, 0], [0, 1]], noise=[1, 3], cost=np.array([5, 0.5]), goal="largest")
     assert problem.noise_scale.tolist() == [1.0, 3.0]
     assert problem.costs.tolist() == [5.0, 0.5]
-
-
-def test_a_data_frame_brings_its_names():
-    frame = pd.DataFrame([[1, 0], [0, 2]], columns=["road", "rail"], index=["north", "south"])
-    problem = sp.Problem(frame, noise=1, goal="largest")
-    assert problem.arm_names == ("road", "rail")
-    assert problem.plan_names == ("north", "south")
-    assert problem.plans.tolist() == [[1, 0], [0, 2]]
-
-
-def test_given_names_win_over_those_of_a_data_frame():
-    frame = pd.DataFrame([[1, 0], [0, 2]], columns=["road", "rail"])
-    assert sp.Problem(frame, arms=["a", "b"], noise=1, goal="largest").arm_names == ("a", "b")
-
-
-def test_a_csv_file_brings_its_names(tmp_path):
-    path = write(tmp_path / "plans.csv", "plan,road,rail\nnorth,1,0\n\nsouth, 0 ,2.5\n")
-    problem = sp.Problem(path, noise=1, goal="largest")
-    assert problem.arm_names == ("road", "rail")
-    assert problem.plan_names == ("north", "south")
-    assert problem.plans.tolist() == [[1, 0], [0, 2.5]]
-
-
-def test_a_csv_file_can_be_named_by_text_and_begin_with_a_byte_order_mark(tmp_path):
-    path = write(tmp_path / "plans.csv", ",Köln,Graz\r\na,1,0\r\nb,0,1\r\n", encoding="utf-8-sig")
-    assert sp.Problem(str(path), noise=1, goal="largest").arm_names == ("Köln", "Graz")
-
-
-def test_quoted_cells_of_a_csv_file_may_contain_commas(tmp_path):
-    path = write(tmp_path / "plans.csv", 'plan,"Paris, France",rail\na,1,0\nb,0,1\n')
-    assert sp.Problem(path, noise=1, goal="largest").arm_names == ("Paris, France", "rail")
 
 
 @pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csc_array, sparse.coo_array, sparse.csr_matrix])
@@ -109,14 +66,6 @@ def test_equal_sparse_plans_are_merged_whatever_their_stored_zeros():
     problem = sp.Problem(rows, noise=1, goal="largest")
     assert problem.plan_names == ("plan 0", "plan 1")
     assert problem.duplicates == (("plan 2", "plan 0"),)
-
-
-def test_an_arm_on_which_all_plans_agree_is_irrelevant():
-    assert sp.Problem([[1, 3, 0], [1, 3, 1], [2, 3, 0]], noise=1, goal="largest").relevant.tolist() == [
-        True,
-        False,
-        True,
-    ]
 
 
 @settings(deadline=None)
@@ -156,23 +105,6 @@ def test_values_keep_the_callers_sign_and_best_obeys_minimize():
     assert sp.Problem(plans, goal="smallest", noise=1).best(means) == 1
 
 
-def test_ties_of_the_best_go_to_the_lowest_index():
-    assert sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest").best([2, 2]) == 0
-    assert sp.Problem([[1, 0], [0, 1]], goal="smallest", noise=1).best([2, 2]) == 0
-
-
-def test_oriented_plans_make_larger_better():
-    assert sp.Problem([[1, 0], [0, 2]], noise=1, goal="largest").oriented.tolist() == [[1, 0], [0, 2]]
-    assert sp.Problem([[1, 0], [0, 2]], goal="smallest", noise=1).oriented.tolist() == [[-1, 0], [0, -2]]
-
-
-def test_names_find_their_index():
-    problem = sp.Problem(
-        [[1, 0], [0, 1]], arms=["road", "rail"], plan_names=["north", "south"], noise=1, goal="largest"
-    )
-    assert (problem.arm("rail"), problem.plan("south")) == (1, 1)
-
-
 def test_an_unknown_name_suggests_the_closest():
     problem = sp.Problem([[1, 0], [0, 1]], arms=["road", "rail"], noise=1, goal="largest")
     with pytest.raises(ProblemError) as caught:
@@ -199,29 +131,11 @@ def test_changing_the_callers_arrays_changes_nothing():
     assert problem.noise_scale.tolist() == [1, 1]
 
 
-def test_changing_the_callers_sparse_plans_changes_nothing():
-    plans = sparse.csr_array(np.eye(2))
-    problem = sp.Problem(plans, noise=1, goal="largest")
-    plans.data[0] = 7.0
-    assert problem.plans.toarray().tolist() == [[1, 0], [0, 1]]
-
-
 @pytest.mark.parametrize("name", ["plans", "noise_scale", "costs", "relevant"])
 @pytest.mark.parametrize("again", [lambda p: p, copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))])
 def test_its_arrays_refuse_to_be_written(name, again):
     with pytest.raises(ValueError, match="read-only"):
         getattr(again(sp.Problem(np.eye(2), noise=1, goal="largest")), name)[0] = 5
-
-
-def test_its_sparse_plans_refuse_to_be_written():
-    problem = pickle.loads(pickle.dumps(sp.Problem(sparse.csr_array(np.eye(2)), noise=1, goal="largest")))
-    with pytest.raises(ValueError, match="read-only"):
-        problem.plans[0, 0] = 5
-
-
-def test_its_fields_cannot_be_set():
-    with pytest.raises(AttributeError):
-        sp.Problem(np.eye(2), noise=1, goal="largest").minimize = True
 
 
 # what is refused, and what the refusal says
@@ -302,11 +216,6 @@ def test_a_csv_file_is_read_as_any_spreadsheet_writes_it(tmp_path, text):
     assert problem.plans.tolist() == [[1.0, 0.5], [-0.25, 20.0]]
 
 
-def test_a_decimal_comma_is_read_wherever_it_can_be_nothing_else(tmp_path):
-    problem = sp.Problem(write(tmp_path / "p.csv", 'plan,a,b\nx,1,"0,5"\ny,0,1\n'), noise=1, goal="largest")
-    assert problem.plans.tolist() == [[1.0, 0.5], [0.0, 1.0]]
-
-
 def test_an_empty_cell_of_a_plan_is_0(tmp_path):
     problem = sp.Problem(write(tmp_path / "p.csv", "plan,a,b,\nx,1,,\ny,,2,\n"), noise=1, goal="largest")
     assert problem.plans.tolist() == [[1.0, 0.0], [0.0, 2.0]]
@@ -342,12 +251,6 @@ def test_names_are_a_list_of_different_ones_one_for_each(kind, names, named):
     refused = refusal([[1, 0], [0, 1]], **{word: names})
     assert refused.field == word
     assert named in str(refused)
-
-
-def test_repeated_names_in_a_csv_header_are_refused(tmp_path):
-    refused = refusal(write(tmp_path / "p.csv", "plan,road,road\na,1,0\nb,0,1\n"))
-    assert refused.field == "arms"
-    assert "'road'" in str(refused)
 
 
 # tables from files

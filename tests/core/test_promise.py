@@ -62,9 +62,3 @@ def test_bounds_are_no_gaussian_noise():
         Promise.of(policy, sp.Problem([[1, 0], [0, 1]], low=0, high=1, goal="largest")).text
         == policy.guarantee
     )
-
-
-@pytest.mark.parametrize("sentence", ["none", "None yet: we are working on it", "none: unsound, given luck"])
-def test_a_sentence_that_begins_with_none_promises_nothing(sentence):
-    promise = Promise.read(sentence)
-    assert (promise.proved, promise.text) == (False, sentence)

@@ -8,7 +8,6 @@ import surepick as sp
 from surepick.core.run import Stop
 from surepick.policies import CLUCB, RAGE, GenTSExplore, LinGapE
 from surepick.simulation import Gaussian, State
-from surepick.testing import StepByStep
 
 DELTA, RUNS = 0.2, 60
 MEANS = np.array([0.25, 0.2, 0.2, 0.0])
@@ -88,12 +87,3 @@ def test_an_unsound_policy_names_no_set():
             sp.simulate(sp.Problem(np.eye(4), noise=1, goal="largest"), truth, policy=policy).remaining
             is None
         )
-
-
-def test_driven_and_step_by_step_the_same_plans_remain():
-    problem, truth = sp.Problem(np.eye(4), noise=1, goal="largest"), Gaussian(MEANS)
-    for policy in (sp.BetGapE(), sp.BetGapE(epsilon=0.1), sp.CombGapE(), CLUCB()):
-        fast, slow = (
-            sp.simulate(problem, e, policy=policy, budget=3_000) for e in (truth, StepByStep(truth))
-        )
-        assert fast.remaining == slow.remaining

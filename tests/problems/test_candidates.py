@@ -50,25 +50,6 @@ def test_draws_lie_in_the_box_and_fill_it():
     assert np.abs(draws.mean(axis=0) - [0.5, -2.0, 7.0]).max() < 0.1
 
 
-def test_the_same_seed_gives_the_same_plans_and_another_seed_others():
-    def draw(seed):
-        return search(lambda w: w, [0, 0], [1, 1], n_draws=5, seed=seed).plans
-
-    assert (draw(3) == draw(3)).all()
-    assert (draw(3) != draw(4)).all()
-
-
-def test_progress_is_told_after_every_draw():
-    told = []
-    search(top_one, [0, 0], [1, 1], n_draws=3, progress=lambda *at: told.append(at))
-    assert told == [(1, 3), (2, 3), (3, 3)]
-
-
-def test_plans_that_differ_by_rounding_are_one_plan():
-    plans = [[0.3, 0.7], [0.1 + 0.2, 0.7], [0.3, 0.7 - 1e-12]]
-    assert search(answers(plans), [0, 0], [1, 1], n_draws=3).n_plans == 1
-
-
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
 def test_the_tolerance_is_relative_to_the_largest_entry(scale):
     apart, together = 3 * SAME_PLAN, SAME_PLAN / 3

@@ -1,4 +1,3 @@
-import pickle
 from itertools import product
 
 import networkx as nx
@@ -73,10 +72,7 @@ def test_spanning_trees_beyond_counting_are_decided_under_a_budget():
     rng = np.random.default_rng(0)
     weights = rng.permutation(family.n_arms).astype(float)
     outcome = sp.simulate(
-        family.oracle_problem(noise=0.02),
-        Gaussian(weights, 0.02),
-        policy=GenTSExplore(),
-        budget=2000,
+        family.oracle_problem(noise=0.02), Gaussian(weights, 0.02), policy=GenTSExplore(), budget=2000
     )
     assert outcome.state is State.DONE
     assert outcome.plan == tuple(family.best(weights))
@@ -94,15 +90,6 @@ def test_the_bound_on_missing_plans_holds_for_most_seeds():
         missing = 1 - mass[found.plans.sum(axis=0) > 0].sum()
         broken += missing > found.chance_of_new_at_most(0.05)
     assert broken <= 10  # binomial(100, .05) exceeds this with probability .01
-
-
-def test_a_found_problem_travels_to_other_processes():
-    problem = problems.knapsack([4, 5], [4, 5], 10, item_names=["tea", "coffee"], noise=1)
-    copy = pickle.loads(pickle.dumps(problem))
-    assert (copy.plans == problem.plans).all()
-    assert copy.plan_names == problem.plan_names
-    with pytest.raises(ValueError, match="read-only"):
-        copy.plans[0, 0] = 7
 
 
 ITEMS = st.lists(

@@ -1,5 +1,3 @@
-import inspect
-
 import pytest
 
 from surepick import problems
@@ -7,7 +5,6 @@ from surepick.problems import family
 from surepick.problems.candidates import drawn_plans
 
 EDGES = [("A", "B", 2), ("B", "D", 2), ("A", "C", 1), ("C", "D", 4)]
-DRAWS = ["spread", "n_draws", "seed", "noise", "cost", "low", "high", "progress"]
 BUILDERS = {
     "knapsack": lambda **options: problems.knapsack([4, 5], [4.0, 5.0], 10, **options),
     "matchings": lambda **options: problems.matchings([[2, 3], [2, 2]], **{"goal": "smallest", **options}),
@@ -45,28 +42,3 @@ def test_a_wrong_option_is_refused_with_the_right_one(name):
     if name not in LISTING:
         with pytest.raises(TypeError, match=rf"{name}\(\) got an unexpected keyword argument 'n_best'"):
             BUILDERS[name](n_best=2)
-
-
-def test_a_mistyped_argument_of_the_builder_itself_is_found_too():
-    with pytest.raises(TypeError, match=r"'directd'; did you mean 'directed'\?"):
-        problems.paths(EDGES, "A", "D", directd=True)
-
-
-@pytest.mark.parametrize("name", BUILDERS)
-def test_the_signature_lists_every_option_with_its_default(name):
-    listed = inspect.signature(getattr(problems, name)).parameters
-    defaults = inspect.signature(problems.Family.problem).parameters
-    assert [option for option in DRAWS if option not in listed] == []
-    assert ("n_best" in listed, "every" in listed) == (name in LISTING, name in LISTING)
-    if name != "knapsack":
-        own = ("spread", "n_draws", "seed", "progress")
-        assert all(listed[option].default == defaults[option].default for option in own)
-        assert all(listed[option].default is None for option in DRAWS if option not in own)
-    assert all(parameter.kind is not parameter.VAR_KEYWORD for parameter in listed.values())
-
-
-def test_the_knapsack_of_the_paper_keeps_its_own_defaults():
-    listed = inspect.signature(problems.knapsack).parameters
-    problem = BUILDERS["knapsack"](list_plans=True)
-    assert (listed["spread"].default, listed["n_draws"].default) == (5.0, 100)
-    assert problem.candidates.n_draws == 100

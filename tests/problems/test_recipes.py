@@ -9,8 +9,8 @@ import pytest
 import surepick as sp
 from surepick import problems
 from surepick.core.oracle_problem import absent
-from surepick.errors import FileError, MissingFunctionError, ParameterError, ProblemError
-from surepick.problems.family import FamilyProblem, family_from
+from surepick.errors import MissingFunctionError, ParameterError, ProblemError
+from surepick.problems.family import FamilyProblem
 from surepick.sessions import codec
 
 DIAMOND = [("A", "B"), ("B", "D"), ("A", "C"), ("C", "D"), ("B", "C"), ("B", "D")]
@@ -56,27 +56,6 @@ def test_a_family_is_read_back_to_an_equal_problem(kind):
         plan = problem.best_plan(weights)
         assert again.best_plan(weights).tobytes() == plan.tobytes()
         assert again.name_of(plan) == problem.name_of(plan)
-
-
-def test_a_count_that_the_family_does_not_have_is_refused():
-    data = codec.problem_to_json(problems.tree_family(nx.complete_graph(5)).oracle_problem(noise=1))
-    assert codec.problem_from_json(data).n_plans == 125
-    with pytest.raises(FileError):
-        codec.problem_from_json({**data, "n_plans": 126})
-
-
-def test_a_recipe_of_a_later_kind_is_refused():
-    with pytest.raises(FileError) as caught:
-        family_from({"kind": "tree"})
-    assert caught.value.field == "kind"
-
-
-def test_a_noise_scale_can_be_given_later():
-    problem = problems.top_k_family(["a", "b", "c"], 1, goal="largest").oracle_problem(noise=None)
-    known = problem.with_noise(np.array([1.0, 2.0, 3.0]))
-    assert problem.noise_scale is None
-    assert known.noise_scale.tolist() == [1.0, 2.0, 3.0]
-    assert codec.problem_to_json(known)["oracle"] == codec.problem_to_json(problem)["oracle"]
 
 
 # A function of one's own

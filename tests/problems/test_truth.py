@@ -16,11 +16,6 @@ def test_a_guess_becomes_a_number_and_a_spread_for_each_arm():
     assert (found.problem is PROBLEM, found.means, found.axes, found.pair) == (True, None, axes, ": ")
 
 
-def test_without_a_guess_there_is_no_spread():
-    found = Truth.guessed(PROBLEM, None, 0.5)
-    assert (found.guess, found.spread) == (None, None)
-
-
 @pytest.mark.parametrize(("guess", "spread", "field"), [([1, 2, 3], 0, "guess"), ([1, 2], -1, "spread")])
 def test_a_guess_that_does_not_fit_is_refused(guess, spread, field):
     with pytest.raises(sp.errors.ProblemError) as caught:

@@ -135,19 +135,6 @@ def test_a_network_with_cycles_and_many_paths_keeps_its_list_and_says_what_may_b
     )
 
 
-def test_edges_of_several_arms_keep_their_list():
-    family = problems.tree_family(complete_graph(7)).through(np.ones((21, 2)), ["km", "bridges"])
-    with pytest.raises(ProblemError):
-        sp.BetGapE().start(family.oracle_problem(noise=1))
-
-
-def test_a_guess_that_does_not_fit_is_refused_with_and_without_a_list():
-    for guess in ([1.0, 2.0], [np.nan] * 21):
-        with pytest.raises(ProblemError) as caught:
-            problems.trees(complete_graph(7), guess)
-        assert caught.value.field == "guess"
-
-
 @pytest.mark.parametrize("name", MANY)
 def test_other_processes_get_the_same_problem(name):
     problem = MANY[name](noise=2.0, cost=3.0).with_about(title="Where to")
@@ -157,9 +144,6 @@ def test_other_processes_get_the_same_problem(name):
     assert (again.costs == 3.0).all()
     weights = np.random.default_rng(1).normal(size=problem.n_arms)
     assert again.best_plan(weights).tolist() == problem.best_plan(weights).tolist()
-
-
-# Thirty sites: the finding that began it
 
 
 # Files
@@ -208,16 +192,6 @@ def test_another_problem_or_guarantee_is_refused(tmp_path, change, policy):
     now = loaded(tmp_path, SITES.replace(*change) if change[0] else SITES)
     with pytest.raises(SessionError):
         sp.Session.open(store, "sites", now, policy=policy)
-
-
-def test_a_list_with_a_plan_that_the_family_has_not_is_another_problem(tmp_path):
-    store = f"sqlite:///{tmp_path / 'old.db'}"
-    now = loaded(tmp_path, SITES)
-    plans = np.vstack([now.best_plan(np.arange(28.0)), np.ones(28)])
-    foreign = sp.Problem(plans, noise=0.1, arms=now.arm_names, goal="smallest")
-    listed_session(store, foreign)
-    with pytest.raises(SessionError):
-        sp.Session.open(store, "sites", now, policy=sp.BetGapE())
 
 
 # Values that nobody would doubt

@@ -54,16 +54,6 @@ def test_a_measurement_is_recorded_and_removed(writing, store, by_form):
     assert session.verify().holds
 
 
-def test_a_value_of_an_arm_that_is_not_asked_for_is_extra(writing, store):
-    session = begin(store, "extra")
-    for _ in session.pending(probe=0):
-        assert writing.do("extra", "tell", arm="copper", value=1.0)[1]["result"] == "recorded"
-    first = writing.do("extra", "tell", arm="copper", value=1.1, key="a")[1]
-    assert (first["result"], first["view"]["n_extra"]) == ("extra", 1)
-    again = writing.do("extra", "tell", arm="copper", value=1.1, key="a")[1]
-    assert (again["result"], again["view"]["n_extra"]) == ("repeated", 1)
-
-
 def test_a_session_is_driven_to_its_end_over_json(writing, store):
     body = {
         "name": "driven",

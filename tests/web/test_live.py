@@ -4,13 +4,11 @@ import asyncio
 import json
 import threading
 
-import pytest
-
 import session_tools as tools
 import surepick as sp
 from surepick.sessions.session import Session
 from surepick.web import live
-from surepick.web.live import Edition, Hub, TooManyViewersError
+from surepick.web.live import Edition, Hub
 from surepick.web.session_cache import SessionCache
 
 
@@ -168,10 +166,3 @@ def test_streams_end_with_the_server(store):
         server.server.handle_exit(2, None)
         assert ended.wait(20), "the stream is still open"
         thread.join()
-
-
-def test_a_stopped_hub_takes_nobody():
-    hub = Hub(SessionCache("memory://", read_only=False))
-    hub.stop()
-    with pytest.raises(TooManyViewersError):
-        hub.channel("one", dict)

@@ -133,15 +133,6 @@ def test_home_is_paged(memory_disk):
     assert [one["session"] for one in second["sessions"]] == ["session 1", "session 0"]
 
 
-def test_an_empty_home_has_an_example_to_try(tmp_path):
-    with running(f"sqlite:///{tmp_path}/empty.db") as server:
-        assert 'name="example"' in server.client.get("/").text
-        assert server.post("/api/sessions", example="yes").headers["location"] == "/s/trips"
-        page = server.client.get("/s/trips").text
-        assert page.count('type="radio" name="arm"') >= 7
-        assert server.client.get("/").text.count("data-session=") == 1
-
-
 @pytest.mark.parametrize(
     "event",
     [

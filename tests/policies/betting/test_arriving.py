@@ -6,7 +6,6 @@ from scipy.stats import binom
 
 import surepick as sp
 from surepick.core.run import GrowingRun
-from surepick.errors import ProblemError
 from surepick.inference.wealth import COMMON
 from surepick.policies import Challenge
 from surepick.policies.betting.best import Best
@@ -119,19 +118,3 @@ def test_an_arm_that_no_plan_needed_is_measured_first_and_the_rest_goes_on():
     assert run.standing().leader == 0
     assert run.decide().counts.tolist() == again.decide().counts.tolist()
     assert run.decide().counts.all()
-
-
-def test_the_relevant_arms_and_the_duplicates_of_a_longer_list():
-    from scipy.sparse import csr_array
-
-    for plans in ([[1, 0, 0], [0, 1, 0]], csr_array(np.eye(3)[:2])):
-        problem = sp.Problem(
-            plans, arms=["tea", "milk", "cake"], plan_names=["A", "B"], noise=1, goal="largest"
-        )
-        longer = problem.with_plan("all", {"tea": 1, "milk": 2.5, "cake": 1})
-        assert (longer.n_plans, longer.relevant.tolist()) == (3, [True, True, True])
-        assert longer.vector(2).tolist() == [1.0, 2.5, 1.0]
-        assert problem.n_plans == 2
-        for name, plan in (("A", "cake"), ("C", "tea"), ("", "cake"), ("C", [1, 2]), ("C", "coffee")):
-            with pytest.raises(ProblemError):
-                problem.with_plan(name, plan)

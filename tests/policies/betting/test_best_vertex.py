@@ -37,14 +37,6 @@ def test_without_noise_the_best_of_all_vertices_wins(seed, kind):
     assert outcome.risk <= 0.05
 
 
-def test_degenerate_vertices_are_decided_too():
-    problem, means = assignment(4, 2)
-    outcome = sp.simulate(problem, Gaussian(means), policy=sp.BetGapE(), seed=0, budget=10**7)
-    assert outcome.plan is not None
-    assert outcome.correct
-    assert set(outcome.plan) == {0.0, 1.0}
-
-
 def test_the_clearest_basis_of_a_degenerate_vertex_is_clearer_and_of_the_same_vertex():
     problem, means = assignment(4, 7)
     vertices = Vertices(problem)
@@ -93,14 +85,6 @@ def test_standing_names_the_neighbour_that_is_the_closest_call():
     assert standing.rival == (0.0, 1.0, 0.0)
     assert standing.gap == pytest.approx(0.1)
     assert 0 < standing.risk <= 1
-
-
-def test_unknown_noise_is_learned_by_replicates():
-    problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise=None, goal="largest")
-    truth = Gaussian([2.0, 0.0, 0.0], 0.5)
-    for epsilon in (0.0, 0.1):
-        outcome = sp.simulate(problem, truth, policy=sp.BetGapE(0.05, epsilon), seed=0)
-        assert outcome.plan == pytest.approx((1.0, 0.0, 0.0), abs=0.05)
 
 
 def test_noise_of_bounded_variance_is_decided_exactly_and_refused_within_epsilon():

@@ -79,17 +79,6 @@ def test_measuring_in_other_units_changes_nothing():
     assert one.counts.tolist() == other.counts.tolist()
 
 
-def test_epsilon_needs_fewer_measurements():
-    problem, truth = sp.Problem(np.eye(2), noise=1, goal="largest"), Gaussian([0.2, 0.0])
-    exact, rough = (
-        np.mean(
-            [sp.simulate(problem, truth, policy=sp.BetGapE(epsilon=e), seed=s).n_measured for s in range(10)]
-        )
-        for e in (0.0, 0.2)
-    )
-    assert rough < 0.7 * exact
-
-
 def test_a_tiny_delta_needs_no_special_arithmetic():
     outcome = sp.simulate(
         sp.Problem(np.eye(2), noise=1, goal="largest"),

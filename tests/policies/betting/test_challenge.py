@@ -133,35 +133,6 @@ def test_the_incumbent_is_found_by_its_name_or_refused():
         assert caught.value.field == "incumbent"
 
 
-def test_a_session_of_it_is_certified_and_verified():
-    problem = sp.Problem(np.eye(2), plan_names=["today", "other"], noise=1, goal="largest")
-    session = sp.Session.create(
-        "memory://", "mine", problem, policy=sp.policies.Challenge("today", epsilon=1.0)
-    )
-    while requests := session.ask():
-        session.tell(requests[0], {"0": 0.0, "1": 5.0}[requests[0].token[0]])
-    certificate = session.certificate()
-    assert certificate.plan_name == "other"
-    assert "better than the incumbent if it is another" in certificate.claim
-    assert session.verify(certificate.to_json()).holds
-    assert sp.Session.load(session.store, "mine").outcome.plan == 1
-
-
-@pytest.mark.parametrize(
-    "given", [{"noise": None}, {"measure": "plans"}, {"measure": {"both": ["arm 0", "arm 1"]}}], ids=str
-)
-def test_it_takes_unknown_noise_and_probes(given):
-    problem = sp.Problem(np.eye(2), **{"noise": 1, **given}, goal="largest")
-    for means, answer in (([0.0, 1.5], 1), ([1.5, 0.0], 0)):
-        run, rng, probes = Challenge(0).start(problem), np.random.default_rng(1), problem.probes
-        rows = np.eye(2) if probes is None else probes.rows.toarray()
-        owner = np.arange(2) if probes is None else probes.owner
-        while not isinstance(decision := run.decide(), Stop):
-            n = decision.counts[owner]
-            run.absorb(decision.counts, n * (rows @ means) + np.sqrt(n) * rng.standard_normal(len(n)))
-        assert decision.plan == answer
-
-
 def test_a_final_batch_can_prove_either_answer():
     problem = sp.Problem(np.eye(2), noise=1, goal="largest")
     for means, answer in (([0.0, 1.0], 1), ([1.0, 0.0], 0)):

@@ -146,10 +146,7 @@ def test_an_answer_comes_with_its_assumption_and_only_where_the_test_was_needed(
 @pytest.mark.parametrize("policy", [BetGapE(), BetGapE(epsilon=0.3), BetGapE(max_batch=7)], ids=str)
 @pytest.mark.parametrize("given", [{}, {"measure": "plans"}, {"noise_kind": "bounded variance"}], ids=str)
 def test_the_whole_budget_is_used(policy, given):
-    problem, truth = (
-        sp.Problem(np.eye(4), noise=1, **given, goal="largest"),
-        Gaussian([0.4, 0.3, 0.2, 0.0]),
-    )
+    problem, truth = (sp.Problem(np.eye(4), noise=1, **given, goal="largest"), Gaussian([0.4, 0.3, 0.2, 0.0]))
     for budget in (20, 33, 150):
         outcome = sp.simulate(problem, truth, policy=policy, seed=3, budget=budget, last_call=0.4)
         assert outcome.counts.sum() == budget

@@ -133,14 +133,6 @@ def test_a_past_worth_nothing_changes_nothing():
         assert bare.counts.tolist() == with_it.counts.tolist()
 
 
-def test_a_pick_can_begin_with_fewer_measurements_than_arms():
-    problem = sp.Problem(np.eye(6), noise=1, goal="largest")
-    past = Past.from_guess(problem, [3.0, 2.9, 0, 0, 0, 0], spread=0.5)
-    outcome = sp.simulate(problem, Gaussian([3.0, 3.4, 0, 0, 0, 0]), policy=Pick(), budget=4, past=past)
-    assert outcome.n_measured == 4
-    assert outcome.counts[2:].sum() == 0  # nothing is worth looking at there
-
-
 def test_a_guess_counts_by_its_spread_and_a_history_by_its_counts_up_to_a_limit():
     problem = sp.Problem(np.eye(3), noise=[1.0, 2.0, 4.0], arms=["a", "b", "c"], goal="largest")
     assert Past.from_guess(problem, [1, 2, 3], 2.0).worth.tolist() == [0.25, 1.0, 4.0]

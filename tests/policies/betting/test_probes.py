@@ -8,7 +8,6 @@ import surepick as sp
 from surepick.core.run import Stop
 from surepick.errors import ParameterError, ProblemError
 from surepick.experiments import probe_cases
-from surepick.policies import Uniform
 from surepick.simulation import Gaussian, Replay, State, UniformNoise
 
 
@@ -89,23 +88,6 @@ def test_the_best_plan_is_found(name, epsilon):
     assert outcome.cost == outcome.n_measured
     assert outcome.standing.risk <= 0.05
     assert outcome.plan in outcome.standing.good
-
-
-def test_a_tie_ends_with_epsilon():
-    problem = sp.Problem(
-        np.eye(3), measure=np.array([[1.0, 1, 0], [1, -1, 0], [0, 1, 1]]), noise=1, goal="largest"
-    )
-    outcome = sp.simulate(problem, Gaussian([0.0, 0.0, 0.0]), policy=sp.BetGapE(epsilon=0.5), seed=1)
-    assert outcome.plan is not None
-
-
-def test_uniform_uses_every_probe_alike():
-    problem, means = CASES["semi"]
-    outcome = sp.simulate(problem, Gaussian(means), policy=Uniform(), seed=1)
-    assert outcome.plan == problem.best(means)
-    assert outcome.counts.max() - outcome.counts.min() <= 1
-    adaptive = sp.simulate(problem, Gaussian(means), policy=sp.BetGapE(), seed=1)
-    assert adaptive.n_measured < 2 * outcome.n_measured
 
 
 def test_uniform_noise_and_noise_that_is_too_large():

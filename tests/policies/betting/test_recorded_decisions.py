@@ -27,11 +27,7 @@ def best_pair(weights):
 KNOWN, UNKNOWN = {"noise": 1.0, "goal": "largest"}, {"noise": None, "goal": "largest"}
 NOISE = {"known": KNOWN, "bounded variance": {**KNOWN, "noise_kind": "bounded variance"}, "unknown": UNKNOWN}
 PROBES = {"arms": {}, "plans": {"measure": "plans"}, "mixed": {"measure": np.eye(4) + 0.25}}
-BEST, WITHIN, KEEP = (
-    sp.BetGapE(0.05),
-    sp.BetGapE(0.05, epsilon=0.3),
-    Challenge(1, 0.05, epsilon=0.2),
-)
+BEST, WITHIN, KEEP = (sp.BetGapE(0.05), sp.BetGapE(0.05, epsilon=0.3), Challenge(1, 0.05, epsilon=0.2))
 ORACLE, WHOLE = {"n_arms": 4, **KNOWN}, {"n_arms": 4, "measure": "plan arms"}
 CASES = {
     f"{name}, {noise}, {probes}": (policy, sp.Problem(PLANS, **NOISE[noise], **PROBES[probes]))

@@ -6,7 +6,6 @@ import pytest
 import surepick as sp
 from surepick.experiments import probe_cases
 from surepick.policies.betting.batch_design import batch_cost
-from surepick.sessions.codec import problem_from_json, problem_to_json
 from surepick.simulation import Gaussian
 
 SINGLE = sp.Problem(np.eye(4), noise=1, goal="largest"), np.array([0.4, 0.0, 0.0, 0.0])
@@ -59,13 +58,6 @@ def test_a_session_counts_them_and_keeps_the_price(tmp_path):
     again = sp.Session.load(place, "lab")
     assert again.problem.setup_cost == 7.0
     assert again.outcome.cost == again.outcome.n_measured + 7.0 * again.outcome.n_rounds
-
-
-def test_a_problem_with_a_price_survives_its_file_and_others_keep_their_form():
-    problem = sp.Problem(np.eye(2), setup_cost=7.0, noise=1, goal="largest")
-    data = problem_to_json(problem)
-    assert problem_from_json(data).setup_cost == 7.0
-    assert "setup_cost" not in problem_to_json(sp.Problem(np.eye(2), noise=1, goal="largest"))
 
 
 @pytest.mark.parametrize("price", [-1.0, float("nan"), float("inf"), "ten", True])

@@ -63,15 +63,6 @@ def test_control_the_variance_of_replicates_taken_as_known_is_caught():
     assert binom.sf(ruled_out(unknown, world, 60, OwnSpread) - 1, 60, 0.2) < 1e-3
 
 
-def test_unknown_noise_costs_little_more_than_known_noise():
-    known, unknown, world = worlds((0.3, 0.0, 0.0, 0.0))
-    n = [
-        np.mean([sp.simulate(p, world, policy=sp.BetGapE(), seed=s).n_measured for s in range(10)])
-        for p in (known, unknown)
-    ]
-    assert n[1] < 1.6 * n[0]
-
-
 @pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])
 @pytest.mark.parametrize("policy", [sp.BetGapE(), sp.BetGapE(epsilon=0.1), Uniform()])
 def test_the_best_plan_is_found_whatever_the_scale(policy, scale):
@@ -182,26 +173,3 @@ def test_a_session_learns_the_noise_and_verifies(sqlite_url):
     tell_all(session, rng)
     assert session.outcome.plan == 1
     assert session.verify(session.certificate().to_json()).holds
-
-
-def test_a_value_is_removed_and_the_session_goes_on():
-    rng, session = np.random.default_rng(2), session_of()
-    slip = session.ask()[0]
-    session.tell(slip, 1e6)
-    tell_all(session, rng, 20)
-    session.remove(slip, "a slip")
-    tell_all(session, rng)
-    assert session.outcome.plan == 1
-    assert session.verify().holds
-
-
-def test_plans_arrive_and_a_final_batch_ends_a_session():
-    session, rng = session_of(), np.random.default_rng(3)
-    tell_all(session, rng, 12)
-    session.add_plan("ac", "a + c")
-    tell_all(session, rng, 24)
-    session.final_batch(60)
-    tell_all(session, rng)
-    assert session.status != "running"
-    assert session.outcome.plan in (1, None)
-    assert session.verify().holds

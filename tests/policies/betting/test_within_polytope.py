@@ -64,11 +64,7 @@ def test_costs_scales_and_fixed_arms():
     shares = []
     for problem in (cheap, dear):
         outcome = sp.simulate(
-            problem,
-            Gaussian(means, noise),
-            policy=sp.BetGapE(epsilon=0.05),
-            seed=1,
-            budget=10**6,
+            problem, Gaussian(means, noise), policy=sp.BetGapE(epsilon=0.05), seed=1, budget=10**6
         )
         assert outcome.plan[3] == 2.0
         assert outcome.counts[3] == 0
@@ -97,10 +93,7 @@ RUNS = 30
 @pytest.mark.parametrize("policy", [sp.BetGapE, PeekingPolicy])
 def test_keeps_its_promise_and_a_lead_chosen_after_the_block_is_caught(policy):
     """Leads of small blocks are often the wrong arm, and then so is the average."""
-    problem, truth = (
-        sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], noise=1, goal="largest"),
-        Gaussian([0.3, 0.0]),
-    )
+    problem, truth = (sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], noise=1, goal="largest"), Gaussian([0.3, 0.0]))
     outcomes = [
         sp.simulate(problem, truth, policy=policy(delta=0.05, epsilon=0.05), seed=r, budget=400)
         for r in range(RUNS)

@@ -13,7 +13,7 @@ from surepick.experiments.probe_cases import published_tree
 from surepick.policies import GenTSExplore
 from surepick.policies.oracles.oracle_best import OracleBest
 from surepick.policies.oracles.plan_probes import PlanProbeRun
-from surepick.simulation import Gaussian, State
+from surepick.simulation import Gaussian
 
 
 def oracle(plans, *, goal="largest", **settings):
@@ -163,13 +163,6 @@ def test_error_rates_keep_delta_and_the_control_is_caught():
     assert binom.sf(honest - 1, n, delta) > 0.001
     cheated = errors(lambda problem: AfterTheBatch(problem, policy, OracleBest(problem, delta)), n)
     assert binom.sf(cheated - 1, n, delta) < 0.001
-
-
-def test_budgets_end_a_run():
-    problem, means = published_tree("E20")
-    outcome = sp.simulate(problem, Gaussian(means), policy=sp.BetGapE(delta=0.1), seed=1, budget=50)
-    assert outcome.state is State.BUDGET_SPENT
-    assert outcome.n_measured <= 50
 
 
 class TestRefusals:

@@ -68,11 +68,7 @@ def test_a_costly_arm_is_measured_less():
 
 def test_unasked_measurements_are_pooled():
     session = sp.Session.create(
-        "memory://",
-        "mine",
-        sp.Problem(np.eye(2), noise=1, goal="largest"),
-        policy=Pick(),
-        budget=9,
+        "memory://", "mine", sp.Problem(np.eye(2), noise=1, goal="largest"), policy=Pick(), budget=9
     )
     session.tell(0, 3.0)
     session.tell(0, 3.0)  # the open batch wants one of it
@@ -93,8 +89,4 @@ def test_a_batch_is_never_larger_than_it_may_be():
     run = Pick(max_batch=2).start(sp.Problem(np.eye(3), noise=1, goal="largest"))
     run.absorb(np.array([300, 300, 300]), np.zeros(3))
     assert run.decide().counts.sum() == 2
-    assert Pick().start(sp.Problem(np.eye(3), noise=1, goal="largest")).decide().counts.tolist() == [
-        1,
-        1,
-        1,
-    ]
+    assert Pick().start(sp.Problem(np.eye(3), noise=1, goal="largest")).decide().counts.tolist() == [1, 1, 1]

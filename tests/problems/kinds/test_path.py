@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from surepick import problems
 from surepick.errors import ProblemError
-from surepick.inputs.load import read_problem
 from surepick.problems.candidates import OneCandidateError
 from surepick.problems.kinds import path as path_kind
 
@@ -121,22 +120,6 @@ def test_acyclic_networks_take_any_signs_and_may_maximise():
     assert not problem.minimize
 
 
-def test_parallel_edges_are_arms_of_their_own():
-    problem = problems.paths([("A", "B"), ("A", "B"), ("A", "B")], "A", "B", noise=1)
-    assert problem.arm_names == ("A - B (1)", "A - B (2)", "A - B (3)")
-    assert problem.n_plans == 3
-    assert len(set(problem.plan_names)) == 3
-
-
-def test_distance_and_toll_may_be_the_arms():
-    legs = [("A", "B"), ("B", "D"), ("A", "D")]
-    family = problems.path_family(legs, "A", "D").through([[10, 0], [5, 2.5], [18, 0]], ["km", "toll"])
-    problem = family.problem([1.0, 1.0], spread=0.9)
-    assert problem.arm_names == ("km", "toll")
-    assert sorted(problem.plans.tolist()) == [[15.0, 2.5], [18.0, 0.0]]
-    assert set(problem.plan_names) == {"A -> B -> D", "A -> D"}
-
-
 @pytest.mark.parametrize(
     ("args", "field"),
     [
@@ -208,16 +191,6 @@ def test_a_list_with_both_directions_is_directed_unless_it_is_said_not_to_be():
     assert problem.arm_names == ("A -> B", "B -> A", "B -> C", "A -> C")
     assert not problem.plans[:, 1].any()
     assert problems.trees(links).n_plans == 5  # A - B twice: a tree has no direction
-
-
-def test_a_file_that_lists_both_directions_is_directed(tmp_path):
-    file = tmp_path / "roads.toml"
-    edges = 'edges = [["A", "B"], ["B", "A"], ["B", "C"], ["A", "C"]]'
-    text = f'kind = "paths"\nsource = "A"\ntarget = "C"\n{edges}\n'
-    file.write_text(text)
-    assert read_problem(file).problem.layout.directed
-    file.write_text(text + "directed = false\n")
-    assert not read_problem(file).problem.layout.directed
 
 
 def test_sioux_falls_is_built_without_an_integer_program(monkeypatch):
