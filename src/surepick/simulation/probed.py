@@ -82,8 +82,8 @@ def _refuse_noisier(probes: Probes, scale: FloatArray, allow_noisier: bool) -> N
         r = int(wrong[0])
         raise ParameterError(
             f"{probes.reading_name(r)} has noise of scale {scale[r]:.4g} in this environment, and the "
-            f"problem says {probes.noise_scale[r]:.4g}, on which the guarantee rests; leave the scale out, or, "
-            "to see what happens without a guarantee, allow_noisier=True",
+            f"problem says {probes.noise_scale[r]:.4g}, on which the guarantee rests; leave scale out, or "
+            "see what happens without a guarantee: allow_noisier=True",
             field="scale",
         )
 

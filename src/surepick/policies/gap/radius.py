@@ -85,7 +85,7 @@ RADII = {
             SUB_GAUSSIAN,
         ),
         Radius("kaufmann-koolen", KAUFMANN_KOOLEN, True, GAUSSIAN),
-        Radius("heuristic", HEURISTIC, False, "nobody has a proof for it"),
+        Radius("heuristic", HEURISTIC, False, "it has no proof"),
     )
 }
 
