@@ -2,10 +2,11 @@
 
     python benchmarks/design.py [--repeats 5] [--largest 10000]
 
-Prints a Markdown table: milliseconds, the time ratio, the certified relative gap, and whether Clarabel's
-optimum lies inside our bracket. "cold" starts from nothing; "warm" from the dual of the same instance with
-every row rescaled by about 10%, as between two rounds of a policy. Instances are those of the check values:
-normal means, integer plans in 0..4, rows y^2 / gap^2.
+Prints Markdown tables. The first has the CPU time of a batch of BetGapE: deciding, absorbing, settling;
+`--batches` prints it alone. The second compares the allocation solvers: milliseconds, the time ratio, the
+certified relative gap, and whether Clarabel's optimum lies inside our bracket. "cold" starts from nothing;
+"warm" from the dual of the same instance with every row rescaled by about 10%, as between two rounds of a
+policy. Instances are those of the check values: normal means, integer plans in 0..4, rows y^2 / gap^2.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 import numpy as np  # noqa: E402
 
+import surepick as sp  # noqa: E402
 from clarabel_oracle import clarabel_allocation  # noqa: E402
+from surepick.core.run import Measure  # noqa: E402
 from surepick.design.allocation import optimal_allocation  # noqa: E402
 from surepick.design.pairs import pair_allocation, width_allocation  # noqa: E402
 
@@ -81,14 +84,54 @@ def pair_rows(repeats):
         yield f"| {n_plans} | {n_arms} | {pairs:.1f} | {found.gap:.1e} | {width:.0f} | {error:.1e} |"
 
 
+def batch_problems():
+    """Problems of which a batch should take .7, .3, 2.5 and 15 ms at most, with their means."""
+    rng = np.random.default_rng(0)
+    plans, dense = rng.integers(0, 5, (1000, 81)).astype(float), rng.normal(size=(300, 20))
+    top = sp.problems.top_k_family([str(s) for s in range(40)], 20, goal="largest")
+    given = {"noise": 1.0, "goal": "largest"}
+    yield "1,000 plans x 81 arms", sp.Problem(plans, **given), rng.normal(size=81)
+    yield "ten arms", sp.Problem(np.eye(10), **given), np.linspace(0.5, 0.0, 10)
+    yield (
+        "300 plans x 20 arms, plans measured",
+        sp.Problem(dense, measure="plans", **given),
+        rng.normal(size=20),
+    )
+    yield "top 20 of 40, oracle", top.oracle_problem(noise=1), rng.normal(size=40)
+
+
+def batch_rows(repeats):
+    for name, problem, means in batch_problems():
+        rows = problem.probes.rows if problem.probes is not None else np.eye(problem.n_arms)
+        times = []
+        for seed in range(1 + repeats):
+            run, rng, n = sp.BetGapE(1e-3).start(problem), np.random.default_rng(seed), 0
+            start = time.process_time()
+            while n < 60 and isinstance(decision := run.decide(), Measure):
+                counts = decision.counts
+                run.absorb(
+                    counts, counts * (rows @ means) + np.sqrt(counts) * rng.standard_normal(len(counts))
+                )
+                n += 1
+            times.append(1e3 * (time.process_time() - start) / n)
+        yield f"| {name} | {n} | {np.median(times[1:]):.2f} |"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument(
         "--largest", type=int, default=10_000, help="plans; Clarabel takes minutes for 10,000"
     )
+    parser.add_argument("--batches", action="store_true", help="the CPU time of batches alone")
     given = parser.parse_args()
-    print("| plans | arms | tolerance | start | ours, ms | Clarabel, ms | ratio | gap | optimum inside |")
+    print("| problem | batches of the last run | CPU ms a batch |")
+    print("|---|---|---|")
+    for row in batch_rows(given.repeats):
+        print(row, flush=True)
+    if given.batches:
+        return
+    print("\n| plans | arms | tolerance | start | ours, ms | Clarabel, ms | ratio | gap | optimum inside |")
     print("|---|---|---|---|---|---|---|---|---|")
     for row in allocation_rows(given.repeats, given.largest):
         print(row, flush=True)
