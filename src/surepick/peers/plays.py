@@ -1,35 +1,24 @@
 """Semi-bandits: whole plans are played and every arm of a play is read; a cover, one play a round, the stop.
 
-With t plays, N_s readings of arm s and Z the distance of the closest plan (below), a run stops when
-
-    Z > log((1 + log t) / delta),
-
-the threshold of most published experiments: `heuristic`, which has no proof.
-
-Variant "authors" is the program with which Tzeng et al. (2023) made their figures. It differs from what the
-papers describe in two places, which pull in opposite directions. It takes N / sum(N) for the shares of the
-arms, where a play reads several: its distances are smaller by the arms of a play (7 on their smaller trees),
-so that it stops later. And its search is a draw of 5,000 plans (`Drawn`), which mostly misses the
-closest: it stops in the first round in which it has missed all close ones, which is sooner. Neither has to do
-with evidence; the variant is there to be compared with printed figures, and "paper" is the method.
-
-The search for the closest plan: of all plans the one that needs the least evidence to overtake the lead.
-
-With lead x, means m and n_s readings of each arm, a plan y is as far contrast as
+With lead x, means m, t plays and n_s readings of arm s, the distance of a plan y is the evidence that it
+needs to overtake the lead:
 
     distance(y) = ((x - y).m)^2 / (2 sum over the arms in which they differ of R_s^2 / n_s).
 
-Tzeng et al. (2023), Algorithm 1, find the least one by a game: against the losses so far, and a draw of
-exponential noise, the oracle names a plan; alpha answers as is best; the loss of that alpha is added. The
-plan of the last rounds that was closest is taken. To be sure of it takes about (width / distance)^2 rounds
-with a width in the millions, which is out of reach:
+A run stops when the closest plan is further than log((1 + log t) / delta), the threshold of most published
+experiments (`heuristic`), which has no proof.
 
-- `Remembered`, variant "paper": some rounds of the game, and beside them every plan that earlier searches of
-  the run have found, up to some hundreds, and once a play, for every arm, the best plan that differs from the
-  lead there. On the published trees this was the closest of all plans in each of 1,996 plays.
-- `Drawn`, variant "authors": 5,000 rounds, nothing remembered, as in the program of the authors' experiments.
-  With their step the losses never reach a millionth of the noise, so that the rounds are independent draws of
-  a plan; here they are drawn from a pool of such plans instead of by the oracle each time.
+Tzeng et al. (2023), Algorithm 1, find the closest plan by a game: against the losses so far, and a draw of
+exponential noise, the oracle names a plan; alpha answers as is best; the loss of that alpha is added. To be
+sure of it takes about (width / distance)^2 rounds with a width in the millions, which is out of reach. So
+
+- variant "paper" (`Remembered`) plays some rounds of the game and remembers every plan that its searches
+  have found, up to some hundreds, and for every arm the best plan that differs from the lead there. On the
+  published trees this was the closest of all plans in each of 1,996 plays.
+- variant "authors" (`Drawn`) is the program with which the authors made their figures, to compare with them:
+  the closest of 5,000 plans drawn at random (with their step losses never reach a millionth of the noise),
+  which mostly misses the closest and stops sooner; and shares of the arms are N / sum(N), where a play reads
+  several, so that distances are smaller by the arms of a play, and it stops later.
 
 A plan that is missed makes the distance too large, one more reason why these stops have no proof.
 """
@@ -162,12 +151,10 @@ class Seen:
         # |x - y| = x + (1 - 2x) y for zeros and ones: two products with the plans
         toward = (1.0 - 2.0 * self.lead) * self.price(readings)
         found = plans @ np.column_stack([self.means, toward, 1.0 - 2.0 * self.lead])
-        gaps, variance_sum = (
-            self.lead @ self.means - found[:, 0],
-            self.lead @ self.price(readings) + found[:, 1],
-        )
+        gaps = self.lead @ self.means - found[:, 0]
+        variance = self.lead @ self.price(readings) + found[:, 1]
         differs = found[:, 2] + self.lead.sum() > 0.5
-        return np.divide(gaps**2, 2.0 * variance_sum, out=np.full(len(plans), np.inf), where=differs)
+        return np.divide(gaps**2, 2.0 * variance, out=np.full(len(plans), np.inf), where=differs)
 
 
 class Search(Protocol):
@@ -212,8 +199,7 @@ class Remembered:
             weights = -(step / math.sqrt(s)) * lost - rng.exponential(size=n)
             plan = self._ground.best_but(lead, weights)
             found.append(plan)
-            variance_sum = float((lead - plan) ** 2 @ price)
-            alpha = float((lead - plan) @ means) / max(variance_sum, 1e-300)
+            alpha = float((lead - plan) @ means) / max(float((lead - plan) ** 2 @ price), 1e-300)
             lost -= alpha * means + 0.5 * alpha**2 * price * (1.0 - 2.0 * lead)
         return found
 
