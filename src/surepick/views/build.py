@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from surepick.core import guarantee as assumptions
-from surepick.core.answers import amounts, estimated_call, named_ranging, value_of
+from surepick.core.answers import amounts, estimated_call, named_ranging, value_of, whole_plan
 from surepick.core.arrays import FloatArray
 from surepick.core.evidence import estimate
 from surepick.core.guarantee import Promise
@@ -319,6 +319,11 @@ def _unlisted_rows(look: Look) -> Iterator[PlanRow]:
         call = estimated_call(look.problem, look.leader, look.evidence)
         if call is not None:
             yield PlanRow(call.change, None, None, call.loss, call.error, OPEN, False)
+        if (whole := whole_plan(look.problem, look.leader)) is not None:
+            total, se = value_of(look.problem, whole, look.evidence) or (None, None)
+            gap, error = look.between(whole)
+            if np.isfinite(error):
+                yield PlanRow(f"whole amounts: {look.name_of(whole)}", total, se, gap, error, OPEN, False)
     elif look.rival is not None:
         rival: Answer = look.rival
         total, se = value_of(look.problem, rival, look.evidence) or (None, None)

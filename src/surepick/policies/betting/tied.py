@@ -257,7 +257,7 @@ def least_means(log_wealth: FloatArray) -> FloatArray:
 
     With the k least wealths of others, for every k: the least mean has the least others.
 
-    >>> np.exp(least_means(np.log([1.0, 4.0, 10.0]))).tolist()
+    >>> np.exp(least_means(np.log([1.0, 4.0, 10.0]))).round(9).tolist()
     [1.0, 2.5, 5.0]
     """
     wealth = np.exp(np.minimum(log_wealth, LARGEST_LOG))
