@@ -41,6 +41,7 @@ KINDS = {
     "matchings": "Who does what: the best assignment.",
     "choice": "The best of several things.",
     "top-k": "The best few of many.",
+    "assign": "One option for each slot within a budget.",
     "knapsack": "What to pack into a limited space.",
     "transport": "How much to ship from where to where.",
     "production": "How much to make of each product with limited means.",

@@ -44,6 +44,9 @@ FORMS["each"] = _either("numbers", "by name", "text")
 FORMS["share or per arm"] = _either("share", "number", "numbers", "rows", "by name", "text")
 FORMS["table"] = _either("rows", "text")
 FORMS["plans"] = _either("rows", "names", "section", "text")
+FORMS["prices"] = {
+    "anyOf": [FORMS["rows"], FORMS["text"], {"type": "object", "additionalProperties": FORMS["by name"]}]
+}
 FORMS["known"] = {"type": "object", "additionalProperties": _either("number", "pair")}
 FORMS["ranges"] = _either("pair", "rows", "section")
 FORMS["measure"] = _either("text", "names", "section")
@@ -167,6 +170,17 @@ KEYS: dict[str, dict[str, Key]] = {
         "k": Key("whole", "choose this many", REQUIRED),
         "guess": GUESS,
         "spread": SPREAD,
+    },
+    "assign": {
+        "prices": Key(
+            "prices", "the price of every option by slot, or a table with a row per slot", REQUIRED
+        ),
+        "budget": Key("number", "the most that the chosen options may cost together", REQUIRED),
+        "goal": GOAL,
+        "slot_names": NAMES,
+        "option_names": NAMES,
+        "guess": GUESS,
+        **_DRAWN,
     },
     "production": {
         "use": Key(

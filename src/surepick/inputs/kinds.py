@@ -21,10 +21,11 @@ from surepick.core.tables import Table
 from surepick.errors import blaming
 from surepick.inputs.keys import COMMON, KEYS, required
 from surepick.inputs.probes import probes_in
-from surepick.inputs.section import Section
+from surepick.inputs.section import Section, is_number
 from surepick.problems.candidates import Progress
 from surepick.problems.cities import city_hours
 from surepick.problems.family import Family, asks_for_list
+from surepick.problems.kinds.assignment import assign_family
 from surepick.problems.kinds.choice import choice, top_k_family
 from surepick.problems.kinds.knapsack import PAPER_DRAWS, PAPER_SPREAD, knapsack_family
 from surepick.problems.kinds.matching import matching_family
@@ -185,6 +186,25 @@ def _choice(document: Section, _: Progress | None) -> Truth:
 
 def _top_k(document: Section, progress: Progress | None) -> Truth:
     family = top_k_family(document.names("arms") or [], document.whole("k", 1), goal=_goal(document))
+    return _of_family(document, family, _optional_guess(document), _search(document, progress))
+
+
+def _assign(document: Section, progress: Progress | None) -> Truth:
+    table, prices = document.attachment("prices", empty=np.nan), document.values["prices"]
+    slots, names = document.names("slot_names"), document.names("option_names")
+    if table is not None:
+        prices, slots, names = (
+            table.numbers,
+            slots or list(table.row_names),
+            names or list(table.column_names),
+        )
+    elif isinstance(prices, dict):
+        if not all(isinstance(own, dict) and all(map(is_number, own.values())) for own in prices.values()):
+            raise document.wrong("prices", "a table of prices by option for every slot")
+    else:
+        prices = document.rows("prices")
+    budget = document.number("budget", 0.0)
+    family = assign_family(prices, budget, goal=_goal(document), slot_names=slots, option_names=names)
     return _of_family(document, family, _optional_guess(document), _search(document, progress))
 
 
@@ -375,6 +395,7 @@ _BUILDS: dict[str, Build] = {
     "matchings": _matchings,
     "choice": _choice,
     "top-k": _top_k,
+    "assign": _assign,
     "production": _production,
     "portfolio": _portfolio,
 }

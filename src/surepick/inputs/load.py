@@ -128,7 +128,7 @@ def _settings(document: Section, kind: str) -> dict[str, Any]:
     for key in ("delta", "epsilon"):
         if key in document.values:
             found[key] = document.number(key, 0.0)
-    if "budget" in document.values and kind != "portfolio":
+    if "budget" in document.values and kind not in ("portfolio", "assign"):
         found["budget"] = document.whole("budget", 0)
     part = document.section("session", keys=(), optional=("seed", "lease", "policy"))
     if part is None:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from surepick.problems.candidates import FoundProblem as FoundProblem
     from surepick.problems.cities import city_hours as city_hours
     from surepick.problems.family import Family as Family
+    from surepick.problems.kinds.assignment import assign as assign
+    from surepick.problems.kinds.assignment import assign_family as assign_family
     from surepick.problems.kinds.choice import choice as choice
     from surepick.problems.kinds.choice import top_k as top_k
     from surepick.problems.kinds.choice import top_k_family as top_k_family
@@ -48,6 +50,7 @@ _NAMES = {
     "candidates": "Candidates FoundProblem",
     "cities": "city_hours",
     "family": "Family",
+    "kinds.assignment": "assign assign_family",
     "kinds.choice": "choice top_k top_k_family",
     "kinds.knapsack": "knapsack knapsack_family knapsack_instance",
     "kinds.matching": "matching_family matchings",

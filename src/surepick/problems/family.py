@@ -313,6 +313,7 @@ def on_grid(plan: FloatArray) -> FloatArray:
 
 # By the kind in a recipe: the function that takes the rest of it as arguments.
 _MAKERS = {
+    "assign": "kinds.assignment.assign_family",
     "knapsack": "kinds.knapsack.knapsack_family",
     "matchings": "kinds.matching.matching_family",
     "paths": "kinds.path.path_family",

@@ -1,0 +1,189 @@
+"""Assignments under a price limit: one option for every slot, with known prices and a budget.
+
+A model for every workload, a supplier for every lane. The arms are the pairs of a slot and an option, whose
+worth must be measured; a plan takes one option for each slot and costs no more than the budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
+from typing import TypeAlias, Unpack
+
+import numpy as np
+
+from surepick.core.arrays import (
+    FloatArray,
+    Goal,
+    IntArray,
+    Numbers,
+    aligned_table,
+    is_smallest,
+    labels_of,
+    names_for,
+)
+from surepick.core.oracle_problem import OracleProblem
+from surepick.errors import ProblemError
+from surepick.problems.candidates import FoundProblem, chosen
+from surepick.problems.family import DrawOptions, Family, builder_problem, lists
+from surepick.problems.numbers import as_numbers
+
+Prices: TypeAlias = "Mapping[str, Mapping[str, float]] | Numbers"
+MOST_LABELS = 2_000_000  # undominated sums of prices that a solve keeps; beyond it is refused
+
+
+@lists(DrawOptions)
+def assign(
+    prices: Prices,
+    budget: float,
+    guess: Numbers | None = None,
+    *,
+    goal: Goal,
+    slot_names: Sequence[str] | None = None,
+    option_names: Sequence[str] | None = None,
+    **options: Unpack[DrawOptions],
+) -> OracleProblem | FoundProblem:
+    """The problem of choosing one option for every slot within a budget, by what the pairs are worth.
+
+    Every assignment that the budget allows is a plan: in a list up to 1,000 of them, behind an oracle beyond,
+    which solves a multiple-choice knapsack exactly. Arms are the possible pairs, named like "mail: small".
+
+    - `prices`: the known price of every pair, a row per slot and a column per option, nan where an option
+      cannot be; or a table of prices by option for every slot
+    - `budget`: the most that the chosen pairs may cost together
+    - `guess`: what each possible pair may be worth, in their order or by name; None
+    - `goal`: the total of the best plan, "smallest" or "largest"
+    - `slot_names`, `option_names`: their names; those of the prices, or "slot 0", "option 0", ...
+    - `options`: `DrawOptions`; `cost` is of measurements and no part of the budget
+
+    >>> prices = {"mail": {"small": 1, "large": 3}, "chat": {"small": 1, "large": 3}}
+    >>> assign(prices, 4, goal="largest").plan_names
+    ('mail: small, chat: small', 'mail: small, chat: large', 'mail: large, chat: small')
+    """
+    family = assign_family(prices, budget, goal=goal, slot_names=slot_names, option_names=option_names)
+    return builder_problem(assign, family, guess, options)
+
+
+def assign_family(
+    prices: Prices,
+    budget: float,
+    *,
+    goal: Goal,
+    slot_names: Sequence[str] | None = None,
+    option_names: Sequence[str] | None = None,
+) -> Family:
+    """All assignments within the budget, known by the best for given worths of the possible pairs.
+
+    >>> family = assign_family([[1, 3], [1, 3]], 4, goal="largest")
+    >>> family.best([0.5, 0.9, 0.4, 0.9]).tolist(), family.n_plans
+    ([1.0, 0.0, 0.0, 1.0], 4)
+    """
+    table, slots, columns = _table(prices, slot_names, option_names)
+    possible = np.isfinite(table)
+    slot, option = np.nonzero(possible)
+    cost = table[possible]
+    if not np.isfinite(budget):
+        raise ProblemError(f"budget must be a number, got {budget!r}", field="budget")
+    if (cost < 0).any() or not possible.any(axis=1).all():
+        raise ProblemError(
+            "prices must be 0 or more, and every slot needs an option with a price; nan: cannot be",
+            field="prices",
+        )
+    least = np.array([cost[slot == k].min() for k in range(len(slots))])
+    if least.sum() > budget:
+        raise ProblemError(
+            f"the budget of {budget:g} allows no plan: the cheapest one costs {least.sum():g}", field="budget"
+        )
+    pairs = [np.flatnonzero(slot == k) for k in range(len(slots))]
+    after = np.append(np.cumsum(least[::-1])[::-1], 0.0)[1:]  # the least that the slots after each one cost
+    names = tuple(f"{slots[i]}: {columns[j]}" for i, j in zip(slot, option, strict=True))
+    sign = -1.0 if is_smallest(goal) else 1.0
+    return Family(
+        solve=lambda worth: chosen(_best(sign * worth, cost, pairs, after, float(budget)), len(names)),
+        piece_names=names,
+        goal=goal,
+        n_plans=prod(len(own) for own in pairs),
+        noun="assignment",
+        name_of=lambda plan: ", ".join(names[s] for s in np.flatnonzero(plan)),
+        some=lambda most: [
+            chosen(plan, len(names)) for plan in _all(cost, pairs, after, float(budget), most)
+        ],
+        recipe=lambda: {
+            "kind": "assign",
+            "prices": [[x if np.isfinite(x) else None for x in row] for row in table.tolist()],
+            "budget": float(budget),
+            "goal": goal,
+            "slot_names": list(slots),
+            "option_names": list(columns),
+        },
+    )
+
+
+def _table(
+    prices: Prices, slot_names: Sequence[str] | None, option_names: Sequence[str] | None
+) -> tuple[FloatArray, tuple[str, ...], tuple[str, ...]]:
+    if isinstance(prices, Mapping):
+        slot_names = list(prices) if slot_names is None else slot_names
+        found = dict.fromkeys(name for own in prices.values() for name in own)
+        option_names = list(found) if option_names is None else option_names
+        given = [[prices[slot].get(name, np.nan) for name in option_names] for slot in slot_names]
+    else:
+        slot_names, option_names = (
+            slot_names or labels_of(prices),
+            option_names or labels_of(prices, columns=True),
+        )
+        given = aligned_table(
+            "prices", prices, slot_names or (), option_names or (), kinds=("slot", "option")
+        )
+    table = as_numbers("prices", given, ndim=2, gaps=True)
+    return table, names_for("slot", slot_names, len(table)), names_for("option", option_names, table.shape[1])
+
+
+def _best(
+    worth: FloatArray, cost: FloatArray, pairs: list[IntArray], after: FloatArray, budget: float
+) -> list[int]:
+    """The pairs of a largest total within the budget: slot by slot, undominated (price, worth) only.
+
+    A partial assignment is dropped where another one costs no more and is worth no less, or where the
+    cheapest options of the slots after it exceed the budget. Ties go to the cheaper one, then to the first.
+    """
+    spent, value = np.zeros(1), np.zeros(1)
+    steps = list[tuple[IntArray, IntArray]]()  # for every label: the label before it, and its pair
+    for own, rest in zip(pairs, after, strict=True):
+        total, gained = spent[:, None] + cost[own], value[:, None] + worth[own]
+        fits = np.flatnonzero((total + rest <= budget * (1 + 1e-12)).ravel())
+        total, gained = total.ravel()[fits], gained.ravel()[fits]
+        order = np.lexsort((fits, -gained, total))
+        best_before = np.maximum.accumulate(np.append(-np.inf, gained[order][:-1]))
+        keep = order[gained[order] > best_before]
+        if len(keep) > MOST_LABELS:
+            raise ProblemError("too many sums of prices to solve exactly; round the prices", field="prices")
+        spent, value = total[keep], gained[keep]
+        steps.append((fits[keep] // len(own), own[fits[keep] % len(own)]))
+    at, found = len(value) - 1, list[int]()  # worth grows with the price among undominated labels
+    for before, pair in reversed(steps):
+        found.append(int(pair[at]))
+        at = int(before[at])
+    return found[::-1]
+
+
+def _all(
+    cost: FloatArray, pairs: list[IntArray], after: FloatArray, budget: float, most: int
+) -> list[list[int]]:
+    """The assignments within the budget, the last slot changing fastest, but no more than `most`."""
+
+    def extend(taken: list[int], spent: float) -> Iterator[list[int]]:
+        k = len(taken)
+        if k == len(pairs):
+            yield taken
+            return
+        for pair in pairs[k].tolist():
+            if spent + cost[pair] + after[k] <= budget * (1 + 1e-12):
+                yield from extend([*taken, pair], spent + float(cost[pair]))
+
+    found = list[list[int]]()
+    for plan in extend([], 0.0):
+        found.append(plan)
+        if len(found) == most:
+            break
+    return found
