@@ -15,14 +15,15 @@ STEPS = (1, 2, 5, 10)  # between ticks, times a power of ten
 WIDEST = 2.0  # a whisker reaches at most this many times the range of the dots beyond them
 STYLE = """<style>
 .plans{width:100%;max-width:46em;border-collapse:collapse;font:15px system-ui,sans-serif}
-.plans th,.plans td{border:0;padding:0 .4em;text-align:left;font-weight:500;background:none}
+.plans th,.plans td{border:0;padding:.1em .4em;text-align:left;vertical-align:middle}
+.plans th{font-weight:500;line-height:1.2;background:none}
 .plans td.n,.plans th.n{text-align:right;white-space:nowrap}
 .plans .unseen{position:absolute;clip-path:inset(50%);white-space:nowrap}
 .plans .strip{width:50%}.plans svg{display:block;width:100%;overflow:visible}
 .plans text{font:12px system-ui,sans-serif;fill:currentColor;opacity:.7}
 .plans .zero{stroke:#888}.plans .epsilon{stroke:#2563eb;stroke-dasharray:2 4}
 .plans .whisker{stroke:#888;stroke-width:3}.plans .dot{fill:#888}
-.plans [data-status="ruled out"]{opacity:.6}.plans [data-status=leader] th{font-weight:700}
+.plans [data-status="ruled out"]>:not(.strip){opacity:.7}.plans [data-status=leader] th{font-weight:700}
 .plans [data-status=leader] .dot{fill:#16803c}.plans [data-status=open] .whisker{stroke:#2563eb}
 .plans [data-status=open] .dot{fill:Canvas;stroke:#2563eb;stroke-width:2.5}
 </style>"""  # the pages of the server have theirs in style.css
