@@ -123,7 +123,11 @@ def test_the_end_is_posted_and_a_dead_address_changes_nothing() -> None:
 
 def test_check_reads_the_file_and_counts_what_would_save_measurements() -> None:
     said = surepick("check", "trips.csv", "--epsilon", "1", "--json").json
-    assert (said["goal"], said["n_plans"], said["not_measured"]) == ("smallest", 6, {"same": ["Depot road"]})
+    assert (said["goal"], said["n_plans"], said["not_measured"]) == (
+        "smallest",
+        6,
+        {"same in all plans": ["Depot road"]},
+    )
     assert 10 < said["forecast"]["low"] <= said["forecast"]["median"] <= said["forecast"]["high"]
     assert abs(sum(said["forecast"]["shares"].values()) - 1) < 1e-9
     counts = {(one["setting"], one["value"]): one["median"] for one in said["choices"]}

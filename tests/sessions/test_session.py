@@ -496,3 +496,12 @@ def test_a_session_needs_neither_policy_nor_name_and_has_an_outcome_while_it_run
 def test_a_session_that_has_measured_nothing_has_an_outcome(options):
     session = Session.create("memory://", "decision", problem(**options), policy=sp.BetGapE())
     assert (session.outcome.state, session.outcome.plan, session.outcome.n_rounds) == ("running", None, 0)
+
+
+def test_with_unknown_noise_a_value_far_from_the_others_is_asked_about() -> None:
+    session = Session.create("memory://", "mine", sp.Problem(["a", "b"], goal="smallest"))
+    for value in (10.1, 10.4, 11.0, 10.2):
+        session.tell("a", value)
+    assert session.doubt("a", 104.0) is not None
+    assert session.doubt("a", 13.0) is None
+    assert session.doubt("b", 104.0) is None, "nothing to compare it with"

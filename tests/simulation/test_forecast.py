@@ -85,3 +85,11 @@ def test_nonsense_and_noise_to_draw_with_are_asked_for(wrong, field):
     with pytest.raises(ParameterError) as caught:
         sp.forecast(problem(noise=None), GUESS)
     assert caught.value.field == "noise"
+
+
+def test_what_is_known_holds_in_every_rehearsed_world() -> None:
+    problem = sp.Problem(np.eye(3), goal="largest", noise=1.0, known={"arm 0": 2.0, "arm 1": (0.0, 1.0)})
+    stage = Rehearsals.around(problem, [2.5, 1.5, 0.0], 2.0)
+    assert {means[0] for means in stage.worlds} == {2.0}
+    assert all(0 <= means[1] <= 1 for means in stage.worlds)
+    assert stage.forecast(problem, sp.BetGapE()).confident > 0

@@ -94,9 +94,10 @@ def described(found: Check) -> Iterator[str]:
     if problem.is_listed:
         yield wrapped(listed(problem.plan_names, 6), "Plans     ")
     words = f"{len(roles['measured'])} to measure."
-    if roles["same"]:
-        same = plural(len(roles["same"]), "is", "are")
-        words += f" {listed(roles['same'], 3)} {same} the same in all plans: not measured."
+    for role in ("same in all plans", "in no plan"):
+        if arms := roles[role]:
+            what = role.replace("same", "the same")
+            words += f" {listed(arms, 3)} {plural(len(arms), 'is', 'are')} {what}: not measured."
     if roles["known"]:
         words += f" Known: {listed(roles['known'], 3)}."
     yield wrapped(words, "Arms      ")

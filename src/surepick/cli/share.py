@@ -74,7 +74,8 @@ def _write(file: Path, session: Session | None, sign: Path | None) -> str:
     from surepick.report.export import export as write
 
     write(session, file)
-    return " (log inside)" if file.suffix.lower() == ".html" else ""
+    inside = "log" if session.status == "running" else "log and certificate"
+    return f" ({inside} inside)" if file.suffix.lower() == ".html" else ""
 
 
 def signed(session: Session, path: Path) -> dict[str, Any]:
@@ -182,7 +183,7 @@ def _signature_objections(certificates: list[dict[str, Any]], key: Path | None) 
 def verdict_lines(verdict: Verdict, view: View) -> Iterator[str]:
     """Yield what was checked, what is claimed, and what that rests on."""
     from surepick.views.build import quoted
-    from surepick.views.numbers import minute
+    from surepick.views.numbers import day, minute
 
     events, values = how_many(verdict.n_events, "event"), how_many(verdict.n_values, "value")
     yield wrapped(f"Holds. {events} and {values} replay; every bet was fixed before its batch.")
@@ -197,7 +198,8 @@ def verdict_lines(verdict: Verdict, view: View) -> Iterator[str]:
         yield f"Extended   to delta {to['delta']:g}, epsilon {to['epsilon']:g}{budget}"
     yield wrapped(view.proved.assumes or "nothing", "Assumes    ")
     first, last = verdict.first_time or 0.0, verdict.last_time or 0.0
-    when = f"{minute(first)} to {minute(last)} UTC"
+    until = minute(last).removeprefix(f"{day(first)}, ")
+    when = f"{minute(first)} to {until} UTC"
     yield wrapped(
         f"{verdict.n_values:,} recorded, {view.n_removed:,} removed, {view.n_extra:,} extra; {when}",
         "Values     ",

@@ -127,7 +127,7 @@ def named_rows(
         if len(row) != len(columns) + 1:
             raise ProblemError(
                 f"line {number} of {str(path)!r} has {len(row)} cells, the header has {len(columns) + 1}; "
-                "every row needs its name and one number per column"
+                "end it with commas, so that every column has a cell; an empty one is 0"
             )
     return columns, [(number, [cell.strip() for cell in row]) for number, row in lines[1:]]
 

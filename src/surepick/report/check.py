@@ -18,6 +18,7 @@ from surepick.errors import ParameterError
 from surepick.policies import BetGapE
 from surepick.problems.truth import Truth
 from surepick.simulation.forecast import Choice, Forecast, Rehearsals
+from surepick.views.look import roles_of
 from surepick.views.numbers import value
 
 MOST_NAMED = 200  # plans
@@ -37,11 +38,11 @@ class Check:
 
     @property
     def arms_by_role(self) -> dict[str, list[str]]:
-        """The arms that are measured, known, or the same in all plans."""
+        """The arms that are measured, known, the same in all plans, or in no plan."""
         problem = self.loaded.problem
-        found: dict[str, list[str]] = {"measured": [], "known": [], "same": []}
-        for name, known, matters in zip(problem.arm_names, problem.is_known, problem.relevant, strict=True):
-            found["known" if known else "measured" if matters else "same"].append(name)
+        found: dict[str, list[str]] = {"measured": [], "known": [], "same in all plans": [], "in no plan": []}
+        for name, role in zip(problem.arm_names, roles_of(problem), strict=True):
+            found[role].append(name)
         return found
 
     @property

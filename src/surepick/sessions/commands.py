@@ -41,6 +41,7 @@ from surepick.sessions.setup import whole
 from surepick.sessions.state import SessionState
 from surepick.sessions.streams import Place
 
+ENOUGH, ROUGHLY, LEAST_SCATTER = 4, 2.0, 0.01  # values, times, of the mean: where the noise is unknown
 FAR = 6.0  # noise scales from the mean of an arm: once in 30 million measurements, if the scale is right
 # What one measurement gives: a number, or its readings by name or in their order.
 Use: TypeAlias = float | Sequence[float | None] | Mapping[str, float | None] | None
@@ -180,8 +181,6 @@ def surprise(state: SessionState, probe: int, use: Sequence[float | None]) -> st
     problem, waiting = state.setup.problem, state.streams.of[probe].pending.values()
     ranges = problem.about.plausible if problem.probes is None else None  # which is said of arms
     noise = problem.noise_scale if problem.knows_noise else None
-    if noise is None and ranges is None:
-        return None
     unit = f" {problem.about.unit}" if problem.about.unit else ""
     for k, (reading, value) in enumerate(zip(problem.readings_of(probe), use, strict=True)):
         if value is None:
@@ -193,10 +192,19 @@ def surprise(state: SessionState, probe: int, use: Sequence[float | None]) -> st
             return (
                 f"{value:.6g}{unit} is not plausible for {problem.reading_names[reading]!r}: {between}{unit}"
             )
-        n, mean = state.run.seen.moments.of(reading)
+        moments = state.run.seen.moments
+        (n, mean), variance = moments.of(reading), float(moments.variances()[reading])
+        squares = (n - 1) * variance if n > 1 else 0.0
         for one in waiting:
-            n, mean = n + 1, mean + (one[k] - mean) / (n + 1)
-        scale = math.inf if noise is None or n < 2 else float(noise[reading]) * math.sqrt(1 + 1 / n)
+            step, n = one[k] - mean, n + 1
+            mean += step / n
+            squares += step * (one[k] - mean)
+        if noise is not None:
+            scale = math.inf if n < 2 else float(noise[reading]) * math.sqrt(1 + 1 / n)
+        elif n < ENOUGH:
+            scale = math.inf
+        else:  # unknown, and only roughly known by the values so far
+            scale = ROUGHLY * max(math.sqrt(squares / (n - 1)), LEAST_SCATTER * abs(mean))
         if abs(value - mean) > FAR * scale:
             return (
                 f"{value:.6g}{unit} is {abs(value - mean):.3g} away from the mean of "

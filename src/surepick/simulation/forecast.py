@@ -91,6 +91,8 @@ class Rehearsals:
         width = half_widths(spread, problem.arm_names)
         rng = np.random.default_rng(seed)
         worlds = [centre + width * rng.uniform(-1.0, 1.0, len(centre)) for _ in range(rehearsals)]
+        if problem.mean_bounds is not None:  # what is known holds in every world
+            worlds = [np.clip(means, *problem.mean_bounds.T) for means in worlds]
         scale = problem.noise_scale if noise is None else per_arm("noise", noise, problem.arm_names)
         if scale is None:
             raise ParameterError(

@@ -21,7 +21,7 @@ from surepick.core.wording import how_many, in_short, plural, shortened
 from surepick.sessions.session import Session
 from surepick.sessions.streams import Place
 from surepick.views.forecast import forecast
-from surepick.views.look import Look, look
+from surepick.views.look import Look, look, roles_of
 from surepick.views.numbers import chance, count, day, duration, iso, odds, value
 from surepick.views.view import (
     BUDGET_SPENT,
@@ -347,7 +347,7 @@ def _arms(look: Look) -> tuple[ArmRow, ...]:
     else:
         means, known = look.evidence.means, np.zeros(len(names), dtype=bool)
         variance = np.where(counts > 0, problem.probes.noise_scale**2 / np.maximum(counts, 1), np.inf)
-    roles = look.roles if problem.probes is None else ["measured"] * len(names)
+    roles = roles_of(problem) if problem.probes is None else ["measured"] * len(names)
     seen = np.isfinite(variance)
     return tuple(
         ArmRow(

@@ -143,19 +143,6 @@ class Look:
         """Return whether each listed plan uses one of these arms."""
         return np.asarray(abs(self._listed.oriented) @ arms.astype(float) > 0)
 
-    @cached_property
-    def roles(self) -> list[str]:
-        """The role of each arm in the decision: measured, known, same in all plans, or in no plan."""
-        problem = self.problem
-        used = np.ones(problem.n_arms, dtype=bool)
-        if problem.is_listed:
-            sizes: Any = abs(problem.oriented)
-            used = np.asarray(sizes.T @ np.ones(problem.n_plans) > 0)
-        return [
-            "known" if known else "measured" if matters else "same in all plans" if in_use else "in no plan"
-            for known, matters, in_use in zip(problem.is_known, self.matters, used, strict=True)
-        ]
-
     def between(self, plan: Answer) -> tuple[float, float]:
         """Return how far this plan is behind the lead, and the standard error of that."""
         assert self.leader is not None
@@ -212,11 +199,6 @@ class Look:
         """The plan as one number per arm."""
         return self.problem.vector(plan)
 
-    @property
-    def matters(self) -> BoolArray:
-        """Arms in which plans differ, as far as that is known."""
-        return self.problem.relevant
-
     def weigh(self, standing: Standing | None = None, evidence: Evidence | None = None) -> Weight | None:
         """The evidence against the closest rival, now or at an earlier standing; None while there is none."""
         standing, evidence = standing or self.standing, evidence or self.evidence
@@ -265,6 +247,18 @@ class Look:
     def called(self, plan: Answer | None) -> str | None:
         """The plan's name; where that is a number only, with what the plan does."""
         return called(self.problem, plan)
+
+
+def roles_of(problem: Problem | OracleProblem) -> list[str]:
+    """Return the role of each arm in the decision: measured, known, same in all plans, or in no plan."""
+    used = np.ones(problem.n_arms, dtype=bool)
+    if problem.is_listed:
+        sizes: Any = abs(problem.oriented)
+        used = np.asarray(sizes.T @ np.ones(problem.n_plans) > 0)
+    return [
+        "known" if known else "measured" if matters else "same in all plans" if in_use else "in no plan"
+        for known, matters, in_use in zip(problem.is_known, problem.relevant, used, strict=True)
+    ]
 
 
 def look(session: Session, *, n_tokens: int = 20) -> Look:
