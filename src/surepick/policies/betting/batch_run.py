@@ -308,13 +308,19 @@ class BatchRun:
             self._estimate()
 
     def _learned_objection(self, decision: Decision) -> str | None:
-        """Return why learned noise, as it was recorded, is none, or None."""
-        own, bets = self._learned(), decision.is_final or not decision.is_first or self._bets_at_once
-        if {name for name in LEARNED if name in decision.more} != (set(own) if bets else set()):
-            return "it says too little of the noise, or too much"
-        is_noise = "noise" not in decision.more or are_steps(decision.more["noise"], len(self.sums))
-        is_centred = self._bounded is None or not bets or self._bounded.are_centres(decision.more)
-        return None if is_noise and is_centred else "its noise or its centres are none"
+        """Return why what a decision records of learned noise cannot be right, or None.
+
+        A decision with bets records what this run would; one without bets records nothing.
+        """
+        has_bets = decision.is_final or not decision.is_first or self._bets_at_once
+        expected = set(self._learned()) if has_bets else set()
+        if {name for name in LEARNED if name in decision.more} != expected:
+            return f"it should record {sorted(expected)} of the noise"
+        if "noise" in expected and not are_steps(decision.more["noise"], len(self.sums)):
+            return "its noise is not one positive number for each reading"
+        if has_bets and self._bounded is not None and not self._bounded.are_centres(decision.more):
+            return "its centres are not inside the bounds of the readings"
+        return None
 
     def objection(self, decision: Decision) -> str | None:
         """Return why no run takes this decision here, or None; what is free need not be as proposed."""

@@ -186,17 +186,7 @@ class BestVertex(Question):
         edges = self._led_edges
         rows = np.searchsorted(edges.leaves, rivals)
         contrasts, log_wealth = self._losses(edges).take(rows), self.log_wealth(self.leader)[rows]
-        return Targets(
-            account=self.tested_account(),
-            rows=rows,
-            ahead=rivals,
-            behind=rivals,
-            contrasts=contrasts,
-            gap=estimates.gap(contrasts),
-            gap_variance=estimates.gap_variance(contrasts),
-            log_wealth=log_wealth,
-            evidence_needed=self.evidence_needed(log_wealth),
-        )
+        return self.aim(estimates, self.tested_account(), rows, rivals, rivals, contrasts, log_wealth)
 
     def wagers(self, estimates: Estimates, targets: Targets | None) -> dict[str, Any]:
         """Bet against every unresolved edge of the leader, and stake on all of its edges alike.

@@ -273,17 +273,25 @@ class Question(ABC):
         ahead = np.full(len(rivals), self.leader)
         contrasts = self.contrasts(ahead, rivals)
         log_wealth = self.log_wealth(self.leader)[rivals]
+        rows = self.tested_rows(rivals)
+        return self.aim(estimates, self.tested_account(), rows, ahead, rivals, contrasts, log_wealth)
+
+    def aim(
+        self,
+        estimates: Estimates,
+        account: str | int,
+        rows: IntArray,
+        ahead: IntArray,
+        behind: IntArray,
+        contrasts: Contrasts,
+        log_wealth: FloatArray,
+    ) -> Targets:
+        """Return targets at these contrasts, of rows of an account, with this log wealth against each."""
+        gap, variance = estimates.gap(contrasts), estimates.gap_variance(contrasts)
+        needed = self.evidence_needed(log_wealth)
+        plans = ahead, behind
         return Targets(
-            account=self.tested_account(),
-            rows=self.tested_rows(rivals),
-            ahead=ahead,
-            behind=rivals,
-            contrasts=contrasts,
-            gap=estimates.gap(contrasts),
-            gap_variance=estimates.gap_variance(contrasts),
-            log_wealth=log_wealth,
-            evidence_needed=self.evidence_needed(log_wealth),
-            shift=self.epsilon,
+            account, rows, *plans, contrasts, gap, variance, log_wealth, needed, shift=self.epsilon
         )
 
     def evidence_needed(self, log_wealth: FloatArray) -> FloatArray:

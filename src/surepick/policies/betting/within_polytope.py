@@ -170,18 +170,7 @@ class WithinPolytope(Question):
         wealth = np.full(len(known), self.wealth.log_cash)
         if furthest is not None:
             wealth = log_wealth(self._inequality(furthest), self.rivals.plans[known])
-        return Targets(
-            account=self.tested_account(),
-            rows=known,
-            ahead=known,
-            behind=known,
-            contrasts=contrasts,
-            gap=estimates.gap(contrasts),
-            gap_variance=estimates.gap_variance(contrasts),
-            log_wealth=wealth,
-            evidence_needed=self.evidence_needed(wealth),
-            shift=self.epsilon,
-        )
+        return self.aim(estimates, self.tested_account(), known, known, known, contrasts, wealth)
 
     # bets
 

@@ -11,6 +11,7 @@ Which branches are looked at, how p is found and when a search gives up costs me
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,6 +29,14 @@ _HULL_STEPS, _LINE_STEPS, _HULL_TOLERANCE = (
     1e-3,
 )  # nats: a hull is searched until it is this well known
 _TEST_SIZES = 0.5 ** np.arange(-1.0, 2.1, 0.5)  # of the size that suits the worst rival of a final test
+
+
+class Bound(NamedTuple):
+    """What is known of a branch: ruled out, or not; or that all plans seen are ruled out one by one."""
+
+    is_out: bool
+    worst: FloatArray | None = None  # of the plans seen; None where one of them is not ruled out
+    easy: BoolArray | None = None  # arms on which differing from the worst one rules a plan out
 
 
 class BranchSearch:
@@ -139,7 +148,7 @@ class BranchSearch:
             if done:
                 continue
             if plan is None:
-                return False
+                return False  # a plan of the branch is not ruled out
             worst = plan if worst is None else worst
             if self._plans.n_calls > most:
                 components = self._wealth.components(self._account, worst)
@@ -148,11 +157,12 @@ class BranchSearch:
             branches.extend(here.without(plan, self._plans.step, one_size=self._one_size, left_out=easy))
         return True
 
-    def _bound(self, branch: Branch) -> tuple[bool, FloatArray | None, BoolArray | None]:
-        """Return (True, None, None) where the branch is ruled out, (False, None, None) for a new rival.
+    def _bound(self, branch: Branch) -> Bound:
+        """Look for weights p whose bound rules out the whole branch.
 
-        Otherwise all plans that came back are ruled out one by one: (False, plan, easy) with the worst of
-        them, and the arms on which plans of the branch that differ from it are ruled out too.
+        One oracle call finds the plan with the least bound under p, which is checked by itself. The next p is
+        the best one for all plans seen: the softmax at the least log-sum over their convex hull. If that is
+        below the threshold, no p rules them all out at once.
         """
         common, account = self._common, self._account
         tilt = np.append(account.tilt, np.zeros(len(common.constant) - len(account.tilt)))
@@ -161,14 +171,16 @@ class BranchSearch:
         first: tuple[FloatArray, float, FloatArray] | None = None
         for _ in range(MOST_STEPS):
             bound, plan, weights = self._lower(tilt, branch)
-            if plan is None or bound >= self._threshold:
-                account.tilt = tilt if plan is not None else account.tilt
-                return True, None, None
+            if plan is None:
+                return Bound(is_out=True)
+            if bound >= self._threshold:
+                account.tilt = tilt
+                return Bound(is_out=True)
             first = (plan, bound, weights) if first is None else first
             if plan.tobytes() in seen:
                 break
             if not self.rules_out(plan):
-                return False, None, None
+                return Bound(is_out=False)
             seen.add(plan.tobytes())
             point = common.on(branch, plan)
             if (own := float(log_sum_exp(point))) < least:
@@ -176,8 +188,9 @@ class BranchSearch:
             points, share = np.vstack([points, point]), np.append(share, 0.0 if len(share) else 1.0)
             value, tilt, share = least_log_sum(points, share, self._threshold)
             if value < self._threshold:
-                break  # whatever p is, these plans together keep the bound below the threshold
-        return False, worst, self._easy(branch, first) if first is not None and worst is first[0] else None
+                break
+        easy = self._easy(branch, first) if first is not None and worst is first[0] else None
+        return Bound(is_out=False, worst=worst, easy=easy)
 
     def _easy(self, branch: Branch, first: tuple[FloatArray, float, FloatArray]) -> BoolArray | None:
         """Return the arms on which differing from the plan costs so much that the same p rules out who does.

@@ -264,18 +264,7 @@ class OracleBest(Question):
         y, log_wealth = y[self._can_tell()], log_wealth[self._can_tell()]
         contrasts = Contrasts(np.where(self._is_known, 0.0, y), constant=y @ self._known_means)
         each = np.arange(len(y))
-        return Targets(
-            account="oracle",
-            rows=each,
-            ahead=each,
-            behind=each,
-            contrasts=contrasts,
-            gap=estimates.gap(contrasts),
-            gap_variance=estimates.gap_variance(contrasts),
-            log_wealth=log_wealth,
-            evidence_needed=self.evidence_needed(log_wealth),
-            shift=self.epsilon,
-        )
+        return self.aim(estimates, "oracle", each, each, each, contrasts, log_wealth)
 
     def more(self, aims: Targets | None, counts: IntArray, dual: FloatArray) -> dict[str, Any]:
         """Return what common bets are multiples of: a size for the rivals that bind, and a fixed one."""

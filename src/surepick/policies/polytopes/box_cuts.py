@@ -152,9 +152,9 @@ def cut_box(
 
 @compiled_inner
 def _tighten(inequality: Inequality, box: Box, missing: float) -> tuple[bool, float]:
-    """Move bounds to where reduced costs allow plans that are not ruled out.
+    """Move bounds of variables as far as reduced costs show that all plans beyond are ruled out.
 
-    Whether any moved, and the change of the squares; -1 where no plan is left.
+    Return whether any moved, and by how much the weighted squared widths shrank; -1 where no plan is left.
     """
     low, high, moved, change = box.low, box.high, False, 0.0
     for j in range(len(low)):
@@ -213,7 +213,7 @@ def _write(found: Found, prices: FloatArray, gain: float, square: float, unit: f
 
 @compiled_inner
 def solve_fresh(tableau: Tableau, costs: FloatArray, found: Found) -> int:
-    """Solve from the basis at hand, whose tableau is made anew now and then."""
+    """Solve from the basis at hand; every `_FRESH`-th time its tableau is computed afresh from the basis."""
     found.number.programs += 1
     if found.number.programs % _FRESH == 0:
         if not make_rows(tableau):
