@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from typing import Protocol, Self, TypeGuard, runtime_checkable
 
 import numpy as np
@@ -78,7 +77,6 @@ class NamedEnvironment(Environment, Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False)
 class Gaussian:
     """Normal measurements: the true mean of the arm plus noise of this scale.
 
@@ -93,18 +91,13 @@ class Gaussian:
     [0.0, 200.63]
     """
 
-    means: FloatArray
-    scale: FloatArray
-    arm_names: tuple[str, ...] | None  # where the means were given by name
-    takes_scale: bool  # of the problem: none was given
-
     def __init__(self, means: Numbers, scale: Numbers | None = None) -> None:
         names = labels_of(means)
-        object.__setattr__(self, "means", _finite_means(means))
-        object.__setattr__(self, "takes_scale", scale is None)
+        self.means = _finite_means(means)
+        self.takes_scale = scale is None  # that of the problem
         given = 1.0 if scale is None else scale
-        object.__setattr__(self, "scale", _like_means("scale", given, self.means, names))
-        object.__setattr__(self, "arm_names", names)
+        self.scale = _like_means("scale", given, self.means, names)
+        self.arm_names = names
         if not (self.scale >= 0).all():
             raise ParameterError(
                 f"the scale of Gaussian noise must not be negative, got {self.scale.min()}", field="scale"
@@ -148,8 +141,8 @@ class Gaussian:
     def with_scale(self, scale: FloatArray) -> Self:
         """The same means with the noise scale of a problem, which was checked there."""
         other = copy(self)
-        object.__setattr__(other, "scale", scale)
-        object.__setattr__(other, "takes_scale", False)
+        other.scale = scale
+        other.takes_scale = False
         return other
 
     def feed(self) -> Feed:
@@ -157,16 +150,12 @@ class Gaussian:
         return Feed(AFFINE, self.means, self.scale)
 
 
-@dataclass(frozen=True, eq=False)
 class Bernoulli:
     """Measurements that are 1 with probability `means[s]` and 0 otherwise: sub-Gaussian with scale 1/2."""
 
-    means: FloatArray
-    arm_names: tuple[str, ...] | None  # where the means were given by name
-
     def __init__(self, means: Numbers) -> None:
-        object.__setattr__(self, "means", _finite_means(means))
-        object.__setattr__(self, "arm_names", labels_of(means))
+        self.means = _finite_means(means)
+        self.arm_names = labels_of(means)
         if not ((self.means >= 0) & (self.means <= 1)).all():
             raise ParameterError(
                 f"Bernoulli means are probabilities, got {self.means.tolist()}", field="means"
@@ -216,22 +205,17 @@ class Bernoulli:
         return Feed(THRESHOLD, self.means, np.ones(len(self.means)))
 
 
-@dataclass(frozen=True, eq=False)
 class UniformNoise:
     """Measurements spread evenly over mean +- half_width: sub-Gaussian with scale half_width.
 
     Sums are exact: a request for n measurements draws n numbers.
     """
 
-    means: FloatArray
-    half_width: FloatArray
-    arm_names: tuple[str, ...] | None  # where the means were given by name
-
     def __init__(self, means: Numbers, half_width: Numbers = 1.0) -> None:
         names = labels_of(means)
-        object.__setattr__(self, "means", _finite_means(means))
-        object.__setattr__(self, "half_width", _like_means("half_width", half_width, self.means, names))
-        object.__setattr__(self, "arm_names", names)
+        self.means = _finite_means(means)
+        self.half_width = _like_means("half_width", half_width, self.means, names)
+        self.arm_names = names
         if not (self.half_width >= 0).all():
             raise ParameterError(
                 f"half_width must not be negative, got {self.half_width.min()}", field="half_width"
@@ -273,7 +257,6 @@ class UniformNoise:
         return Feed(AFFINE, self.means - self.half_width, 2.0 * self.half_width)
 
 
-@dataclass(frozen=True, eq=False)
 class Replay:
     """Past measurements of each arm, drawn again with replacement; the true means are the tables' means.
 
@@ -285,11 +268,6 @@ class Replay:
     [2.0, 5.0]
     """
 
-    means: FloatArray
-    table: FloatArray
-    start: IntArray  # (n_arms + 1,) where each arm's measurements begin in the table
-    arm_names: tuple[str, ...] | None  # where the measurements were given by name
-
     def __init__(
         self,
         table: Sequence[npt.ArrayLike] | npt.NDArray[np.float64] | Mapping[str, npt.ArrayLike],
@@ -300,11 +278,11 @@ class Replay:
             table = {str(name): column.to_numpy() for name, column in table.items()}  # type: ignore[union-attr]
         columns = _columns(table, arm_names)
         known = tuple(arm_names if arm_names is not None else table) if isinstance(table, Mapping) else None
-        object.__setattr__(self, "arm_names", known)
-        object.__setattr__(self, "means", np.array([column.mean() for column in columns]))
-        object.__setattr__(self, "table", np.concatenate(columns))
+        self.arm_names = known
+        self.means = np.array([column.mean() for column in columns])
+        self.table = np.concatenate(columns)
         sizes = [len(column) for column in columns]
-        object.__setattr__(self, "start", np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
+        self.start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
     def __repr__(self) -> str:
         return f"Replay({len(self.means)} arms, means {brief(self.means)})"
