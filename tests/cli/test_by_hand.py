@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import surepick as sp
 from command_line import MINUTES, drive, surepick, view, write_trips
 
 EXIT_NOTHING = 1
@@ -261,3 +262,16 @@ def test_the_file_says_how_sessions_begin_and_options_win() -> None:
     Path("trips.csv").write_text(text + "delta,0.2\nepsilon,2\nbudget,30\n", encoding="utf-8")
     begun = surepick("new", "trips.csv", "--epsilon", "1", "--json").json
     assert (begun["delta"], begun["epsilon"], begun["budget"]) == (0.2, 1.0, 30)
+
+
+def test_limits_replace_the_noise_and_hold_in_a_session_that_begins_again() -> None:
+    asked = surepick("check", "trips.csv", "--low", "0", "--high", "60", "--json").json
+    assert (asked["limits"][0], asked["asks_limits"]) == ([0.0, 60.0], False)
+    assert surepick("new", "trips.csv", "-s", "mine", "--low", "0", "--high", "60").code == 0
+    assert surepick("tell", "Tunnel", "61", "-s", "mine").code == 2, "no value is above 60"
+    assert surepick("new", "--prior", "mine", "-s", "again", "--low", "0", "--high", "99").code == 0
+    again = sp.Session.load("surepick.db", "again").given_problem
+    assert again.bounds.max() == 99
+    for wrong, field in ((("--low", "3"), "high"), (("--low", "3", "--high", "3"), "low")):
+        said = surepick("new", "trips.csv", "-s", "wrong", *wrong, "--json")
+        assert (said.code, said.error["field"]) == (2, field)

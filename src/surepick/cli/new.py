@@ -68,7 +68,7 @@ def new(
         "incumbent": incumbent,
     }
     if prior is not None:
-        begun = begin_again(prior, file, session, given)
+        begun = begin_again(prior, file, session, (low, high), given)
     elif file is None:
         raise ParameterError("which problem? Name a file: surepick new routes.csv", field="file")
     else:
@@ -120,19 +120,30 @@ def begin(
     return make(settings.url, name or file.stem, loaded.problem, **chosen)
 
 
-def begin_again(prior: str, file: Path | None, name: str | None, given: dict[str, Any]) -> Session:
+def begin_again(
+    prior: str,
+    file: Path | None,
+    name: str | None,
+    limits: tuple[float | None, float | None],
+    given: dict[str, Any],
+) -> Session:
     """Close a session and begin another with its values as prior data, about this file's problem or its own.
 
     What is not given is as in the file, else as it was. The name is the file's unless that is taken.
     """
+    from surepick.problems.truth import Truth
+    from surepick.report.check import with_limits
+
     old = open_session(prior)
     chosen = {key: value for key, value in given.items() if value is not None}
     if file is not None:
-        loaded = load_file(file)
+        loaded = with_limits(load_file(file), *limits)
         of_file = {key: value for key, value in loaded.settings.items() if key in given}
         chosen = {"problem": loaded.problem, "prior": loaded.past, **of_file, **chosen}
         if name is None and file.stem not in old.store.names():
             name = file.stem
+    elif limits != (None, None):
+        chosen["problem"] = with_limits(Truth(old.given_problem), *limits).problem
     return old.successor("values become prior data", name=name, **chosen)
 
 
