@@ -301,7 +301,7 @@ def twice(weights):
 def test_an_oracle_that_is_wrong_is_refused(best, within):
     problem = sp.OracleProblem(best, 3, best_within=within, noise=1, goal="largest")
     with pytest.raises(ProblemError) as caught:
-        sp.simulate(problem, sp.Gaussian([1.0, 0.5, 0.2]), policy=sp.BetGapE())
+        sp.simulate(problem, sp.simulation.Gaussian([1.0, 0.5, 0.2]), policy=sp.BetGapE())
     assert caught.value.field == ("best" if within is None else "best_within")
 
 
@@ -310,7 +310,7 @@ def test_real_amounts_are_refused_and_a_single_plan_is_the_answer_at_once():
         sp.BetGapE().start(sp.problems.transport_family([1.0, 2.0], [1.5, 1.5]).oracle_problem(noise=1))
     assert caught.value.field == "best"
     problem = sp.OracleProblem(lambda weights: [1.0, 0.0, 1.0], n_arms=3, noise=1, goal="largest")
-    outcome = sp.simulate(problem, sp.Gaussian([1.0, 0.0, 0.0]), policy=sp.BetGapE())
+    outcome = sp.simulate(problem, sp.simulation.Gaussian([1.0, 0.0, 0.0]), policy=sp.BetGapE())
     assert (outcome.plan, outcome.n_measured) == ((1.0, 0.0, 1.0), 0)
 
 
