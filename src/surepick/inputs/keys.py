@@ -100,7 +100,11 @@ COMMON: dict[str, Key] = {
 
 _DRAWN = {"spread": SPREAD, "n_draws": DRAWS, "seed": SEED}
 _EDGES = {
-    "edges": Key("measure", "a list of `[from, to]` or `[from, to, guess]`, or a CSV file", REQUIRED),
+    "edges": Key(
+        "measure",
+        "a list of `[from, to]` or `[from, to, guess]`, or a file: CSV, .graphml, .edgelist",
+        REQUIRED,
+    ),
     "guess": Key("guess of edges", "one number per edge, or the name of a column", "the column `guess`"),
     "arms": Key("names", "columns: an edge weighs its numbers there times the means of these", "every edge"),
     **_DRAWN,

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from surepick.problems.kinds.program import portfolio_family as portfolio_family
     from surepick.problems.kinds.program import production as production
     from surepick.problems.kinds.program import program_family as program_family
+    from surepick.problems.kinds.tour import tour_family as tour_family
+    from surepick.problems.kinds.tour import tours as tours
     from surepick.problems.kinds.transport import transport as transport
     from surepick.problems.kinds.transport import transport_family as transport_family
     from surepick.problems.kinds.transport import transport_instance as transport_instance
@@ -57,6 +59,7 @@ _NAMES = {
     "kinds.path": "path_family paths",
     "kinds.program": "Program as_program portfolio portfolio_family production program_family",
     "kinds.transport": "transport transport_family transport_instance whole_transport",
+    "kinds.tour": "tour_family tours",
     "kinds.tree": "tree_family trees",
     "network": "Network as_network",
     "program_files": "read_program",

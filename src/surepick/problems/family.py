@@ -100,6 +100,7 @@ class Family:
     - `rows()`, for plans that are amounts: the rows and bounds that they keep, as `Polytope` takes them
     - `some(most)`: all plans in any order, but no more than `most` of them
     - `recipe()`: the kind of family and the arguments of the function that makes it, as JSON values
+    - `are_lengths`: weights are lengths or times: draws around a guess without negative numbers have none
     - `is_slow`: every question is an integer program, and a policy that asks thousands takes minutes
     """
 
@@ -120,6 +121,7 @@ class Family:
     rows: Callable[[], dict[str, Any]] | None = None
     some: Callable[[int], list[FloatArray]] | None = None
     is_slow: bool = False
+    are_lengths: bool = False  # whether weights are lengths: draws around a guess of such have none below 0
 
     @property
     def arm_names(self) -> tuple[str, ...]:
@@ -197,7 +199,10 @@ class Family:
         if n_best is not None:
             return FoundProblem(self, best_plans(self, centre, n_best, progress), measured)
         width = half_widths(spread, self.arm_names)
-        found = drawn_plans(self, (centre - width, centre + width), n_draws, seed, progress)
+        low = centre - width
+        if self.are_lengths and (centre >= 0).all():
+            low = np.maximum(low, 0.0)
+        found = drawn_plans(self, (low, centre + width), n_draws, seed, progress)
         return FoundProblem(self, found, measured)
 
     def all_plans(self, **measured: Unpack[Measured]) -> Polytope | FamilyProblem:
@@ -320,6 +325,7 @@ _MAKERS = {
     "program": "kinds.program.program_family",
     "top k": "kinds.choice.top_k_family",
     "transport": "kinds.transport.transport_family",
+    "tours": "kinds.tour.tour_family",
     "trees": "kinds.tree.tree_family",
 }
 

@@ -26,8 +26,8 @@ from surepick.core.arrays import (
     read_only,
 )
 from surepick.core.frames import frame_cells, is_frame
-from surepick.core.tables import csv_lines, numeral
-from surepick.errors import ParameterError, ProblemError, blaming, suggestion
+from surepick.core.tables import csv_lines, numeral, refuse_endless
+from surepick.errors import ParameterError, ProblemError, blaming, missing_extra, suggestion
 
 # a Network, a networkx or rustworkx graph, the path of a CSV file, a data frame, or a list of pairs
 Graph: TypeAlias = Any
@@ -101,11 +101,12 @@ def reached(tails: IntArray, heads: IntArray, usable: BoolArray, start: int) -> 
 
 
 def as_network(graph: Graph, *, directed: bool | None = None) -> Network:
-    """The network in a list of pairs, a CSV file, a data frame, or a graph of networkx or rustworkx.
+    """The network in a list of pairs, a file, a data frame, or a graph of networkx or rustworkx.
 
     A list holds (from, to) or (from, to, guess); a CSV file and a data frame have the columns `from` and
-    `to`, perhaps `name`, and numbers. Unless `directed` says it, they are directed where some edge is there
-    in both directions; a graph knows for itself. Nodes are called by their text.
+    `to`, perhaps `name`, and numbers; a file may also be a list of edges (.edgelist) or GraphML (.graphml).
+    Unless `directed` says it, they are directed where some edge is there in both directions; a graph and
+    GraphML know for themselves. Nodes are called by their text.
 
     >>> network = as_network([("A", "B", 3.0), ("B", "C", 4.0)], directed=True)
     >>> network.edge_names, network.columns["guess"].tolist()
@@ -116,7 +117,7 @@ def as_network(graph: Graph, *, directed: bool | None = None) -> Network:
     if isinstance(graph, Mapping) and "edge_names" in graph:
         return _from_recipe(graph)
     if isinstance(graph, str | Path):
-        return _from_csv(Path(graph), directed)
+        return _from_file(Path(graph), directed)
     if is_frame(graph):
         header, rows = frame_cells(graph)
         numbered = [(f"row {number}", row) for number, row in enumerate(rows)]
@@ -213,11 +214,37 @@ def _from_graph(graph: Any, directed: bool | None) -> Network:
 
 
 @blaming("graph")
-def _from_csv(path: Path, directed: bool | None) -> Network:
+def _from_file(path: Path, directed: bool | None) -> Network:
+    """A CSV file; or GraphML (.graphml) or a list of edges (.edgelist), which networkx reads."""
+    if path.suffix.lower() in (".graphml", ".edgelist"):
+        return _from_networkx_file(path, directed)
     lines = csv_lines(path)
     header = [cell.strip() for cell in lines[0][1]] if lines else []
     rows = [(f"line {number} of {str(path)!r}", row) for number, row in lines[1:]]
     return _from_rows(repr(str(path)), header, rows, directed)
+
+
+def _from_networkx_file(path: Path, directed: bool | None) -> Network:
+    """Edges with their numbers; a line of an edge list is `A B`, `A B 3.5` or `A B {'minutes': 3.5}`."""
+    try:
+        import networkx as nx
+    except ImportError:
+        raise missing_extra("networkx", "problems") from None
+    refuse_endless(path)
+    try:
+        if path.suffix.lower() == ".graphml":
+            graph = nx.read_graphml(path, force_multigraph=True)
+            directed = graph.is_directed() if directed is None else directed
+        else:
+            has_tables = "{" in path.read_text(encoding="utf-8")
+            data: Any = True if has_tables else (("guess", float),)
+            graph = nx.read_edgelist(path, create_using=nx.MultiDiGraph, data=data)
+    except OSError as error:
+        raise ProblemError(f"cannot read {str(path)!r}: {error.strerror}") from None
+    except Exception as error:  # what another program wrote may be wrong in many ways
+        raise ProblemError(f"{str(path)!r} is no {path.suffix[1:]} file: {error}") from None
+    edges = [_Edge(str(a), str(b), numbers) for a, b, numbers in graph.edges(data=True)]
+    return _network((), edges, directed)
 
 
 def _from_rows(

@@ -208,3 +208,52 @@ def test_sioux_falls_is_built_without_an_integer_program(monkeypatch):
     network = problems.as_network(links)
     every = path_kind._ways(network, 0, network.node("20", "target")).every
     assert negative @ family.best(negative) == min(negative[edges].sum() for edges in every)
+
+
+GRAPHML = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+<key id="m" for="edge" attr.name="minutes" attr.type="double"/>
+<graph edgedefault="directed">
+<edge source="A" target="B"><data key="m">4</data></edge>
+<edge source="B" target="A"><data key="m">5</data></edge>
+<edge source="B" target="C"><data key="m">2</data></edge>
+<edge source="A" target="C"><data key="m">7</data></edge>
+</graph></graphml>"""
+EDGELISTS = {
+    "plain": "A B\nB A\nB C\nA C\n",
+    "numbers": "# from to minutes\nA B 4\nB A 5\nB C 2\nA C 7\n",
+    "tables": "A B {'minutes': 4}\nB A {'minutes': 5}\nB C {'minutes': 2}\nA C {'minutes': 7}\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("g.graphml", GRAPHML), *((f"{k}.edgelist", t) for k, t in EDGELISTS.items())]
+)
+def test_networks_come_from_graphml_and_edge_lists(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    network = problems.as_network(tmp_path / name)
+    assert network.directed  # both A -> B and B -> A are there
+    assert sorted(network.edge_names) == ["A -> B", "A -> C", "B -> A", "B -> C"]
+    column = network.columns.get("minutes", network.columns.get("guess"))
+    if name != "plain.edgelist":
+        assert dict(zip(network.edge_names, column.tolist(), strict=True))["B -> A"] == 5
+    assert sorted(problems.paths(tmp_path / name, "A", "C").plan_names) == ["A -> B -> C", "A -> C"]
+
+
+def test_a_graphml_file_that_is_none_is_refused(tmp_path):
+    (tmp_path / "g.graphml").write_text("<graphml><graph>")
+    for path in (tmp_path / "g.graphml", tmp_path / "absent.graphml"):
+        with pytest.raises(ProblemError) as caught:
+            problems.as_network(path)
+        assert caught.value.field == "graph"
+
+
+def test_draws_of_lengths_are_not_negative(monkeypatch):
+    boxes = []
+    drawn = problems.family.drawn_plans
+    monkeypatch.setattr(problems.family, "drawn_plans", lambda *g: boxes.append(g[1]) or drawn(*g))
+    problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 2)], "A", "C", spread=3.0, n_draws=50)
+    problems.paths(
+        [("A", "B", -1), ("B", "C", 1), ("A", "C", 2)], "A", "C", spread=3.0, n_draws=50, directed=True
+    )
+    assert boxes[0][0].min() == 0.0
+    assert boxes[1][0].min() == -4.0

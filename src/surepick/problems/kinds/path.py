@@ -81,6 +81,7 @@ def path_family(
         n_plans=_count_at_most(ways),
         count_is_exact=ways.acyclic,
         noun="path",
+        are_lengths=True,
         name_of=lambda plan: _name(ways, plan),
         within=lambda weights, required, forbidden: _within(ways, sign * weights, required, forbidden),
         recipe=lambda: {

@@ -67,6 +67,7 @@ def tree_family(graph: Graph, *, goal: Goal = "smallest") -> Family:
         n_plans=_count_at_most(network),
         count_is_exact=True,
         noun="tree",
+        are_lengths=True,
         name_of=lambda plan: counted(network.edge_names, plan),
         within=lambda weights, required, forbidden: _within(network, sign * weights, required, forbidden),
         recipe=lambda: {"kind": "trees", "graph": network.recipe(), "goal": goal},
