@@ -10,7 +10,10 @@ import pytest
 
 import surepick as sp
 from surepick.core.plan_sets import Branch
+from surepick.core.run import Stop
 from surepick.inference.bounded import power_sums
+from surepick.policies.betting.batch_run import BatchRun
+from surepick.policies.oracles.oracle_best import OracleBest
 from surepick.policies.oracles.plan_wealth import BoundedPlanWealth, OracleBet
 from surepick.simulation import Bernoulli
 
@@ -102,3 +105,52 @@ def test_sessions_verify_also_with_a_final_batch(final):
             session.final_batch(400)
     assert session.outcome.plan == (1.0, 1.0, 0.0, 0.0, 0.0)
     assert session.verify().holds
+
+
+class Stubborn(OracleBest):
+    """The worse plan leads throughout: who leads is free."""
+
+    def _keeps_lead(self, best, estimates):
+        self.leader = WORSE
+        return True
+
+
+class Generous(Stubborn):
+    """A control: the second stage begins with twelve times what the first one has proved."""
+
+    def _reopen(self):
+        super()._reopen()
+        self._book.log_cash += math.log(12.0)
+
+
+WORSE = np.array([0.0, 0.0, 1.0, 1.0])
+
+
+def wrong_after_a_smaller_delta(kind: type[OracleBest], runs: int) -> int:
+    """In how many runs a plan worse by just more than epsilon is answered at delta .1, after .95."""
+    plans = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0], [1.0, 0.0, 0.0, 1.0]])
+    chosen = sp.OracleProblem(lambda w: plans[np.argmax(plans @ w)], 4, noise=1.0, goal="largest")
+    means, wrong = np.array([0.25, 0.25 + 1e-6, 0.0, 0.0]), 0
+    for seed in range(runs):
+        rng = np.random.default_rng([5, seed])
+        first, later = sp.BetGapE(0.95, epsilon=0.5), sp.BetGapE(0.1, epsilon=0.5)
+        run, is_lower, spent = BatchRun(chosen, first, kind(chosen, 0.95, 0.5)), False, 0
+        while spent < 400:
+            decision = run.propose()
+            if isinstance(decision, Stop):
+                if is_lower:
+                    wrong += decision.plan == tuple(WORSE)
+                    break
+                run.lower_delta(later, 0.1)
+                is_lower = True
+                continue
+            run.follow(decision)
+            n = decision.uses
+            run.absorb(n, n * means + np.sqrt(n) * rng.standard_normal(4))
+            spent += int(n.sum())
+    return wrong
+
+
+def test_a_smaller_delta_within_epsilon_continues_soundly_and_a_gift_is_caught():
+    assert wrong_after_a_smaller_delta(Stubborn, 60) <= 15  # more has probability 3e-4 at rate .1
+    assert wrong_after_a_smaller_delta(Generous, 60) > 15

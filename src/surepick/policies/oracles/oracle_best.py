@@ -173,7 +173,7 @@ class OracleBest(Question):
 
     def _search(self, account: PlanAccount, of_threshold: float = 1.0) -> BranchSearch:
         return BranchSearch(
-            *(self._set, self._ledger, account, self.leader, self.wealth.log_cash),
+            *(self._set, self._ledger, account, self.leader, self._cash(account)),
             threshold=of_threshold * self.wealth.threshold,
             one_size=self._one_size,
         )
@@ -361,26 +361,32 @@ class OracleBest(Question):
         """Continue with a smaller delta.
 
         Plans that are ruled out are no longer measured, so that their wealth is not known beyond the present
-        delta. When all but one are, each has had 1/delta, and a second stage begins for all of them with that
-        much cash. With epsilon the plans of other leaders have not, and the evidence begins anew.
+        delta. When all but the leader are, each has had 1/delta, and a second stage begins with that much:
+        for all leaders, or with epsilon for this one alone.
         """
-        threshold = -math.log(delta)
-        if self.epsilon:
-            self.wealth.log_cash, self.wealth.threshold = 0.0, threshold
-            self._begin_anew()
-        else:
-            self.later_threshold = threshold
-            if self.has_leader and self.is_answered:
-                self._reopen()
+        self.later_threshold = -math.log(delta)
+        if self.has_leader and self.is_answered:
+            self._reopen()
 
     def _reopen(self) -> None:
-        """Begin the next stage: all plans have the wealth that the last one has asked for."""
-        self.wealth.log_cash, self.wealth.threshold = self.wealth.threshold, self.later_threshold
-        self.later_threshold = 0.0
-        self._begin_anew()
+        """Begin the next stage: the leader may use as much against every plan as the last one has asked for.
 
-    def _begin_anew(self) -> None:
+        With epsilon the cash of all stays as it is, and the rest is the leader's own. Where it is worse than
+        the best plan by more than epsilon, the wealth against the best plan has had that much; where it is
+        not, its account counts for nothing.
+        """
+        reached, cash = self.wealth.threshold, self.wealth.log_cash
+        self.wealth.threshold, self.later_threshold = self.later_threshold, 0.0
         self.books, self.candidate, self.next_stake = {}, {}, 0.0
+        if self.epsilon:
+            account = self.books[self._key(self.leader)] = self._ledger.open()
+            account.log_cash = reached + math.log1p(-math.exp(cash - reached))
+        else:
+            self.wealth.log_cash = reached
+
+    def _cash(self, account: PlanAccount) -> float:
+        """Return the uninvested wealth that the leader of this account may use."""
+        return float(np.logaddexp(self.wealth.log_cash, account.log_cash))
 
     def stake(self, estimates: Estimates) -> None:
         """Stake against all plans alike, at first and whenever the measurements have grown enough."""
@@ -390,9 +396,12 @@ class OracleBest(Question):
         self.next_stake = self.restake * estimates.n_measured
         is_first = not len(account.kinds) and not self.epsilon
         fixed = [-(0.5**k) for k in range(_FIXED_GAPS)] if is_first else []
+        share = self.first_stake if is_first else self.stake_share
+        amount = np.logaddexp(self.wealth.withdraw(share), account.log_cash + math.log(share))
+        account.log_cash += math.log1p(-share)
         self._ledger.stake(
             account,
-            self.wealth.withdraw(self.first_stake if is_first else self.stake_share),
+            float(amount),
             common_share=self.common_share,
             kinds=np.array([*_KINDS, *fixed]),
             first_share=self.first_share if is_first else 0.0,
@@ -432,8 +441,6 @@ class OracleBest(Question):
         A plan that differs from the leader where the batch measures nothing is not shown: unless all arms are
         measured on which plans that are left may differ, which the counts say beforehand, there is no bet.
         """
-        if self._key(self.leader) not in self.books:
-            return  # a smaller delta has begun anew since these bets were made
         account = self._book
         for bet in bets:
             measured = result.arm_information > 0
@@ -473,7 +480,7 @@ class OracleBest(Question):
         own = self.books.get(self._key(np.array(leader))) if isinstance(leader, list) else None
         if own is None:
             return self.wealth.log_cash
-        return float(log_sum_exp(self._ledger.common(own, self.wealth.log_cash).at(self._point[None])[0]))
+        return float(log_sum_exp(self._ledger.common(own, self._cash(own)).at(self._point[None])[0]))
 
     def standing(self, estimates: Estimates) -> Standing:
         """Return the leader, the rival with the least evidence against it, and the risk of the leader."""

@@ -33,6 +33,7 @@ from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.plan_sets import ROUNDING, Branch
 from surepick.inference.bounded import CAP, POWERS, SERIES, YOUNG_CAP, BoundedReadings, PowerSums
 from surepick.inference.factors import Factor, SubGaussian, log_sum_exp
+from surepick.inference.wealth import EMPTY
 from surepick.policies.betting.best import GRID, SHRINKAGE
 
 SELECTION_BIAS = 0.35 * math.log(300.0)  # as if a leader were the luckiest of 300 plans
@@ -79,7 +80,7 @@ class PlanAccount:
     stakes: FloatArray  # (n_components,) logs, of plan bets
     factors: IntArray  # (n_components,) which factor each is multiplied by: a fixed size, or last the mixture
     begun: IntArray  # (n_components,) the first batch of each
-    batches: FloatArray  # (n, 6, n_arms) leader, averages, variance; means, variance, fresh of before
+    batches: FloatArray  # (n, 5 + n_shown, n_arms) leader; means, variance, fresh of before; variance, shown
     is_fresh: BoolArray  # (n,)
     out: FloatArray  # (n, n_arms) plans
     rivals: FloatArray  # (n, n_arms) plans
@@ -87,6 +88,7 @@ class PlanAccount:
     is_proxy: BoolArray  # (n,)
     tilt: FloatArray  # weights on cash and common bets that have ruled out a branch last
     final: FinalTest | None = None
+    log_cash: float = EMPTY  # uninvested wealth of this account alone, beside the cash of all
 
     def __post_init__(self) -> None:
         self.out_keys = {plan.tobytes() for plan in self.out}
