@@ -209,7 +209,7 @@ def _heuristic(*names: str, **more: Any) -> tuple[Method, ...]:
     return _methods(*(f"{name}:radius=heuristic" for name in names), **more)
 
 
-_AUTHORS: dict[str, Any] = {"slow_on": ("three-played",), "questions": "plays", "seconds": 0.5}
+_AUTHORS: dict[str, Any] = {"slow_on": ("three-played",), "questions": "plays", "seconds": 10.0}
 ARENA = Study(
     "arena",
     "The arena: every method on the same instances",
@@ -231,8 +231,8 @@ ARENA = Study(
         *_methods("PolyALBA", pace="phases", questions="vectors"),
         *_methods("GCBPE", questions="vectors"),
         *_methods("XYAdaptive", pace="phases", slow_on=("sphere", "totals"), questions="vectors"),
-        *_methods("LinGame", slow_on=("sphere", "totals"), seconds=0.5, questions="vectors"),
-        *_methods("FWS", slow_on=("totals",), seconds=0.3, questions="vectors"),
+        *_methods("LinGame", slow_on=("sphere", "transductive", "totals"), seconds=0.5, questions="vectors"),
+        *_methods("FWS", slow_on=("transductive", "totals"), seconds=0.3, questions="vectors"),
         *_heuristic("LinGame", "FWS", slow_on=("totals",), seconds=0.3, questions="vectors"),
         *_methods(
             f"LinGapE:norm_bound={MEANS_NORM}",
@@ -240,7 +240,7 @@ ARENA = Study(
             seconds=0.5,
             questions="vectors",
         ),
-        *_methods("PFWS", "CombGame", questions="plays", seconds=0.5),
+        *_methods("PFWS", "CombGame", questions="plays", seconds=10.0),
         *_methods("PFWS:variant=authors", "CombGame:variant=authors", **_AUTHORS),
         *_methods("KN", "KNPlusPlus", "Rinott", questions="epsilon"),
     ),
