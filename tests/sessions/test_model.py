@@ -29,7 +29,8 @@ class SessionLife(RuleBasedStateMachine):
         self.seed = seed
         self.told: dict[str, float] = {}  # what the model knows: token -> value
         self.by: dict[str, str] = {}  # who told it
-        self.late: set[tuple[str, str]] = set()  # token, and who told it after somebody else
+        self.late: dict[tuple[str, str], float] = {}  # token, and who told it after another worker
+        self.taken: set[str] = set()  # places that extra measurements took
         self.held: dict[tuple[str, str], Request] = {}  # what workers have in hand, expired or not
         self.session = Session.create(
             self.url, "mine", problem(), policy=sp.CombGapE(delta=0.2), lease=LEASE, clock=lambda: self.now
@@ -54,26 +55,40 @@ class SessionLife(RuleBasedStateMachine):
     def tell(self, data):
         key = data.draw(st.sampled_from(sorted(self.held)))
         request = self.held.pop(key)
-        receipt = self.session.tell(request, self.tapes.value(request.token))
-        if self.by.get(request.token) == "other" and receipt.result == "extra":
-            self.late.add((request.token, request.worker))  # an extra measurement had answered it
+        token, value = request.token, self.tapes.value(request.token)
+        if token in self.taken or self.by.get(token, request.worker) != request.worker:
+            self.tell_late(token, request.worker, value)
             return
-        assert receipt.result == ("repeated" if request.token in self.told else "recorded")
-        self.told.setdefault(request.token, self.tapes.value(request.token))
-        self.by.setdefault(request.token, request.worker)
+        receipt = self.session.tell(request, value)
+        assert receipt.result == ("repeated" if token in self.told else "recorded")
+        self.told[token], self.by[token] = value, request.worker
 
     @precondition(lambda self: self.told)
     @rule(data=st.data(), worker=WORKERS)
     def tell_otherwise(self, data, worker):
         token = data.draw(st.sampled_from(sorted(self.told)))
         if worker != self.by[token]:
-            receipt = self.session.tell(token, self.told[token] + 1.0, worker=worker)
-            assert receipt.result == ("repeated" if (token, worker) in self.late else "extra")
-            self.late.add((token, worker))
+            self.tell_late(token, worker, self.told[token] + 1.0)
             return
         with pytest.raises(SessionError) as caught:
             self.session.tell(token, self.told[token] + 1.0, worker=worker)
         assert caught.value.field == "value"
+
+    def tell_late(self, token, worker, value):
+        """Another value is recorded at this place: the worker's first one is extra, the same one repeated."""
+        if self.late.get((token, worker), value) != value:
+            with pytest.raises(SessionError) as caught:
+                self.session.tell(token, value, worker=worker)
+            assert caught.value.field == "value"
+            return
+        receipt = self.session.tell(token, value, worker=worker)
+        assert receipt.result == ("repeated" if (token, worker) in self.late else "extra")
+        if (token, worker) not in self.late:
+            self.late[token, worker] = value
+            self.note_taken(int(token.split(".")[0]))
+
+    def note_taken(self, arm):
+        self.taken.add(f"{arm}.{self.session.state().streams.of[arm].last}")
 
     @precondition(lambda self: self.held)
     @rule(data=st.data())
@@ -155,6 +170,7 @@ class LifeWithUnasked(SessionLife):
         assert (receipt.number, found.value, found.probe) == (n + 1, value, arm)
         if found.token is None:
             self.n_recorded += 1
+            self.note_taken(arm)
         else:  # it answered the oldest open request
             assert found.token not in self.told
             self.told[found.token], self.by[found.token] = value, "other"

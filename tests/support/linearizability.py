@@ -64,11 +64,11 @@ def _tell(state: SessionState, token: str, value: float, worker: str) -> tuple[s
     kept = next((told for told in state.told if told[0] == token), None)
     if kept is None:
         return "recorded", state._replace(told=state.told | {(token, value, worker)})
-    if kept[1] == value:
-        return "repeated", state
     if kept[2] == worker:
-        return "refused", state
-    answer, after = _record(state, f"late:{token}:{worker}", value)  # a measurement that nobody asks for now
+        return ("repeated" if kept[1] == value else "refused"), state
+    answer, after = _record(
+        state, f"late:{token}:{worker}", value
+    )  # an extra measurement, whatever its value
     return ("extra" if answer == "kept" else answer), after
 
 

@@ -47,7 +47,7 @@ def record_until_statement(i: int, url: str, journal: Path, last: int) -> None:
     fate = Fate(last)
     fate.take_over(session.store)
     for k in range(4):
-        session.tell(k, float(last), key=f"{last}-{k}")
+        session.tell(k, float(last), key=f"{last}-{k}", sure=True)
         acknowledge(journal, f"{last}-{k}")
 
 

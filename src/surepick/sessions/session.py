@@ -273,6 +273,9 @@ class Session(SessionReader):
         def make() -> Change:
             place = place_of(text, self._state)
             self._refuse_anothers(place, who)
+            stream = self._state.streams.of[place.probe]
+            if stream.is_recorded(place.index) and commands.measured_at(self._journal, place).is_extra:
+                return Change([], [str(place)])  # an extra value took its place: nothing is asked for
             return Change([Released(*place, who, str(reason))], [str(place)])
 
         with self._heartbeat.dropped(text), self._changing() as journal:
