@@ -1,5 +1,6 @@
 """Whatever comes in from outside is taken or refused with a `SurepickError`; `make soak` tries far more."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,18 +17,16 @@ FUZZER = Path(__file__).parent / "support" / "fuzzing.py"
 
 @pytest.mark.parametrize(
     ("targets", "inputs"),
-    [
-        (("codec", "files", "certificate"), 100),
-        (("csv", "http", "cli"), 40),
-        (("forms", "mcp"), 25),
-    ],
+    [(("codec", "files", "certificate"), 100), (("csv", "http", "cli"), 40), (("forms", "mcp"), 25)],
 )
 def test_odd_inputs_are_refused_by_name(targets: tuple[str, ...], inputs: int) -> None:
     words = [word for target in targets for word in ("--target", target)]
     command = [sys.executable, str(FUZZER), *words, "--inputs", str(inputs)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
-    assert all(f"{target}: {inputs} inputs" in done.stdout for target in targets)
+    for target in targets:
+        (taken,) = re.findall(rf"^{target}: {inputs} inputs, (\d+) taken$", done.stdout, re.M)
+        assert 0 < int(taken) < inputs, target
 
 
 def test_the_fuzzer_sees_an_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:

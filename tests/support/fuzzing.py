@@ -23,6 +23,7 @@ import sys
 import tempfile
 import tomllib
 import traceback
+from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -36,7 +37,7 @@ import surepick as sp
 from fuzzing_edges import forms, mcp
 from odd_inputs import NAMES, NUMBERS, garbled, mutated
 from surepick.cli import COMMANDS, call, command_of
-from surepick.errors import SurepickError
+from surepick.errors import ParameterError, SurepickError
 from surepick.inputs.load import read_problem
 from surepick.policies import POLICIES
 from surepick.problems.integer import solving_within
@@ -204,6 +205,8 @@ def http(rng: random.Random, folder: Path) -> None:
     status = asyncio.run(ask())
     if status >= 500 and status != 503:
         raise AssertionError(f"status {status} for {path!r}: {content!r}")
+    if status >= 400:
+        raise ParameterError(f"status {status}")
 
 
 ENDLESS = ("serve", "reproduce", "demo")  # commands that take long, whatever they are given
@@ -219,9 +222,9 @@ def commands() -> dict[str, list[Any]]:
 def command_line(rng: random.Random, folder: Path) -> None:
     """Commands with odd words, in a folder with a problem and a session, of arms or of probes."""
     os.chdir(folder)
-    probes = PROBES if rng.random() < 0.5 else None
+    probes = PROBES if rng.random() < 0.5 else "arms"
     table = {"kind": "table", "goal": "largest", "plans": [[1, 0], [0, 1]], "arms": ["1.0", "-x"]}
-    (folder / "mine.json").write_text(as_json(table | ({} if probes is None else {"probes": probes})))
+    (folder / "mine.json").write_text(as_json({**table, "measure": probes}))
     asked = sp.Problem(np.eye(2), arms=["1.0", "-x"], measure=probes, noise=1, goal="largest")
     Session.create("surepick.db", "s", asked, policy=sp.BetGapE())
     name = rng.choice(list(commands()))
@@ -241,7 +244,10 @@ def command_line(rng: random.Random, folder: Path) -> None:
         words += ["--budget", "50"]  # or it would measure for long
     words = [word for word in words if _is_text(word) and "\u0000" not in word]
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        assert call(words) in (0, 1, 2, 3, 4, 130)
+        code = call(words)
+    assert code in (0, 1, 2, 3, 4, 130)
+    if code:
+        raise ParameterError(f"exit code {code}")
 
 
 def _is_text(word: str) -> bool:
@@ -261,6 +267,9 @@ TARGETS: dict[str, Callable[[random.Random, Path], None]] = {
 }
 
 
+TAKEN = Counter[str]()  # inputs that were not refused: without any, a target tests nothing
+
+
 def too_long(*_: object) -> None:
     raise AssertionError(f"it took more than {SECONDS} s")
 
@@ -274,6 +283,7 @@ def fuzz(target: str, seed: int) -> str | None:
             contextlib.redirect_stderr(io.StringIO()),
         ):
             TARGETS[target](random.Random(f"{target} {seed}"), Path(folder))
+        TAKEN[target] += 1
     except SurepickError:
         return None
     except BaseException:  # whatever it is, it is a failure
@@ -313,7 +323,7 @@ def main() -> None:
             if failure is not None:
                 failures += 1
                 print(f"--target {target} --seed {seed} --inputs 1\n{failure}", flush=True)
-        print(f"{target}: {options.inputs} inputs", flush=True)
+        print(f"{target}: {options.inputs} inputs, {TAKEN[target]} taken", flush=True)
     sys.exit(failures > 0)
 
 

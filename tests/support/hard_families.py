@@ -29,11 +29,7 @@ class Family:
 
 def two_arms(gap, delta, budget=2_000, epsilon=0.0):
     return Family(
-        sp.Problem(np.eye(2), noise=1, goal="largest"),
-        Gaussian([gap, 0.0]),
-        delta,
-        epsilon,
-        budget,
+        sp.Problem(np.eye(2), noise=1, goal="largest"), Gaussian([gap, 0.0]), delta, epsilon, budget
     )
 
 
@@ -58,16 +54,10 @@ FAMILIES = {
         sp.Problem(np.eye(10), noise=1, goal="largest"), Gaussian([0.4] + [0.0] * 9), 0.2
     ),
     "coin tosses": Family(
-        sp.Problem(np.eye(2), noise=0.5, goal="largest"),
-        Bernoulli([0.55, 0.5]),
-        0.2,
-        budget=2_000,
+        sp.Problem(np.eye(2), noise=0.5, goal="largest"), Bernoulli([0.55, 0.5]), 0.2, budget=2_000
     ),
     "bounded noise": Family(
-        sp.Problem(np.eye(2), noise=1, goal="largest"),
-        UniformNoise([0.15, 0.0], 1.0),
-        0.2,
-        budget=2_000,
+        sp.Problem(np.eye(2), noise=1, goal="largest"), UniformNoise([0.15, 0.0], 1.0), 0.2, budget=2_000
     ),
     "very unequal scales": Family(
         sp.Problem([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], noise=SCALES, goal="largest"),
@@ -76,10 +66,7 @@ FAMILIES = {
         budget=5_000,
     ),
     "two of three tie for the best": Family(
-        sp.Problem(np.eye(3), noise=1, goal="largest"),
-        Gaussian([0.0, 0.0, -0.1]),
-        0.2,
-        budget=1_000,
+        sp.Problem(np.eye(3), noise=1, goal="largest"), Gaussian([0.0, 0.0, -0.1]), 0.2, budget=1_000
     ),
     "the same within epsilon": Family(
         sp.Problem(np.eye(3), noise=1, goal="largest"), Gaussian([0.0, 0.0, -0.25]), 0.2, 0.2

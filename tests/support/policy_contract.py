@@ -76,10 +76,7 @@ WITHOUT_DELTA: list[Policy] = [
     sp.policies.SuccessiveRejects(budget=300),
 ]
 # They need an incumbent and may answer with a better plan that is not the best: see test_challenge.py.
-OF_INCUMBENTS: list[Policy] = [
-    Challenge(0, delta=0.1),
-    Challenge(0, delta=0.1, epsilon=0.05, max_batch=3),
-]
+OF_INCUMBENTS: list[Policy] = [Challenge(0, delta=0.1), Challenge(0, delta=0.1, epsilon=0.05, max_batch=3)]
 OF_POLYTOPES: list[Policy] = [
     sp.BetGapE(delta=0.12),  # a delta of their own tells them from those for lists
     sp.BetGapE(delta=0.12, max_batch=3),
