@@ -1,7 +1,5 @@
 """What a reader of docs/adding-a-policy.md does, as printed: write the files, install, test, reproduce."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex
@@ -16,7 +14,7 @@ from page_code import ROOT, blocks, lines
 PAGE = ROOT / "docs" / "adding-a-policy.md"
 
 
-def test_the_page_does_what_it_says_from_the_first_file_to_the_last_command(tmp_path: Path) -> None:
+def test_the_page_does_what_it_says_from_the_first_file_to_the_last_command(tmp_path):
     folder, place = tmp_path / "project", tmp_path / "venv"
     folder.mkdir()
     for block in blocks(PAGE):
@@ -36,7 +34,7 @@ def test_the_page_does_what_it_says_from_the_first_file_to_the_last_command(tmp_
             assert "Doubling" in done.stdout
 
 
-def environment(place: Path) -> Path:
+def environment(place):
     """A virtual environment with surepick and its dependencies, and without the reader's package."""
     venv.create(place, with_pip=False)
     python = place / "bin" / "python"
@@ -46,7 +44,7 @@ def environment(place: Path) -> Path:
     return python
 
 
-def run(python: Path, command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def run(python, command, folder):
     """Run a command of the page in that environment, without a network."""
     program, *words = shlex.split(command)
     if program == "pip":

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import surepick as sp
+from common import largest, refuses
 from surepick.errors import FileError
 from surepick.inputs.load import read_problem
 from surepick.sessions import codec
@@ -19,7 +19,7 @@ FUZZER = Path(__file__).parent / "support" / "fuzzing.py"
     ("targets", "inputs"),
     [(("codec", "files", "certificate"), 100), (("csv", "http", "cli"), 40), (("forms", "mcp"), 25)],
 )
-def test_odd_inputs_are_refused_by_name(targets: tuple[str, ...], inputs: int) -> None:
+def test_odd_inputs_are_refused_by_name(targets, inputs):
     words = [word for target in targets for word in ("--target", target)]
     command = [sys.executable, str(FUZZER), *words, "--inputs", str(inputs)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
@@ -29,17 +29,17 @@ def test_odd_inputs_are_refused_by_name(targets: tuple[str, ...], inputs: int) -
         assert 0 < int(taken) < inputs, target
 
 
-def test_the_fuzzer_sees_an_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fuzzer_sees_an_error_of_ours(monkeypatch):
     import fuzzing
 
-    def broken(*_: object) -> None:
+    def broken(*_):
         raise KeyError("name")
 
     monkeypatch.setitem(fuzzing.TARGETS, "codec", broken)
     assert "KeyError" in (fuzzing.fuzz("codec", 0) or "")
 
 
-def test_the_fuzzer_counts_its_own_memory_and_not_that_of_its_parent() -> None:
+def test_the_fuzzer_counts_its_own_memory_and_not_that_of_its_parent():
     child = (
         f"import sys; sys.path[:0] = [{str(FUZZER.parent)!r}]; import fuzzing; print(fuzzing.most_memory())"
     )
@@ -52,9 +52,7 @@ def test_the_fuzzer_counts_its_own_memory_and_not_that_of_its_parent() -> None:
 @pytest.mark.parametrize(
     "text", ["[" * 100_000, '{"kind": ' + '{"a": ' * 100_000, '{"kind": 1' + "0" * 5000 + "}"]
 )
-def test_a_file_that_is_nested_too_deeply_or_holds_endless_numbers_is_refused(
-    text: str, tmp_path: Path
-) -> None:
+def test_a_file_that_is_nested_too_deeply_or_holds_endless_numbers_is_refused(text, tmp_path):
     path = tmp_path / "deep.json"
     path.write_text(text)
     with pytest.raises(FileError):
@@ -62,12 +60,7 @@ def test_a_file_that_is_nested_too_deeply_or_holds_endless_numbers_is_refused(
 
 
 @pytest.mark.parametrize("name", ["plans", "costs", "noise_scale", "arm_names", "minimize"])
-def test_a_problem_in_json_without_a_part_is_refused(name: str) -> None:
-    part = {
-        k: v
-        for k, v in codec.problem_to_json(sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")).items()
-        if k != name
-    }
-    with pytest.raises(FileError) as caught:
+def test_a_problem_in_json_without_a_part_is_refused(name):
+    part = {k: v for k, v in codec.problem_to_json(largest([[1, 0], [0, 1]])).items() if k != name}
+    with refuses("problem", FileError):
         codec.problem_from_json(part)
-    assert caught.value.field == "problem"

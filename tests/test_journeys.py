@@ -3,8 +3,6 @@
 The buyer is the transport of the analyst's kinds, the planner in the browser is in web/test_journey.py.
 """
 
-from __future__ import annotations
-
 import contextlib
 import html
 import json
@@ -74,16 +72,16 @@ if __name__ == "__main__":
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     (tmp_path / "bench.py").write_text(BENCH)
     return tmp_path
 
 
-def environment() -> dict[str, str]:
+def environment():
     return {**os.environ, "PYTHONPATH": str(SOURCE)}
 
 
-def bench(folder: Path, kind: str, store: str) -> subprocess.Popen[str]:
+def bench(folder, kind, store):
     return subprocess.Popen(
         [sys.executable, "bench.py", kind, store],
         cwd=folder,
@@ -95,9 +93,7 @@ def bench(folder: Path, kind: str, store: str) -> subprocess.Popen[str]:
     )
 
 
-def test_the_performance_engineer_finds_the_fastest_sort_and_sends_the_proof(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_performance_engineer_finds_the_fastest_sort_and_sends_the_proof(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("numbers").write_text(
         "\n".join(str(number) for number in np.random.default_rng(1).integers(10**6, size=20_000))
@@ -118,9 +114,7 @@ def test_the_performance_engineer_finds_the_fastest_sort_and_sends_the_proof(
 
 
 @pytest.mark.parametrize(("kind", "place"), [("threads", "PostgreSQL"), ("processes", "SQLite")])
-def test_the_engineer_gets_a_certificate_through_a_crash_and_a_kill(
-    folder: Path, kind: str, place: str, request: pytest.FixtureRequest
-) -> None:
+def test_the_engineer_gets_a_certificate_through_a_crash_and_a_kill(folder, kind, place, request):
     store = f"sqlite:///{folder}/bench.db" if place == "SQLite" else request.getfixturevalue("postgres_url")
     killed = bench(folder, "slow", store)
     (folder / "crashed").touch()
@@ -141,7 +135,7 @@ def test_the_engineer_gets_a_certificate_through_a_crash_and_a_kill(
     assert len((folder / "told.csv").read_text().splitlines()) == session.state().n_values + 1
 
 
-def wait_for_measurements(store: str, least: int) -> None:
+def wait_for_measurements(store, least):
     for _ in range(200):
         time.sleep(0.3)
         with contextlib.suppress(sp.SurepickError):
@@ -150,9 +144,7 @@ def wait_for_measurements(store: str, least: int) -> None:
     raise AssertionError("the bench measured nothing")
 
 
-def test_the_planner_decides_from_a_spreadsheet_and_a_stranger_believes_the_report(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_planner_decides_from_a_spreadsheet_and_a_stranger_believes_the_report(tmp_path, monkeypatch):
     """Planner and statistician: measuring sheets day by day, a report, and its check from the wheel alone."""
     monkeypatch.chdir(tmp_path)
     book = openpyxl.Workbook()
@@ -195,7 +187,7 @@ def test_the_planner_decides_from_a_spreadsheet_and_a_stranger_believes_the_repo
     assert json.loads(told.stdout)["holds"]
 
 
-def installed(place: Path) -> Path:
+def installed(place):
     """The Python of a new environment into which surepick was installed from its wheel; no network."""
     built = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(place.parent / "dist")]
     subprocess.run(built, cwd=SOURCE.parent, check=True, capture_output=True)
@@ -215,9 +207,7 @@ KINDS = ("table", "knapsack", "transport", "trees", "production")
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_analyst_gets_the_best_plan_and_can_prove_it(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_analyst_gets_the_best_plan_and_can_prove_it(kind, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SUREPICK_STORE", raising=False)
     surepick("init", kind)
@@ -244,9 +234,7 @@ def test_the_analyst_gets_the_best_plan_and_can_prove_it(
     assert loaded.title in html.unescape(Path("report.html").read_text(encoding="utf-8"))
 
 
-def test_the_chemist_spends_sixty_tests_and_keeps_the_proved_set(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_chemist_spends_sixty_tests_and_keeps_the_proved_set(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     blends = {f"B{k}": 40.0 + 0.4 * k for k in range(1, 7)} | {"B7": 47.0, "B8": 46.8}
     lines = ["blend," + ",".join(blends), "goal,largest", "unit,MPa", "noise,1"]
@@ -266,7 +254,7 @@ def test_the_chemist_spends_sixty_tests_and_keeps_the_proved_set(
     assert surepick("verify", "certificate.json", "log.json").code == 0
 
 
-def test_the_data_scientist_stays_in_the_notebook() -> None:
+def test_the_data_scientist_stays_in_the_notebook():
     import pandas as pd
 
     rng = np.random.default_rng(2)
@@ -286,9 +274,7 @@ def test_the_data_scientist_stays_in_the_notebook() -> None:
     assert session.plot().axes
 
 
-def test_the_researcher_compares_policies_and_reproduces_a_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_researcher_compares_policies_and_reproduces_a_table(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     surepick("init", "table")
     both = ("--policy", "BetGapE", "--policy", "CombGapE:radius=published")
@@ -298,9 +284,7 @@ def test_the_researcher_compares_policies_and_reproduces_a_table(
     assert surepick("reproduce", "knapsack", *quick).code == 0
 
 
-def test_operations_back_up_restore_and_check_a_store(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_operations_back_up_restore_and_check_a_store(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_trips(tmp_path)
     surepick("new", "trips.csv")

@@ -1,7 +1,5 @@
 """Decisions by hand: begin, ask, record, correct, read sheets, extend, add plans, close."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 
@@ -13,7 +11,7 @@ from command_line import MINUTES, drive, surepick, view, write_trips
 EXIT_NOTHING = 1
 
 
-def test_from_the_sheet_to_an_answer_that_fits_a_screen() -> None:
+def test_from_the_sheet_to_an_answer_that_fits_a_screen():
     begun = surepick("new", "trips.csv", "--epsilon", "1", "--json").json
     assert (begun["state"], begun["epsilon"], begun["proved"]["claim"]) == ("running", 1.0, "one_of")
     assert surepick("new", "trips.csv", "--json").error["class"] == "NameTakenError"
@@ -34,7 +32,7 @@ def test_from_the_sheet_to_an_answer_that_fits_a_screen() -> None:
     assert all(name in everything for name in ("Ring west", "Bridge + harbour"))
 
 
-def test_a_value_goes_to_the_own_request_first_and_otherwise_is_extra() -> None:
+def test_a_value_goes_to_the_own_request_first_and_otherwise_is_extra():
     surepick("new", "trips.csv")
     arm = surepick("ask", "--json").json["requests"][0]["arm"]
     assert surepick("ask", "--json").json["requests"][0]["arm"] == arm, "the same until it is recorded"
@@ -47,7 +45,7 @@ def test_a_value_goes_to_the_own_request_first_and_otherwise_is_extra() -> None:
     assert view()["n_extra"] == 1
 
 
-def test_a_key_records_once_and_several_values_are_several() -> None:
+def test_a_key_records_once_and_several_values_are_several():
     surepick("new", "trips.csv")
     for _ in range(2):
         said = surepick("tell", "Tunnel", "10.5", "--key", "protocol 7", "--json")
@@ -57,7 +55,7 @@ def test_a_key_records_once_and_several_values_are_several() -> None:
     assert view()["n_measured"] == 3
 
 
-def test_a_surprising_value_is_refused_until_it_is_said_to_be_right() -> None:
+def test_a_surprising_value_is_refused_until_it_is_said_to_be_right():
     surepick("new", "trips.csv")
     said = surepick("tell", "Tunnel", "104", "--json")
     assert (said.code, said.error["field"]) == (2, "values")
@@ -66,7 +64,7 @@ def test_a_surprising_value_is_refused_until_it_is_said_to_be_right() -> None:
     assert [one["code"] for one in view()["remarks"]] == ["implausible"]
 
 
-def test_a_mistake_is_removed_by_its_number_and_a_lost_one_is_asked_for_again() -> None:
+def test_a_mistake_is_removed_by_its_number_and_a_lost_one_is_asked_for_again():
     surepick("new", "trips.csv")
     arm = surepick("ask", "--json").json["requests"][0]["arm"]
     surepick("tell", arm, "10.4", "--yes")
@@ -86,7 +84,7 @@ def test_a_mistake_is_removed_by_its_number_and_a_lost_one_is_asked_for_again() 
     assert view()["n_open"] == data["n_open"]
 
 
-def test_a_worker_releases_what_it_has_taken() -> None:
+def test_a_worker_releases_what_it_has_taken():
     surepick("new", "trips.csv")
     surepick("ask", "-n", "3", "--worker", "Pat")
     assert view()["n_assigned"] == 3
@@ -96,7 +94,7 @@ def test_a_worker_releases_what_it_has_taken() -> None:
 
 
 @pytest.mark.parametrize("kind", ["csv", "xlsx"])
-def test_a_measuring_sheet_comes_back_once_however_often_it_is_read(folder: Path, kind: str) -> None:
+def test_a_measuring_sheet_comes_back_once_however_often_it_is_read(folder, kind):
     surepick("new", "trips.csv")
     file = folder / f"monday.{kind}"
     wanted = surepick("ask", "-o", file, "--json").json["n"]
@@ -112,7 +110,7 @@ def test_a_measuring_sheet_comes_back_once_however_often_it_is_read(folder: Path
     assert view()["n_measured"] == wanted
 
 
-def test_a_sheet_with_a_value_that_cannot_be_read_records_nothing(folder: Path) -> None:
+def test_a_sheet_with_a_value_that_cannot_be_read_records_nothing(folder):
     surepick("new", "trips.csv")
     file = folder / "monday.csv"
     surepick("ask", "-o", file)
@@ -126,7 +124,7 @@ def test_a_sheet_with_a_value_that_cannot_be_read_records_nothing(folder: Path) 
     assert (folder / "page.html").read_text().startswith("<!doctype html>")
 
 
-def _arms(file: Path) -> list[str]:
+def _arms(file):
     if file.suffix == ".csv":
         return [row["arm"] for row in csv.DictReader(file.open(encoding="utf-8-sig"))]
     import openpyxl
@@ -134,7 +132,7 @@ def _arms(file: Path) -> list[str]:
     return [str(row[0].value) for row in openpyxl.load_workbook(file).active.iter_rows(min_row=2)]
 
 
-def _fill(file: Path, values: list[object]) -> None:
+def _fill(file, values):
     """Write values into the second column."""
     if file.suffix == ".csv":
         rows = list(csv.reader(file.open(encoding="utf-8-sig")))
@@ -151,7 +149,7 @@ def _fill(file: Path, values: list[object]) -> None:
     book.save(file)
 
 
-def test_a_budget_ends_a_session_and_extending_continues_it() -> None:
+def test_a_budget_ends_a_session_and_extending_continues_it():
     surepick("new", "trips.csv", "--budget", "8")
     drive()
     data = view()
@@ -165,7 +163,7 @@ def test_a_budget_ends_a_session_and_extending_continues_it() -> None:
     assert view()["delta"] == 0.001
 
 
-def test_plans_arrive_and_a_final_batch_ends_the_session() -> None:
+def test_plans_arrive_and_a_final_batch_ends_the_session():
     surepick("new", "trips.csv")
     drive(12)
     added = surepick(
@@ -184,7 +182,7 @@ def test_plans_arrive_and_a_final_batch_ends_the_session() -> None:
     assert view()["state"] in ("confident", "budget spent")
 
 
-def test_a_session_is_closed_renamed_and_deleted() -> None:
+def test_a_session_is_closed_renamed_and_deleted():
     surepick("new", "trips.csv")
     assert surepick("session", "rename", "Trips in May").code == 0
     assert view()["title"] == "Trips in May"
@@ -197,7 +195,7 @@ def test_a_session_is_closed_renamed_and_deleted() -> None:
     assert surepick("status", "--json").code == 2
 
 
-def test_the_values_of_a_session_become_prior_data_of_the_next() -> None:
+def test_the_values_of_a_session_become_prior_data_of_the_next():
     surepick("new", "trips.csv")
     drive(15)
     begun = surepick("new", "--prior", "trips", "-s", "may", "--json").json
@@ -206,7 +204,7 @@ def test_the_values_of_a_session_become_prior_data_of_the_next() -> None:
     assert view("trips")["state"] == "closed"
 
 
-def test_doubts_lead_to_a_session_about_the_changed_file_with_the_old_values(folder: Path) -> None:
+def test_doubts_lead_to_a_session_about_the_changed_file_with_the_old_values(folder):
     write_trips(folder, "loud.csv", noise="0.2")
     surepick("new", "loud.csv", "--epsilon", "1")
     drive(noise=3.0)
@@ -225,7 +223,7 @@ def test_doubts_lead_to_a_session_about_the_changed_file_with_the_old_values(fol
     assert view("trips")["state"] == "running", "nothing changed"
 
 
-def test_doubts_replace_the_headline_and_end_with_their_own_code(folder: Path) -> None:
+def test_doubts_replace_the_headline_and_end_with_their_own_code(folder):
     write_trips(folder, "loud.csv", noise="0.2")
     surepick("new", "loud.csv", "--epsilon", "1")
     drive(noise=3.0)
@@ -238,7 +236,7 @@ def test_doubts_replace_the_headline_and_end_with_their_own_code(folder: Path) -
         assert surepick("verify").code == 3
 
 
-def test_noise_that_is_not_stated_is_learned(folder: Path) -> None:
+def test_noise_that_is_not_stated_is_learned(folder):
     write_trips(folder, "quiet.csv", noise=None)
     surepick("new", "quiet.csv", "--epsilon", "2")
     assert "unknown" in view()["proved"]["assumes"]
@@ -246,7 +244,7 @@ def test_noise_that_is_not_stated_is_learned(folder: Path) -> None:
     assert view()["plan"] == "Tunnel + station"
 
 
-def test_probes_are_recorded_by_their_readings(folder: Path) -> None:
+def test_probes_are_recorded_by_their_readings(folder):
     surepick("init", "drives")
     assert surepick("new", "drives.toml").code == 0
     (request,) = surepick("ask", "--json").json["requests"]
@@ -257,7 +255,7 @@ def test_probes_are_recorded_by_their_readings(folder: Path) -> None:
     assert view()["n_measured"] >= 1
 
 
-def test_the_file_says_how_sessions_begin_and_options_win() -> None:
+def test_the_file_says_how_sessions_begin_and_options_win():
     text = Path("trips.csv").read_text(encoding="utf-8")
     Path("trips.csv").write_text(text + "delta,0.2\nepsilon,2\nbudget,30\n", encoding="utf-8")
     begun = surepick("new", "trips.csv", "--epsilon", "1", "--json").json

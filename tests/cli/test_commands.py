@@ -1,13 +1,10 @@
 """The whole surface: help, global options, mistakes, exit codes, and how quick small commands are."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +14,7 @@ from surepick.cli import COMMANDS, EXPECTED, HELP, SESSION_HELP, command_of
 WIDTH = 80
 
 
-def test_the_help_names_every_command_with_its_own_first_line() -> None:
+def test_the_help_names_every_command_with_its_own_first_line():
     assert surepick().out == surepick("--help").out == HELP
     assert surepick("session").out == SESSION_HELP
     for name, (module, function) in COMMANDS.items():
@@ -32,7 +29,7 @@ def test_the_help_names_every_command_with_its_own_first_line() -> None:
     assert len(HELP.splitlines()) <= 34
 
 
-def test_there_are_about_a_hundred_options() -> None:
+def test_there_are_about_a_hundred_options():
     options = [
         option
         for name in COMMANDS
@@ -42,7 +39,7 @@ def test_there_are_about_a_hundred_options() -> None:
     assert len(options) + 4 <= 115
 
 
-def test_store_and_json_stand_before_or_after_the_command() -> None:
+def test_store_and_json_stand_before_or_after_the_command():
     assert surepick("--store", "a.db", "new", "trips.csv").code == 0
     assert surepick("new", "trips.csv", "--store=b.db", "--json").json["session"] == "trips"
     for words in (("--json", "--store", "a.db", "status"), ("status", "--json", "--store", "a.db")):
@@ -53,7 +50,7 @@ def test_store_and_json_stand_before_or_after_the_command() -> None:
     assert surepick("status").code == 2, "there is no surepick.db"
 
 
-def test_names_that_people_expect_get_the_right_command() -> None:
+def test_names_that_people_expect_get_the_right_command():
     for name, instead in EXPECTED.items():
         said = surepick(name, "x")
         assert said.code == 2
@@ -84,7 +81,7 @@ def test_names_that_people_expect_get_the_right_command() -> None:
         (("frobnicate",), "command"),
     ],
 )
-def test_a_mistake_names_its_field_and_changes_nothing(words: tuple[str, ...], field: str) -> None:
+def test_a_mistake_names_its_field_and_changes_nothing(words, field):
     if words[0] != "new":
         surepick("new", "trips.csv")
     said = surepick(*words[:1], "--json", *words[1:])
@@ -100,12 +97,12 @@ def test_a_mistake_names_its_field_and_changes_nothing(words: tuple[str, ...], f
 @pytest.mark.parametrize(
     "words", [("check", "/dev/zero"), ("tell", "--from", "/dev/zero"), ("verify", "/dev/zero")]
 )
-def test_a_file_without_end_is_refused(words: tuple[str, ...]) -> None:
+def test_a_file_without_end_is_refused(words):
     surepick("new", "trips.csv")
     assert surepick(*words).code == 2
 
 
-def test_unknown_options_are_refused_and_negative_numbers_are_values(folder: Path) -> None:
+def test_unknown_options_are_refused_and_negative_numbers_are_values(folder):
     write_trips(folder, "cold.csv", guess="-6,-11,-13,-13,-9,-5,-19,-20", truth=None)
     surepick("new", "cold.csv")
     assert surepick("tell", "Tunnel", "-10.5").code == 0
@@ -116,7 +113,7 @@ def test_unknown_options_are_refused_and_negative_numbers_are_values(folder: Pat
     assert view()["n_measured"] == 1
 
 
-def test_one_of_several_sessions_is_chosen_by_name() -> None:
+def test_one_of_several_sessions_is_chosen_by_name():
     surepick("new", "trips.csv")
     surepick("new", "trips.csv", "-s", "again")
     said = surepick("ask", "--json")
@@ -126,12 +123,12 @@ def test_one_of_several_sessions_is_chosen_by_name() -> None:
     assert "-s again" in surepick("ask", "-s", "again").err
 
 
-def test_words_that_are_no_text_are_refused() -> None:
+def test_words_that_are_no_text_are_refused():
     said = surepick("tell", "road\udcff", "3", "--json")
     assert said.code == 2
 
 
-def test_small_commands_are_quick_and_the_reader_of_a_pipe_may_leave(folder: Path) -> None:
+def test_small_commands_are_quick_and_the_reader_of_a_pipe_may_leave(folder):
     surepick("new", "trips.csv")
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     call = [sys.executable, "-m", "surepick", "ask", "--json"]

@@ -1,7 +1,5 @@
 """Decisions by a program, rehearsals, and what is sent to others."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -25,16 +23,16 @@ print(minutes[sys.argv[1]] + random.Random(sys.argv[1] + os.environ["SUREPICK_SE
 
 
 @pytest.fixture(autouse=True)
-def program(folder: Path) -> None:
+def program(folder):
     (folder / "drive.py").write_text(DRIVE)
     (folder / "drive.py").chmod(0o755)
 
 
-def run(*words: object, program: tuple[str, ...] = ("./drive.py", "{arm}")) -> object:
+def run(*words, program=("./drive.py", "{arm}")):
     return surepick("run", *words, "--", *program)
 
 
-def test_a_program_is_called_until_confident_and_again_resumes() -> None:
+def test_a_program_is_called_until_confident_and_again_resumes():
     said = run("trips.csv", "--epsilon", "2", "--jobs", "2", "--json")
     assert said.code == 0
     assert said.json["plan"] == "Tunnel + station"
@@ -48,7 +46,7 @@ def test_a_program_is_called_until_confident_and_again_resumes() -> None:
     assert run(program=("./drive.py", "{arm}")).code == 0, "a session that was begun needs no file"
 
 
-def test_exit_codes_say_how_it_ended() -> None:
+def test_exit_codes_say_how_it_ended():
     assert run("trips.csv", "-s", "spent", "--budget", "5", "--epsilon", "0").code == 1
     stays = run("trips.csv", "-s", "stays", "--incumbent", "Tunnel + station", "--epsilon", "2", "--json")
     assert (stays.code, stays.json["proved"]["claim"]) == (4, "incumbent_stays")
@@ -60,14 +58,14 @@ def test_exit_codes_say_how_it_ended() -> None:
 
 
 @pytest.mark.parametrize("printed", ["1,234", "", "mean=4 sd=2", "nan"])
-def test_what_is_no_number_ends_the_run_and_keeps_the_rest(folder: Path, printed: str) -> None:
+def test_what_is_no_number_ends_the_run_and_keeps_the_rest(folder, printed):
     (folder / "bad.py").write_text(f"#!{sys.executable}\nprint({printed!r})\n")
     said = run("trips.csv", "--json", program=(sys.executable, "bad.py", "{arm}"))
     assert (said.code, said.error["class"]) == (2, "MeasureError")
     assert view()["n_assigned"] == 0
 
 
-def test_the_first_interrupt_records_what_was_started(folder: Path) -> None:
+def test_the_first_interrupt_records_what_was_started(folder):
     (folder / "slow.py").write_text(DRIVE.replace("import os,", "import time; time.sleep(.2)\nimport os,"))
     call = [sys.executable, "-m", "surepick", "run", "trips.csv", "--", sys.executable, "slow.py", "{arm}"]
     process = subprocess.Popen(
@@ -83,12 +81,12 @@ def test_the_first_interrupt_records_what_was_started(folder: Path) -> None:
     assert _measured() > 1
 
 
-def _measured() -> int:
+def _measured():
     said = surepick("status", "--json")
     return 0 if said.code else int(said.json["n_measured"])
 
 
-def test_an_honest_set_up_passes_against_itself_and_a_drifting_one_does_not(folder: Path) -> None:
+def test_an_honest_set_up_passes_against_itself_and_a_drifting_one_does_not(folder):
     assert run("trips.csv", "--aa", "Tunnel", "--json").json["honest"]
     (folder / "worn.py").write_text(
         f"#!{sys.executable}\nimport os\nprint(10 + 3 * int(os.environ['SUREPICK_SEED']))\n"
@@ -98,16 +96,16 @@ def test_an_honest_set_up_passes_against_itself_and_a_drifting_one_does_not(fold
     assert not Path("surepick.db").exists()
 
 
-def test_the_end_is_posted_and_a_dead_address_changes_nothing() -> None:
+def test_the_end_is_posted_and_a_dead_address_changes_nothing():
     posted: list[object] = []
 
     class Server(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
+        def do_POST(self):
             posted.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
             self.send_response(200)
             self.end_headers()
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, *_):
             pass
 
     server = HTTPServer(("127.0.0.1", 0), Server)
@@ -121,7 +119,7 @@ def test_the_end_is_posted_and_a_dead_address_changes_nothing() -> None:
     assert "could not notify" in said.err
 
 
-def test_check_reads_the_file_and_counts_what_would_save_measurements() -> None:
+def test_check_reads_the_file_and_counts_what_would_save_measurements():
     said = surepick("check", "trips.csv", "--epsilon", "1", "--json").json
     assert (said["goal"], said["n_plans"], said["not_measured"]) == (
         "smallest",
@@ -145,7 +143,7 @@ def test_check_reads_the_file_and_counts_what_would_save_measurements() -> None:
     assert 0 < limit[0] <= limit[1]
 
 
-def test_check_counts_what_a_stated_noise_would_save(folder: Path) -> None:
+def test_check_counts_what_a_stated_noise_would_save(folder):
     write_trips(folder, "quiet.csv", noise=None, spread="3")
     said = surepick("check", "quiet.csv", "--epsilon", "2", "--json").json
     assert said["noise"] is None
@@ -155,7 +153,7 @@ def test_check_counts_what_a_stated_noise_would_save(folder: Path) -> None:
     assert surepick("check", "bare.csv", "--json").json["forecast"] is None
 
 
-def test_a_rehearsal_ends_beside_the_limit_and_policies_are_compared(folder: Path) -> None:
+def test_a_rehearsal_ends_beside_the_limit_and_policies_are_compared(folder):
     one = surepick("simulate", "trips.csv", "--epsilon", "1", "--json")
     assert (one.code, one.json["plan"], one.json["correct"]) == (0, "Tunnel + station", True)
     assert one.json["n_measured"] > one.json["limit"][0]
@@ -170,7 +168,7 @@ def test_a_rehearsal_ends_beside_the_limit_and_policies_are_compared(folder: Pat
     assert surepick("simulate", "bare.csv").code == 2
 
 
-def test_the_demo_decides_and_init_writes_what_check_reads() -> None:
+def test_the_demo_decides_and_init_writes_what_check_reads():
     said = surepick("demo", "--json")
     assert (said.code, said.json["plan"]) == (0, "Tunnel + station")
     assert len(surepick("demo").out.splitlines()) <= 24
@@ -187,7 +185,7 @@ def test_the_demo_decides_and_init_writes_what_check_reads() -> None:
     assert surepick("init", "--schema").code == 2, "it is there"
 
 
-def test_the_settings_of_a_file_hold_unless_an_option_says_otherwise(folder: Path) -> None:
+def test_the_settings_of_a_file_hold_unless_an_option_says_otherwise(folder):
     write_trips(folder, unit="min\nepsilon,2\ndelta,0.01\nbudget,500")
     assert surepick("simulate", "trips.csv", "--json").code == 0
     assert "--epsilon 2" in surepick("check", "trips.csv").err

@@ -1,9 +1,6 @@
 """What is sent to others holds, and what was changed does not."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import pytest
 
@@ -11,13 +8,13 @@ from command_line import drive, surepick, view
 
 
 @pytest.fixture
-def decided(folder: Path) -> Path:
+def decided(folder):
     surepick("new", "trips.csv", "--epsilon", "2")
     drive()
     return folder
 
 
-def test_every_file_is_written_by_its_ending_and_holds_elsewhere(decided: Path) -> None:
+def test_every_file_is_written_by_its_ending_and_holds_elsewhere(decided):
     names = ["report.html", "log.json", "certificate.json", "values.csv", "values.xlsx", "backup.db"]
     said = surepick("export", *(word for name in names for word in ("-o", name)), "--json")
     assert said.code == 0, said.err
@@ -51,9 +48,7 @@ def test_every_file_is_written_by_its_ending_and_holds_elsewhere(decided: Path) 
         ("delta</td><td>0.05", "delta</td><td>0.01"),
     ],
 )
-def test_a_report_that_says_something_else_than_its_log_does_not_hold(
-    decided: Path, old: str, new: str
-) -> None:
+def test_a_report_that_says_something_else_than_its_log_does_not_hold(decided, old, new):
     surepick("export", "-o", "report.html")
     page = (decided / "report.html").read_text()
     assert old in page
@@ -64,7 +59,7 @@ def test_a_report_that_says_something_else_than_its_log_does_not_hold(
     assert surepick("verify", "report.html").code == 1
 
 
-def test_a_changed_log_or_certificate_does_not_hold(decided: Path) -> None:
+def test_a_changed_log_or_certificate_does_not_hold(decided):
     surepick("export", "-o", "log.json", "-o", "certificate.json")
     data = json.loads((decided / "log.json").read_text())
     body = next(
@@ -79,7 +74,7 @@ def test_a_changed_log_or_certificate_does_not_hold(decided: Path) -> None:
     assert surepick("verify", "certificate.json", "log.json").code == 1
 
 
-def test_a_signature_is_checked_with_its_key(decided: Path) -> None:
+def test_a_signature_is_checked_with_its_key(decided):
     pytest.importorskip("cryptography")
     from cryptography.hazmat.primitives import serialization as forms
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -97,7 +92,7 @@ def test_a_signature_is_checked_with_its_key(decided: Path) -> None:
     assert surepick("verify", "--public-key", "mine.pub", "--json").error["field"] == "public_key"
 
 
-def test_a_damaged_store_is_found(decided: Path) -> None:
+def test_a_damaged_store_is_found(decided):
     surepick("new", "trips.csv", "-s", "second")
     said = surepick("verify", "--all", "--json")
     assert (said.code, said.json["holds"]) == (0, True)
@@ -110,7 +105,7 @@ def test_a_damaged_store_is_found(decided: Path) -> None:
     assert surepick("verify", "--all", "--json").code == 1
 
 
-def test_a_running_session_has_a_report_and_no_certificate(folder: Path) -> None:
+def test_a_running_session_has_a_report_and_no_certificate(folder):
     surepick("new", "trips.csv")
     drive(5)
     assert surepick("export", "-o", "report.html").code == 0

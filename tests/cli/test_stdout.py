@@ -1,7 +1,5 @@
 """Standard output holds the answer and nothing else, and says so when it cannot be written."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -35,24 +33,20 @@ main()
 """
 
 
-def call(*words: str, output: object = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
+def call(*words, output=subprocess.PIPE):
     return subprocess.run(
-        [sys.executable, *words],
-        stdout=output,  # type: ignore[call-overload]
-        stderr=subprocess.PIPE,
-        text=True,
-        timeout=120,
+        [sys.executable, *words], stdout=output, stderr=subprocess.PIPE, text=True, timeout=120
     )
 
 
 @pytest.fixture
-def program(tmp_path: Path) -> str:
+def program(tmp_path):
     (tmp_path / "program.toml").write_text(PROGRAM)
     return str(tmp_path / "program.toml")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the noise is made by the C library of a POSIX system")
-def test_a_solver_that_prints_does_not_spoil_the_json(program: str) -> None:
+def test_a_solver_that_prints_does_not_spoil_the_json(program):
     answer = call("-c", NOISY, "check", program, "--json")
     assert answer.returncode == 0, answer.stderr
     assert json.loads(answer.stdout)["n_arms"] == 2
@@ -60,7 +54,7 @@ def test_a_solver_that_prints_does_not_spoil_the_json(program: str) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_an_answer_that_cannot_be_written_is_one_clear_line(program: str) -> None:
+def test_an_answer_that_cannot_be_written_is_one_clear_line(program):
     with Path("/dev/full").open("w") as full:
         answer = call("-m", "surepick", "check", program, "--json", output=full)
     assert answer.returncode == 2
@@ -68,7 +62,7 @@ def test_an_answer_that_cannot_be_written_is_one_clear_line(program: str) -> Non
     assert "Traceback" not in answer.stderr
 
 
-def test_a_reader_who_has_enough_is_no_traceback(program: str) -> None:
+def test_a_reader_who_has_enough_is_no_traceback(program):
     reader, writer = os.pipe()
     os.close(reader)
     try:

@@ -11,7 +11,7 @@ from command_line import surepick, view
 FAST, SLOW = "true", "sleep 0.02"
 
 
-def test_the_fastest_command_is_found_with_what_is_proved() -> None:
+def test_the_fastest_command_is_found_with_what_is_proved():
     said = surepick("time", SLOW, FAST, "--name", "slow", "--json", "-o", "times.csv")
     assert said.code == 0
     found = said.json
@@ -26,7 +26,7 @@ def test_the_fastest_command_is_found_with_what_is_proved() -> None:
     assert not Path("surepick.db").exists(), "nothing is kept without a name"
 
 
-def test_a_race_is_kept_under_its_name_and_resumed_with_its_settings() -> None:
+def test_a_race_is_kept_under_its_name_and_resumed_with_its_settings():
     assert surepick("time", FAST, FAST, "-s", "same", "--budget", "6", "-o", "x.json").code == 1
     assert view("same")["n_measured"] == 6
     kept = json.loads(Path("x.json").read_text())
@@ -38,7 +38,7 @@ def test_a_race_is_kept_under_its_name_and_resumed_with_its_settings() -> None:
     assert surepick("verify", "-s", "same").code == 0
 
 
-def test_a_difference_that_does_not_matter_ends_a_tie() -> None:
+def test_a_difference_that_does_not_matter_ends_a_tie():
     said = surepick("time", "sleep 0.005", "sleep 0.005", "--epsilon", "90%", "-o", "x.md")
     assert said.code == 0
     assert len(Path("x.md").read_text().splitlines()) == 4
@@ -55,18 +55,18 @@ def test_a_difference_that_does_not_matter_ends_a_tie() -> None:
         ((FAST, FAST, *["--name", "x"] * 3), "name"),
     ],
 )
-def test_a_mistake_names_its_field(words, field) -> None:
+def test_a_mistake_names_its_field(words, field):
     said = surepick("time", *words, "--json")
     assert (said.code, said.error["field"]) == (2, field)
 
 
 @pytest.mark.parametrize("words", [("false",), ("no-such-program",), ("sleep 9", "--timeout", "0.05")])
-def test_a_command_that_fails_is_an_error(words) -> None:
+def test_a_command_that_fails_is_an_error(words):
     said = surepick("time", FAST, *words, "--json")
     assert (said.code, said.error["class"]) == (2, "MeasureError")
 
 
-def test_failures_can_be_timed_too_and_each_run_be_prepared() -> None:
+def test_failures_can_be_timed_too_and_each_run_be_prepared():
     words = ("--ignore-failure", "--budget", "4", "--warmup", "0", "--shell", "--prepare", "echo x >> n")
     said = surepick("time", "false", "exit 3", *words, "--json")
     assert said.code == 1

@@ -7,6 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import surepick as sp
+from common import largest
 from polytopes import KINDS, all_vertices
 from surepick.core.answers import amounts, close_call, estimated_call, ranging, whole_plan
 from surepick.core.evidence import Evidence
@@ -66,7 +67,7 @@ def test_a_close_call_by_the_estimates_has_their_error(freight):
 
 def test_there_is_no_close_call_where_it_is_not_known(freight):
     counts = np.full(6, 100)
-    seen, pair = Evidence(counts, counts * HOURS.ravel()), sp.Problem(np.eye(2), noise=1, goal="largest")
+    seen, pair = Evidence(counts, counts * HOURS.ravel()), largest(np.eye(2))
     assert estimated_call(freight, None, seen) is None
     assert estimated_call(freight, (25, 15, 20, 25, 15, 0), seen) is None  # no vertex
     assert estimated_call(freight, PLAN, Evidence(counts * 0, counts * 0.0)) is None
@@ -113,7 +114,7 @@ def test_there_is_no_ranging_without_an_answer_or_where_the_plan_is_not_best():
     assert ranging(SIMPLEX, (0.0, 1.0), np.array([1.0, 0.0])) is None
     problem, means = CASES["list"]
     assert ranging(problem, 1, means) is None
-    for tied in (SIMPLEX, sp.Problem(np.eye(2), noise=1, goal="largest")):
+    for tied in (SIMPLEX, largest(np.eye(2))):
         spent = sp.simulate(tied, Gaussian([0.0, 0.0]), policy=sp.BetGapE(), budget=50)
         assert spent.plan is None
         assert spent.ranging is None

@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 import surepick as sp
+from common import refuses
 from surepick import problems
 from surepick.errors import FileError, ParameterError, ProblemError, SessionError
 from surepick.inputs.load import read_problem
@@ -37,9 +38,8 @@ def test_limits_that_are_none_are_refused(low, high):
 
 
 def test_another_noise_scale_beside_bounds_is_refused_with_advice():
-    with pytest.raises(ProblemError) as caught:
+    with refuses("noise", ProblemError):
         sp.Problem(TWO, low=0, high=1, noise=0.2, goal="largest")
-    assert caught.value.field == "noise"
 
 
 def test_bounds_survive_the_codec_and_change_the_fingerprint():
@@ -82,9 +82,8 @@ def test_every_builder_takes_bounds_as_problem_does(build):
     assert codec.problem_to_json(bounded) == codec.problem_to_json(
         build().with_noise(bounded.noise_scale, bounded.bounds)
     )
-    with pytest.raises(ProblemError) as caught:
+    with refuses("noise", ProblemError):
         build(low=0, high=3, noise=2.0)
-    assert caught.value.field == "noise"
 
 
 def test_a_session_refuses_values_outside_and_records_nothing():
@@ -95,9 +94,8 @@ def test_a_session_refuses_values_outside_and_records_nothing():
         lambda: mine.tell(token, [0.5, -0.1]),
         lambda: mine.tell("old", 7.0),
     ):
-        with pytest.raises(SessionError) as caught:
+        with refuses("value", SessionError):
             tell()
-        assert caught.value.field == "value"
     assert list(mine.measurements()) == []
     mine.tell(token, 1.0)  # the bounds themselves are fine
     mine.tell(mine.ask()[0], 1.0 + 1e-15)  # as is rounding
@@ -115,9 +113,8 @@ def test_simulations_take_environments_within_the_bounds(environment):
     "environment", [Gaussian([0.2, 0.9], 0.01), UniformNoise([0.2, 0.95], 0.1), Replay([[0, 1.4], [0.9]])]
 )
 def test_simulations_refuse_environments_that_may_leave_the_bounds(environment):
-    with pytest.raises(ParameterError) as caught:
+    with refuses("environment", ParameterError):
         sp.simulate(sp.Problem(TWO, low=0, high=1, goal="largest"), environment, policy=Uniform())
-    assert caught.value.field == "environment"
 
 
 class Silent:
@@ -135,9 +132,8 @@ class Silent:
 def test_simulations_refuse_a_value_outside_the_bounds_when_it_comes():
     problem = sp.Problem(TWO, low=0, high=1, goal="largest")
     assert sp.simulate(problem, Silent(0.9), policy=Uniform()).plan == 1
-    with pytest.raises(ParameterError) as caught:
+    with refuses("environment", ParameterError):
         sp.simulate(problem, Silent(1.3), policy=Uniform())
-    assert caught.value.field == "environment"
 
 
 def write(folder, extra):

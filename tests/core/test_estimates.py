@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from common import largest
 from surepick.core.evidence import Evidence, estimate, quantile
 from surepick.policies import Pick
 from surepick.simulation import Gaussian
@@ -23,7 +24,7 @@ def test_two_arms_have_the_normal_chance_and_loss():
 
 def looks(n_runs, *, scale=1.0):
     """Stated chance and expected loss of the lead, and what was so; noise of this scale instead of 1."""
-    problem, rng = sp.Problem(np.eye(4), noise=1, goal="largest"), np.random.default_rng(4)
+    problem, rng = largest(np.eye(4)), np.random.default_rng(4)
     for seed in range(n_runs):
         means = rng.normal(0, 1.0, 4)
         world = Gaussian(means, scale=scale)
@@ -53,7 +54,7 @@ def test_a_noise_scale_that_is_too_small_is_caught_by_the_same_test():
 
 
 def test_there_is_none_where_it_cannot_be_made():
-    problem = sp.Problem(np.eye(3), noise=1, goal="largest")
+    problem = largest(np.eye(3))
     assert estimate(problem, Evidence(np.array([1, 1, 0]), np.zeros(3)), 0) is None
     assert estimate(problem, Evidence(np.array([1, 1, 1]), np.zeros(3)), None) is None
     family = sp.problems.top_k_family(["a", "b", "c"], 1, goal="largest").oracle_problem(noise=1)

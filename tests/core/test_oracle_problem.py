@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from common import refuses
 
 
 @pytest.mark.parametrize(
@@ -24,9 +25,8 @@ import surepick as sp
 )
 def test_an_oracle_that_answers_nonsense_is_named(answer):
     problem = sp.OracleProblem(lambda weights: answer, n_arms=2, n_plans=2, noise=1, goal="largest")
-    with pytest.raises(sp.SurepickError) as caught:
+    with refuses("best"):
         problem.best_plan([1.0, 2.0])
-    assert caught.value.field == "best"
 
 
 @pytest.mark.parametrize(
@@ -56,6 +56,5 @@ def test_refuses_odd_sizes(settings):
 
 
 def test_refuses_what_cannot_be_called():
-    with pytest.raises(sp.SurepickError) as caught:
+    with refuses("best"):
         sp.OracleProblem(np.eye(2), n_arms=2, goal="largest")
-    assert caught.value.field == "best"

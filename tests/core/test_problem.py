@@ -11,6 +11,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 import surepick as sp
+from common import largest, refuses
 from surepick.core.problem import settled
 from surepick.core.tables import read_table
 from surepick.errors import ProblemError, SurepickError
@@ -45,7 +46,7 @@ def test_noise_scale_and_costs_can_differ_between_arms():
 
 @pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csc_array, sparse.coo_array, sparse.csr_matrix])
 def test_sparse_plans_stay_sparse(kind):
-    problem = sp.Problem(kind(np.array([[1.0, 0, 2], [0, 1, 2]])), noise=1, goal="largest")
+    problem = largest(kind(np.array([[1.0, 0, 2], [0, 1, 2]])))
     assert not isinstance(problem.plans, np.ndarray)
     assert isinstance(problem.plans, sparse.csr_array)
     assert problem.relevant.tolist() == [True, True, False]
@@ -55,7 +56,7 @@ def test_sparse_plans_stay_sparse(kind):
 
 
 def test_equal_plans_are_merged_and_reported():
-    problem = sp.Problem([[1, 0], [0, 1], [1, -0.0]], plan_names=["a", "b", "c"], noise=1, goal="largest")
+    problem = largest([[1, 0], [0, 1], [1, -0.0]], plan_names=["a", "b", "c"])
     assert problem.plan_names == ("a", "b")
     assert problem.duplicates == (("c", "a"),)
     assert problem.plan("c") == 0
@@ -63,7 +64,7 @@ def test_equal_plans_are_merged_and_reported():
 
 def test_equal_sparse_plans_are_merged_whatever_their_stored_zeros():
     rows = sparse.csr_array(([1.0, 0.0, 1.0, 1.0], ([0, 0, 1, 2], [0, 1, 1, 0])), shape=(3, 2))
-    problem = sp.Problem(rows, noise=1, goal="largest")
+    problem = largest(rows)
     assert problem.plan_names == ("plan 0", "plan 1")
     assert problem.duplicates == (("plan 2", "plan 0"),)
 
@@ -75,7 +76,7 @@ def test_the_distinct_rows_remain_in_their_order(table):
     if len(distinct) < 2:
         assert refusal(table).field == "plans"
         return
-    problem = sp.Problem(table, noise=1, goal="largest")
+    problem = largest(table)
     assert [tuple(row) for row in problem.plans.tolist()] == distinct
     assert problem.n_plans + len(problem.duplicates) == len(table)
     assert problem.relevant.tolist() == [len(set(column)) > 1 for column in table.T.tolist()]
@@ -86,10 +87,7 @@ def test_the_distinct_rows_remain_in_their_order(table):
 def test_sparse_and_dense_plans_make_the_same_problem(table):
     if len(np.unique(table, axis=0)) < 2:
         return
-    dense, thin = (
-        sp.Problem(table, noise=1, goal="largest"),
-        sp.Problem(sparse.csr_array(table), noise=1, goal="largest"),
-    )
+    dense, thin = (largest(table), largest(sparse.csr_array(table)))
     assert (dense.plans == thin.plans.toarray()).all()
     assert dense.duplicates == thin.duplicates
     assert (dense.relevant == thin.relevant).all()
@@ -101,23 +99,21 @@ def test_sparse_and_dense_plans_make_the_same_problem(table):
 def test_values_keep_the_callers_sign_and_best_obeys_minimize():
     plans, means = [[1, 0], [0, 2]], [3.0, 1.0]
     assert sp.Problem(plans, goal="smallest", noise=1).values(means).tolist() == [3.0, 2.0]
-    assert sp.Problem(plans, noise=1, goal="largest").best(means) == 0
+    assert largest(plans).best(means) == 0
     assert sp.Problem(plans, goal="smallest", noise=1).best(means) == 1
 
 
 def test_an_unknown_name_suggests_the_closest():
-    problem = sp.Problem([[1, 0], [0, 1]], arms=["road", "rail"], noise=1, goal="largest")
-    with pytest.raises(ProblemError) as caught:
+    problem = largest([[1, 0], [0, 1]], arms=["road", "rail"])
+    with refuses("arm", ProblemError):
         problem.arm("raill")
-    assert caught.value.field == "arm"
 
 
 @pytest.mark.parametrize("means", [[1.0], [1.0, np.nan], ["x", 1]])
 def test_means_that_do_not_fit_are_refused(means):
-    problem = sp.Problem([[1, 0], [0, 1]], arms=["road", "rail"], noise=1, goal="largest")
-    with pytest.raises(ProblemError) as caught:
+    problem = largest([[1, 0], [0, 1]], arms=["road", "rail"])
+    with refuses("means", ProblemError):
         problem.values(means)
-    assert caught.value.field == "means"
 
 
 # it never changes
@@ -135,7 +131,7 @@ def test_changing_the_callers_arrays_changes_nothing():
 @pytest.mark.parametrize("again", [lambda p: p, copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))])
 def test_its_arrays_refuse_to_be_written(name, again):
     with pytest.raises(ValueError, match="read-only"):
-        getattr(again(sp.Problem(np.eye(2), noise=1, goal="largest")), name)[0] = 5
+        getattr(again(largest(np.eye(2))), name)[0] = 5
 
 
 # what is refused, and what the refusal says
@@ -211,13 +207,13 @@ def test_a_csv_file_that_is_no_table_is_refused_with_the_place(tmp_path, text, n
     ids=["semicolons", "tabs", "commas"],
 )
 def test_a_csv_file_is_read_as_any_spreadsheet_writes_it(tmp_path, text):
-    problem = sp.Problem(write(tmp_path / "plans.csv", text), noise=1, goal="largest")
+    problem = largest(write(tmp_path / "plans.csv", text))
     assert (problem.arm_names, problem.plan_names) == (("Café", "b, c"), ("x", "y"))
     assert problem.plans.tolist() == [[1.0, 0.5], [-0.25, 20.0]]
 
 
 def test_an_empty_cell_of_a_plan_is_0(tmp_path):
-    problem = sp.Problem(write(tmp_path / "p.csv", "plan,a,b,\nx,1,,\ny,,2,\n"), noise=1, goal="largest")
+    problem = largest(write(tmp_path / "p.csv", "plan,a,b,\nx,1,,\ny,,2,\n"))
     assert problem.plans.tolist() == [[1.0, 0.0], [0.0, 2.0]]
 
 
@@ -262,21 +258,17 @@ HUGE = 10**400  # a whole number that no float is
 @pytest.mark.parametrize(
     "build",
     [
-        lambda: sp.Problem([[HUGE, 0], [0, 1]], noise=1, goal="largest"),
+        lambda: largest([[HUGE, 0], [0, 1]]),
         lambda: sp.Problem(np.eye(2), noise=HUGE, goal="largest"),
-        lambda: sp.Problem(np.eye(2), cost=[1, HUGE], noise=1, goal="largest"),
+        lambda: largest(np.eye(2), cost=[1, HUGE]),
         lambda: sp.Problem(np.eye(2), low=0, high=HUGE, goal="largest"),
-        lambda: sp.Problem(np.eye(2), noise=1, goal="largest").with_plan("third", [HUGE, 1]),
-        lambda: Past.from_history(sp.Problem(np.eye(2), noise=1, goal="largest"), [HUGE, 1], [0.0, 0.0]),
-        lambda: Past.from_guess(sp.Problem(np.eye(2), noise=1, goal="largest"), [HUGE, 1], [1.0, 1.0]),
-        lambda: settled(sp.Problem(np.eye(2), noise=1, goal="largest"), [NewArm("third", cost=HUGE)]),
-        lambda: settled(sp.Problem(np.eye(2), noise=1, goal="largest"), [NewArm("third", noise=HUGE)]),
-        lambda: sp.Session.create(
-            "memory://", "s", sp.Problem(np.eye(2), noise=1, goal="largest"), policy=sp.BetGapE(), lease=HUGE
-        ),
-        lambda: sp.Session.create(
-            "memory://", "s", sp.Problem(np.eye(2), noise=1, goal="largest"), policy=sp.BetGapE(), budget=HUGE
-        ),
+        lambda: largest(np.eye(2)).with_plan("third", [HUGE, 1]),
+        lambda: Past.from_history(largest(np.eye(2)), [HUGE, 1], [0.0, 0.0]),
+        lambda: Past.from_guess(largest(np.eye(2)), [HUGE, 1], [1.0, 1.0]),
+        lambda: settled(largest(np.eye(2)), [NewArm("third", cost=HUGE)]),
+        lambda: settled(largest(np.eye(2)), [NewArm("third", noise=HUGE)]),
+        lambda: sp.Session.create("memory://", "s", largest(np.eye(2)), policy=sp.BetGapE(), lease=HUGE),
+        lambda: sp.Session.create("memory://", "s", largest(np.eye(2)), policy=sp.BetGapE(), budget=HUGE),
         lambda: Gaussian([HUGE, 0]),
     ],
 )

@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 
 import surepick as sp
+from common import largest
 from surepick.design.allocation import optimal_allocation
 from surepick.design.counts import cover, mixed_counts
 from surepick.design.grid import on_grid, rounded
@@ -29,7 +30,7 @@ def designed(readings, targets, **effort):
 
 def test_shares_of_single_arms_are_near_the_optimum():
     rng = np.random.default_rng(3)
-    problem = sp.Problem(rng.normal(size=(40, 7)) * (rng.random((40, 7)) < 0.5), noise=1, goal="largest")
+    problem = largest(rng.normal(size=(40, 7)) * (rng.random((40, 7)) < 0.5))
     readings, targets = of_first(problem)
     shares, dual = designed(readings, targets, most_steps=200, tolerance=0.01)
     assert (shares.sum(), dual.sum()) == (pytest.approx(1), pytest.approx(1))

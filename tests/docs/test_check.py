@@ -1,7 +1,5 @@
 """The independent checker says what a log guarantees, and refuses forged logs."""
 
-from __future__ import annotations
-
 import ast
 import copy
 import itertools
@@ -16,7 +14,8 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from forged_logs import Log, lines_of, sealed
+from common import largest
+from forged_logs import lines_of, sealed
 from hulls import hull
 from surepick.files.log import LogFile
 from surepick.policies import Challenge
@@ -49,19 +48,19 @@ CASES = [(q, n) for q in QUESTIONS for n in NOISE if n == "known" or len(QUESTIO
 
 
 @pytest.fixture(scope="module")
-def checker() -> ModuleType:
+def checker():
     module = ModuleType("check")
     exec(compile(PAGE.read_text(encoding="utf-8"), str(PAGE), "exec"), vars(module))
     return module
 
 
-def begun(question: str, noise: str, prior: Past | None = None, **options: Any) -> Session:
+def begun(question, noise, prior=None, **options):
     policy, plans = QUESTIONS[question]
     problem = sp.Problem(plans, **{"goal": "largest", **NOISE[noise], **options})
     return Session.create("memory://", "s", problem, policy=policy, prior=prior)
 
 
-def measured(session: Session, most: int = 9000, *, at_once: int = 300) -> Session:
+def measured(session, most=9000, *, at_once=300):
     """Answer so many requests, with values that depend on arm and place alone."""
     sign = -1.0 if session.problem.minimize else 1.0
     means = np.append(MEANS, np.full(session.problem.n_arms - 3, -0.4))
@@ -75,12 +74,12 @@ def measured(session: Session, most: int = 9000, *, at_once: int = 300) -> Sessi
     return session
 
 
-def exported(log: Log) -> dict[str, Any]:
+def exported(log):
     events = sealed(log)
     return LogFile("s", tuple(events), events[-1].head).to_json()
 
 
-def verdict(checker: ModuleType, log: Log) -> str:
+def verdict(checker, log):
     """Return the first word of what the checker says."""
     try:
         return str(checker.check(exported(log))).split(":")[0]
@@ -88,7 +87,7 @@ def verdict(checker: ModuleType, log: Log) -> str:
         return str(end).split(":")[0]
 
 
-def holds(log: Log) -> bool:
+def holds(log):
     events = sealed(log)
     return verify_events("s", events, events[-1].head).holds
 
@@ -124,30 +123,30 @@ def test_a_final_batch_that_proves_the_answer(checker, question, noise, gaussian
     assert verdict(checker, log) == ("HOLDS" if session.outcome.plan is not None else "FAILED")
 
 
-def opening(log: Log, at: int) -> Any:
+def opening(log, at):
     return [line for line in log if line.kind == "asked" and line.body.get("decision")][at]
 
 
-def changed_value(log: Log) -> None:
+def changed_value(log):
     last = log.index(opening(log, -1))
     next(line for line in log[last:] if line.kind == "measured").body["values"][0] += 1e-3
 
 
-def changed_end(name: str, value: Any) -> Any:
-    def forge(log: Log) -> None:
+def changed_end(name, value):
+    def forge(log):
         next(line for line in log if line.kind == "stopped").body[name] = value
 
     return forge
 
 
-def changed_decision(name: str, value: Any, at: int = 2) -> Any:
-    def forge(log: Log) -> None:
+def changed_decision(name, value, at=2):
+    def forge(log):
         opening(log, at).body["decision"][name] = value
 
     return forge
 
 
-def smaller_delta(log: Log) -> None:
+def smaller_delta(log):
     log[0].body["policy"]["parameters"]["delta"] = 1e-9
 
 
@@ -229,7 +228,7 @@ def test_known_arms_and_prior_data(checker):
     known = {"arm 2": 0.1, "arm 1": (-0.5, 2.0)}
     assert verdict(checker, lines_of(measured(begun("best", "unknown", known=known)))) == "HOLDS"
     assert verdict(checker, lines_of(measured(begun("few", "bounded", known=known)))) == "HOLDS"
-    problem = sp.Problem(PLANS, noise=1.0, goal="largest")
+    problem = largest(PLANS)
     for question in ("best", "few", "keep"):
         prior = Past.from_history(problem, [3, 9, 4], [0.1, 0.9, 0.3])
         session = measured(begun(question, "variance", prior))
@@ -289,9 +288,7 @@ def test_logs_of_probes_hold_and_changed_values_do_not(checker, question, option
 
 def test_what_is_not_covered_never_holds(checker):
     sessions = [
-        Session.create(
-            "memory://", "s", sp.Problem(PLANS, noise=1.0, goal="largest"), policy=sp.CombGapE(0.1)
-        ),
+        Session.create("memory://", "s", largest(PLANS), policy=sp.CombGapE(0.1)),
         Session.create(
             "memory://",
             "s",

@@ -1,7 +1,5 @@
 """What README and docs say of other methods is what the committed tables show."""
 
-from __future__ import annotations
-
 import math
 import re
 
@@ -10,11 +8,11 @@ from page_code import ROOT
 RESULTS = ROOT / "benchmarks" / "results"
 
 
-def words(page: str) -> str:
+def words(page):
     return " ".join((ROOT / page).read_text(encoding="utf-8").split())
 
 
-def rows(file: str, heading: str) -> list[dict[str, str]]:
+def rows(file, heading):
     """The table under this heading of a page of results, a row each."""
     _, _, rest = (RESULTS / file).read_text(encoding="utf-8").partition(heading)
     lines = [line for line in rest.partition("\n#")[0].splitlines() if line.startswith("|")]
@@ -22,14 +20,14 @@ def rows(file: str, heading: str) -> list[dict[str, str]]:
     return [dict(zip(cells[0], row, strict=True)) for row in cells[2:]]
 
 
-def test_the_transport_figures_of_the_readme_are_those_of_its_table() -> None:
+def test_the_transport_figures_of_the_readme_are_those_of_its_table():
     of = {row["method"]: row["x limit"] for row in rows("transport.md", "### Transports")}
     methods = ("BetGapE", "CombGapE", "CombGapE (proved)", "Peace", "RAGE", "BetGapE, all plans")
     shown = " | ".join(of[name].replace("≥", "at least") for name in methods)
     assert f"| {shown} of its own limit |" in words("README.md")
 
 
-def test_where_the_paper_s_radius_needs_fewer_measurements_the_readme_says_so() -> None:
+def test_where_the_paper_s_radius_needs_fewer_measurements_the_readme_says_so():
     details = [row for d in (5, 7, 9) for row in rows("knapsack.md", f"### Knapsacks of {d} items")]
     of = {
         name: [float(row["x limit"]) for row in details if row["method"] == name]
@@ -44,7 +42,7 @@ def test_where_the_paper_s_radius_needs_fewer_measurements_the_readme_says_so() 
     assert all(mine < other for mine, other in zip(ours, of["CombGapE (proved)"], strict=True))
 
 
-def test_the_naive_rule_s_tail_is_on_the_page_as_in_its_table() -> None:
+def test_the_naive_rule_s_tail_is_on_the_page_as_in_its_table():
     found = [rows("knapsack-naive.md", f"### Knapsacks of {d} items")[1] for d in (5, 7, 9)]
     cells = [" | ".join(f"{float(row[name].strip('≥ ')):.1f}" for row in found) for name in ("median", "q90")]
     page = words("docs/benchmarks.md")
@@ -52,7 +50,7 @@ def test_the_naive_rule_s_tail_is_on_the_page_as_in_its_table() -> None:
     assert f"| 90% quantile | {cells[1]} |" in page
 
 
-def test_who_has_fewer_wrong_leads_than_pick_is_named() -> None:
+def test_who_has_fewer_wrong_leads_than_pick_is_named():
     """More than two standard errors, over all families and budgets."""
     text = (RESULTS / "budget.md").read_text(encoding="utf-8")
     ahead = []
@@ -68,7 +66,7 @@ def test_who_has_fewer_wrong_leads_than_pick_is_named() -> None:
     assert ahead[0][3] in words("docs/how-to/budget.md")
 
 
-def test_what_the_arena_s_page_says_of_a_stop_without_a_proof_is_in_its_table() -> None:
+def test_what_the_arena_s_page_says_of_a_stop_without_a_proof_is_in_its_table():
     table = {row["method"]: row for row in rows("arena.md", "### Ten arms, one better by .3:")}
     pair = [table[name] for name in ("CombGapE, heuristic", "BetGapE")]
     assert [row["proof"] for row in pair] == ["no", "yes"]

@@ -1,7 +1,5 @@
 """`surepick reproduce`: tables, resuming, signals, progress on a pipe, and its page."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -22,7 +20,7 @@ SMALL = ["knapsack", "--runs", "2", "--policy", "BetGapE", "--policy", "Uniform,
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(surepick.__file__).parents[1])}
 
 
-def test_the_command_prints_the_table_fills_the_folder_and_resumes(tmp_path: Path) -> None:
+def test_the_command_prints_the_table_fills_the_folder_and_resumes(tmp_path):
     call = ["reproduce", *SMALL, "--out", str(tmp_path)]
     first = call_surepick(*call)
     assert first.code == 0, first.err
@@ -49,15 +47,13 @@ def test_the_command_prints_the_table_fills_the_folder_and_resumes(tmp_path: Pat
         (["radii", "--jobs", "0"], "jobs"),
     ],
 )
-def test_names_that_lead_nowhere_are_refused_before_anything_is_written(
-    words: list[str], field: str, tmp_path: Path
-) -> None:
+def test_names_that_lead_nowhere_are_refused_before_anything_is_written(words, field, tmp_path):
     found = call_surepick("reproduce", *words, "--out", str(tmp_path), "--json")
     assert found.error["field"] == field
     assert not any(path.stat().st_size for path in tmp_path.iterdir())
 
 
-def test_an_ended_run_prints_the_table_it_has_and_tells_its_progress_to_a_pipe(tmp_path: Path) -> None:
+def test_an_ended_run_prints_the_table_it_has_and_tells_its_progress_to_a_pipe(tmp_path):
     """Ties never end before their budget, so the run is surely ended in the middle."""
     script = "from surepick.cli import main, reproduce; reproduce.MINUTE = 0.2; main()"
     words = ["reproduce", "radii", "--runs", "4000", "--policy", "BetGapE,CombGapE:radius=published"]
@@ -82,7 +78,7 @@ def test_an_ended_run_prints_the_table_it_has_and_tells_its_progress_to_a_pipe(t
     assert re.search(r"^radii: 16000 runs; about [\d.]+ (s|min|h)", progress, flags=re.M)
 
 
-def test_the_page_about_experiments_runs(tmp_path: Path) -> None:
+def test_the_page_about_experiments_runs(tmp_path):
     (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.S)
     (tmp_path / "mine.py").write_text(code)
     found = subprocess.run(

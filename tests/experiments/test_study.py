@@ -1,17 +1,15 @@
 """Studies: the same instances for all methods, tables made of their rows, and which method enters where."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math
-from pathlib import Path
 from typing import TypeAlias
 
 import pytest
 
+from common import refuses
 from surepick.errors import ParameterError
-from surepick.experiments import STUDIES, Case, Family, Result, Row, Settings, Study, run_case
+from surepick.experiments import STUDIES, Case, Result, Row, Settings, run_case
 from surepick.experiments.instances import prepared
 from surepick.experiments.study import (
     Place,
@@ -35,36 +33,36 @@ NAMES = ("BetGapE", "CombGapE", PUBLISHED, "RAGE", "NaiveGapElim", "EBTCI:radius
 SMALL_ARENA = Settings(families=("monotone", "zone-two"), policies=NAMES, runs=3)
 
 
-def run_all(study: Study, settings: Settings) -> Ran:
+def run_all(study, settings):
     cells = study_cases(study, settings)
     rows = {case: run_case(case) for cases in cells.values() for case in cases}
     return cells, rows, result_of(study, settings, rows, cells)
 
 
 @pytest.fixture(scope="module")
-def table_1() -> Result:
+def table_1():
     """A small Table 1."""
     return run_all(KNAPSACK, SMALL_KNAPSACK)[2]
 
 
 @pytest.fixture(scope="module")
-def arena() -> Ran:
+def arena():
     return run_all(ARENA, SMALL_ARENA)
 
 
 @pytest.fixture(scope="module")
-def budgets() -> Ran:
+def budgets():
     policies = ("Pick", "CSAR", "OCBA", "Uniform:delta=1e-9")
     return run_all(
         BUDGET, Settings(families=("knapsack-5", "ten-arms"), policies=policies, runs=1, quick=True)
     )
 
 
-def family(name: str) -> Family:
+def family(name):
     return next(family for family in ARENA.families if family.name == name)
 
 
-def entering(name: str, *named: str) -> set[str]:
+def entering(name, *named):
     """The methods that enter a family of the arena, by default or when some are named."""
     settings = Settings(policies=named or None)
     return {method.name for method in ARENA.methods if enters(method, family(name), settings)}
@@ -81,9 +79,7 @@ def entering(name: str, *named: str) -> set[str]:
         (BUDGET, Settings(families=("knapsack-5",), runs=2, quick=True)),
     ],
 )
-def test_every_method_of_a_family_meets_the_same_instances_and_noise(
-    study: Study, settings: Settings
-) -> None:
+def test_every_method_of_a_family_meets_the_same_instances_and_noise(study, settings):
     trials: dict[str, list[object]] = {}
     for (name, _, _), cases in study_cases(study, settings).items():
         seen = [(c.problem.get("seed"), c.seed) for c in cases]
@@ -91,7 +87,7 @@ def test_every_method_of_a_family_meets_the_same_instances_and_noise(
         assert len({seed for _, seed in seen}) == len(seen)
 
 
-def test_the_paper_s_tables_have_the_paper_s_values_and_instances() -> None:
+def test_the_paper_s_tables_have_the_paper_s_values_and_instances():
     cells = study_cases(KNAPSACK, Settings())
     assert {name for name, _, _ in cells} == {"d5", "d7", "d9"}
     assert len(cells["d5", "GenTSExplore", ""]) == 30
@@ -103,7 +99,7 @@ def test_the_paper_s_tables_have_the_paper_s_values_and_instances() -> None:
     assert not any(name == "GenTSExplore" for _, name, _ in study_cases(KNAPSACK, Settings(quick=True)))
 
 
-def test_slow_methods_run_last_and_quick_ones_take_turns() -> None:
+def test_slow_methods_run_last_and_quick_ones_take_turns():
     settings = Settings(runs=2)
     cells = study_cases(KNAPSACK, settings)
     order = running_order(cells, expected_seconds(KNAPSACK, settings, cells))
@@ -112,9 +108,7 @@ def test_slow_methods_run_last_and_quick_ones_take_turns() -> None:
     assert quick == sorted(quick)  # the first instance of every family before the second of any
 
 
-def test_budgets_are_multiples_of_t_star_on_instances_that_are_neither_trivial_nor_endless(
-    budgets: Ran,
-) -> None:
+def test_budgets_are_multiples_of_t_star_on_instances_that_are_neither_trivial_nor_endless(budgets):
     cells, _, _ = budgets
     for (_, _, label), cases in cells.items():
         for case in cases:
@@ -126,7 +120,7 @@ def test_budgets_are_multiples_of_t_star_on_instances_that_are_neither_trivial_n
     assert ("ten-arms", "OCBA", "1 T*") in cells
 
 
-def test_methods_that_measure_one_by_one_are_cut_off_and_phases_are_not(arena: Ran) -> None:
+def test_methods_that_measure_one_by_one_are_cut_off_and_phases_are_not(arena):
     case = arena[0]["monotone", "CombGapE", ""][0]
     assert case.budget == math.ceil(60 * prepared(case.problem).limit.at(0.05))
     assert arena[0]["monotone", "BetGapE", ""][0].budget == 10**15
@@ -145,16 +139,15 @@ def test_methods_that_measure_one_by_one_are_cut_off_and_phases_are_not(arena: R
         (Settings(policies=("CLUCB:epsilon=0.1",), families=("soare",)), "policy"),
     ],
 )
-def test_names_that_lead_nowhere_are_refused(settings: Settings, field: str) -> None:
-    with pytest.raises(ParameterError) as caught:
+def test_names_that_lead_nowhere_are_refused(settings, field):
+    with refuses(field, ParameterError):
         study_cases(ARENA, settings)
-    assert caught.value.field == field
 
 
 # Which method enters where
 
 
-def test_every_method_is_a_policy_with_a_name_of_its_own_that_enters_somewhere() -> None:
+def test_every_method_is_a_policy_with_a_name_of_its_own_that_enters_somewhere():
     for study in STUDIES.values():
         assert {method.spec["policy"] for method in study.methods} <= set(POLICIES)
         assert len({method.name.lower() for method in study.methods}) == len(study.methods)
@@ -162,7 +155,7 @@ def test_every_method_is_a_policy_with_a_name_of_its_own_that_enters_somewhere()
     assert everywhere == {method.name for method in ARENA.methods}
 
 
-def test_methods_enter_the_families_whose_plans_they_take() -> None:
+def test_methods_enter_the_families_whose_plans_they_take():
     vectors = {"BetGapE", "RAGE:variant=authors", "XYAdaptive", "LinGame", "FWS:radius=heuristic"}
     assert vectors <= entering("soare")
     assert not {"CombGapE", "RAGE", "KN", "GenLUCB"} & entering("soare")
@@ -173,7 +166,7 @@ def test_methods_enter_the_families_whose_plans_they_take() -> None:
     assert not {"LUCB", "KN", "TSExplore", "ExactExpGap", "NaiveGapElim"} & entering("knapsack", "all")
 
 
-def test_a_guest_enters_where_it_can_start_and_the_notes_name_where_not() -> None:
+def test_a_guest_enters_where_it_can_start_and_the_notes_name_where_not():
     text = "CombGapE:radius=kaufmann-koolen"
     settings = Settings(families=("near-tie", "soare", "zone-two"), policies=("BetGapE", text), runs=1)
     cells, _, result = run_all(ARENA, settings)
@@ -190,9 +183,7 @@ def test_a_guest_enters_where_it_can_start_and_the_notes_name_where_not() -> Non
 # Tables
 
 
-def test_the_reference_is_one_everywhere_and_the_paper_s_values_are_kept(
-    table_1: Result, tmp_path: Path
-) -> None:
+def test_the_reference_is_one_everywhere_and_the_paper_s_values_are_kept(table_1, tmp_path):
     for name in ("d5", "d7", "d9"):
         relative = table_1.cells[name, PUBLISHED, ""].relative
         assert relative is not None
@@ -204,7 +195,7 @@ def test_the_reference_is_one_everywhere_and_the_paper_s_values_are_kept(
     assert write_outputs(table_1, tmp_path)[-1].read_bytes().startswith(b"<?xml")
 
 
-def test_a_method_that_errs_beyond_chance_is_named(arena: Ran) -> None:
+def test_a_method_that_errs_beyond_chance_is_named(arena):
     cells, rows, before = arena
     bad = {
         case: dataclasses.replace(row, correct=False) if case.policy.get("radius") == "published" else row
@@ -216,13 +207,13 @@ def test_a_method_that_errs_beyond_chance_is_named(arena: Ran) -> None:
     assert all(note.startswith(PUBLISHED) for note in more)
 
 
-def test_wrong_leaders_and_losses_are_counted_from_the_rows(budgets: Ran) -> None:
+def test_wrong_leaders_and_losses_are_counted_from_the_rows(budgets):
     cells, rows, result = budgets
     for place, cell in result.cells.items():
         some = [rows[case] for case in cells[place]]
         assert all(row.n_measured <= row.case.budget for row in some)
         assert cell.wrong_leads == sum(row.loss != 0 for row in some)
-        losses = [row.loss / row.second_gap for row in some]  # type: ignore[operator]
+        losses = [row.loss / row.second_gap for row in some]
         assert cell.loss == pytest.approx(sum(losses) / len(losses))
         assert all(loss == 0 or loss > 0.999 for loss in losses)  # a wrong plan is the second best or worse
     header, _ = family_table(result, result.families[0])
@@ -232,11 +223,11 @@ def test_wrong_leaders_and_losses_are_counted_from_the_rows(budgets: Ran) -> Non
 # Runs
 
 
-def test_an_interrupted_study_has_a_result_and_resumes(tmp_path: Path) -> None:
+def test_an_interrupted_study_has_a_result_and_resumes(tmp_path):
     settings = Settings(families=("zone-two",), policies=("CombGapE", PUBLISHED), runs=4)
     states: list[object] = []
 
-    def interrupt(state: object) -> None:
+    def interrupt(state):
         if getattr(state, "done") >= 3:  # noqa: B009
             raise KeyboardInterrupt
 
@@ -261,7 +252,7 @@ def test_an_interrupted_study_has_a_result_and_resumes(tmp_path: Path) -> None:
         ("final-batch", "two-.02"),
     ],
 )
-def test_our_own_studies_run(name: str, first: str) -> None:
+def test_our_own_studies_run(name, first):
     cells, rows, result = run_all(STUDIES[name], Settings(runs=2, families=(first,), quick=True))
     assert set(result.cells) == set(cells)
     if len(STUDIES[name].budgets) == 1:

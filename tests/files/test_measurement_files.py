@@ -1,17 +1,15 @@
 """Measurements to and from files: names that a spreadsheet would take for formulas, both ways."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import surepick as sp
+from common import largest, refuses
 from surepick.core.tables import as_cell, from_cell
 from surepick.files.measurements import import_rows, read_rows, write_csv
 from surepick.policies import RAGE
@@ -22,19 +20,17 @@ PLAIN = ["tea", "a=b", "'quoted'", "1.0", "caf\u00e9", "t0.1"]
 STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
-def session_of(names: list[str], store: str = "memory://", name: str = "s") -> Session:
+def session_of(names, store="memory://", name="s"):
     plans = [[float(i == j) for j in range(len(names))] for i in range(len(names))]
-    problem = sp.Problem(
-        plans, arms=names, plan_names=[f"{name}!" for name in names], noise=1, goal="largest"
-    )
+    problem = largest(plans, arms=names, plan_names=[f"{name}!" for name in names])
     return Session.create(store, name, problem, policy=sp.CombGapE())
 
 
-def measured(session: Session) -> list[tuple[str | None, str, float, str]]:
+def measured(session):
     return [(m.token, m.arm, m.value, m.worker) for m in session.measurements()]
 
 
-def filled(session: Session) -> Session:
+def filled(session):
     for i, request in enumerate(session.ask(session.problem.n_arms)):
         session.tell(request, -1.5 - i, worker="=HYPERLINK(1)")
     for arm in session.problem.arm_names:
@@ -42,7 +38,7 @@ def filled(session: Session) -> Session:
     return session
 
 
-def test_no_name_in_an_exported_file_is_a_formula_and_numbers_stay_numbers() -> None:
+def test_no_name_in_an_exported_file_is_a_formula_and_numbers_stay_numbers():
     stream = io.StringIO(newline="")
     write_csv(filled(session_of(FORMULAS + PLAIN)), stream)
     rows = list(csv.DictReader(io.StringIO(stream.getvalue(), newline="")))
@@ -54,7 +50,7 @@ def test_no_name_in_an_exported_file_is_a_formula_and_numbers_stay_numbers() -> 
     assert {row["arm"] for row in rows} >= set(PLAIN)  # as they are
 
 
-def test_an_exported_file_is_read_back_into_another_session(tmp_path: Path) -> None:
+def test_an_exported_file_is_read_back_into_another_session(tmp_path):
     names = [name for name in FORMULAS + PLAIN if name == name.strip()]  # cells are stripped on reading
     first, second = filled(session_of(names)), session_of(names)
     path = tmp_path / "all.csv"
@@ -65,32 +61,28 @@ def test_an_exported_file_is_read_back_into_another_session(tmp_path: Path) -> N
     assert measured(second) == measured(first)
 
 
-def test_a_name_as_a_person_writes_it_is_read_as_it_is(tmp_path: Path) -> None:
+def test_a_name_as_a_person_writes_it_is_read_as_it_is(tmp_path):
     session = session_of(["=tea", "coffee"])
     path = tmp_path / "hand.csv"
     path.write_text("arm,value\n=tea,1\n'=tea,2\ncoffee,3\n", encoding="utf-8")
     import_rows(session, read_rows(path), worker="")
-    assert [(m.arm, m.value) for m in session.measurements()] == [
-        ("=tea", 1),
-        ("=tea", 2),
-        ("coffee", 3),
-    ]
+    assert [(m.arm, m.value) for m in session.measurements()] == [("=tea", 1), ("=tea", 2), ("coffee", 3)]
 
 
 @given(st.text())
-def test_every_text_comes_back_from_its_cell(text: str) -> None:
+def test_every_text_comes_back_from_its_cell(text):
     cell = as_cell(text)
     assert from_cell(cell) == text
     assert not cell.startswith(STARTS)
 
 
 @pytest.mark.parametrize("plain", PLAIN)
-def test_what_is_no_formula_is_left_alone(plain: str) -> None:
+def test_what_is_no_formula_is_left_alone(plain):
     assert as_cell(plain) == from_cell(plain) == plain
 
 
-def test_values_told_together_are_listed_exported_and_read_back(tmp_path: Path) -> None:
-    problem = sp.Problem([[1, 0], [0, 1]], arms=["a", "b"], noise=1, goal="largest")
+def test_values_told_together_are_listed_exported_and_read_back(tmp_path):
+    problem = largest([[1, 0], [0, 1]], arms=["a", "b"])
     first, second = (Session.create("memory://", "s", problem, policy=RAGE()) for _ in range(2))
     request = first.ask()[0]
     first.tell(request, [1.0, 2.0, 3.0])
@@ -103,7 +95,7 @@ def test_values_told_together_are_listed_exported_and_read_back(tmp_path: Path) 
     assert measured(second) == measured(first)
 
 
-def imported(session: Session, path: Path, text: str) -> dict[str, int]:
+def imported(session, path, text):
     path.write_text(text, encoding="utf-8")
     counts = import_rows(session, read_rows(path), worker="")
     return {name: n for name, n in counts.items() if n}
@@ -120,16 +112,15 @@ def imported(session: Session, path: Path, text: str) -> dict[str, int]:
         ("arm,value\na,1.2.3\n", "value"),
     ],
 )
-def test_what_can_be_read_in_two_ways_is_refused_with_its_cell(tmp_path: Path, text: str, field: str) -> None:
+def test_what_can_be_read_in_two_ways_is_refused_with_its_cell(tmp_path, text, field):
     session = session_of(["a", "b"])
     before = session.fingerprint
-    with pytest.raises(sp.SurepickError) as caught:
+    with refuses(field):
         imported(session, tmp_path / "odd.csv", text)
-    assert caught.value.field == field
     assert session.fingerprint == before
 
 
-def test_all_mistakes_of_a_file_are_listed_at_once(tmp_path: Path) -> None:
+def test_all_mistakes_of_a_file_are_listed_at_once(tmp_path):
     session = session_of(["a", "b"])
     with pytest.raises(sp.SurepickError) as caught:
         imported(session, tmp_path / "odd.csv", "arm,value\na,1.2.3\nb,2\na,high\n")
@@ -137,7 +128,7 @@ def test_all_mistakes_of_a_file_are_listed_at_once(tmp_path: Path) -> None:
     assert session.state().n_values == 0
 
 
-def test_an_export_has_a_key_in_every_row_that_has_no_token(tmp_path: Path) -> None:
+def test_an_export_has_a_key_in_every_row_that_has_no_token(tmp_path):
     session, path = session_of(["a", "b"]), tmp_path / "all.csv"
     (request,) = session.ask()
     session.tell(request, 1.0, worker="me")
@@ -158,7 +149,7 @@ def test_an_export_has_a_key_in_every_row_that_has_no_token(tmp_path: Path) -> N
         assert {name: n for name, n in counts.items() if n} == expected
 
 
-def test_a_file_is_counted_once_and_so_are_its_first_rows_when_it_grows(tmp_path: Path) -> None:
+def test_a_file_is_counted_once_and_so_are_its_first_rows_when_it_grows(tmp_path):
     session, path = session_of(["a", "b"]), tmp_path / "mine.csv"
     text = "arm,value\na,1\nb,1\n"
     assert imported(session, path, text) == {"recorded": 2}

@@ -9,6 +9,7 @@ from scipy import sparse
 from scipy.stats import binom
 
 import surepick as sp
+from common import refuses
 from surepick.core.probes import Probe
 from surepick.core.run import Stop
 from surepick.errors import ParameterError, SessionError
@@ -147,9 +148,8 @@ def test_errors_at_ties(means, control):
 
 def test_sums_alone_are_refused():
     run = sp.BetGapE().start(TWO)
-    with pytest.raises(ParameterError) as error:
+    with refuses("values", ParameterError):
         run.absorb(run.decide().counts, np.ones(2))
-    assert error.value.field == "values"
 
 
 def test_a_session_learns_the_variance_and_is_verified():
@@ -161,9 +161,8 @@ def test_a_session_learns_the_variance_and_is_verified():
     assert session.outcome.plan == 1
     certificate = session.certificate()
     assert session.verify(certificate.to_json()).holds
-    with pytest.raises(SessionError) as error:
+    with refuses("value", SessionError):
         session.tell("arm 0", 1.5)
-    assert error.value.field == "value"
 
 
 def paired(rng, n, means=(0.70, 0.75), correlation=0.8):

@@ -7,6 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import surepick as sp
+from common import largest
 from surepick.experiments import probe_cases
 from surepick.inference import contrasts as module
 from surepick.inference.contrasts import Contrasts, DenseReadings, DiagonalReadings, arm_probes, readings_of
@@ -16,21 +17,19 @@ from surepick.simulation import Gaussian
 def mixed():
     """Three plans, a probe with three readings that mix arms, and two with one."""
     three = {"q1": {"a": 1, "b": 1}, "q2": {"b": 1, "c": -1}, "q3": {"a": 2}}
-    return sp.Problem(
+    return largest(
         {"one": "a", "two": "b", "three": "c"},
         measure={
             "survey": sp.Probe(three, noise=(1.0, 2.0, 0.5)),
             "blend": {"a": 0.5, "c": 0.5},
             "plain": ["c"],
         },
-        noise=1,
-        goal="largest",
     )
 
 
 def paired(covariance=((4.25, 4.0), (4.0, 4.25))):
     given = sp.Probe(["a", "b"], covariance=[list(row) for row in covariance])
-    return sp.Problem({"old": "a", "new": "b"}, measure={"pair": given}, noise=1, goal="largest")
+    return largest({"old": "a", "new": "b"}, measure={"pair": given})
 
 
 def of_first(readings, problem):
@@ -86,7 +85,7 @@ def test_single_arms_have_the_means_and_variances_of_arms():
 
 
 def test_an_arm_without_measurements_matters_only_where_plans_differ():
-    readings = readings_of(arm_probes(sp.Problem(np.eye(3), noise=1, goal="largest")))
+    readings = readings_of(arm_probes(largest(np.eye(3))))
     contrasts = Contrasts(np.array([[0.0, 1.0, -1.0], [1.0, -1.0, 0.0]]))
     _, variance = readings.show(contrasts, np.array([0, 2, 2]), np.zeros(3), 0.0)
     assert variance.tolist() == [1.0, np.inf]
@@ -148,7 +147,7 @@ def test_wrong_weights_are_never_bet_on(wrong, monkeypatch):
 
 def test_a_contrast_that_a_batch_does_not_show_has_infinite_variance():
     assert np.isinf(shown(mixed(), [0, 0, 5], np.zeros(5))[1]).all()
-    semi = sp.Problem(np.eye(3), measure={"ab": ["arm 0", "arm 1"], "c": ["arm 2"]}, noise=1, goal="largest")
+    semi = largest(np.eye(3), measure={"ab": ["arm 0", "arm 1"], "c": ["arm 2"]})
     assert np.isfinite(shown(semi, [2, 0], np.zeros(3))[1]).tolist() == [True, False]
 
 

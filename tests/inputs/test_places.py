@@ -1,13 +1,11 @@
 """Places in problem files: read in every form, refused with a reason, kept with a session, drawn as given."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 import surepick as sp
+from common import largest, refuses
 from surepick.core.oracle_problem import AnyProblem
 from surepick.errors import FileError, ProblemError
 from surepick.inputs.load import read_problem
@@ -42,8 +40,8 @@ Load = Callable[[str], AnyProblem]
 
 
 @pytest.fixture
-def load(tmp_path: Path) -> Load:
-    def load_text(text: str) -> AnyProblem:
+def load(tmp_path):
+    def load_text(text):
         (tmp_path / "sites.csv").write_text(SITES, encoding="utf-8")
         (tmp_path / "legs.csv").write_text(
             "from,to,road,toll\nA,B,1,0\nB,D,2,1\nA,C,2,0\nC,D,2,0\n", encoding="utf-8"
@@ -55,7 +53,7 @@ def load(tmp_path: Path) -> Load:
 
 
 @pytest.mark.parametrize("places", ['places = "sites.csv"\n', BY_NAME], ids=["csv", "by name"])
-def test_places_by_latitude_and_longitude(load: Load, places: str) -> None:
+def test_places_by_latitude_and_longitude(load, places):
     layout = load(TRANSPORT + places).layout
     assert layout is not None
     assert (layout.places, layout.points) == (("Zürich", "Bern", "Genève", "Basel"), POINTS)
@@ -76,7 +74,7 @@ def test_places_by_latitude_and_longitude(load: Load, places: str) -> None:
     ],
     ids=["paths", "paths, not listed", "trees", "matchings"],
 )
-def test_places_by_x_and_y_for_every_kind_with_places(load: Load, text: str) -> None:
+def test_places_by_x_and_y_for_every_kind_with_places(load, text):
     layout = load(text).layout
     assert layout is not None
     assert layout.points is not None
@@ -84,7 +82,7 @@ def test_places_by_x_and_y_for_every_kind_with_places(load: Load, text: str) -> 
     assert not layout.geographic
 
 
-def test_places_change_no_fingerprint_and_stay_with_the_session(load: Load) -> None:
+def test_places_change_no_fingerprint_and_stay_with_the_session(load):
     plain, placed = load(TRANSPORT), load(TRANSPORT + 'places = "sites.csv"\n')
     assert codec.problem_to_json(placed) == codec.problem_to_json(plain)
     store = open_store("memory://")
@@ -94,7 +92,7 @@ def test_places_change_no_fingerprint_and_stay_with_the_session(load: Load) -> N
     assert sp.Session.load(store, "map").layout == placed.layout
 
 
-def test_a_map_is_drawn_as_it_lies_in_the_report_and_the_dashboard(load: Load) -> None:
+def test_a_map_is_drawn_as_it_lies_in_the_report_and_the_dashboard(load):
     session = sp.Session.create(
         "memory://", "map", load(TRANSPORT + 'places = "sites.csv"\n'), policy=sp.BetGapE()
     )
@@ -118,21 +116,18 @@ def test_a_map_is_drawn_as_it_lies_in_the_report_and_the_dashboard(load: Load) -
         (BY_NAME.replace("47.37", "nan"), "two finite numbers"),
     ],
 )
-def test_wrong_places_are_refused_with_the_file_and_the_reason(load: Load, lines: str, reason: str) -> None:
+def test_wrong_places_are_refused_with_the_file_and_the_reason(load, lines, reason):
     with pytest.raises(FileError) as caught:
         load(TRANSPORT + lines)
     assert reason in str(caught.value)
 
 
-def test_what_has_no_places_takes_none(load: Load) -> None:
-    with pytest.raises(FileError) as caught:
+def test_what_has_no_places_takes_none(load):
+    with refuses("places", FileError):
         load('kind = "choice"\ngoal = "largest"\nnoise = 1\narms = ["a", "b"]\n' + CORNERS)
-    assert caught.value.field == "places"
     legs = 'kind = "paths"\nnoise = 1\nsource = "A"\ntarget = "D"\nedges = "legs.csv"\nevery = true\n'
     legs += 'arms = ["road", "toll"]\n'
-    with pytest.raises(FileError) as caught:
+    with refuses("places", FileError):
         load(legs + CORNERS)
-    assert caught.value.field == "places"
-    with pytest.raises(ProblemError) as caught:
-        sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest").with_places({"A": (0, 0)})
-    assert caught.value.field == "places"
+    with refuses("places", ProblemError):
+        largest([[1, 0], [0, 1]]).with_places({"A": (0, 0)})

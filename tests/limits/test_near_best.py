@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq, linprog
 
 import surepick as sp
+from common import largest, refuses
 from polytopes import KINDS, all_vertices, transport
 from surepick.errors import ParameterError
 from surepick.limits.near_best import QUICK, GoodPlans, NearBest
@@ -164,9 +165,8 @@ def test_costs_count_and_other_problems_are_refused():
     found, plain = sp.limit(dear, [1.0, 0.0], epsilon=0.1), sp.limit(TWO, [1.0, 0.0], epsilon=0.1)
     assert found.cost.lower == pytest.approx(4 * plain.time.lower)
     assert found.price == pytest.approx(4 * plain.measurements)
-    with pytest.raises(ParameterError) as caught:
-        sp.limit(sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest"), [1.0, 0.0], epsilon=0.1)
-    assert caught.value.field == "epsilon"
+    with refuses("epsilon", ParameterError):
+        sp.limit(largest([[1, 0], [0, 1]]), [1.0, 0.0], epsilon=0.1)
 
 
 def test_a_bound_on_good_plans_holds_whatever_the_weights():

@@ -6,6 +6,7 @@ import pytest
 from scipy import sparse
 
 import surepick as sp
+from common import largest
 from surepick.design.allocation import optimal_allocation
 from surepick.design.information import information_of
 from surepick.design.minimax import minimax
@@ -115,7 +116,7 @@ def test_an_independent_solver_lies_within_the_bracket(seed):
         )
         for o in range(7)
     }
-    problem = sp.Problem(rng.normal(size=(6, 4)), arms=list("abcd"), measure=probes, noise=1, goal="largest")
+    problem = largest(rng.normal(size=(6, 4)), arms=list("abcd"), measure=probes)
     means = rng.normal(size=4)
     found, optimum = allocated(problem, means, tolerance=1e-5), clarabel_time(problem, means)
     assert found.lower * (1 - 1e-6) <= optimum <= found.upper * (1 + 1e-6)
@@ -125,7 +126,7 @@ def test_an_independent_solver_lies_within_the_bracket(seed):
 def test_single_arms_as_probes_are_divided_as_single_arms_are():
     rng = np.random.default_rng(2)
     plans, costs = rng.integers(0, 3, (30, 6)).astype(float), rng.uniform(0.5, 2, 6)
-    problem = sp.Problem(plans, measure=np.eye(6), cost=costs, noise=1, goal="largest")
+    problem = largest(plans, measure=np.eye(6), cost=costs)
     means = rng.normal(size=6)
     found = allocated(problem, means, tolerance=1e-8)
     wanted = optimal_allocation(targets_of(problem, means) ** 2, costs=costs, tolerance=1e-8)
@@ -134,28 +135,22 @@ def test_single_arms_as_probes_are_divided_as_single_arms_are():
 
 def test_prices_change_what_is_measured():
     means = [1.0, 0.5, 0.0]
-    cheap = sp.Problem(np.eye(3), measure="plans", cost=[1, 1, 10], noise=1, goal="largest")
+    cheap = largest(np.eye(3), measure="plans", cost=[1, 1, 10])
     found = sp.limit(cheap, means)
     assert found.cost.shares[2] < found.shares[2]
     assert found.price < 10 * found.measurements
 
 
 def test_ties_have_no_limit():
-    found = sp.limit(sp.Problem(np.eye(3), measure="plans", noise=1, goal="largest"), [1.0, 1.0, 0.0])
+    found = sp.limit(largest(np.eye(3), measure="plans"), [1.0, 1.0, 0.0])
     assert not found.is_finite
     assert found.measurements == np.inf
 
 
 def test_a_whole_cover_is_no_bound():
     """Two uses of three drives see every road once; by fractions one and a half are enough."""
-    routes = sp.Problem([[1, 1, 0], [0, 1, 1], [1, 0, 1]], measure="plan arms", noise=1, goal="largest")
+    routes = largest([[1, 1, 0], [0, 1, 1], [1, 0, 1]], measure="plan arms")
     assert least_cover(routes.probes, np.ones(3, dtype=bool), np.ones(3)) == pytest.approx(1.5)
     assert sp.limit(routes, [9.0, 5.0, 0.0]).once.n == 1
-    mixed = sp.Problem(
-        np.eye(2),
-        measure=np.array([[1, 0], [0, 1], [1, 1], [1, -1.0]]),
-        cost=[3, 2, 4, 5],
-        noise=1,
-        goal="largest",
-    )
+    mixed = largest(np.eye(2), measure=np.array([[1, 0], [0, 1], [1, 1], [1, -1.0]]), cost=[3, 2, 4, 5])
     assert least_cover(mixed.probes, np.ones(2, dtype=bool), mixed.costs) == 2

@@ -2,16 +2,16 @@
 
 import shlex
 import subprocess
-from pathlib import Path
 
 import pytest
 
+from common import refuses
 from surepick.errors import MeasureError, ParameterError
 from surepick.measure.commands import Command, one_number, readings
 from surepick.sessions.leases import Request
 
 
-def request(name: str) -> Request:
+def request(name):
     return Request("0.7", 0, name, 1, "", 0.0)
 
 
@@ -19,7 +19,7 @@ def request(name: str) -> Request:
     ("output", "value"),
     [("3", 3.0), ("run 3 of 4\n-2.5e3\n\n", -2500.0), (" .5 ", 0.5), ("+1e-3", 0.001), ("12.", 12.0)],
 )
-def test_the_last_line_is_the_value(output: str, value: float) -> None:
+def test_the_last_line_is_the_value(output, value):
     assert one_number(output, "tin") == value
 
 
@@ -49,12 +49,12 @@ def test_the_last_line_is_the_value(output: str, value: float) -> None:
         "5\ndone",
     ],
 )
-def test_what_is_not_one_number_is_refused(output: str) -> None:
+def test_what_is_not_one_number_is_refused(output):
     with pytest.raises(MeasureError):
         one_number(output, "tin")
 
 
-def test_several_readings_are_a_json_object_on_the_last_line() -> None:
+def test_several_readings_are_a_json_object_on_the_last_line():
     wanted = ["A-B", "B-C"]
     assert readings('warm\n{"B-C": 4, "time": 7, "A-B": 3.2}\n', "loop", wanted) == {"A-B": 3.2, "B-C": 4.0}
 
@@ -74,7 +74,7 @@ def test_several_readings_are_a_json_object_on_the_last_line() -> None:
         "[" * 100_000,
     ],
 )
-def test_readings_in_any_other_form_are_refused(output: str) -> None:
+def test_readings_in_any_other_form_are_refused(output):
     with pytest.raises(MeasureError):
         readings(output, "loop", ["A-B", "B-C"])
 
@@ -94,7 +94,7 @@ NASTY += ["tea\ncoffee", "tea\n$(touch pwned)", "-c touch${IFS}pwned", "\ttouch 
         "env ROAD={arm} sh -c './show.sh \"$ROAD\"'",
     ],
 )
-def test_a_name_is_only_a_name(template: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_is_only_a_name(template, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "show.sh").write_text('#!/bin/sh\nprintf "%s" "$1" > seen\necho 5\n')
     (tmp_path / "show.sh").chmod(0o755)
@@ -104,9 +104,7 @@ def test_a_name_is_only_a_name(template: str, tmp_path: Path, monkeypatch: pytes
         assert sorted(path.name for path in tmp_path.iterdir()) == ["seen", "show.sh"], name
 
 
-def test_the_control_with_a_shell_runs_what_a_name_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_control_with_a_shell_runs_what_a_name_says(tmp_path, monkeypatch):
     """The same names as text of a shell: what the test above looks for does happen there."""
     monkeypatch.chdir(tmp_path)
     ran = 0
@@ -133,13 +131,12 @@ def test_the_control_with_a_shell_runs_what_a_name_says(
         "eval ./drive.sh {probe}",
     ],
 )
-def test_a_command_that_needs_a_shell_or_feeds_one_is_refused(template: str) -> None:
-    with pytest.raises(ParameterError) as caught:
+def test_a_command_that_needs_a_shell_or_feeds_one_is_refused(template):
+    with refuses("measure", ParameterError):
         Command(shlex.split(template))
-    assert caught.value.field == "measure"
 
 
-def test_the_environment_has_the_name_and_the_seed_is_the_number_of_the_measurement(tmp_path: Path) -> None:
+def test_the_environment_has_the_name_and_the_seed_is_the_number_of_the_measurement(tmp_path):
     script = tmp_path / "show.sh"
     seen = '"$SUREPICK_ARM/$SUREPICK_PROBE/$SUREPICK_SEED/$SUREPICK_READINGS/$1"'
     script.write_text(f'#!/bin/sh\nprintf "%s" {seen} > "$0.seen"\necho 5\n')
@@ -148,7 +145,7 @@ def test_the_environment_has_the_name_and_the_seed_is_the_number_of_the_measurem
     assert (tmp_path / "show.sh.seen").read_text() == "$(tin)/$(tin)/7/value/-s7"
 
 
-def test_a_command_that_begins_while_all_are_being_stopped_is_stopped_too() -> None:
+def test_a_command_that_begins_while_all_are_being_stopped_is_stopped_too():
     command = Command(["sleep", "600", "{arm}"])
     command.stop()  # as when it comes between the start of a process and its being known
     with pytest.raises(MeasureError):
@@ -156,11 +153,11 @@ def test_a_command_that_begins_while_all_are_being_stopped_is_stopped_too() -> N
 
 
 @pytest.mark.parametrize("name", ["a\0b", "half \ud800 a letter"])
-def test_a_name_that_no_program_can_be_given_is_refused(name: str) -> None:
+def test_a_name_that_no_program_can_be_given_is_refused(name):
     with pytest.raises(MeasureError):
         Command(["echo", "{arm}", "5"]).measure(request(name))
 
 
-def test_a_program_that_is_not_there_is_a_failed_measurement(tmp_path: Path) -> None:
+def test_a_program_that_is_not_there_is_a_failed_measurement(tmp_path):
     with pytest.raises(MeasureError):
         Command([f"{tmp_path}/nothing", "{arm}"]).measure(request("tin"))

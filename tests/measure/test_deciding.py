@@ -1,7 +1,5 @@
 """`decide`: a whole decision in one call, by threads, processes, coroutines or an executor, and resumed."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import os
@@ -11,12 +9,12 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import surepick as sp
+from common import refuses
 from measuring_functions import ALREADY, HOURS, measure, measure_or_die, measure_or_hang
 from surepick.errors import MeasureError, ParameterError, SessionError
 from surepick.measure.loop import release_for_the_dead
@@ -29,28 +27,28 @@ def problem(**options):
     return sp.Problem([[1, 0, 1], [0, 1, 1]], noise=2.0, goal="largest", **names, **options)
 
 
-async def measure_later(arm: str) -> float:
+async def measure_later(arm):
     await asyncio.sleep(0.001)
     return HOURS[arm]
 
 
-async def sleep_on(arm: str) -> float:
+async def sleep_on(arm):
     await asyncio.sleep(600)
     return HOURS[arm]
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def store(tmp_path, monkeypatch):
     monkeypatch.setenv(ALREADY, str(tmp_path / "already"))
     return f"sqlite:///{tmp_path}/runs.db"
 
 
-def kept(store: str | MemoryStore) -> sp.Session:
+def kept(store):
     return sp.Session.load(store, "decision")
 
 
 @pytest.mark.parametrize("kind", ["threads", "processes", "coroutines", "executor"])
-def test_every_executor_comes_to_the_same_answer(kind: str) -> None:
+def test_every_executor_comes_to_the_same_answer(kind):
     function, store = (measure_later if kind == "coroutines" else measure), MemoryStore()
     with ThreadPoolExecutor(2) as pool:
         executor = {"processes": "processes", "executor": pool}.get(kind, "threads")
@@ -61,10 +59,10 @@ def test_every_executor_comes_to_the_same_answer(kind: str) -> None:
     assert not [thread for thread in threading.enumerate() if thread.name == "surepick loop"]
 
 
-def test_it_measures_several_at_a_time() -> None:
+def test_it_measures_several_at_a_time():
     barrier, first = threading.Barrier(3, timeout=20), iter(range(3))
 
-    def together(arm: str) -> float:
+    def together(arm):
         if next(first, None) is not None:
             barrier.wait()  # none of the first three goes on before the others are here
         return HOURS[arm]
@@ -72,10 +70,10 @@ def test_it_measures_several_at_a_time() -> None:
     assert sp.decide(problem(), together, workers=3, budget=3).n_measured >= 3
 
 
-def test_a_failure_keeps_what_was_measured_and_the_same_call_resumes(store: str) -> None:
+def test_a_failure_keeps_what_was_measured_and_the_same_call_resumes(store):
     calls = Counter()
 
-    def fails_at_the_third(arm: str) -> float:
+    def fails_at_the_third(arm):
         calls[arm] += 1
         if calls.total() == 3:
             raise ConnectionError("the instrument is off")
@@ -89,10 +87,10 @@ def test_a_failure_keeps_what_was_measured_and_the_same_call_resumes(store: str)
     assert calls.total() == kept(store).state().n_values + 1
 
 
-def test_retries_are_tried_before_it_fails() -> None:
+def test_retries_are_tried_before_it_fails():
     calls = Counter()
 
-    def fails_twice_for_each(arm: str) -> float:
+    def fails_twice_for_each(arm):
         calls[arm] += 1
         if calls[arm] <= 2:
             raise OSError(arm)
@@ -105,12 +103,12 @@ def test_retries_are_tried_before_it_fails() -> None:
 
 
 @pytest.mark.parametrize("executor", ["threads", "processes"])
-def test_a_measurement_that_takes_too_long_fails_and_is_tried_again(store: str, executor: str) -> None:
+def test_a_measurement_that_takes_too_long_fails_and_is_tried_again(store, executor):
     given = {"store": store, "executor": executor, "timeout": 3, "workers": 2}
     assert sp.decide(problem(), measure_or_hang, retries=1, **given).plan == "ride"
 
 
-def test_without_retries_failures_are_raised(store: str) -> None:
+def test_without_retries_failures_are_raised(store):
     for function, options, error in (
         (measure_or_hang, {"timeout": 0.1, "store": store}, MeasureError),
         (sleep_on, {"timeout": 0.1}, MeasureError),
@@ -123,30 +121,29 @@ def test_without_retries_failures_are_raised(store: str) -> None:
             sp.decide(problem(), function, **options)
 
 
-def test_a_process_that_dies_is_replaced(store: str) -> None:
+def test_a_process_that_dies_is_replaced(store):
     with pytest.raises(MeasureError):
         sp.decide(problem(), measure_or_die, store=store, executor="processes")
     assert sp.decide(problem(), measure_or_die, store=store, executor="processes").plan == "ride"
 
 
-def test_a_function_that_processes_cannot_import_is_refused_before_anything_is_asked_for(store: str) -> None:
-    with pytest.raises(ParameterError) as caught:
+def test_a_function_that_processes_cannot_import_is_refused_before_anything_is_asked_for(store):
+    with refuses("executor", ParameterError):
         sp.decide(problem(), lambda arm: 1.0, store=store, executor="processes")
-    assert caught.value.field == "executor"
     assert kept(store).leases() == []
 
 
 @pytest.mark.parametrize("interrupts", [1, 2])
-def test_ctrl_c_waits_for_what_is_under_way_and_a_second_one_drops_it(store: str, interrupts: int) -> None:
+def test_ctrl_c_waits_for_what_is_under_way_and_a_second_one_drops_it(store, interrupts):
     both, go_on, n_sent = threading.Barrier(3), threading.Event(), 0
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for background jobs
 
-    def slow(arm: str) -> float:
+    def slow(arm):
         both.wait(60)
         go_on.wait(60)
         return HOURS[arm]
 
-    def press() -> None:
+    def press():
         nonlocal n_sent
         both.wait(60)
         while n_sent < interrupts:
@@ -169,7 +166,7 @@ def test_ctrl_c_waits_for_what_is_under_way_and_a_second_one_drops_it(store: str
 
 
 @pytest.mark.parametrize("kind", ["list", "dictionary", "frame"])
-def test_options_are_chosen_from_without_a_problem(kind: str) -> None:
+def test_options_are_chosen_from_without_a_problem(kind):
     pandas = pytest.importorskip("pandas")
     draw, given = np.random.default_rng(3), []
     options = {
@@ -178,7 +175,7 @@ def test_options_are_chosen_from_without_a_problem(kind: str) -> None:
         "frame": pandas.DataFrame({"level": [1, 5, 3]}, index=["one", "five", "three"]),
     }[kind]
 
-    def score(option: object) -> float:
+    def score(option):
         given.append(option)
         level = option["level"] if kind == "frame" else option
         return float(level + 0.1 * draw.standard_normal())
@@ -206,13 +203,13 @@ def test_options_are_chosen_from_without_a_problem(kind: str) -> None:
         (problem(), {"policy": sp.CombGapE(), "delta": 0.1}, None),
     ],
 )
-def test_wrong_options_are_refused(given: object, options: dict, field: str | None) -> None:
+def test_wrong_options_are_refused(given, options, field):
     with pytest.raises(ParameterError) as caught:
         sp.decide(given, measure, **options)
     assert field is None or caught.value.field == field
 
 
-def test_the_signature_lists_the_parameters() -> None:
+def test_the_signature_lists_the_parameters():
     parameters = inspect.signature(sp.decide).parameters
     assert {"workers", "store", "timeout", "incumbent", "prior", "final_batch"} <= set(parameters)
     assert parameters["session"].default == "decision"
@@ -227,7 +224,7 @@ def test_the_signature_lists_the_parameters() -> None:
         assert ours in str(caught.value)
 
 
-def test_progress_is_printed_or_handed_on(capfd: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_printed_or_handed_on(capfd):
     sp.decide(problem(), measure)
     assert capfd.readouterr() == ("", "")
     views = []
@@ -239,7 +236,7 @@ def test_progress_is_printed_or_handed_on(capfd: pytest.CaptureFixture[str]) -> 
     assert "confident" in err.splitlines()[-1]
 
 
-def test_a_final_batch_is_the_end_of_the_budget() -> None:
+def test_a_final_batch_is_the_end_of_the_budget():
     store, tied = MemoryStore(), dict.fromkeys(HOURS, 5.0)
     draw = np.random.default_rng(0)
     view = sp.decide(
@@ -249,17 +246,17 @@ def test_a_final_batch_is_the_end_of_the_budget() -> None:
     assert kept(store).state().final is not None
 
 
-def test_an_incumbent_is_asked_about() -> None:
+def test_an_incumbent_is_asked_about():
     assert sp.decide(problem(), measure, incumbent="drive").proved.claim == "better_than_incumbent"
 
 
-def test_two_calls_in_one_process_share_a_session(store: str) -> None:
+def test_two_calls_in_one_process_share_a_session(store):
     with ThreadPoolExecutor(2) as pool:
         calls = [pool.submit(sp.decide, problem(), measure, store=store, workers=2) for _ in range(2)]
     assert [call.result().plan for call in calls] == ["ride", "ride"]
 
 
-def test_requests_of_a_run_that_died_are_released() -> None:
+def test_requests_of_a_run_that_died_are_released():
     host = socket.gethostname()
     assert is_dead(f"run on {host}, process 999999999")
     assert is_dead(f"run on {host}, process 999999999, call 2")
@@ -270,7 +267,7 @@ def test_requests_of_a_run_that_died_are_released() -> None:
     assert session.leases() == []
 
 
-def test_a_function_of_the_callers_is_given_again_by_the_same_call(store: str) -> None:
+def test_a_function_of_the_callers_is_given_again_by_the_same_call(store):
     def best(weights):
         return [float(weights[0] >= weights[1]), float(weights[0] < weights[1])]
 
@@ -282,7 +279,7 @@ def test_a_function_of_the_callers_is_given_again_by_the_same_call(store: str) -
 @pytest.mark.parametrize(
     "change", [{"problem": problem(cost=2.0)}, {"delta": 0.01}, {"seed": 4}, {"budget": 41}]
 )
-def test_another_decision_of_the_same_name_is_refused(store: str, change: dict) -> None:
+def test_another_decision_of_the_same_name_is_refused(store, change):
     given = {"problem": problem(), "measure": measure, "store": store, "seed": 3, "budget": 40}
     sp.decide(**given)
     with pytest.raises(SessionError):

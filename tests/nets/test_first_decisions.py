@@ -1,7 +1,5 @@
 """Each policy takes the same first decisions as when its sample sizes were measured."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -12,11 +10,11 @@ from surepick.policies import POLICIES
 GOLDEN = json.loads(KEPT.read_text(encoding="utf-8"))
 
 
-def test_every_policy_has_golden_decisions() -> None:
+def test_every_policy_has_golden_decisions():
     assert set(cases()) == set(GOLDEN)
     assert {policy.name for policy, _ in cases().values()} == set(POLICIES) - set(BY_SAMPLE_SIZE)
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_first_decisions_are_golden(name: str) -> None:
+def test_first_decisions_are_golden(name):
     assert first_decisions(name) == GOLDEN[name], "python tests/nets/first_decisions.py --write"

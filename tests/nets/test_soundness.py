@@ -4,8 +4,6 @@ Every test has a control that the same test must reject: bet sizes chosen after 
 variance taken as known, newcomers that begin with wealth 1 (`tests/policies/betting/test_arriving.py`).
 """
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 
@@ -14,9 +12,9 @@ import pytest
 from scipy.stats import binom
 
 import surepick as sp
+from common import largest
 from hard_families import FAMILIES, Peeking, PeekingFactor, count_errors
 from hard_families import is_refuted as is_refuted_at
-from surepick.core.arrays import FloatArray
 from surepick.core.run import Stop
 from surepick.inference.contrasts import arm_probes
 from surepick.inference.factors import SubGaussian
@@ -33,55 +31,38 @@ class OwnVariance(SubGaussian):
 
     replicates = (2, 2)  # few enough for their variance to be often too small
 
-    def log_factors(self, gap: FloatArray, variance: FloatArray, sizes: FloatArray) -> FloatArray:
+    def log_factors(self, gap, variance, sizes):
         return super().log_factors(*_moments(gap), sizes)
 
-    def log_mixture(
-        self, gap: FloatArray, variance: FloatArray, centre: FloatArray, prior_variance: FloatArray
-    ) -> FloatArray:
+    def log_mixture(self, gap, variance, centre, prior_variance):
         return super().log_mixture(*_moments(gap), centre, prior_variance)
 
 
-def _moments(gap: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _moments(gap):
     return gap.mean(axis=1), np.maximum(gap.var(axis=1, ddof=1), 1e-12) / gap.shape[1]
 
 
 # policy, problem, means, budget, and a factor in place of the right one
 CASES: dict[str, tuple[Any, ...]] = {
-    "two arms": (BEST, sp.Problem(np.eye(2), noise=1, goal="largest"), [1e-9, 0], 400),
-    "sets of arms": (BEST, sp.Problem(PLANS, noise=1, goal="largest"), [0.5, 1e-9, 0, 0, -0.5], 400),
-    "bounded variance": (
-        BEST,
-        sp.Problem(np.eye(2), noise_kind="bounded variance", noise=1, goal="largest"),
-        [1e-9, 0],
-        400,
-    ),
+    "two arms": (BEST, largest(np.eye(2)), [1e-9, 0], 400),
+    "sets of arms": (BEST, largest(PLANS), [0.5, 1e-9, 0, 0, -0.5], 400),
+    "bounded variance": (BEST, largest(np.eye(2), noise_kind="bounded variance"), [1e-9, 0], 400),
     "unknown noise": (BEST, sp.Problem(np.eye(3), noise=None, goal="largest"), [1e-9, 0, 0], 400),
-    "mixed readings": (BEST, sp.Problem(np.eye(3), measure=ROWS, noise=1, goal="largest"), [1e-9, 0, 0], 300),
+    "mixed readings": (BEST, largest(np.eye(3), measure=ROWS), [1e-9, 0, 0], 300),
     "mixed readings, unknown noise": (
         BEST,
         sp.Problem(np.eye(3), measure=ROWS, noise=None, goal="largest"),
         [1e-9, 0, 0],
         300,
     ),
-    "within epsilon": (
-        sp.BetGapE(DELTA, 0.3),
-        sp.Problem(np.eye(3), noise=1, goal="largest"),
-        [0.3001, 0, 0],
-        300,
-    ),
+    "within epsilon": (sp.BetGapE(DELTA, 0.3), largest(np.eye(3)), [0.3001, 0, 0], 300),
     "within epsilon, unknown noise": (
         sp.BetGapE(DELTA, 0.3),
         sp.Problem(np.eye(3), noise=None, goal="largest"),
         [0.3001, 0, 0],
         300,
     ),
-    "keep or replace": (
-        Challenge(0, DELTA),
-        sp.Problem(PLANS, noise=1, goal="largest"),
-        [0.0] * 5,
-        300,
-    ),
+    "keep or replace": (Challenge(0, DELTA), largest(PLANS), [0.0] * 5, 300),
 }
 CONTROLS = {
     "bet sizes chosen after the batch": (*CASES["two arms"], PeekingFactor),
@@ -89,7 +70,7 @@ CONTROLS = {
 }
 
 
-def n_wrong(policy: Any, problem: sp.Problem, means: Any, budget: int, factor: Any = None) -> int:
+def n_wrong(policy, problem, means, budget, factor=None):
     """How many of the runs give a wrong answer within their budget."""
     probes, wrong = arm_probes(problem), 0
     truth, values = probes.rows @ np.asarray(means), problem.plans @ np.asarray(means)
@@ -110,30 +91,30 @@ def n_wrong(policy: Any, problem: sp.Problem, means: Any, budget: int, factor: A
     return wrong
 
 
-def is_refuted(n: int) -> bool:
+def is_refuted(n):
     return bool(binom.sf(n - 1, RUNS, DELTA) < 1e-4)
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_errors_are_no_more_frequent_than_delta(name: str) -> None:
+def test_errors_are_no_more_frequent_than_delta(name):
     assert not is_refuted(n_wrong(*CASES[name]))
 
 
 @pytest.mark.parametrize("name", CONTROLS)
-def test_controls_are_caught(name: str) -> None:
+def test_controls_are_caught(name):
     assert is_refuted(n_wrong(*CONTROLS[name]))
 
 
 @pytest.mark.parametrize(
     "name", ["coin tosses", "very unequal scales", "leads that change often", "epsilon and many leads"]
 )
-def test_hard_families_keep_delta(name: str) -> None:
+def test_hard_families_keep_delta(name):
     """`benchmarks/soundness.py` has all of them with 2,000 runs and more."""
     wrong, _ = count_errors(FAMILIES[name], sp.BetGapE, 40)
     assert not is_refuted_at(wrong, 40, FAMILIES[name].delta)
 
 
-def test_bets_chosen_after_the_batch_are_caught_on_hard_families() -> None:
+def test_bets_chosen_after_the_batch_are_caught_on_hard_families():
     family = FAMILIES["two arms, gap .02, delta .05"]
     wrong, _ = count_errors(family, Peeking, 40)
     assert is_refuted_at(wrong, 40, family.delta)

@@ -1,16 +1,14 @@
 """One thing measured as two: an honest set-up passes, and each kind of dishonesty is found."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
-from surepick.noise.aa import Against, against_itself, turns
+from surepick.noise.aa import against_itself, turns
 
 N = 40
 
 
-def measured(seed: int, effect: str = "", size: float = 1.5, *, known: bool = True) -> Against:
+def measured(seed, effect="", size=1.5, *, known=True):
     rng, labels = np.random.default_rng(seed), turns(N, seed)
     uses = []
     for at, label in enumerate(labels):
@@ -22,23 +20,23 @@ def measured(seed: int, effect: str = "", size: float = 1.5, *, known: bool = Tr
     return against_itself(labels, uses, {"value": 1.0 if known else None})
 
 
-def test_an_honest_set_up_is_doubted_about_once_in_a_hundred() -> None:
+def test_an_honest_set_up_is_doubted_about_once_in_a_hundred():
     doubted = sum(not measured(seed).is_honest for seed in range(600))
     assert doubted <= 17  # 6 expected; more has a probability of 1e-4
 
 
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("effect", ["order", "drift", "label"])
-def test_what_depends_on_the_turn_is_found(effect: str, known: bool) -> None:
+def test_what_depends_on_the_turn_is_found(effect, known):
     found = measured(1, effect, known=known)
     assert effect in {doubt.kind for doubt in found.doubts}
 
 
-def test_noise_that_is_larger_than_its_scale_is_found() -> None:
+def test_noise_that_is_larger_than_its_scale_is_found():
     assert "spread" in {doubt.kind for doubt in measured(2, "spread").doubts}
 
 
-def test_the_labels_are_balanced_within_pairs_and_drawn_from_the_seed() -> None:
+def test_the_labels_are_balanced_within_pairs_and_drawn_from_the_seed():
     labels = turns(50, 7)
     assert all({*labels[i : i + 2]} == {"A", "B"} for i in range(0, 100, 2))
     assert labels == turns(50, 7) != turns(50, 8)

@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 import surepick as sp
+from common import largest
 from session_tools import SCALE, Tapes, problem, run_to_end
 from surepick.errors import NoiseWarning
 from surepick.noise.check import LOOKS, check_noise, powers
@@ -16,14 +17,14 @@ from surepick.noise.record import NoiseRecord, Withdrawals
 from surepick.noise.statistics import change, wander
 from surepick.sessions.session import Session
 
-TWO = sp.Problem(np.eye(2), noise=1.0, goal="largest")
+TWO = largest(np.eye(2))
 LEARNED = sp.Problem(np.eye(2), goal="largest")  # noise unknown, by replicates
 LEVEL = {look.name: look.level for look in LOOKS}
 WANDERING = LEVEL["wandering"]
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 
 
-def record_of(draw: Draw, seed: int, n: int = 100) -> NoiseRecord:
+def record_of(draw, seed, n=100):
     record, rng = NoiseRecord(2), np.random.default_rng(seed)
     for arm in range(2):
         for value in draw(rng, n).tolist():
@@ -31,15 +32,15 @@ def record_of(draw: Draw, seed: int, n: int = 100) -> NoiseRecord:
     return record
 
 
-def white(rng: np.random.Generator, n: int, scale: float = 1.0) -> np.ndarray:
+def white(rng, n, scale=1.0):
     return scale * rng.standard_normal(n)
 
 
-def loudly(rng: np.random.Generator, n: int) -> np.ndarray:
+def loudly(rng, n):
     return white(rng, n, 3.0)
 
 
-def autoregressive(rng: np.random.Generator, n: int, rho: float) -> np.ndarray:
+def autoregressive(rng, n, rho):
     x, noise = np.empty(n), rng.standard_normal(n)
     x[0] = noise[0]
     for i in range(1, n):
@@ -47,7 +48,7 @@ def autoregressive(rng: np.random.Generator, n: int, rho: float) -> np.ndarray:
     return x
 
 
-def moved(rng: np.random.Generator, n: int, by: float) -> np.ndarray:
+def moved(rng, n, by):
     return rng.standard_normal(n) + by * (np.arange(n) >= n // 2)
 
 
@@ -61,7 +62,7 @@ MISUSES: dict[str, tuple[Draw, str]] = {
 
 
 @pytest.mark.parametrize("name", MISUSES)
-def test_a_hundred_measurements_of_each_arm_show_a_misuse(name: str) -> None:
+def test_a_hundred_measurements_of_each_arm_show_a_misuse(name):
     draw, kind = MISUSES[name]
     found = [check_noise(TWO, record_of(draw, seed)) for seed in range(25)]
     assert sum(map(bool, found)) >= 23
@@ -69,7 +70,7 @@ def test_a_hundred_measurements_of_each_arm_show_a_misuse(name: str) -> None:
 
 
 @pytest.mark.parametrize("n", [3, 20, 100, 400])
-def test_honest_measurements_bring_no_more_warnings_than_the_level(n: int) -> None:
+def test_honest_measurements_bring_no_more_warnings_than_the_level(n):
     runs = 300
     warned = sum(bool(check_noise(TWO, record_of(white, 1000 + seed, n))) for seed in range(runs))
     assert stats.binomtest(warned, runs, sum(LEVEL.values()), alternative="greater").pvalue > 1e-3
@@ -77,7 +78,7 @@ def test_honest_measurements_bring_no_more_warnings_than_the_level(n: int) -> No
     assert loud >= 20  # the control
 
 
-def test_honest_measurements_of_other_kinds_bring_none_either() -> None:
+def test_honest_measurements_of_other_kinds_bring_none_either():
     coins = sp.Problem(np.eye(2), noise=0.5, goal="largest")
     draws = (lambda rng, n: (rng.random(n) < 0.02) * 1.0, lambda rng, n: (rng.random(n) < 0.5) * 1.0)
     for draw in draws:
@@ -85,27 +86,27 @@ def test_honest_measurements_of_other_kinds_bring_none_either() -> None:
         assert warned <= 5
 
 
-def test_dependence_that_leaves_means_exact_enough_is_fine() -> None:
+def test_dependence_that_leaves_means_exact_enough_is_fine():
     quiet = [record_of(lambda r, n: 0.3 * autoregressive(r, n, 0.5), seed) for seed in range(20)]
     assert not any(check_noise(TWO, record) for record in quiet)
 
 
-def lognormal(rng: np.random.Generator, n: int) -> np.ndarray:
+def lognormal(rng, n):
     return np.exp(1.22 * rng.standard_normal(n))  # a kurtosis of 226, as timings have it
 
 
-def rounded(rng: np.random.Generator, n: int) -> np.ndarray:
+def rounded(rng, n):
     return np.round(rng.standard_normal(n))
 
 
 @pytest.mark.parametrize(("draw", "code"), [(lognormal, "heavy_tails"), (rounded, "coarse")])
-def test_noise_that_is_learned_has_to_look_gaussian(draw: Draw, code: str) -> None:
+def test_noise_that_is_learned_has_to_look_gaussian(draw, code):
     found = [check_noise(LEARNED, record_of(draw, seed, 60)) for seed in range(25)]
     assert sum([doubt.code for doubt in some] == [code] for some in found) >= 23
     assert {doubt.stated for some in found for doubt in some} == {None}
 
 
-def test_learned_noise_that_is_gaussian_brings_no_more_doubts_than_the_level() -> None:
+def test_learned_noise_that_is_gaussian_brings_no_more_doubts_than_the_level():
     runs = 400
     for n in (4, 12, 60):
         found = [check_noise(LEARNED, record_of(white, 50 + s, n)) for s in range(runs)]
@@ -118,7 +119,7 @@ def test_learned_noise_that_is_gaussian_brings_no_more_doubts_than_the_level() -
     assert not check_noise(LEARNED, constant)
 
 
-def test_values_further_out_than_the_stated_noise_reaches_are_found() -> None:
+def test_values_further_out_than_the_stated_noise_reaches_are_found():
     scale = float(np.sqrt((np.exp(1.22**2) - 1) * np.exp(1.22**2)))  # its true standard deviation
     timings = sp.Problem(np.eye(2), noise=scale, goal="largest")
     found = [check_noise(timings, record_of(lognormal, seed, 300)) for seed in range(40)]
@@ -128,7 +129,7 @@ def test_values_further_out_than_the_stated_noise_reaches_are_found() -> None:
     assert [doubt.code for doubt in check_noise(TWO, one)] == ["heavy_tails"]
 
 
-def test_two_values_show_no_change_of_the_mean() -> None:
+def test_two_values_show_no_change_of_the_mean():
     for values in ((0.0, 9.0), (0.0, 0.0, 9.0), (9.0, 0.0, 0.0)):
         record = NoiseRecord(2)
         for value in values:
@@ -137,7 +138,7 @@ def test_two_values_show_no_change_of_the_mean() -> None:
         assert "drift" not in {doubt.code for doubt in check_noise(TWO, record)}
 
 
-def test_the_evidence_of_a_change_is_one_on_average_where_there_is_none() -> None:
+def test_the_evidence_of_a_change_is_one_on_average_where_there_is_none():
     values = []
     for seed in range(1500):
         arm = record_of(white, seed, 60).arms[0]
@@ -146,11 +147,11 @@ def test_the_evidence_of_a_change_is_one_on_average_where_there_is_none() -> Non
     assert np.mean([value >= 20 for value in values]) < 0.02  # Ville: at most .05
 
 
-def wandering(rng: np.random.Generator, n: int, step: float) -> np.ndarray:
+def wandering(rng, n, step):
     return rng.standard_normal(n) + step * rng.standard_normal(n).cumsum()
 
 
-def arms_of(lengths: tuple[int, ...], seed: int, *, step: float = 0.0, scale: float = 1.0) -> list:
+def arms_of(lengths, seed, *, step=0.0, scale=1.0):
     rng, record = np.random.default_rng(seed), NoiseRecord(len(lengths))
     for arm, n in enumerate(lengths):
         for value in (scale * wandering(rng, n, step)).tolist():
@@ -159,14 +160,14 @@ def arms_of(lengths: tuple[int, ...], seed: int, *, step: float = 0.0, scale: fl
 
 
 @pytest.mark.parametrize("lengths", [(2, 2), (7,), (40, 40), (12,) * 9, (10, 90)])
-def test_the_level_of_the_look_at_wandering_is_what_it_says(lengths: tuple[int, ...]) -> None:
+def test_the_level_of_the_look_at_wandering_is_what_it_says(lengths):
     levels = [wander(arms_of(lengths, seed, scale=3.0)).level for seed in range(800)]
     for wanted in (0.05 if len(lengths) == 1 else 0.03, WANDERING):
         below = sum(level < wanted for level in levels)
         assert stats.binomtest(below, 800, wanted).pvalue > 1e-3
 
 
-def test_levels_that_wander_slowly_are_found() -> None:
+def test_levels_that_wander_slowly_are_found():
     """A twentieth of a scale at each of 120 measurements: half a scale in the end."""
     looks = [wander(arms_of((120, 120), seed, step=0.05)) for seed in range(150)]
     assert np.mean([look.level < WANDERING for look in looks]) > 0.25
@@ -175,7 +176,7 @@ def test_levels_that_wander_slowly_are_found() -> None:
     assert [(doubt.code, doubt.arm) for doubt in found] == [("drift", None)]
 
 
-def test_a_record_that_was_kept_goes_on_as_it_was() -> None:
+def test_a_record_that_was_kept_goes_on_as_it_was():
     rng = np.random.default_rng(3)
     whole, part = NoiseRecord(2), NoiseRecord(2)
     for value in rng.standard_normal(77).tolist():
@@ -185,7 +186,7 @@ def test_a_record_that_was_kept_goes_on_as_it_was() -> None:
     assert json.dumps(part.to_json()) == json.dumps(whole.to_json())
 
 
-def test_tokens_given_back_on_one_arm_alone_are_found() -> None:
+def test_tokens_given_back_on_one_arm_alone_are_found():
     record = record_of(white, 0, 200)
     uneven, even = Withdrawals(2), Withdrawals(2)
     for i in range(12):
@@ -202,7 +203,7 @@ def test_tokens_given_back_on_one_arm_alone_are_found() -> None:
     assert not check_noise(TWO, record, stopped)
 
 
-def test_a_certificate_says_what_the_check_could_have_seen() -> None:
+def test_a_certificate_says_what_the_check_could_have_seen():
     session = Session.create("memory://", "mine", problem(), policy=sp.CombGapE())
     run_to_end(session, Tapes())
     data = session.certificate().to_json()
@@ -222,7 +223,7 @@ POWERS: dict[str, tuple[int, sp.Problem, Callable[[float], Draw]]] = {
 
 
 @pytest.mark.parametrize("name", POWERS)
-def test_what_the_check_could_have_seen_is_what_it_sees(name: str) -> None:
+def test_what_the_check_could_have_seen_is_what_it_sees(name):
     n, given, drawn = POWERS[name]
     size = powers(given, record_of(white, 0, n))[name].size
     seen, small = (
@@ -233,7 +234,7 @@ def test_what_the_check_could_have_seen_is_what_it_sees(name: str) -> None:
     assert small <= 10 or name == "resolution"  # finer rounding is another formula
 
 
-def test_an_answer_with_doubts_is_not_trusted_wherever_it_is_shown() -> None:
+def test_an_answer_with_doubts_is_not_trusted_wherever_it_is_shown():
     session = Session.create("memory://", "mine", problem(), policy=sp.CombGapE(delta=0.3))
     run_to_end(session, Tapes(scale=4 * SCALE))
     certificate, view = session.certificate(), session.view()
@@ -246,9 +247,9 @@ def test_an_answer_with_doubts_is_not_trusted_wherever_it_is_shown() -> None:
     assert not session.verify({**data, "trusted": True, "doubts": []}).holds
 
 
-def test_decide_warns_of_doubts_and_of_nothing_else() -> None:
+def test_decide_warns_of_doubts_and_of_nothing_else():
     rng = np.random.default_rng(5)
-    means, two = {"a": 0.0, "b": 9.0}, sp.Problem(np.eye(2), arms=["a", "b"], noise=1.0, goal="largest")
+    means, two = {"a": 0.0, "b": 9.0}, largest(np.eye(2), arms=["a", "b"])
     with pytest.warns(NoiseWarning):
         sp.decide(two, lambda arm: means[arm] + 20 * rng.standard_normal(), budget=200)
     with warnings.catch_warnings():
@@ -256,7 +257,7 @@ def test_decide_warns_of_doubts_and_of_nothing_else() -> None:
         assert sp.decide(two, lambda arm: means[arm] + rng.standard_normal()).trusted
 
 
-def test_the_alarm_of_the_check_table() -> None:
+def test_the_alarm_of_the_check_table():
     """Ten zeros, then twos: evidence of 20 against one mean is reached at the twentieth measurement."""
     record = NoiseRecord(1)
     evidence = []

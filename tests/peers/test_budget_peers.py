@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import norm
 
 import surepick as sp
+from common import largest, refuses
 from surepick.errors import ParameterError, ProblemError
 from surepick.peers.ocba import allocation
 from surepick.policies import CSA, CSAR, LinearOCBA, MinimaxCombSAR, SuccessiveRejects
@@ -50,9 +51,7 @@ def test_csa_follows_its_box(budget, seed):
     tape = Tape(MEANS, keys=range(10 * seed, 10 * seed + 4))
     answer, counts = csa(PLANS, budget, lambda more: tape.measure(more, None))
     fresh = Tape(MEANS, keys=range(10 * seed, 10 * seed + 4))
-    outcome = sp.simulate(
-        sp.Problem(PLANS, noise=1, goal="largest"), _from(fresh), policy=CSA(), budget=budget
-    )
+    outcome = sp.simulate(largest(PLANS), _from(fresh), policy=CSA(), budget=budget)
     assert (outcome.leader, outcome.counts.tolist()) == (answer, counts.tolist())
     assert outcome.n_measured <= budget
 
@@ -72,11 +71,11 @@ def test_csar_is_csa_on_sets_and_refuses_other_numbers():
         one, other = (sp.simulate(problem, truth, policy=p, seed=seed, budget=200) for p in (CSA(), CSAR()))
         assert (one.leader, one.counts.tolist()) == (other.leader, other.counts.tolist())
     with pytest.raises(ProblemError):
-        CSAR().start(sp.Problem(PLANS, noise=1, goal="largest"))
+        CSAR().start(largest(PLANS))
 
 
 def test_minimax_comb_sar_spends_a_phase_on_the_pair_that_stays_least_known():
-    budget, run = 400, MinimaxCombSAR(budget=400).start(sp.Problem(PLANS, noise=1, goal="largest"))
+    budget, run = 400, MinimaxCombSAR(budget=400).start(largest(PLANS))
     first = run.decide().counts
     assert first.tolist() == [20] * 4  # floor(.2 * 400 / 4)
     run.absorb(first, first * MEANS)
@@ -98,13 +97,7 @@ def test_no_budget_is_exceeded_and_all_but_a_rest_is_spent(policy):
     rng = np.random.default_rng(4)
     for budget in (4, 5, 11, 60, 999, 10_000):
         means = rng.normal(size=4)
-        outcome = sp.simulate(
-            sp.Problem(PLANS, noise=1, goal="largest"),
-            Gaussian(means),
-            policy=policy,
-            seed=budget,
-            budget=budget,
-        )
+        outcome = sp.simulate(largest(PLANS), Gaussian(means), policy=policy, seed=budget, budget=budget)
         assert outcome.n_measured <= budget
         assert outcome.leader is not None
         assert outcome.guarantee.startswith("none")
@@ -114,18 +107,12 @@ def test_no_budget_is_exceeded_and_all_but_a_rest_is_spent(policy):
 @pytest.mark.parametrize("policy", [CSA, MinimaxCombSAR])
 def test_a_budget_is_needed_and_must_do_for_every_arm(policy):
     for act in (
-        lambda: policy().start(sp.Problem(PLANS, noise=1, goal="largest")).decide(),
-        lambda: sp.simulate(
-            sp.Problem(PLANS, noise=1, goal="largest"),
-            Gaussian(MEANS),
-            policy=policy(),
-            budget=3,
-        ),
+        lambda: policy().start(largest(PLANS)).decide(),
+        lambda: sp.simulate(largest(PLANS), Gaussian(MEANS), policy=policy(), budget=3),
         lambda: policy(budget=0),
     ):
-        with pytest.raises(ParameterError) as caught:
+        with refuses("budget", ParameterError):
             act()
-        assert caught.value.field == "budget"
 
 
 def test_ocba_has_the_ratios_of_its_paper():
@@ -140,7 +127,7 @@ def test_ocba_has_the_ratios_of_its_paper():
 
 def test_linear_ocba_climbs_the_bound_on_a_correct_selection():
     """Its scores are the difference quotient of the sum of Phi(-z)."""
-    run = LinearOCBA().start(sp.Problem(PLANS, noise=1, goal="largest"))
+    run = LinearOCBA().start(largest(PLANS))
     counts, sums = np.array([5, 9, 4, 7]), np.array([3.0, 2.0, 1.0, 4.0])
     run.absorb(counts, sums)
     lead = int(np.argmax(PLANS @ (sums / counts)))
@@ -157,10 +144,7 @@ def test_linear_ocba_climbs_the_bound_on_a_correct_selection():
 
 def test_successive_rejects_measures_and_dismisses_as_the_paper_says():
     """n_k = ceil((100 - 4) / (l (5 - k))), l = 1/2 + 1/2 + 1/3 + 1/4: 16, 21 and 31."""
-    run, means = (
-        SuccessiveRejects(budget=100).start(sp.Problem(np.eye(4), noise=1, goal="largest")),
-        np.array([0.3, 0.9, 0.1, 0.8]),
-    )
+    run, means = (SuccessiveRejects(budget=100).start(largest(np.eye(4))), np.array([0.3, 0.9, 0.1, 0.8]))
     wanted = [[16, 16, 16, 16], [5, 5, 0, 5], [0, 10, 0, 10]]
     for counts in wanted:
         assert run.decide().counts.tolist() == counts

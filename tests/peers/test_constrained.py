@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from common import largest, refuses
 from surepick.errors import ParameterError
 from surepick.peers.linear import PROVED
 from surepick.policies import CGE, CTnS
@@ -100,7 +101,6 @@ def test_the_gains_of_the_game_are_the_largest_within_the_intervals():
 @pytest.mark.parametrize("policy", BOTH)
 def test_refuses_lists_and_other_radii(policy):
     with pytest.raises(ParameterError):
-        policy().start(sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest"))
-    with pytest.raises(ParameterError) as caught:
+        policy().start(largest([[1, 0], [0, 1]]))
+    with refuses("radius", ParameterError):
         policy(radius="published")
-    assert caught.value.field == "radius"

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from common import largest
 from surepick.errors import ProblemError
 from surepick.peers.matroid import matroid_of
 from surepick.policies import ExactExpGap
@@ -32,7 +33,7 @@ def test_ranks_are_those_of_the_graph():
 )
 def test_plans_that_are_no_matroid_are_refused(plans):
     with pytest.raises(ProblemError):
-        ExactExpGap().start(sp.Problem(plans, noise=1, goal="largest"))
+        ExactExpGap().start(largest(plans))
 
 
 def test_the_first_round_of_eliminating_is_that_of_the_box():

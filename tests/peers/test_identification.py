@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from common import largest
 from surepick.peers.sequential import PairRadius
 from surepick.peers.tracking import best_shares
 from surepick.policies import EBTCI, LUCB, TTTS, TTUCB, TrackAndStop, Uniform
@@ -28,7 +29,7 @@ def test_the_tracked_shares_attain_the_limit(seed):
 
 @pytest.mark.parametrize("tracking", ["C", "D"])
 def test_track_and_stop_comes_to_the_best_shares(tracking):
-    problem = sp.Problem(np.eye(4), noise=1, goal="largest")
+    problem = largest(np.eye(4))
     policy = TrackAndStop(delta=1e-200, tracking=tracking)
     counts = sp.simulate(problem, Gaussian(MEANS, 0.0), policy=policy, budget=4000).counts
     assert counts / counts.sum() == pytest.approx(sp.limit(problem, MEANS).shares, abs=0.03)
@@ -36,7 +37,7 @@ def test_track_and_stop_comes_to_the_best_shares(tracking):
 
 @pytest.mark.parametrize("policy", [TTUCB(delta=1e-200), EBTCI(delta=1e-200), TTTS(delta=1e-200)], ids=str)
 def test_top_two_gives_half_to_the_best_arm_and_the_rest_where_costs_are_equal(policy):
-    problem = sp.Problem(np.eye(4), noise=1, goal="largest")
+    problem = largest(np.eye(4))
     counts = sp.simulate(problem, Gaussian(MEANS, 0.0), policy=policy, budget=3000).counts
     assert counts[1] / 3000 == pytest.approx(0.5, abs=0.06)
     cost = (MEANS[1] - MEANS) ** 2 / (1 / counts[1] + 1 / counts)
@@ -59,7 +60,7 @@ def test_the_stops_are_those_of_their_radii():
 @pytest.mark.parametrize("radius", ["heuristic", "kaufmann-koolen", "normal-mixture"])
 def test_a_radius_means_the_same_here_and_in_the_gap_policies(radius):
     """Uniform stops on the very measurement at which the same radius would stop a run of single arms."""
-    problem, means = sp.Problem(np.eye(3), noise=1, goal="largest"), [0.9, 0.3, 0.0]
+    problem, means = largest(np.eye(3)), [0.9, 0.3, 0.0]
     for seed in range(4):
         outcome = sp.simulate(problem, Gaussian(means), policy=Uniform(radius=radius), seed=seed)
         ahead = outcome.means[outcome.plan] - outcome.means
@@ -68,8 +69,6 @@ def test_a_radius_means_the_same_here_and_in_the_gap_policies(radius):
 
 
 def test_lucb_measures_the_lead_and_the_largest_upper_bound_of_the_others():
-    taken = decisions(
-        LUCB(delta=0.1), sp.Problem(np.eye(4), noise=1, goal="largest"), Tape(MEANS, keys=range(4)), 30
-    )
+    taken = decisions(LUCB(delta=0.1), largest(np.eye(4)), Tape(MEANS, keys=range(4)), 30)
     assert taken[0] == (1, 1, 1, 1)
     assert all(sum(counts) == 2 for counts in taken[1:])

@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import binom
 
 import surepick as sp
+from common import largest
 from surepick.experiments import probe_cases
 from surepick.peers.linear import readings_of
 from surepick.peers.observer import GCBPE, ObserverRun, observer_set
@@ -66,7 +67,7 @@ def test_finds_the_best_plan(case):
 def test_plans_that_tie_are_hardly_ever_told_apart(narrower, holds, monkeypatch):
     right = ObserverRun.error
     monkeypatch.setattr(ObserverRun, "error", lambda self, n: right(self, n) / narrower)
-    problem, runs, delta = sp.Problem(np.eye(2), noise=1, goal="largest"), 60, 0.3
+    problem, runs, delta = largest(np.eye(2)), 60, 0.3
     ended = [
         sp.simulate(problem, [0.0, 1e-9], policy=GCBPE(delta), seed=seed, budget=400).plan == 0
         for seed in range(runs)

@@ -3,6 +3,7 @@ import math
 import numpy as np
 
 import surepick as sp
+from common import largest
 from surepick import problems
 from surepick.design.pairs import width_allocation
 from surepick.policies import Peace
@@ -16,7 +17,7 @@ MEANS = np.array([1.0, 0.5, 0.3])
 
 def test_phases_have_the_papers_sizes_and_thresholds():
     policy = Peace(delta=0.1, max_gap=2.0)
-    run = policy.start(sp.Problem(PLANS, noise=1, goal="largest"))
+    run = policy.start(largest(PLANS))
     for k in range(1, 5):
         plans = run.scaled_plans
         decision = run.decide(round_rng(0, k))
@@ -31,7 +32,7 @@ def test_phases_have_the_papers_sizes_and_thresholds():
 
 
 def test_without_max_gap_every_arm_is_measured_once_first_and_sets_it():
-    run = Peace(delta=0.1).start(sp.Problem(PLANS, noise=1, goal="largest"))
+    run = Peace(delta=0.1).start(largest(PLANS))
     assert run.decide(round_rng(0, 0)).counts.tolist() == [1, 1, 1]
     run.absorb(np.ones(3, dtype=np.int64), MEANS)
     values = PLANS @ MEANS

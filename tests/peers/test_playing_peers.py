@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from common import largest
 from surepick import problems
 from surepick.errors import ProblemError
 from surepick.peers import plays
@@ -21,20 +22,14 @@ MEANS = np.array([2.0, 1.5, 0.0, 0.5])
 def oracle(*, goal="largest", **settings):
     sign = -1.0 if goal == "smallest" else 1.0
     return sp.OracleProblem(
-        lambda weights: PLANS[np.argmax(sign * (PLANS @ weights))],
-        4,
-        goal=goal,
-        **{"noise": 1, **settings},
+        lambda weights: PLANS[np.argmax(sign * (PLANS @ weights))], 4, goal=goal, **{"noise": 1, **settings}
     )
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_list_is_played_as_the_oracle_is(method):
     """The same plays, and the same readings without noise, so the same decisions."""
-    listed, truth = (
-        sp.Problem(PLANS, measure="plan arms", noise=1, goal="largest"),
-        Gaussian(MEANS, scale=0.0),
-    )
+    listed, truth = (largest(PLANS, measure="plan arms"), Gaussian(MEANS, scale=0.0))
     one = sp.simulate(oracle(measure="plan arms"), truth, policy=method(delta=0.1), seed=3, budget=400)
     other = sp.simulate(listed, truth, policy=method(delta=0.1), seed=3, budget=400)
     assert one.n_measured == other.n_measured
@@ -68,7 +63,7 @@ def test_single_arms_are_refused(method):
     with pytest.raises(ProblemError):
         method().start(oracle())
     with pytest.raises(ProblemError):
-        method().start(sp.Problem(PLANS, measure="plans", noise=1, goal="largest"))
+        method().start(largest(PLANS, measure="plans"))
 
 
 def all_distances(seen, plans, readings):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from common import largest
 from surepick.errors import ProblemError
 from surepick.experiments import probe_cases
 from surepick.peers.linear_phases import PolyALBARun, g_optimal
@@ -26,7 +27,7 @@ def test_the_design_is_g_optimal():
 
 def test_a_phase_is_as_long_as_its_resolution_asks():
     """N = 8 g log(2K/delta_q) / e^2, e = 1/2, delta_1 = 6 delta/pi^2; no plan is known worse than that."""
-    run = PolyALBA(delta=0.1).start(sp.Problem(PAIRS, measure="plans", noise=1, goal="largest"))
+    run = PolyALBA(delta=0.1).start(largest(PAIRS, measure="plans"))
     counts = run.decide(np.random.default_rng(0)).counts
     least = 8 * 4 * math.log(2 * 6 * math.pi**2 / 6 / 0.1) / 0.25
     assert least <= counts.sum() <= 1.03 * least + len(PAIRS)
@@ -36,21 +37,17 @@ def test_a_phase_is_as_long_as_its_resolution_asks():
 
 
 def test_nobody_is_dropped_in_the_first_stage_until_few_are_left():
-    run = PolyALBA(delta=0.1).start(sp.Problem(PAIRS, measure="plans", noise=1, goal="largest"))
+    run = PolyALBA(delta=0.1).start(largest(PAIRS, measure="plans"))
     counts = run.decide(np.random.default_rng(0)).counts
     run.absorb(counts, counts * (PAIRS @ np.array([0.2, 0.1, 0.05, 0.0])))
     assert run.standing().remaining == tuple(range(6))  # all within 1/2 of the best
-    run = PolyALBA(delta=0.1).start(sp.Problem(PAIRS, measure="plans", noise=1, goal="largest"))
+    run = PolyALBA(delta=0.1).start(largest(PAIRS, measure="plans"))
     run.absorb(counts, counts * (PAIRS @ np.array([3.0, 2.9, 0.05, 0.0])))
     assert run.standing().remaining == (0,)
 
 
 def wrong_answers(n_runs, **broken):
-    problem, means, wrong = (
-        sp.Problem(PAIRS, measure="plans", noise=1, goal="largest"),
-        np.array([0.9, 0.5, 0.44, -0.6]),
-        0,
-    )
+    problem, means, wrong = (largest(PAIRS, measure="plans"), np.array([0.9, 0.5, 0.44, -0.6]), 0)
     for seed in range(n_runs):
         with pytest.MonkeyPatch.context() as patch:
             for name, value in broken.items():
@@ -74,11 +71,8 @@ def test_totals_of_three_of_ten_arms():
 
 
 def test_plans_that_cannot_be_measured_are_refused():
-    for problem in (
-        sp.Problem(PAIRS, measure="plan arms", noise=1, goal="largest"),
-        probe_cases.transductive(3)[0],
-    ):
+    for problem in (largest(PAIRS, measure="plan arms"), probe_cases.transductive(3)[0]):
         with pytest.raises(ProblemError):
             PolyALBA().start(problem)
     with pytest.raises(ProblemError):
-        PolyALBA().start(sp.Problem(PAIRS, noise=1, goal="largest"))
+        PolyALBA().start(largest(PAIRS))

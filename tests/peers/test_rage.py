@@ -3,6 +3,7 @@ import math
 import numpy as np
 
 import surepick as sp
+from common import largest
 from surepick import problems
 from surepick.design.counts import round_allocation
 from surepick.design.pairs import pair_allocation
@@ -17,7 +18,7 @@ MEANS = np.array([1.0, 0.5, 0.3])
 
 def steps(policy, plans, means, n_phases):
     """The counts of the first phases without noise, and the plans left after each."""
-    run, counts = policy.start(sp.Problem(plans, noise=1, goal="largest")), []
+    run, counts = policy.start(largest(plans)), []
     for n_phase in range(n_phases):
         decision = run.decide(round_rng(0, n_phase))
         if isinstance(decision, Stop):
@@ -59,7 +60,7 @@ def test_the_authors_phases_are_smaller_and_drop_by_radius():
 
 def test_the_authors_variant_drops_exactly_the_plans_that_some_other_beats_by_its_radius():
     policy, rng = RAGE(delta=0.1, variant="authors"), np.random.default_rng(0)
-    run = policy.start(sp.Problem(PLANS, noise=1, goal="largest"))
+    run = policy.start(largest(PLANS))
     counts = run.decide(round_rng(0, 0)).counts
     means = MEANS + rng.normal(size=3) / np.sqrt(counts)
     plans = run.scaled_plans

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from common import largest, refuses
 from surepick.errors import ProblemError
 from surepick.peers.sequential import single_arms
 
@@ -13,10 +14,7 @@ def test_each_plan_gets_its_own_arm_whatever_all_share():
     order = rng.permutation(5)
     own = np.diag([1.0, 2.0, -0.5, 3.0, 1.5])[order]
     plans = np.hstack([own + rng.normal(size=5), np.ones((5, 1))])  # and an arm that all have
-    for problem, sign in (
-        (sp.Problem(plans, noise=1, goal="largest"), 1),
-        (sp.Problem(plans, goal="smallest", noise=1), -1),
-    ):
+    for problem, sign in ((largest(plans), 1), (sp.Problem(plans, goal="smallest", noise=1), -1)):
         found = single_arms(problem, "LUCB")
         assert found.way.tolist() == order.tolist()
         assert found.factor == pytest.approx(sign * np.array([1.0, 2.0, -0.5, 3.0, 1.5])[order])
@@ -41,6 +39,5 @@ def test_counts_go_to_arms_and_come_back_as_candidates():
     [[[1, 0], [0, 1], [1, 1]], [[1, 1, 0], [0, 1, 1], [1, 0, 0]], [[1.0], [2.0]], [[1, 0], [2, 0], [0, 3]]],
 )
 def test_plans_that_share_arms_are_refused_with_what_to_use(plans):
-    with pytest.raises(ProblemError) as caught:
-        single_arms(sp.Problem(plans, noise=1, goal="largest"), "LUCB")
-    assert caught.value.field == "policy"
+    with refuses("policy", ProblemError):
+        single_arms(largest(plans), "LUCB")

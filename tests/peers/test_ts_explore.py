@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from common import largest
 from surepick.errors import ProblemError
 from surepick.policies import GenTSExplore, TSExplore
 from surepick.policy import Stop
@@ -16,9 +17,7 @@ RNG = np.random.default_rng
 
 def some_problem(seed, n_plans=10, n_arms=4):
     rng = RNG([3, seed])
-    return sp.Problem(
-        rng.integers(0, 4, (n_plans, n_arms)).astype(float), noise=1, goal="largest"
-    ), rng.normal(size=n_arms)
+    return largest(rng.integers(0, 4, (n_plans, n_arms)).astype(float)), rng.normal(size=n_arms)
 
 
 def box(plans, counts, sums, delta, q, rng, scale=1.0):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from common import largest
 from surepick.policies import UGapE
 from surepick.simulation import Gaussian, State
 
@@ -28,18 +29,14 @@ def test_names_and_measures_as_the_box_of_the_paper():
 
 def test_two_arms_stop_at_the_first_count_whose_radii_part():
     """Without noise, each of two arms needs n with 2 sqrt(2 log(8 (2n)^3 / delta) / n) <= gap."""
-    outcome = sp.simulate(
-        sp.Problem(np.eye(2), noise=1, goal="largest"),
-        Gaussian([1.0, 0.0], scale=0.0),
-        policy=UGapE(0.05),
-    )
+    outcome = sp.simulate(largest(np.eye(2)), Gaussian([1.0, 0.0], scale=0.0), policy=UGapE(0.05))
     parted = [n for n in range(1, 400) if 2 * math.sqrt(2 * math.log(8 * (2 * n) ** 3 / 0.05) / n) <= 1]
     assert outcome.plan == 0
     assert abs(outcome.n_measured - 2 * parted[0]) <= 1
 
 
 def test_errs_no_more_than_delta_and_epsilon_ends_ties():
-    problem = sp.Problem(np.eye(3), noise=1, goal="largest")
+    problem = largest(np.eye(3))
     wrong = sum(
         sp.simulate(problem, Gaussian([0.8, 0.0, 0.0]), policy=UGapE(0.2), seed=s).plan != 0
         for s in range(20)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from common import largest
 from surepick.core.guarantee import Promise
 from surepick.errors import ProblemError
 from surepick.peers.selection import rinott_h
@@ -53,9 +54,7 @@ def test_kn_follows_its_box(seed):
             places[:] += counts
             return sums
 
-    outcome = sp.simulate(
-        sp.Problem(np.eye(5), noise=1, goal="largest"), Tapes(), policy=KN(0.1, zone=0.4, first=8)
-    )
+    outcome = sp.simulate(largest(np.eye(5)), Tapes(), policy=KN(0.1, zone=0.4, first=8))
     assert (outcome.plan, outcome.n_measured) == (answer, used)
 
 
@@ -67,7 +66,7 @@ def test_kn_follows_its_box(seed):
 )
 def test_kn_needs_what_was_measured_of_it_elsewhere(means, expected):
     """80 runs here, within four standard errors and 10%; the arena has 400."""
-    problem, policy = sp.Problem(np.eye(len(means)), noise=1, goal="largest"), KN(zone=0.3)
+    problem, policy = largest(np.eye(len(means))), KN(zone=0.3)
     used = [sp.simulate(problem, Gaussian(means), policy=policy, seed=seed).n_measured for seed in range(80)]
     assert abs(np.mean(used) - expected) < 0.1 * expected + 4 * np.std(used) / math.sqrt(len(used))
 
@@ -133,10 +132,7 @@ def test_pairs_save_what_their_noise_has_in_common():
     together, policy = read_together(3, 0.9), KN(0.1, zone=0.3, first=10)
     truth = Gaussian([0.3, 0.0, 0.0])
     found = [sp.simulate(together, truth, policy=policy, seed=seed) for seed in range(100)]
-    alone = [
-        sp.simulate(sp.Problem(np.eye(3), noise=1, goal="largest"), truth, policy=policy, seed=seed)
-        for seed in range(20)
-    ]
+    alone = [sp.simulate(largest(np.eye(3)), truth, policy=policy, seed=seed) for seed in range(20)]
     assert np.mean([o.n_measured for o in found]) < 0.15 * np.mean([o.n_measured for o in alone])
 
     def is_kept(outcomes):
@@ -144,16 +140,13 @@ def test_pairs_save_what_their_noise_has_in_common():
         return binomial_interval(wrong, len(outcomes), confidence=1 - 1e-6)[0] <= 0.1
 
     assert is_kept(found)
-    hasty, close = (
-        KN(0.1, zone=2.0, first=2),
-        Gaussian([0.1, 0.0, 0.0]),
-    )  # far outside of its zone
+    hasty, close = (KN(0.1, zone=2.0, first=2), Gaussian([0.1, 0.0, 0.0]))  # far outside of its zone
     assert not is_kept([sp.simulate(together, close, policy=hasty, seed=seed) for seed in range(100)])
 
 
 def test_probes_are_used_only_while_they_read_somebody_in_contention():
     probes = {"ab": ["arm 0", "arm 1"], "mix": {"arm 0": 1.0, "arm 2": 1.0}, "c": ["arm 2"]}
-    problem = sp.Problem(np.eye(3), measure=probes, noise=1, goal="largest")
+    problem = largest(np.eye(3), measure=probes)
     outcome = sp.simulate(problem, Gaussian([0.1, 0.0, -9.0]), policy=KN(zone=0.1), seed=1)
     used = dict(zip(problem.probe_names, outcome.counts.tolist(), strict=True))
     assert used["mix"] == 0
@@ -162,17 +155,10 @@ def test_probes_are_used_only_while_they_read_somebody_in_contention():
 
 def test_what_probes_cannot_show_is_said():
     with pytest.raises(ProblemError):
-        KN().start(
-            sp.Problem(
-                np.eye(2),
-                measure={"a": ["arm 0"], "sum": {"arm 0": 1.0, "arm 1": 1.0}},
-                noise=1,
-                goal="largest",
-            )
-        )
+        KN().start(largest(np.eye(2), measure={"a": ["arm 0"], "sum": {"arm 0": 1.0, "arm 1": 1.0}}))
     together = {"both": ["arm 0", "arm 1"]}
     with pytest.raises(ProblemError):
-        KN().start(sp.Problem(np.eye(2), measure=together, readings="dependent", noise=1, goal="largest"))
+        KN().start(largest(np.eye(2), measure=together, readings="dependent"))
     unknown = sp.Problem(np.eye(2), measure=together, noise=None, goal="largest")
     outcome = sp.simulate(unknown, Gaussian([0.6, 0.0], 1.0), policy=KN(zone=0.5), seed=1)
     assert outcome.plan == 0
@@ -199,7 +185,7 @@ def test_rinott_s_constant_by_simulation(n_plans, first):
 
 def test_rinott_takes_two_stages():
     policy, first = Rinott(zone=0.5, first=10), 10
-    run = policy.start(sp.Problem(np.eye(3), noise=1, goal="largest"))
+    run = policy.start(largest(np.eye(3)))
     rng = np.random.default_rng(2)
     values = rng.normal([1.0, 0.4, 0.0], [1.0, 2.0, 0.1], (first, 3))
     for row in values:

@@ -1,7 +1,5 @@
 """Figures show the numbers of the views, and no name that people type breaks them."""
 
-from __future__ import annotations
-
 import pytest
 
 import surepick as sp
@@ -13,7 +11,7 @@ from surepick.sessions.session import Session
 EVIL = "<script>alert('x')</script>\"'&$\\frac{1}$\x1b[31m[bold]\u202e"
 
 
-def session(*, n: int = 30, evil: bool = False, delta: float = 0.1) -> Session:
+def session(*, n=30, evil=False, delta=0.1):
     chosen = problem()
     if evil:
         chosen = sp.Problem(
@@ -31,7 +29,7 @@ def session(*, n: int = 30, evil: bool = False, delta: float = 0.1) -> Session:
     return made
 
 
-def test_every_figure_shows_the_numbers_of_its_view() -> None:
+def test_every_figure_shows_the_numbers_of_its_view():
     made = session()
     (axes,) = made.plot().axes
     assert [label.get_text() for label in axes.get_yticklabels()] == [row.name for row in made.view().plans]
@@ -44,7 +42,7 @@ def test_every_figure_shows_the_numbers_of_its_view() -> None:
     assert made.plot("picture").axes
 
 
-def test_names_of_any_letters_are_drawn_and_every_figure_is_listed() -> None:
+def test_names_of_any_letters_are_drawn_and_every_figure_is_listed():
     made = session(evil=True)
     assert sorted(dir(plots)) == ["arms", "picture", "plans", "progress"]
     for name in dir(plots):
@@ -52,7 +50,7 @@ def test_names_of_any_letters_are_drawn_and_every_figure_is_listed() -> None:
 
 
 @pytest.mark.parametrize("kind", ["knapsack", "path", "tree", "matching", "transport"])
-def test_every_kind_of_plan_can_be_drawn(kind: str) -> None:
+def test_every_kind_of_plan_can_be_drawn(kind):
     chosen = {
         "knapsack": lambda: sp.problems.knapsack([4, 5], guess=[4.0, 5.0], capacity=11, spread=1.0, noise=1),
         "path": lambda: sp.problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C", noise=1),
@@ -73,7 +71,7 @@ def test_every_kind_of_plan_can_be_drawn(kind: str) -> None:
         assert sum(bar.get_width() for bar in axes.patches) == pytest.approx(11)
 
 
-def test_a_path_goes_from_left_to_right_and_a_map_is_drawn_as_it_lies() -> None:
+def test_a_path_goes_from_left_to_right_and_a_map_is_drawn_as_it_lies():
     graph = sp.problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C", noise=1)
     points = dict(zip(graph.layout.places, positions(graph.layout), strict=True))
     assert points["A"][0] < points["B"][0] < points["C"][0]
@@ -84,6 +82,6 @@ def test_a_path_goes_from_left_to_right_and_a_map_is_drawn_as_it_lies() -> None:
     assert positions(columns)[:, 0].tolist() == [0, 0, 1, 1]
 
 
-def test_a_session_without_a_lead_has_no_picture() -> None:
+def test_a_session_without_a_lead_has_no_picture():
     with pytest.raises(sp.SurepickError):
         plots.picture(session(n=0))

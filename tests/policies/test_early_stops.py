@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from common import largest
 from policy_contract import CASES, OF_INCUMBENTS, OF_POLYTOPES
 from surepick.core.guarantee import SUB_GAUSSIAN, promise
 from surepick.policies import POLICIES
@@ -61,7 +62,7 @@ def known_by_name(monkeypatch):
     monkeypatch.setattr("surepick.policies.POLICIES", {**POLICIES, "Hasty": Hasty})
 
 
-PROBLEM = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
+PROBLEM = largest([[1, 0], [0, 1]])
 TOO_HIGH = (1.0, 0.06, 0.0500001)
 FINE = (None, 0.0, 0.04, 0.05)  # None: a policy that knows no risk at every moment
 
@@ -116,7 +117,7 @@ def test_a_log_that_calls_an_early_stop_confident_does_not_verify():
 def test_own_policies_never_stop_at_a_risk_above_delta(policy):
     """So the rule takes no answer away."""
     for seed, gap in enumerate((3.0, 1.0)):
-        listed = sp.Problem([[1, 0, 0], [0, 1, 0], [0, 1, 1]], noise=1, goal="largest")
+        listed = largest([[1, 0, 0], [0, 1, 0], [0, 1, 1]])
         problem = (
             sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1], noise=1, goal="largest")
             if policy in OF_POLYTOPES

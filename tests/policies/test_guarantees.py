@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import binom
 
 import surepick as sp
+from common import largest
 from surepick.simulation import Bernoulli, Gaussian, State
 
 REFUTED = 1e-6
@@ -21,7 +22,7 @@ INSTANCES = {
 
 
 def errors(policy, plans, means, runs, budget):
-    problem, truth = sp.Problem(plans, noise=1, goal="largest"), Gaussian(means)
+    problem, truth = largest(plans), Gaussian(means)
     outcomes = (sp.simulate(problem, truth, policy=policy, seed=seed, budget=budget) for seed in range(runs))
     return sum(outcome.correct is False for outcome in outcomes)
 
@@ -53,7 +54,7 @@ def test_epsilon_keeps_its_promise_where_the_gap_is_just_beyond_it(radius):
 
 
 def test_epsilon_ends_exact_ties_with_confidence():
-    problem, truth = sp.Problem(np.eye(3), noise=1, goal="largest"), Gaussian([0.3, 0.3, 0.0])
+    problem, truth = largest(np.eye(3)), Gaussian([0.3, 0.3, 0.0])
     outcome = sp.simulate(problem, truth, policy=sp.CombGapE(epsilon=0.2), seed=4)
     assert outcome.state is State.CONFIDENT
     assert outcome.plan in (0, 1)

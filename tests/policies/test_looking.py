@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from common import largest
 from hulls import hull
 from surepick.policies import Challenge, Pick
 from surepick.testing.policies import Tape, compare_with_looking
@@ -17,9 +18,9 @@ def best_pair(weights):
 
 
 KINDS = {
-    "single arms": sp.Problem(PLANS, noise=1.0, goal="largest"),
-    "bounded variance": sp.Problem(PLANS, noise=1.0, noise_kind="bounded variance", goal="largest"),
-    "probes": sp.Problem(PLANS, noise=1.0, measure=np.eye(4) + 0.5, goal="largest"),
+    "single arms": largest(PLANS),
+    "bounded variance": largest(PLANS, noise_kind="bounded variance"),
+    "probes": largest(PLANS, measure=np.eye(4) + 0.5),
     "replicates": sp.Problem(PLANS, noise=None, measure=np.eye(4), goal="largest"),
     "oracle": sp.OracleProblem(best_pair, 4, noise=1.0, goal="largest"),
     "plays": sp.OracleProblem(best_pair, 4, noise=1.0, measure="plan arms", goal="largest"),

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from common import largest
 from hulls import hull
 from policy_contract import (
     CASES,
@@ -102,4 +103,4 @@ def test_every_registered_policy_is_in_the_suite():
 @pytest.mark.parametrize("policy", [p for p in OF_POLYTOPES if p.name != "BetGapE"], ids=str)
 def test_a_policy_of_polytopes_says_what_a_list_needs(policy):
     with pytest.raises(ParameterError):
-        policy.start(sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest"))
+        policy.start(largest([[1, 0], [0, 1]]))

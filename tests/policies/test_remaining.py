@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import binom
 
 import surepick as sp
+from common import largest
 from surepick.core.run import Stop
 from surepick.policies import CLUCB, RAGE, GenTSExplore, LinGapE
 from surepick.simulation import Gaussian, State
@@ -23,7 +24,7 @@ POLICIES = [
 
 def ever_lost(policy, scale, seed, n_rounds=40, epsilon=0.0):
     """Whether at any round no remaining plan is within epsilon of the best, with noise of this scale."""
-    run, rng = policy.start(sp.Problem(np.eye(4), noise=1, goal="largest")), np.random.default_rng(seed)
+    run, rng = policy.start(largest(np.eye(4))), np.random.default_rng(seed)
     for _ in range(n_rounds):
         decision = run.decide(rng)
         left = run.standing().remaining
@@ -60,7 +61,7 @@ def test_with_epsilon_one_of_them_is_within_epsilon():
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
 def test_an_answer_is_what_remains(policy):
     truth = Gaussian([1.0, 0.0, 0.0, 0.0], scale=0.1)
-    outcome = sp.simulate(sp.Problem(np.eye(4), noise=1, goal="largest"), truth, policy=policy)
+    outcome = sp.simulate(largest(np.eye(4)), truth, policy=policy)
     assert outcome.state is State.CONFIDENT
     assert outcome.remaining == outcome.good == (0,)
 
@@ -68,12 +69,7 @@ def test_an_answer_is_what_remains(policy):
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
 def test_a_budget_ends_with_the_plans_that_are_left(policy):
     means = [1.0, 0.999, -5.0, 0.0]
-    outcome = sp.simulate(
-        sp.Problem(np.eye(4), noise=1, goal="largest"),
-        Gaussian(means, scale=0.01),
-        policy=policy,
-        budget=3_000,
-    )
+    outcome = sp.simulate(largest(np.eye(4)), Gaussian(means, scale=0.01), policy=policy, budget=3_000)
     assert outcome.plan is None
     assert {0, 1} <= set(outcome.remaining) <= {0, 1, 3}
     assert outcome.leader in outcome.remaining
@@ -83,7 +79,4 @@ def test_a_budget_ends_with_the_plans_that_are_left(policy):
 def test_an_unsound_policy_names_no_set():
     truth = Gaussian([1.0, 0.0, 0.0, 0.0], scale=0.1)
     for policy in (sp.CombGapE(radius="published"), GenTSExplore()):
-        assert (
-            sp.simulate(sp.Problem(np.eye(4), noise=1, goal="largest"), truth, policy=policy).remaining
-            is None
-        )
+        assert sp.simulate(largest(np.eye(4)), truth, policy=policy).remaining is None

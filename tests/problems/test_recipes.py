@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from common import largest
 from surepick import problems
 from surepick.core.oracle_problem import absent
 from surepick.errors import MissingFunctionError, ParameterError, ProblemError
@@ -109,10 +110,7 @@ def test_another_function_or_other_settings_are_refused(oracle):
 
 @pytest.mark.parametrize(
     "problem",
-    [
-        sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest"),
-        problems.top_k_family(NAMES, 1, goal="largest").oracle_problem(noise=1),
-    ],
+    [largest([[1, 0], [0, 1]]), problems.top_k_family(NAMES, 1, goal="largest").oracle_problem(noise=1)],
 )
 def test_a_function_for_a_problem_that_has_none_is_refused(problem):
     with pytest.raises(ParameterError):

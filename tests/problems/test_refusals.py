@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from common import refuses
 from surepick import problems
 from surepick.errors import ProblemError
 
@@ -82,9 +83,8 @@ CASES = {
     [(name, *case, *([{}] if len(case) == 2 else [])) for name, cases in CASES.items() for case in cases],
 )
 def test_the_argument_to_blame_is_named(name, field, arguments, options):
-    with pytest.raises(ProblemError) as caught:
+    with refuses(field, ProblemError):
         getattr(problems, name)(*arguments, **options)
-    assert caught.value.field == field
 
 
 @pytest.mark.parametrize(
@@ -98,6 +98,5 @@ def test_the_argument_to_blame_is_named(name, field, arguments, options):
     ],
 )
 def test_a_family_says_what_it_needs(call, field):
-    with pytest.raises(ProblemError) as caught:
+    with refuses(field, ProblemError):
         call()
-    assert caught.value.field == field

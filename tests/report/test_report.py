@@ -1,9 +1,6 @@
 """A report is one file: the answer first, nothing to fetch or run, and its log inside."""
 
-from __future__ import annotations
-
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +14,7 @@ from surepick.sessions.session import Session
 EVIL = "<script>alert('x')</script>\"'&</script><!--\u202e"
 
 
-def evil_session() -> Session:
+def evil_session():
     chosen = problem()
     made = sp.Problem(
         chosen.plans,
@@ -34,7 +31,7 @@ def evil_session() -> Session:
     return session
 
 
-def test_names_are_text_and_nothing_is_fetched_or_run(tmp_path: Path) -> None:
+def test_names_are_text_and_nothing_is_fetched_or_run(tmp_path):
     session = evil_session()
     page = report(session)
     assert "<script>" not in page
@@ -49,7 +46,7 @@ def test_names_are_text_and_nothing_is_fetched_or_run(tmp_path: Path) -> None:
     assert objection_to_page(file, log) is None
 
 
-def test_the_answer_stands_first_and_the_log_replays(tmp_path: Path) -> None:
+def test_the_answer_stands_first_and_the_log_replays(tmp_path):
     session = Session.create("memory://", "alloys", problem())
     run_to_end(session, Tapes())
     view = session.view()
@@ -65,7 +62,7 @@ def test_the_answer_stands_first_and_the_log_replays(tmp_path: Path) -> None:
     assert page.count('<tr><td class="n">') >= view.n_measured
 
 
-def test_doubts_replace_the_headline() -> None:
+def test_doubts_replace_the_headline():
     quiet = problem().with_noise(np.full(4, 0.05))
     session = Session.create("memory://", "alloys", quiet, delta=0.1)
     tapes = Tapes(scale=1.0)
@@ -79,7 +76,7 @@ def test_doubts_replace_the_headline() -> None:
     assert "Proved:" not in page
 
 
-def test_a_file_that_is_no_report_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_no_report_is_refused(tmp_path):
     (tmp_path / "page.html").write_text("<p>hello</p>")
     with pytest.raises(sp.SurepickError):
         read_report(tmp_path / "page.html")

@@ -4,11 +4,12 @@ import numpy as np
 from scipy import stats
 
 import surepick as sp
+from common import largest
 from surepick.sessions.session import Session
 
 GAP, DELTA, RUNS = 0.4, 0.2, 20
 BEST, WISHED = 0, 1  # the worker wants the second plan to be declared
-PROBLEM = sp.Problem(np.eye(2), noise=1.0, goal="largest")
+PROBLEM = largest(np.eye(2))
 BLOCK = 4  # values that were averaged when means could be recorded
 
 
@@ -75,7 +76,7 @@ def test_a_lost_reading_drops_the_whole_use_where_readings_may_depend_on_each_ot
     probes = {"north": {"a": {"x": 1}, "b": {"y": 1}}}
     plans, names = [[1.0, 0.0], [0.0, 1.0]], ["x", "y"]
     for readings in ("dependent", "independent"):
-        problem = sp.Problem(plans, arms=names, measure=probes, noise=1.0, readings=readings, goal="largest")
+        problem = largest(plans, arms=names, measure=probes, readings=readings)
         session = Session.create("memory://", "s", problem, policy=sp.BetGapE())
         (request,) = session.ask()
         session.tell(request, {"a": 1e6, "b": None})

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from common import refuses
 from surepick.errors import ParameterError, ProblemError, SessionError, SurepickError
 from surepick.problems import NewArm, Past
 from surepick.simulation import State
@@ -109,9 +110,8 @@ def test_sessions_that_cannot_take_a_plan_say_so():
     closed = begun()
     closed.close()
     for session in (begun(policy=sp.CombGapE()), begun(probed), closed):
-        with pytest.raises((ParameterError, SessionError)) as caught:
+        with refuses("plan", (ParameterError, SessionError)):
             session.add_plan("by bike", "bike")
-        assert caught.value.field == "plan"
 
 
 def test_a_plan_may_bring_arms_that_there_were_not(tmp_path):
@@ -159,25 +159,22 @@ def test_a_session_with_new_arms_decides_as_one_that_had_them_from_the_start():
 def test_new_arms_of_a_bounded_problem_have_bounds():
     problem = sp.Problem([[1, 0], [0, 1]], arms=["a", "b"], low=0.0, high=10.0, goal="largest")
     session = begun(problem)
-    with pytest.raises(SurepickError) as caught:
+    with refuses("arms"):
         session.add_plan("c", "c", arms=[NewArm("c", noise=2.0)])
-    assert caught.value.field == "arms"
     session.add_plan("c", "c", arms=["c"])
     session.add_plan("d", "d", arms=[NewArm("d", low=0.0, high=4.0)])
     assert session.problem.bounds.tolist() == [[0.0, 10.0]] * 3 + [[0.0, 4.0]]
     assert session.problem.noise_scale.tolist() == [5.0, 5.0, 5.0, 2.0]
     assert session.verify().holds
-    with pytest.raises(SurepickError) as caught:
+    with refuses("arms"):
         begun().add_plan("c", "c", arms=[NewArm("c", low=0, high=1)])
-    assert caught.value.field == "arms"
 
 
 def test_an_arm_that_nobody_declared_is_taken_for_a_slip():
     session = begun()
     for plan in ("bik + walk", {"bik": 1}):
-        with pytest.raises(ParameterError) as caught:
+        with refuses("plan", ParameterError):
             session.add_plan("by bike", plan)
-        assert caught.value.field == "plan"
     negative = NewArm("tram", noise=-1.0)
     for arms in (["bike"], ["tram"], "tram", [""], [negative], ["tram", "tram"]):
         with pytest.raises(SurepickError):
@@ -232,9 +229,8 @@ def test_a_table_adds_several_plans_or_none(tmp_path):
     assert again.problem.vector(2).tolist() == [0.0, 0.0, 0.5, 1.0, 0.0]
     assert again.verify().holds
     for plans in ({}, [[1, 0]]):  # none, and without a name
-        with pytest.raises(SurepickError) as caught:
+        with refuses("plan"):
             session.add_plans(plans)
-        assert caught.value.field == "plan"
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 1.0])
@@ -246,9 +242,8 @@ def test_new_arms_with_prior_data_costs_epsilon_and_a_snapshot(epsilon):
     prior = Past.from_guess(problem, [20.0, 25.0, 6.0], 2.0)
     session = measured(begun(problem, sp.BetGapE(epsilon=epsilon), prior=prior), 5)
     for arm in (NewArm("bike", cost=1.0), NewArm("bike", 2.0)):  # without its noise, without its cost
-        with pytest.raises(SurepickError) as caught:
+        with refuses("arms"):
             session.add_plan("by bike", "bike + walk", arms=[arm])
-        assert caught.value.field == "arms"
     session.add_plan("by bike", "bike + walk", arms=[NewArm("bike", noise=3.0, cost=4.0)])
     measured(session, 30)
     state = session.state()
@@ -263,9 +258,8 @@ def test_new_arms_with_prior_data_costs_epsilon_and_a_snapshot(epsilon):
 def test_a_successor_takes_the_values_before_as_prior_data_alone():
     session = measured(begun(budget=100), 4)
     n_used = session.state().n_measurements
-    with pytest.raises(ParameterError) as caught:
+    with refuses("reason", ParameterError):
         session.successor(" ", name="after")
-    assert caught.value.field == "reason"
     later = session.successor("the bridge is closed", name="after")
     assert session.status == State.CLOSED
     assert later.budget == 100 - n_used

@@ -12,6 +12,7 @@ import pytest
 from scipy import sparse
 
 import surepick as sp
+from common import largest
 from session_tools import MEANS, PLANS, SCALE, Tapes, problem, run_to_end
 from surepick.certificates.rivals import rivals_of
 from surepick.core.evidence import Evidence
@@ -229,7 +230,7 @@ def test_the_evidence_per_rival_is_the_difference_in_units_of_its_error(of):
 
 
 def test_several_plans_that_are_good_enough_are_all_named_and_verified():
-    problem = sp.Problem(np.eye(3), plan_names=["road", "rail", "ship"], noise=1, goal="largest")
+    problem = largest(np.eye(3), plan_names=["road", "rail", "ship"])
     session = sp.Session.create("memory://", "good enough", problem, policy=sp.BetGapE(epsilon=1.0))
     while requests := session.ask():
         for request in requests:
@@ -244,9 +245,7 @@ def test_several_plans_that_are_good_enough_are_all_named_and_verified():
 def test_what_is_given_back_while_the_last_decision_is_made_counts_in_its_end(monkeypatch):
     """It stands before the end in the log, so who decided has to see it there as everybody does."""
     store = MemoryStore()
-    session = sp.Session.create(
-        store, "race", sp.Problem(np.eye(2), noise=1, goal="largest"), policy=sp.BetGapE(), budget=2
-    )
+    session = sp.Session.create(store, "race", largest(np.eye(2)), policy=sp.BetGapE(), budget=2)
     first, second = session.ask(2)
     decide = SessionState.decide
 

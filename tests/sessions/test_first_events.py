@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from common import largest
 from session_tools import Tapes, oracle_problem, problem, run_to_end
 from surepick.errors import SurepickError
 from surepick.inputs.load import read_problem
@@ -18,7 +19,7 @@ from surepick.sessions.verify import verify, verify_events
 from surepick.store import Draft, MemoryStore
 
 PAIR = sp.Probe({"old": {"x": 1}, "new": {"y": 1}}, covariance=[[1.25, 1.0], [1.0, 1.25]])
-PAIRED = sp.Problem(np.eye(2), arms=["x", "y"], noise=1.0, measure={"pair": PAIR}, goal="largest")
+PAIRED = largest(np.eye(2), arms=["x", "y"], measure={"pair": PAIR})
 EDGES = [("A", "B"), ("B", "C"), ("A", "C"), ("C", "D")]
 ODD: list[Any] = [None, True, -1, 10**400, 1e308, "", "x", [], [[]], {}, {"a": None}, [1, "a"]]
 HONEST: list[Any] = [("lease", 1e308), ("seed", 10**400), ("name", "x")]  # odd, but a session may have them

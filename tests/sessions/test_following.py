@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from common import largest
 from forged_logs import lines_of, sealed
 from surepick.inference.wealth import COMMON
 from surepick.policies import Challenge
@@ -128,7 +129,7 @@ def test_another_leader_is_a_legal_history():
 def test_a_smaller_delta_continues_with_the_same_wealth():
     """It takes no more measurements than a fresh session, up to chance, and asks for none again."""
     continued, fresh = [], []
-    problem = sp.Problem(np.eye(4), noise=1.0, goal="largest")
+    problem = largest(np.eye(4))
     for seed in range(8):
         rng = np.random.default_rng(seed)
         values = np.array([0.5, 0.2, 0.1, 0.0])[:, None] + rng.standard_normal((4, 6000))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from common import largest
 from forged_logs import ANYWHERE, NOISE, RULES, Line, forged, forgeries, honest, sealed
 from policy_contract import CASES, is_peer
 from session_tools import problem
@@ -27,7 +28,7 @@ WITHOUT_A_LIST = {  # plans behind an oracle: by arms, within epsilon, by whole 
     "plan arms": (FAMILY.oracle_problem(noise=NOISE, measure="plan arms"), sp.BetGapE(delta=0.1)),
     "oracle of unknown noise": (FAMILY.oracle_problem(), sp.BetGapE(delta=0.1)),
 }
-PAIRED = sp.Problem(np.eye(2), arms=["x", "y"], noise=1.0, measure={"pair": PAIR}, goal="largest")
+PAIRED = largest(np.eye(2), arms=["x", "y"], measure={"pair": PAIR})
 
 
 @functools.cache

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from common import largest, refuses
 from session_tools import Tapes, problem, run_to_end
 from surepick import views
 from surepick.core.run import MOST_MEASUREMENTS
@@ -86,7 +87,7 @@ def test_what_makes_no_sense_is_refused_and_changes_nothing(n, options, policy):
 @pytest.mark.parametrize("epsilon", [0.0, 1e-6])
 def test_a_last_call_in_the_middle_of_a_block_counts_what_comes_after_it(n, before, epsilon):
     """A block in parts of two: the parts before the call are none of the n, and it never asks for nothing."""
-    problem = sp.Problem(np.eye(3), noise=1, goal="largest")
+    problem = largest(np.eye(3))
     session = Session.create("memory://", "s", problem, policy=sp.BetGapE(1e-9, epsilon, max_batch=2))
     rng = np.random.default_rng(0)
     for _ in range(before):
@@ -137,9 +138,8 @@ def test_nothing_comes_after_it(change, error, field, ended):
     if ended:
         run_to_end(session, tapes)
     before = session.fingerprint
-    with pytest.raises(error) as caught:
+    with refuses(field, error):
         change(session)
-    assert caught.value.field == field
     assert session.store.head("mine") == before
 
 

@@ -7,11 +7,12 @@ import pytest
 
 import surepick as sp
 from command_line import surepick
+from common import largest
 from surepick.errors import SessionError
 from surepick.inputs.load import read_problem
 from surepick.problems import Past
 
-PROBLEM = sp.Problem(np.eye(2), arms=["road", "rail"], plan_names=["drive", "ride"], noise=1, goal="largest")
+PROBLEM = largest(np.eye(2), arms=["road", "rail"], plan_names=["drive", "ride"])
 PAST = Past.from_guess(PROBLEM, [0.0, 1.0], spread=1.0)
 FILE = """
 kind = "table"

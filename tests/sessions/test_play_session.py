@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from common import refuses
 from surepick.core.oracle_problem import absent
 from surepick.core.probes import AskedPlays, Plays
 from surepick.errors import MissingFunctionError, ProblemError
@@ -203,9 +204,8 @@ def test_noise_that_is_too_large_is_found_by_arm_over_all_plays():
 @pytest.mark.parametrize("policy", [sp.CombGapE(), Uniform()], ids=str)
 def test_a_policy_that_measures_arms_says_so_and_no_session_begins(policy):
     store = MemoryStore()
-    with pytest.raises(ProblemError) as caught:
+    with refuses("policy", ProblemError):
         sp.Session.create(store, "tours", trees(), policy=policy)
-    assert caught.value.field == "policy"
     assert store.names() == []
 
 
@@ -214,9 +214,8 @@ def test_plays_are_numbered_once_and_named_apart():
     assert asked.names == ("tour", "tour (1)", "way")
     plays = Plays(np.array([[1.0, 0, 1], [0, 1, 0], [1, 0, 1]]), np.array([2, 1, 3]))
     assert asked.numbered(plays) == ([[1, 5], [3, 1]], [[1]])
-    with pytest.raises(ProblemError) as caught:
+    with refuses("policy", ProblemError):
         asked.numbered(Plays(np.zeros((1, 3)), np.ones(1, dtype=np.int64)))
-    assert caught.value.field == "policy"
 
 
 def test_where_a_reading_is_lost_the_same_plan_is_measured_again():

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from surepick.errors import SessionError, SurepickError
+from common import refuses
+from surepick.errors import SessionError
 
 ARMS = ("a", "b", "c", "d")
 PLANS = [[1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1]]
@@ -79,9 +80,8 @@ def test_readings_with_a_covariance_are_told_together_or_not_at_all():
     session = begun(problem_of(PAIRED))
     request = next(r for r in session.ask(8) if r.probe_name == "pair")
     before = session.fingerprint
-    with pytest.raises(SessionError) as caught:
+    with refuses("value", SessionError):
         session.tell(request, {"old": 1.0})
-    assert caught.value.field == "value"
     session.state()
     assert session.fingerprint == before
     assert session.tell(request, [1.0, 0.2]).result == "recorded"
@@ -102,9 +102,8 @@ def test_readings_with_a_covariance_are_told_together_or_not_at_all():
 def test_what_cannot_be_readings_is_refused_by_name(given):
     session = begun(problem_of())
     request = next(r for r in session.ask(4) if r.probe_name == "north")
-    with pytest.raises(SurepickError) as caught:
+    with refuses("value"):
         session.tell(request, given)
-    assert caught.value.field == "value"
     assert session.state().n_values == 0
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from common import refuses
 from surepick.core.policy import start
 from surepick.core.run import Stop
 from surepick.errors import ParameterError, SessionError
@@ -100,9 +101,8 @@ def test_an_unused_value_is_asked_for_again_and_its_place_stays_empty(tmp_path):
     n_open = len(session.pending())
     assert session.remove(number, "a slip") is False
     assert len(session.pending()) == n_open + 1
-    with pytest.raises(SessionError) as caught:
+    with refuses("request", SessionError):
         session.tell(first, 1.0)
-    assert caught.value.field == "request"
     other = sp.Session.load(place)
     assert [m.removed for m in other.measurements()] == [True]
     measure(other, 40)
@@ -116,9 +116,8 @@ def test_a_policy_that_decides_again_refuses_to_lose_a_used_value(policy):
     with pytest.raises(SessionError) as caught:
         session.remove(1, "a slip")
     assert "successor" in str(caught.value)
-    with pytest.raises(ParameterError) as smaller:
+    with refuses("delta", ParameterError):
         session.extend(delta=0.01)
-    assert smaller.value.field == "delta"
     assert session.fingerprint == head
     later = session.successor("a slip", delta=0.01)
     assert later.policy.delta == 0.01
@@ -132,9 +131,8 @@ def test_a_policy_that_decides_again_refuses_to_lose_a_used_value(policy):
 def test_what_cannot_be_removed_is_refused_and_changes_nothing(number, reason, field):
     session = measure(begun(), 8)
     head = session.fingerprint
-    with pytest.raises((SessionError, ParameterError)) as caught:
+    with refuses(field, (SessionError, ParameterError)):
         session.remove(number, reason)
-    assert caught.value.field == field
     assert session.fingerprint == head
     session.remove(1, "so")
     with pytest.raises(SessionError):
@@ -157,9 +155,8 @@ def test_extra_late_and_early_values_wait_in_the_stream_and_are_used_in_order():
         assert session.tell(arm, 1.0).result == "recorded"
     extra = session.tell(arm, 9.0, key="row 1", sure=True)
     assert (extra.result, session.tell(arm, 9.0, key="row 1").result) == ("extra", "repeated")
-    with pytest.raises(SessionError) as caught:
+    with refuses("key", SessionError):
         session.tell(arm, 8.0, key="row 1")
-    assert caught.value.field == "key"
     assert session.state().n_extra == 2
     measure(session, 60)
     assert session.state().n_extra_used == 2
@@ -194,8 +191,7 @@ def test_values_told_together_are_events_of_one_append():
 
 def test_a_surprising_value_is_refused_unless_it_is_sure():
     session = measure(begun(), 30)
-    with pytest.raises(SessionError) as caught:
+    with refuses("sure", SessionError):
         session.tell(0, 500.0)
-    assert caught.value.field == "sure"
     assert session.tell(0, 500.0, key="row 9", sure=True).number == session.state().n_recorded
     assert session.tell(0, 500.0, key="row 9").result == "repeated"

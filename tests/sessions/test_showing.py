@@ -7,6 +7,7 @@ import threading
 import pytest
 
 import surepick as sp
+from common import largest
 from surepick.sessions import reader as showing
 from surepick.simulation import Gaussian
 from surepick.store import MemoryStore
@@ -16,9 +17,7 @@ ARMS = {"<b>road</b>": 1.0, "rail": 9.0}
 
 @pytest.fixture(scope="module")
 def session():
-    problem = sp.Problem(
-        [[1, 0], [0, 1]], arms=list(ARMS), plan_names=["drive & park", "ride"], noise=1, goal="largest"
-    )
+    problem = largest([[1, 0], [0, 1]], arms=list(ARMS), plan_names=["drive & park", "ride"])
     store = MemoryStore()
     sp.decide(problem, ARMS.get, store=store, session="trips")
     return sp.Session.load(store)

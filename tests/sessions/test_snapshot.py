@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from common import largest
 from surepick.sessions.events import Measured
 from surepick.sessions.setup import NewSession
 from surepick.sessions.state import SessionState
 from surepick.store import open_store
 
-PROBLEM = sp.Problem([[1, 1, 0], [0, 1, 1], [1, 0, 1], [0, 0, 1]], noise=1, goal="largest")
+PROBLEM = largest([[1, 1, 0], [0, 1, 1], [1, 0, 1], [0, 0, 1]])
 ORACLE = sp.problems.top_k_family(["a", "b", "c", "d", "e"], 2, goal="largest").oracle_problem(noise=1)
 POLYTOPE = sp.Polytope(
     A_ub=[[1, 2, 1, 0, 1], [2, 1, 0, 3, 1]], b_ub=[3, 4], upper=1.0, noise=1, goal="largest"
@@ -93,7 +94,7 @@ def test_extra_values_that_wait_are_kept(policy):
 
 def test_a_snapshot_of_another_session_is_not_read():
     store = open_store("memory://")
-    for name, problem in (("mine", PROBLEM), ("other", sp.Problem(np.eye(9), noise=1, goal="largest"))):
+    for name, problem in (("mine", PROBLEM), ("other", largest(np.eye(9)))):
         session = sp.Session.create(store, name, problem, policy=sp.CombGapE())
         for request in session.ask(8):
             session.tell(request, 1.0)

@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import binomtest
 
 import surepick as sp
+from common import largest, refuses
 from surepick.policies import Uniform
 from surepick.simulation import Gaussian
 from surepick.simulation.comparison import binomial_interval, compare
@@ -17,15 +18,10 @@ def test_the_binomial_interval_is_clopper_pearson(k, n):
 
 
 def test_compare_reports_each_policy_on_the_same_seeds():
-    problem, truth = sp.Problem(np.eye(2), noise=1, goal="largest"), Gaussian([0.6, 0.0])
+    problem, truth = largest(np.eye(2)), Gaussian([0.6, 0.0])
     seen = []
     rows = compare(
-        problem,
-        [sp.CombGapE(), Uniform()],
-        truth,
-        runs=6,
-        seed=10,
-        progress=lambda *done: seen.append(done),
+        problem, [sp.CombGapE(), Uniform()], truth, runs=6, seed=10, progress=lambda *done: seen.append(done)
     )
     alone = [sp.simulate(problem, truth, policy=sp.CombGapE(), seed=10 + r).n_measured for r in range(6)]
     assert rows[0].mean == np.mean(alone)
@@ -35,13 +31,7 @@ def test_compare_reports_each_policy_on_the_same_seeds():
 
 
 def test_cut_off_runs_are_counted_and_are_no_errors():
-    (row,) = compare(
-        sp.Problem(np.eye(2), noise=1, goal="largest"),
-        [sp.CombGapE()],
-        Gaussian([0.0, 0.0]),
-        runs=3,
-        budget=100,
-    )
+    (row,) = compare(largest(np.eye(2)), [sp.CombGapE()], Gaussian([0.0, 0.0]), runs=3, budget=100)
     assert (row.cut_off, row.errors, row.mean) == (3, 0, 100.0)
 
 
@@ -54,11 +44,5 @@ def test_only_plans_worse_by_more_than_epsilon_are_errors():
 
 
 def test_no_runs_is_refused():
-    with pytest.raises(sp.SurepickError) as caught:
-        compare(
-            sp.Problem(np.eye(2), noise=1, goal="largest"),
-            [sp.CombGapE()],
-            Gaussian([0.0, 0.0]),
-            runs=0,
-        )
-    assert caught.value.field == "runs"
+    with refuses("runs"):
+        compare(largest(np.eye(2)), [sp.CombGapE()], Gaussian([0.0, 0.0]), runs=0)

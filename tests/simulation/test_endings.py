@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from common import largest
 from surepick.core.run import Measure, Standing, Stop
 from surepick.policies import Pick
 from surepick.simulation import Gaussian, State
 
-PROBLEM = sp.Problem(np.eye(2), noise=1.0, goal="largest")
+PROBLEM = largest(np.eye(2))
 TRUTH = Gaussian([3.0, 0.0])
 
 

@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import binom
 
 import surepick as sp
+from common import largest
 from surepick.core.run import GrowingRun
 from surepick.inference.wealth import COMMON
 from surepick.policies import Challenge
@@ -17,7 +18,7 @@ N_ARMS, N_RUNS, DELTA = 18, 60, 0.5
 
 def chain(n_plans):
     """Arms as plans, the first so many of them."""
-    return sp.Problem(np.eye(N_ARMS)[:n_plans], noise=1, goal="largest")
+    return largest(np.eye(N_ARMS)[:n_plans])
 
 
 def is_ever_ruled_out(seed, n_rounds=6):
@@ -86,13 +87,10 @@ def test_a_newcomer_begins_with_no_more_than_any_plan_has_and_can_win(policy, no
 def test_plans_arrive_where_probes_are_measured():
     plans, means = np.vstack([np.eye(3), [1.0, 1.0, -0.5]]), np.array([0.4, 0.3, -0.5])
     probes = np.array([[1.0, 1, 0], [1, -1, 0], [0, 1, 1], [0, 0, 1]])
-    run, rng = (
-        BetGapE().start(sp.Problem(plans[:3], measure=probes, noise=1, goal="largest")),
-        np.random.default_rng(1),
-    )
+    run, rng = (BetGapE().start(largest(plans[:3], measure=probes)), np.random.default_rng(1))
     for n_round in range(300):
         if n_round == 8:
-            run.grow(sp.Problem(plans, measure=probes, noise=1, goal="largest"))
+            run.grow(largest(plans, measure=probes))
         decision = run.decide()
         if isinstance(decision, Stop):
             break
@@ -102,16 +100,16 @@ def test_plans_arrive_where_probes_are_measured():
 
 
 def test_an_arm_that_no_plan_needed_is_measured_first_and_the_rest_goes_on():
-    run = BetGapE().start(sp.Problem(np.eye(3)[:2], noise=1, goal="largest"))
+    run = BetGapE().start(largest(np.eye(3)[:2]))
     assert isinstance(run, GrowingRun)
     for _ in range(3):
         counts = run.decide().counts
         assert counts[2] == 0
         run.absorb(counts, counts * np.array([0.3, 0.0, 0.0]))
-    run.grow(sp.Problem(np.eye(3), noise=1, goal="largest"))
+    run.grow(largest(np.eye(3)))
     assert run.decide().counts.tolist() == [0, 0, 1]
     kept = run.state()
-    again = BetGapE().start(sp.Problem(np.eye(3), noise=1, goal="largest"))
+    again = BetGapE().start(largest(np.eye(3)))
     again.restore(kept)
     for one in (run, again):
         one.absorb(np.array([0, 0, 1]), np.array([0.0, 0.0, 0.1]))

@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 
 import surepick as sp
+from common import largest
 from surepick.core.run import Measure, Stop
 from surepick.errors import ParameterError
 from surepick.inference.wealth import COMMON
@@ -13,7 +14,7 @@ from surepick.testing import decisions
 
 
 def test_parts_of_a_batch_are_worth_the_whole():
-    problem, rng = sp.Problem(np.eye(3), noise=1, goal="largest"), np.random.default_rng(0)
+    problem, rng = largest(np.eye(3)), np.random.default_rng(0)
     whole, parts = sp.BetGapE().start(problem), sp.BetGapE(max_batch=2).start(problem)
     for _ in range(8):
         wanted = whole.decide().counts
@@ -30,7 +31,7 @@ def test_parts_of_a_batch_are_worth_the_whole():
 def test_a_batch_of_nothing_and_an_incomplete_answer_are_refused():
     with pytest.raises(ParameterError):
         sp.BetGapE(max_batch=0)
-    run = sp.BetGapE().start(sp.Problem(np.eye(3), noise=1, goal="largest"))
+    run = sp.BetGapE().start(largest(np.eye(3)))
     counts = run.decide().counts
     with pytest.raises(ParameterError):
         run.absorb(counts - np.array([1, 0, 0]), np.zeros(3))
@@ -47,11 +48,7 @@ def test_dear_arms_are_measured_less_often_and_noisy_ones_more(given, ratio):
 
 
 def test_the_risk_never_rises_while_the_leader_stays_and_ends_below_delta():
-    problem, truth, rng = (
-        sp.Problem(np.eye(4), noise=1, goal="largest"),
-        Gaussian([1.0, 0.4, 0.2, 0.0]),
-        np.random.default_rng(1),
-    )
+    problem, truth, rng = (largest(np.eye(4)), Gaussian([1.0, 0.4, 0.2, 0.0]), np.random.default_rng(1))
     run, before = sp.BetGapE(delta=0.01).start(problem), None
     while isinstance(decision := run.decide(), Measure):
         run.absorb(decision.counts, truth.measure(decision.counts, rng))
@@ -67,9 +64,7 @@ def test_the_risk_never_rises_while_the_leader_stays_and_ends_below_delta():
 
 def test_measuring_in_other_units_changes_nothing():
     plans, means = np.array([[1.0, 2.0], [2.0, 1.0], [0.0, 3.0]]), np.array([0.4, 0.1])
-    one = sp.simulate(
-        sp.Problem(plans, noise=1, goal="largest"), Gaussian(means), policy=sp.BetGapE(), seed=3
-    )
+    one = sp.simulate(largest(plans), Gaussian(means), policy=sp.BetGapE(), seed=3)
     other = sp.simulate(
         sp.Problem(plans, noise=1024.0, goal="largest"),
         Gaussian(1024 * means, 1024.0),
@@ -80,18 +75,13 @@ def test_measuring_in_other_units_changes_nothing():
 
 
 def test_a_tiny_delta_needs_no_special_arithmetic():
-    outcome = sp.simulate(
-        sp.Problem(np.eye(2), noise=1, goal="largest"),
-        Gaussian([1.0, 0.0]),
-        policy=sp.BetGapE(delta=1e-200),
-        seed=0,
-    )
+    outcome = sp.simulate(largest(np.eye(2)), Gaussian([1.0, 0.0]), policy=sp.BetGapE(delta=1e-200), seed=0)
     assert outcome.plan == 0
     assert outcome.standing.risk <= 1e-200
 
 
 def test_a_best_plan_ruled_out_by_bad_luck_does_not_keep_the_run_from_ending():
-    problem, rng = sp.Problem(np.eye(3), noise=1, goal="largest"), np.random.default_rng(0)
+    problem, rng = largest(np.eye(3)), np.random.default_rng(0)
     run = sp.BetGapE(delta=0.2).start(problem)
     unlucky, truth = Gaussian([0.0, 1.0, 1.0]), Gaussian([1.0, 0.0, 0.0])
     for n_round in range(400):
@@ -113,16 +103,13 @@ def many_plans():
 def test_sparse_plans_decide_as_dense_ones_where_there_are_many(epsilon):
     plans, means = many_plans()
     policy, truth = sp.BetGapE(epsilon=epsilon), Gaussian(means)
-    dense, thin = (
-        decisions(policy, sp.Problem(p, noise=1, goal="largest"), truth, 60)
-        for p in (plans, sparse.csr_array(plans))
-    )
+    dense, thin = (decisions(policy, largest(p), truth, 60) for p in (plans, sparse.csr_array(plans)))
     assert dense == thin
 
 
 @pytest.mark.parametrize(("n_arms", "is_bet_on"), [(2, True), (3, False)])
 def test_the_only_rival_left_is_bet_on_against_the_leader(n_arms, is_bet_on):
-    run = sp.BetGapE(delta=1e-6).start(sp.Problem(np.eye(n_arms), noise=1, goal="largest"))
+    run = sp.BetGapE(delta=1e-6).start(largest(np.eye(n_arms)))
     for values in ([1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 2.0, 2.0], [0.6, 0.0, 0.0]):
         run.follow(run.propose())
         counts = run.decide().counts
@@ -136,7 +123,7 @@ def test_the_only_rival_left_is_bet_on_against_the_leader(n_arms, is_bet_on):
 
 def test_a_leader_forgotten_among_many_counts_as_new():
     rng = np.random.default_rng(0)
-    run = sp.BetGapE().start(sp.Problem(np.eye(80), noise=1, goal="largest"))
+    run = sp.BetGapE().start(largest(np.eye(80)))
     for leader in range(80):  # every plan leads once, more than are remembered
         counts = run.decide().counts
         run.absorb(counts, counts * (rng.normal(size=80) + 60.0 * (leader + 1) * (np.arange(80) == leader)))
@@ -146,10 +133,7 @@ def test_a_leader_forgotten_among_many_counts_as_new():
 
 def test_the_last_bits_of_values_change_no_decision():
     """Sums are rounded differently by other linear algebra libraries; what decides is rounded first."""
-    for problem in (
-        sp.Problem(many_plans()[0], noise=1, goal="largest"),
-        sp.Problem(np.eye(5), noise=None, goal="largest"),
-    ):
+    for problem in (largest(many_plans()[0]), sp.Problem(np.eye(5), noise=None, goal="largest")):
         n, rng = problem.n_arms, np.random.default_rng(5)
         one, other = sp.BetGapE().start(problem), sp.BetGapE().start(problem)
         for _ in range(40):

@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import binom
 
 import surepick as sp
+from common import largest
 from surepick.core.run import Stop
 from surepick.policies import Challenge
 from surepick.policies.betting.batch_run import BatchRun
@@ -41,9 +42,7 @@ def test_known_arms_are_never_measured_and_save_measurements(epsilon):
 
 
 def test_plans_that_differ_in_known_arms_alone_are_compared_without_measuring():
-    chosen = sp.Problem(
-        np.eye(3), noise=1.0, known={"arm 0": 1.0, "arm 1": 2.0, "arm 2": 3.0}, goal="largest"
-    )
+    chosen = largest(np.eye(3), known={"arm 0": 1.0, "arm 1": 2.0, "arm 2": 3.0})
     outcome = sp.simulate(chosen, Gaussian([1.0, 2.0, 3.0]), policy=sp.BetGapE())
     assert (outcome.plan, outcome.n_measured) == (2, 0)
     assert outcome.state is State.CONFIDENT
@@ -61,7 +60,7 @@ def test_bounds_on_means_save_measurements():
 def test_readings_of_probes_are_freed_of_known_arms():
     probes = {"all": dict.fromkeys(NAMES, 1.0)} | {f"two {s}": [NAMES[s]] for s in (1, 2, 3)}
     known = {NAMES[s]: MEANS[s] for s in (0, 4)}
-    chosen = sp.Problem(PLANS, measure=probes, noise=1.0, known=known, goal="largest")
+    chosen = largest(PLANS, measure=probes, known=known)
     outcome = sp.simulate(chosen, Gaussian(MEANS), policy=sp.BetGapE(0.1), seed=3)
     assert outcome.plan == int(np.argmax(PLANS @ MEANS))
 
@@ -79,7 +78,7 @@ def test_errors_at_a_near_tie_that_known_arms_make(kind, caught):
     from surepick.policies.betting.bet_gap_e import question_for
 
     # 0.3 + 0 against 0 + 0.31: without the known part the wrong plan is far ahead
-    chosen = sp.Problem([[1, 0, 0], [0, 1, 1]], noise=1.0, known={"arm 2": 0.31}, goal="largest")
+    chosen = largest([[1, 0, 0], [0, 1, 1]], known={"arm 2": 0.31})
     rng, n_wrong, n = np.random.default_rng(8), 0, 200
     for _ in range(n):
         run = kind(chosen, sp.BetGapE(0.2), question_for(chosen, 0.2, 0.0))
@@ -114,7 +113,7 @@ def test_a_run_is_restored_and_plans_arrive():
 @pytest.mark.parametrize(("known", "answer"), [(1.0, 1), (-1.0, 0), (0.0, 0)])
 def test_keep_or_replace_where_known_arms_decide(known, answer):
     """Plans 0 and 1 differ in a known arm alone, so that nothing is measured."""
-    chosen = sp.Problem([[1, 0], [1, 1]], noise=1.0, known={"arm 1": known}, goal="largest")
+    chosen = largest([[1, 0], [1, 1]], known={"arm 1": known})
     outcome = sp.simulate(chosen, Gaussian([0.0, known]), policy=Challenge(0, 0.1), seed=1)
     assert (outcome.plan, outcome.n_measured) == (answer, 0)
 
@@ -122,7 +121,7 @@ def test_keep_or_replace_where_known_arms_decide(known, answer):
 def test_keep_or_replace_within_known_means():
     plans = [[1, 0, 0, 1], [0, 1, 0, 1], [0, 0, 1, 0]]
     known = {"arm 3": 0.5, "arm 2": (-3.0, 3.0)}
-    chosen = sp.Problem(plans, noise=1.0, known=known, goal="largest")
+    chosen = largest(plans, known=known)
     for means, answers in (([1.0, 0.0, 0.2, 0.5], {0}), ([0.0, 1.5, 2.9, 0.5], {1, 2})):
         for seed in range(5):
             policy = Challenge(0, 0.1, 0.1)
@@ -133,7 +132,7 @@ def test_keep_or_replace_within_known_means():
 
 def test_errors_of_keep_or_replace_with_known_arms():
     """The challenger is exactly as good as the incumbent by its known part: naming it better is an error."""
-    chosen = sp.Problem([[1, 0, 0], [0, 1, 1]], noise=1.0, known={"arm 2": 0.3}, goal="largest")
+    chosen = largest([[1, 0, 0], [0, 1, 1]], known={"arm 2": 0.3})
     wrong = 0
     for seed in range(100):
         policy = Challenge(0, 0.2)

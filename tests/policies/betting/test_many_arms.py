@@ -8,6 +8,7 @@ from scipy import sparse
 from scipy.stats import beta
 
 import surepick as sp
+from common import largest
 from surepick.core.run import Decision, Stop
 from surepick.inference.wealth import COMMON, WAITING
 from surepick.policies.betting.batch_run import BatchRun
@@ -16,7 +17,7 @@ from surepick.policies.betting.question import NO_LEADER
 from surepick.policies.betting.within import WithinMany
 
 DELTA, N = 0.2, FEW + 6
-PROBLEM = sp.Problem(sparse.eye_array(N, format="csr"), noise=1, goal="largest")
+PROBLEM = largest(sparse.eye_array(N, format="csr"))
 
 
 class OneAccount(WithinMany):
@@ -87,7 +88,7 @@ def wrongly_good(question, n):
     Two good plans and plan 3 lead in turn: who leads is free as long as it was fixed before the batch.
     """
     means, found = np.array([0.5, 0.4, 0.4, -1e-9]), 0
-    problem, uses = sp.Problem(np.eye(4), noise=1, goal="largest"), np.full(4, 8)
+    problem, uses = largest(np.eye(4)), np.full(4, 8)
     for seed in range(n):
         rng, asked = np.random.default_rng([32, seed]), question(np.eye(4), DELTA, 0.5)
         run, wrong = BatchRun(problem, sp.BetGapE(DELTA, epsilon=0.5), asked), False

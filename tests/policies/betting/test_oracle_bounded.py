@@ -1,7 +1,5 @@
 """Bounded readings behind an oracle: bets are fair at every null, and learn the variance."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -21,7 +19,7 @@ N = 3  # arms, each measured twice
 USES = 2
 
 
-def mean_wealth(means: np.ndarray, sign: float, centres: np.ndarray, size: float, *, fitted: bool) -> float:
+def mean_wealth(means, sign, centres, size, *, fitted):
     """Return E of the wealth against a best plan after one batch of zeros and ones, summed exactly."""
     everything = Branch(np.minimum(0, sign) * np.ones(N), np.maximum(0, sign) * np.ones(N))
     wealth = BoundedPlanWealth(np.full(N, 0.25), np.full(N, np.nan), everything, 0.0)
@@ -68,7 +66,7 @@ def test_wealth_against_a_best_plan_does_not_rise_and_fitted_bets_are_caught(sig
     assert fitted > 1.02
 
 
-def problem(n_arms: int = 5, **options: object) -> sp.OracleProblem:
+def problem(n_arms=5, **options):
     family = sp.problems.top_k_family([f"arm {i}" for i in range(n_arms)], 2, goal="largest")
     return family.oracle_problem(low=0.0, high=1.0, **options)
 

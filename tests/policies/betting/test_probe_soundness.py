@@ -7,6 +7,7 @@ import numpy as np
 from scipy.stats import binom
 
 import surepick as sp
+from common import largest
 from surepick.core.arrays import IntArray
 from surepick.core.run import Stop
 from surepick.inference import contrasts
@@ -24,9 +25,7 @@ def blends():
         "pair": sp.Probe({"x": {"a": 1}, "y": {"c": 1}}, covariance=[[1.0, 0.8], [0.8, 1.0]]),
         "third": sp.Probe({"a": 1, "b": 1, "c": 1}, noise=1.0),
     }
-    return sp.Problem(np.eye(3), arms=["a", "b", "c"], measure=probes, noise=1, goal="largest"), np.full(
-        3, 0.5
-    )
+    return largest(np.eye(3), arms=["a", "b", "c"], measure=probes), np.full(3, 0.5)
 
 
 def peaks(correlation=0.8):
@@ -69,7 +68,7 @@ def panel():
     """The largest log wealth against one of two tied plans, seen by six readings of a use."""
     singles = {"a": {"a": 1}, "a again": {"a": 1}, "b": {"b": 1}, "b again": {"b": 1}}
     probes = {"panel": sp.Probe({**singles, "sum": {"a": 1, "b": 1}, "difference": {"a": 1, "b": -1}})}
-    problem = sp.Problem(np.eye(2), arms=["a", "b"], measure=probes, noise=1, goal="largest")
+    problem = largest(np.eye(2), arms=["a", "b"], measure=probes)
     assert problem.probes is not None
     world = GaussianReadings(np.zeros(2), problem.probes, None)
     for seed in range(RUNS):

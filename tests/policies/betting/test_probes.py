@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import binom
 
 import surepick as sp
+from common import largest
 from surepick.core.run import Stop
 from surepick.errors import ParameterError, ProblemError
 from surepick.experiments import probe_cases
@@ -14,20 +15,16 @@ from surepick.simulation import Gaussian, Replay, State, UniformNoise
 def mixed(scales=(1.0, 2.0, 0.5)):
     """Three plans, a probe with three readings that mix arms, and two with one."""
     three = {"q1": {"a": 1, "b": 1}, "q2": {"b": 1, "c": -1}, "q3": {"a": 2}}
-    return sp.Problem(
+    return largest(
         {"one": "a", "two": "b", "three": "c"},
         measure={"survey": sp.Probe(three, noise=scales), "blend": {"a": 0.5, "c": 0.5}, "plain": ["c"]},
-        noise=1,
-        goal="largest",
     )
 
 
 def paired(covariance=((4.25, 4.0), (4.0, 4.25))):
-    return sp.Problem(
+    return largest(
         {"old": "a", "new": "b"},
         measure={"pair": sp.Probe(["a", "b"], covariance=[list(c) for c in covariance])},
-        noise=1,
-        goal="largest",
     )
 
 
@@ -37,12 +34,7 @@ def families():
     return {
         "mixed": (mixed(), close),
         "paired": (paired(), np.array([0.05, 0.0])),
-        "semi": (
-            sp.Problem(
-                np.eye(3), measure={"ab": ["arm 0", "arm 1"], "c": ["arm 2"]}, noise=1, goal="largest"
-            ),
-            close,
-        ),
+        "semi": (largest(np.eye(3), measure={"ab": ["arm 0", "arm 1"], "c": ["arm 2"]}), close),
     }
 
 

@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 import surepick as sp
+from common import refuses
 from session_tools import Tapes, run_to_end, same_run
 from surepick.core.policy import can_start
 from surepick.policies import GenTSExplore, Pick, Uniform
@@ -56,14 +57,12 @@ def test_a_session_is_kept_while_the_noise_is_learned_and_after_it(sqlite_url):
 
 def test_values_that_never_differ_and_a_final_batch_too_early_are_refused():
     run = sp.BetGapE().start(ORACLE)
-    with pytest.raises(sp.SurepickError) as caught:
+    with refuses("last_call"):
         run.call_last(10, gaussian=False)
-    assert caught.value.field == "last_call"
     for _ in range(REPLICATES - 1):
         run.absorb(run.decide().counts, np.array(MEANS))
-    with pytest.raises(sp.SurepickError) as caught:
+    with refuses("noise"):
         run.absorb(run.decide().counts, np.array(MEANS))
-    assert caught.value.field == "noise"
 
 
 @pytest.mark.parametrize("policy", [sp.CombGapE(), Pick(), Uniform(), GenTSExplore()], ids=str)
@@ -74,6 +73,5 @@ def test_other_policies_need_the_noise_to_be_stated(policy):
         lambda: sp.simulate(problem, Gaussian(MEANS, 1.0), policy=policy),
         lambda: sp.Session.create("memory://", "mine", problem, policy=policy),
     ):
-        with pytest.raises(sp.SurepickError) as caught:
+        with refuses("noise"):
             begin()
-        assert caught.value.field == "noise"

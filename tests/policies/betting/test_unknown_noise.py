@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import binom
 
 import surepick as sp
+from common import largest, refuses
 from surepick.core.run import Stop
 from surepick.errors import ProblemError
 from surepick.inference.factors import Student, SubGaussian
@@ -19,9 +20,7 @@ SHARED = 0.2 * np.eye(4) + 0.8  # of the readings of one use
 def worlds(means=(0.0, 0.0, 0.0, 0.0), shared=SHARED):
     """Four arms in one use: the problem that knows nothing of the noise, and the world with this noise."""
     names = ["a", "b", "c", "d"]
-    known = sp.Problem(
-        np.eye(4), arms=names, measure={"all": sp.Probe(names, covariance=shared)}, noise=1, goal="largest"
-    )
+    known = largest(np.eye(4), arms=names, measure={"all": sp.Probe(names, covariance=shared)})
     unknown = sp.Problem(np.eye(4), arms=names, measure={"all": names}, noise=None, goal="largest")
     return known, unknown, GaussianReadings(np.array(means), known.probes, None)
 
@@ -73,9 +72,7 @@ def test_the_best_plan_is_found_whatever_the_scale(policy, scale):
 
 def test_mixes_and_pairs_of_unknown_noise_are_learned():
     probes = {"pair": ["a", "b"], "mix": {"a": 0.5, "c": 0.5}, "c": ["c"]}
-    problem = sp.Problem(
-        np.eye(3), arms=["a", "b", "c"], measure=probes, readings="unknown", noise=1, goal="largest"
-    )
+    problem = largest(np.eye(3), arms=["a", "b", "c"], measure=probes, readings="unknown")
     outcome = sp.simulate(problem, Gaussian([1.0, 0.0, 0.3]), policy=sp.BetGapE(), seed=2)
     assert outcome.plan == 0
     assert outcome.noise_scale is not None  # the guess, with which the simulation drew
@@ -90,9 +87,8 @@ def test_noise_without_any_variation_is_refused_and_wins_no_bet():
             counts = run.decide().counts
             run.absorb(counts, counts[[0, 0]] * np.array([2.0, 1.0]))
 
-    with pytest.raises(sp.SurepickError) as caught:
+    with refuses("noise"):
         measure_constants()
-    assert caught.value.field == "noise"
     assert run.standing().risk == pytest.approx(1.0)
 
 
@@ -100,9 +96,7 @@ def test_what_makes_no_sense_is_refused():
     with pytest.raises(ProblemError):
         RAGE(variant="authors").start(worlds()[1])
     with pytest.raises(ProblemError):
-        sp.Problem(
-            np.eye(2), measure={"both": ["arm 0", "arm 1"]}, readings="strange", noise=1, goal="largest"
-        )
+        largest(np.eye(2), measure={"both": ["arm 0", "arm 1"]}, readings="strange")
     with pytest.raises(ProblemError):
         sp.Problem(
             np.eye(2), measure={"both": ["arm 0", "arm 1"]}, readings="unknown", low=0, high=1, goal="largest"

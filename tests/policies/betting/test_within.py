@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from common import largest
 from surepick.core.run import Stop
 from surepick.inference.factors import SubGaussian
 from surepick.inference.wealth import COMMON, EMPTY
@@ -41,7 +42,7 @@ def excess(question=WithinFew, factor=SubGaussian):
     rows of all these plans, cut off at `CAP`, which can only lower its mean.
     """
     means, found = np.array([EPSILON + 1e-9, 0, 0, 0, 0, 0]), []
-    problem = sp.Problem(np.eye(6), noise=1, goal="largest")
+    problem = largest(np.eye(6))
     for seed in range(RUNS):
         asked = question(problem.oriented, 1e-9, EPSILON)
         run, rng = BatchRun(problem, sp.BetGapE(), asked), np.random.default_rng(seed)
@@ -70,24 +71,21 @@ def test_a_wealth_that_is_not_fair_is_caught(control):
 )
 def test_it_needs_fewer_measurements_than_kn_prints(means, textbook):
     """Kim and Nelson's KN (2001) with a zone of .3, ten thousand runs of theirs against these few."""
-    problem, policy = sp.Problem(np.eye(len(means)), noise=1, goal="largest"), sp.BetGapE(epsilon=0.3)
+    problem, policy = largest(np.eye(len(means))), sp.BetGapE(epsilon=0.3)
     outcomes = [sp.simulate(problem, Gaussian(means), policy=policy, seed=50 + s) for s in range(30)]
     assert np.mean([outcome.n_measured for outcome in outcomes]) < textbook
     assert sum(means[outcome.plan] < max(means) - 0.3 - 1e-9 for outcome in outcomes) <= 5
 
 
 def test_with_two_plans_the_whole_stake_is_on_the_other_plan():
-    run = sp.BetGapE(epsilon=0.3).start(sp.Problem(np.eye(2), noise=1, goal="largest"))
+    run = sp.BetGapE(epsilon=0.3).start(largest(np.eye(2)))
     run.follow(run.propose())
     staked = np.exp(run._question.account(COMMON).components).sum(axis=1)
     assert staked == pytest.approx([0, 0.8, 0.8, 0])
 
 
 def test_the_parts_of_a_stake_sum_to_no_more_than_the_stake():
-    run, rng = (
-        sp.BetGapE(epsilon=0.3).start(sp.Problem(np.eye(7), noise=1, goal="largest")),
-        np.random.default_rng(3),
-    )
+    run, rng = (sp.BetGapE(epsilon=0.3).start(largest(np.eye(7))), np.random.default_rng(3))
     for _ in range(30):
         cash = run._question.wealth.log_cash
         before = np.exp(run._question.account(COMMON).components) if cash else 0.0
@@ -102,7 +100,7 @@ def test_the_parts_of_a_stake_sum_to_no_more_than_the_stake():
 
 
 def test_good_plans_are_within_epsilon_and_the_answer_is_one():
-    problem = sp.Problem(np.eye(4), noise=1, goal="largest")
+    problem = largest(np.eye(4))
     for seed in range(20):
         outcome = sp.simulate(
             problem, Gaussian([1.0, 0.9, 0.2, 0.0]), policy=sp.BetGapE(epsilon=0.5), seed=seed
@@ -112,14 +110,11 @@ def test_good_plans_are_within_epsilon_and_the_answer_is_one():
 
 
 def test_a_better_plan_that_arrives_is_found_and_begins_with_the_cash_alone():
-    run, rng = (
-        sp.BetGapE(epsilon=0.3).start(sp.Problem(np.eye(3)[:2], noise=1, goal="largest")),
-        np.random.default_rng(1),
-    )
+    run, rng = (sp.BetGapE(epsilon=0.3).start(largest(np.eye(3)[:2])), np.random.default_rng(1))
     means = np.array([0.3, 0.0, 1.5])
     for n_round in range(200):
         if n_round == 5:
-            run.grow(sp.Problem(np.eye(3), noise=1, goal="largest"))
+            run.grow(largest(np.eye(3)))
             account, cash = run._question.account(COMMON), run._question.wealth.log_cash
             assert account.current.reshape(3, 3)[:, 2] == pytest.approx(cash)
             assert (account.components.reshape(3, 3, -1)[:, 2] == EMPTY).all()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from common import largest
 from surepick.policies.gap import radius
 from surepick.policy import Stop
 
@@ -63,7 +64,7 @@ def test_the_kaufmann_koolen_radius_is_its_equation():
 
 
 def test_the_risk_is_the_delta_at_which_the_run_would_stop_now():
-    problem, means = sp.Problem(np.eye(3), noise=1, goal="largest"), np.array([0.5, 0.0, -0.2])
+    problem, means = largest(np.eye(3)), np.array([0.5, 0.0, -0.2])
     counts = np.array([300, 350, 200])
     run = sp.CombGapE(delta=1e-9).start(problem)
     run.absorb(counts, counts * means)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import surepick as sp
+from common import largest
 from surepick.kernels import compiled_allocating
 from surepick.policies.gap import rounds
 from surepick.policies.gap.radius import kaufmann_koolen_c
@@ -126,7 +127,7 @@ def test_long_runs_do_not_drift(radius, storage):
     """What the incremental updates keep equals what is computed from the counts and sums."""
     rng = np.random.default_rng(3)
     plans = rng.uniform(size=(300, 12)) * (rng.random((300, 12)) < 0.4)
-    problem, means = sp.Problem(storage(plans), noise=1, goal="largest"), rng.normal(size=12) * 1e-3
+    problem, means = largest(storage(plans)), rng.normal(size=12) * 1e-3
     run = sp.CombGapE(radius=radius).start(problem)
     first = run.decide()
     run.absorb(first.counts, first.counts * means)

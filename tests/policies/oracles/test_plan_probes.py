@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 import surepick as sp
+from common import largest, refuses
 from surepick.core.run import Measure, Stop
 from surepick.errors import ParameterError, ProblemError
 from surepick.experiments.probe_cases import published_tree
@@ -124,7 +125,7 @@ def test_agrees_with_the_list_where_gaps_are_clear(seed):
     assert outcome.plan == tuple(plans[np.argmax(plans @ means)])
     keep = plans.any(axis=1)
     if keep.all():
-        listed = sp.Problem(plans, measure="plan arms", noise=1, goal="largest")
+        listed = largest(plans, measure="plan arms")
         other = sp.simulate(listed, Gaussian(means), policy=sp.BetGapE(), seed=seed)
         assert outcome.plan == tuple(listed.plans[other.plan])
 
@@ -168,26 +169,22 @@ def test_error_rates_keep_delta_and_the_control_is_caught():
 class TestRefusals:
     def test_what_else_could_be_measured(self):
         for probes in ("plans", {"a": ["arm 0"]}, ["arms", "plan arms"]):
-            with pytest.raises(ProblemError) as caught:
+            with refuses("measure", ProblemError):
                 sp.OracleProblem(lambda w: np.eye(3)[np.argmax(w)], 3, measure=probes, goal="largest")
-            assert caught.value.field == "measure"
 
     def test_prices_of_arms(self):
-        with pytest.raises(ProblemError) as caught:
+        with refuses("cost", ProblemError):
             oracle(np.eye(3), cost=[1.0, 2.0, 3.0])
-        assert caught.value.field == "cost"
 
     def test_plans_that_use_an_arm_twice(self):
         family = sp.problems.knapsack_family([3, 5], 20)
-        with pytest.raises(ProblemError) as caught:
+        with refuses("measure", ProblemError):
             sp.BetGapE().start(family.oracle_problem(measure="plan arms", noise=1))
-        assert caught.value.field == "measure"
 
     @pytest.mark.parametrize("policy", [GenTSExplore(), sp.CombGapE()])
     def test_policies_that_measure_single_arms(self, policy):
-        with pytest.raises((ProblemError, ParameterError)) as caught:
+        with refuses("policy", (ProblemError, ParameterError)):
             sp.simulate(oracle(np.eye(3)), Gaussian([1.0, 0.0, 0.0]), policy=policy)
-        assert caught.value.field == "policy"
 
 
 def test_a_final_batch_of_plans_can_decide():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from common import largest
 from surepick.errors import ParameterError
 from surepick.policies import Pick, Uniform
 from surepick.simulation import Gaussian
@@ -11,7 +12,7 @@ from surepick.simulation import Gaussian
 
 def test_the_check_values():
     """Three arms, means 1, .8, .2 and counts 4, 4, 2: weights 1 : .5547, scores .07773, .05, .09244."""
-    run = Pick().start(sp.Problem(np.eye(3), noise=1, goal="largest"))
+    run = Pick().start(largest(np.eye(3)))
     run.absorb(np.array([4, 4, 2]), np.array([4.0, 3.2, 0.4]))
     _, _, weight = run._compare()
     assert weight == pytest.approx([0.0, 1.0, 0.5547], abs=1e-4)
@@ -47,7 +48,7 @@ def test_it_picks_better_than_equal_shares():
     import itertools
 
     plans = np.array([[s in chosen for s in range(7)] for chosen in itertools.combinations(range(7), 3)])
-    problem, wrong = sp.Problem(plans.astype(float), noise=1, goal="largest"), {"Pick": 0, "Uniform": 0}
+    problem, wrong = largest(plans.astype(float)), {"Pick": 0, "Uniform": 0}
     for seed in range(60):
         means = np.random.default_rng([5, seed]).normal(0, 0.5, 7)
         for policy in (Pick(), Uniform(delta=1e-9)):
@@ -60,16 +61,14 @@ def test_it_picks_better_than_equal_shares():
 def test_a_costly_arm_is_measured_less():
     counts = []
     for costs in ([1.0, 1.0], [1.0, 25.0]):
-        problem = sp.Problem(np.eye(2), cost=costs, noise=1, goal="largest")
+        problem = largest(np.eye(2), cost=costs)
         counts.append(sp.simulate(problem, Gaussian([0.2, 0.0]), policy=Pick(), budget=600).counts)
     assert abs(counts[0][0] - counts[0][1]) < 30
     assert counts[1][0] > 4 * counts[1][1]
 
 
 def test_unasked_measurements_are_pooled():
-    session = sp.Session.create(
-        "memory://", "mine", sp.Problem(np.eye(2), noise=1, goal="largest"), policy=Pick(), budget=9
-    )
+    session = sp.Session.create("memory://", "mine", largest(np.eye(2)), policy=Pick(), budget=9)
     session.tell(0, 3.0)
     session.tell(0, 3.0)  # the open batch wants one of it
     while requests := session.ask():
@@ -86,7 +85,7 @@ def test_unasked_measurements_are_pooled():
 
 
 def test_a_batch_is_never_larger_than_it_may_be():
-    run = Pick(max_batch=2).start(sp.Problem(np.eye(3), noise=1, goal="largest"))
+    run = Pick(max_batch=2).start(largest(np.eye(3)))
     run.absorb(np.array([300, 300, 300]), np.zeros(3))
     assert run.decide().counts.sum() == 2
-    assert Pick().start(sp.Problem(np.eye(3), noise=1, goal="largest")).decide().counts.tolist() == [1, 1, 1]
+    assert Pick().start(largest(np.eye(3))).decide().counts.tolist() == [1, 1, 1]

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surepick as sp
+from common import refuses
 from surepick import problems
 from surepick.errors import ProblemError
 from surepick.problems.family import family_from
@@ -86,9 +87,8 @@ def test_many_assignments_stay_behind_an_oracle_and_are_decided():
     ],
 )
 def test_what_makes_no_choice_is_refused(prices, budget, field):
-    with pytest.raises(ProblemError) as caught:
+    with refuses(field, ProblemError):
         problems.assign(prices, budget, goal="largest")
-    assert caught.value.field == field
 
 
 def test_a_file_says_the_same(tmp_path):
@@ -101,6 +101,5 @@ def test_a_file_says_the_same(tmp_path):
     file.write_text(head + 'prices = "prices.csv"\n')
     assert sp.load(file).plans.tolist() == named.plans.tolist()
     file.write_text(head + "prices = {mail = 3}\n")
-    with pytest.raises(sp.SurepickError) as caught:
+    with refuses("prices"):
         sp.load(file)
-    assert caught.value.field == "prices"

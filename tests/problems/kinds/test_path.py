@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from common import refuses
 from surepick import problems
 from surepick.errors import ProblemError
 from surepick.problems.candidates import OneCandidateError
@@ -165,9 +166,8 @@ def test_too_many_paths_to_list_are_refused_with_the_way_out():
     ]
     family = problems.path_family(wide, 0, 18, directed=True)
     assert family.n_plans == 2**18
-    with pytest.raises(ProblemError) as caught:
+    with refuses("guess", ProblemError):
         family.problem()
-    assert caught.value.field == "guess"
 
 
 # Sioux Falls, 24 nodes and 38 roads of two links each with their free-flow minutes: a fact of the public
