@@ -119,7 +119,8 @@ def spoiled(calls):
 @pytest.mark.parametrize(
     ("calls", "possible"),
     [
-        ([("tell", ("0.0", 1.0, "a"), "recorded"), ("tell", ("0.0", 1.0, "b"), "repeated")], True),
+        ([("tell", ("0.0", 1.0, "a"), "recorded"), ("tell", ("0.0", 1.0, "b"), "extra")], True),
+        ([("tell", ("0.0", 1.0, "a"), "recorded"), ("tell", ("0.0", 1.0, "b"), "repeated")], False),
         ([("tell", ("0.0", 1.0, "a"), "recorded"), ("tell", ("0.0", 2.0, "b"), "recorded")], False),
         ([("tell", ("0.0", 1.0, "a"), "recorded"), ("look", (), (0, 0, 0.1))], True),
         ([("extend", (0.05,), "done"), ("extend", (0.08,), "done")], True),
