@@ -337,7 +337,8 @@ class Run:
         problem, parameters = created["problem"], created["policy"]["parameters"]
         self.data, incumbent = Data(problem, parameters["epsilon"]), parameters.get("incumbent")
         self.keep = problem["plan_names"].index(incumbent) if isinstance(incumbent, str) else incumbent
-        n = len(self.data.P)
+        n, is_odd = len(self.data.P), self.keep is not None and self.data.is_out[self.keep]
+        need(not is_odd, "an incumbent that is surely no better than another plan", "NOT COVERED")
         self.ledger, self.replace = Ledger(n), Ledger(n)  # the second one: "the challenger is no better"
         self.is_within = bool(self.data.epsilon) and self.keep is None
         self.is_few, self.sizes, self.led = self.is_within and n <= FEW, None, -1

@@ -286,6 +286,15 @@ def test_logs_of_probes_hold_and_changed_values_do_not(checker, question, option
         assert verdict(checker, forged) == "FAILED"
 
 
+def test_a_plan_that_arrives_beside_known_arms_and_bounds_that_differ(checker):
+    session = measured(begun("best", "known", known={"arm 2": 0.0}, goal="largest"), 30)
+    session.add_plan("another", [0.5, 0.0, 1.0])
+    assert verdict(checker, lines_of(measured(session))) == "HOLDS"
+    bounds = {"low": [-9.0, -10.0, -12.0], "high": [9.0, 11.0, 9.5]}
+    log = lines_of(measured(begun("few", "bounded", **bounds)))
+    assert (verdict(checker, log), holds(log)) == ("HOLDS", True)
+
+
 def test_what_is_not_covered_never_holds(checker):
     sessions = [
         Session.create("memory://", "s", largest(PLANS), policy=sp.CombGapE(0.1)),

@@ -125,11 +125,12 @@ def _answer(state: SessionState) -> str:
 def _checker(state: SessionState) -> str:
     """Return the command of the independent checker, where it covers the session."""
     problem, policy = state.problem, state.setup.policy
-    covered = problem.is_listed and problem.arms_alone and policy.name in COVERED
-    if problem.mean_bounds is not None:
-        covered = covered and policy.name == "BetGapE" and not state.added
-    if state.final is not None:
-        covered = covered and problem.noise_scale is not None
+    covered, probes = problem.is_listed and policy.name in COVERED, problem.probes
+    if problem.mean_bounds is not None:  # an incumbent may be ruled out by what is known
+        covered = covered and policy.name == "BetGapE"
+    if probes is not None and probes.share_uses:
+        is_learned = probes.unknown or problem.bounds is not None
+        covered = covered and not (is_learned or probes.dependent)
     return CHECKER if covered else ""
 
 
