@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from collections.abc import Sequence
@@ -61,14 +62,14 @@ def ask(
     if to is not None:
         _write_sheet(opened, requests, to, session)
         return
-    rows = [
-        {"id": one.id, "arm": one.probe_name, "readings": _readings(opened, one), "expires": one.expires}
-        for one in requests
-    ]
-    lines = [f"{one.probe_name}{_in_brackets(_readings(opened, one))}" for one in requests]
+    rows, lines = list[dict[str, Any]](), list[str]()
+    for one in requests:
+        reads = [] if opened.given_problem.arms_alone else list(one.readings)
+        rows.append({"id": one.id, "arm": one.arm, "readings": reads, "expires": one.expires})
+        lines.append(f"{one.arm} ({', '.join(reads)})" if reads else one.arm)
     answer({"requests": rows, "view": opened.view()} if settings.json else None, lines)
     order = "In this order; then" if len(requests) > 1 else "Then"
-    hint(f"surepick tell {_quoted(requests[0].probe_name)} VALUE", order, session=session)
+    hint(f"surepick tell {shlex.quote(requests[0].probe_name)} VALUE", order, session=session)
 
 
 def _nothing_to_do(session: Session, name: str | None) -> None:
@@ -80,21 +81,6 @@ def _nothing_to_do(session: Session, name: str | None) -> None:
         note(f"{view.session} is {view.state}: {view.headline}")
         hint("surepick status", session=name)
     raise typer.Exit(NO)
-
-
-def _readings(session: Session, request: Request) -> list[str]:
-    """The readings of a probe; none where an arm gives one number."""
-    return [] if session.given_problem.arms_alone else list(request.readings)
-
-
-def _in_brackets(readings: Sequence[str]) -> str:
-    return f" ({', '.join(readings)})" if readings else ""
-
-
-def _quoted(name: str) -> str:
-    import shlex
-
-    return shlex.quote(name)
 
 
 def _check_sheet(file: Path) -> None:
@@ -117,7 +103,7 @@ def _write_sheet(session: Session, requests: list[Request], file: Path, name: st
         f"Wrote {file} with {how_many(len(requests), 'measurement')} to make.",
     )
     if file.suffix.lower() != ".html":
-        hint(f"surepick tell --from {_quoted(str(file))}", "Filled in", session=name)
+        hint(f"surepick tell --from {shlex.quote(str(file))}", "Filled in", session=name)
 
 
 def tell(
@@ -148,10 +134,10 @@ def tell(
     opened = open_session(session)
     told = [None] if lost else _numbers(opened, arm, values or [])
     refuse_surprising(opened, [(arm, one) for one in told if one is not None], yes=yes)
-    receipts = [
-        opened.tell(arm, one, worker=worker, lost=lost, sure=yes, note=remark, key=_numbered(key, k))
-        for k, one in enumerate(told)
-    ]
+    receipts = []
+    for k, one in enumerate(told):
+        own = f"{key}-{k + 1}" if key and k else key
+        receipts.append(opened.tell(arm, one, worker=worker, lost=lost, sure=yes, note=remark, key=own))
     opened.keep_snapshot()
     view = opened.view()
     data = [{"number": one.number, "result": one.result} for one in receipts]
@@ -161,10 +147,6 @@ def tell(
         hint("surepick status", "See", session=session)
     elif receipts[-1].number:
         hint(f"surepick session remove {receipts[-1].number} --reason typo", "A slip?", session=session)
-
-
-def _numbered(key: str, place: int) -> str:
-    return f"{key}-{place + 1}" if key and place else key
 
 
 def _receipt_line(view: View, arm: str, told: Any, receipt: Receipt) -> str:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-import threading
-from collections import OrderedDict
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.evidence import Evidence, between, closest_first, in_errors, noise_variance
+from surepick.core.evidence import Evidence, between, closest_first, noise_variance
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.run import Standing
 from surepick.design.allocation import optimal_allocation
@@ -20,7 +17,6 @@ from surepick.design.minimax import minimax
 
 LEAST_RISK = 1e-300  # a smaller one is shown as this one, which has a logarithm
 LEAST_NEEDED = 1e-9
-MOST_LOG = 700.0  # a larger exponential has no number
 MOST_ALLOCATED = 256  # rivals that an allocation looks at: the closest; the others are satisfied by it
 ALLOCATION_TOLERANCE = 0.02  # the estimates are rougher
 PROBE_TOLERANCE, PROBE_STEPS = 0.05, 100  # the same where probes are measured
@@ -39,10 +35,6 @@ class Gaps(NamedTuple):
         """These gaps to the lead and their errors, with the rivals in order."""
         gap[lead] = error[lead] = 0.0  # whatever rounding makes of it
         return cls(gap, error, closest_first(lead, gap, error))
-
-    def log_evidence(self, epsilon: float) -> FloatArray:
-        """Log of how many times more likely the measurements are under each gap than under a tie."""
-        return np.asarray(in_errors(self.gap + epsilon, self.error).clip(0.0) ** 2 / 2)
 
 
 class Weight(NamedTuple):
@@ -80,11 +72,6 @@ def weigh(
     return Weight(z**2 / 2, max(asked, LEAST_NEEDED), False)
 
 
-def exp(log: float) -> float:
-    """The exponential, as far as there are numbers."""
-    return math.exp(min(log, MOST_LOG))
-
-
 def best_shares(
     problem: AnyProblem, differences: FloatArray, gap: FloatArray, error: FloatArray
 ) -> FloatArray:
@@ -105,26 +92,4 @@ def best_shares(
     return optimal_allocation(squares, tolerance=ALLOCATION_TOLERANCE, costs=costs).weights
 
 
-class Kept:
-    """A thread-safe cache of computed arrays that forgets the least recently used."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._found: OrderedDict[object, FloatArray] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: object, compute: Callable[[], FloatArray]) -> FloatArray:
-        """Return the value of this key; compute and keep it if it is missing."""
-        with self._lock:
-            if key in self._found:
-                self._found.move_to_end(key)
-                return self._found[key]
-        value = compute()
-        with self._lock:
-            self._found[key] = value
-            while len(self._found) > self._most:
-                self._found.popitem(last=False)
-        return value
-
-
-SHARES = Kept(MOST_KEPT)  # by the state of a log: a page that is drawn again solves nothing
+SHARES: dict[object, FloatArray] = {}  # by the state of a log: a page that is drawn again solves nothing

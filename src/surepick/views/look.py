@@ -41,7 +41,7 @@ from surepick.sessions.session import Session
 from surepick.sessions.state import SessionState
 from surepick.simulation.outcome import State
 from surepick.store import Head, Lease
-from surepick.views.gaps import MOST_ALLOCATED, SHARES, Gaps, Weight, best_shares, weigh
+from surepick.views.gaps import MOST_ALLOCATED, MOST_KEPT, SHARES, Gaps, Weight, best_shares, weigh
 
 LONGEST_LABEL = 60  # letters of the name of a plan that has none of its own
 
@@ -190,11 +190,6 @@ class Look:
         """The value of every plan, larger is better, for each row of means: (n_rows, n_plans)."""
         return np.asarray(self._listed.oriented @ means.T).T
 
-    def differences(self, lead: int, rivals: IntArray) -> FloatArray:
-        """The lead minus each of these rivals, with the sign that makes larger better, as a dense array."""
-        dense = as_dense(self._listed.oriented[rivals])
-        return np.asarray(self.vector(lead) * self.problem.sign - dense)
-
     def vector(self, plan: Answer) -> FloatArray:
         """The plan as one number per arm."""
         return self.problem.vector(plan)
@@ -231,12 +226,14 @@ class Look:
         assert isinstance(lead, int)
         close = found.order[:MOST_ALLOCATED]
         state = self.head.checksum, self.n_rounds, self.n_used
-
-        def solved() -> FloatArray:
+        if state not in SHARES:
+            if len(SHARES) >= MOST_KEPT:
+                SHARES.clear()
+            dense = as_dense(self._listed.oriented[close])
+            differences = np.asarray(self.vector(lead) * self.problem.sign - dense)
             gap, error = found.gap[close] + self.epsilon, found.error[close]
-            return best_shares(self.problem, self.differences(lead, close), gap, error)
-
-        return SHARES.get(state, solved)
+            SHARES[state] = best_shares(self.problem, differences, gap, error)
+        return SHARES[state]
 
     def name_of(self, plan: Answer | None) -> str | None:
         """Return the name of this plan; one without a name is called by its arms."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from surepick.core.tables import as_cell
 from surepick.errors import FileError, missing_extra
@@ -83,7 +83,7 @@ class MeasuringSheet:
             raise FileError(f"a measuring sheet ends in .xlsx, .csv or .html, got {str(file)!r}", field="o")
 
 
-def write_workbook(file: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+def write_workbook(file: Path | IO[bytes], columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Write a table as an Excel workbook; a text such as "=A1" stays a text."""
     workbook, styles = openpyxl()
     book = workbook.Workbook()

@@ -10,11 +10,12 @@ import asyncio
 import contextlib
 import io
 import json
+import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from importlib.resources import files
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -28,11 +29,13 @@ from starlette.types import Scope
 
 from surepick.core.arrays import scale_and_bounds
 from surepick.core.tables import count_in
-from surepick.errors import NameTakenError, ParameterError, StoreError, SurepickError, missing_extra
-from surepick.files.measurements import in_words, write_csv, write_json
+from surepick.errors import NameTakenError, ParameterError, StoreError, SurepickError
+from surepick.files.measurements import in_words
 from surepick.policies import POLICIES, parse_policy
+from surepick.report.export import export
 from surepick.sessions.session import Session
 from surepick.views.build import build
+from surepick.views.sheet import write_workbook
 from surepick.views.view import to_json
 from surepick.web import pages
 from surepick.web.actions import ACTIONS, Action, Check, Delete, New, begin, delete, import_table
@@ -51,7 +54,12 @@ PARTS = ("answer", "plans", "next", "history", "folds")
 WARM = 8  # sessions that are opened when the server starts
 GLANCE = 0.2  # seconds that a live stream waits for a session that is busy
 MOST_EVENTS = 1000  # of the log in one answer
-KINDS = {"html": "text/html; charset=utf-8", "json": "application/json", "csv": "text/csv; charset=utf-8"}
+EXPORTS = {  # files that `surepick export` writes too, and their types
+    "report.html": "text/html; charset=utf-8",
+    "certificate.json": "application/json",
+    "log.json": "application/json",
+    "values.csv": "text/csv; charset=utf-8",
+}
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 
@@ -152,7 +160,9 @@ class Web:
             request.path_params["slug"], pages.sheet_model, patience=self.sessions.patience
         )
         if request.query_params.get("as") == "xlsx":
-            return _download(_workbook(found), XLSX, f"{found['session']}-sheet.xlsx")
+            book = io.BytesIO()
+            write_workbook(book, found["names"], found["rows"])
+            return _download(book.getvalue(), XLSX, f"{found['session']}-sheet.xlsx")
         return self._page("sheet.html", found)
 
     async def login(self, request: Request) -> Response:
@@ -237,9 +247,8 @@ class Web:
         slug, name = request.path_params["slug"], request.path_params["name"]
         if name not in EXPORTS:
             raise HTTPException(404, f"there is no file {name!r}; known: {', '.join(EXPORTS)}")
-        text = await self.sessions.at(slug, EXPORTS[name])
-        stem, _, ending = name.rpartition(".")
-        return _download(text.encode(), KINDS[ending], f"{name_of(slug)}-{stem}.{ending}")
+        content = await self.sessions.at(slug, lambda session: _exported(session, name))
+        return _download(content, EXPORTS[name], f"{name_of(slug)}-{name}")
 
     # Changing
 
@@ -342,7 +351,8 @@ class Web:
 
         def begun() -> str:
             store = self.sessions.store
-            name = body.name or _free_name(PurePath(uploads[0].name).stem, store.names())
+            stem, taken = PurePath(uploads[0].name).stem, store.names()
+            name = body.name or (next_name(stem, taken) if stem in taken else stem)
             return begin(store, problem, past, name, body).name
 
         try:
@@ -481,57 +491,15 @@ def _as_upload(problem: Mapping[str, Any] | None) -> list[Upload]:
     return [] if problem is None else [Upload("problem.json", json.dumps(problem).encode())]
 
 
-def _free_name(stem: str, taken: list[str]) -> str:
-    return stem if stem not in taken else next_name(stem, taken)
-
-
 def _event(event: Any) -> dict[str, Any]:
     body = json.loads(event.body)
     return {"position": event.position, "time": event.time, "kind": event.kind, "body": body}
 
 
-def _report(session: Session) -> str:
-    from surepick.report import report  # made of templates, too
-
-    return report(session)
-
-
-def _values(session: Session) -> str:
-    stream = io.StringIO(newline="")
-    write_csv(session, stream)
-    return stream.getvalue()
-
-
-def _whole_log(session: Session) -> str:
-    stream = io.StringIO()
-    write_json(session, stream)
-    return stream.getvalue()
-
-
-EXPORTS: dict[str, Callable[[Session], str]] = {
-    "report.html": _report,
-    "certificate.json": lambda session: json.dumps(session.certificate().to_json(), indent=1),
-    "log.json": _whole_log,
-    "values.csv": _values,
-}
-
-
-def _workbook(sheet: Mapping[str, Any]) -> bytes:
-    """Return the measuring sheet as an Excel workbook; a text such as "=A1" stays a text."""
-    try:
-        import openpyxl
-    except ImportError:
-        raise missing_extra("openpyxl", "sheets") from None
-    book, stream = openpyxl.Workbook(), io.BytesIO()
-    page: Any = book.active
-    for row in (sheet["names"], *sheet["rows"]):
-        page.append([cell or None for cell in row])
-    for line in page.iter_rows():
-        for cell in line:
-            cell.data_type = "s" if isinstance(cell.value, str) else cell.data_type
-    page.column_dimensions["A"].width = 40
-    book.save(stream)
-    return stream.getvalue()
+def _exported(session: Session, name: str) -> bytes:
+    """Return the session as this file."""
+    with tempfile.TemporaryDirectory(prefix="surepick-") as folder:
+        return export(session, Path(folder) / name).read_bytes()
 
 
 def _download(content: bytes, kind: str, name: str) -> Response:
