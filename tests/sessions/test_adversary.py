@@ -70,19 +70,3 @@ def test_how_values_are_recorded_gives_no_power_over_the_answer():
     assert stats.binom.sf(n_wrong - 1, RUNS, DELTA) > 0.01  # as many may be wrong with probability delta
     n_misled = sum(is_misled_by_averages(tapes_of(seed)) for seed in range(RUNS))
     assert stats.binom.sf(n_misled - 1, RUNS, DELTA) < 1e-6  # the control
-
-
-def test_a_lost_reading_drops_the_whole_use_where_readings_may_depend_on_each_other():
-    probes = {"north": {"a": {"x": 1}, "b": {"y": 1}}}
-    plans, names = [[1.0, 0.0], [0.0, 1.0]], ["x", "y"]
-    for readings in ("dependent", "independent"):
-        problem = largest(plans, arms=names, measure=probes, readings=readings)
-        session = Session.create("memory://", "s", problem, policy=sp.BetGapE())
-        (request,) = session.ask()
-        session.tell(request, {"a": 1e6, "b": None})
-        (again,) = session.ask()
-        assert again.token != request.token
-        session.tell(again, {"a": 1.0, "b": 2.0})
-        assert session.outcome.means.tolist() == [1.0, 2.0]
-        assert session.state().n_lost == 1
-        assert session.verify().holds

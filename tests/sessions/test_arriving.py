@@ -199,19 +199,6 @@ def test_more_plans_than_all_leads_can_be_go_on_from_the_log(tmp_path):
     assert [r.token for r in again.pending()] == [r.token for r in session.pending()]
 
 
-def test_the_next_epoch_has_the_name_with_a_number_the_plans_that_came_and_the_drawing():
-    problem = sp.problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C", noise=1)
-    session = begun(problem)
-    later = session.successor("snow")
-    assert later.name == "trips-2"
-    assert later.layout == session.layout is not None
-    again = later.successor("thaw")
-    assert again.name == "trips-3"
-    grown = begun(SMALL)
-    grown.add_plan("by bike", "bike + walk", arms=["bike"])
-    assert grown.successor("winter").problem.arm_names == tuple(ARMS)
-
-
 def test_a_table_adds_several_plans_or_none(tmp_path):
     import pandas as pd
 

@@ -185,15 +185,6 @@ def test_what_is_no_certificate_is_refused():
             session.verify(odd)
 
 
-def test_what_is_said_as_anything_else_than_text_is_kept_as_text():
-    session = Session.create("memory://", "mine", problem(), policy=sp.CombGapE(delta=0.1))
-    session.note(5)
-    session.tell("tin", 0.3, note=None)
-    session.release(session.ask()[0], ValueError("rain"))
-    session.close(7.5)
-    assert session.verify().objections == ()
-
-
 def test_no_event_is_dated_before_one_that_it_follows():
     """Whatever clocks say: this one is put back an hour now and then, also before it is opened again."""
     store, times = MemoryStore(), iter(range(10**9))

@@ -70,18 +70,3 @@ def test_a_file_with_a_spread_brings_its_guess_unless_told_otherwise(tmp_path):
         assert surepick("new", str(file), "-s", name, "--store", store, *options).code == 0
         setup = sp.Session.load(store, name).state().setup
         assert (setup.past is None) == (past is None)
-
-
-def test_noise_of_bounded_variance_is_kept_said_and_verified(tmp_path):
-    file = tmp_path / "trips.toml"
-    file.write_text(FILE + 'noise_kind = "bounded variance"', encoding="utf-8")
-    problem = read_problem(file).problem
-    assert problem.noise_kind == "bounded variance"
-    session = sp.Session.create("memory://", "trips", problem, policy=sp.BetGapE())
-    again = sp.Session.load(session.store, "trips")
-    assert again.given_problem.noise_kind == "bounded variance"
-    certificate = measured(again).certificate()
-    assert "standard deviation is at most the given scale" in certificate.claim
-    assert "sub-Gaussian" not in certificate.assumption
-    assert certificate.noise_check == ""
-    assert session.verify().holds

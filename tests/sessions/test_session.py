@@ -162,19 +162,6 @@ def test_after_every_kind_of_event_a_snapshot_opens_to_what_the_log_says(
     assert kept.verify().holds
 
 
-def test_where_an_extension_left_no_snapshot_the_next_to_write_keeps_one(sqlite_url, monkeypatch):
-    monkeypatch.setattr("surepick.sessions.journal.SNAPSHOT_EVERY", 5)
-    session, tapes = Session.create(sqlite_url, "mine", problem(), delta=0.1), Tapes()
-    for _ in range(12):
-        tell_all(session, session.ask(), tapes)
-    with monkeypatch.context() as died:
-        died.setattr(Journal, "_keep_snapshot", lambda self: None)
-        session.extend(delta=0.01)
-    tell_all(again := Session.load(sqlite_url, "mine"), again.ask(), tapes)
-    monkeypatch.setattr(Journal, "_open_whole", lambda self: pytest.fail("the log was replayed"))
-    assert Session.load(sqlite_url, "mine").policy.delta == 0.01
-
-
 @pytest.mark.parametrize("body", [b"{}", b"[]", b"not json", b'{"format": 1, "state": {}}'])
 def test_a_snapshot_that_does_not_fit_is_no_snapshot(body, sqlite_url, monkeypatch):
     monkeypatch.setattr("surepick.sessions.journal.SNAPSHOT_EVERY", 5)

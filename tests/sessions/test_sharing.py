@@ -10,7 +10,7 @@ import surepick as sp
 from common import refuses
 from session_tools import Tapes, problem, run_to_end
 from store_workers import all_succeed, crowd, wait_for
-from surepick.errors import DeletedError, SessionError, StoreError
+from surepick.errors import DeletedError, SessionError
 from surepick.sessions import journal
 from surepick.sessions.session import Session
 from surepick.simulation import State
@@ -155,10 +155,3 @@ def test_an_unexpected_error_ends_no_heartbeat(monkeypatch):
     mine._heartbeat.beat()
     ends = {lease.token: lease.expires for lease in mine.store.leases("mine")}
     assert set(ends.values()) == {now[0] + 30.0}
-
-
-def test_a_session_of_another_schema_is_not_opened(sqlite_url):
-    session = Session.create(sqlite_url, "mine", problem(), policy=POLICY)
-    session.store._database.run([("UPDATE surepick_schema SET version = 2", {})])
-    with pytest.raises(StoreError):
-        Session.load(sqlite_url, "mine")

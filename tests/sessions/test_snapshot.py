@@ -10,7 +10,6 @@ from common import largest
 from surepick.sessions.events import Measured
 from surepick.sessions.setup import NewSession
 from surepick.sessions.state import SessionState
-from surepick.store import open_store
 
 PROBLEM = largest([[1, 1, 0], [0, 1, 1], [1, 0, 1], [0, 0, 1]])
 ORACLE = sp.problems.top_k_family(["a", "b", "c", "d", "e"], 2, goal="largest").oracle_problem(noise=1)
@@ -90,17 +89,3 @@ def test_extra_values_that_wait_are_kept(policy):
     rest = continued(state, 60)
     assert continued(again, 60) == rest
     assert again.n_extra_used == state.n_extra_used > 0
-
-
-def test_a_snapshot_of_another_session_is_not_read():
-    store = open_store("memory://")
-    for name, problem in (("mine", PROBLEM), ("other", largest(np.eye(9)))):
-        session = sp.Session.create(store, name, problem, policy=sp.CombGapE())
-        for request in session.ask(8):
-            session.tell(request, 1.0)
-        session.keep_snapshot()
-    store.save_snapshot("other", store.snapshot("mine"))
-    assert store.snapshot("mine") is not None
-    again = sp.Session.load(store, "other")
-    assert len(again.outcome.means) == 9
-    assert json.dumps(again.state().to_json()) == json.dumps(session.state().to_json())

@@ -1,13 +1,10 @@
 """One session shared by threads: nothing is lost, and the answer is that of a simulation."""
 
-import itertools
 import sys
 import threading
 from collections import Counter
 from contextlib import suppress
-from fractions import Fraction
 
-import numpy as np
 import pytest
 
 import surepick as sp
@@ -97,15 +94,3 @@ def test_threads_that_note_record_and_release_lose_nothing_either(kind, request)
     assert session.state().n_values == written["measured"] == len(set(told))
     assert sorted(session.state().keys) == sorted(f"{i}, {n}" for i in range(N_THREADS) for n in range(6))
     assert session.verify().holds
-
-
-@pytest.mark.parametrize("kind", [int, np.float32, np.float64, np.int64, Fraction], ids=lambda k: k.__name__)
-def test_a_clock_may_give_any_kind_of_number(kind, sqlite_url):
-    ticks = itertools.count(10**9)
-    session = Session.create(
-        sqlite_url, "mine", problem(), policy=sp.CombGapE(), clock=lambda: kind(next(ticks))
-    )
-    session.tell(session.ask()[0], 1.0)
-    session.note("read again")
-    assert session.verify().holds
-    assert [type(event.time) for event in Session.load(sqlite_url, "mine").events()] == [float] * 4

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from common import largest, refuses
+from common import refuses
 from policy_contract import FOR_PLAYS
 from session_tools import Tapes, run_to_end, same_run
 from surepick import problems
@@ -195,12 +195,6 @@ def test_another_function_is_refused(ended, best, error):
     with pytest.raises(error):
         Session.load(ended.store, "mine", problem=best)
     assert Session.load(ended.store, "mine", problem=least_tree).verify().holds
-
-
-def test_a_listed_session_takes_no_function():
-    listed = Session.create("memory://", "mine", largest([[1, 0], [0, 1]]), policy=sp.CombGapE())
-    with pytest.raises(ParameterError):
-        Session.load(listed.store, "mine", problem=least_tree)
 
 
 def test_without_its_function_a_session_can_be_looked_at(ended):

@@ -323,21 +323,6 @@ def test_files_that_are_no_store_and_leftovers_of_one_are_left_alone(tmp_path):
     assert open_store(str(path)).head("trips") == head
 
 
-def test_a_child_that_was_forked_has_its_own_connection(url):
-    store = open_store(url)
-    head = store.create("trips", [note()])
-    child = os.fork()
-    if child == 0:
-        try:
-            store.append("trips", [note("child")], expected=head)
-            os._exit(0)
-        except BaseException:
-            os._exit(1)
-    assert os.waitpid(child, 0)[1] == 0
-    store.append("trips", [note("parent")], expected=store.head("trips"))
-    assert store.head("trips").position == 3
-
-
 def test_threads_go_on_while_their_process_forks_and_nothing_is_lost(sqlite_url):
     store, stop = open_store(sqlite_url), threading.Event()
     store.create("trips", [note()])

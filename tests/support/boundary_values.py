@@ -3,12 +3,9 @@
 `python boundary_values.py BetGapE ...` prints a line before each case, so that a crash names its case.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import sys
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -25,7 +22,7 @@ BUDGET, PHASED_BUDGET = 30, 2_000
 PHASED = ("RAGE", "Peace", "NaiveGapElim", "PolyALBA", "XYAdaptive")  # they ask for thousands at once
 
 
-def taken(scale: float) -> Iterator[list[float]]:
+def taken(scale):
     """Cycles of values that are allowed at this noise scale."""
     far = MOST_SCALES * scale
     yield [far, 0.0, -far, scale, 5e-324]
@@ -33,7 +30,7 @@ def taken(scale: float) -> Iterator[list[float]]:
     yield [0.0, 5e-324, -5e-324]
 
 
-def drive(session: sp.Session, cycle: list[float], scale: float) -> int:
+def drive(session, cycle, scale):
     """Tell the cycle until the session ends; values beyond the limit are refused and change nothing."""
     values, n_refused = itertools.cycle(cycle), 0
     for request in iter(lambda: next(iter(session.ask()), None), None):
@@ -52,7 +49,7 @@ def drive(session: sp.Session, cycle: list[float], scale: float) -> int:
     return n_refused
 
 
-def main() -> None:
+def main():
     """All cases of the policies that are named."""
     tried = refused = 0
     for text, (scale, factor) in itertools.product(sys.argv[1:], SIZES):

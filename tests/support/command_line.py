@@ -1,13 +1,9 @@
 """The command line in this process: what it prints, and its exit code."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -49,17 +45,17 @@ class Said:
     err: str
 
     @property
-    def json(self) -> Any:
+    def json(self):
         """Standard output as JSON."""
         return json.loads(self.out)
 
     @property
-    def error(self) -> Any:
+    def error(self):
         """The error on standard error as JSON."""
         return json.loads(self.err)["error"]
 
 
-def surepick(*words: object) -> Said:
+def surepick(*words):
     """Call `surepick` with these words."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -67,12 +63,12 @@ def surepick(*words: object) -> Said:
     return Said(code, out.getvalue(), err.getvalue())
 
 
-def view(*words: object) -> Any:
+def view(*words):
     """Return what `surepick status --json` gives."""
     return surepick("status", "--json", *words).json
 
 
-def write_trips(folder: Path, name: str = "trips.csv", **rows: str | None) -> Path:
+def write_trips(folder, name="trips.csv", **rows):
     """Write the six routes; rows that are given replace those of the sheet, None leaves one out."""
     lines = []
     for line in TRIPS.splitlines():
@@ -84,7 +80,7 @@ def write_trips(folder: Path, name: str = "trips.csv", **rows: str | None) -> Pa
     return file
 
 
-def drive(n: int = 10_000, *, noise: float = 1.0, name: str | None = None) -> None:
+def drive(n=10_000, *, noise=1.0, name=None):
     """Ask and tell until the session has ended, or so many values are recorded."""
     rng = np.random.default_rng(3)
     chosen = () if name is None else ("-s", name)

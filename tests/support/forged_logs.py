@@ -5,21 +5,18 @@ keys, times and the order; `RULES` break what holds between events. Each returns
 which that shows, or None where the log has nothing to break; `ANYWHERE` is for what shows somewhere.
 """
 
-from __future__ import annotations
-
 import copy
 import itertools
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from surepick.core.policy import Policy
 from surepick.errors import SurepickError
 from surepick.sessions import codec
 from surepick.sessions.session import Session
-from surepick.store import START, Draft, Event
+from surepick.store import START, Draft
 from surepick.store.log import seal
 
 ANYWHERE = -1
@@ -41,7 +38,7 @@ class Line:
     key: str | None
 
     @property
-    def text(self) -> str:
+    def text(self):
         return self.body if isinstance(self.body, str) else codec.dumps(self.body)
 
 
@@ -50,21 +47,21 @@ Rule = Callable[[Log], int | None]
 RULES: dict[str, Rule] = {}
 
 
-def rule(break_it: Rule) -> Rule:
+def rule(break_it):
     RULES[break_it.__name__] = break_it
     return break_it
 
 
-def lines_of(session: Session) -> Log:
+def lines_of(session):
     return [Line(e.kind, json.loads(e.body), e.time, e.key) for e in session.events()]
 
 
-def sealed(log: Log) -> list[Event]:
+def sealed(log):
     """The log with right checksums, as a forger would give it."""
     return seal([Draft(line.kind, line.text, line.time, line.key) for line in log], START)
 
 
-def honest(problem: Any, policy: Policy, *, n_rounds: int = MOST_ROUNDS) -> Log:
+def honest(problem, policy, *, n_rounds=MOST_ROUNDS):
     """A log with all that can happen in a session of this policy; refused steps are left out."""
     ticks = itertools.count(1_700_000_000.0)
     session = Session.create(
@@ -78,14 +75,14 @@ def honest(problem: Any, policy: Policy, *, n_rounds: int = MOST_ROUNDS) -> Log:
     rng = random.Random(5)
     arms = problem.probe_names
 
-    def value(name: str) -> Any:
+    def value(name):
         """A measurement of this probe, as `tell` takes it."""
         arms = session.probe_names
         found = 0.05 * arms.index(name) + rng.gauss(0.0, NOISE)
         reads = session.reads(arms.index(name))
         return found if len(reads) == 1 else {read: found + k for k, read in enumerate(reads)}
 
-    def attempt(step: Callable[[], object]) -> None:
+    def attempt(step):
         try:
             step()
         except SurepickError:
@@ -126,7 +123,7 @@ def honest(problem: Any, policy: Policy, *, n_rounds: int = MOST_ROUNDS) -> Log:
     return lines_of(session)
 
 
-def forgeries(log: Log) -> Iterator[tuple[str, Log, int]]:
+def forgeries(log):
     """Yield logs with one field, key or time changed: what it is, the log, and where it shows."""
     chosen = {line.kind: at for at, line in enumerate(log)}  # the last of each kind
     for kind, at in chosen.items():
@@ -166,7 +163,7 @@ def forgeries(log: Log) -> Iterator[tuple[str, Log, int]]:
             )
 
 
-def _odd(value: Any) -> list[Any]:
+def _odd(value):
     odd: list[Any] = [None, True, -1, 10**30, 1e300, "x", [], {}]
     if isinstance(value, bool):
         return [*odd, int(value)]
@@ -181,22 +178,22 @@ def _odd(value: Any) -> list[Any]:
     return [*odd, {**value, "more": 1}] if isinstance(value, dict) else odd
 
 
-def _with(log: Log, at: int, **changes: Any) -> Log:
+def _with(log, at, **changes):
     changed = copy.deepcopy(log)
     for name, value in changes.items():
         setattr(changed[at], name, value)
     return changed
 
 
-def find(log: Log, kind: str, holds: Callable[[Any], bool] = lambda body: True) -> int | None:
+def find(log, kind, holds=lambda body: True):
     return next((at for at, line in enumerate(log) if line.kind == kind and holds(line.body)), None)
 
 
-def place(body: Any) -> str:
+def place(body):
     return f"{body['probe']}.{body['index']}"
 
 
-def move(log: Log, begin: int | None, end: int) -> int | None:
+def move(log, begin, end):
     """Move a line to another place, with the times in order."""
     if begin is None:
         return None
@@ -208,13 +205,13 @@ def move(log: Log, begin: int | None, end: int) -> int | None:
 
 
 @rule
-def a_log_that_begins_with_something_else(log: Log) -> int | None:
+def a_log_that_begins_with_something_else(log):
     del log[0]
     return 0
 
 
 @rule
-def a_decision_that_is_left_out(log: Log) -> int | None:
+def a_decision_that_is_left_out(log):
     at = next((at for at in range(3, len(log)) if log[at].kind == "asked"), None)
     if at is None:
         return None
@@ -223,13 +220,13 @@ def a_decision_that_is_left_out(log: Log) -> int | None:
 
 
 @rule
-def a_decision_before_its_batch_is_complete(log: Log) -> int | None:
+def a_decision_before_its_batch_is_complete(log):
     at = next((at for at in range(2, len(log)) if log[at].kind in ("asked", "stopped")), None)
     return None if at is None or log[at - 1].kind != "measured" else move(log, at, at - 1)
 
 
 @rule
-def a_value_that_was_changed(log: Log) -> int | None:
+def a_value_that_was_changed(log):
     """Every value moves the numbers, or the decisions, that follow it.
 
     Behind an oracle those of the first batch guide the design alone, so the last one is changed there.
@@ -251,7 +248,7 @@ def a_value_that_was_changed(log: Log) -> int | None:
 
 
 @rule
-def a_value_that_is_left_out(log: Log) -> int | None:
+def a_value_that_is_left_out(log):
     at = find(log, "measured", lambda body: body["number"] > 2)
     if at is None:
         return None
@@ -260,17 +257,17 @@ def a_value_that_is_left_out(log: Log) -> int | None:
 
 
 @rule
-def a_value_at_a_place_that_has_one(log: Log) -> int | None:
+def a_value_at_a_place_that_has_one(log):
     first, second = find(log, "measured"), find(log, "measured", lambda body: body["number"] == 5)
     if first is None or second is None:
         return None
     log[second].body |= {name: log[first].body[name] for name in ("probe", "index", "request")}
-    log[second].key = log[first].key + "x"  # type: ignore[operator]
+    log[second].key = log[first].key + "x"
     return second
 
 
 @rule
-def a_value_far_ahead(log: Log) -> int | None:
+def a_value_far_ahead(log):
     at = find(log, "measured", lambda body: body["request"] == place(body))
     if at is None:
         return None
@@ -280,7 +277,7 @@ def a_value_far_ahead(log: Log) -> int | None:
 
 
 @rule
-def an_extra_value_that_is_not_next(log: Log) -> int | None:
+def an_extra_value_that_is_not_next(log):
     at = find(log, "measured", lambda body: body["request"] != place(body))
     if at is None:
         return None
@@ -290,7 +287,7 @@ def an_extra_value_that_is_not_next(log: Log) -> int | None:
 
 
 @rule
-def a_late_value_of_a_request_that_is_open(log: Log) -> int | None:
+def a_late_value_of_a_request_that_is_open(log):
     at = find(log, "measured", lambda body: body["request"] not in ("", place(body)))
     if at is None:
         return None
@@ -299,7 +296,7 @@ def a_late_value_of_a_request_that_is_open(log: Log) -> int | None:
 
 
 @rule
-def a_late_value_twice(log: Log) -> int | None:
+def a_late_value_twice(log):
     at = find(log, "measured", lambda body: body["request"] not in ("", place(body)))
     if at is None:
         return None
@@ -311,7 +308,7 @@ def a_late_value_twice(log: Log) -> int | None:
 
 
 @rule
-def a_key_that_is_taken(log: Log) -> int | None:
+def a_key_that_is_taken(log):
     at = find(log, "measured", lambda body: body["key"] != "")
     later = None if at is None else find(log[at + 1 :], "measured")
     if at is None or later is None:
@@ -321,7 +318,7 @@ def a_key_that_is_taken(log: Log) -> int | None:
 
 
 @rule
-def a_removal_of_what_was_removed(log: Log) -> int | None:
+def a_removal_of_what_was_removed(log):
     at = find(log, "removed")
     if at is None:
         return None
@@ -332,7 +329,7 @@ def a_removal_of_what_was_removed(log: Log) -> int | None:
 
 
 @rule
-def a_removal_of_what_is_not_there(log: Log) -> int | None:
+def a_removal_of_what_is_not_there(log):
     at = find(log, "removed")
     if at is None:
         return None
@@ -342,7 +339,7 @@ def a_removal_of_what_is_not_there(log: Log) -> int | None:
 
 
 @rule
-def a_removal_without_a_reason(log: Log) -> int | None:
+def a_removal_without_a_reason(log):
     at = find(log, "removed")
     if at is None:
         return None
@@ -351,7 +348,7 @@ def a_removal_without_a_reason(log: Log) -> int | None:
 
 
 @rule
-def a_larger_delta(log: Log) -> int | None:
+def a_larger_delta(log):
     at = find(log, "extended")
     if at is None:
         return None
@@ -360,7 +357,7 @@ def a_larger_delta(log: Log) -> int | None:
 
 
 @rule
-def a_smaller_budget(log: Log) -> int | None:
+def a_smaller_budget(log):
     at = find(log, "extended")
     if at is None:
         return None
@@ -369,7 +366,7 @@ def a_smaller_budget(log: Log) -> int | None:
 
 
 @rule
-def a_session_closed_twice(log: Log) -> int | None:
+def a_session_closed_twice(log):
     at = find(log, "closed")
     if at is None:
         return None
@@ -381,7 +378,7 @@ def a_session_closed_twice(log: Log) -> int | None:
 
 
 @rule
-def an_answer_that_is_another(log: Log) -> int | None:
+def an_answer_that_is_another(log):
     at = find(log, "stopped", lambda body: type(body["plan"]) is int)
     if at is None:
         return None
@@ -390,7 +387,7 @@ def an_answer_that_is_another(log: Log) -> int | None:
 
 
 @rule
-def an_answer_without_evidence(log: Log) -> int | None:
+def an_answer_without_evidence(log):
     at = next((at for at in range(2, len(log)) if log[at].kind == "asked"), None)
     if at is None:
         return None
@@ -406,8 +403,8 @@ def an_answer_without_evidence(log: Log) -> int | None:
     return at
 
 
-def spoiled_plan(**changes: Any) -> Rule:
-    def break_it(log: Log) -> int | None:
+def spoiled_plan(**changes):
+    def break_it(log):
         at = find(log, "plan-added")
         if at is None:
             return None
@@ -428,7 +425,7 @@ RULES["a plan with an arm that there is"] = spoiled_plan(
 RULES["a plan with values ahead that were not"] = spoiled_plan(n_ahead=77)
 
 
-def forged(log: Log, name: str) -> tuple[list[Event], int] | None:
+def forged(log, name):
     """The log with this rule broken, and the position at which that has to be noticed (0: anywhere)."""
     changed = copy.deepcopy(log)
     at = RULES[name](changed)

@@ -7,8 +7,6 @@
 An input fails by any other exception, by taking more than ten seconds or more than 1 GB of memory.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import contextlib
@@ -51,7 +49,7 @@ SOLVING = 3.0  # seconds that the integer programs of one file may take together
 STARTERS = Path(sp.__file__).parent / "inputs" / "starters"
 
 
-def as_json(value: Any) -> str:
+def as_json(value):
     return json.dumps(value)
 
 
@@ -59,7 +57,7 @@ def as_json(value: Any) -> str:
 
 
 @cache
-def documents() -> list[tuple[str, dict[str, Any]]]:
+def documents():
     """Small problem files, as values."""
     starters = sorted(STARTERS.glob("*.toml"))
     found = [(path.stem, tomllib.loads(path.read_text(encoding="utf-8"))) for path in starters]
@@ -73,7 +71,7 @@ def documents() -> list[tuple[str, dict[str, Any]]]:
     return [*found, ("table", table), ("table", {**table, "truth": {"means": [1, 2, 3]}})]
 
 
-def files(rng: random.Random, folder: Path) -> None:
+def files(rng, folder):
     """Problem files: JSON with odd values, TOML with odd letters."""
     name, document = rng.choice(documents())
     path = folder / "problem.json"
@@ -89,11 +87,11 @@ def files(rng: random.Random, folder: Path) -> None:
 
 
 @cache
-def problem() -> sp.Problem:
+def problem():
     return sp.Problem(np.eye(3), arms=["a", "b", "0.0"], noise=0.5, goal="largest")
 
 
-def csv_rows(rng: random.Random, folder: Path) -> None:
+def csv_rows(rng, folder):
     """Measurements in CSV for `import`."""
     from surepick.files.measurements import import_rows, read_rows
 
@@ -118,7 +116,7 @@ def csv_rows(rng: random.Random, folder: Path) -> None:
 
 
 @cache
-def kept_values() -> list[Any]:
+def kept_values():
     """Problems and policies as logs keep them."""
     family = sp.problems.top_k_family(["a", "b", "c"], 2, goal="largest").oracle_problem(noise=1)
     kept: list[Any] = [("problem", codec.problem_to_json(one)) for one in (problem(), family)]
@@ -127,7 +125,7 @@ def kept_values() -> list[Any]:
     ]
 
 
-def codecs(rng: random.Random, folder: Path) -> None:
+def codecs(rng, folder):
     """Problems and policies in JSON."""
     what, value = rng.choice(kept_values())
     changed = json.loads(as_json(mutated(rng, value)))
@@ -138,14 +136,14 @@ def codecs(rng: random.Random, folder: Path) -> None:
 
 
 @cache
-def finished() -> Session:
+def finished():
     session = Session.create("memory://", "s", problem(), policy=sp.CombGapE())
     while requests := session.ask():
         session.tell(requests[0], 5.0 if requests[0].probe == 0 else 0.1)
     return session
 
 
-def certificates(rng: random.Random, folder: Path) -> None:
+def certificates(rng, folder):
     """Certificates for `verify`; whatever was changed, it does not hold."""
     from surepick.files.log import certificate_in, read_json
 
@@ -159,7 +157,7 @@ def certificates(rng: random.Random, folder: Path) -> None:
 
 
 @cache
-def web_app() -> Any:
+def web_app():
     url = f"sqlite:///{tempfile.mkdtemp(prefix='surepick-fuzz-')}/web.db"
     Session.create(url, "s", problem(), policy=sp.BetGapE())
     return create_app(Settings(url, "correct horse battery"))[0]
@@ -173,7 +171,7 @@ BODIES = (
 )
 
 
-def http(rng: random.Random, folder: Path) -> None:
+def http(rng, folder):
     """Bodies and paths over HTTP; an answer of 500 is a failure."""
     path, body = rng.choice(BODIES)
     content = as_json(mutated(rng, body)).encode()
@@ -188,7 +186,7 @@ def http(rng: random.Random, folder: Path) -> None:
         "text/plain",
     )
 
-    async def ask() -> int:
+    async def ask():
         transport = httpx.ASGITransport(app=web_app(), raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             headers = {
@@ -214,12 +212,12 @@ PROBES = {"0.0": ["1.0", "-x"], "$(id)": {"1.0": 1}}
 
 
 @cache
-def commands() -> dict[str, list[Any]]:
+def commands():
     """The parameters of all commands but those; a new command is among them by itself."""
     return {name: command_of(name).params for name in COMMANDS if name not in ENDLESS}
 
 
-def command_line(rng: random.Random, folder: Path) -> None:
+def command_line(rng, folder):
     """Commands with odd words, in a folder with a problem and a session, of arms or of probes."""
     os.chdir(folder)
     probes = PROBES if rng.random() < 0.5 else "arms"
@@ -250,7 +248,7 @@ def command_line(rng: random.Random, folder: Path) -> None:
         raise ParameterError(f"exit code {code}")
 
 
-def _is_text(word: str) -> bool:
+def _is_text(word):
     """Whether the terminal could give it; others are refused by `main` before any command."""
     return not any("\ud800" <= letter <= "\udfff" for letter in word)
 
@@ -270,11 +268,11 @@ TARGETS: dict[str, Callable[[random.Random, Path], None]] = {
 TAKEN = Counter[str]()  # inputs that were not refused: without any, a target tests nothing
 
 
-def too_long(*_: object) -> None:
+def too_long(*_):
     raise AssertionError(f"it took more than {SECONDS} s")
 
 
-def fuzz(target: str, seed: int) -> str | None:
+def fuzz(target, seed):
     """One input; how it failed, if it did."""
     signal.setitimer(signal.ITIMER_PROF, SECONDS)  # of its own time: a busy machine is no failure
     try:
@@ -295,7 +293,7 @@ def fuzz(target: str, seed: int) -> str | None:
     return f"{used} MB in memory" if used > MEGABYTES else None
 
 
-def most_memory() -> int:
+def most_memory():
     """The most memory that this process has had, in megabytes.
 
     Linux counts in `ru_maxrss` what the parent had when it started this process, too; the process's
@@ -307,7 +305,7 @@ def most_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 
-def main() -> None:
+def main():
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--target", choices=TARGETS, action="append")
     parser.add_argument("--inputs", type=int, default=200)

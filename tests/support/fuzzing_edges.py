@@ -3,15 +3,11 @@
 What is drawn comes from `odd_inputs`; `fuzzing` runs it and says what a failure is.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
-import random
 import tempfile
 from functools import cache
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote_from_bytes
 
 import httpx
@@ -33,7 +29,7 @@ BEARER = {"authorization": "Bearer correct horse battery", "accept": "text/html"
 LONG = 3000  # letters, more than a form takes
 
 
-def words(rng: random.Random, right: str) -> bytes:
+def words(rng, right):
     """What may stand in a field: what belongs there, more often than not, or anything."""
     kind = rng.randrange(8)
     if kind < 4:
@@ -46,7 +42,7 @@ def words(rng: random.Random, right: str) -> bytes:
 # The forms of the dashboard
 
 
-def make_sessions(url: str) -> None:
+def make_sessions(url):
     """One of arms, one of probes, one that has ended; those that are there stay as they are."""
     there = open_store(url).names()
     for name in SESSIONS:
@@ -61,7 +57,7 @@ def make_sessions(url: str) -> None:
 
 
 @cache
-def dashboard() -> tuple[Any, str]:
+def dashboard():
     """The application, and the address of its store."""
     url = f"sqlite:///{tempfile.mkdtemp(prefix='surepick-fuzz-')}/forms.db"
     make_sessions(url)
@@ -104,7 +100,7 @@ PAGES = (
 )
 
 
-def forms(rng: random.Random, folder: Path) -> None:
+def forms(rng, folder):
     """Forms with odd fields, and the pages around them; an answer of 500 is a failure, as is a lost log."""
     app, url = dashboard()
     make_sessions(url)
@@ -122,7 +118,7 @@ def forms(rng: random.Random, folder: Path) -> None:
         raise ParameterError(f"status {status}")
 
 
-def filled(rng: random.Random, form: Form, name: str, app: Any) -> tuple[str, bytes, str]:
+def filled(rng, form, name, app):
     """Path, body and kind of content of a form that somebody, or something, has filled in."""
     path = form.path.format(name if rng.random() < 0.9 else quote_from_bytes(words(rng, name))[:LONG])
     fields = {key: words(rng, right) for key, right in form.fields.items() if rng.random() < 0.95}
@@ -141,7 +137,7 @@ def filled(rng: random.Random, form: Form, name: str, app: Any) -> tuple[str, by
     return path, garbled(rng, body) if rng.random() < 0.1 else body, kind
 
 
-def multipart(rng: random.Random, fields: dict[str, bytes], file: tuple[str, str, bytes]) -> bytes:
+def multipart(rng, fields, file):
     field, name, content = file
     parts = [b'name="%s"\r\n\r\n%s' % (_bytes(key), of) for key, of in fields.items()]
     shown = words(rng, name).replace(b"\n", b"")
@@ -149,11 +145,11 @@ def multipart(rng: random.Random, fields: dict[str, bytes], file: tuple[str, str
     return b"".join(b"--x\r\nContent-Disposition: form-data; " + of + b"\r\n" for of in parts) + b"--x--\r\n"
 
 
-def _bytes(text: str) -> bytes:
+def _bytes(text):
     return text.encode(errors="surrogatepass")
 
 
-async def status_of(app: Any, method: str, path: str, body: bytes, kind: str) -> int:
+async def status_of(app, method, path, body, kind):
     transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         url = httpx.URL("http://localhost").copy_with(raw_path=path.encode())
@@ -174,7 +170,7 @@ CALLS = (
 FILES = ("/dev/zero", "/dev/stdin", "/proc/self/mem", ".", "pipe", "loop.toml", "mine.toml/x", "s.db")
 
 
-def mcp(rng: random.Random, folder: Path) -> None:
+def mcp(rng, folder):
     """Calls of tools with odd arguments; refused by a ToolError, and never by the server's own failure."""
     from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 

@@ -4,9 +4,7 @@ After Wing and Gong (1993), with states that were tried before remembered (Lowe 
 next if no other one that is still to come had ended before it began.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 
@@ -23,7 +21,7 @@ class Call(NamedTuple):
 Model = Callable[[Any, Call], Any]  # the state after this call, or None if its result is impossible there
 
 
-def is_linearizable(calls: Sequence[Call], model: Model, state: Any) -> bool:
+def is_linearizable(calls, model, state):
     """Whether there is an order of these calls, true to time, in which the model gives all results."""
     calls = sorted(calls)
     tried: set[tuple[int, Any]] = set()
@@ -54,13 +52,13 @@ class SessionState(NamedTuple):
     recorded: frozenset[tuple[str, float]] = frozenset()  # key, value
 
 
-def session_model(state: SessionState, call: Call) -> SessionState | None:
+def session_model(state, call):
     """The state after this call, or None if a session in this state would have answered otherwise."""
     expected, after = _EFFECTS[call.what](state, *call.arguments)
     return after if call.result == expected else None
 
 
-def _tell(state: SessionState, token: str, value: float, worker: str) -> tuple[str, SessionState]:
+def _tell(state, token, value, worker):
     kept = next((told for told in state.told if told[0] == token), None)
     if kept is None:
         return "recorded", state._replace(told=state.told | {(token, value, worker)})
@@ -72,22 +70,22 @@ def _tell(state: SessionState, token: str, value: float, worker: str) -> tuple[s
     return ("extra" if answer == "kept" else answer), after
 
 
-def _record(state: SessionState, key: str, value: float) -> tuple[str, SessionState]:
+def _record(state, key, value):
     kept = next((recorded for recorded in state.recorded if recorded[0] == key), None)
     if kept is None:
         return "kept", state._replace(recorded=state.recorded | {(key, value)})
     return ("repeated" if kept[1] == value else "refused"), state
 
 
-def _withdraw(state: SessionState, token: str) -> tuple[str, SessionState]:
+def _withdraw(state, token):
     return ("refused" if any(told[0] == token for told in state.told) else "done"), state
 
 
-def _extend(state: SessionState, delta: float) -> tuple[str, SessionState]:
+def _extend(state, delta):
     return ("refused", state) if delta >= state.delta else ("done", state._replace(delta=delta))
 
 
-def _look(state: SessionState) -> tuple[tuple[int, int, float], SessionState]:
+def _look(state):
     return (len(state.told), len(state.recorded), state.delta), state
 
 

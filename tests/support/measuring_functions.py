@@ -1,7 +1,5 @@
 """Functions that measure in other processes; they import little, so that those begin quickly."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path
@@ -10,25 +8,25 @@ HOURS = {"road": 4.0, "rail": 9.0, "depot": 1.0}
 ALREADY = "SUREPICK_TEST_ALREADY"  # names a file that is there once something has been measured
 
 
-def measure(arm: str) -> float:
+def measure(arm):
     return HOURS[arm]
 
 
-def measure_or_die(arm: str) -> float:
+def measure_or_die(arm):
     """Ends its process the first time that it is called."""
     if _is_first():
         os._exit(3)
     return HOURS[arm]
 
 
-def measure_or_hang(arm: str) -> float:
+def measure_or_hang(arm):
     """Takes very long the first time that it is called."""
     if _is_first():
         time.sleep(600)
     return HOURS[arm]
 
 
-def _is_first() -> bool:
+def _is_first():
     try:
         Path(os.environ[ALREADY]).touch(exist_ok=False)
     except FileExistsError:

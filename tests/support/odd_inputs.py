@@ -1,10 +1,6 @@
 """Odd names, numbers, JSON values and bytes, drawn from a seed: what `fuzzing` gives to what takes input."""
 
-from __future__ import annotations
-
 import copy
-import random
-from collections.abc import Iterator
 from typing import Any
 
 NAMES = (
@@ -33,7 +29,7 @@ NUMBERS = (
 )
 
 
-def odd(rng: random.Random, depth: int = 0) -> Any:
+def odd(rng, depth=0):
     """Something that may stand anywhere in JSON."""
     kind = rng.randrange(8)
     if kind < 3:
@@ -47,7 +43,7 @@ def odd(rng: random.Random, depth: int = 0) -> Any:
     return {rng.choice(NAMES): odd(rng, depth + 1) for _ in range(rng.randrange(3))}
 
 
-def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def places(value, at=()):
     """Where something can be changed in a JSON value."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in items:
@@ -55,7 +51,7 @@ def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from places(item, (*at, key))
 
 
-def mutated(rng: random.Random, value: Any) -> Any:
+def mutated(rng, value):
     """The value with one to three changes."""
     value = copy.deepcopy(value)
     for _ in range(rng.randrange(1, 4)):
@@ -83,7 +79,7 @@ def mutated(rng: random.Random, value: Any) -> Any:
     return value
 
 
-def garbled(rng: random.Random, text: bytes) -> bytes:
+def garbled(rng, text):
     """The text with some of its bytes changed, removed or doubled."""
     data = bytearray(text)
     for _ in range(rng.randrange(1, 6)):

@@ -4,8 +4,6 @@ A block with the name of a file in the line before it is that file. Everything h
 holds the examples of the repository and a stand-in for the user's own measuring program.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os
@@ -67,18 +65,18 @@ class Block:
     text: str
 
 
-def name_of(page: Path) -> str:
+def name_of(page):
     """The page as one would write it."""
     return str(page.relative_to(ROOT))
 
 
-def blocks(page: Path) -> list[Block]:
+def blocks(page):
     """Every block of a page."""
     text = page.read_text(encoding="utf-8")
     return [Block(m["file"], m["language"], m["text"]) for m in BLOCK.finditer(text)]
 
 
-def lines(block: Block) -> list[str]:
+def lines(block):
     """The commands of a console block, without their comments."""
     joined = block.text.replace("\\\n", " ")
     return [
@@ -86,7 +84,7 @@ def lines(block: Block) -> list[str]:
     ]
 
 
-def reason_not_to_run(line: str) -> str | None:
+def reason_not_to_run(line):
     """Why this line is not run, if it is not."""
     return next((reason for pattern, reason in NOT_RUN if re.search(pattern, line)), None)
 
@@ -94,7 +92,7 @@ def reason_not_to_run(line: str) -> str | None:
 class Reader:
     """Somebody who reads a page and tries everything on it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.folder = folder
         self.names: dict[str, object] = {"__name__": "page"}
         for example in ("routes.toml", "routes.csv"):
@@ -108,7 +106,7 @@ class Reader:
         command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m surepick "$@"\n')
         command.chmod(0o755)
 
-    def try_out(self, block: Block) -> None:
+    def try_out(self, block):
         """Do what the block says; anything that goes wrong is an error."""
         if block.file is not None:
             path = self.folder / block.file
@@ -120,14 +118,14 @@ class Reader:
         elif block.language == "toml":
             tomllib.loads(block.text)
 
-    def _python(self, code: str) -> None:
+    def _python(self, code):
         if "__name__" in code:  # starts processes, which import the file again
             (self.folder / "script.py").write_text(code, encoding="utf-8")
             self._shell("python script.py")
         else:
             exec(compile(code, "a page", "exec"), self.names)
 
-    def _console(self, commands: list[str]) -> None:
+    def _console(self, commands):
         commands = [line for line in commands if self._wanted(line)]
         if any(SHELL.search(line) and not line.startswith("surepick ") for line in commands):
             self._shell("set -e\n" + "\n".join(commands))
@@ -139,14 +137,14 @@ class Reader:
             result = surepick(*shlex.split(line, comments=True)[1:])
             assert result.code == 0, f"{line}\n{result.out}{result.err}"
 
-    def _wanted(self, line: str) -> bool:
+    def _wanted(self, line):
         if reason_not_to_run(line) is None:
             return True
         if line.startswith("surepick "):
             check_options(line)
         return False
 
-    def _shell(self, script: str) -> None:
+    def _shell(self, script):
         path = os.pathsep.join([str(self.bin), str(Path(sys.executable).parent), os.environ["PATH"]])
         environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT / "src")}
         done = subprocess.run(
@@ -160,7 +158,7 @@ class Reader:
         assert done.returncode == 0, f"{script}\n{done.stdout}{done.stderr}"
 
 
-def check_options(line: str) -> None:
+def check_options(line):
     """Every option of a command that is not run is one that it has."""
     words = shlex.split(line.split(" &")[0], comments=True)[1:]
     name = " ".join(words[:2]) if words[0] == "session" else words[0]
@@ -171,7 +169,7 @@ def check_options(line: str) -> None:
             assert word.split("=")[0] in help_text, f"{line}: {name} has no option {word}"
 
 
-def printed(reader: Reader, page: Path) -> str:
+def printed(reader, page):
     """What the Python of a page prints when everything on it is tried in order."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):

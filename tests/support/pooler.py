@@ -1,13 +1,10 @@
 """A transaction pooler, as pgbouncer is one: each transaction gets whatever server connection is free."""
 
-from __future__ import annotations
-
 import socket
 import struct
 import threading
 from collections import deque
 from contextlib import suppress
-from pathlib import Path
 from typing import NamedTuple
 
 _PROTOCOL = 196608  # version 3.0
@@ -20,14 +17,14 @@ class Message(NamedTuple):
     kind: bytes
     body: bytes
 
-    def raw(self) -> bytes:
+    def raw(self):
         return self.kind + struct.pack("!I", len(self.body) + 4) + self.body
 
 
 class Pooler:
     """Serves any number of clients with a few connections, each time the one that has rested longest."""
 
-    def __init__(self, folder: Path, server: str, login: dict[str, str], size: int = 3) -> None:
+    def __init__(self, folder, server, login, size=3):
         self._servers = [_connected(server, login) for _ in range(size)]
         self._free = deque(self._servers)
         self._available = threading.Condition()
@@ -37,18 +34,18 @@ class Pooler:
         self.n_transactions = 0
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def close(self) -> None:
+    def close(self):
         self._listener.close()
         for server in self._servers:
             server.close()
 
-    def _accept(self) -> None:
+    def _accept(self):
         with suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
                 threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
-    def _serve(self, client: socket.socket) -> None:
+    def _serve(self, client):
         with suppress(OSError, EOFError), client:
             (size,) = struct.unpack("!I", _exactly(client, 4))
             _exactly(client, size - 4)
@@ -56,7 +53,7 @@ class Pooler:
             while True:
                 self._transaction(client)
 
-    def _transaction(self, client: socket.socket) -> None:
+    def _transaction(self, client):
         """Relay what the client says, with all answers, until its transaction is over."""
         said = _until(client, b"QSX")
         with self._available:
@@ -81,7 +78,7 @@ class Pooler:
                 self._available.notify()
 
 
-def _welcome() -> bytes:
+def _welcome():
     """What a server says to a new client; the process number is the pooler's own invention."""
     said = [Message(b"R", struct.pack("!I", 0))]
     said += [Message(b"S", f"{name}\0{value}\0".encode()) for name, value in _SAID_AT_START.items()]
@@ -89,7 +86,7 @@ def _welcome() -> bytes:
     return b"".join(message.raw() for message in said)
 
 
-def _connected(server: str, login: dict[str, str]) -> socket.socket:
+def _connected(server, login):
     """A connection to the server, ready for queries; the server must trust who comes."""
     connection = socket.socket(socket.AF_UNIX)
     connection.connect(server)
@@ -99,7 +96,7 @@ def _connected(server: str, login: dict[str, str]) -> socket.socket:
     return connection
 
 
-def _until(stream: socket.socket, kinds: bytes) -> list[Message]:
+def _until(stream, kinds):
     """The next messages up to one of these kinds."""
     messages = []
     while not messages or messages[-1].kind not in kinds:
@@ -109,7 +106,7 @@ def _until(stream: socket.socket, kinds: bytes) -> list[Message]:
     return messages
 
 
-def _exactly(stream: socket.socket, size: int) -> bytes:
+def _exactly(stream, size):
     data = b""
     while len(data) < size:
         part = stream.recv(size - len(data))

@@ -4,11 +4,7 @@ With a seeded choice a whole history of many processes happens again exactly; wi
 interleaving is seen. They are greenlets of one thread: a turn costs a microsecond, on a busy machine too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from random import Random
-from types import TracebackType
 
 from greenlet import getcurrent, greenlet
 
@@ -19,13 +15,13 @@ OFTEN = 0.01  # how often that is
 class Actor:
     """One line of work; it changes by its scheduler alone."""
 
-    def __init__(self, name: str, work: Callable[[], object]) -> None:
+    def __init__(self, name, work):
         self.name = name
         self.ready: Callable[[], bool] = lambda: True
         self.line = greenlet(work)
 
     @property
-    def is_done(self) -> bool:
+    def is_done(self):
         return self.line.dead
 
 
@@ -35,7 +31,7 @@ class Scheduler:
     With `naps` they may sleep; a turn takes some time, and when all sleep it goes by until one wakes up.
     """
 
-    def __init__(self, choose: Callable[[list[str]], int], naps: Random | None = None) -> None:
+    def __init__(self, choose, naps=None):
         self._choose = choose
         self._naps = naps
         self.now = 0.0
@@ -43,12 +39,12 @@ class Scheduler:
         self._actors: list[Actor] = []
         self._current: Actor | None = None
 
-    def add(self, name: str, work: Callable[[], object]) -> Actor:
+    def add(self, name, work):
         """Another line of work, which begins at its first turn."""
         self._actors.append(Actor(name, work))
         return self._actors[-1]
 
-    def run(self) -> None:
+    def run(self):
         """Let all of them run to their ends; the first error of any is raised at once."""
         while waiting := [actor for actor in self._actors if not actor.is_done]:
             if self._naps is not None:
@@ -62,7 +58,7 @@ class Scheduler:
             self._current = able[self._choose([actor.name for actor in able]) if len(able) > 1 else 0]
             self._current.line.switch()  # until its next pause, or its end
 
-    def pause(self, until: Callable[[], bool] = lambda: True) -> None:
+    def pause(self, until=lambda: True):
         """Let others go on, and come back when this holds; where nobody takes turns it does nothing."""
         actor = self._current
         if actor is None or getcurrent() is not actor.line:
@@ -71,14 +67,14 @@ class Scheduler:
         actor.line.parent.switch()
         actor.ready = lambda: True
 
-    def sleep(self, seconds: float, unless: Callable[[], bool] = lambda: False) -> None:
+    def sleep(self, seconds, unless=lambda: False):
         """Let others go on for this long, in simulated time, or until something is so."""
         wake = self.now + seconds
         self._wakes.append(wake)
         self.pause(lambda: self.now >= wake or unless())
         self._wakes.remove(wake)
 
-    def monotonic(self) -> float:
+    def monotonic(self):
         """The simulated time by which actors sleep."""
         return self.now
 
@@ -86,12 +82,12 @@ class Scheduler:
 class TurnLock:
     """What a reentrant lock is, for lines of work that take turns."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler):
         self._scheduler = scheduler
         self._owner: greenlet | None = None
         self._depth = 0
 
-    def __enter__(self) -> TurnLock:
+    def __enter__(self):
         me = getcurrent()
         if self._owner is not me:
             while self._owner is not None:
@@ -100,9 +96,7 @@ class TurnLock:
         self._depth += 1
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind, error, trace):
         self._depth -= 1
         if not self._depth:
             self._owner = None

@@ -24,12 +24,11 @@ from surepick.errors import (
 )
 from surepick.files.measurements import import_rows
 from surepick.sessions import heartbeat
-from surepick.sessions.leases import Request
 from surepick.sessions.session import Session
 from surepick.simulation import State
 
 if TYPE_CHECKING:
-    from session_histories import History
+    pass
 
 NAME, LEASE, BEAT = "mine", 100.0, 30.0
 DELTAS = (0.3, 0.2, 0.1, 0.05)
@@ -59,7 +58,7 @@ class Acknowledged:
 class Running:
     """A process of the simulation, its session, and its clock; when it has died another takes its place."""
 
-    def __init__(self, history: History, name: str) -> None:
+    def __init__(self, history, name):
         self.history = history
         self.name = name
         self.skew = history.rng.uniform(-1, 1) * history.skew
@@ -67,10 +66,10 @@ class Running:
         self.session: Session | None = None
         self.log = 0  # the id of its log
 
-    def clock(self) -> float:
+    def clock(self):
         return self.history.now + self.skew
 
-    def opened(self) -> Session:
+    def opened(self):
         """The session of this process; a new process where the old one has died."""
         if self.process.is_dead:
             self.process, self.session = Process(self.name), None
@@ -82,9 +81,9 @@ class Running:
                 with suppress(NameTakenError):
                     Session.create(store, NAME, history.problem, clock=self.clock, **history.options)
             session = Session.load(store, NAME, clock=self.clock)
-            self.log = session.store.number(NAME)  # type: ignore[attr-defined]
-            session._lock = TurnLock(history.scheduler)  # type: ignore[assignment]
-            session._heartbeat._lock = TurnLock(history.scheduler)  # type: ignore[assignment]
+            self.log = session.store.number(NAME)
+            session._lock = TurnLock(history.scheduler)
+            session._heartbeat._lock = TurnLock(history.scheduler)
             heartbeat._LIVING.discard(session._heartbeat)  # a fork of the tests is none of its business
             self.session = session
         return self.session
@@ -93,14 +92,14 @@ class Running:
 class Client:
     """A user of the session: one worker, in a process that it may share."""
 
-    def __init__(self, history: History, running: Running, worker: str) -> None:
+    def __init__(self, history, running, worker):
         self.history, self.running, self.worker = history, running, worker
         self.held: dict[str, Any] = {}  # tokens in hand, with the value once it is measured
         self.again: list[Callable[[Session], None]] = []  # deliveries that may come a second time
         self.done = history.acknowledged[1]  # of the log on which it works
         self.n = 0
 
-    def live(self) -> None:
+    def live(self):
         """Do one thing after the other; what died or got no answer is repeated, or given up."""
         rng = self.history.rng
         for _ in range(self.history.n_steps):
@@ -137,14 +136,14 @@ class Client:
             if rng.random() < self.history.faults.death:
                 self._power_cut()
 
-    def _power_cut(self) -> None:
+    def _power_cut(self):
         self._say("the power is cut")
         self.done.seen["power cut"] += 1
         for running in self.history.processes:
             running.process.is_dead = True
         self.history.database.power_cut()
 
-    def _choose(self) -> Callable[[Session], None]:
+    def _choose(self):
         rng, faces = self.history.rng, [self.ask] * 4 + [self.tell] * 6
         faces += [self.withdraw, self.record, self.note, self.extend, self.look, self.close, self.import_]
         faces += [self.void, self.void_by_number, self.rename, self.beat, *self.history.rare_steps(self)]
@@ -152,29 +151,29 @@ class Client:
             faces += [rng.choice(self.again)] * 2  # delivered twice
         return rng.choice(faces)
 
-    def _say(self, line: str) -> None:
+    def _say(self, line):
         self.history.told(f"{self.worker}: {line}")
 
-    def ask(self, session: Session) -> None:
+    def ask(self, session):
         history = self.history
         seconds = history.rng.choice([None, None, BEAT])
         n = history.rng.choice([1, 2, 5])
         requests = session.ask(n, worker=self.worker, wait=False, heartbeat=seconds)
         self._say(f"asked, got {[r.token for r in requests]}")
         for request in requests:
-            self._got(request, session.store.number(NAME))  # type: ignore[attr-defined]
+            self._got(request, session.store.number(NAME))
             self.held.setdefault(request.token, self._measured(request))
         if not requests and session.status in (State.CLOSED, State.BUDGET_SPENT):
             self._extend(session, {"budget": 500})
 
-    def _got(self, request: Request, log: int) -> None:
+    def _got(self, request, log):
         """A worker is told of no lease that it was not granted; the store looks that no two have one."""
         granted = {lease[1:] for lease in self.history.database.granted if lease[0] == log}
         assert (request.token, self.worker, request.expires) in granted, f"{request} was not granted"
         others = {worker for token, worker, _ in granted if token == request.token} - {self.worker}
         self.done.seen["handed on"] += bool(others)
 
-    def _measured(self, request: Request) -> Given:
+    def _measured(self, request):
         rng, value = self.history.rng, self.history.value
         several = rng.random() if request.wanted > 1 else 1.0
         lost = rng.random() < 0.05
@@ -187,12 +186,12 @@ class Client:
             return {"value": [value(request.probe) for _ in range(rng.choice([2, 3]))]}
         return {"value": value(request.probe)}
 
-    def beat(self, session: Session) -> None:
+    def beat(self, session):
         """A timer of the process goes off: leases of all its workers are prolonged."""
         self.done.seen["beat"] += bool(session._heartbeat._holds)
         session._heartbeat.beat()
 
-    def tell(self, session: Session) -> None:
+    def tell(self, session):
         if not self.held:
             self.ask(session)
         if not self.held:
@@ -203,7 +202,7 @@ class Client:
         self.again.append(lambda session: self._tell(session, token, given))
         self.held.pop(token, None)
 
-    def _tell(self, session: Session, token: str, given: Given) -> None:
+    def _tell(self, session, token, given):
         done, several = self.done, isinstance(given["value"], list)
         done.tried["measured"] += len(given["value"]) if several else 1
         try:
@@ -222,7 +221,7 @@ class Client:
         if receipt.result != "repeated":
             done.numbers.update((one, (token, self.worker)) for one in readings.values() if one is not None)
 
-    def withdraw(self, session: Session) -> None:
+    def withdraw(self, session):
         if not self.held:
             return
         token = self.history.rng.choice(sorted(self.held))
@@ -236,13 +235,13 @@ class Client:
             self._say(f"withdrew {token}")
         del self.held[token]
 
-    def record(self, session: Session) -> None:
+    def record(self, session):
         rng = self.history.rng
         self.n += 1
         arm, key = rng.randrange(self.history.problem.n_probes), f"{self.worker}, {self.n}"
         value = self.history.value(arm)
 
-        def deliver(session: Session) -> None:
+        def deliver(session):
             self.done.tried["measured"] += 1
             try:
                 receipt = session.tell(arm, value, key=key, worker=self.worker)
@@ -256,7 +255,7 @@ class Client:
         self.again.append(deliver)
         deliver(session)
 
-    def import_(self, session: Session) -> None:
+    def import_(self, session):
         """A file with what was measured by hand: some tokens, some rows that nobody asked for."""
         rng, held = self.history.rng, sorted(self.held)[:2]
         rows = [
@@ -272,7 +271,7 @@ class Client:
         name = problem.probe_names[arm]
         rows.append({problem.probe_word: name, "value": repr(value), "key": key})
 
-        def deliver(session: Session) -> None:
+        def deliver(session):
             self.done.tried["measured"] += len(rows)
             try:
                 counts = import_rows(session, rows, worker=self.worker)
@@ -285,20 +284,20 @@ class Client:
         self.again.append(deliver)
         deliver(session)
 
-    def note(self, session: Session) -> None:
+    def note(self, session):
         self.n += 1
         text = f"{self.worker}, {self.n}"
         self.done.tried["noted"] += 1
         session.note(text)
         self.done.noted[text] += 1
 
-    def extend(self, session: Session) -> None:
+    def extend(self, session):
         rng = self.history.rng
         self._extend(
             session, rng.choice([{"delta": rng.choice(DELTAS)}, {"budget": rng.choice([15, 50, 500])}])
         )
 
-    def _extend(self, session: Session, wanted: dict[str, Any]) -> None:
+    def _extend(self, session, wanted):
         self.done.tried["extended"] += 1
         try:
             session.extend(**wanted)
@@ -308,7 +307,7 @@ class Client:
         self._say(f"extended {wanted}")
         self.done.extended.append(wanted)
 
-    def void(self, session: Session) -> None:
+    def void(self, session):
         """Take back a value that was told, by whomever; once, however often it is tried."""
         done = self.done
         tokens = sorted({token for token, _ in done.told})
@@ -316,13 +315,13 @@ class Client:
             return
         self._void(session, self.history.rng.choice(tokens))
 
-    def void_by_number(self, session: Session) -> None:
+    def void_by_number(self, session):
         """The same by the number of a value, which may be an extra one."""
         numbers = sorted(number for _, _, number in self.done.recorded.values() if number)
         if numbers:
             self._void(session, self.history.rng.choice(numbers))
 
-    def _void(self, session: Session, value: str | int) -> None:
+    def _void(self, session, value):
         done = self.done
         done.tried["removed"] += 1
         try:
@@ -336,13 +335,13 @@ class Client:
         done.seen["used and removed"] += seen
         self._say(f"removed {value}, used: {seen}")
 
-    def rename(self, session: Session) -> None:
+    def rename(self, session):
         self.n += 1
         title = f"{self.worker}, title {self.n}"
         session.rename(title)
         self.done.renamed[title] += 1
 
-    def add_plan(self, session: Session) -> None:
+    def add_plan(self, session):
         """A plan of its own, with an arm that is new or without; as good as no other."""
         rng, names = self.history.rng, self.history.problem.arm_names
         self.n += 1
@@ -358,7 +357,7 @@ class Client:
         self.done.added.add(name)
         self.done.seen["added an arm"] += len(new_arms)
 
-    def last_call(self, session: Session) -> None:
+    def last_call(self, session):
         rng = self.history.rng
         self.done.tried["final-batch"] += 1
         try:
@@ -369,7 +368,7 @@ class Client:
         self._say("last call")
         self.done.n_called += 1
 
-    def delete(self, session: Session) -> None:
+    def delete(self, session):
         """Delete the session as it is seen now, if it has ended; what others write meanwhile is not lost."""
         head = session.store.head(NAME)
         try:
@@ -382,12 +381,12 @@ class Client:
         self._say("deleted")
         self.done.seen["deleted"] += 1
 
-    def close(self, session: Session) -> None:
+    def close(self, session):
         session.close("enough")
         self.done.tried["closed"] += 1
         self._say("closed")
 
-    def look(self, session: Session) -> None:
+    def look(self, session):
         self._say(f"sees {session.status}, {session.state().n_values} told")
         assert session.standing() is not None
         session.pending()

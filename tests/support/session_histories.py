@@ -11,18 +11,15 @@ users run, on a `SimulatedStore`. What the code acknowledged is written down for
 log must bear it out.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import contextmanager
 from random import Random
-from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -43,7 +40,6 @@ from surepick.sessions.setup import Setup
 from surepick.sessions.state import SessionState
 from surepick.sessions.streams import Place
 from surepick.simulation import State
-from surepick.store import Event
 
 PAIRS = [[1, 1, 0], [0, 1, 1], [1, 0, 1]]
 PROBLEMS = [
@@ -74,7 +70,7 @@ ENDLESS = 100_000  # a budget
 class History:
     """One simulated life of a session; it happens in `run` and is judged in `check`."""
 
-    def __init__(self, seed: int, *, told: Callable[[str], None] = lambda line: None) -> None:
+    def __init__(self, seed, *, told=lambda line: None):
         rng = self.rng = Random(seed)
         self.seed, self.told = seed, told
         self.now = 1e9
@@ -102,7 +98,7 @@ class History:
         self.calls, self.deletes, grows = (rng.random() < often for often in (0.6, 0.5, 0.6))
         self.grows = grows and self.make_policy in BETS and self.problem.probes is None
 
-    def run(self) -> None:
+    def run(self):
         """Let all processes live their lives, then go on to the end with nothing in the way."""
         with self._simulated_time():
             budget = self.rng.choice([None, None, 10, 40])
@@ -121,12 +117,12 @@ class History:
             self.check(quiet)
             self.seen += sum((done.seen for done in self.acknowledged.values()), Counter())
 
-    def rare_steps(self, client: Client) -> list[Callable[[Session], None]]:
+    def rare_steps(self, client):
         """What ends a session, or all of it: only in some histories."""
         rare = [client.last_call] * self.calls + [client.delete] * self.deletes
         return rare + [client.add_plan] * 2 * self.grows
 
-    def _next(self, names: list[str]) -> int:
+    def _next(self, names):
         """Anybody; but now and then one stalls in the middle of something while the others go on."""
         if self._stalled_for == 0 and self.rng.random() < self.stalls:
             self._stalled, self._stalled_for = self.rng.choice(names), self.rng.choice([10, 40, 100])
@@ -135,7 +131,7 @@ class History:
         return self.rng.choice(awake)
 
     @contextmanager
-    def _simulated_time(self) -> Iterator[None]:
+    def _simulated_time(self):
         with (
             mock.patch.object(journal, "time", self),
             mock.patch.multiple(journal, **self.constants),
@@ -143,15 +139,15 @@ class History:
         ):
             yield
 
-    def thread_time(self) -> float:
+    def thread_time(self):
         """What `journal` measures decisions with: some of them seem slow."""
         self._seconds = getattr(self, "_seconds", 0.0) + (self.rng.random() < self.slow)
         return self._seconds
 
-    def monotonic(self) -> float:
+    def monotonic(self):
         return self.now
 
-    def value(self, probe: int) -> Any:
+    def value(self, probe):
         """A measurement: a number, or those of a probe with several readings by their names."""
         probes = self.problem.probes
         if probes is None:
@@ -164,7 +160,7 @@ class History:
 
     # What must hold in the end
 
-    def check(self, store: SimulatedStore) -> None:
+    def check(self, store):
         """All that was acknowledged is in the log, and the log is one that an honest session writes."""
         for number, grave in self.database.graves.items():
             self.done = self.acknowledged[number]
@@ -188,7 +184,7 @@ class History:
                 assert verdict.holds, verdict
         self._finish(session)
 
-    def _check_kept(self, events: list[Event]) -> None:
+    def _check_kept(self, events):
         done = self.done
         found = [decode(event.kind, event.body) for event in events]
         values = [one for one in found if isinstance(one, Measured)]
@@ -222,7 +218,7 @@ class History:
         assert not done.renamed - titles, "a title is gone"
         assert written["noted"] <= done.tried["noted"]
 
-    def _check_told(self, values: list[Measured], by_place: dict[str, Measured]) -> None:
+    def _check_told(self, values, by_place):
         """What was told is there once: at the place of its request, or as an extra measurement."""
         for (token, worker), given in self.done.told.items():
             assert token in by_place, f"{token} was acknowledged to {worker} and is gone"
@@ -238,7 +234,7 @@ class History:
         for number, (token, worker) in self.done.numbers.items():
             assert number in kept, f"{number}, told under {token} by {worker}, is gone"
 
-    def _check_course(self, events: list[Event]) -> None:
+    def _check_course(self, events):
         """Along the log delta never loosens, budgets never shrink, and no answer is closed away."""
         state = SessionState(Setup.from_json(json.loads(events[0].body)))
         for event in events[1:]:
@@ -256,7 +252,7 @@ class History:
             assert (state.setup.budget or math.inf) >= wanted.get("budget", 0), "an extension is gone"
         self.state = state
 
-    def _check_replica(self, running: Running, events: list[Event]) -> None:
+    def _check_replica(self, running, events):
         """A process that lives has made of the log what anybody makes of it."""
         if running.session is None or running.process.is_dead:
             return
@@ -268,7 +264,7 @@ class History:
         assert running.session.fingerprint == events[-1].head
         assert _text(mine) == _text(self.state), "two processes see different sessions"
 
-    def _finish(self, session: Session) -> None:
+    def _finish(self, session):
         """Go on to the answer, and find it to be the one of `simulate` on the same measurements."""
         self.now += 10 * LEASE + 1000
         verdict = session.verify()
@@ -297,7 +293,7 @@ class History:
         assert outcome.counts.tolist() == expected.counts.tolist()
         assert outcome.means.tolist() == expected.means.tolist()
 
-    def _check_evidence(self, session: Session) -> None:
+    def _check_evidence(self, session):
         """After removals and a smaller delta: the values used are those of the log that were not removed."""
         state = session.state()
         sums, counts = defaultdict(list), Counter[int]()
@@ -313,20 +309,20 @@ class History:
         expected = [math.fsum(sums[arm]) for arm in range(len(cursors))]
         assert state.evidence.sums.tolist() == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
-    def _measure_all(self, session: Session) -> None:
+    def _measure_all(self, session):
         while requests := session.ask(20, worker="the last", wait=False):
             for request in requests:
                 session.tell(request, self.value(request.probe))
 
 
-def _text(state: SessionState) -> str:
+def _text(state):
     return json.dumps(state.to_json(), sort_keys=True)
 
 
 class LoggedTapes:
     """The measurements of a log, as a simulation reads them: the environment of the session's last run."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session):
         self.means = np.zeros(session.problem.n_arms)
         tapes: dict[int, dict[int, float]] = defaultdict(dict)
         for event in session.events():
@@ -335,16 +331,16 @@ class LoggedTapes:
                 tapes[found.probe][found.index] = found.values[0]
         self._tapes = {arm: iter([tape[i] for i in sorted(tape)]) for arm, tape in tapes.items()}
 
-    def measure(self, counts: Any, rng: np.random.Generator) -> Any:
+    def measure(self, counts, rng):
         return np.array([math.fsum(next(self._tapes[a]) for _ in range(n)) for a, n in enumerate(counts)])
 
 
-def replay_command(seed: int) -> str:
+def replay_command(seed):
     """What to type to see this history again."""
     return f"python tests/support/session_histories.py --seed {seed}"
 
 
-def run_history(seed: int, told: Callable[[str], None] = lambda line: None) -> History:
+def run_history(seed, told=lambda line: None):
     """One history, judged; a failure names its seed and how to see it again."""
     history = History(seed, told=told)
     try:
@@ -355,7 +351,7 @@ def run_history(seed: int, told: Callable[[str], None] = lambda line: None) -> H
     return history
 
 
-def main() -> None:
+def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

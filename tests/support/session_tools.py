@@ -1,33 +1,28 @@
 """What the session tests share: a small problem, tapes of measurements, and a simulation that reads them."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 
 import surepick as sp
-from surepick.core.arrays import FloatArray, IntArray
-from surepick.sessions.leases import Request
-from surepick.sessions.session import Session
 
 PLANS = np.array([[1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1], [1, 0, 0, 1], [1, 0, 1, 0]], dtype=float)
 SCALE = 0.3
 MEANS = np.array([1.0, 0.3, 0.6, -0.2])
 
 
-def problem(**options: object) -> sp.Problem:
+def problem(**options):
     """Five plans over four arms."""
     names = ["copper", "tin", "zinc", "lead"]
-    return sp.Problem(PLANS, arms=names, **{"noise": SCALE, **options}, goal="largest")  # type: ignore[arg-type]
+    return sp.Problem(PLANS, arms=names, **{"noise": SCALE, **options}, goal="largest")
 
 
-def best_plan(weights: FloatArray) -> FloatArray:
+def best_plan(weights):
     """The same plans as a function of the user's own knows them."""
     return PLANS[np.argmax(PLANS @ weights)]
 
 
-def oracle_problem() -> sp.OracleProblem:
+def oracle_problem():
     """The same problem with nothing but that function."""
     return sp.OracleProblem(best_plan, 4, noise=SCALE, arms=problem().arm_names, goal="largest")
 
@@ -35,17 +30,17 @@ def oracle_problem() -> sp.OracleProblem:
 class Tapes:
     """The measurements that each arm would give, in their order; an environment for `simulate` as well."""
 
-    def __init__(self, seed: int = 0, *, means: FloatArray = MEANS, scale: float = SCALE) -> None:
+    def __init__(self, seed=0, *, means=MEANS, scale=SCALE):
         self.means = means
         self._noise = scale * np.random.default_rng(seed).standard_normal((len(means), 20_000))
         self._used = np.zeros(len(means), dtype=int)
 
-    def value(self, token: str) -> float:
+    def value(self, token):
         """The measurement that stands at the token's place."""
         arm, place = map(int, token.split("."))
         return float(self.means[arm] + self._noise[arm, place])
 
-    def measure(self, counts: IntArray, rng: np.random.Generator) -> FloatArray:
+    def measure(self, counts, rng):
         """Sums of the next places of the tapes, correctly rounded as a session adds them up."""
         sums = np.zeros(len(counts))
         for arm in np.flatnonzero(counts):
@@ -55,19 +50,19 @@ class Tapes:
         return sums
 
 
-def run_to_end(session: Session, tapes: Tapes, *, n: int = 1, worker: str | None = None) -> sp.Outcome:
+def run_to_end(session, tapes, *, n=1, worker=None):
     """Ask and tell until the session has ended."""
     while requests := session.ask(n, worker=worker):
         tell_all(session, requests, tapes)
     return session.outcome
 
 
-def tell_all(session: Session, requests: list[Request], tapes: Tapes) -> None:
+def tell_all(session, requests, tapes):
     for request in requests:
         session.tell(request, tapes.value(request.token), sure=True)
 
 
-def same_run(a: sp.Outcome, b: sp.Outcome) -> bool:
+def same_run(a, b):
     """Whether two runs took the same decisions on the same measurements."""
     return (
         (a.plan, a.state, a.n_measured, a.n_rounds) == (b.plan, b.state, b.n_measured, b.n_rounds)

@@ -1,20 +1,14 @@
 """What the session tests run in processes of their own, to be crowded together or killed."""
 
-from __future__ import annotations
-
 import os
 import signal
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 from session_tools import Tapes
-from surepick.core.oracle_problem import Best
 from surepick.sessions import journal as journal_of_session
 from surepick.sessions.session import Session
 
 
-def work(i: int, url: str, seed: int, journal: Path | None = None, best: Best | None = None) -> None:
+def work(i, url, seed, journal=None, best=None):
     """Measure until the session has ended; write down each token once it is acknowledged."""
     session, tapes = Session.load(url, "mine", problem=best), Tapes(seed)
     while requests := session.ask(2, worker=f"worker {i}"):
@@ -25,9 +19,7 @@ def work(i: int, url: str, seed: int, journal: Path | None = None, best: Best | 
                 acknowledge(journal, request.token)
 
 
-def work_until_statement(
-    i: int, url: str, seed: int, journal: Path, last: int, best: Best | None = None
-) -> None:
+def work_until_statement(i, url, seed, journal, last, best=None):
     """Measure, and die by kill -9 just before or just after the given statement reaches the database."""
     session, tapes = Session.load(url, "mine", problem=best), Tapes(seed)
     journal_of_session.ALONE_AFTER = 20 if last % 4 < 2 else -1  # with and without holding the log first
@@ -39,7 +31,7 @@ def work_until_statement(
         acknowledge(journal, request.token)
 
 
-def record_until_statement(i: int, url: str, journal: Path, last: int) -> None:
+def record_until_statement(i, url, journal, last):
     """Record values under keys of their own, and die at the given statement."""
     session = Session.load(url, "mine")
     journal_of_session.ALONE_AFTER = 20 if last % 4 < 2 else -1
@@ -54,11 +46,11 @@ def record_until_statement(i: int, url: str, journal: Path, last: int) -> None:
 class Fate:
     """Counts the statements of this process and ends it by kill -9 at the last one."""
 
-    def __init__(self, last: int) -> None:
+    def __init__(self, last):
         self._left = last
         self._die_before = bool(last % 2)
 
-    def passes(self, execute: Callable[..., Any], *arguments: Any) -> Any:
+    def passes(self, execute, *arguments):
         """Run one statement, unless it is the last."""
         self._left -= 1
         if self._left == 0 and self._die_before:
@@ -68,11 +60,11 @@ class Fate:
             os.kill(os.getpid(), signal.SIGKILL)
         return result
 
-    def take_over(self, store: Any) -> None:
+    def take_over(self, store):
         """See every statement that the store sends; in SQLite also those in the middle of an append."""
         run_all = store._database.run_all
 
-        def counted_batch(connection: Any, batch: Any) -> list[Any]:
+        def counted_batch(connection, batch):
             if store._database.remote:
                 return list(self.passes(run_all, connection, batch))
             return [self.passes(run_all, connection, [statement])[0] for statement in batch]
@@ -80,7 +72,7 @@ class Fate:
         store._database.run_all = counted_batch
 
 
-def acknowledge(journal: Path, token: str) -> None:
+def acknowledge(journal, token):
     handle = os.open(journal, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
     os.write(handle, f"{token}\n".encode())
     os.close(handle)

@@ -6,18 +6,15 @@ the process dies before or after it, the answer is lost before or after it took 
 that was committed a moment ago (never one older than it has seen itself).
 """
 
-from __future__ import annotations
-
 import copy
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from scheduler import Scheduler
 from surepick.errors import StoreError
-from surepick.store import START, Claim, Event, Head, MemoryStore, Snapshot, Store, View
+from surepick.store import START, Event, Head, MemoryStore, Snapshot, Store
 
 T = TypeVar("T")
 REMEMBERED = 6  # committed states that a stale reader may see
@@ -30,7 +27,7 @@ class DiedError(BaseException):
 class Process:
     """A process of the simulation: whether it lives, and the last state that it has seen."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name):
         self.name = name
         self.is_dead = False
         self.seen = 0
@@ -45,10 +42,10 @@ class Faults:
     lost: float = 0.0
     stale: float = 0.0
 
-    def strikes(self, rate: float) -> bool:
+    def strikes(self, rate):
         return rate > 0 and self.rng.random() < rate
 
-    def end(self) -> None:
+    def end(self):
         """From now on nothing goes wrong."""
         self.death = self.lost = self.stale = 0.0
 
@@ -60,7 +57,7 @@ class Database:
     PostgreSQL.
     """
 
-    def __init__(self, scheduler: Scheduler, *, one_lock: bool = True) -> None:
+    def __init__(self, scheduler, *, one_lock=True):
         self.scheduler = scheduler
         self.one_lock = one_lock
         self.states = [MemoryStore()]  # the last of them is what is committed now
@@ -72,34 +69,34 @@ class Database:
         self.graves: dict[int, list[Event]] = {}  # logs that were deleted, as they were then, by their ids
 
     @property
-    def now(self) -> MemoryStore:
+    def now(self):
         return self.states[-1]
 
-    def commit(self, state: MemoryStore, *, durable: bool) -> None:
+    def commit(self, state, *, durable):
         self.states = [*self.states[1 - REMEMBERED :], state]
         self.number += 1
         if durable:
             self.on_disk = state
 
-    def power_cut(self) -> None:
+    def power_cut(self):
         """What was not on disk is gone: leases and snapshots, never an event."""
         self.writer = self.claimer = None
         self.states, self.number = [self.on_disk], self.number + 1
 
 
-def _reading(method: str) -> Callable[..., Any]:
+def _reading(method):
     """A method of a store that reads, as one statement."""
 
-    def read(self: SimulatedStore, *given: Any, **named: Any) -> Any:
+    def read(self, *given, **named):
         return self._read(lambda state: getattr(state, method)(*given, **named))
 
     return read
 
 
-def _writing(method: str, *, durable: bool = True) -> Callable[..., Any]:
+def _writing(method, *, durable=True):
     """A method of a store that writes, as one statement."""
 
-    def write(self: SimulatedStore, *given: Any, **named: Any) -> Any:
+    def write(self, *given, **named):
         return self._write(lambda state: getattr(state, method)(*given, **named), durable=durable)
 
     return write
@@ -110,7 +107,7 @@ class SimulatedStore(Store):
 
     place = "simulation"
 
-    def __init__(self, database: Database, process: Process, faults: Faults) -> None:
+    def __init__(self, database, process, faults):
         self._database = database
         self._process = process
         self._faults = faults
@@ -129,36 +126,36 @@ class SimulatedStore(Store):
     save_snapshot = _writing("save_snapshot", durable=False)
     snapshot: Callable[..., Snapshot | None] = _reading("snapshot")
 
-    def pin(self, name: str) -> SimulatedStore:
+    def pin(self, name):
         pinned = copy.copy(self)
         pinned._pinned = None
         pinned._pinned = (name, pinned._read(lambda state: state.number(name)))
         return pinned
 
-    def number(self, name: str) -> int:
+    def number(self, name):
         """The id of the log that this name means here, whether it is still there or not."""
         if self._pinned is not None and self._pinned[0] == name:
             return self._pinned[1]
         return self._database.now.number(name)
 
-    def _meant(self, state: MemoryStore) -> MemoryStore:
+    def _meant(self, state):
         """This state of the database, with the pinned name meaning its log."""
         return state if self._pinned is None else state.pin(*self._pinned)
 
-    def read(self, name: str, *, after: Head = START, limit: int | None = None) -> Iterator[Event]:
+    def read(self, name, *, after=START, limit=None):
         return iter(self._read(lambda state: list(state.read(name, after=after, limit=limit))))
 
-    def look(self, name: str, *, after: Head, claim: Claim | None = None) -> View:
+    def look(self, name, *, after, claim=None):
         held: list[str] = []
         if claim is not None:
             tokens, worker, until, now = claim
             held = self.claim(name, tokens, worker=worker, until=until, now=now)
         return self._read(lambda state: state.look(name, after=after))._replace(held=held)
 
-    def claim(self, name: str, tokens: Iterable[str], *, worker: str, until: float, now: float) -> list[str]:
+    def claim(self, name, tokens, *, worker, until, now):
         wanted = list(tokens)
 
-        def change(state: MemoryStore) -> list[str]:
+        def change(state):
             before, number = {lease.token: lease for lease in state.leases(name)}, state.number(name)
             held = state.claim(name, wanted, worker=worker, until=until, now=now)
             for token in held:
@@ -171,8 +168,8 @@ class SimulatedStore(Store):
 
         return self._write(change, durable=False)
 
-    def delete(self, name: str, *, expected: Head) -> None:
-        def change(state: MemoryStore) -> None:
+    def delete(self, name, *, expected):
+        def change(state):
             log, number = list(state.read(name)), state.number(name)
             state.delete(name, expected=expected)
             self._database.graves[number] = log
@@ -180,7 +177,7 @@ class SimulatedStore(Store):
         self._write(change)
 
     @contextmanager
-    def transaction(self, name: str, *, after: Head | None = None, durable: bool = True) -> Iterator[View]:
+    def transaction(self, name, *, after=None, durable=True):
         database, me = self._database, object()
         lock = "writer" if durable or database.one_lock else "claimer"
         self._begin_statement()
@@ -201,7 +198,7 @@ class SimulatedStore(Store):
                 setattr(database, lock, None)
         self._end_statement()
 
-    def _read(self, look: Callable[[MemoryStore], T]) -> T:
+    def _read(self, look):
         self._begin_statement()
         if self._open is not None:
             return look(self._meant(self._open))
@@ -214,7 +211,7 @@ class SimulatedStore(Store):
         self._end_statement()
         return answer
 
-    def _write(self, change: Callable[[MemoryStore], T], *, durable: bool = True) -> T:
+    def _write(self, change, *, durable=True):
         database = self._database
         self._begin_statement()
         if self._open is not None:
@@ -230,7 +227,7 @@ class SimulatedStore(Store):
         self._end_statement()
         return answer
 
-    def _commit(self, changes: Iterable[Callable[[MemoryStore], T]], durable: bool) -> list[T]:
+    def _commit(self, changes, durable):
         """Change what is committed now: leases may have been claimed since a transaction began."""
         state = self._database.now.copy()
         answers = [change(self._meant(state)) for change in changes]
@@ -238,28 +235,28 @@ class SimulatedStore(Store):
         self._process.seen = self._database.number
         return answers
 
-    def _begin_statement(self) -> None:
+    def _begin_statement(self):
         """Let others go first; then the process may die, or the statement get lost on its way."""
         if self._open is None:
             self._pause()
         self._strike("was not sent")
 
-    def _end_statement(self) -> None:
+    def _end_statement(self):
         """It took effect; the process may die now, or the answer get lost."""
         self._strike("was sent, and the answer is lost")
 
-    def _strike(self, how: str) -> None:
+    def _strike(self, how):
         if self._dies():
             raise DiedError
         if self._faults.strikes(self._faults.lost):
             raise StoreError(f"the simulated statement {how}")
 
-    def _dies(self) -> bool:
+    def _dies(self):
         """Whether the process dies now, or is dead."""
         self._process.is_dead = self._process.is_dead or self._faults.strikes(self._faults.death)
         return self._process.is_dead
 
-    def _pause(self, until: Callable[[], bool] = lambda: True) -> None:
+    def _pause(self, until=lambda: True):
         self._database.scheduler.pause(lambda: self._process.is_dead or until())
         if self._process.is_dead:
             raise DiedError

@@ -1,19 +1,16 @@
 """What every store must do; a store passes by subclassing `StoreContract` with its own fixtures."""
 
-from __future__ import annotations
-
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
 import pytest
 
 from surepick.errors import ConflictError, DeletedError, NameTakenError, StoreError
-from surepick.store import START, Claim, Draft, Head, Lease, Snapshot, Store
+from surepick.store import START, Claim, Draft, Head, Lease, Snapshot
 
 
-def note(text: str = "hello", key: str | None = None) -> Draft:
+def note(text="hello", key=None):
     """An event to append."""
     return Draft("noted", f'{{"text":"{text}"}}', 1.5, key)
 
@@ -22,22 +19,22 @@ class StoreContract:
     """The laws of a store; subclasses provide the fixtures `store` and, where it lasts, `reopen`."""
 
     @pytest.fixture
-    def store(self) -> Store:
+    def store(self):
         raise NotImplementedError
 
-    def test_logs_are_listed_oldest_first(self, store: Store) -> None:
+    def test_logs_are_listed_oldest_first(self, store):
         assert store.names() == []
         for name in ("zinc", "copper", "ein Müsli / 'x' %s :y"):
             store.create(name, [note()])
         assert store.names() == ["zinc", "copper", "ein Müsli / 'x' %s :y"]
 
-    def test_a_name_is_taken_once(self, store: Store) -> None:
+    def test_a_name_is_taken_once(self, store):
         head = store.create("trips", [note()])
         with pytest.raises(NameTakenError):
             store.create("trips", [note("other")])
         assert store.head("trips") == head
 
-    def test_an_unknown_name_is_refused_with_the_closest_one(self, store: Store) -> None:
+    def test_an_unknown_name_is_refused_with_the_closest_one(self, store):
         store.create("trips", [note()])
         for attempt in (
             lambda: store.head("tripz"),
@@ -48,7 +45,7 @@ class StoreContract:
             with pytest.raises(StoreError):
                 attempt()
 
-    def test_a_whole_log_is_deleted_only_where_it_was_seen_to_end(self, store: Store) -> None:
+    def test_a_whole_log_is_deleted_only_where_it_was_seen_to_end(self, store):
         head = store.create("trips", [note("first", "k")])
         store.claim("trips", ["0.0"], worker="Ann", until=9.0, now=1.0)
         store.save_snapshot("trips", Snapshot(head, head.checksum, b"{}"))
@@ -70,7 +67,7 @@ class StoreContract:
         with pytest.raises(StoreError):
             store.append("trips", [note()], expected=later)
 
-    def test_a_pinned_name_is_that_log_alone(self, store: Store) -> None:
+    def test_a_pinned_name_is_that_log_alone(self, store):
         head = store.create("trips", [note("first", "k"), note("second")])
         store.create("other", [note()])
         pinned = store.pin("trips")
@@ -105,7 +102,7 @@ class StoreContract:
         assert pinned.names() == ["other", "trips"]
         assert pinned.pin("trips").head("trips") == store.head("trips")
 
-    def test_a_snapshot_of_another_log_is_neither_kept_nor_read(self, store: Store) -> None:
+    def test_a_snapshot_of_another_log_is_neither_kept_nor_read(self, store):
         head = store.create("trips", [note("first"), note("second")])
         first = next(iter(store.read("trips"))).checksum
         for wrong in (
@@ -119,7 +116,7 @@ class StoreContract:
             store.save_snapshot("trips", Snapshot(head, first, body))
             assert store.snapshot("trips") == Snapshot(head, first, body)
 
-    def test_what_is_appended_is_read_back_in_order(self, store: Store) -> None:
+    def test_what_is_appended_is_read_back_in_order(self, store):
         head = store.create("trips", [note("first")])
         store.append("trips", [note('ü\\n %s :x {}"'.replace('"', "")), note("third", "k")], expected=head)
         events = list(store.read("trips"))
@@ -135,7 +132,7 @@ class StoreContract:
         store.create("times", [Draft("noted", "{}", time) for time in times])
         assert [event.time for event in store.read("times")] == times
 
-    def test_a_long_log_is_read_whole_or_after_a_head(self, store: Store) -> None:
+    def test_a_long_log_is_read_whole_or_after_a_head(self, store):
         first = store.create("trips", [note()])
         middle = store.append("trips", [note()] * 6000, expected=first)
         last = store.append("trips", [note("rest")], expected=middle)
@@ -144,7 +141,7 @@ class StoreContract:
         assert [event.body for event in store.read("trips", after=middle)] == ['{"text":"rest"}']
         assert list(store.read("trips", after=last)) == []
 
-    def test_an_append_at_an_old_position_is_refused_and_writes_nothing(self, store: Store) -> None:
+    def test_an_append_at_an_old_position_is_refused_and_writes_nothing(self, store):
         old = store.create("trips", [note()])
         new = store.append("trips", [note("winner")], expected=old)
         with pytest.raises(ConflictError):
@@ -155,7 +152,7 @@ class StoreContract:
         assert len(list(store.read("trips"))) == 2
         assert store.append("trips", [], expected=new) == new
 
-    def test_a_key_is_used_once_per_log_and_the_whole_batch_is_refused(self, store: Store) -> None:
+    def test_a_key_is_used_once_per_log_and_the_whole_batch_is_refused(self, store):
         head = store.create("trips", [note("first", "told:1")])
         with pytest.raises(ConflictError):
             store.append("trips", [note("fresh", "told:2"), note("again", "told:1")], expected=head)
@@ -164,19 +161,19 @@ class StoreContract:
         store.append("trips", [note("fresh", "told:2")], expected=head)
         store.create("other", [note("first", "told:1")])
 
-    def test_find_gives_the_event_of_a_key(self, store: Store) -> None:
+    def test_find_gives_the_event_of_a_key(self, store):
         store.create("trips", [note("a", "x"), note("b", "y")])
         found = store.find("trips", "y")
         assert found is not None
         assert found == list(store.read("trips"))[1]
         assert store.find("trips", "z") is None
 
-    def test_equal_events_give_equal_fingerprints_and_different_ones_do_not(self, store: Store) -> None:
+    def test_equal_events_give_equal_fingerprints_and_different_ones_do_not(self, store):
         heads = {name: store.create(name, [note("same"), note("same")]) for name in ("a", "b")}
         assert heads["a"] == heads["b"]
         assert store.create("c", [note("same"), note("other")]) != heads["a"]
 
-    def test_what_is_written_in_a_transaction_comes_at_once(self, store: Store) -> None:
+    def test_what_is_written_in_a_transaction_comes_at_once(self, store):
         head = store.create("trips", [note()])
         with store.transaction("trips"):
             middle = store.append("trips", [note("a")], expected=head)
@@ -185,10 +182,10 @@ class StoreContract:
             end = store.append("trips", [note("b", "k")], expected=middle)
         assert store.head("trips") == end
 
-    def test_an_error_in_a_transaction_leaves_no_trace(self, store: Store) -> None:
+    def test_an_error_in_a_transaction_leaves_no_trace(self, store):
         head = store.create("trips", [note()])
 
-        def fail() -> None:
+        def fail():
             with store.transaction("trips"):
                 store.append("trips", [note("a", "k")], expected=head)
                 raise RuntimeError("stop")
@@ -199,7 +196,7 @@ class StoreContract:
         assert store.find("trips", "k") is None
         store.append("trips", [note("a", "k")], expected=head)
 
-    def test_a_look_gives_the_news_and_the_leases(self, store: Store) -> None:
+    def test_a_look_gives_the_news_and_the_leases(self, store):
         head = store.create("trips", [note("a"), note("b")])
         store.claim("trips", ["t2", "t1"], worker="one", now=0.0, until=10.0)
         new = store.append("trips", [note("c")], expected=head)
@@ -211,7 +208,7 @@ class StoreContract:
             assert seen == view
         assert len(list(store.read("trips", limit=2))) == 2
 
-    def test_a_look_can_claim_what_is_free(self, store: Store) -> None:
+    def test_a_look_can_claim_what_is_free(self, store):
         head = store.create("trips", [note()])
         store.claim("trips", ["b"], worker="one", now=0.0, until=10.0)
         new = store.append("trips", [note()], expected=head)
@@ -223,14 +220,14 @@ class StoreContract:
         assert sorted(again.held) == ["a", "b"]  # its own, and one whose lease has ended
         assert [lease.worker for lease in store.leases("trips")] == ["two"] * 3
 
-    def test_leases_can_be_claimed_while_the_log_is_held(self, store: Store) -> None:
+    def test_leases_can_be_claimed_while_the_log_is_held(self, store):
         head = store.create("trips", [note()])
         with store.transaction("trips", after=head, durable=False) as view:
             assert view.leases == []
             assert store.claim("trips", ["a", "b"], worker="one", now=0.0, until=10.0) == ["a", "b"]
         assert [lease.token for lease in store.leases("trips")] == ["a", "b"]
 
-    def test_a_claimed_token_is_its_workers_until_the_lease_ends(self, store: Store) -> None:
+    def test_a_claimed_token_is_its_workers_until_the_lease_ends(self, store):
         store.create("trips", [note()])
         claim = partial(store.claim, "trips")
         assert claim(["a", "b"], worker="one", now=0.0, until=10.0) == ["a", "b"]
@@ -243,13 +240,13 @@ class StoreContract:
             Lease("c", "two", 15.0),
         ]
 
-    def test_a_released_token_is_free(self, store: Store) -> None:
+    def test_a_released_token_is_free(self, store):
         store.create("trips", [note()])
         store.claim("trips", ["a", "b"], worker="one", now=0.0, until=10.0)
         store.release("trips", ["a", "never held"])
         assert [lease.token for lease in store.leases("trips")] == ["b"]
 
-    def test_leases_end_with_the_append_that_answers_them_or_not_at_all(self, store: Store) -> None:
+    def test_leases_end_with_the_append_that_answers_them_or_not_at_all(self, store):
         head = store.create("trips", [note()])
         store.claim("trips", ["a", "b", "c"], worker="one", now=0.0, until=10.0)
         with pytest.raises(ConflictError):
@@ -258,11 +255,11 @@ class StoreContract:
         store.append("trips", [note()], expected=head, release=["a", "c"])
         assert [lease.token for lease in store.leases("trips")] == ["b"]
 
-    def test_of_many_threads_one_gets_the_token(self, store: Store) -> None:
+    def test_of_many_threads_one_gets_the_token(self, store):
         store.create("trips", [note()])
         winners: list[str] = []
 
-        def work(i: int) -> None:
+        def work(i):
             for j in range(20):
                 won = store.claim("trips", [f"t{j}"], worker=str(i), now=0.0, until=10.0)
                 winners.extend(won)
@@ -270,10 +267,10 @@ class StoreContract:
         in_threads(4, work)
         assert sorted(winners) == sorted(f"t{j}" for j in range(20))
 
-    def test_threads_lose_no_update(self, store: Store) -> None:
+    def test_threads_lose_no_update(self, store):
         store.create("trips", [note()])
 
-        def work(i: int) -> None:
+        def work(i):
             for j in range(20):
                 append_patiently(store, f"{i}-{j}")
                 with store.transaction("trips"):  # which never conflicts
@@ -283,7 +280,7 @@ class StoreContract:
         keys = [str(event.key) for event in store.read("trips")][1:]
         assert sorted(keys) == sorted(f"{i}{sign}{j}" for i in range(4) for j in range(20) for sign in "+-")
 
-    def test_a_thread_may_disconnect_and_go_on(self, store: Store) -> None:
+    def test_a_thread_may_disconnect_and_go_on(self, store):
         head = store.create("trips", [note()])
         store.disconnect()
         with store.transaction("trips"):
@@ -298,10 +295,10 @@ class LastingStoreContract(StoreContract):
     """The further laws of a store that outlives the program; `reopen` opens the same place again."""
 
     @pytest.fixture
-    def reopen(self) -> Callable[[], Store]:
+    def reopen(self):
         raise NotImplementedError
 
-    def test_a_reopened_store_has_everything(self, store: Store, reopen: Callable[[], Store]) -> None:
+    def test_a_reopened_store_has_everything(self, store, reopen):
         head = store.create("trips", [note("a", "k"), note("b")])
         before = list(store.read("trips"))
         store.close()
@@ -312,7 +309,7 @@ class LastingStoreContract(StoreContract):
         assert list(again.read("trips")) == before
         assert again.find("trips", "k") == before[0]
 
-    def test_two_openings_see_each_other(self, store: Store, reopen: Callable[[], Store]) -> None:
+    def test_two_openings_see_each_other(self, store, reopen):
         other = reopen()
         head = store.create("trips", [note()])
         assert other.head("trips") == head
@@ -320,11 +317,11 @@ class LastingStoreContract(StoreContract):
         assert [event.body for event in store.read("trips")][-1] == '{"text":"from the other"}'
 
 
-def in_threads(count: int, work: Callable[[int], object]) -> None:
+def in_threads(count, work):
     """Run work(0), ..., work(count - 1) at the same time and raise what any of them raises."""
     errors: list[BaseException] = []
 
-    def guarded(i: int) -> None:
+    def guarded(i):
         try:
             work(i)
         except BaseException as error:
@@ -339,7 +336,7 @@ def in_threads(count: int, work: Callable[[int], object]) -> None:
         raise errors[0]
 
 
-def append_patiently(store: Store, key: str) -> None:
+def append_patiently(store, key):
     """Append an event with this key, however often another writer is faster."""
     while True:
         try:

@@ -1,14 +1,10 @@
 """What the store tests run in processes of their own, started and killed by `crowd`."""
 
-from __future__ import annotations
-
 import contextlib
 import multiprocessing
 import os
 import time
-from collections.abc import Callable
 from multiprocessing.process import BaseProcess
-from pathlib import Path
 from typing import Any
 
 from store_contract import note
@@ -18,7 +14,7 @@ from surepick.store import open_store
 _FORK = multiprocessing.get_context("fork")  # no imports again: all of a crowd start at the same moment
 
 
-def crowd(count: int, task: Callable[..., None], *arguments: object) -> list[BaseProcess]:
+def crowd(count, task, *arguments):
     """Processes that run task(i, *arguments), for i below count."""
     workers: list[BaseProcess] = [_FORK.Process(target=task, args=(i, *arguments)) for i in range(count)]
     for worker in workers:
@@ -26,14 +22,14 @@ def crowd(count: int, task: Callable[..., None], *arguments: object) -> list[Bas
     return workers
 
 
-def all_succeed(workers: list[BaseProcess], timeout: float = 120.0) -> bool:
+def all_succeed(workers, timeout=120.0):
     """Wait for the processes; whether each of them ended without an error."""
     for worker in workers:
         worker.join(timeout)
     return all(worker.exitcode == 0 for worker in workers)
 
 
-def storm(i: int, url: str) -> None:
+def storm(i, url):
     """Open a store that may not exist yet, make or find the session, and append ten events."""
     store = open_store(url)
     with contextlib.suppress(NameTakenError):
@@ -43,14 +39,14 @@ def storm(i: int, url: str) -> None:
             store.append("trips", [note(key=f"{i}-{j}")], expected=store.head("trips"))
 
 
-def append_one(i: int, url: str) -> None:
+def append_one(i, url):
     """Append an event."""
     store = open_store(url)
     with store.transaction("trips"):
         store.append("trips", [note(key=str(i))], expected=store.head("trips"))
 
 
-def append_until_killed(i: int, url: str, journal: Path, attempt: int) -> None:
+def append_until_killed(i, url, journal, attempt):
     """Append events for ever and write each key to a journal once it is acknowledged."""
     store = open_store(url)
     acknowledged = os.open(journal, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
@@ -66,7 +62,7 @@ def append_until_killed(i: int, url: str, journal: Path, attempt: int) -> None:
         os.write(acknowledged, f"{key}\n".encode())
 
 
-def hold(i: int, url: str, ready: Path) -> None:
+def hold(i, url, ready):
     """Keep the writer's lock until killed."""
     store = open_store(url)
     with store.transaction("trips"):
@@ -74,18 +70,18 @@ def hold(i: int, url: str, ready: Path) -> None:
         time.sleep(60)
 
 
-def query(store: Any, text: str) -> list[tuple[Any, ...]]:
+def query(store, text):
     """What a statement gives on the store's own connection."""
     rows: list[tuple[Any, ...]] = store._database.query(text)
     return rows
 
 
-def change(store: Any, text: str) -> None:
+def change(store, text):
     """Change the store behind its back."""
     store._database.run([(text, {})])
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
+def wait_for(condition):
     """Return once the condition holds; fail after half a minute."""
     for _ in range(3000):
         if condition():

@@ -1,12 +1,8 @@
 """What the tests of the dashboard share: a real server in a thread, and sessions worth looking at."""
 
-from __future__ import annotations
-
 import threading
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import httpx
 
@@ -30,7 +26,7 @@ goal = "smallest"
 class Running:
     """A server that runs in a thread, with a client for it."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings):
         self.settings = settings
         self.server: Server = make_server(settings)
         address = listen(replace(settings, port=0))
@@ -44,20 +40,20 @@ class Running:
         self._thread.start()
         self.client.post("/login", data={"token": settings.token})
 
-    def form_key(self) -> str:
+    def form_key(self):
         page = self.client.get("/new").text
         return page.split('name="form_key" value="')[1].split('"')[0]
 
-    def post(self, path: str, files: object = None, **fields: str) -> httpx.Response:
+    def post(self, path, files=None, **fields):
         """Send a form as a browser does."""
         return self.client.post(path, data={"form_key": self.form_key(), **fields}, files=files)
 
-    def do(self, session: str, action: str, **body: object) -> tuple[int, dict]:
+    def do(self, session, action, **body):
         """Send JSON as a program does."""
         answer = self.api.post(f"/api/sessions/{session}/{action}", json=body)
         return answer.status_code, answer.json()
 
-    def stop(self) -> None:
+    def stop(self):
         for client in (self.client, self.api, self.stranger):
             client.close()
         self.server.handle_exit(2, None)
@@ -66,16 +62,16 @@ class Running:
 
 
 @contextmanager
-def running(store: str, **options: object) -> Iterator[Running]:
+def running(store, **options):
     options = {"patience": 60.0} | options  # a slow machine changes no page
-    server = Running(Settings(store, TOKEN, **options))  # type: ignore[arg-type]
+    server = Running(Settings(store, TOKEN, **options))
     try:
         yield server
     finally:
         server.stop()
 
 
-def three_sessions(url: str) -> None:
+def three_sessions(url):
     """One that is sure, one in the middle of a round with two workers, and one that nobody has touched."""
     tapes = tools.Tapes()
     tools.run_to_end(Session.create(url, "sure", tools.problem(), policy=sp.CombGapE()), tapes)
@@ -87,7 +83,7 @@ def three_sessions(url: str) -> None:
     Session.create(url, "fresh", tools.problem(noise=None), policy=sp.BetGapE())
 
 
-def positions(url: str) -> dict[str, object]:
+def positions(url):
     """Everything in the store that looking must not change."""
     from surepick.store import open_store
 
@@ -99,7 +95,7 @@ def positions(url: str) -> dict[str, object]:
     return found
 
 
-def problem_file(folder: Path) -> Path:
+def problem_file(folder):
     path = folder / "trips.toml"
     path.write_text(PROBLEM, encoding="utf-8")
     return path
