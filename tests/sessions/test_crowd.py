@@ -17,6 +17,8 @@ from surepick.policy import Policy
 from surepick.sessions.session import Session
 from surepick.sessions.verify import verify
 
+LEASE = 3.0  # seconds: no worker that lives is as slow, so no value is late
+
 
 @dataclass(frozen=True)
 class Shared:
@@ -37,7 +39,7 @@ def shared(request):
         here = Shared(url, oracle_problem(), sp.BetGapE(delta=0.1), best_plan)
     warm = Session.create("memory://", "warm", here.problem, policy=here.policy)
     run_to_end(warm, Tapes(), n=9)  # compiled before the fork
-    Session.create(url, "mine", here.problem, policy=here.policy, seed=3, lease=0.5)
+    Session.create(url, "mine", here.problem, policy=here.policy, seed=3, lease=LEASE)
     return here
 
 
@@ -81,7 +83,7 @@ def test_death_at_every_statement_of_an_ask_and_a_tell_loses_nothing(shared, tmp
         deaths += worker.exitcode == -signal.SIGKILL
         Session.load(shared.url, "mine", problem=shared.best).ask(wait=False)
     assert deaths >= 10
-    time.sleep(0.5)  # until the leases of the dead have ended
+    time.sleep(LEASE)  # until the leases of the dead have ended
     assert all_succeed(crowd(1, work, shared.url, 2, journal, shared.best))
     check_answer(shared, 2, journal.read_text().split())
 
