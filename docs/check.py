@@ -574,7 +574,8 @@ class Log:
                 self.assumed.add("a smaller delta was chosen without values recorded ahead")
         elif kind == "final-batch":
             self.called, self.run.gaussian = True, body["gaussian"]
-            self.assumed.add("the final batch was called without values recorded ahead")
+            self.assumed |= {"the final batch was called without values recorded ahead"}
+            self.assumed |= {"Gaussian noise"} if body["gaussian"] else set()
 
     def record(self, place, values, request):
         """Take the readings of one use, which must be numbers between their bounds."""
