@@ -279,3 +279,12 @@ def test_a_row_says_which_means_are_known(tmp_path):
     assert problem.is_known.tolist() == [False, False, True]
     wrong = refusal(write(tmp_path / "ways.csv", [*ROWS[:7], ["known", "", "11 till 14", 8], *ROWS[8:]]))
     assert wrong.field == "known"
+
+
+def test_the_first_cell_is_the_word_for_a_plan(tmp_path):
+    file = tmp_path / "trips.csv"
+    for first, words in (("Route", "2 routes"), ("", "2 plans"), ("no. 1", "2 plans")):
+        file.write_text(f"{first},bus,walk\ngoal,smallest\nby bus,1,2\non foot,,7\n")
+        problem = sp.load(file)
+        assert problem.about.plans(2) == words
+        assert problem.completeness.startswith(words)

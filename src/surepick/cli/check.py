@@ -25,7 +25,7 @@ from surepick.cli.output import (
 )
 from surepick.cli.screen import listed
 from surepick.cli.simulate import limit_of, limit_words
-from surepick.core.wording import how_many, in_short, plural
+from surepick.core.wording import how_many, plural
 from surepick.errors import ParameterError
 from surepick.views.numbers import count
 
@@ -87,7 +87,7 @@ def _options(asked: Mapping[str, Any]) -> str:
 def described(found: Check) -> Iterator[str]:
     """Yield how the file was read, in a few lines."""
     loaded, problem, roles = found.loaded, found.loaded.problem, found.arms_by_role
-    plans = "all plans" if problem.n_plans is None else f"{in_short(problem.n_plans)} plans"
+    plans = "all plans" if problem.n_plans is None else problem.about.plans(problem.n_plans)
     goal = "smallest" if problem.sign < 0 else "largest"
     unit = f"; {problem.about.unit}" if problem.about.unit else ""
     yield wrapped(f"{loaded.title}: {plans} over {problem.n_arms} arms; the {goal} total is best{unit}")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arrays import FloatArray, aligned
+from surepick.core.wording import in_short, plural
 from surepick.errors import ProblemError, suggestion
 
 Range = tuple[float, float]
@@ -73,6 +74,11 @@ class About:
     plausible: tuple[Range, ...] | None = None
     listing: Listing | None = None
     order: str = ""
+    noun: str = ""  # for a plan: "route"; empty: "plan"
+
+    def plans(self, n: int) -> str:
+        """So many plans in the words of this problem: "6 routes"."""
+        return f"{in_short(n)} {plural(n, self.noun or 'plan')}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings that are known as JSON values; infinite ends are null."""

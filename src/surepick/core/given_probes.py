@@ -328,7 +328,7 @@ def _costs(found: list[_Given], cost: PerArm | None) -> FloatArray:
 
 def _in_file(path: TablePath, arms: Mapping[str, int]) -> Iterator[_Given]:
     """Yield the probes of a table with a line per reading: probe, reading, the arms, noise, cost."""
-    columns, lines = named_rows(path)
+    _, columns, lines = named_rows(path)
     where = f" of {str(path)!r}"
     found: dict[str, tuple[dict[str, Row], list[float], list[float]]] = {}
     last = ""

@@ -224,7 +224,7 @@ class Problem(Measurable):
     @property
     def completeness(self) -> str:
         """How many plans there are, and whether some may be missing, for people."""
-        return f"{self.n_plans:,} plans, as listed"
+        return f"{self.about.plans(self.n_plans)}, as listed"
 
     @property
     def n_arms(self) -> int:

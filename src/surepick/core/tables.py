@@ -81,7 +81,7 @@ def read_table(path: TablePath, *, empty: float | None = None) -> Table:
     Cells are separated, and lines skipped, as in `csv_lines`. An empty cell is `empty`, or refused.
     """
     path = Path(path)
-    columns, rows = named_rows(path)
+    _, columns, rows = named_rows(path)
     names = tuple(row[0] for _, row in rows)
     numbers = parse_cells(
         [row[1:] for _, row in rows], columns, names, within=f" of {str(path)!r}", empty=empty
@@ -91,8 +91,8 @@ def read_table(path: TablePath, *, empty: float | None = None) -> Table:
 
 def named_rows(
     path: TablePath, *, short: Collection[str] = (), sheet: str | None = None
-) -> tuple[tuple[str, ...], Lines]:
-    """The names of the columns, and the lines below: each with its name and one cell per column.
+) -> tuple[str, tuple[str, ...], Lines]:
+    """The first cell, the names of the columns, and the lines below: each its name and a cell per column.
 
     Lines of the names `short` may end early, as who writes a file by hand ends them; empty cells follow.
     """
@@ -129,7 +129,7 @@ def named_rows(
                 f"line {number} of {str(path)!r} has {len(row)} cells, the header has {len(columns) + 1}; "
                 "end it with commas, so that every column has a cell; an empty one is 0"
             )
-    return columns, [(number, [cell.strip() for cell in row]) for number, row in lines[1:]]
+    return header[0].strip(), columns, [(number, [cell.strip() for cell in row]) for number, row in lines[1:]]
 
 
 def csv_lines(path: Path, sheet: str | None = None) -> Lines:

@@ -120,6 +120,7 @@ KEYS: dict[str, dict[str, Key]] = {
         "goal": GOAL,
         "arms": NAMES,
         "plan_names": NAMES,
+        "noun": Key("text", 'a word for a plan, such as `"route"`', "plan"),
         "guess": GUESS,
         "spread": SPREAD._replace(absent="0"),
     },

@@ -105,6 +105,7 @@ def _load(path: Path, sheet: str | None, progress: Progress | None, confined: bo
         unit=document.text("unit", ""),
         plausible=_plausible(document, problem, guess, spread),
         order=_order(document),
+        noun=document.text("noun", ""),
     )
     past = _past(problem, guess, spread) if "spread" in document.values else None
     if guess is not None:

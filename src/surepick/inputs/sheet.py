@@ -51,8 +51,9 @@ class Mistake(NamedTuple):
 def read_sheet(path: Path, sheet: str | None = None) -> dict[str, Any]:
     """Return the keys of the problem file that this CSV or Excel file stands for.
 
-    The first column names the plans, the header the arms; an empty cell of a plan is 0. Rows named in `ROWS`
-    say more, in any order. Every cell that cannot be read is listed in one error, with what to write.
+    The first column names the plans, the header the arms, after a word for a plan ("route"). An empty cell of
+    a plan is 0. Rows named in `ROWS` say more, in any order. Every cell that cannot be read is listed in one
+    error, with what to write.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "ways.csv"
@@ -61,7 +62,7 @@ def read_sheet(path: Path, sheet: str | None = None) -> dict[str, Any]:
     ([[1.0, 2.0], [0.0, 7.0]], [4.0, 1.0], 'smallest')
     """
     try:
-        arms, rows = named_rows(path, short=ROWS, sheet=sheet)
+        noun, arms, rows = named_rows(path, short=ROWS, sheet=sheet)
     except ProblemError as error:
         raise FileError(str(error), field=error.field) from None
     reader = _Reader(arms)
@@ -76,6 +77,7 @@ def read_sheet(path: Path, sheet: str | None = None) -> dict[str, Any]:
         raise FileError(f"{str(path)!r} has {cells_are} to correct:{shown}", field=reader.mistakes[0].field)
     return {
         "kind": "table",
+        **({"noun": noun.lower()} if noun.isalpha() else {}),
         "plans": list(reader.plans.values()),
         "arms": list(arms),
         "plan_names": list(reader.plans),

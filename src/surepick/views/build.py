@@ -17,7 +17,7 @@ from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import OwnQuestion
 from surepick.core.polytope import Polytope
 from surepick.core.run import Answer
-from surepick.core.wording import how_many, in_short, plural, shortened
+from surepick.core.wording import how_many, shortened
 from surepick.sessions.session import Session
 from surepick.sessions.streams import Place
 from surepick.views.forecast import forecast
@@ -200,7 +200,7 @@ def _all_plans(look: Look) -> str:
     listing, n = look.problem.about.listing, look.problem.n_plans
     if listing is not None and not listing.is_complete:
         return listing.words
-    return "all plans" if n is None else f"{in_short(n)} {plural(n, 'plan')}"
+    return "all plans" if n is None else look.problem.about.plans(n)
 
 
 def assumption(promise: Promise, problem: AnyProblem, unit: str) -> str:
