@@ -66,14 +66,6 @@ def test_selecting_accepts_what_nothing_near_can_replace():
     assert len(run.standing().remaining) == 2
 
 
-def test_finds_the_best_tree_and_says_what_is_left():
-    problem = tree_family(EDGES).problem(every=True, noise=1)
-    means = np.array([0.9, 0.1, 0.8, 0.2, 0.7, 0.0])
-    outcome = sp.simulate(problem, Gaussian(means), policy=ExactExpGap(), seed=2, budget=10**9)
-    assert outcome.plan == problem.best(means)
-    assert outcome.remaining == (outcome.plan,)
-
-
 @pytest.mark.parametrize(
     ("claimed", "holds"), [(1.0, True), (0.02, False)], ids=["true", "noise understated"]
 )

@@ -11,7 +11,6 @@ from common import largest
 from surepick.experiments import probe_cases
 from surepick.peers.linear import readings_of
 from surepick.peers.observer import GCBPE, ObserverRun, observer_set
-from surepick.simulation import Gaussian
 
 IDLE = np.random.default_rng(0)
 
@@ -54,13 +53,6 @@ def test_the_error_exceeds_its_bound_as_rarely_as_said():
     bound = values.sum() + 2 * math.sqrt(x * (values**2).sum()) + 2 * x * values.max()
     assert (draws > bound).mean() < math.exp(-x)
     assert (draws > bound / 4).mean() > math.exp(-x)
-
-
-@pytest.mark.parametrize("case", ["full", "semi"])
-def test_finds_the_best_plan(case):
-    problem, means = probe_cases.top_k(5, 2, 3, case)
-    outcome = sp.simulate(problem, Gaussian(2 * means), policy=GCBPE(), seed=1)
-    assert outcome.plan == problem.best(means)
 
 
 @pytest.mark.parametrize(("narrower", "holds"), [(1.0, True), (8.0, False)], ids=["proved", "too narrow"])

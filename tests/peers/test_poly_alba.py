@@ -64,12 +64,6 @@ def test_the_best_plan_is_found_and_a_broken_logarithm_is_seen():
     assert wrong_answers(60, log_term=property(lambda run: 0.02)) > 12 + 3 * math.sqrt(60 * 0.2 * 0.8)
 
 
-def test_totals_of_three_of_ten_arms():
-    problem, means = probe_cases.top_k(10, 3, 5, "full")
-    outcome = sp.simulate(problem, Gaussian(means), policy=PolyALBA(), seed=2, budget=10**12)
-    assert outcome.plan == int(np.argmax(problem.plans @ means))
-
-
 def test_plans_that_cannot_be_measured_are_refused():
     for problem in (largest(PAIRS, measure="plan arms"), probe_cases.transductive(3)[0]):
         with pytest.raises(ProblemError):

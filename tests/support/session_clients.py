@@ -25,6 +25,7 @@ from surepick.errors import (
 from surepick.files.measurements import import_rows
 from surepick.sessions import heartbeat
 from surepick.sessions.session import Session
+from surepick.sessions.streams import Place
 from surepick.simulation import State
 
 if TYPE_CHECKING:
@@ -231,7 +232,9 @@ class Client:
         except SessionError as error:
             self._say(f"withdrew {token}, refused: {error}")
         else:
-            self.done.n_withdrawn += 1
+            probe, index = Place.parse(token)
+            is_recorded = session._state.streams.of[probe].is_recorded(index)  # an extra value took its place
+            self.done.n_withdrawn += not is_recorded
             self._say(f"withdrew {token}")
         del self.held[token]
 

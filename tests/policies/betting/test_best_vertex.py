@@ -74,20 +74,6 @@ def test_costs_and_scales_enter_what_is_measured():
     assert dear.counts[busiest] / dear.n_measured < 0.7 * plain.counts[busiest] / plain.n_measured
 
 
-def test_standing_names_the_neighbour_that_is_the_closest_call():
-    problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], arms=["a", "b", "c"], noise=1, goal="largest")
-    run = sp.BetGapE().start(problem)
-    for _ in range(3):
-        decision = run.decide()
-        assert isinstance(decision, Measure)
-        run.absorb(decision.counts, decision.counts * np.array([3.0, 2.9, 0.0]))
-    standing = run.standing()
-    assert standing.leader == (1.0, 0.0, 0.0)
-    assert standing.rival == (0.0, 1.0, 0.0)
-    assert standing.gap == pytest.approx(0.1)
-    assert 0 < standing.risk <= 1
-
-
 def test_noise_of_bounded_variance_is_decided_exactly_and_refused_within_epsilon():
     problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise=1, goal="largest").with_bounded_variance()
     outcome = sp.simulate(problem, Gaussian([2.0, 0.0, 0.0]), policy=sp.BetGapE(), seed=0)

@@ -9,7 +9,7 @@ from common import largest
 from surepick.core.run import Stop
 from surepick.policies import Challenge
 from surepick.policies.betting.batch_run import BatchRun
-from surepick.simulation import Gaussian, State
+from surepick.simulation import Gaussian
 
 PLANS = np.array([[1, 0, 1, 0, 1], [0, 1, 1, 1, 0], [1, 1, 0, 0, 2], [0, 0, 1, 1, 1], [1, 0, 1, 0, 3]], float)
 MEANS = np.array([1.0, 1.6, 0.4, 0.9, 0.5])
@@ -41,13 +41,6 @@ def test_known_arms_are_never_measured_and_save_measurements(epsilon):
     assert np.mean([o.n_measured for o in part]) < 0.8 * np.mean([o.n_measured for o in full])
 
 
-def test_plans_that_differ_in_known_arms_alone_are_compared_without_measuring():
-    chosen = largest(np.eye(3), known={"arm 0": 1.0, "arm 1": 2.0, "arm 2": 3.0})
-    outcome = sp.simulate(chosen, Gaussian([1.0, 2.0, 3.0]), policy=sp.BetGapE())
-    assert (outcome.plan, outcome.n_measured) == (2, 0)
-    assert outcome.state is State.CONFIDENT
-
-
 def test_bounds_on_means_save_measurements():
     box = {NAMES[s]: (MEANS[s] - 0.3, MEANS[s] + 0.3) for s in range(5)}
     wide, narrow = problem(), problem().with_known(box)
@@ -55,14 +48,6 @@ def test_bounds_on_means_save_measurements():
     saved = measurements(narrow)
     assert is_mostly_right(saved)
     assert np.mean([o.n_measured for o in saved]) < np.mean([o.n_measured for o in measurements(wide)])
-
-
-def test_readings_of_probes_are_freed_of_known_arms():
-    probes = {"all": dict.fromkeys(NAMES, 1.0)} | {f"two {s}": [NAMES[s]] for s in (1, 2, 3)}
-    known = {NAMES[s]: MEANS[s] for s in (0, 4)}
-    chosen = largest(PLANS, measure=probes, known=known)
-    outcome = sp.simulate(chosen, Gaussian(MEANS), policy=sp.BetGapE(0.1), seed=3)
-    assert outcome.plan == int(np.argmax(PLANS @ MEANS))
 
 
 class Forgetful(BatchRun):

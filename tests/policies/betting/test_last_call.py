@@ -196,14 +196,6 @@ def test_what_was_not_measured_in_it_is_not_tested():
     assert (evidence[1:] > 0).tolist() == (counts[1:] > 0).tolist()
 
 
-@pytest.mark.parametrize("max_batch", [None, 4])
-def test_a_batch_is_cut_to_what_is_left(max_batch):
-    problem, truth = largest(np.eye(6)), Gaussian(np.zeros(6))
-    for budget in (30, 31, 47):
-        outcome = sp.simulate(problem, truth, policy=BetGapE(max_batch=max_batch), budget=budget)
-        assert outcome.n_measured == budget
-
-
 @pytest.mark.parametrize(
     "how",
     [

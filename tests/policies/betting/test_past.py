@@ -105,26 +105,6 @@ def test_a_guess_worth_one_measurement_saves_measurements_on_knapsacks():
     assert np.median(np.log(with_it) - np.log(without)) < -0.1
 
 
-def test_the_first_block_measures_what_nothing_was_thought_of():
-    problem = largest(np.eye(3))
-    run = sp.BetGapE().start(problem)
-    run.remember(Past.from_guess(problem, [1.0, 0.0, 0.0], spread=[1.0, 1.0, np.inf]))
-    assert run.decide().counts.tolist() == [0, 0, 1]
-    assert run.standing().leader is None
-    run.absorb(np.array([0, 0, 1]), np.array([0.0, 0.0, 0.1]))
-    assert run.standing().leader == 0
-    assert run.decide().counts.tolist() == [1, 1, 1]
-
-
-def test_a_past_of_everything_lets_the_first_block_bet():
-    run = sp.BetGapE().start(TWO)
-    run.remember(Past.from_guess(TWO, [0.0, 1.0], spread=0.5))
-    assert run.standing().leader == 1
-    counts = run.decide().counts
-    run.absorb(counts, counts * np.array([0.0, 1.0]))
-    assert run.standing().risk < 1
-
-
 def test_a_past_worth_nothing_changes_nothing():
     problem, truth = largest(np.eye(4)), Gaussian([0.5, 0.3, 0.2, 0.0])
     nothing = Past.from_guess(problem, [1.0, 2.0, 3.0, 4.0], spread=np.inf)

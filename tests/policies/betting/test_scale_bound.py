@@ -44,17 +44,6 @@ def test_a_session_decides_as_the_simulation_and_verifies(name):
     assert session.verify(session.certificate().to_json()).holds
 
 
-def test_a_session_is_kept_while_the_noise_is_learned_and_after_it(sqlite_url):
-    tapes = Tapes(means=MEANS, scale=0.4)
-    expected = sp.simulate(POLYTOPE, tapes, policy=sp.BetGapE(0.1, 0.3), seed=0)
-    sp.Session.create(sqlite_url, "mine", POLYTOPE, policy=sp.BetGapE(0.1, 0.3))
-    while requests := (session := sp.Session.load(sqlite_url)).ask(11):
-        for request in requests:
-            session.tell(request, tapes.value(request.token))
-        session.keep_snapshot()
-    assert session.outcome.counts.tolist() == expected.counts.tolist()
-
-
 def test_values_that_never_differ_and_a_final_batch_too_early_are_refused():
     run = sp.BetGapE().start(ORACLE)
     with refuses("last_call"):

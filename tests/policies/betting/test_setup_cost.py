@@ -6,7 +6,6 @@ import pytest
 import surepick as sp
 from common import largest, refuses
 from surepick.experiments import probe_cases
-from surepick.policies.betting.batch_design import batch_cost
 from surepick.simulation import Gaussian
 
 SINGLE = largest(np.eye(4)), np.array([0.4, 0.0, 0.0, 0.0])
@@ -71,10 +70,3 @@ def test_plans_that_cannot_be_listed_have_none():
     problem = sp.OracleProblem(lambda w: np.eye(3)[np.argmax(w)], 3, noise=1, goal="largest")
     with refuses("setup_cost"):
         problem.with_setup_cost(5.0)
-
-
-def test_the_length_of_a_batch_makes_set_ups_and_overshoot_least_together():
-    need, price = 900.0, 50.0
-    cost = lambda length: need / length * price + length / 2  # noqa: E731
-    best = batch_cost(1.0, need, price)
-    assert cost(best) <= min(cost(0.9 * best), cost(1.1 * best))

@@ -70,14 +70,6 @@ def test_the_best_plan_is_found_whatever_the_scale(policy, scale):
     assert outcome.plan == 0
 
 
-def test_mixes_and_pairs_of_unknown_noise_are_learned():
-    probes = {"pair": ["a", "b"], "mix": {"a": 0.5, "c": 0.5}, "c": ["c"]}
-    problem = largest(np.eye(3), arms=["a", "b", "c"], measure=probes, readings="unknown")
-    outcome = sp.simulate(problem, Gaussian([1.0, 0.0, 0.3]), policy=sp.BetGapE(), seed=2)
-    assert outcome.plan == 0
-    assert outcome.noise_scale is not None  # the guess, with which the simulation drew
-
-
 def test_noise_without_any_variation_is_refused_and_wins_no_bet():
     problem = sp.Problem(np.eye(2), measure={"both": ["arm 0", "arm 1"]}, noise=None, goal="largest")
     run = sp.BetGapE().start(problem)

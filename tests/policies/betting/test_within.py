@@ -9,7 +9,7 @@ import surepick as sp
 from common import largest
 from surepick.core.run import Stop
 from surepick.inference.factors import SubGaussian
-from surepick.inference.wealth import COMMON, EMPTY
+from surepick.inference.wealth import COMMON
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.within import WithinFew
 from surepick.simulation import Gaussian
@@ -77,13 +77,6 @@ def test_it_needs_fewer_measurements_than_kn_prints(means, textbook):
     assert sum(means[outcome.plan] < max(means) - 0.3 - 1e-9 for outcome in outcomes) <= 5
 
 
-def test_with_two_plans_the_whole_stake_is_on_the_other_plan():
-    run = sp.BetGapE(epsilon=0.3).start(largest(np.eye(2)))
-    run.follow(run.propose())
-    staked = np.exp(run._question.account(COMMON).components).sum(axis=1)
-    assert staked == pytest.approx([0, 0.8, 0.8, 0])
-
-
 def test_the_parts_of_a_stake_sum_to_no_more_than_the_stake():
     run, rng = (sp.BetGapE(epsilon=0.3).start(largest(np.eye(7))), np.random.default_rng(3))
     for _ in range(30):
@@ -107,21 +100,3 @@ def test_good_plans_are_within_epsilon_and_the_answer_is_one():
         )
         assert outcome.plan in outcome.good
         assert set(outcome.good) <= {0, 1}
-
-
-def test_a_better_plan_that_arrives_is_found_and_begins_with_the_cash_alone():
-    run, rng = (sp.BetGapE(epsilon=0.3).start(largest(np.eye(3)[:2])), np.random.default_rng(1))
-    means = np.array([0.3, 0.0, 1.5])
-    for n_round in range(200):
-        if n_round == 5:
-            run.grow(largest(np.eye(3)))
-            account, cash = run._question.account(COMMON), run._question.wealth.log_cash
-            assert account.current.reshape(3, 3)[:, 2] == pytest.approx(cash)
-            assert (account.components.reshape(3, 3, -1)[:, 2] == EMPTY).all()
-        decision = run.decide()
-        if isinstance(decision, Stop):
-            break
-        run.absorb(
-            decision.counts, decision.counts * means + np.sqrt(decision.counts) * rng.standard_normal(3)
-        )
-    assert decision == Stop(2)

@@ -61,34 +61,6 @@ def test_finds_the_published_trees_without_a_list(name):
     assert "readings of one use are independent" in outcome.guarantee
 
 
-@pytest.mark.parametrize("minimize", [False, True])
-@pytest.mark.parametrize(
-    "family",
-    [
-        lambda less: sp.problems.top_k_family(
-            [str(s) for s in range(8)], 3, goal="smallest" if less else "largest"
-        ),
-        lambda less: sp.problems.path_family(
-            [("A", "B"), ("B", "D"), ("A", "C"), ("C", "D"), ("B", "C"), ("A", "D")],
-            *("A", "D"),
-            directed=True,
-            goal="smallest" if less else "largest",
-        ),
-        lambda less: sp.problems.matching_family(
-            list("abc"), list("xyz"), goal="smallest" if less else "largest"
-        ),
-    ],
-    ids=["choices", "paths", "assignments"],
-)
-def test_finds_the_best_plan_of_families(family, minimize):
-    chosen = family(minimize)
-    means = np.random.default_rng(5).uniform(0, 3, chosen.n_arms)
-    problem = chosen.oracle_problem(measure="plan arms", cost=2.5, noise=1)
-    outcome = sp.simulate(problem, Gaussian(means), policy=sp.BetGapE(), seed=1)
-    assert outcome.plan == tuple(chosen.best(means))
-    assert outcome.cost == 2.5 * outcome.n_measured
-
-
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10**6), n_blocks=st.integers(2, 20), minimize=st.booleans(), within=st.booleans())
 def test_blocks_are_plays_that_read_every_arm_in_question(seed, n_blocks, minimize, within):
