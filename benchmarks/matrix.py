@@ -41,12 +41,14 @@ TIED_COINS = np.array([0.7, 0.5 + 1e-9, 0.5, 0.3, 0.3])
 HALF_WIDTH = 0.6  # of uniform noise
 COINS = np.array([0.7, 0.2 + EPSILON + 1e-4, 0.2, 0.2, 0.1])
 
-GREY = 0.5  # of epsilon
+GREY = 0.5  # of epsilon; and the tolerance of a limit of 0
+LOADS = np.roll(PAIRS, 1, axis=1) - np.roll(PAIRS, 2, axis=1)
 NEAR = (1 - GREY) * EPSILON
 QUESTIONS = {
     "best": 0.0,
     "within epsilon": EPSILON,
     "all within epsilon": EPSILON,
+    "best within a limit": EPSILON,
     "keep or replace": 0.0,
     "wins most rounds": 0.0,
 }
@@ -135,6 +137,8 @@ def policy_of(cell: Cell) -> Any:
         return Challenge(0, DELTA)
     if cell.question == "wins most rounds":
         return sp.policies.SignRace(DELTA)
+    if cell.question == "best within a limit":
+        return sp.policies.Limited(DELTA, EPSILON, 0.0, GREY, tuple(map(tuple, LOADS.tolist())))
     if cell.question == "all within epsilon":
         return sp.policies.Tied(DELTA, EPSILON, GREY * EPSILON)
     kind = PeekingBetGapE if cell.control else sp.BetGapE
@@ -165,6 +169,10 @@ def is_wrong(cell: Cell, problem: Any, means: np.ndarray, outcome: Any) -> bool:
     if cell.question == "all within epsilon":
         out = np.setdiff1d(np.arange(len(PAIRS)), outcome.remaining)  # also without an answer
         return bool((behind[list(outcome.good)] > EPSILON).any() or (behind[out] <= NEAR).any())
+    if cell.question == "best within a limit":
+        load, best = LOADS @ means, (PAIRS @ means)[LOADS @ means <= 1e-12].max(initial=-np.inf)
+        too_bad = (PAIRS @ means)[outcome.plan] < best - EPSILON - 1e-12
+        return bool(load[outcome.plan] > GREY + 1e-12 or too_bad)
     worst = QUESTIONS[cell.question] + 1e-12
     return bool((PAIRS @ means).max() - problem.vector(outcome.plan) @ means > worst)
 

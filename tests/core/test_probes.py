@@ -174,7 +174,8 @@ NOT_THESE = (
 
 @pytest.mark.parametrize("name", sorted(POLICIES))
 def test_a_policy_that_measures_single_arms_says_so(name):
-    settings = {"RAGE": {"variant": "authors"}, "Tied": {"epsilon": 1.0}}.get(name, {})
+    limit = {"epsilon": 1.0, "loads": np.eye(2, 4)}
+    settings = {"RAGE": {"variant": "authors"}, "Tied": {"epsilon": 1.0}, "Limited": limit}.get(name, {})
     policy, problem = POLICIES[name](**settings), routes(measure="plans")
     if getattr(policy, "takes_probes", False) and name not in NOT_THESE:
         start(policy, problem)

@@ -37,7 +37,7 @@ from surepick.problems import tree_family
 from surepick.testing import Tape, decisions
 
 KEPT = Path(__file__).with_name("first_decisions.json")
-BY_SAMPLE_SIZE = ("BetGapE", "Challenge", "Tied")
+BY_SAMPLE_SIZE = ("BetGapE", "Challenge", "Limited", "Tied")
 N_ROUNDS = 25
 N_PHASES = 3  # each of them is several times as long as the one before
 PHASED = ("ExactExpGap", "NaiveGapElim", "Peace", "PolyALBA", "RAGE", "XYAdaptive")

@@ -29,7 +29,7 @@ NEEDED = {
 
 # without a delta, for polytopes, or for plays: they have tests of their own
 OWN = [name for name, kind in sp.policies.POLICIES.items() if not is_peer(kind)]
-OF_OTHERS = {policy.name for policy in [*WITHOUT_DELTA, *OF_POLYTOPES, *OF_PLAYS]} - {"BetGapE"}
+OF_OTHERS = {policy.name for policy in [*WITHOUT_DELTA, *OF_POLYTOPES, *OF_PLAYS]} - {"BetGapE"} | {"Limited"}
 
 
 class Clock:

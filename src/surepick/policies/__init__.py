@@ -20,6 +20,7 @@ from surepick.errors import ParameterError, suggestion
 if TYPE_CHECKING:
     from surepick.policies.betting.bet_gap_e import BetGapE as BetGapE
     from surepick.policies.betting.challenge import Challenge as Challenge
+    from surepick.policies.betting.limited import Limited as Limited
     from surepick.policies.betting.sign_race import SignRace as SignRace
     from surepick.policies.betting.tied import Tied as Tied
     from surepick.policies.gap.comb_gap_e import CLUCB as CLUCB
@@ -49,6 +50,7 @@ _HOMES = {
     "KNPlusPlus": "peers.selection",
     "LUCB": "peers.confidence",
     "LilUCB": "peers.confidence",
+    "Limited": "policies.betting.limited",
     "LinGame": "peers.games",
     "LinGapE": "policies.gap.comb_gap_e",
     "LinearOCBA": "peers.ocba",

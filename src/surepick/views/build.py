@@ -131,7 +131,8 @@ def _headline(look: Look, state: str, proved: Proved) -> str:
     if look.leader is None or look.n_used == 0:
         return "Nothing measured yet" if not look.n_measured else "The first batch is not complete"
     if state == BUDGET_SPENT:
-        return f"{leader} leads; the budget is spent"
+        is_none = isinstance(look.policy, OwnQuestion) and look.standing.remaining == ()
+        return "No plan is good enough" if is_none else f"{leader} leads; the budget is spent"
     if state == CLOSED:
         return f"{leader} leads; {look.policy.name} has ended"
     return f"{leader} leads"
@@ -154,9 +155,9 @@ def _claim(look: Look, state: str) -> tuple[str, tuple[str, ...], str]:
     """Return the claim, the plans that it is about, and its sentence."""
     leader, epsilon = look.name_of(look.leader) or "", value(look.epsilon, look.unit)
     others = f"other of {_all_plans(look)}"
-    if state == CONFIDENT and isinstance(look.policy, OwnQuestion):
+    if isinstance(look.policy, OwnQuestion) and (state == CONFIDENT or look.standing.remaining == ()):
         also = [look.name_of(plan) or "" for plan in look.standing.good if plan != look.leader]
-        named = (leader, *also[: MOST_LISTED - 1])
+        named = () if look.standing.remaining == () else (leader, *also[: MOST_LISTED - 1])
         return "own", named, look.policy.claim(look.problem, look.standing)
     if state == CONFIDENT and look.incumbent is not None:
         if leader != look.incumbent:

@@ -216,7 +216,7 @@ class WithinFew(Question):
         if estimates.n_measured < self.next_stake:
             return {}
         weight = np.ones(self.n_plans) if targets is None else self._plausibility(estimates)
-        share = self.first_stake if self.wealth.log_cash == 0.0 else self.stake_share
+        share = self.stake_share if len(self.sizes) else self.first_stake
         found = {"stake": share, "weights": to_steps(weight)}
         return found if len(self.sizes) else found | {"sizes": to_steps(self._choose_sizes(estimates))}
 

@@ -1,0 +1,134 @@
+"""Limited: the best plan that keeps a measured limit, or none; controls that must be caught."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import surepick as sp
+from surepick.core.run import Decision
+from surepick.errors import ParameterError
+from surepick.inference.factors import SubGaussian
+from surepick.policies import Limited
+from surepick.policies.betting.batch_run import BatchRun
+from surepick.policies.betting.limited import KEEP, TILT, BestWithinLimit
+
+DELTA, EPSILON, LIMIT, TOLERANCE, RUNS = 0.2, 2.0, 1.0, 0.5, 100
+N_BREAKING = 40
+# the best plan that keeps the limit just does; one is just more than epsilon worse; many are better and break
+# the limit by just more than the tolerance
+VALUES = np.array([0.0, -EPSILON - 1e-9] + [3.0] * N_BREAKING)
+LOADS = np.array([LIMIT, 0.0] + [LIMIT + TOLERANCE + 1e-9] * N_BREAKING)
+
+
+def asked(values, *, delta=DELTA, epsilon=EPSILON, limit=LIMIT, tolerance=TOLERANCE, **given):
+    """Return the problem and the policy: each plan has an arm for its value and one for its load."""
+    n = len(values)
+    loads = np.hstack([np.zeros((n, n)), np.eye(n)])
+    policy = Limited(delta, epsilon, limit, tolerance, tuple(map(tuple, loads.tolist())))
+    problem = sp.Problem(np.hstack([np.eye(n), np.zeros((n, n))]), goal="largest", **(given or {"noise": 1}))
+    return problem, policy
+
+
+class Lucky(SubGaussian):
+    """A control: what a batch shows is read one and a half errors luckier than it was."""
+
+    def log_factors(self, gap, variance, sizes):
+        return super().log_factors(gap + 1.5 * np.sqrt(variance), variance, sizes)
+
+
+class Undivided(BestWithinLimit):
+    """A control: every plan has a cash of its own to show that it keeps the limit."""
+
+    def __init__(self, problem, policy):
+        super().__init__(problem, policy)
+        self.account(KEEP).components[:] = TILT
+
+
+def errors(question=BestWithinLimit, factor=SubGaussian):
+    """Return in how many runs a false claim is ever proved: kept, not better, broken; and any of them."""
+    found, means = np.zeros(4, dtype=int), np.append(VALUES, LOADS)
+    problem, policy = asked(VALUES)
+    for seed in range(RUNS):
+        limit, rng = question(problem, policy), np.random.default_rng([71, seed])
+        run, n = BatchRun(problem, policy, limit), np.full(len(means), 2)
+        run._factor = factor()
+        for _ in range(30):  # whatever is decided: claims hold at any time
+            targets = limit.targets(run._estimates, limit.unresolved()) if limit.has_leader else None
+            more = limit.wagers(run._estimates, targets)
+            run.follow(Decision(limit.leader, np.arange(0), n, 1, more=more))
+            run.absorb(n, n * means + np.sqrt(n) * rng.standard_normal(len(n)))
+        enough = limit.wealth.threshold
+        wrong = [
+            (limit.keep_peak[2:] >= enough).any(),
+            limit.pair_peak[1, 0] >= enough,
+            limit.break_peak[0] >= enough,
+        ]
+        found += [*wrong, any(wrong)]
+    return found
+
+
+def is_refuted(n_wrong):
+    return binom.sf(n_wrong - 1, RUNS, DELTA) < 1e-6
+
+
+def test_false_claims_are_proved_with_probability_delta_at_most():
+    assert binom.sf(errors()[3] - 1, RUNS, DELTA) > 1e-3
+
+
+def test_lucky_bets_are_caught_in_every_claim():
+    assert is_refuted(errors(factor=Lucky)).all()
+
+
+def test_stakes_on_keeping_the_limit_that_are_not_divided_are_caught():
+    assert is_refuted(errors(question=Undivided)[0])
+
+
+@pytest.mark.parametrize("given", [{"noise": 1}, {"noise": None}, {"low": -4, "high": 8}], ids=str)
+def test_the_best_plan_that_keeps_the_limit_is_found(given):
+    values, loads = np.array([3.0, 2.0, 1.0, 0.0]), np.array([5.0, 4.0, 2.0, 1.0])
+    problem, policy = asked(values, delta=0.05, epsilon=0.5, limit=3.0, tolerance=0.5, **given)
+    kind = sp.simulation.Gaussian if "noise" in given else sp.simulation.UniformNoise
+    outcome = sp.simulate(problem, kind(np.append(values, loads), 1), policy=policy, seed=1)
+    assert (outcome.state, outcome.plan) == ("confident", 2)
+
+
+def test_that_no_plan_keeps_the_limit_is_proved_and_the_session_verifies():
+    values, loads = [1.0, 0.8, 0.5], [3.0, 2.0, 1.5]
+    problem, policy = asked(values, epsilon=0.3, limit=0.0, tolerance=0.5)
+    means = dict(zip(problem.arm_names, [*values, *loads], strict=True))
+    session, rng = sp.Session.create("memory://", "none", problem, policy=policy), np.random.default_rng(1)
+    while session.status == "running":
+        for request in session.ask(50):
+            session.tell(request, means[request.arm] + rng.standard_normal())
+    view = session.view()
+    assert (view.plan, view.proved.claim, view.proved.plans) == (None, "own", ())
+    assert session.certificate().remaining == ()
+    assert session.verify().holds
+
+
+def test_loads_may_share_arms_with_values_and_be_readings_of_the_same_use():
+    plans, loads = (
+        {"a": {"x": 1, "y": 1}, "b": {"x": 1, "z": 1}},
+        {"a": {"y": 2, "u": 1}, "b": {"z": 2, "u": 1}},
+    )
+    pair = sp.Probe({"x": {"x": 1}, "u": {"u": 1}})
+    problem = sp.Problem(
+        plans, arms=["x", "y", "z", "u"], noise=1, goal="smallest", measure={"xu": pair, "y": "y", "z": "z"}
+    )
+    policy = Limited.of(problem, loads, at_most=8.0, tolerance=1.0, epsilon=0.5)
+    truth = sp.simulation.Gaussian([1.0, 5.0, 2.0, 1.0])
+    assert sp.simulate(problem, truth, policy=policy, seed=1).plan_name == "b"
+
+
+@pytest.mark.parametrize(
+    ("make", "field"),
+    [
+        (lambda: Limited(epsilon=1.0).start(asked(VALUES)[0]), "loads"),
+        (lambda: asked(VALUES, epsilon=0.0)[1].start(asked(VALUES)[0]), "epsilon"),
+        (lambda: Limited(tolerance=0.0), "tolerance"),
+    ],
+)
+def test_what_cannot_be_asked_names_its_field(make, field):
+    with pytest.raises(ParameterError) as caught:
+        make()
+    assert caught.value.field == field
