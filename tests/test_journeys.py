@@ -252,6 +252,47 @@ def test_the_chemist_spends_sixty_tests_and_keeps_the_proved_set(tmp_path, monke
     assert data["bet"]["plan"] in ("B7", "B8")
     surepick("export", "-o", "certificate.json", "-o", "log.json")
     assert surepick("verify", "certificate.json", "log.json").code == 0
+    assert json.loads(Path("certificate.json").read_text())["claim"].split(":")[0] != "none"
+
+
+SHIP = """
+kind = "transport"
+unit = "EUR"
+supplier_names = ["Lille", "Metz"]
+demander_names = ["A", "B", "C"]
+supply = [40, 35]
+demand = [20, 15, 18]
+guess = [[30, 10, 25], [22, 12, 15]]
+spread = "10%"
+noise = 2
+[known]
+"Lille -> B" = 10.5
+"Metz -> A" = [20, 24]
+"""
+QUOTES = """
+import random, sys
+prices = {"Lille -> A": 29, "Lille -> C": 26, "Metz -> A": 21, "Metz -> B": 12, "Metz -> C": 15}
+print(prices[sys.argv[1]] + random.gauss(0, 1))
+"""
+
+
+def test_the_buyer_knows_some_prices_has_supply_to_spare_and_can_ship_the_answer(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("ship.toml").write_text(SHIP)
+    Path("quote.py").write_text(QUOTES)
+    checked = surepick("check", "ship.toml", "--epsilon", "20", "--json").json
+    assert checked["not_measured"] == {"known": ["Lille -> B"]}
+    assert checked["forecast"]["median"] > 0
+    said = surepick(
+        "run", "ship.toml", "--epsilon", "20", "--json", "--", sys.executable, "quote.py", "{arm}"
+    )
+    assert (said.code, said.json["proved"]["claim"]) == (0, "within_epsilon")
+    amounts = said.json["amounts"]
+    assert sum(amounts.values()) == 20 + 15 + 18
+    assert all(amount == round(amount) for amount in amounts.values())
+    assert amounts["Metz -> C"] == 18
+    surepick("export", "-o", "report.html")
+    assert surepick("verify", "report.html").code == 0
 
 
 def test_the_data_scientist_stays_in_the_notebook():

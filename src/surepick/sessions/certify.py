@@ -45,7 +45,7 @@ def certify(name: str, state: SessionState, end: Event) -> Certificate:
         plan_name=problem.name_of(state.plan),
         delta=delta_of(setup.policy),
         epsilon=epsilon_of(setup.policy),
-        claim=promised(state).text if state.plan is not None else Promise.none(str(status)).text,
+        claim=_claim(state),
         policy=codec.policy_to_json(setup.policy),
         seed=setup.seed,
         assumption=assumption_of(state),
@@ -108,6 +108,14 @@ def _question(state: SessionState) -> str:
         by = f" by more than {amount}" if epsilon else ""
         return f"Is one of {plans} better than {name}{by} ({best} is best)?"
     return f"Which of {plans} has {best}{within}?"
+
+
+def _claim(state: SessionState) -> str:
+    """Return what is guaranteed: of the answer, or without one of the plans that the best is among."""
+    if state.plan is not None:
+        return promised(state).text
+    left = among(state.problem, state.setup.policy, state.standing())
+    return left or Promise.none(str(state.status)).text
 
 
 def _answer(state: SessionState) -> str:
