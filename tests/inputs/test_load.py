@@ -20,6 +20,8 @@ GUIDE = (ROOT / "docs" / "reference" / "problem-files.md").read_text(encoding="u
 FENCE = re.compile(r"```(toml|json)\n(.*?)```", re.DOTALL)
 ATTACHMENT = re.compile(r"`(\w+\.csv)`\n\n```csv\n(.*?)```", re.DOTALL)
 
+BARE = 'kind = "table"\ngoal = "largest"\n'
+JSON = '{"kind": "table", "goal": "largest", '
 TABLE = 'kind = "table"\ngoal = "largest"\nplans = [[1, 0], [0, 1]]\narms = ["road", "rail"]\n'
 KNAPSACK = 'kind = "knapsack"\nweights = [4, 5]\nguess = [4, 5]\ncapacity = 10\n'
 TRANSPORT = 'kind = "transport"\nsupply = [3, 2]\ndemand = [4, 1]\nguess = [[2, 3], [2, 2]]\nn_draws = 50\n'
@@ -183,101 +185,6 @@ def test_the_guess_may_be_the_truth(load):
 # what is refused, and what the refusal says
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("", "the key 'kind' is missing"),
-        ('kind = "tabel"', "unknown kind 'tabel'; did you mean 'table'?"),
-        ("kind = 3", "kind must be text, got 3"),
-        ('kind = "table"\ngoal = "largest"', "the key 'plans' is missing"),
-        (TABLE + "nois = 1", "unknown key 'nois'; did you mean 'noise'?"),
-        ('kind = "knapsack"\nweight = [1]', "unknown key 'weight'; did you mean 'weights'?"),
-        (TABLE + "capacity = 3", "unknown key 'capacity'; known: "),
-        (TABLE + "title = 5", "title must be text, got 5"),
-        (TABLE.replace("largest", "yes"), "unknown goal 'yes'"),
-        (
-            TABLE + 'noise = "big"',
-            "noise must be a list of numbers, a table of them or the name of a CSV file, got 'big'",
-        ),
-        (TABLE + "noise = true", "noise must be a number, a list of numbers, a table of them or"),
-        (TABLE + "noise = [1, 0]", "noise of arm 1 ('rail') must be positive, got 0.0"),
-        (
-            TABLE + 'cost = [1, "x"]',
-            "cost must be a number, a list of numbers, a table of them or the name of a CSV file, got",
-        ),
-        (TABLE + 'plan_names = "ab"', "plan_names must be a list of names, got 'ab'"),
-        (TABLE + "plan_names = [1, 2]", "plan_names must be a list of names, got [1, 2]"),
-        ('kind = "table"\ngoal = "largest"\nplans = [[1, 0], [1]]', "the first, 2; row 1 has 1"),
-        (
-            'kind = "table"\ngoal = "largest"\nplans = [[1, "x"], [1, 0]]',
-            "plans must be a list of lists of numbers",
-        ),
-        (
-            'kind = "table"\ngoal = "largest"\nplans = 7',
-            "plans must be a list of lists of numbers, or the name of a CSV file, got 7",
-        ),
-        ('kind = "table"\ngoal = "largest"\nplans = [[1, 0], [1, 0]]', "at least two distinct plans"),
-        (
-            'kind = "table"\ngoal = "largest"\nplans = [[1, nan], [1, 0]]',
-            "row 'plan 0', column 'arm 1': plans must be finite",
-        ),
-        ('kind = "table"\ngoal = "largest"\nplans = "absent.csv"', "absent.csv': No such file"),
-        (KNAPSACK.replace("10", "10.5"), "capacity must be a whole number, got 10.5"),
-        (
-            KNAPSACK.replace("[4, 5]", "4", 1),
-            "weights must be a list of numbers, a table of them or the name of a CSV file, got 4",
-        ),
-        (KNAPSACK + "n_draws = true", "n_draws must be a whole number, got True"),
-        (KNAPSACK + "spread = -1", "spread must be 0 or more"),
-        (TRANSPORT + 'distances = "freeway"', "give either 'guess' or 'distances', exactly one of them"),
-        (TRANSPORT.replace("guess", "#"), "give either 'guess' or 'distances', exactly one of them"),
-        (TRANSPORT.replace("guess =", 'distances = "roads" #'), "no distances named 'roads'"),
-        (TRANSPORT.replace("[4, 1]", "[4, 2]"), "supply must cover demand, got 5 and 6"),
-        (TABLE + "truth = 3", "truth must be a table with the key 'means', got 3"),
-        (TABLE + "[truth]", "the key 'truth.means' is missing"),
-        (TABLE + "[truth]\nmean = [1]", "unknown key 'truth.mean'; did you mean 'means'?"),
-        (TABLE + "[truth]\nmeans = [1]", "for 2 arms, got shape (1,)"),
-        (TABLE + "[truth]\nmeans = 4", "truth.means must be "),
-        (TABLE + "[truth]\nmeans = { road = 1 }", "the key 'truth.means.rail' is missing"),
-        (
-            TABLE + "[truth]\nmeans = { road = 1, rial = 2 }",
-            "unknown key 'truth.means.rial'; did you mean 'rail'?",
-        ),
-        (TABLE + '[truth]\nmeans = { road = 1, rail = "x" }', "truth.means.rail must be a number, got 'x'"),
-        (
-            TABLE + '[truth]\nmeans = "guess"',
-            "truth.means must be numbers, since this kind of problem has no guess",
-        ),
-        ("kind = ", "is not valid TOML"),
-    ],
-)
-def test_a_file_that_says_something_wrong_is_refused(refusal, text, says):
-    assert says in refusal(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("{", "is not valid JSON"),
-        ("[1, 2]", "must hold keys and values, got a list"),
-        (
-            '{"kind": "table", "goal": "largest", "kind": "table", "goal": "largest"}',
-            "the key 'kind' appears more than once",
-        ),
-        (
-            '{"kind": "table", "goal": "largest", "plans": [[1, NaN], [0, 1]]}',
-            "plans must be finite, got nan",
-        ),
-        (
-            '{"kind": "table", "goal": "largest", "plans": [[1, 0], [0, 1]], "cost": null}',
-            "cost must be a number",
-        ),
-    ],
-)
-def test_json_that_says_something_wrong_is_refused(refusal, text, says):
-    assert says in refusal(text, "case.json")
-
-
 def test_a_file_that_is_not_utf8_is_refused(tmp_path):
     (tmp_path / "case.toml").write_bytes('title = "Köln"'.encode("latin-1"))
     with pytest.raises(FileError):
@@ -323,31 +230,75 @@ def test_a_search_that_would_take_hours_is_refused_before_it_begins(load, text):
 
 
 @pytest.mark.parametrize(
-    ("text", "field"),
+    ("field", "text"),
     [
-        (TABLE + "noise = -1\n", "noise"),
-        (TABLE + "noise = 1\nlow = 2\nhigh = 1\n", "low"),
-        (TABLE + "cost = [1, 2, 3]\n", "cost"),
-        (TABLE + "noises = 1\n", "noises"),
-        (TABLE + 'plan_names = ["a", "a"]\n', "plan_names"),
-        (TABLE + "guess = [1, 2, 3]\n", "guess"),
-        (TABLE + "[truth]\nmeans = [1, 2, 3]\n", "truth.means"),
-        (TABLE + "[truth]\nmeans = [1, 2]\nnoises = 1\n", "truth.noises"),
-        (TABLE.replace("[0, 1]", '["a", 1]'), "plans"),
-        (TABLE + 'measure = "whole"\n', "measure"),
-        (KNAPSACK.replace("10", "1"), "capacity"),
-        (TRANSPORT.replace("[3, 2]", "[3, 1]"), "supply"),
-        (TRANSPORT.replace("[[2, 3], [2, 2]]", '"hours.csv"'), "guess"),
-        ('kind = "paths"\nedges = [["A", "B"]]\nsource = "A"\ntarget = "C"\n', "target"),
-        ('kind = "paths"\nedges = [["A", "B"], ["C", "D"]]\nsource = "A"\ntarget = "C"\n', "edges"),
-        ('kind = "production"\nprogram = "mix.txt"\n', "program"),
-        ('kind = "trees"\nedges = [["A", "B"], ["C", "D"]]\n', "edges"),
-        ('kind = "matchings"\ngoal = "smallest"\nguess = [[1, nan], [1, nan]]\n', "guess"),
+        (None, "kind = "),
+        (None, "{"),
+        (None, "[1, 2]"),
+        (None, JSON + '"kind": "table", "goal": "largest"}'),
+        ("capacity", TABLE + "capacity = 3"),
+        ("capacity", KNAPSACK.replace("10", "10.5")),
+        ("capacity", KNAPSACK.replace("10", "1")),
+        ("cost", TABLE + 'cost = [1, "x"]'),
+        ("cost", JSON + '"plans": [[1, 0], [0, 1]], "cost": null}'),
+        ("cost", TABLE + "cost = [1, 2, 3]\n"),
+        ("distances", TRANSPORT.replace("guess =", 'distances = "roads" #')),
+        ("edges", 'kind = "paths"\nedges = [["A", "B"], ["C", "D"]]\nsource = "A"\ntarget = "C"\n'),
+        ("edges", 'kind = "trees"\nedges = [["A", "B"], ["C", "D"]]\n'),
+        ("goal", TABLE.replace("largest", "yes")),
+        ("guess", TRANSPORT + 'distances = "freeway"'),
+        ("guess", TRANSPORT.replace("guess", "#")),
+        ("guess", TABLE + "guess = [1, 2, 3]\n"),
+        ("guess", TRANSPORT.replace("[[2, 3], [2, 2]]", '"hours.csv"')),
+        ("guess", 'kind = "matchings"\ngoal = "smallest"\nguess = [[1, nan], [1, nan]]\n'),
+        ("kind", ""),
+        ("kind", 'kind = "tabel"'),
+        ("kind", "kind = 3"),
+        ("low", TABLE + "noise = 1\nlow = 2\nhigh = 1\n"),
+        ("measure", TABLE + 'measure = "whole"\n'),
+        ("n_draws", KNAPSACK + "n_draws = true"),
+        ("nois", TABLE + "nois = 1"),
+        ("noise", TABLE + 'noise = "big"'),
+        ("noise", TABLE + "noise = true"),
+        ("noise", TABLE + "noise = [1, 0]"),
+        ("noise", TABLE + "noise = -1\n"),
+        ("noises", TABLE + "noises = 1\n"),
+        ("plan_names", TABLE + 'plan_names = "ab"'),
+        ("plan_names", TABLE + "plan_names = [1, 2]"),
+        ("plan_names", TABLE + 'plan_names = ["a", "a"]\n'),
+        ("plans", 'kind = "table"\ngoal = "largest"'),
+        ("plans", BARE + "plans = [[1, 0], [1]]"),
+        ("plans", BARE + 'plans = [[1, "x"], [1, 0]]'),
+        ("plans", BARE + "plans = 7"),
+        ("plans", BARE + "plans = [[1, 0], [1, 0]]"),
+        ("plans", BARE + "plans = [[1, nan], [1, 0]]"),
+        ("plans", BARE + 'plans = "absent.csv"'),
+        ("plans", JSON + '"plans": [[1, NaN], [0, 1]]}'),
+        ("plans", TABLE.replace("[0, 1]", '["a", 1]')),
+        ("program", 'kind = "production"\nprogram = "mix.txt"\n'),
+        ("spread", KNAPSACK + "spread = -1"),
+        ("supply", TRANSPORT.replace("[4, 1]", "[4, 2]")),
+        ("supply", TRANSPORT.replace("[3, 2]", "[3, 1]")),
+        ("target", 'kind = "paths"\nedges = [["A", "B"]]\nsource = "A"\ntarget = "C"\n'),
+        ("title", TABLE + "title = 5"),
+        ("truth", TABLE + "truth = 3"),
+        ("truth.mean", TABLE + "[truth]\nmean = [1]"),
+        ("truth.means", TABLE + "[truth]"),
+        ("truth.means", TABLE + "[truth]\nmeans = [1]"),
+        ("truth.means", TABLE + "[truth]\nmeans = 4"),
+        ("truth.means", TABLE + '[truth]\nmeans = "guess"'),
+        ("truth.means", TABLE + "[truth]\nmeans = [1, 2, 3]\n"),
+        ("truth.means.rail", TABLE + "[truth]\nmeans = { road = 1 }"),
+        ("truth.means.rail", TABLE + '[truth]\nmeans = { road = 1, rail = "x" }'),
+        ("truth.means.rial", TABLE + "[truth]\nmeans = { road = 1, rial = 2 }"),
+        ("truth.noises", TABLE + "[truth]\nmeans = [1, 2]\nnoises = 1\n"),
+        ("weight", 'kind = "knapsack"\nweight = [1]'),
+        ("weights", KNAPSACK.replace("[4, 5]", "4", 1)),
     ],
 )
-def test_an_error_in_a_file_names_the_key(load, text, field):
-    with refuses(field):
-        load(text)
+def test_an_error_in_a_file_names_the_key(load, field, text):
+    with refuses(field, FileError):
+        load(text, "case.json" if text.startswith(("{", "[")) else "case.toml")
 
 
 def test_an_error_in_a_sheet_names_the_key_that_its_row_stands_for(load):
