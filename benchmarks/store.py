@@ -76,14 +76,8 @@ def fill(url: str, size: int, policy: Policy = POLICIES["Uniform"]) -> None:
             continue
         for arm in range(N_ARMS):
             n = min(CHUNK, -(-(size - told) // N_ARMS))
-            session.tell(next_token(session, arm), rng.standard_normal(n).tolist())
+            session.tell(arm, rng.standard_normal(n).tolist(), sure=True)
     session.store.close()
-
-
-def next_token(session: Session, arm: int) -> str:
-    """The first token of the arm that is not told."""
-    tokens = (f"{arm}.{index}" for index in range(session.state().streams.of[arm].first_unused, 10**9))
-    return next(token for token in tokens if not session.told(token))
 
 
 def copy_log(source: Store, target: Store) -> None:

@@ -286,6 +286,3 @@ def test_nobody_waits_for_somebody_elses_slow_oracle(url):
     assert same_run(run_to_end(other, values, n=9, worker="other"), expected)
     assert session.status != "running"
     assert same_run(session.outcome, expected)
-
-
-# Unasked measurements
