@@ -74,7 +74,7 @@ def test_extra_values_that_wait_are_kept(policy):
         event = Measured(
             state.n_recorded + 1,
             probe,
-            state.streams.of[probe].free,
+            state.streams.of[probe].appended_at,
             [9.0],
             "",
             "",

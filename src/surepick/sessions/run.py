@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.arrays import FloatArray
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Onlooker, Policy, delta_of, last_calling, n_asked, start
 from surepick.core.problem import Problem
@@ -106,7 +106,12 @@ class PolicyRun:
         if self._kept is not None:
             return self._kept.standing
         standing = self._run.standing()
-        return _with_new(standing, self.problem, self._n_new) if self._n_new else standing
+        if not self._n_new:
+            return standing
+        assert isinstance(self.problem, Problem)  # nothing is known against plans that were added since
+        new = tuple(range(self.problem.n_plans - self._n_new, self.problem.n_plans))
+        remaining = None if standing.remaining is None else (*standing.remaining, *new)
+        return replace(standing, risk=None if standing.risk is None else 1.0, remaining=remaining, good=())
 
     def log_evidence(self) -> FloatArray | None:
         """Return the log of the proved evidence against each rival of the leader, where the policy has it."""
@@ -131,7 +136,9 @@ class PolicyRun:
 
     def absorb(self, batch: Sequence[Used], removed: Mapping[int, int]) -> None:
         """Take a complete batch, from which so many uses of probes were removed."""
-        counts, sums = self._known(*self.seen.add_batch(batch))
+        counts, sums = self.seen.add_batch(batch)
+        if self.problem.probes is None:  # the policy knows no arm that has just come with a plan
+            counts, sums = counts[: self._n_arms], sums[: self._n_arms]
         gone = None
         if removed:
             gone = np.zeros_like(counts)
@@ -184,10 +191,14 @@ class PolicyRun:
             raise MissingFunctionError(
                 "this session was opened to look at, without its function; load it again"
             )
-        batch, request = None, self._next()
-        if isinstance(request, Batch):
-            assert isinstance(self._run, FollowingRun)
-            batch, request = request, self._run.first_request(request)
+        run, batch = self._run, None
+        if self.follows and isinstance(run, FollowingRun) and not run.is_open:
+            request: Measure | Stop | Batch = run.propose()
+            if isinstance(request, Batch):
+                batch, request = request, run.first_request(request)
+        else:
+            is_random = self.policy.randomized
+            request = run.decide(round_rng(self.setup.seed, self.n_rounds) if is_random else self._idle_rng)
         if isinstance(request, Stop):
             answer, status = end_of(request, self.standing(), self.setup.policy)
             plan = list(answer) if isinstance(answer, tuple) else answer
@@ -300,14 +311,6 @@ class PolicyRun:
             last_calling(self.policy, self._run).call_last(self._n_last, gaussian=self.final.gaussian)
             self._n_last = None
 
-    def _next(self) -> Measure | Stop | Batch:
-        """Return the next request, the next batch of a run that follows, or the answer."""
-        run = self._run
-        if self.follows and isinstance(run, FollowingRun) and not run.is_open:
-            return run.propose()
-        rng = round_rng(self.setup.seed, self.n_rounds) if self.policy.randomized else self._idle_rng
-        return run.decide(rng)
-
     def _numbers(self) -> tuple[float | None, float | None]:
         """Return the two numbers that every value moves, where the policy has them."""
         if not self.follows or not isinstance(self._run, FollowingRun):
@@ -326,12 +329,6 @@ class PolicyRun:
         counts, new = self.problem.asked_plays.numbered(request.plays)
         return [list(pair) for pair in counts], [list(arms) for arms in new or ()]
 
-    def _known(self, counts: IntArray, sums: FloatArray) -> tuple[IntArray, FloatArray]:
-        """Return the counts and sums of what the policy knows: an arm may have come with a plan."""
-        if self.problem.probes is not None:
-            return counts, sums
-        return counts[: self._n_arms], sums[: self._n_arms]
-
     # Snapshots
 
     def to_json(self) -> Body | None:
@@ -339,8 +336,12 @@ class PolicyRun:
         state = self._kept.state if self._kept else None
         if self._own is not None:
             state = arrays_to_json(self._own.state()) if isinstance(self._own, KeptRun) else None
-            if state is None or self._n_new or not self._can_be_restored():
+            if state is None or self._n_new:
                 return None
+            if self._has_grown:  # a fresh start with the plans that came may be a run of another kind
+                fresh = start(self.policy, self.problem, self.setup.past)
+                if type(fresh) is not type(self._own):
+                    return None
         standing = self.standing()
         return {
             "n_rounds": self.n_rounds,
@@ -353,12 +354,6 @@ class PolicyRun:
             "final": None if self.final is None else vars_of(self.final),
             "n_last": self._n_last,
         }
-
-    def _can_be_restored(self) -> bool:
-        """Return whether a fresh start gives a run of this kind: with plans that came it may be another."""
-        if not self._has_grown:
-            return True
-        return type(start(self.policy, self.problem, self.setup.past)) is type(self._own)
 
     @classmethod
     def from_json(cls, setup: Setup, kept: Body) -> PolicyRun:
@@ -395,12 +390,3 @@ def as_answer(plan: Any) -> Answer:
 def vars_of(event: Any) -> Body:
     """Return the fields of an event by name."""
     return {name: getattr(event, name) for name in event.__dataclass_fields__ if name != "kind"}
-
-
-def _with_new(standing: Standing, problem: AnyProblem, n_new: int) -> Standing:
-    """Return the standing where so many plans were added since, against which nothing is known."""
-    assert isinstance(problem, Problem)
-    new = tuple(range(problem.n_plans - n_new, problem.n_plans))
-    remaining = None if standing.remaining is None else (*standing.remaining, *new)
-    risk = None if standing.risk is None else 1.0
-    return replace(standing, risk=risk, remaining=remaining, good=())
