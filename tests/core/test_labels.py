@@ -65,9 +65,6 @@ def test_labels_that_are_not_known_missing_or_repeated_are_refused():
             sp.Problem(PLANS, noise=wrong, goal="largest")
 
 
-# environments
-
-
 @pytest.mark.parametrize("given", LABELLED)
 def test_environments_by_name_measure_as_those_in_order(given):
     problem = sp.Problem(PLANS, noise=3.0, goal="largest")
@@ -92,9 +89,6 @@ def test_an_environment_with_other_arms_is_refused():
         sp.simulate(largest(PLANS), Gaussian({"road": 1, "rail": 2, "boat": 3}), policy=sp.CombGapE())
     with refuses("scale", ParameterError):
         Gaussian([1.0, 2.0, 3.0], TURNED)
-
-
-# builders
 
 
 def test_a_knapsack_takes_its_names_and_order_from_labels():

@@ -40,9 +40,6 @@ def write(path, text, *, encoding="utf-8"):
     return path
 
 
-# what is accepted
-
-
 def test_plans_names_noise_and_costs_are_kept_as_given():
     found = problem([[1, 0, 2], [0, 1, 2]], noise=[1, 3, 2], cost=np.array([5, 0.5, 1]))
     assert (found.n_plans, found.n_arms) == (2, 3)
@@ -87,9 +84,6 @@ def test_sparse_plans_stay_sparse(kind):
     assert found.relevant.tolist() == [True, True, False]
 
 
-# what is merged, and what matters
-
-
 def test_equal_plans_are_merged_and_reported():
     found = problem([[1, 0], [0, 1], [1, -0.0]], plan_names=["a", "b", "c"])
     assert (found.plan_names, found.duplicates, found.plan("c")) == (("a", "b"), (("c", "a"),), 0)
@@ -111,9 +105,6 @@ def test_the_distinct_rows_remain_in_their_order_dense_or_sparse(table):
     assert (dense.plans == thin.plans.toarray()).all()
     assert dense.duplicates == thin.duplicates
     assert (dense.relevant == thin.relevant).all()
-
-
-# what is asked of it
 
 
 def test_values_keep_the_callers_sign_and_ties_go_to_the_lowest_index():
@@ -142,9 +133,6 @@ def test_means_that_do_not_fit_are_refused(means):
     assert caught.value.field == "means"
 
 
-# it never changes
-
-
 def test_changing_the_callers_arrays_changes_nothing():
     plans, noise, thin = np.eye(2), np.ones(2), sparse.csr_array(np.eye(2))
     found, other = problem(plans, noise=noise), problem(thin)
@@ -163,9 +151,6 @@ def test_its_arrays_and_fields_refuse_to_be_written(again):
         again(problem(sparse.csr_array(np.eye(2)))).plans[0, 0] = 5
     with pytest.raises(AttributeError):
         found.minimize = True
-
-
-# what is refused, and where it is
 
 
 @pytest.mark.parametrize(

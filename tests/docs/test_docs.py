@@ -43,9 +43,6 @@ def test_every_block_has_a_language_that_is_checked():
             assert block.language in known, f"{name_of(page)}: a block in {block.language!r}"
 
 
-# everything that exists is described
-
-
 @pytest.mark.parametrize("name", sorted(sp.policies.POLICIES))
 def test_every_policy_is_described_with_its_guarantee(name):
     assert f"`{name}`" in text_of("guarantees.md")
@@ -117,9 +114,6 @@ def test_every_word_of_the_code_is_in_the_notation():
         "session",
     }:
         assert word in page
-
-
-# nothing points nowhere
 
 
 def test_every_link_between_documents_leads_somewhere():

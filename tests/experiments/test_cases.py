@@ -89,9 +89,6 @@ def test_options_are_those_of_simulate_and_a_guess_guides():
     assert guessed.counts != run_case(knapsack).counts
 
 
-# From rows to numbers
-
-
 def made_up(n, seed, *, cut_off=False, correct=True, risk=None):
     return Row(
         case=Case(problem(), PUBLISHED, seed),

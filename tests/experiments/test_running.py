@@ -123,9 +123,6 @@ def test_the_time_left_is_judged_by_cases_of_the_same_kind():
     assert (states[0].done, states[0].total, states[0].resumed) == (2, 6, 2)
 
 
-# Row files
-
-
 @pytest.mark.parametrize("kept", [1, 50, -1, None])
 def test_rows_survive_the_file_and_a_torn_last_line_runs_again(path, kept):
     tie = Case(problem(gap=0.0), PUBLISHED, budget=10)  # its limit is infinite
@@ -160,9 +157,6 @@ def test_two_runs_cannot_write_to_one_file(path):
 
     run_cases(quick_cases(1), path, progress=run_another)
     assert len(read_rows(path)) == 1
-
-
-# A real scheduler and two real worker processes
 
 
 def test_a_cluster_that_loses_a_worker_gives_the_rows_of_a_local_run(path):

@@ -68,9 +68,6 @@ def entering(name, *named):
     return {method.name for method in ARENA.methods if enters(method, family(name), settings)}
 
 
-# Cases
-
-
 @pytest.mark.parametrize(
     ("study", "settings"),
     [
@@ -144,9 +141,6 @@ def test_names_that_lead_nowhere_are_refused(settings, field):
         study_cases(ARENA, settings)
 
 
-# Which method enters where
-
-
 def test_every_method_is_a_policy_with_a_name_of_its_own_that_enters_somewhere():
     for study in STUDIES.values():
         assert {method.spec["policy"] for method in study.methods} <= set(POLICIES)
@@ -178,9 +172,6 @@ def test_a_guest_enters_where_it_can_start_and_the_notes_name_where_not():
     why = refusal(guest, family("soare"))
     assert why is not None
     assert any(why in note for note in notes(result))
-
-
-# Tables
 
 
 def test_the_reference_is_one_everywhere_and_the_paper_s_values_are_kept(table_1, tmp_path):
@@ -218,9 +209,6 @@ def test_wrong_leaders_and_losses_are_counted_from_the_rows(budgets):
         assert all(loss == 0 or loss > 0.999 for loss in losses)  # a wrong plan is the second best or worse
     header, _ = family_table(result, result.families[0])
     assert len(header) == 1 + 2 * 5
-
-
-# Runs
 
 
 def test_an_interrupted_study_has_a_result_and_resumes(tmp_path):

@@ -51,9 +51,6 @@ def refusal(load):
     return said
 
 
-# the guide and the examples
-
-
 @pytest.mark.parametrize(("language", "text"), FENCE.findall(GUIDE))
 def test_every_example_of_the_guide_loads(load, tmp_path, language, text):
     for name, rows in ATTACHMENT.findall(GUIDE):
@@ -100,9 +97,6 @@ def test_the_routes_example_reads_its_spreadsheet():
     assert loaded.problem.plan_names[loaded.problem.best(loaded.means)] == "Tunnel and harbour"
 
 
-# tables
-
-
 def test_a_table_carries_all_that_the_file_says(load):
     loaded = load(
         TABLE.replace("largest", "smallest")
@@ -132,9 +126,6 @@ def test_json_says_the_same_as_toml(load):
     assert load(json.dumps(document), "case.json").means.tolist() == [1, 2]
 
 
-# builders
-
-
 def test_a_knapsack_file_is_the_knapsack_of_its_values(load):
     loaded = load(
         KNAPSACK + 'spread = 2.0\nn_draws = 30\nseed = 4\nitem_names = ["tea", "coffee"]\ncost = [1, 2]'
@@ -162,9 +153,6 @@ def test_a_transport_between_the_cities_has_their_names(load):
     assert loaded.problem.arm_names[0] == "New York -> Charlotte"
 
 
-# the truth
-
-
 @pytest.mark.parametrize("means", ["[3, 1]", "{ rail = 1, road = 3.0 }", '"means.csv"'])
 def test_means_may_be_a_list_a_table_of_names_or_a_csv_file(load, tmp_path, means):
     (tmp_path / "means.csv").write_text("arm,mean\nrail,1\nroad,3\n")
@@ -180,9 +168,6 @@ def test_the_means_of_a_transport_may_come_in_rows(load, tmp_path, means):
 def test_the_guess_may_be_the_truth(load):
     assert load(TRANSPORT + '[truth]\nmeans = "guess"').means.tolist() == [2, 3, 2, 2]
     assert load(KNAPSACK + '[truth]\nmeans = "guess"').means.tolist() == [4, 5]
-
-
-# what is refused, and what the refusal says
 
 
 def test_a_file_that_is_not_utf8_is_refused(tmp_path):

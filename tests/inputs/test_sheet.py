@@ -158,9 +158,6 @@ def test_a_row_that_is_there_twice_is_refused(tmp_path):
         assert f"'{row[0]}'" in str(refused)
 
 
-# what only workbooks have
-
-
 def test_a_formula_counts_with_its_computed_value_and_is_refused_without(tmp_path):
     path = write(tmp_path / "ways.xlsx")
     book = openpyxl.load_workbook(path)
@@ -184,9 +181,6 @@ def test_what_is_no_workbook_is_refused(tmp_path):
     assert "absent.xlsx'" in str(refusal(tmp_path / "absent.xlsx"))
     assert refusal(write(tmp_path / "ways.ods")).field == "path"
     assert 'program = "mix.lp"' in str(refusal(write(tmp_path / "mix.lp")))
-
-
-# numbers by name in other files
 
 
 def toml(folder, text, **files):

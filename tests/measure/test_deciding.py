@@ -1,7 +1,6 @@
 """`decide`: a whole decision in one call, by threads, processes, coroutines or an executor, and resumed."""
 
 import asyncio
-import inspect
 import os
 import signal
 import socket
@@ -207,21 +206,6 @@ def test_wrong_options_are_refused(given, options, field):
     with pytest.raises(ParameterError) as caught:
         sp.decide(given, measure, **options)
     assert field is None or caught.value.field == field
-
-
-def test_the_signature_lists_the_parameters():
-    parameters = inspect.signature(sp.decide).parameters
-    assert {"workers", "store", "timeout", "incumbent", "prior", "final_batch"} <= set(parameters)
-    assert parameters["session"].default == "decision"
-    for word, ours in (
-        ("n_jobs", "workers"),
-        ("n_trials", "budget"),
-        ("alpha", "delta"),
-        ("worker", "workers"),
-    ):
-        with pytest.raises(TypeError) as caught:
-            sp.decide(problem(), measure, **{word: 3})
-        assert ours in str(caught.value)
 
 
 def test_progress_is_printed_or_handed_on(capfd):

@@ -59,9 +59,6 @@ def test_a_family_is_read_back_to_an_equal_problem(kind):
         assert again.name_of(plan) == problem.name_of(plan)
 
 
-# A function of one's own
-
-
 def top_two(weights):
     plan = np.zeros(4)
     plan[np.argsort(-np.asarray(weights))[:2]] = 1

@@ -10,19 +10,6 @@ PROBLEM = sp.Problem([[1, 0], [0, 1]], noise=None, goal="largest")
 MEANS = np.array([1.0, 2.0])
 
 
-def test_a_guess_becomes_a_number_and_a_spread_for_each_arm():
-    axes = (("a",), ("b", "c"))
-    found = Truth.guessed(PROBLEM, {"arm 1": 2, "arm 0": 1}, 0.5, axes=axes, pair=": ")
-    assert (found.guess.tolist(), found.spread.tolist()) == ([1, 2], [0.5, 0.5])
-    assert (found.problem is PROBLEM, found.means, found.axes, found.pair) == (True, None, axes, ": ")
-
-
-@pytest.mark.parametrize(("guess", "spread", "field"), [([1, 2, 3], 0, "guess"), ([1, 2], -1, "spread")])
-def test_a_guess_that_does_not_fit_is_refused(guess, spread, field):
-    with refuses(field, sp.errors.ProblemError):
-        Truth.guessed(PROBLEM, guess, spread)
-
-
 def test_means_that_are_needed_and_not_known_are_refused():
     assert Truth(PROBLEM, MEANS).true_means is MEANS
     with refuses("truth.means", sp.errors.FileError):

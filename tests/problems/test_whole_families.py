@@ -169,9 +169,6 @@ def test_a_file_takes_all_plans_unless_it_asks_for_a_list(tmp_path):
         loaded(tmp_path, "list_plans = false\nseed = 0\n" + SITES)
 
 
-# Sessions that were begun with the earlier default, a list
-
-
 def listed_session(store, problem, policy=None):
     return sp.Session.create(store, "sites", problem, policy=policy or sp.BetGapE())
 
@@ -191,9 +188,6 @@ def test_another_problem_or_guarantee_is_refused(tmp_path, change, policy):
     now = loaded(tmp_path, SITES.replace(*change) if change[0] else SITES)
     with pytest.raises(SessionError):
         sp.Session.open(store, "sites", now, policy=policy)
-
-
-# Values that nobody would doubt
 
 
 @pytest.mark.parametrize("name", [*MANY])

@@ -140,9 +140,6 @@ def test_texts_that_no_file_can_hold_are_refused():
     assert session.fingerprint == before
 
 
-# Far from zero
-
-
 FAR = (1e9, 0.99 * MOST_SCALES)
 LISTED = [*CASES, *OF_INCUMBENTS]
 PHASED = ("RAGE", "Peace")  # they ask for thousands at once

@@ -55,9 +55,6 @@ def new(store="memory://", **options):
     return Session.create(store, problem=problem(), policy=sp.CombGapE(delta=0.1), **options)
 
 
-# Decisions
-
-
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
 def test_a_session_decides_as_a_simulation_on_the_same_measurements(policy, store):
     expected = sp.simulate(problem(), Tapes(), policy=policy, seed=3)
@@ -203,9 +200,6 @@ def test_a_place_that_stays_open_does_not_make_asking_dearer():
     assert 0 < max(looks[50:]) <= 2 * max(looks[1:6])  # walking what is recorded would take 2000
 
 
-# Asking
-
-
 def test_an_expired_request_is_handed_out_again_and_the_first_to_tell_is_counted(store):
     clock = Clock()
     session = new(store, lease=60.0, clock=clock)
@@ -261,9 +255,6 @@ def test_a_token_that_was_handed_on_is_not_taken_from_who_has_it(store):
     assert session.verify().holds
 
 
-# Telling
-
-
 def test_telling_twice_is_harmless_and_another_value_is_refused(store):
     session = new(store)
     first, second = session.ask(2)
@@ -312,9 +303,6 @@ def test_several_values_end_the_leases_of_all_their_places(store):
             session.tell(mine[0], [0.5] * len(mine))
         assert {lease.token for lease in store.leases("mine")} == {request.token for request in theirs}
     assert session.state().n_values == 160
-
-
-# Other things that happen
 
 
 @pytest.mark.parametrize("policy", [sp.BetGapE, sp.CombGapE], ids=lambda kind: kind.__name__)
@@ -389,9 +377,6 @@ def test_the_last_values_are_read_from_the_end_of_the_log(store, monkeypatch):
     assert session.latest(7) == expected
     assert len(seen) < 60 < session.state().n_values
     assert len(session.latest(10**6)) == session.state().n_values
-
-
-# Opening
 
 
 def test_a_session_that_is_not_there_is_refused_with_the_closest_name(store):

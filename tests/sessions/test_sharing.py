@@ -24,9 +24,6 @@ def url(request):
     return "memory://" if kind == "memory" else str(request.getfixturevalue(f"{kind}_url"))
 
 
-# Workers without names
-
-
 def ask_and_wait(i, url, folder):
     """Ask for a request, write it down, and measure it for a long time."""
     session = Session.load(url, "mine")
@@ -59,9 +56,6 @@ def test_what_a_process_without_a_name_had_is_free_once_it_has_ended(sqlite_url,
     os.kill(worker.pid or 0, signal.SIGKILL)
     worker.join()
     assert session.ask()[0].token == first
-
-
-# A session that is deleted and begun again
 
 
 def test_an_open_session_that_was_deleted_cannot_touch_the_new_one_of_its_name(url, monkeypatch):
@@ -97,9 +91,6 @@ def test_an_open_session_that_was_deleted_cannot_touch_the_new_one_of_its_name(u
     assert again.store.snapshot("mine") is None
     assert again.store.leases("mine") == []
     assert [event.kind for event in again.events()] == ["created", "asked"]
-
-
-# Leases
 
 
 def test_a_lease_ends_within_its_length_when_the_clock_was_put_back(url):

@@ -72,9 +72,6 @@ def ended():
     return session
 
 
-# Decisions
-
-
 @pytest.mark.parametrize("kind", ORACLE_POLICIES, ids=lambda kind: kind.name)
 @pytest.mark.parametrize("problem", [family_problem(), own_problem()], ids=["family", "function"])
 def test_a_session_decides_as_a_simulation(kind, problem):
@@ -131,9 +128,6 @@ def test_a_policy_that_needs_the_list_is_refused_before_anything_is_written():
     assert store.names() == []
 
 
-# Certificates
-
-
 @pytest.mark.parametrize("problem", [family_problem(), own_problem()], ids=["family", "function"])
 def test_rivals_are_the_best_plans_that_differ_somewhere(problem):
     session = new(problem=problem)
@@ -166,9 +160,6 @@ def test_verify_decides_every_round_again(ended):
     assert not verdict.holds
     assert verdict.event is not None
     assert list(ended.events())[verdict.event - 1].kind == "asked"
-
-
-# What is needed again
 
 
 def test_without_its_function_a_session_is_not_opened(url):
@@ -229,9 +220,6 @@ def test_a_running_session_can_be_looked_at_and_not_changed():
         with pytest.raises(SessionError):
             change()
     assert session.fingerprint == looked.fingerprint
-
-
-# An oracle that fails
 
 
 def test_what_was_told_survives_an_oracle_that_raises(url):

@@ -105,9 +105,6 @@ def test_costs_move_measurements_to_the_cheap_arms():
     assert outcome.counts[0] < 0.5 * outcome.counts[1]
 
 
-# An environment noisier than the problem says
-
-
 def test_an_environment_noisier_than_the_problem_is_refused():
     quiet = sp.Problem(np.eye(2), noise=0.2, goal="largest")
     for environment in (

@@ -53,9 +53,6 @@ def as_json(value):
     return json.dumps(value)
 
 
-# The targets
-
-
 @cache
 def documents():
     """Small problem files, as values."""

@@ -39,9 +39,6 @@ def words(rng, right):
     return garbled(rng, right.encode()) if kind == 6 else right.encode() * rng.choice((2, LONG))
 
 
-# The forms of the dashboard
-
-
 def make_sessions(url):
     """One of arms, one of probes, one that has ended; those that are there stay as they are."""
     there = open_store(url).names()

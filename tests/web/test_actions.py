@@ -244,9 +244,6 @@ def test_each_reading_has_a_field(writing, store):
     assert (status, found["number"]) == (200, 2)
 
 
-# Files
-
-
 def workbook(rows):
     openpyxl = pytest.importorskip("openpyxl")
     book, stream = openpyxl.Workbook(), io.BytesIO()

@@ -183,9 +183,6 @@ def test_health_needs_no_token_and_fails_with_the_store(tmp_path):
         assert (answer.status_code, answer.json()["error"]["class"]) == (503, "DamageError")
 
 
-# No page waits
-
-
 @pytest.fixture
 def gate(monkeypatch):
     """Until it is set, the session "middle" cannot be opened, as if its log were very long."""

@@ -31,9 +31,6 @@ def connected(server):
     return socket.create_connection(("127.0.0.1", port_of(server)), timeout=10)
 
 
-# Address and token
-
-
 def test_settings_refuse_a_short_token_hide_it_and_know_further_names():
     with pytest.raises(ParameterError):
         Settings("memory://", "secret")
@@ -142,9 +139,6 @@ def test_logging_out_ends_the_cookie_wherever_it_was_copied(writing):
     writing.stranger.cookies.clear()
 
 
-# Names and other sites
-
-
 @pytest.mark.parametrize(
     ("host", "known"),
     [(name, True) for name in ("localhost:1", "127.0.0.1", "[::1]:8321")]
@@ -209,9 +203,6 @@ def test_a_read_only_server_writes_nothing(looking, store, path):
     assert positions(store) == before
 
 
-# Every answer
-
-
 @pytest.mark.parametrize("path", ["/", "/s/sure", "/api/sessions", "/static/style.css", "/nothing", "/login"])
 def test_every_answer_carries_the_headers_that_protect_it(looking, path):
     headers = looking.client.get(path).headers
@@ -259,9 +250,6 @@ def test_paths_lead_nowhere_else(looking, path):
     assert b"def create_app" not in answer
 
 
-# Names
-
-
 SCRIPT = """<script>alert(1)</script>"'<img src=x onerror=alert(1)>{{7*7}}"""
 
 
@@ -304,9 +292,6 @@ def test_names_are_escaped_wherever_they_are_shown(memory_disk):
 def _assert_harmless(text):
     for sign in ("<script>alert", "<img", 'onerror=alert(1)>"', "alert(1)>49"):
         assert sign not in text
-
-
-# Bodies
 
 
 def test_a_body_that_is_too_long_is_refused_by_what_it_announces(writing):
@@ -401,9 +386,6 @@ def test_a_value_that_is_none_is_refused_at_its_field(writing, store, value):
     assert 'id="tell-value-error"' in answer.text
     assert 'value="Ann"' in answer.text
     assert positions(store) == before
-
-
-# Clients that hold it up
 
 
 def hung_up(line, *, every, most):
