@@ -3,6 +3,8 @@
     factors      what a bet on a gap pays: an e-value for each kind of noise
     contrasts    gaps between plans, estimated from one batch, and the variance of the estimates
     noise        covariances of unknown noise, estimated from replicates; for planning only
+    bounded      readings between known bounds: a factor that learns their variance
+    steps        bet sizes as decisions record them: whole numbers
     wealth       uninvested cash, accounts, their components, and the largest wealth so far
 
 Every guarantee of the betting policies follows from one theorem. Let F_b be all that is known before batch b.
