@@ -96,6 +96,7 @@ def try_the_core(python, folder):
     """A decision and a session with nothing but the core."""
     surepick_command = python.parent / "surepick"
     assert run(surepick_command, "--version", cwd=folder).strip() == f"surepick {surepick.__version__}"
+    assert json.loads(run(surepick_command, "demo", "--json", cwd=folder))["state"] == "confident"
     run(surepick_command, "init", "table", cwd=folder)
     answer = run(surepick_command, "simulate", "table.toml", "--json", cwd=folder)
     assert json.loads(answer)["state"] == "confident"

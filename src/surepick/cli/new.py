@@ -107,7 +107,7 @@ def begin(
 
     loaded = with_limits(load_file(file), *limits)
     if create and Check(loaded, None, ()).asks_limits and sys.stdin.isatty() and not settings.json:
-        print("Limits of all values spare every assumption about the noise; Enter: none.", file=sys.stderr)
+        print("With limits of all values nothing is assumed about the noise. Enter: none.", file=sys.stderr)
         low = typer.prompt("No value is below", default="", show_default=False, err=True)
         high = low and typer.prompt("No value is above", default="", show_default=False, err=True)
         if high:
