@@ -290,14 +290,14 @@ class PlanAdded(Event):
         for arm in self.new_arms:
             is_arm = type(arm) is dict and "name" in arm
             is_arm = is_arm and all(type(value) is kinds.get(name) for name, value in arm.items())
-            require(is_arm, f"the new arm {arm!r:.60} is none", "new_arms")
+            require(is_arm, f"{arm!r:.60} is not a new arm as surepick writes it", "new_arms")
             written = [one.to_json() for one in settled(problem, [NewArm(**arm)])]
             require(codec.dumps(written) == codec.dumps([arm]), "a new arm has all its settings", "new_arms")
         n_arms = problem.n_arms + len(self.new_arms)
         for pair in self.amounts:
-            both = type(pair) is list and [type(part) for part in pair] == [int, float]
-            holds = both and 0 <= pair[0] < n_arms and math.isfinite(pair[1]) and pair[1] != 0
-            require(holds, f"the amount {pair!r} is none", "amounts")
+            is_pair = type(pair) is list and [type(part) for part in pair] == [int, float]
+            holds = is_pair and 0 <= pair[0] < n_arms and math.isfinite(pair[1]) and pair[1] != 0
+            require(holds, f"{pair!r:.60} is not [arm, amount]", "amounts")
             arms.append(pair[0])
         require(sorted(set(arms)) == arms, "amounts are in the order of the arms", "amounts")
         state.setup.with_plan(self.name, self.amounts, self.new_arms)  # refuses a name that is taken
