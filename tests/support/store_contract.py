@@ -77,7 +77,7 @@ class StoreContract:
         store.delete("trips", expected=head)
         for again in (False, True):
             if again:
-                store.create("trips", [note("first", "k"), note("second"), note("third")])
+                pinned.create("trips", [note("first", "k"), note("second"), note("third")])
             for attempt in (
                 lambda: pinned.head("trips"),
                 lambda: list(pinned.read("trips")),

@@ -74,7 +74,9 @@ class SqlStore(Store):
             (made,) = self._database.run([(schema.MAKE_SESSION, row)])
             if made.rowcount != 1:
                 raise name_taken(name, self.place)
-            return self.append(name, drafts, expected=START)
+            unpinned = copy.copy(self)  # the name may be pinned to a log that was deleted
+            unpinned._pinned = None
+            return unpinned.append(name, drafts, expected=START)
 
     def names(self) -> list[str]:
         return [row[0] for row in self._database.query(schema.NAMES)]
