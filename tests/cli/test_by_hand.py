@@ -262,7 +262,7 @@ def test_the_file_says_how_sessions_begin_and_options_win():
     assert (begun["delta"], begun["epsilon"], begun["budget"]) == (0.2, 1.0, 30)
 
 
-def test_limits_replace_the_noise_and_hold_in_a_session_that_begins_again() -> None:
+def test_limits_replace_the_noise_and_hold_in_a_session_that_begins_again():
     asked = surepick("check", "trips.csv", "--low", "0", "--high", "60", "--json").json
     assert (asked["limits"][0], asked["asks_limits"]) == ([0.0, 60.0], False)
     assert surepick("new", "trips.csv", "-s", "mine", "--low", "0", "--high", "60").code == 0

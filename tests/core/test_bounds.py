@@ -11,7 +11,7 @@ from scipy import stats
 import surepick as sp
 from common import refuses
 from surepick import problems
-from surepick.errors import FileError, ParameterError, ProblemError, SessionError
+from surepick.errors import ParameterError, ProblemError, SessionError
 from surepick.inputs.load import read_problem
 from surepick.policies import Uniform
 from surepick.sessions import codec
@@ -154,14 +154,6 @@ def write(folder, extra):
 )
 def test_files_may_give_bounds(tmp_path, line, scales):
     assert read_problem(write(tmp_path, line)).problem.noise_scale.tolist() == scales
-
-
-@pytest.mark.parametrize(
-    "line", ["low = 3", "low = 0\nhigh = {old = 1}", "low = 0\nhigh = 1\nnoise = 0.1", "low = 0\nhigh = [1]"]
-)
-def test_files_with_wrong_bounds_are_refused(tmp_path, line):
-    with pytest.raises(FileError):
-        read_problem(write(tmp_path, line))
 
 
 def test_the_answer_holds_for_bounded_measurements_and_fails_with_a_scale_that_is_too_small():

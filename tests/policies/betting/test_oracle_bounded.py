@@ -124,7 +124,7 @@ class Generous(Stubborn):
 WORSE = np.array([0.0, 0.0, 1.0, 1.0])
 
 
-def wrong_after_a_smaller_delta(kind: type[OracleBest], runs: int) -> int:
+def wrong_after_a_smaller_delta(kind, runs):
     """In how many runs a plan worse by just more than epsilon is answered at delta .1, after .95."""
     plans = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0], [1.0, 0.0, 0.0, 1.0]])
     chosen = sp.OracleProblem(lambda w: plans[np.argmax(plans @ w)], 4, noise=1.0, goal="largest")

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surepick as sp
+from common import refuses
 from surepick import problems
 from surepick.errors import ProblemError
 from surepick.problems.family import family_from
@@ -53,10 +54,8 @@ def test_a_guess_may_be_a_symmetric_table():
     problem = problems.tours(list("ABCD"), table, spread=0.1)
     assert problem.guess.tolist() == [1, 9, 1, 1, 9, 1]
     for wrong in (table + np.triu(np.ones((4, 4)), 1), table[:3]):
-        with pytest.raises(ProblemError) as caught:
+        with refuses("guess", ProblemError):
             problems.tours(list("ABCD"), wrong)
-        assert caught.value.field == "guess"
     for places in (list("ABC"), [str(i) for i in range(15)]):
-        with pytest.raises(ProblemError) as caught:
+        with refuses("places", ProblemError):
             problems.tours(places)
-        assert caught.value.field == "places"
