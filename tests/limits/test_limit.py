@@ -110,6 +110,7 @@ def test_ties_make_the_limit_infinite_and_are_named():
     problem = largest([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
     found = limit(problem, [0.5, 0.5, 0.1])
     assert not found.is_finite
+    assert found.upper_bound is None
     assert found.tied == (1,)
     assert found.time.value == found.measurements == found.measurements == math.inf
 

@@ -69,7 +69,8 @@ def check(
     least = limit_of(loaded, policy) if limit else None
     if least is not None and least.is_finite:
         lines.append(f"Limit     {limit_words(least)} for any method, on average")
-    data = found.to_json() | {"limit": None if least is None else [least.measurements, least.upper_bound]}
+    ends = [least.measurements, least.upper_bound] if least is not None and least.is_finite else None
+    data = found.to_json() | {"limit": ends}
     answer(data, lines)
     listing = loaded.problem.about.listing
     missing = None if listing is None else listing.warning(asked["delta"])

@@ -174,6 +174,8 @@ def _show_one(loaded: Truth, outcome: Outcome) -> int:
 
 def limit_words(found: Limit) -> str:
     """Return the limit as one number, or as two where it is only known between them."""
+    if found.upper_bound is None:
+        return f"at least {count(found.measurements)}"
     return " to ".join(dict.fromkeys((count(found.measurements), count(found.upper_bound))))
 
 

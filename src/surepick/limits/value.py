@@ -108,9 +108,10 @@ class Limit:
         return self.at(self.delta)
 
     @property
-    def upper_bound(self) -> float:
-        """The upper end: measurements that methods come near to as delta falls."""
-        return fewest(self.time.upper, self.once.n, self.delta)
+    def upper_bound(self) -> float | None:
+        """The upper end: measurements that methods come near to as delta falls; None if none is proved."""
+        found = fewest(self.time.upper, self.once.n, self.delta)
+        return found if math.isfinite(found) else None
 
     @property
     def price(self) -> float:
@@ -149,7 +150,7 @@ class Limit:
             f"every method that is wrong with probability at most {self.delta:g}{asked} needs at least "
             f"{self.measurements:.4g} measurements on average"
         )
-        if not self.epsilon:
+        if not self.epsilon or self.upper_bound is None:
             return least
         return f"{least}, and the best possible one at most {self.upper_bound:.4g} as delta falls"
 
