@@ -137,7 +137,8 @@ def _dispatch(todo: Sequence[Case], jobs: int | str, finish: Callable[[Row], Non
                     while source and len(out) < (1 if alone else pool.window):
                         out[pool.executor.submit(run_in_worker, source[0])] = source[0]
                         source.popleft()
-                    for future in wait(out, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED).done:
+                    done = wait(out, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED).done
+                    for future in [future for future in out if future in done]:  # as they were submitted
                         try:
                             row = future.result()
                         except BrokenExecutor:
