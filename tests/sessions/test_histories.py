@@ -22,8 +22,11 @@ def test_in_simulated_histories_nothing_acknowledged_is_lost(first):
         run_history(seed)
 
 
-def test_a_decision_whose_commit_was_lost_is_not_taken_for_the_end_of_the_log():
-    run_history(9367)
+@pytest.mark.parametrize(
+    "seed", [9367, 401100], ids=["a decision whose commit was lost", "a batch of which all was removed"]
+)
+def test_histories_that_failed_once_hold(seed):
+    run_history(seed)
 
 
 def test_the_histories_hold_what_they_are_meant_to_hold():

@@ -81,8 +81,8 @@ class Batch:
     def without_removed(self, *, replicates: bool) -> Batch | None:
         """Return the batch as its bets are settled; None if it counts for nothing.
 
-        A removed value was no measurement: the counts are lower. Replicates are equal, so that one with a
-        removed value is dropped, and two at least are needed.
+        A removed value was no measurement: the counts are lower, and where none is left nothing is shown.
+        Replicates are equal, so that one with a removed value is dropped, and two at least are needed.
         """
         if not self.removed.any():
             return self
@@ -90,6 +90,8 @@ class Batch:
         if replicates and whole.sum() < 2:
             return None
         uses = self.uses if replicates else self.uses - self.removed[0]
+        if not uses.any():
+            return None
         counts, sums = (self.missing[whole], self.removed[whole]), (self.sums[whole], self.lost[whole])
         return Batch(uses, *counts, *sums, self.bets, self.is_final, self.values, self.centres, self.cap)
 
