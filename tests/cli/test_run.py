@@ -18,7 +18,7 @@ DRIVE = f"""#!{sys.executable}
 import os, random, sys
 minutes = {MINUTES!r}
 print("warming up")
-print(minutes[sys.argv[1]] + random.Random(sys.argv[1] + os.environ["SUREPICK_SEED"]).gauss(0, 1))
+print(minutes[sys.argv[1]] + random.Random(os.environ["SUREPICK_SEED"] + sys.argv[1]).gauss(0, 1))
 """
 
 

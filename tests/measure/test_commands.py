@@ -136,13 +136,13 @@ def test_a_command_that_needs_a_shell_or_feeds_one_is_refused(template):
         Command(shlex.split(template))
 
 
-def test_the_environment_has_the_name_and_the_seed_is_the_number_of_the_measurement(tmp_path):
+def test_the_environment_has_the_name_and_a_seed_of_its_own(tmp_path):
     script = tmp_path / "show.sh"
     seen = '"$SUREPICK_ARM/$SUREPICK_PROBE/$SUREPICK_SEED/$SUREPICK_READINGS/$1"'
     script.write_text(f'#!/bin/sh\nprintf "%s" {seen} > "$0.seen"\necho 5\n')
     script.chmod(0o755)
     Command([str(script), "-s{seed}"]).measure(request("$(tin)"))
-    assert (tmp_path / "show.sh.seen").read_text() == "$(tin)/$(tin)/7/value/-s7"
+    assert (tmp_path / "show.sh.seen").read_text() == "$(tin)/$(tin)/28/value/-s28"
 
 
 def test_a_command_that_begins_while_all_are_being_stopped_is_stopped_too():

@@ -14,7 +14,7 @@ import pytest
 
 import surepick as sp
 from common import refuses
-from measuring_functions import ALREADY, HOURS, measure, measure_or_die, measure_or_hang
+from measuring_functions import ALREADY, HOURS, measure, measure_or_die, measure_or_hang, seeded
 from surepick.errors import MeasureError, ParameterError, SessionError
 from surepick.measure.loop import release_for_the_dead
 from surepick.sessions.leases import is_dead
@@ -268,3 +268,18 @@ def test_another_decision_of_the_same_name_is_refused(store, change):
     sp.decide(**given)
     with pytest.raises(SessionError):
         sp.decide(**{**given, **change})
+
+
+async def seeded_later(arm, seed):
+    return seeded(arm, seed)
+
+
+@pytest.mark.parametrize("kind", [seeded, seeded_later])
+@pytest.mark.parametrize("executor", ["threads", "processes"])
+def test_a_function_with_a_seed_gets_one_of_its_own_for_each_measurement(
+    kind, executor, tmp_path, monkeypatch
+):
+    monkeypatch.setenv(ALREADY, str(tmp_path / "seeds"))
+    view = sp.decide(["road", "rail"], kind, goal="smallest", executor=executor, budget=40)
+    seeds = (tmp_path / "seeds").read_text().split()
+    assert len(set(seeds)) == len(seeds) == view.n_measured

@@ -12,6 +12,13 @@ def measure(arm):
     return HOURS[arm]
 
 
+def seeded(arm, seed):
+    """Notes its seed."""
+    with Path(os.environ[ALREADY]).open("a") as seeds:
+        seeds.write(f"{seed}\n")
+    return HOURS[arm] + (seed * 0.618) % 1.0
+
+
 def measure_or_die(arm):
     """Ends its process the first time that it is called."""
     if _is_first():

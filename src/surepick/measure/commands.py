@@ -40,9 +40,9 @@ class Command:
     """A program and its arguments, with {arm} (or {probe}) where the name goes.
 
     Placeholders are replaced inside the arguments, and the program is called without a shell: a name such as
-    `$(rm -r x)` is only a name. {seed} becomes the number of the measurement among those of its arm, counted
-    from 0: a simulation that is seeded with it gives all arms the same random numbers. The same values are
-    in the environment variables SUREPICK_ARM, SUREPICK_PROBE and SUREPICK_SEED. `running` holds the processes
+    `$(rm -r x)` is only a name. {seed} becomes a number that is new for each measurement: a simulation that
+    is seeded with it gives all readings of one probe the same random numbers. The same values are in the
+    environment variables SUREPICK_ARM, SUREPICK_PROBE and SUREPICK_SEED. `running` holds the processes
     of measurements under way.
     """
 
@@ -74,8 +74,8 @@ class Command:
             _kill(process)
 
     def _once(self, request: Request) -> Use:
-        name, (_, _, index) = request.probe_name, request.token.rpartition(".")
-        values = dict(zip(VARIABLES, (name, name, index), strict=True))
+        name = request.probe_name
+        values = dict(zip(VARIABLES, (name, name, str(request.seed)), strict=True))
         words = [PLACEHOLDER.sub(lambda found: values[found[0]], word) for word in self.words]
         variables = {VARIABLES[placeholder]: value for placeholder, value in values.items()}
         code, output, errors = self._run(words, variables | {READINGS: "\n".join(request.readings)})

@@ -61,7 +61,8 @@ def decide(
     - measure: a function, also an async one, of the name of an arm that returns one measurement of it. Where
       the problem has probes, it gets the name of a probe and returns its readings: a dictionary by their
       names, a list in their order, or a number if there is one. Where plans are measured, it gets the names
-      of the arms to read, as a tuple.
+      of the arms to read, as a tuple. If it has a parameter `seed`, it gets a number that is new for each
+      measurement: a simulator that uses it gives all readings of one probe the same random numbers.
     - goal: "largest" or "smallest", where options are given instead of a problem
     - delta: how often the answer may be wrong (0.05 unless given)
     - epsilon: the difference in value that does not matter (0 unless given)

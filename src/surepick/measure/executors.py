@@ -37,7 +37,11 @@ def workers_for(
     """Yield workers that call this function with the argument of each request; they end with the block."""
     function: Callable[[Any], Any] = measure
     workers: _Futures
-    if inspect.iscoroutinefunction(measure):
+    is_coroutine = inspect.iscoroutinefunction(measure)
+    if takes_seed(measure):
+        function, given = _Seeded(function), argument
+        argument = lambda request: (given(request), request.seed)  # noqa: E731
+    if is_coroutine:
         workers = _Coroutines(function, argument, timeout)
     elif callable(getattr(executor, "submit", None)):
         workers = _Submitted(function, argument, timeout, executor)
@@ -54,6 +58,28 @@ def workers_for(
         yield workers
     finally:
         workers.close()
+
+
+def takes_seed(measure: Measure) -> bool:
+    """Return whether the function has a parameter named `seed`.
+
+    >>> takes_seed(lambda arm, seed: 0.0), takes_seed(lambda arm: 0.0), takes_seed(abs)
+    (True, False, False)
+    """
+    try:
+        return "seed" in inspect.signature(measure).parameters
+    except ValueError:  # some functions in C have no signature
+        return False
+
+
+class _Seeded:
+    """A function of what to measure and its seed, called with both as a pair; processes can import it."""
+
+    def __init__(self, measure: Callable[..., Any]) -> None:
+        self._measure = measure
+
+    def __call__(self, pair: tuple[Any, int]) -> Any:
+        return self._measure(pair[0], seed=pair[1])
 
 
 class _Futures:

@@ -68,6 +68,18 @@ class Request:
         """The name of the arm to measure, or of the probe to use."""
         return self.probe_name
 
+    @property
+    def seed(self) -> int:
+        """A number that no other measurement of the session has, the same if this one is made again.
+
+        Two arms never share it: equal random numbers in separate measurements would break their independence.
+
+        >>> [Request(token, 0, "", 1, "", 0.0).seed for token in ("0.0", "0.1", "1.0", "0.7")]
+        [0, 1, 2, 28]
+        """
+        probe, index = map(int, self.token.split("."))
+        return (probe + index) * (probe + index + 1) // 2 + probe  # Cantor's numbering of pairs
+
 
 def leased(leases: Iterable[Lease]) -> Leases:
     """Return the leases of a store by their places."""
