@@ -306,3 +306,17 @@ def test_a_file_says_which_means_are_known(tmp_path):
     file.write_text(text + "known = 3\n")
     with refuses("known", FileError):
         read_problem(file)
+
+
+def test_a_transport_may_have_known_costs_and_spreads_in_percent_or_as_a_table(tmp_path):
+    file = tmp_path / "ship.toml"
+    head = (
+        'kind = "transport"\nsupply = [40, 25]\ndemand = [30, 20]\nguess = [[10, 20], [30, 40]]\nnoise = 2\n'
+    )
+    file.write_text(head + 'spread = "10%"\nknown = {"0 -> 0" = 10, "1 -> 1" = [35, 45]}\n')
+    problem = read_problem(file).problem
+    assert problem.spread.tolist() == [1, 2, 3, 4]
+    assert problem.relevant.tolist() == [False, True, True, True]
+    assert problem.best_plan([10.0, 20.0, 30.0, 40.0]).reshape(2, 2).sum() == 50  # 15 of the supply stay
+    file.write_text(head + "spread = [[1, 2], [2, 1]]\n")
+    assert read_problem(file).problem.spread.tolist() == [1, 2, 2, 1]

@@ -30,6 +30,7 @@ ORDER = [
     "all_plans",
     "freeway_tie",
     "street_grid",
+    "sioux_falls",
     "blends",
     "same_seed",
 ]
