@@ -14,6 +14,7 @@ import argparse
 import numpy as np
 
 import surepick as sp
+from surepick.simulation import Gaussian
 from surepick.policies import Limited
 
 DELTA, EPSILON, TOLERANCE = 0.05, 0.3, 0.3
@@ -34,7 +35,7 @@ def single(values: np.ndarray, loads: np.ndarray, seed: int) -> tuple[int, bool]
     rows = np.hstack([np.zeros((n, n)), np.eye(n)])
     policy = Limited(DELTA, EPSILON, 0.0, TOLERANCE, tuple(map(tuple, rows.tolist())))
     problem = sp.Problem(np.hstack([np.eye(n), np.zeros((n, n))]), noise=1, goal="largest")
-    truth = sp.simulation.Gaussian(np.append(values, loads), 1)
+    truth = Gaussian(np.append(values, loads), 1)
     outcome = sp.simulate(problem, truth, policy=policy, seed=seed)
     return outcome.n_measured, is_wrong(values, loads, outcome.plan)
 
@@ -47,7 +48,7 @@ def two_stages(values: np.ndarray, loads: np.ndarray, seed: int) -> tuple[int, b
         policy = sp.BetGapE(DELTA / (2 * n), epsilon=TOLERANCE / 2)
         found = sp.simulate(
             limit,
-            sp.simulation.Gaussian([loads[plan], TOLERANCE / 2], 1),
+            Gaussian([loads[plan], TOLERANCE / 2], 1),
             policy=policy,
             seed=seed * n + plan,
         )
@@ -56,7 +57,7 @@ def two_stages(values: np.ndarray, loads: np.ndarray, seed: int) -> tuple[int, b
     if len(kept) < 2:
         return spent, is_wrong(values, loads, kept[0] if kept else None)
     problem = sp.Problem(np.eye(len(kept)), noise=1, goal="largest")
-    truth = sp.simulation.Gaussian(values[kept], 1)
+    truth = Gaussian(values[kept], 1)
     best = sp.simulate(problem, truth, policy=sp.BetGapE(DELTA / 2, epsilon=EPSILON), seed=seed)
     return spent + best.n_measured, is_wrong(values, loads, kept[int(str(best.plan))])
 

@@ -12,6 +12,7 @@ from surepick.inference.factors import SubGaussian
 from surepick.policies import Limited
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.limited import KEEP, TILT, BestWithinLimit
+from surepick.simulation import Gaussian, UniformNoise
 
 DELTA, EPSILON, LIMIT, TOLERANCE, RUNS = 0.2, 2.0, 1.0, 0.5, 100
 N_BREAKING = 40
@@ -88,7 +89,7 @@ def test_stakes_on_keeping_the_limit_that_are_not_divided_are_caught():
 def test_the_best_plan_that_keeps_the_limit_is_found(given):
     values, loads = np.array([3.0, 2.0, 1.0, 0.0]), np.array([5.0, 4.0, 2.0, 1.0])
     problem, policy = asked(values, delta=0.05, epsilon=0.5, limit=3.0, tolerance=0.5, **given)
-    kind = sp.simulation.Gaussian if "noise" in given else sp.simulation.UniformNoise
+    kind = Gaussian if "noise" in given else UniformNoise
     outcome = sp.simulate(problem, kind(np.append(values, loads), 1), policy=policy, seed=1)
     assert (outcome.state, outcome.plan) == ("confident", 2)
 
@@ -117,7 +118,7 @@ def test_loads_may_share_arms_with_values_and_be_readings_of_the_same_use():
         plans, arms=["x", "y", "z", "u"], noise=1, goal="smallest", measure={"xu": pair, "y": "y", "z": "z"}
     )
     policy = Limited.of(problem, loads, at_most=8.0, tolerance=1.0, epsilon=0.5)
-    truth = sp.simulation.Gaussian([1.0, 5.0, 2.0, 1.0])
+    truth = Gaussian([1.0, 5.0, 2.0, 1.0])
     assert sp.simulate(problem, truth, policy=policy, seed=1).plan_name == "b"
 
 
