@@ -60,13 +60,8 @@ def new(
 
     Example: surepick new routes.csv --epsilon 2
     """
-    given: dict[str, Any] = {
-        "delta": delta,
-        "epsilon": epsilon,
-        "budget": budget,
-        "policy": policy,
-        "incumbent": incumbent,
-    }
+    given: dict[str, Any] = {"delta": delta, "epsilon": epsilon, "budget": budget}
+    given |= {"policy": policy, "incumbent": incumbent}
     if prior is not None:
         begun = begin_again(prior, file, session, (low, high), given)
     elif file is None:
@@ -78,10 +73,8 @@ def new(
     title = f": {view.title}" if view.title and view.title != view.session else ""
     plans = "plans" if view.n_plans is None else f"{view.n_plans:,} plans"
     lines = [f"Began {view.session!r}{title}, {plans} over {view.n_arms} arms."]
-    if not view.proved.assumes:
-        lines.append("No guarantee.")
-    else:
-        lines.append(wrapped(f"{view.proved.assumes}.", "Assumes: "))
+    assumes = view.proved.assumes
+    lines.append(wrapped(f"{assumes}.", "Assumes: ") if assumes else "No guarantee.")
     answer(view, lines)
     show_remarks(view)
     hint("surepick ask", session=session)

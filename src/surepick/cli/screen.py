@@ -118,7 +118,8 @@ def _has_no_name(leader: str | None, amounts: Mapping[str, float]) -> bool:
 
 def plan_lines(amounts: Mapping[str, float], name: str | None) -> Iterator[str]:
     """Yield the amount of each arm in a plan, shipments as a table; nothing where the name says it."""
-    if not amounts or (all(amount == 1 for amount in amounts.values()) and not _is_numbered(name)):
+    is_numbered = bool(name) and str(name).split()[-1].isdigit()
+    if not amounts or (all(amount == 1 for amount in amounts.values()) and not is_numbered):
         return
     if all(arm.count(ARROW) == 1 for arm in amounts):
         table = list(_shipments(amounts))
@@ -128,10 +129,6 @@ def plan_lines(amounts: Mapping[str, float], name: str | None) -> Iterator[str]:
     listed = [f"{arm} {value(amount)}" for arm, amount in list(amounts.items())[:MOST_AMOUNTS]]
     more = len(amounts) - len(listed)
     yield wrapped(", ".join(listed) + (f" and {more} more" if more else ""), "  ")
-
-
-def _is_numbered(name: str | None) -> bool:
-    return bool(name) and str(name).split()[-1].isdigit()
 
 
 def _shipments(amounts: Mapping[str, float]) -> Iterator[str]:

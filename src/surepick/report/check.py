@@ -69,9 +69,8 @@ class Check:
         """What a forecast needs and the file does not have; empty if there is one."""
         if self.forecast is not None:
             return ""
-        return (
-            "a guess of each arm, with its spread" if self.loaded.guess is None else "a spread, or the noise"
-        )
+        has_guess = self.loaded.guess is not None
+        return "a spread, or the noise" if has_guess else "a guess of each arm, with its spread"
 
     def choice_words(self, one: Choice) -> tuple[str, str]:
         """Return what a choice is, and the option or row that makes it."""
