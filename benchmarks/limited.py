@@ -14,8 +14,8 @@ import argparse
 import numpy as np
 
 import surepick as sp
-from surepick.simulation import Gaussian
 from surepick.policies import Limited
+from surepick.simulation import Gaussian
 
 DELTA, EPSILON, TOLERANCE = 0.05, 0.3, 0.3
 CASES = {
