@@ -172,6 +172,19 @@ def test_unknown_noise_has_a_final_batch_of_replicates(given):
     assert found.count(0) >= 10
 
 
+def test_it_may_come_before_the_first_stake():
+    means, rng = np.append(np.zeros(29), 9.0), np.random.default_rng(1)
+    run, used = BetGapE(epsilon=0.3).start(sp.Problem(np.eye(30), goal="largest")), 0
+    while not isinstance(decision := run.decide(), Stop):
+        if used == 4 * 30:  # four replicates of each arm: nothing was bet on
+            run.call_last(600, gaussian=False)
+            decision = run.decide()
+        counts = decision.counts
+        run.absorb(counts, counts * means + np.sqrt(counts) * rng.standard_normal(30))
+        used += int(counts.sum())
+    assert (decision.plan, used) == (29, 720)
+
+
 def test_after_the_last_block_there_is_no_other():
     run = BetGapE().start(largest(np.eye(2)))
     run.absorb(run.decide().counts, np.zeros(2))

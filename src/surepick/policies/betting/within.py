@@ -248,7 +248,8 @@ class WithinFew(Question):
             is_share = type(share) is float and 0 < share < 1
             if not is_share or decision.is_final or not are_steps(weights, self.n_plans):
                 return "its stake is none"
-        if (sizes is not None) == bool(len(self.sizes)) or (sizes is not None and share is None):
+        names_sizes = sizes is not None
+        if names_sizes == bool(len(self.sizes) or decision.is_final) or (names_sizes and share is None):
             return "it has no sizes, or sizes for the second time"
         if sizes is not None and not (0 < len(sizes) <= self.most_sizes and are_steps(sizes, len(sizes))):
             return "its sizes are none"
@@ -278,6 +279,10 @@ class WithinFew(Question):
     def tested_account(self) -> str | int:
         """Return the account of all pairs."""
         return COMMON
+
+    def account(self, key: str | int) -> Account:
+        """Return the account of all pairs, which is empty if a final batch comes before the first stake."""
+        return self.wealth.account(key, self.n_plans**2, max(len(self.sizes), 1))
 
     def tested_rows(self, rivals: IntArray) -> IntArray:
         """Return the rows (leader, rival)."""
