@@ -196,7 +196,7 @@ def _readings(sample: Sample) -> Iterator[Reading]:
 
 
 def _doubt(code: str, text: str, readings: list[Reading], times: float) -> Doubt:
-    """Return a doubt about all of these readings together, whose noise seems so many times as large."""
+    """Return a doubt about all these readings: their noise seems to be `times` their scale."""
     scale = max(one.scale for one in readings)
     n, seen = sum(one.record.n for one in readings), times * scale
     stated = None if readings[0].stated is None else scale

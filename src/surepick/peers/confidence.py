@@ -97,7 +97,7 @@ from surepick.policies.sound import SoundPolicy, WithinPolicy, check_choice
 
 
 class BoundsRun(ArmsRun):
-    """A run that stops when the lower bound of the named arm is above the upper bound of its rival."""
+    """A run that stops when the leader's lower bound is above the upper bound of its strongest rival."""
 
     def __init__(self, problem: Problem, policy: WithinPolicy) -> None:
         super().__init__(problem, policy.name)
@@ -105,18 +105,18 @@ class BoundsRun(ArmsRun):
 
     @abstractmethod
     def bounds(self) -> tuple[int, int, float]:
-        """Return the named arm, its rival, and how far the rival's upper bound is above its lower one."""
+        """Return the leader, its rival, and the rival's upper bound minus the leader's lower bound."""
 
     def judge(self) -> int | None:
-        """Answer when the bounds have parted, or overlap by less than epsilon."""
-        named, _, overlap = self.bounds()
-        return named if overlap <= 0 or overlap < self._policy.epsilon else None
+        """Return the leader once the bounds do not overlap, or by less than epsilon; None to continue."""
+        leader, _, overlap = self.bounds()
+        return leader if overlap <= 0 or overlap < self._policy.epsilon else None
 
     def compare(self) -> Standing:
-        """Return the named arm, its rival, their gap and the sum of their radii."""
-        named, rival, overlap = self.bounds()
-        gap = float(self._means[named] - self._means[rival])
-        return Standing(named, rival, gap, gap + overlap)
+        """Return the leader, its rival, their gap and the sum of their radii."""
+        leader, rival, overlap = self.bounds()
+        gap = float(self._means[leader] - self._means[rival])
+        return Standing(leader, rival, gap, gap + overlap)
 
     def _radii(self, log_term: float) -> FloatArray:
         return np.asarray(self._scale * np.sqrt(2.0 * log_term / self._counts))
@@ -152,11 +152,11 @@ class UGapERun(BoundsRun):
     """A run of UGapE."""
 
     def choose(self, rng: np.random.Generator) -> IntArray:
-        """Measure the named arm or its rival, whichever is less well known."""
+        """Measure the leader or its rival, whichever has the wider bounds."""
         del rng  # nothing is drawn
-        named, rival, _ = self.bounds()
+        leader, rival, _ = self.bounds()
         widths = self._scale / np.sqrt(self._counts)
-        return self._once(named if widths[named] > widths[rival] else rival)
+        return self._once(leader if widths[leader] > widths[rival] else rival)
 
     def bounds(self) -> tuple[int, int, float]:
         """Return J, u and B_J."""
@@ -166,13 +166,13 @@ class UGapERun(BoundsRun):
         first, second = np.argsort(-upper, kind="stable")[:2]
         rivals = np.where(np.arange(len(means)) == first, second, first)  # the best upper bound of the others
         costs = upper[rivals] - (means - beta)
-        named = int(np.argmin(costs))
-        return named, int(rivals[named]), float(costs[named])
+        leader = int(np.argmin(costs))
+        return leader, int(rivals[leader]), float(costs[leader])
 
 
 @dataclass(frozen=True)
 class UGapE(WithinPolicy):
-    """Unified gap-based exploration: one measurement a round, of the named arm or its strongest rival."""
+    """Unified gap-based exploration: one measurement a round, of the leader or its strongest rival."""
 
     name: ClassVar[str] = "UGapE"
     _run: ClassVar[type[Any]] = UGapERun

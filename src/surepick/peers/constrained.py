@@ -178,7 +178,7 @@ class CTnSRun(EdgesRun):
 
 
 class CGERun(EdgesRun):
-    """A run of CGE: what the learner gained, and the sum of the shares that it played."""
+    """A run of CGE: the state of its AdaHedge learner, and the sum of the allocations that it played."""
 
     def __init__(self, problem: Polytope, policy: CGE) -> None:
         super().__init__(problem, policy)
@@ -190,19 +190,19 @@ class CGERun(EdgesRun):
         return AdaHedge(self._gains, self._mixability)
 
     def choose(self, rng: np.random.Generator) -> IntArray:
-        """Measure the arm furthest behind the shares played."""
+        """Measure the arm whose count is furthest behind the sum of the allocations played."""
         del rng  # nothing is drawn
         return self._once(int(np.argmax(self._played + self._learner.shares - self._counts)))
 
     def advance(self) -> None:
-        """Pay the learner for the shares that it played."""
+        """Update the AdaHedge learner with the optimistic gain of each arm in this round."""
         shares = self._learner.shares
         learner = self._learner.gain(self.optimistic_gains(shares))
         self._gains, self._mixability = learner.gains, learner.mixability
         self._played = self._played + shares
 
     def optimistic_gains(self, shares: FloatArray) -> FloatArray:
-        """Return what a measurement of each arm may show at most against the closest world at the shares."""
+        """Return upper bounds of each arm's information against the closest alternative."""
         price = self._variance / np.maximum(shares, 1e-12)
         gaps, variances = self._edges @ self._means, self._edges**2 @ price
         closest = int(np.argmin(gaps**2 / variances))

@@ -109,10 +109,10 @@ class LinGame(LinearPolicy):
 
 @dataclass(frozen=True, eq=False)
 class AdaHedge:
-    """Exponential weights whose rate follows from what was gained so far."""
+    """AdaHedge: exponential weights whose rate is log(n) over the mixability gap so far."""
 
     gains: FloatArray
-    mixability: float  # D
+    mixability: float  # the sum of the mixability gaps, and a small start
 
     @property
     def _rate(self) -> float:
@@ -120,7 +120,7 @@ class AdaHedge:
 
     @property
     def shares(self) -> FloatArray:
-        """The shares that it plays next.
+        """The allocation that it plays next.
 
         >>> AdaHedge(np.array([1.0, 1.0]), 0.01).shares.tolist()
         [0.5, 0.5]

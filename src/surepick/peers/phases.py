@@ -46,7 +46,7 @@ class PhasedRun(ABC):
     @property
     @abstractmethod
     def log_term(self) -> float:
-        """The logarithm in the radii of this phase."""
+        """L in the radius sqrt(2 V L) of a gap between two plans, with V its variance in this phase."""
 
     @property
     def plans(self) -> FloatArray:

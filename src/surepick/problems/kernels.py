@@ -112,11 +112,12 @@ def path_losses(
 def tree_losses(
     tails: IntArray, heads: IntArray, weights: FloatArray, used: BoolArray, n_nodes: int
 ) -> FloatArray:
-    """Return for each edge how much heavier the lightest tree with it is; without it, if it is used.
+    """Return for each edge what it costs to flip it: to force it into a spanning tree, or out if it is used.
 
-    `used` marks a least tree. An edge that joins it drives out the heaviest edge of the cycle that it closes.
+    `used` marks a minimum spanning tree. Forcing an edge in replaces the heaviest tree edge of the cycle that
+    it closes; a tree edge that is forced out is replaced by the lightest edge whose cycle contains it.
     """
-    up, over = np.full(n_nodes, -1, dtype=np.int64), np.full(n_nodes, -1, dtype=np.int64)
+    parent, parent_edge = np.full(n_nodes, -1, dtype=np.int64), np.full(n_nodes, -1, dtype=np.int64)
     depth = np.full(n_nodes, -1, dtype=np.int64)
     depth[0] = 0
     found = 1
@@ -126,7 +127,7 @@ def tree_losses(
             if used[e]:
                 for a, b in ((tails[e], heads[e]), (heads[e], tails[e])):
                     if depth[a] >= 0 and depth[b] < 0:
-                        up[b], over[b], depth[b] = a, e, depth[a] + 1
+                        parent[b], parent_edge[b], depth[b] = a, e, depth[a] + 1
                         found += 1
         if found == before:
             break
@@ -138,11 +139,11 @@ def tree_losses(
         while a != b:
             if depth[a] < depth[b]:
                 a, b = b, a
-            t = over[a]
+            t = parent_edge[a]
             gain = weights[e] - weights[t]
             losses[e] = min(losses[e], gain)
             losses[t] = min(losses[t], gain)
-            a = up[a]
+            a = parent[a]
     return losses
 
 

@@ -482,14 +482,14 @@ def test_plans_ruled_out_by_their_exchanges_have_the_wealth_that_it_takes(name, 
     family, n_plans = EXCHANGES[name]
     plans = listed_plans(family)
     assert len(plans) == n_plans
-    left_out, easy = [], BranchSearch._easy
+    left_out, forced = [], BranchSearch._forced
 
     def watched(self, branch, first):
-        mask = easy(self, branch, first)
+        mask = forced(self, branch, first)
         left_out.append(0 if mask is None else int(mask[branch.free].sum()))
         return mask
 
-    monkeypatch.setattr(BranchSearch, "_easy", watched)
+    monkeypatch.setattr(BranchSearch, "_forced", watched)
     for seed in range(2):
         rng = np.random.default_rng(seed)
         means, most = rng.normal(size=family.n_arms), np.full(n_plans, -np.inf)

@@ -12,12 +12,12 @@ from surepick.core.problem import Problem
 MOST_DENSE = 4_000_000  # entries; larger sparse lists stay sparse
 
 
-class Against(NamedTuple):
-    """Sums over the arms in which each plan differs from the leader."""
+class Comparison(NamedTuple):
+    """For each plan, sums over the arms s in which it differs from the leader by y_s != 0."""
 
-    variance: FloatArray  # of y_s^2 weight_s, or of |y_s| weight_s
-    terms: FloatArray  # of term_s
-    support: IntArray  # how many arms
+    variance: FloatArray  # the sum of y_s^2 weight_s; of |y_s| weight_s with `by_size`
+    terms: FloatArray  # the sum of term_s
+    support: IntArray  # the number of arms
 
 
 class DensePlans:
@@ -33,11 +33,14 @@ class DensePlans:
         """Return the estimated value of each plan, added up arm by arm: the same on every machine."""
         return np.asarray((self.columns * means[:, None]).sum(axis=0))
 
-    def against(self, leader: int, weight: FloatArray, term: FloatArray, *, by_size: bool) -> Against:
-        """Compare every plan with the leader."""
+    def compare(self, leader: int, weight: FloatArray, term: FloatArray, *, by_size: bool) -> Comparison:
+        """Return the variance of every plan's gap to the leader, and the sum of its threshold terms.
+
+        `weight` and `term` have one number per arm; see `Comparison`.
+        """
         from surepick.policies.gap.rounds import compare_columns  # imports Numba
 
-        return Against(*compare_columns(self.columns, self.rows[leader], weight, term, by_size))
+        return Comparison(*compare_columns(self.columns, self.rows[leader], weight, term, by_size))
 
 
 class SparsePlans:
@@ -52,11 +55,11 @@ class SparsePlans:
         """Return the estimated value of each plan."""
         return np.asarray(self.rows.lines @ means)
 
-    def against(self, leader: int, weight: FloatArray, term: FloatArray, *, by_size: bool) -> Against:
-        """Compare every plan with the leader.
+    def compare(self, leader: int, weight: FloatArray, term: FloatArray, *, by_size: bool) -> Comparison:
+        """Return the same as `DensePlans.compare`, reading non-zeros only.
 
-        A plan that does not use an arm differs from the leader there by the leader's own entry. So all begin
-        with the sums over the leader's arms, and each non-zero of a plan changes them.
+        A plan that does not use an arm differs from the leader there by the leader's own entry. So all plans
+        start with the sums over the leader's arms, and each non-zero of a plan changes them.
         """
         lines, lead = self.rows.lines, self.rows[leader]
         own = lead[lines.indices]
@@ -66,7 +69,7 @@ class SparsePlans:
         variance = _sums(lines, size(lines.data - own) - size(own)) @ weight + size(lead) @ weight
         terms = _sums(lines, changed) @ term + is_used @ term
         support = _sums(lines, changed) @ np.ones(len(lead)) + is_used.sum()
-        return Against(np.maximum(variance, 0.0), terms, np.rint(support).astype(np.int64))
+        return Comparison(np.maximum(variance, 0.0), terms, np.rint(support).astype(np.int64))
 
 
 class _Lines:

@@ -179,7 +179,7 @@ class GapRun:
     def _compare(self, leader: int) -> None:
         """Compute variances and thresholds against this leader."""
         by_size = self._rule.code == radii.RECTANGLE
-        found = self._plans.against(leader, self._arms.weight, self._arms.term, by_size=by_size)
+        found = self._plans.compare(leader, self._arms.weight, self._arms.term, by_size=by_size)
         self._rivals.variance[:] = found.variance
         self._rivals.threshold[:] = found.terms + self._base[found.support] if self._rule.paired else 0.0
 

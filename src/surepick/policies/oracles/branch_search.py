@@ -32,11 +32,11 @@ _TEST_SIZES = 0.5 ** np.arange(-1.0, 2.1, 0.5)  # of the size that suits the wor
 
 
 class Bound(NamedTuple):
-    """What is known of a branch: ruled out, or not; or that all plans seen are ruled out one by one."""
+    """What bounding a branch found: it is ruled out, it has a plan that is not, or it must be split."""
 
-    is_out: bool
-    worst: FloatArray | None = None  # of the plans seen; None where one of them is not ruled out
-    easy: BoolArray | None = None  # arms on which differing from the worst one rules a plan out
+    is_out: bool  # every plan of the branch is ruled out
+    worst: FloatArray | None = None  # the plan to split at; None where a plan is not ruled out
+    forced: BoolArray | None = None  # arms on which every plan unlike `worst` is ruled out
 
 
 class BranchSearch:
@@ -137,24 +137,27 @@ class BranchSearch:
         return False
 
     def is_out(self, branch: Branch, calls: float = CALLS_A_BATCH) -> bool:
-        """Return whether all plans of the branch are ruled out; if not, a plan in the way becomes a rival.
+        """Return whether all plans of the branch are ruled out; if not, one that is not becomes a rival.
 
-        It gives up after so many oracle calls; then the worst plan that it has seen becomes a proxy.
+        Branch and bound: a branch that the bound does not decide is split at its worst plan. After `calls`
+        oracle calls the search gives up, and the first such plan becomes a proxy, a rival that stands for the
+        undecided plans.
         """
-        branches, worst, most = [branch], None, self._plans.n_calls + calls
+        branches, worst, last_call = [branch], None, self._plans.n_calls + calls
         while branches:
-            here = branches.pop()
-            done, plan, easy = self._bound(here)
-            if done:
+            current = branches.pop()
+            bound = self._bound(current)
+            if bound.is_out:
                 continue
-            if plan is None:
-                return False  # a plan of the branch is not ruled out
-            worst = plan if worst is None else worst
-            if self._plans.n_calls > most:
+            if bound.worst is None:
+                return False  # `_bound` found a plan that is not ruled out, and made it a rival
+            worst = bound.worst if worst is None else worst
+            if self._plans.n_calls > last_call:
                 components = self._wealth.components(self._account, worst)
                 self._account.add_rival(worst, components, is_proxy=True)
                 return False
-            branches.extend(here.without(plan, self._plans.step, one_size=self._one_size, left_out=easy))
+            step, forced = self._plans.step, bound.forced
+            branches.extend(current.without(bound.worst, step, one_size=self._one_size, left_out=forced))
         return True
 
     def _bound(self, branch: Branch) -> Bound:
@@ -189,14 +192,14 @@ class BranchSearch:
             value, tilt, share = least_log_sum(points, share, self._threshold)
             if value < self._threshold:
                 break
-        easy = self._easy(branch, first) if first is not None and worst is first[0] else None
-        return Bound(is_out=False, worst=worst, easy=easy)
+        forced = self._forced(branch, first) if first is not None and worst is first[0] else None
+        return Bound(is_out=False, worst=worst, forced=forced)
 
-    def _easy(self, branch: Branch, first: tuple[FloatArray, float, FloatArray]) -> BoolArray | None:
-        """Return the arms on which differing from the plan costs so much that the same p rules out who does.
+    def _forced(self, branch: Branch, first: tuple[FloatArray, float, FloatArray]) -> BoolArray | None:
+        """Return the arms on which every plan of the branch that differs from `first` is ruled out.
 
-        The plan has the least bound, and a part that differs from it on an arm is within the plans of the
-        branch that do.
+        `first` is the plan with the least bound, that bound and its weights. Differing from the plan on an
+        arm raises the bound by at least `losses` of the arm.
         """
         plan, bound, weights = first
         losses = self._plans.losses(weights, branch, plan)

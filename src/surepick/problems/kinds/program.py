@@ -278,8 +278,8 @@ def production(
     `list_plans=False`). With `list_plans`, or where draws are asked for, the plans are the best of draws near
     the guess.
 
-    - `use`: what each product (column) takes of each resource (row); or a `Program`, or an MPS or LP file,
-      which say all of the following up to `options`, so that these but `guess` are refused
+    - `use`: what each product (column) takes of each resource (row); or a `Program`, or an MPS or LP file.
+      A program states its own limits, senses, bounds, goal and names, so of these only `guess` may be given
     - `limits`: one number per resource
     - `guess`: what one unit of each product brings; with a program, its objective unless given. Variables
       that a program's objective does not have are known to bring 0 and are never measured
