@@ -9,7 +9,7 @@ from surepick import problems
 from surepick.errors import ProblemError
 from surepick.peers import plays
 from surepick.peers.playing import gradient
-from surepick.peers.plays import Ground, Remembered, Seen
+from surepick.peers.plays import Estimates, PlayOracle, Remembered
 from surepick.policies import PFWS, CombGame
 from surepick.policy import Stop
 from surepick.simulation import Gaussian
@@ -84,9 +84,9 @@ def a_game(seed):
     problem, listed = family.oracle_problem(measure="plan arms", noise=1), family.problem(every=True)
     rng = np.random.default_rng(seed)
     means, readings = rng.normal(size=10), rng.integers(1, 40, 10).astype(float)
-    ground = Ground(problem, "P-FWS")
+    ground = PlayOracle(problem, "P-FWS")
     plans = np.asarray(listed.plans, dtype=float)
-    return ground, plans, Seen(ground.best(means), means, rng.uniform(0.5, 2.0, 10)), readings
+    return ground, plans, Estimates(ground.best(means), means, rng.uniform(0.5, 2.0, 10)), readings
 
 
 @pytest.mark.parametrize("seed", range(4))

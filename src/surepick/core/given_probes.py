@@ -98,7 +98,7 @@ def read_probes(
 
 
 def _stored(probes: Probes, limits: Limits, cost: PerArm | None) -> tuple[Probes, FloatArray | None]:
-    """Probes as a log keeps them: scales and bounds are per reading, costs per probe."""
+    """Check probes read from a log, whose noise scales and bounds are per reading and costs per probe."""
     readings = [f"reading {i}" for i in range(probes.entries.shape[0])]
     scale, bounds = scale_and_bounds(*limits, readings)
     if scale is None:

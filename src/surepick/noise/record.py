@@ -52,7 +52,7 @@ class Level(_Kept):
         self.waiting: float | None = None  # the mean of a block without its pair
 
     def add(self, mean: float) -> float | None:
-        """Add a block; return the mean of it and the one before, if that has waited."""
+        """Add the mean of a block; return the mean of a pair of blocks whenever one is complete."""
         self.n += 1
         step = mean - self.mean
         self.mean += step / self.n
@@ -123,11 +123,12 @@ class ArmRecord(_Kept):
         return self.shape.n
 
     def add(self, value: float) -> None:
-        """Add a value."""
-        n = self.n
+        """Update all statistics with the next value of the arm."""
+        n = self.n  # before this value
         if not n:
             self.first = value
         else:
+            # the recursive residual, and its product with the one before: their mean shows autocorrelation
             residual = (value - self.shape.mean) * math.sqrt(n / (n + 1))
             if self.last is not None:
                 product = residual * self.last
@@ -140,14 +141,15 @@ class ArmRecord(_Kept):
                 self.next_mark = max(n + 1.0, n * MARK_RATIO)
         self.shape.add(value)
         self.total += value - self.first
-        block = value
+        # level k has the means of 2^k successive values: each complete pair moves up a level
+        block_mean = value
         for level in self.levels:
-            pair = level.add(block)
-            if pair is None:
+            pair_mean = level.add(block_mean)
+            if pair_mean is None:
                 return
-            block = pair
+            block_mean = pair_mean
         self.levels.append(Level())
-        self.levels[-1].add(block)
+        self.levels[-1].add(block_mean)
 
     def state(self) -> list[Any]:
         """Return it as JSON values."""

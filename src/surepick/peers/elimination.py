@@ -165,7 +165,7 @@ class RAGERun(PhasedRun):
 
     def design(self, plans: FloatArray, rng: np.random.Generator) -> IntArray:
         """Return the phase's optimal design, rounded to N measurements."""
-        del plans, rng  # in units of the noise scales; nothing is drawn
+        del plans, rng  # `scaled_plans` are these plans in units of the noise; nothing is drawn
         design = pair_allocation(self.scaled_plans)
         support = int(np.count_nonzero(design.weights))
         return round_allocation(design.weights, self.size(design.value, support, len(design.weights)))
@@ -308,7 +308,7 @@ class NaiveGapElimRun(PhasedRun):
 
     def design(self, plans: FloatArray, rng: np.random.Generator) -> IntArray:
         """Return m: the design times what makes every gap precise enough."""
-        del plans, rng  # in units of the noise scales; nothing is drawn
+        del plans, rng  # `scaled_plans` are these plans in units of the noise; nothing is drawn
         design = pair_allocation(self.scaled_plans)
         n = 32.0 * self.log_term * design.value / 4.0**-self._number
         refuse_too_many(n)

@@ -58,15 +58,15 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray
 from surepick.core.oracle_problem import AnyProblem
-from surepick.peers.plays import PlayingRun, Seen, SemiBanditPolicy
+from surepick.peers.plays import Estimates, PlayingRun, SemiBanditPolicy
 
 
 class PFWSRun(PlayingRun):
     """A run of P-FWS."""
 
-    def choose(self, seen: Seen, rng: np.random.Generator) -> FloatArray:
+    def choose(self, estimates: Estimates, rng: np.random.Generator) -> FloatArray:
         """Return a forced play, or the best one along the averaged gradient."""
-        t, n = self._t, self._ground.n_arms
+        t, n = self._t, self._oracle.n_arms
         root = math.isqrt(t // n)
         if root * root * n == t and not self._as_authors:
             return np.asarray(self._cover[root % len(self._cover)])
@@ -74,9 +74,9 @@ class PFWSRun(PlayingRun):
         total = np.zeros(n)
         for _ in range(math.ceil(t**0.25)):
             near = np.maximum(shares + reach * in_ball(n, rng), shares / 2.0)
-            plan, _ = self._search.closest(seen, t * near, rng)
-            total += gradient(seen, plan, near, shares if self._as_authors else near)
-        return self._ground.best(total)
+            plan, _ = self._search.closest(estimates, t * near, rng)
+            total += gradient(estimates, plan, near, shares if self._as_authors else near)
+        return self._oracle.best(total)
 
 
 @dataclass(frozen=True)
@@ -96,17 +96,17 @@ def in_ball(n: int, rng: np.random.Generator) -> FloatArray:
     return np.asarray(z * (rng.random() ** (1.0 / n) / np.linalg.norm(z)))
 
 
-def gradient(seen: Seen, plan: FloatArray, shares: FloatArray, divisor: FloatArray) -> FloatArray:
+def gradient(estimates: Estimates, plan: FloatArray, shares: FloatArray, divisor: FloatArray) -> FloatArray:
     """Return the gradient in w of gap^2 / (2 v), v = sum of R_s^2 / w_s: (gap / v)^2 / 2 times R_s^2 / w_s^2.
 
-    >>> seen = Seen(np.array([1.0, 0.0]), np.array([1.0, 0.0]), np.ones(2))
-    >>> gradient(seen, np.array([0.0, 1.0]), np.full(2, 0.5), np.full(2, 0.5)).tolist()
+    >>> estimates = Estimates(np.array([1.0, 0.0]), np.array([1.0, 0.0]), np.ones(2))
+    >>> gradient(estimates, np.array([0.0, 1.0]), np.full(2, 0.5), np.full(2, 0.5)).tolist()
     [0.125, 0.125]
     """
-    contrast = seen.lead - plan
-    variance, gap = float(contrast**2 @ seen.price(shares)), float(contrast @ seen.means)
+    contrast = estimates.lead - plan
+    variance, gap = float(contrast**2 @ estimates.price(shares)), float(contrast @ estimates.means)
     inverse = np.divide(1.0, divisor, out=np.zeros(len(divisor)), where=divisor > 0)
-    return np.asarray(0.5 * (gap / variance) ** 2 * contrast**2 * seen.variance * inverse**2)
+    return np.asarray(0.5 * (gap / variance) ** 2 * contrast**2 * estimates.variance * inverse**2)
 
 
 class CombGameRun(PlayingRun):
@@ -121,12 +121,12 @@ class CombGameRun(PlayingRun):
         self._linear, self._square = np.zeros(problem.n_arms), 0.0
         self._diameter = math.sqrt(2.0 * float(self._cover[0].sum()))
 
-    def choose(self, seen: Seen, rng: np.random.Generator) -> FloatArray:
+    def choose(self, estimates: Estimates, rng: np.random.Generator) -> FloatArray:
         """Play one round of the game; return the play that is furthest behind."""
         eta = self._t**-0.25
-        play = self._ground.best(self._linear - self._square * self._w)
-        plan, _ = self._search.closest(seen, self._t * self._w, rng)
-        self._linear = self._linear + eta * self._first_w / self._diameter + self._optimistic(seen, plan)
+        play = self._oracle.best(self._linear - self._square * self._w)
+        plan, _ = self._search.closest(estimates, self._t * self._w, rng)
+        self._linear = self._linear + eta * self._first_w / self._diameter + self._optimistic(estimates, plan)
         self._square += eta / self._diameter
         self._w = (1.0 - eta) * self._w + eta * play
         self._track(play, eta)
@@ -134,10 +134,10 @@ class CombGameRun(PlayingRun):
         self._played_so_far[behind] += 1.0
         return np.asarray(self._plays[behind])
 
-    def _optimistic(self, seen: Seen, plan: FloatArray) -> FloatArray:
+    def _optimistic(self, estimates: Estimates, plan: FloatArray) -> FloatArray:
         """Return what each arm may show at most against the world in which the plan overtakes the lead."""
-        contrast, variance, price = seen.lead - plan, seen.variance, seen.price(self._w)
-        alpha = float(contrast @ seen.means) / max(float(contrast**2 @ price), 1e-300)
+        contrast, variance, price = estimates.lead - plan, estimates.variance, estimates.price(self._w)
+        alpha = float(contrast @ estimates.means) / max(float(contrast**2 @ price), 1e-300)
         moved = np.abs(alpha * contrast * price)  # how far the world's means are from the estimates
         known = math.log(self._t) / np.maximum(self._counts, 1)
         reached = (moved + np.sqrt(2.0 * variance * known)) ** 2 / (2.0 * variance)

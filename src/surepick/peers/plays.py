@@ -52,12 +52,17 @@ _POOL, _POOL_SEED = 60_000, 20_231_210
 _LEAST = 1e-12  # readings: keeps prices finite
 
 
-class Ground:
-    """The plans of a problem as plays of zeros and ones; weights are such that larger is better."""
+class PlayOracle:
+    """Finds the best plays of a problem, vectors of zeros and ones, for weights of which larger is better.
+
+    A play is a plan that is measured as a whole: every arm in it is read. The problem has such plays
+    (`measure="plan arms"`), or lists them as probes that read each arm by itself.
+    """
 
     def __init__(self, problem: AnyProblem, method: str) -> None:
+        """`method` is the policy's name, for errors."""
         self._probes = problem.probes
-        self._probe_of: dict[bytes, int] = {}
+        self._probe_of: dict[bytes, int] = {}  # the number of the probe, by the bytes of its play
         if problem.plays:
             self.variance = known_noise_scale(problem, plays=True) ** 2
         elif problem.probes is not None and problem.probes.is_diagonal:
@@ -66,7 +71,7 @@ class Ground:
             raise ProblemError(f"{method} {_NEEDED}", field="policy")
         self.sign, self.n_arms = problem.sign, problem.n_arms
         self._plans = plan_set(problem)
-        self._box, _ = spanned(self._plans)
+        self._box, _ = spanned(self._plans)  # the smallest box that holds all plans
         self.best = play_finder(self._plans, self._box)  # for weights of any sign
 
     @property
@@ -130,7 +135,7 @@ def _listed(probes: Probes, n_arms: int) -> tuple[FloatArray, dict[bytes, int]]:
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class Estimates:
     """The lead and the means that distances are counted from; larger is better."""
 
     lead: FloatArray
@@ -144,8 +149,8 @@ class Seen:
     def distances(self, plans: FloatArray, readings: FloatArray) -> FloatArray:
         """Return how far each of these plans is from overtaking the lead; infinite for the lead itself.
 
-        >>> seen = Seen(np.array([1.0, 0.0]), np.array([0.5, 0.0]), np.ones(2))
-        >>> seen.distances(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([16.0, 16.0])).tolist()
+        >>> estimates = Estimates(np.array([1.0, 0.0]), np.array([0.5, 0.0]), np.ones(2))
+        >>> estimates.distances(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([16.0, 16.0])).tolist()
         [1.0, inf]
         """
         # |x - y| = x + (1 - 2x) y for zeros and ones: two products with the plans
@@ -160,10 +165,12 @@ class Seen:
 class Search(Protocol):
     """Finds the closest plan, as well as it can."""
 
-    def look_around(self, seen: Seen, readings: FloatArray) -> None:
+    def look_around(self, estimates: Estimates, readings: FloatArray) -> None:
         """Look for plans near the lead; called once a play."""
 
-    def closest(self, seen: Seen, readings: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, float]:
+    def closest(
+        self, estimates: Estimates, readings: FloatArray, rng: np.random.Generator
+    ) -> tuple[FloatArray, float]:
         """Return the closest plan that it finds, and its distance."""
         ...
 
@@ -171,39 +178,41 @@ class Search(Protocol):
 class Remembered:
     """Some rounds of the game, and what is known from earlier searches."""
 
-    def __init__(self, ground: Ground) -> None:
-        self._ground = ground
-        self._known = np.zeros((0, ground.n_arms))  # plans, the last found last
+    def __init__(self, oracle: PlayOracle) -> None:
+        self._oracle = oracle
+        self._known = np.zeros((0, oracle.n_arms))  # plans, the last found last
         self._keys: set[bytes] = set()  # of these
 
-    def look_around(self, seen: Seen, readings: FloatArray) -> None:
+    def look_around(self, estimates: Estimates, readings: FloatArray) -> None:
         """Remember for every arm the best plan that differs from the lead there."""
-        self._remember(self._ground.exchanges(seen.lead, seen.means), seen, readings)
+        self._remember(self._oracle.exchanges(estimates.lead, estimates.means), estimates, readings)
 
-    def closest(self, seen: Seen, readings: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, float]:
+    def closest(
+        self, estimates: Estimates, readings: FloatArray, rng: np.random.Generator
+    ) -> tuple[FloatArray, float]:
         """Return the closest of the game's plans and those that are known."""
-        self._remember(self._game(seen, readings, rng), seen, readings)
-        distances = seen.distances(self._known, readings)
+        self._remember(self._game(estimates, readings, rng), estimates, readings)
+        distances = estimates.distances(self._known, readings)
         k = int(np.argmin(distances))
         return self._known[k], float(distances[k])
 
-    def _game(self, seen: Seen, readings: FloatArray, rng: np.random.Generator) -> list[FloatArray]:
+    def _game(self, estimates: Estimates, readings: FloatArray, rng: np.random.Generator) -> list[FloatArray]:
         """Return the plans that a short game goes through."""
-        lead, means, n = seen.lead, seen.means, self._ground.n_arms
-        price = seen.price(readings)
+        lead, means, n = estimates.lead, estimates.means, self._oracle.n_arms
+        price = estimates.price(readings)
         size = float(np.abs(means).max()) or 1.0
         width = 4.0 * float(lead.sum()) ** 2 * n * size**2 * float(price[readings > 0].sum())
         step = math.sqrt(n * (math.log(n) + 1.0) / 2.0) / max(width, 1e-300)
         lost, found = np.zeros(n), []
         for s in range(1, _ROUNDS + 1):
             weights = -(step / math.sqrt(s)) * lost - rng.exponential(size=n)
-            plan = self._ground.best_but(lead, weights)
+            plan = self._oracle.best_but(lead, weights)
             found.append(plan)
             alpha = float((lead - plan) @ means) / max(float((lead - plan) ** 2 @ price), 1e-300)
             lost -= alpha * means + 0.5 * alpha**2 * price * (1.0 - 2.0 * lead)
         return found
 
-    def _remember(self, plans: list[FloatArray], seen: Seen, readings: FloatArray) -> None:
+    def _remember(self, plans: list[FloatArray], estimates: Estimates, readings: FloatArray) -> None:
         """Add these to the plans known; where they are too many, the closest stay."""
         new = {plan.tobytes(): plan for plan in plans if plan.tobytes() not in self._keys}
         if not new:
@@ -211,7 +220,7 @@ class Remembered:
         self._keys |= new.keys()
         self._known = np.vstack([self._known, *new.values()])
         if len(self._known) > _MOST_KNOWN:
-            order = np.argsort(seen.distances(self._known, readings), kind="stable")
+            order = np.argsort(estimates.distances(self._known, readings), kind="stable")
             self._known = self._known[np.sort(order[: _MOST_KNOWN // 2])]
             self._keys = {plan.tobytes() for plan in self._known}
 
@@ -219,21 +228,23 @@ class Remembered:
 class Drawn:
     """The closest of many plans drawn at random; the pool is the same in every run on a problem."""
 
-    def __init__(self, ground: Ground) -> None:
-        self._ground = ground
+    def __init__(self, oracle: PlayOracle) -> None:
+        self._oracle = oracle
 
     @cached_property
     def _pool(self) -> FloatArray:
-        noise = np.random.default_rng(_POOL_SEED).exponential(size=(_POOL, self._ground.n_arms))
-        return np.array([self._ground.best(-one) for one in noise])
+        noise = np.random.default_rng(_POOL_SEED).exponential(size=(_POOL, self._oracle.n_arms))
+        return np.array([self._oracle.best(-one) for one in noise])
 
-    def look_around(self, seen: Seen, readings: FloatArray) -> None:
+    def look_around(self, estimates: Estimates, readings: FloatArray) -> None:
         """Do nothing: it begins anew each time."""
 
-    def closest(self, seen: Seen, readings: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, float]:
+    def closest(
+        self, estimates: Estimates, readings: FloatArray, rng: np.random.Generator
+    ) -> tuple[FloatArray, float]:
         """Return the closest of a few thousand."""
         drawn = self._pool[rng.integers(len(self._pool), size=_DRAWS)]
-        distances = seen.distances(drawn, readings)
+        distances = estimates.distances(drawn, readings)
         k = int(np.argmin(distances))
         return drawn[k], float(distances[k])
 
@@ -269,11 +280,11 @@ class PlayingRun(ABC):
     """One play a round after a first cover. It changes by `absorb`, and its search remembers plans."""
 
     def __init__(self, problem: AnyProblem, policy: SemiBanditPolicy) -> None:
-        self._ground, self._delta = Ground(problem, policy.name), policy.delta
+        self._oracle, self._delta = PlayOracle(problem, policy.name), policy.delta
         self._as_authors = policy.variant == "authors"
-        self._search: Search = Drawn(self._ground) if self._as_authors else Remembered(self._ground)
+        self._search: Search = Drawn(self._oracle) if self._as_authors else Remembered(self._oracle)
         n = problem.n_arms
-        self._cover = covering_plays(self._ground.best, self._ground.relevant, np.zeros(n))
+        self._cover = covering_plays(self._oracle.best, self._oracle.relevant, np.zeros(n))
         self._counts: IntArray = np.zeros(n, dtype=np.int64)
         self._sums = np.zeros(n)
         self._t = 0  # plays
@@ -281,7 +292,7 @@ class PlayingRun(ABC):
         self._standing = Standing()
 
     @abstractmethod
-    def choose(self, seen: Seen, rng: np.random.Generator) -> FloatArray:
+    def choose(self, estimates: Estimates, rng: np.random.Generator) -> FloatArray:
         """Return the next play."""
 
     @property
@@ -297,34 +308,34 @@ class PlayingRun(ABC):
 
     def _decide(self, rng: np.random.Generator) -> Measure | Stop:
         if not self._t:
-            return self._ground.request(Plays(self._cover, np.ones(len(self._cover), dtype=np.int64)))
-        seen, readings = self._seen(), self._t * self.shares
-        self._search.look_around(seen, readings)
-        rival, distance = self._search.closest(seen, readings, rng)
+            return self._oracle.request(Plays(self._cover, np.ones(len(self._cover), dtype=np.int64)))
+        estimates, readings = self._estimates(), self._t * self.shares
+        self._search.look_around(estimates, readings)
+        rival, distance = self._search.closest(estimates, readings, rng)
         level = math.log((1.0 + math.log(self._t)) / self._delta)
-        self._standing = self._look(seen, rival, level)
+        self._standing = self._look(estimates, rival, level)
         if distance > level:
-            return Stop(self._ground.answer(seen.lead))
-        play = self.choose(seen, rng)
-        return self._ground.request(Plays(play[None], np.ones(1, dtype=np.int64)))
+            return Stop(self._oracle.answer(estimates.lead))
+        play = self.choose(estimates, rng)
+        return self._oracle.request(Plays(play[None], np.ones(1, dtype=np.int64)))
 
-    def _seen(self) -> Seen:
+    def _estimates(self) -> Estimates:
         means = np.divide(self._sums, self._counts, out=np.zeros(len(self._sums)), where=self._counts > 0)
-        means *= self._ground.sign
-        return Seen(self._ground.best(means), means, self._ground.variance)
+        means *= self._oracle.sign
+        return Estimates(self._oracle.best(means), means, self._oracle.variance)
 
-    def _look(self, seen: Seen, rival: FloatArray, level: float) -> Standing:
-        contrast = seen.lead - rival
-        radius = math.sqrt(2.0 * level * float(contrast**2 @ seen.price(self._counts.astype(float))))
-        lead, other = self._ground.answer(seen.lead), self._ground.answer(rival)
-        return Standing(lead, other, float(contrast @ seen.means), radius)
+    def _look(self, estimates: Estimates, rival: FloatArray, level: float) -> Standing:
+        contrast = estimates.lead - rival
+        radius = math.sqrt(2.0 * level * float(contrast**2 @ estimates.price(self._counts.astype(float))))
+        lead, other = self._oracle.answer(estimates.lead), self._oracle.answer(rival)
+        return Standing(lead, other, float(contrast @ estimates.means), radius)
 
     def absorb(self, counts: IntArray, sums: FloatArray) -> None:
         """Add what was read."""
-        arms, read = self._ground.readings(counts, sums)
+        arms, read = self._oracle.readings(counts, sums)
         self._counts, self._sums = self._counts + arms, self._sums + read
         self._t += 1 if self._t else len(self._cover)
-        self._standing = Standing(self._ground.answer(self._seen().lead))
+        self._standing = Standing(self._oracle.answer(self._estimates().lead))
         self._decision = None
 
     def standing(self) -> Standing:

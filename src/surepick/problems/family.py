@@ -134,7 +134,7 @@ class Family:
         return len(self.arm_names)
 
     def through(self, coefficients: Numbers, arm_names: Sequence[str]) -> Family:
-        """Return the plans with other arms: a piece weighs the sum of its coefficients times their means.
+        """Return the family measured by other arms: a piece weighs its row of coefficients times their means.
 
         >>> from surepick.problems import path_family
         >>> legs = [("A", "B"), ("B", "C"), ("A", "C")]
@@ -231,10 +231,14 @@ class Family:
         list_plans: bool | None = None,
         asked: str = "",
     ) -> Polytope | FamilyProblem | FoundProblem:
-        """All plans of the family, in a list where they are few; its candidates where a list is asked for.
+        """Return the problem of choosing a plan of this family, with a list of plans or without.
 
-        `options` are those of `problem`; `asked` names the one that asks for a list, if one does. Where no
-        policy can do without a list, or only slowly, the plans are candidates as well.
+        By default all plans are listed if there are at most 1,000; more are left to the solver. The list is
+        one of candidates near the guess where `list_plans` or an option wants a list, or where no policy can
+        use the solver, or only slowly.
+
+        - `options`: those of `problem`
+        - `asked`: the name of an option that needs a list, such as "n_draws"; "" if none is given
         """
         if list_plans is False and asked:
             raise ProblemError(

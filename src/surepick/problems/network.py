@@ -54,7 +54,7 @@ class Network:
         return index_of("node", str(name), self.nodes, field=field)
 
     def numbers(self, what: str, given: str | Numbers) -> npt.ArrayLike:
-        """These numbers, one per edge: a column by its name, or the numbers themselves, perhaps by edge."""
+        """Return one number per edge, given as the name of a column, in order, or by edge name."""
         if not isinstance(given, str):
             in_order: npt.ArrayLike = aligned(what, given, self.edge_names, kind="edge")
             return in_order

@@ -51,7 +51,9 @@ def certify(name: str, state: SessionState, end: Event) -> Certificate:
         assumption=assumption_of(state),
         noise_scale=() if scale is None else tuple(scale.tolist()),
         doubts=state.doubts(),
-        noise_check=could_have_seen(problem, state.run.seen.noise) if assumes_noise(setup.policy) else "",
+        noise_check=could_have_seen(problem, state.run.statistics.noise)
+        if assumes_noise(setup.policy)
+        else "",
         counts=dict(zip(problem.counted_names, state.evidence.counts.tolist(), strict=True)),
         means={
             n: codec.finite_or_none(m)

@@ -192,7 +192,7 @@ def surprise(state: SessionState, probe: int, use: Sequence[float | None]) -> st
             return (
                 f"{value:.6g}{unit} is not plausible for {problem.reading_names[reading]!r}: {between}{unit}"
             )
-        moments = state.run.seen.moments
+        moments = state.run.statistics.moments
         (n, mean), variance = moments.of(reading), float(moments.variances()[reading])
         squares = (n - 1) * variance if n > 1 else 0.0
         for one in waiting:

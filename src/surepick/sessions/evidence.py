@@ -105,7 +105,7 @@ def _most(n_arms: int) -> int:
     return min(MOST_SAMPLES, max(FEWEST_SAMPLES, MOST_NUMBERS // n_arms))
 
 
-class Seen:
+class RunStatistics:
     """Counts and sums of what the policy has used, and how the values scatter; `PolicyRun` changes it."""
 
     def __init__(self, problem: AnyProblem) -> None:
@@ -181,7 +181,7 @@ class Seen:
         }
 
     @classmethod
-    def from_json(cls, problem: AnyProblem, kept: Body) -> Seen:
+    def from_json(cls, problem: AnyProblem, kept: Body) -> RunStatistics:
         """Return what `to_json` has kept."""
         seen = cls(problem)
         counts, sums = np.array(kept["counts"], dtype=np.int64), np.array(kept["sums"])

@@ -206,7 +206,7 @@ class Leasing:
         active = {token: lease for token, lease in self._leases.items() if lease.expires > now}
         busy = [urgency_of(state, t) for t in active if not state.streams.of[t.probe].is_recorded(t.index)]
         chosen = sorted([one for one in busy if active[one.token].worker == worker])[:n]
-        own, enough = {one.token for one in chosen}, now + seconds / 2  # to begin measuring
+        own, enough = {one.token for one in chosen}, now + seconds / 2  # half a lease is left to measure
         if len(chosen) < n:
             free = (one for one in in_turn(state) if one.token not in active)
             chosen += itertools.islice(free, n - len(chosen))

@@ -38,7 +38,7 @@ from surepick.errors import MissingFunctionError, ParameterError, SessionError
 from surepick.sessions import codec
 from surepick.sessions.codec import arrays_from_json, arrays_to_json
 from surepick.sessions.events import Asked, Decision, FinalBatch, Stopped
-from surepick.sessions.evidence import Sample, Seen, Trace
+from surepick.sessions.evidence import RunStatistics, Sample, Trace
 from surepick.sessions.setup import Body, Setup
 from surepick.sessions.streams import Used
 from surepick.simulation.outcome import State, end_of
@@ -64,8 +64,8 @@ class PolicyRun:
         self.problem: AnyProblem = setup.problem
         self.policy: Policy = setup.policy
         self.n_rounds = 0  # complete batches, or requests of a batch that is measured in parts
-        self.seen = Seen(setup.problem)
-        self.trace = Trace(self.seen.none())
+        self.statistics = RunStatistics(setup.problem)
+        self.trace = Trace(self.statistics.none())
         self.final: FinalBatch | None = None
         self._n_last: int | None = None  # measurements of the final batch until it is passed on
         self._n_new = 0  # plans that the policy will know from its next decision on
@@ -136,7 +136,7 @@ class PolicyRun:
 
     def absorb(self, batch: Sequence[Used], removed: Mapping[int, int]) -> None:
         """Take a complete batch, from which so many uses of probes were removed."""
-        counts, sums = self.seen.add_batch(batch)
+        counts, sums = self.statistics.add_batch(batch)
         if self.problem.probes is None:  # the policy knows no arm that has just come with a plan
             counts, sums = counts[: self._n_arms], sums[: self._n_arms]
         gone = None
@@ -161,14 +161,14 @@ class PolicyRun:
         assert isinstance(setup.problem, Problem)
         _ = self._run  # started, with the plans that its state is about
         self.setup, self.problem = setup, setup.problem
-        self.seen.lengthen(self.problem)
+        self.statistics.lengthen(self.problem)
         self.trace.lengthen(self.problem.n_arms)
         self._n_new += 1
 
     def know_plays(self, setup: Setup) -> None:
         """Continue with the same problem, of which more plan probes were asked for."""
         self.setup, self.problem = setup, setup.problem
-        self.seen.know(setup.problem)
+        self.statistics.know(setup.problem)
 
     def extend(self, setup: Setup) -> None:
         """Take another budget, or a smaller delta."""
@@ -230,7 +230,7 @@ class PolicyRun:
         else:  # the next request of a batch that is measured in parts
             run.decide(self._idle_rng)
         if self.trace.wants(self.n_rounds):
-            self.trace.add(Sample(self.n_rounds, self.standing(), self.seen.evidence))
+            self.trace.add(Sample(self.n_rounds, self.standing(), self.statistics.evidence))
         if isinstance(event, Asked) and self._n_last is not None:  # asked for meanwhile, of its number
             self._n_last -= sum(n for _, n in event.counts)
         return agrees
@@ -306,7 +306,7 @@ class PolicyRun:
                 self._n_new, self._n_arms, self._has_grown = 0, self.problem.n_arms, True
         budget = self.setup.budget
         if budget is not None and isinstance(self._run, BudgetedRun):
-            self._run.allow(budget - self.seen.evidence.n_measurements)
+            self._run.allow(budget - self.statistics.evidence.n_measurements)
         if self.final is not None and self._n_last is not None and not self._n_new:
             last_calling(self.policy, self._run).call_last(self._n_last, gaussian=self.final.gaussian)
             self._n_last = None
@@ -320,7 +320,7 @@ class PolicyRun:
 
     def _is_beyond_budget(self, n: int) -> bool:
         budget = self.setup.budget
-        return budget is not None and self.seen.evidence.n_measurements + n > budget
+        return budget is not None and self.statistics.evidence.n_measurements + n > budget
 
     def _asked(self, request: Measure) -> tuple[list[Any], list[Any]]:
         """Return what is asked for by number, and the arms of plan probes that were never asked for."""
@@ -345,7 +345,7 @@ class PolicyRun:
         standing = self.standing()
         return {
             "n_rounds": self.n_rounds,
-            **self.seen.to_json(),
+            **self.statistics.to_json(),
             "trace": self.trace.to_json(),
             "run": state,
             "standing": arrays_to_json([*parts_of(standing), standing.remaining, standing.good]),
@@ -367,8 +367,8 @@ class PolicyRun:
         )
         run = cls(setup, Kept(kept["run"], standing, arrays_from_json(kept["log_evidence"])))
         run.n_rounds = kept["n_rounds"]
-        run.seen = Seen.from_json(setup.problem, kept)
-        run.trace = Trace.from_json(run.seen.none(), kept["trace"])
+        run.statistics = RunStatistics.from_json(setup.problem, kept)
+        run.trace = Trace.from_json(run.statistics.none(), kept["trace"])
         run.final = None if kept["final"] is None else FinalBatch(**kept["final"])
         run._n_last = kept["n_last"]
         return run

@@ -312,13 +312,13 @@ class SessionState:
         """The problem, with an estimate of the noise where it is unknown; for displays, never for proofs."""
         if self.problem.noise_scale is not None:
             return self.problem
-        scale = self.run.seen.moments.estimated_scale()
+        scale = self.run.statistics.moments.estimated_scale()
         return self.problem if scale is None else self.problem.with_noise(scale)
 
     @property
     def evidence(self) -> Evidence:
         """The counts and sums of the measurements that the policy has used."""
-        return self.run.seen.evidence
+        return self.run.statistics.evidence
 
     @property
     def n_measurements(self) -> int:
@@ -355,7 +355,7 @@ class SessionState:
         """Return what the values show that the guarantee does not allow."""
         if not assumes_noise(self.setup.policy):
             return ()
-        return check_noise(self.problem, self.run.seen.noise, self.releases)
+        return check_noise(self.problem, self.run.statistics.noise, self.releases)
 
     def is_removed(self, request: str) -> bool:
         """Return whether the value at this place was removed."""

@@ -63,7 +63,7 @@ def tours(
 
 
 def tour_family(places: Sequence[str], *, goal: Goal = "smallest") -> Family:
-    """All round trips through these places, known by the best for given weights of the ways, pair by pair.
+    """All round trips through these places; the pieces are the pairs of places, solved by Held and Karp.
 
     >>> tour_family(["A", "B", "C", "D"]).best([1.0, 9.0, 1.0, 1.0, 9.0, 1.0]).tolist()
     [1.0, 0.0, 1.0, 1.0, 0.0, 1.0]
