@@ -256,7 +256,7 @@ def readings_of(problem: AnyProblem, probe: int, value: Any) -> list[list[float 
     )
     uses = list(value) if several else [value]
     if not uses:
-        raise ParameterError("tell takes at least one value, got none", field="value")
+        raise SessionError("tell takes at least one value, got none", field="value")
     return [_use(problem, probe, one) for one in uses]
 
 
