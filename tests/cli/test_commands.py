@@ -9,7 +9,7 @@ import time
 import pytest
 
 from command_line import surepick, view, write_trips
-from surepick.cli import COMMANDS, EXPECTED, HELP, SESSION_HELP, command_of
+from surepick.cli import COMMANDS, EXPECTED, HELP, SESSION_HELP
 
 WIDTH = 80
 
@@ -27,16 +27,6 @@ def test_the_help_names_every_command_with_its_own_first_line():
         assert first in shown.out
     assert max(len(line) for line in HELP.splitlines()) <= WIDTH
     assert len(HELP.splitlines()) <= 34
-
-
-def test_there_are_about_a_hundred_options():
-    options = [
-        option
-        for name in COMMANDS
-        for option in command_of(name).params
-        if option.param_type_name == "option" and option.name != "help"
-    ]
-    assert len(options) + 4 <= 115
 
 
 def test_store_and_json_stand_before_or_after_the_command():

@@ -183,11 +183,3 @@ def test_the_demo_decides_and_init_writes_what_check_reads():
     assert Path("table.toml").read_text().startswith("#:schema ./surepick.schema.json")
     assert json.loads(Path("surepick.schema.json").read_text())["oneOf"]
     assert surepick("init", "--schema").code == 2, "it is there"
-
-
-def test_the_settings_of_a_file_hold_unless_an_option_says_otherwise(folder):
-    write_trips(folder, unit="min\nepsilon,2\ndelta,0.01\nbudget,500")
-    assert surepick("simulate", "trips.csv", "--json").code == 0
-    assert "--epsilon 2" in surepick("check", "trips.csv").err
-    begun = surepick("new", "trips.csv", "--delta", "0.1", "--json").json
-    assert (begun["epsilon"], begun["delta"], begun["budget"]) == (2.0, 0.1, 500)

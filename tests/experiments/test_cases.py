@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
 
 from common import refuses
 from surepick.errors import ParameterError
@@ -147,13 +146,6 @@ def test_a_median_is_a_lower_bound_when_a_cut_off_run_could_move_it(numbers, bou
     found = spread(numbers, bounds)
     assert found is not None
     assert found.median.at_least is is_bound
-
-
-@pytest.mark.parametrize(("wrong", "answers"), [(0, 30), (1, 30), (30, 30), (7, 100), (0, 1)])
-def test_error_intervals_are_those_of_scipy(wrong, answers):
-    exact = binomtest(wrong, answers).proportion_ci(confidence_level=0.95, method="exact")
-    rows = [made_up(10, seed, correct=seed >= wrong) for seed in range(answers)]
-    assert summarize(rows).wrong_interval == pytest.approx((exact.low, exact.high), abs=1e-9)
 
 
 def test_without_answers_nothing_is_known_of_the_error_rate():

@@ -3,16 +3,14 @@
 import dataclasses
 import json
 import math
-from typing import TypeAlias
 
 import pytest
 
 from common import refuses
 from surepick.errors import ParameterError
-from surepick.experiments import STUDIES, Case, Result, Row, Settings, run_case
+from surepick.experiments import STUDIES, Settings, run_case
 from surepick.experiments.instances import prepared
 from surepick.experiments.study import (
-    Place,
     enters,
     expected_seconds,
     refusal,
@@ -24,7 +22,6 @@ from surepick.experiments.study import (
 from surepick.experiments.tables import as_json, family_table, notes, write_outputs
 from surepick.policies import POLICIES
 
-Ran: TypeAlias = tuple[dict[Place, list[Case]], dict[Case, Row], Result]
 ARENA, BUDGET, KNAPSACK, TRANSPORT = (STUDIES[name] for name in ("arena", "budget", "knapsack", "transport"))
 PUBLISHED = "CombGapE:radius=published"
 NAIVE = f"{PUBLISHED}:arm_rule=naive"

@@ -10,7 +10,7 @@ import surepick as sp
 from common import largest
 from surepick.experiments import probe_cases
 from surepick.inference import contrasts as module
-from surepick.inference.contrasts import Contrasts, DenseReadings, DiagonalReadings, arm_probes, readings_of
+from surepick.inference.contrasts import Contrasts, arm_probes, readings_of
 from surepick.simulation import Gaussian
 
 
@@ -91,11 +91,6 @@ def test_an_arm_without_measurements_matters_only_where_plans_differ():
     assert variance.tolist() == [1.0, np.inf]
 
 
-def test_paired_readings_are_as_good_as_their_covariance_says():
-    _, variance = shown(paired(), [1], np.zeros(2))
-    assert variance[0] == pytest.approx(0.5)  # 8.5 if they were taken as independent
-
-
 def test_a_fixed_bet_on_a_tie_is_at_best_fair():
     gaps, variance = gaps_in_batches(mixed(), [1, 2, 1], np.zeros(3), seed=2, n=40_000)
     for j in range(2):
@@ -157,12 +152,3 @@ def test_low_rank_batches_show_what_their_span_contains():
     uses[[0, 1, 10]] = 3, 5, 2
     is_shown = np.isfinite(shown(problem, uses, np.zeros(11))[1])
     assert np.flatnonzero(is_shown).tolist() == [0, 9]  # of plans 1 and 10
-
-
-def test_readings_of_one_arm_each_are_one_number_per_arm():
-    assert isinstance(readings_of(probe_cases.top_k(5, 2, 0, "semi")[0].probes), DiagonalReadings)
-    assert isinstance(readings_of(probe_cases.top_k(5, 2, 0, "full")[0].probes), DenseReadings)
-    unknown = sp.Problem(np.eye(2), measure=np.eye(2), noise=None, goal="largest")
-    assert isinstance(readings_of(unknown.probes), DiagonalReadings)
-    shared = sp.Problem(np.eye(2), measure={"both": ["arm 0", "arm 1"]}, noise=None, goal="largest")
-    assert isinstance(readings_of(shared.probes), DenseReadings)

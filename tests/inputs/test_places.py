@@ -1,12 +1,9 @@
 """Places in problem files: read in every form, refused with a reason, kept with a session, drawn as given."""
 
-from collections.abc import Callable
-
 import pytest
 
 import surepick as sp
 from common import largest, refuses
-from surepick.core.oracle_problem import AnyProblem
 from surepick.errors import FileError, ProblemError
 from surepick.inputs.load import read_problem
 from surepick.report import report
@@ -36,8 +33,6 @@ Basel = { lat = 47.56, lon = 7.59 }
 EDGES = 'edges = [["A", "B", 4], ["B", "D", 5], ["A", "C", 3], ["C", "D", 6]]\n'
 CORNERS = "[places]\nA = [0, 0]\nB = [4, 0]\nC = [0, 2]\nD = [4, 2.0]\n"
 
-Load = Callable[[str], AnyProblem]
-
 
 @pytest.fixture
 def load(tmp_path):
@@ -55,7 +50,6 @@ def load(tmp_path):
 @pytest.mark.parametrize("places", ['places = "sites.csv"\n', BY_NAME], ids=["csv", "by name"])
 def test_places_by_latitude_and_longitude(load, places):
     layout = load(TRANSPORT + places).layout
-    assert layout is not None
     assert (layout.places, layout.points) == (("Zürich", "Bern", "Genève", "Basel"), POINTS)
     assert layout.geographic
 
@@ -76,8 +70,6 @@ def test_places_by_latitude_and_longitude(load, places):
 )
 def test_places_by_x_and_y_for_every_kind_with_places(load, text):
     layout = load(text).layout
-    assert layout is not None
-    assert layout.points is not None
     assert dict(zip(layout.places, layout.points, strict=True))["D"] == (4.0, 2.0)
     assert not layout.geographic
 
@@ -103,23 +95,20 @@ def test_a_map_is_drawn_as_it_lies_in_the_report_and_the_dashboard(load):
 
 
 @pytest.mark.parametrize(
-    ("lines", "reason"),
+    "lines",
     [
-        ("places = 3\n", "a table from names to"),
-        ('places = "nowhere.csv"\n', "cannot read"),
-        ("[places]\nBern = [1, 2, 3]\n", "places.Bern must be"),
-        ('[places]\nBern = ["x", 2]\n', "places.Bern must be"),
-        ("[places]\nBern = { lat = 1 }\n", "lat = ..., lon = ..."),
-        ("[places]\nBern = [1, 2]\nBasel = { lat = 1, lon = 2 }\n", "either by"),
-        (BY_NAME.replace("Genève", "Geneve"), "no point for the place 'Genève'; did you mean 'Geneve'"),
-        (BY_NAME.replace("47.37", "97.37"), "latitude from -90 to 90"),
-        (BY_NAME.replace("47.37", "nan"), "two finite numbers"),
+        "places = 3\n",
+        'places = "nowhere.csv"\n',
+        "[places]\nBern = [1, 2, 3]\n",
+        '[places]\nBern = ["x", 2]\n',
+        "[places]\nBern = { lat = 1 }\n",
+        "[places]\nBern = [1, 2]\nBasel = { lat = 1, lon = 2 }\n",
+        *(BY_NAME.replace(*pair) for pair in (("Genève", "Geneve"), ("47.37", "97.37"), ("47.37", "nan"))),
     ],
 )
-def test_wrong_places_are_refused_with_the_file_and_the_reason(load, lines, reason):
-    with pytest.raises(FileError) as caught:
+def test_wrong_places_are_refused(load, lines):
+    with refuses("places.Bern" if lines.startswith("[places]\nBern") and "Basel" not in lines else "places"):
         load(TRANSPORT + lines)
-    assert reason in str(caught.value)
 
 
 def test_what_has_no_places_takes_none(load):

@@ -87,15 +87,6 @@ def test_a_minimised_problem_is_the_maximised_one_with_signs_changed():
     assert limit(other, -means).best == limit(problem, means).best
 
 
-def test_relabelling_arms_and_plans_relabels_the_limit():
-    problem, means = random_instance(6, 7, 30)
-    plans, arms = np.random.default_rng(0).permutation(30), np.random.default_rng(1).permutation(7)
-    plain = limit(problem, means)
-    moved = limit(largest(problem.plans[plans][:, arms]), means[arms])
-    assert plans[moved.best] == plain.best
-    np.testing.assert_allclose(moved.shares, plain.shares[arms], atol=1e-4)
-
-
 def test_sparse_plans_have_the_same_limit():
     rng = np.random.default_rng(8)
     plans = rng.integers(1, 4, (300, 60)) * (rng.random((300, 60)) < 0.1)

@@ -1,7 +1,5 @@
 """The bracket of the limit within epsilon: against closed forms, all vertices, and the exact limit."""
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -130,25 +128,6 @@ class Noting(NearBest):
         if found is not None:
             self.worlds.append(self._means + found)
         return found
-
-
-def test_a_pair_of_worlds_leaves_no_plan_good_in_both():
-    rng = np.random.default_rng(3)
-    problem, means, _ = small(4)
-    plans, epsilon = all_vertices(problem), 0.1
-    best = float((plans @ means).max())
-    for one, other in itertools.islice(itertools.combinations(plans, 2), 20):
-        need = 2 * epsilon + 2 * best - (one + other) @ means
-        change = rng.normal(size=4)
-        change *= need / ((one - other) @ change)
-        worlds = [means + 1.001 * change, means - 1.001 * change]
-        # the least sum of what one plan loses in both
-        assert sum_of_losses(plans, worlds) > 2 * epsilon
-    assert sum_of_losses(plans, [means + 0.01 * change, means - 0.01 * change]) < 2 * epsilon
-
-
-def sum_of_losses(plans, worlds):
-    return sum(float((plans @ world).max()) for world in worlds) - float((plans @ sum(worlds)).max())
 
 
 def test_arms_that_no_good_plan_uses_fully_have_to_be_measured():

@@ -141,12 +141,6 @@ def test_prices_change_what_is_measured():
     assert found.price < 10 * found.measurements
 
 
-def test_ties_have_no_limit():
-    found = sp.limit(largest(np.eye(3), measure="plans"), [1.0, 1.0, 0.0])
-    assert not found.is_finite
-    assert found.measurements == np.inf
-
-
 def test_a_whole_cover_is_no_bound():
     """Two uses of three drives see every road once; by fractions one and a half are enough."""
     routes = largest([[1, 1, 0], [0, 1, 1], [1, 0, 1]], measure="plan arms")

@@ -51,17 +51,9 @@ def test_csa_follows_its_box(budget, seed):
     tape = Tape(MEANS, keys=range(10 * seed, 10 * seed + 4))
     answer, counts = csa(PLANS, budget, lambda more: tape.measure(more, None))
     fresh = Tape(MEANS, keys=range(10 * seed, 10 * seed + 4))
-    outcome = sp.simulate(largest(PLANS), _from(fresh), policy=CSA(), budget=budget)
+    outcome = sp.simulate(largest(PLANS), fresh, policy=CSA(), budget=budget)
     assert (outcome.leader, outcome.counts.tolist()) == (answer, counts.tolist())
     assert outcome.n_measured <= budget
-
-
-def _from(tape):
-    class Tapes:
-        means = tape.means
-        measure = staticmethod(tape.measure)
-
-    return Tapes()
 
 
 def test_csar_is_csa_on_sets_and_refuses_other_numbers():

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from common import largest
-from surepick.peers.sequential import PairRadius
+from common import largest, refuses
+from surepick.errors import ProblemError
+from surepick.peers.sequential import PairRadius, single_arms
 from surepick.peers.tracking import best_shares
-from surepick.policies import EBTCI, LUCB, TTTS, TTUCB, TrackAndStop, Uniform
+from surepick.policies import EBTCI, TTTS, TTUCB, TrackAndStop, UGapE, Uniform
 from surepick.policies.gap.radius import kaufmann_koolen_c
-from surepick.simulation import Gaussian
-from surepick.testing import Tape, decisions
+from surepick.simulation import Gaussian, State
 
 MEANS = np.array([0.5, 0.9, 0.1, 0.4])
 
@@ -68,7 +68,62 @@ def test_a_radius_means_the_same_here_and_in_the_gap_policies(radius):
         assert (ahead > PairRadius.of(radius, 0.05, 3)(outcome.plan, outcome.counts, np.ones(3)) - 1e-9).all()
 
 
-def test_lucb_measures_the_lead_and_the_largest_upper_bound_of_the_others():
-    taken = decisions(LUCB(delta=0.1), largest(np.eye(4)), Tape(MEANS, keys=range(4)), 30)
-    assert taken[0] == (1, 1, 1, 1)
-    assert all(sum(counts) == 2 for counts in taken[1:])
+UGAP_MEANS = np.array([0.5, 0.45, 0.1, 0.3])
+COUNTS = np.array([10, 4, 6, 5])
+SCALE = np.array([1.0, 0.5, 2.0, 1.0])
+
+
+def test_names_and_measures_as_the_box_of_the_paper():
+    """B_k = max over i other than k of U_i, less L_k, from scratch."""
+    run = UGapE(delta=0.1).start(sp.Problem(np.eye(4), noise=SCALE, goal="largest"))
+    run.absorb(COUNTS, COUNTS * UGAP_MEANS)
+    beta = SCALE * np.sqrt(2 * math.log(4 * 4 * 25**3 / 0.1) / COUNTS)
+    upper, lower = UGAP_MEANS + beta, UGAP_MEANS - beta
+    costs = [max(np.delete(upper, k)) - lower[k] for k in range(4)]
+    named = int(np.argmin(costs))
+    rival = max((i for i in range(4) if i != named), key=lambda i: upper[i])
+    assert run.bounds() == (named, rival, pytest.approx(costs[named]))
+    assert np.flatnonzero(run.decide(None).counts).tolist() == [named if beta[named] > beta[rival] else rival]
+    assert run.standing().rival == rival
+
+
+def test_two_arms_stop_at_the_first_count_whose_radii_part():
+    """Without noise, each of two arms needs n with 2 sqrt(2 log(8 (2n)^3 / delta) / n) <= gap."""
+    outcome = sp.simulate(largest(np.eye(2)), Gaussian([1.0, 0.0], scale=0.0), policy=UGapE(0.05))
+    parted = [n for n in range(1, 400) if 2 * math.sqrt(2 * math.log(8 * (2 * n) ** 3 / 0.05) / n) <= 1]
+    assert outcome.plan == 0
+    assert abs(outcome.n_measured - 2 * parted[0]) <= 1
+
+
+def test_errs_no_more_than_delta_and_epsilon_ends_ties():
+    problem = largest(np.eye(3))
+    wrong = sum(
+        sp.simulate(problem, Gaussian([0.8, 0.0, 0.0]), policy=UGapE(0.2), seed=s).plan != 0
+        for s in range(20)
+    )
+    assert wrong <= 4
+    tied = sp.simulate(problem, Gaussian([0.3, 0.3, 0.3]), policy=UGapE(0.1, epsilon=0.8), seed=1)
+    assert tied.state is State.CONFIDENT
+
+
+def test_each_plan_gets_its_own_arm_whatever_all_share():
+    rng = np.random.default_rng(1)
+    order = rng.permutation(5)
+    own = np.diag([1.0, 2.0, -0.5, 3.0, 1.5])[order]
+    plans = np.hstack([own + rng.normal(size=5), np.ones((5, 1))])  # and an arm that all have
+    for problem, sign in ((largest(plans), 1), (sp.Problem(plans, goal="smallest", noise=1), -1)):
+        found = single_arms(problem, "LUCB")
+        assert found.way.tolist() == order.tolist()
+        assert found.factor == pytest.approx(sign * np.array([1.0, 2.0, -0.5, 3.0, 1.5])[order])
+        means = rng.normal(size=6)
+        shift = problem.sign * problem.values(means) - found.factor * means[found.way]
+        assert np.ptp(shift) < 1e-12
+
+
+@pytest.mark.parametrize(
+    "plans",
+    [[[1, 0], [0, 1], [1, 1]], [[1, 1, 0], [0, 1, 1], [1, 0, 0]], [[1.0], [2.0]], [[1, 0], [2, 0], [0, 3]]],
+)
+def test_plans_that_share_arms_are_refused_with_what_to_use(plans):
+    with refuses("policy", ProblemError):
+        single_arms(largest(plans), "LUCB")

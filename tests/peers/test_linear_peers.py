@@ -147,30 +147,37 @@ def test_plans_that_tie_are_hardly_ever_told_apart(narrower, holds):
     assert (binom.sf(wrong - 1, runs, delta) > 1e-4) == holds
 
 
-@pytest.mark.parametrize(
-    "policy", [LinGame(radius="heuristic"), FWS(radius="heuristic"), XYAdaptive()], ids=lambda p: p.name
-)
-@pytest.mark.parametrize("case", ["soare", "transductive", "full"])
+CASES = {
+    "soare": lambda: probe_cases.soare(3, 0.6),
+    "transductive": lambda: probe_cases.transductive(2, 0.6),
+    "full": lambda: probe_cases.top_k(4, 2, 5, "full"),
+    "semi": lambda: probe_cases.top_k(5, 2, 3, "semi"),
+}
+FINDERS = [LinGame(radius="heuristic"), FWS(radius="heuristic"), XYAdaptive(), RAGE(variant="authors")]
+
+
+@pytest.mark.parametrize("policy", FINDERS, ids=lambda p: p.name)
+@pytest.mark.parametrize("case", CASES)
 def test_finds_the_best_plan_where_vectors_are_measured(policy, case):
-    problem, means = {
-        "soare": lambda: probe_cases.soare(3, 0.6),
-        "transductive": lambda: probe_cases.transductive(2, 0.6),
-        "full": lambda: probe_cases.top_k(4, 2, 5, "full"),
-    }[case]()
+    problem, means = CASES[case]()
+    if case == "semi" and policy.name == "XYAdaptive":
+        with pytest.raises(ProblemError):
+            policy.start(problem)
+        return
     outcome = sp.simulate(problem, Gaussian(2 * means), policy=policy, seed=1)
     assert outcome.plan == problem.best(means)
     assert outcome.counts.shape == (problem.n_probes,)
 
 
 def test_what_cannot_be_measured_so_is_refused():
-    with pytest.raises(ProblemError):
-        XYAdaptive().start(probe_cases.top_k(4, 2, 5, "semi")[0])
     loose = largest(np.eye(3), measure={"ab": ["arm 0", "arm 1"], "c": ["arm 2"]}, readings="dependent")
     for policy in (LinGame(), FWS(), XYAdaptive(), RAGE(variant="authors"), LinGapE()):
         with pytest.raises(ProblemError):
             policy.start(loose)
     with refuses("radius", ParameterError):
         LinGame(radius="published")
+    with refuses("variant", ParameterError):
+        RAGE().start(probe_cases.soare(3, 0.5)[0])
 
 
 def test_a_greedy_phase_takes_the_use_that_helps_the_worst_difference_most():
@@ -202,3 +209,19 @@ def test_xy_adaptive_drops_by_its_radius():
     run.absorb(many, many * (problem.probes.rows @ means))
     assert run.standing().remaining == (0,)
     assert run.log_term == pytest.approx(math.log(2 * math.pi**2 * 16 * 4 / (6 * 0.1)))
+
+
+def test_a_phase_drops_nothing_that_it_did_not_read():
+    problem, means = probe_cases.soare(3, 0.5)
+    run = RAGE(variant="authors").start(problem)
+    counts = np.array([10**6, 0, 0, 0])  # the first vector alone: no difference is read
+    run.absorb(counts, counts * (problem.probes.rows @ means))
+    assert run.standing().remaining == (0, 1, 2, 3)
+
+
+def test_lin_gap_e_measures_the_vectors_that_the_closest_pair_needs():
+    problem, means = probe_cases.soare(4, 0.4)
+    outcome = sp.simulate(problem, Gaussian(means), policy=LinGapE(norm_bound=2.0), seed=1)
+    assert outcome.plan == problem.best(means)
+    assert outcome.counts[1] > outcome.counts[2]  # across the best, where its neighbour differs
+    assert outcome.standing.radius <= outcome.standing.gap

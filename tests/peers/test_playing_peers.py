@@ -43,19 +43,21 @@ def least_distance(counts, sums):
     return float(((away @ means) ** 2 / (2 * away**2 @ (1 / counts))).min())
 
 
+@pytest.mark.parametrize(("variant", "divided"), [("paper", 1), ("authors", 2)])
 @pytest.mark.parametrize("method", METHODS)
-def test_the_stop_is_a_threshold_on_the_closest_plan(method):
-    """By hand: the least gap^2 / (2 sum of 1/N) over all other plans, at the stop and before it."""
-    run = method(delta=0.1).start(oracle(measure="plan arms"))
+def test_the_stop_is_a_threshold_on_the_closest_plan(method, variant, divided, monkeypatch):
+    """The least gap^2 / (2 sum of 1/N) over all others; the authors divide it by the arms of a play."""
+    monkeypatch.setattr(plays, "_POOL", 400)
+    run = method(delta=0.1, variant=variant).start(oracle(measure="plan arms"))
     rng, n_plays = np.random.default_rng(5), 0
     counts, sums = np.zeros(4), np.zeros(4)
     while not isinstance(decision := run.decide(np.random.default_rng([1, n_plays])), Stop):
-        if n_plays:
+        if n_plays and divided == 1:
             assert least_distance(counts, sums) <= np.log((1 + np.log(n_plays)) / 0.1)
         seen = decision.counts * MEANS + np.sqrt(decision.counts) * rng.normal(size=4)
         run.absorb(decision.counts, seen)
         counts, sums, n_plays = counts + decision.counts, sums + seen, n_plays + decision.n_measurements
-    assert least_distance(counts, sums) > np.log((1 + np.log(n_plays)) / 0.1)
+    assert least_distance(counts, sums) / divided > np.log((1 + np.log(n_plays)) / 0.1)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -67,14 +69,12 @@ def test_single_arms_are_refused(method):
 
 
 def all_distances(seen, plans, readings):
-    """By hand, one plan after another."""
-    found = []
-    for plan in plans:
-        apart = seen.lead != plan
-        spread = (seen.variance[apart] / readings[apart]).sum()
-        found.append((seen.lead - plan) @ seen.means if not apart.any() else 0.0)
-        found[-1] = np.inf if not apart.any() else ((seen.lead - plan) @ seen.means) ** 2 / (2 * spread)
-    return np.array(found)
+    """By hand."""
+    apart = seen.lead != plans
+    spread = (apart * seen.variance / readings).sum(axis=1)
+    return np.divide(
+        ((seen.lead - plans) @ seen.means) ** 2, 2 * spread, where=spread > 0, out=np.full(len(plans), np.inf)
+    )
 
 
 def a_game(seed):
@@ -120,17 +120,3 @@ def test_the_gradient_is_that_of_the_distance():
         near[1, s] -= 1e-6
         up, down = (all_distances(seen, plan[None], one)[0] for one in near)
         assert found[s] == pytest.approx((up - down) / 2e-6, rel=1e-4, abs=1e-9)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_the_authors_program_divides_its_statistic_by_the_arms_of_a_play(method, monkeypatch):
-    """With shares of all readings the least distance is smaller by two here, so that it stops later."""
-    monkeypatch.setattr(plays, "_POOL", 400)
-    run = method(delta=0.1, variant="authors").start(oracle(measure="plan arms"))
-    rng, n_plays = np.random.default_rng(5), 0
-    counts, sums = np.zeros(4), np.zeros(4)
-    while not isinstance(decision := run.decide(np.random.default_rng([1, n_plays])), Stop):
-        seen = decision.counts * MEANS + np.sqrt(decision.counts) * rng.normal(size=4)
-        run.absorb(decision.counts, seen)
-        counts, sums, n_plays = counts + decision.counts, sums + seen, n_plays + decision.n_measurements
-    assert least_distance(counts, sums) / 2 > np.log((1 + np.log(n_plays)) / 0.1)

@@ -113,20 +113,6 @@ def test_kn_on_pairs_follows_its_box(seed):
     assert run.decide(rng).plan == answer
 
 
-def kn_plus_plus(samples, beta, zone, first):
-    """KN++ in plain Python on given tapes: the answer and the rounds."""
-    inside = set(range(len(samples)))
-    for r in range(first, len(samples[0])):
-        h2 = (r - 1) * ((2 * beta) ** (-2 / (r - 1)) - 1)
-        a = {(i, j): h2 * np.var(samples[i][:r] - samples[j][:r], ddof=1) for i in inside for j in inside}
-        mean = {i: samples[i][:r].mean() for i in inside}
-        width = {pair: max(0.0, zone / (2 * r) * (a[pair] / zone**2 - r)) for pair in a}
-        inside = {i for i in inside if all(mean[i] >= mean[j] - width[i, j] for j in inside if j != i)}
-        if len(inside) == 1:
-            return inside.pop(), r
-    raise AssertionError("the tapes are too short")
-
-
 def test_pairs_save_what_their_noise_has_in_common():
     """With correlation .9 a difference has a tenth of the variance, and the promise holds: control beside."""
     together, policy = read_together(3, 0.9), KN(0.1, zone=0.3, first=10)

@@ -1,5 +1,6 @@
 """Data that make no choice are refused, and the error names the argument that is to blame."""
 
+import networkx as nx
 import numpy as np
 import pytest
 
@@ -73,7 +74,11 @@ CASES = {
         ("plans", (["tea", "coffee"], []), {"goal": "largest"}),
     ],
     "top_k": [("k", (["a", "b"], k), {"goal": "largest"}) for k in (0, 2, 3)],
-    "trees": [("graph", ([("A", "B"), ("C", "D")],)), (None, ([("A", "B"), ("B", "C")],))],
+    "trees": [
+        ("graph", ([("A", "B"), ("C", "D")],)),
+        (None, ([("A", "B"), ("B", "C")],)),
+        ("directed", (nx.DiGraph([("A", "B"), ("B", "C"), ("A", "C")]),)),
+    ],
     "city_hours": [("distances", ("freway",))],
 }
 

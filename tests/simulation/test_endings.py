@@ -9,7 +9,6 @@ import pytest
 import surepick as sp
 from common import largest
 from surepick.core.run import Measure, Standing, Stop
-from surepick.policies import Pick
 from surepick.simulation import Gaussian, State
 
 PROBLEM = largest(np.eye(2))
@@ -44,7 +43,6 @@ class TenEachRun:
 
 
 WITHOUT_GUARANTEE = [TenEach(), sp.CombGapE(radius="heuristic")]
-OF_A_BUDGET = [Pick(), sp.policies.CSAR(budget=40), sp.policies.MinimaxCombSAR(budget=40)]
 
 
 @pytest.mark.parametrize("policy", WITHOUT_GUARANTEE, ids=lambda policy: policy.name)
@@ -53,12 +51,6 @@ def test_an_answer_without_a_guarantee_is_done_and_not_confident(policy):
     assert (outcome.state, outcome.plan, outcome.leader) == (State.DONE, 0, 0)
     assert "delta=" not in repr(outcome)
     assert outcome._repr_html_()
-
-
-@pytest.mark.parametrize("policy", OF_A_BUDGET, ids=lambda policy: policy.name)
-def test_a_policy_of_a_fixed_budget_ends_with_a_leader(policy):
-    outcome = sp.simulate(PROBLEM, TRUTH, policy=policy, budget=40)
-    assert (outcome.state, outcome.plan, outcome.leader) == (State.BUDGET_SPENT, None, 0)
 
 
 def test_an_outcome_knows_whether_it_is_right_and_shows_its_arms():

@@ -1,4 +1,3 @@
-import itertools
 import re
 
 import networkx as nx
@@ -111,8 +110,8 @@ def test_networkx_rustworkx_csv_and_pairs_say_the_same(tmp_path):
 
 
 def test_acyclic_networks_take_any_signs_and_may_maximise():
-    grid = [(f"{i},{j}", f"{k},{m}") for i, j in itertools.product(range(3), repeat=2)
-            for k, m in ((i + 1, j), (i, j + 1)) if k < 3 and m < 3]  # fmt: skip
+    grid = list(nx.DiGraph(nx.grid_2d_graph(3, 3)).edges)
+    grid = [(f"{i},{j}", f"{k},{m}") for (i, j), (k, m) in grid if (i, j) < (k, m)]
     family = problems.path_family(grid, "0,0", "2,2", directed=True, goal="largest")
     assert family.n_plans == 6
     problem = problems.paths(grid, "0,0", "2,2", directed=True, goal="largest", noise=1)
@@ -139,25 +138,21 @@ def test_a_network_that_makes_no_problem_is_refused(args, field):
     assert refusal(*args).field == field
 
 
-def test_a_csv_of_edges_says_where_it_is_wrong(tmp_path):
+def test_edges_in_a_csv_or_a_data_frame_say_where_they_are_wrong(tmp_path):
     file = tmp_path / "edges.csv"
-    for text, named in (
-        ("from,to,guess\nA,B,1\nB,C,x\n", ["line 3 of", "edges.csv', column 'guess'", "'x'"]),
-        ("start,end\nA,B\n", ["'from' and 'to'"]),
-        ("from,to\nA,B,3\n", ["line 2 of"]),
+    for text, place in (
+        ("from,to,guess\nA,B,1\nB,C,x\n", "line 3 of"),
+        ("start,end\nA,B\n", "from"),
+        ("from,to\nA,B,3\n", "line 2 of"),
     ):
         file.write_text(text)
         refused = refusal(file, "A", "B")
         assert refused.field == "graph"
-        assert all(name in str(refused) for name in named), refused
-
-
-def test_a_data_frame_of_edges_says_where_it_is_wrong():
+        assert place in str(refused)
     frame = pd.DataFrame({"from": ["A", "B"], "to": ["B", None], "minutes": [3.0, 4.0]})
     assert "row 1" in str(refusal(frame, "A", "B"))
-    assert "'from' and 'to'" in str(refusal(frame.rename(columns={"to": "end"}), "A", "B"))
-    whole = pd.DataFrame({"from": ["A", "B", "A"], "to": ["B", "C", "C"], "minutes": [3.0, 4.0, 9.0]})
-    assert refusal(whole, "A", "C", "hours").field == "guess"
+    assert refusal(frame.rename(columns={"to": "end"}), "A", "B").field == "graph"
+    assert refusal(frame.fillna("C"), "A", "C", "hours").field == "guess"
 
 
 def test_too_many_paths_to_list_are_refused_with_the_way_out():
@@ -196,9 +191,7 @@ def test_a_list_with_both_directions_is_directed_unless_it_is_said_not_to_be():
 def test_sioux_falls_is_built_without_an_integer_program(monkeypatch):
     links = sioux_falls()
     assert len(links) == 76
-    monkeypatch.setattr(
-        path_kind, "_simple_path", None
-    )  # draws within 3 minutes make cycles of negative weight
+    monkeypatch.setattr(path_kind, "_simple_path", None)  # draws make cycles of negative weight
     problem = problems.paths(links, "1", "20", spread=3.0, n_draws=200)
     assert problem.layout.directed
     weights = np.array([minutes for *_, minutes in links])
@@ -250,9 +243,8 @@ def test_draws_of_lengths_are_not_negative(monkeypatch):
     boxes = []
     drawn = problems.family.drawn_plans
     monkeypatch.setattr(problems.family, "drawn_plans", lambda *g: boxes.append(g[1]) or drawn(*g))
-    problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 2)], "A", "C", spread=3.0, n_draws=50)
-    problems.paths(
-        [("A", "B", -1), ("B", "C", 1), ("A", "C", 2)], "A", "C", spread=3.0, n_draws=50, directed=True
-    )
+    for first in (1, -1):
+        edges = [("A", "B", first), ("B", "C", 1), ("A", "C", 2)]
+        problems.paths(edges, "A", "C", spread=3.0, n_draws=50, directed=first < 0)
     assert boxes[0][0].min() == 0.0
     assert boxes[1][0].min() == -4.0

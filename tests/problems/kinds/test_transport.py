@@ -46,20 +46,13 @@ def test_the_cheapest_transport_costs_what_the_linear_programme_says(seed, whole
     assert (amounts * costs).sum() == pytest.approx(least_cost(supply, demand, costs), abs=1e-9)
 
 
-@pytest.mark.parametrize("scale", [1e-12, 1e-3, 1e6, 1e18])
-@pytest.mark.parametrize("shift", [0.0, 1e3])
-def test_the_unit_and_origin_of_the_costs_do_not_matter(scale, shift):
-    supply, demand, costs = random_case(5)
-    expected = cheapest(supply, demand, costs)
-    assert cheapest(supply, demand, (costs + shift) * scale) == pytest.approx(expected)
-
-
 @pytest.mark.parametrize("scale", [1e-12, 1e-3, 1e6, 1e12])
-def test_the_unit_of_the_amounts_does_not_matter(scale):
+def test_the_units_and_the_origin_do_not_matter(scale):
     supply, demand, costs = random_case(5)
     expected = cheapest(supply, demand, costs)
-    again = cheapest(supply * scale, demand * scale, costs)
-    assert again / scale == pytest.approx(expected)
+    for shift in (0.0, 1e3):
+        assert cheapest(supply, demand, (costs + shift) * scale) == pytest.approx(expected)
+    assert cheapest(supply * scale, demand * scale, costs) / scale == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("huge", [1e6, 1e9, 1e15, 1e18])
@@ -123,13 +116,8 @@ def test_supply_above_demand_stays_and_the_plan_is_cheapest():
         plan = cheapest(supply, demand, costs)
         assert plan.sum(axis=0) == pytest.approx(demand)
         assert (plan.sum(axis=1) <= supply + 1e-9).all()
-        found = linprog(
-            costs.ravel(),
-            A_ub=np.kron(np.eye(3), np.ones(4)),
-            b_ub=supply,
-            A_eq=np.kron(np.ones(3), np.eye(4)),
-            b_eq=demand,
-        )
+        sent, received = np.kron(np.eye(3), np.ones(4)), np.kron(np.ones(3), np.eye(4))
+        found = linprog(costs.ravel(), A_ub=sent, b_ub=supply, A_eq=received, b_eq=demand)
         assert (plan * costs).sum() == pytest.approx(found.fun)
         problem = problems.transport(supply, demand, costs)
         assert problem.best_plan(costs.ravel()) == pytest.approx(plan.ravel())

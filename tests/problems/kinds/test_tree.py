@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common import refuses
 from surepick import problems
-from surepick.errors import ProblemError
 
 
 @st.composite
@@ -57,16 +55,3 @@ def test_the_count_of_trees_is_cayleys_and_never_too_small():
     assert problems.tree_family(nx.complete_graph(12)).n_plans >= 12**10
     assert problems.tree_family(nx.complete_graph(25)).n_plans >= 25**23
     assert problems.tree_family(nx.complete_graph(25)).n_plans <= 2 * 25**23
-
-
-@pytest.mark.parametrize(
-    ("graph", "field"),
-    [
-        ([("A", "B"), ("C", "D")], "graph"),
-        ([("A", "B"), ("B", "C")], None),
-        (nx.DiGraph([("A", "B"), ("B", "C"), ("A", "C")]), "directed"),
-    ],
-)
-def test_networks_without_a_choice_of_trees_are_refused(graph, field):
-    with refuses(field, ProblemError):
-        problems.trees(graph)

@@ -1,11 +1,13 @@
+"""Phases of RAGE and Peace: their sizes, and what they drop."""
+
 import math
 
 import numpy as np
 
 from common import largest
 from surepick.design.counts import round_allocation
-from surepick.design.pairs import pair_allocation
-from surepick.policies import RAGE
+from surepick.design.pairs import pair_allocation, width_allocation
+from surepick.policies import RAGE, Peace
 from surepick.policy import Stop
 from surepick.simulation.seeds import round_rng
 
@@ -40,7 +42,7 @@ def paper_from_scratch(plans, means, delta, n_phases):
     return counts
 
 
-def test_phases_have_the_papers_sizes_and_stop_with_one_plan():
+def test_phases_of_rage_have_the_papers_sizes_and_stop_with_one_plan():
     found = steps(RAGE(delta=0.1), PLANS, MEANS / 8, 8)
     wanted = paper_from_scratch(PLANS, MEANS / 8, 0.1, 8)
     assert len(found) == len(wanted) > 2
@@ -49,16 +51,11 @@ def test_phases_have_the_papers_sizes_and_stop_with_one_plan():
         assert np.abs(a - b).max() <= 1e-6 * b.sum() + 1
 
 
-def test_the_authors_phases_are_smaller_and_drop_by_radius():
-    (first, *_) = steps(RAGE(delta=0.1, variant="authors"), PLANS, MEANS, 1)
-    rho = pair_allocation(PLANS).value
-    assert first.sum() == max(math.ceil(8 * 1.1 * rho * math.log(2 * 16 / 0.1)), 60)
-
-
-def test_the_authors_variant_drops_exactly_the_plans_that_some_other_beats_by_its_radius():
+def test_the_authors_phases_are_smaller_and_drop_the_plans_that_some_other_beats_by_its_radius():
     policy, rng = RAGE(delta=0.1, variant="authors"), np.random.default_rng(0)
     run = policy.start(largest(PLANS))
     counts = run.decide(round_rng(0, 0)).counts
+    assert counts.sum() == max(math.ceil(8 * 1.1 * pair_allocation(PLANS).value * math.log(2 * 16 / 0.1)), 60)
     means = MEANS + rng.normal(size=3) / np.sqrt(counts)
     plans = run.scaled_plans
     y = plans[:, None] - plans
@@ -66,3 +63,27 @@ def test_the_authors_variant_drops_exactly_the_plans_that_some_other_beats_by_it
     left = plans[~((y @ means >= radius) & (y @ means > 0)).any(axis=0)]
     run.absorb(counts, counts * means)
     assert run.scaled_plans.tolist() == left.tolist()
+
+
+def test_phases_of_peace_have_the_papers_sizes_and_thresholds():
+    policy = Peace(delta=0.1, max_gap=2.0)
+    run = policy.start(largest(PLANS))
+    for k in range(1, 5):
+        plans = run.scaled_plans
+        decision = run.decide(round_rng(0, k))
+        if isinstance(decision, Stop):
+            assert k > 1
+            return
+        tau = width_allocation(plans, log_term=math.log(2 * k**2 / 0.1), rng=round_rng(0, k)).value
+        assert decision.counts.sum() == max(math.ceil(2.2 * tau * (2 ** (k + 1) / 2.0) ** 2), 300)
+        run.absorb(decision.counts, decision.counts * MEANS)
+        values = plans @ MEANS
+        assert run.scaled_plans.tolist() == plans[values.max() - values < 2.0 / 2 ** (k + 1)].tolist()
+
+
+def test_without_max_gap_every_arm_is_measured_once_first_and_sets_it():
+    run = Peace(delta=0.1).start(largest(PLANS))
+    assert run.decide(round_rng(0, 0)).counts.tolist() == [1, 1, 1]
+    run.absorb(np.ones(3, dtype=np.int64), MEANS)
+    values = PLANS @ MEANS
+    assert run.max_gap > values.max() - values.min()
