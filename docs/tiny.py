@@ -76,7 +76,7 @@ def closest_rival(
     """The lead, the plan that may still beat it by most, and by how much it may (Algorithm 2)."""
     values = plans @ evidence.means
     lead = int(np.argmax(values))
-    ahead = np.full(len(plans), -np.inf)  # the most by which each plan may be better than the lead
+    ahead = np.full(len(plans), -np.inf)  # the most by which each plan may be better than the leader
     for k in range(len(plans)):
         if k != lead:
             doubt = how_far(plans[k] - plans[lead], evidence.counts, len(plans), scale, delta)

@@ -59,9 +59,9 @@ class Certificate:
     leader_name: str | None = None
     leader_amounts: Mapping[str, float] | None = None  # what it takes of each arm
     leader_value: tuple[float, float] | None = None  # by the estimates, and its standard deviation
-    risk: float | None = None  # an anytime p-value of the lead, where the policy has one
+    risk: float | None = None  # an anytime p-value of the leader, where the policy has one
     closest_rival: str | None = None  # the hardest to rule out
-    runner_up: str | None = None  # the best after the lead by the estimates
+    runner_up: str | None = None  # the best after the leader by the estimates
     listing: Mapping[str, Any] | None = None  # how complete the list of plans is, where it was searched for
     noise_check: str = ""  # what the check of the noise could have seen
     surepick: str = __version__

@@ -34,7 +34,7 @@ class Rival:
 
 
 def rivals_of(problem: Problem, evidence: Evidence, lead: int) -> tuple[Rival, ...]:
-    """Every other plan, the closest first: by its gap to the lead in units of the gap's error."""
+    """Every other plan, the closest first: by its gap to the leader in units of the gap's error."""
     gap, error = behind_by(problem, lead, evidence)
     error = np.where(np.isfinite(error), error, 0.0)  # infinite where an arm was not measured
     distance = np.divide(gap, error, out=np.full(len(gap), np.inf), where=error > 0)
@@ -45,7 +45,7 @@ def rivals_of(problem: Problem, evidence: Evidence, lead: int) -> tuple[Rival, .
 
 
 def unlisted_rivals(problem: OracleProblem, evidence: Evidence, lead: Answer) -> tuple[Rival, ...]:
-    """Return, for each arm, the best-looking plan that differs from the lead there; the closest first.
+    """Return, for each arm, the best-looking plan that differs from the leader there; the closest first.
 
     >>> from surepick.problems import top_k_family
     >>> problem = top_k_family(["tea", "coffee", "cocoa"], 2, goal="largest").oracle_problem()
@@ -64,9 +64,9 @@ def unlisted_rivals(problem: OracleProblem, evidence: Evidence, lead: Answer) ->
 
 
 def _best_apart(problem: OracleProblem, means: FloatArray, lead: FloatArray) -> Iterator[tuple[float, ...]]:
-    """Yield, for each arm, the best plans under these means with less, and with more, of it than the lead.
+    """Yield, for each arm, the best plans under these means with less, and with more, of it than the leader.
 
-    For a polytope, yield the neighbours of the lead: if none of them is better, no plan is.
+    For a polytope, yield the neighbours of the leader: if none of them is better, no plan is.
     """
     if isinstance(problem, Polytope):
         from surepick.policies.polytopes.edges import neighbours  # imports Numba, which takes half a second

@@ -160,7 +160,7 @@ def _unless(problem: Polytope, policy: Policy, standing: Standing) -> str | None
     names = [shortened(name, LONGEST_NAME) for name in (standing.unless or ())[:MOST_NAMED]]
     listed = names[0] if n == 1 else f"one of these {n:,}: {', '.join(names)}" + ", ..." * (n > len(names))
     return (
-        f"the lead is the best plan, or the best has another amount of {listed}; wrong with probability at "
+        f"the leader is the best plan, or the best has another amount of {listed}; wrong with probability at "
         f"most {policy.delta:g}"
     )
 

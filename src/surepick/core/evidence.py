@@ -160,7 +160,7 @@ def mean_variance(problem: AnyProblem, evidence: Evidence) -> FloatArray:
 
 
 def between(problem: AnyProblem, lead: Answer, rival: Answer, evidence: Evidence) -> tuple[float, float]:
-    """Return how far the rival is behind the lead, and the standard deviation of that.
+    """Return how far the rival is behind the leader, and the standard deviation of that.
 
     It is infinite where they differ in an arm that was not measured; the estimate of such an arm is 0.
 
@@ -188,7 +188,7 @@ def in_errors(gap: FloatArray, error: FloatArray) -> FloatArray:
 def closest_first(
     lead: int, gap: FloatArray, error: FloatArray, log_evidence: FloatArray | None = None
 ) -> IntArray:
-    """The rivals of the lead, the hardest to rule out first: the one home of "closest rival".
+    """The rivals of the leader, the hardest to rule out first: the one home of "closest rival".
 
     That is by the proved evidence against them where there is some, then by the gap in units of its error.
     """
@@ -201,7 +201,7 @@ def closest_first(
 
 
 def runner_up(lead: int, gap: FloatArray) -> int | None:
-    """The plan that looks best after the lead; its gap is the smallest, however well it is known."""
+    """The plan that looks best after the leader; its gap is the smallest, however well it is known."""
     others = np.delete(np.arange(len(gap)), lead)
     return int(others[np.argmin(gap[others])]) if len(others) else None
 

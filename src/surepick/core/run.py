@@ -148,16 +148,16 @@ class Standing:
     """Where a run stands, for people to look at; nothing is decided by it, but see `Stop`.
 
     `gap` is the estimated lead over the rival and `radius` its uncertainty in the policy's own terms.
-    `risk` is a proved bound on the probability that declaring the lead now would be wrong, where the policy
+    `risk` is a proved bound on the probability that declaring the leader now would be wrong, where the policy
     has one at every moment; otherwise None.
 
-    `remaining` are the plans that are not ruled out, the lead among them: the best plan is one of them (with
-    epsilon: one of them is within epsilon of the best), now and at every other moment of the run, except with
-    probability delta in all. None where the policy proves no such set. `good` are plans proved to be within
-    epsilon of the best, right as a list except with probability delta.
+    `remaining` are the plans that are not ruled out, the leader among them: the best plan is one of them
+    (with epsilon: one of them is within epsilon of the best), now and at every other moment of the run,
+    except with probability delta in all. None where the policy proves no such set. `good` are plans proved to
+    be within epsilon of the best, right as a list except with probability delta.
 
-    `unless` is for polytopes, whose plans cannot be listed: the lead is best, or the best plan has another
-    amount than the lead of one of these (arms, or slacks of rows), except with probability delta as above.
+    `unless` is for polytopes, whose plans cannot be listed: the leader is best, or the best plan has another
+    amount than the leader of one of these (arms, or slacks of rows), except with probability delta as above.
     """
 
     leader: Answer | None = None
@@ -212,7 +212,7 @@ class Run(Protocol):
         """Take in the measurements that were asked for: how many of each arm, and their sums."""
 
     def standing(self) -> Standing:
-        """The lead, its closest rival and how far apart they are."""
+        """The leader, its closest rival and how far apart they are."""
 
 
 @runtime_checkable
@@ -293,9 +293,9 @@ class WeighingRun(Run, Protocol):
     """A run that knows the evidence against each plan, for people to look at."""
 
     def log_evidence(self) -> FloatArray | None:
-        """Return for each plan the log of the proved evidence that it is no better than the lead, or None.
+        """Return for each plan the log of the proved evidence that it is no better than the leader, or None.
 
-        A plan is ruled out at log(1/delta). The entry of the lead itself has no meaning.
+        A plan is ruled out at log(1/delta). The entry of the leader itself has no meaning.
         """
 
 

@@ -9,13 +9,13 @@ Bandit: Combinatorial Successive Assign. With budget T, d arms and L = 1 + 1/2 +
 
     1. measure every arm that is not fixed until it has ceil((T - d) / (L (d - t + 1))) measurements;
     2. lead = the best plan by estimate among those that have all fixed amounts;
-    3. for each free arm: the best such plan whose amount of that arm is another than the lead's;
-    4. fix the arm for which that plan is furthest behind, at the lead's amount.
+    3. for each free arm: the best such plan whose amount of that arm is another than the leader's;
+    4. fix the arm for which that plan is furthest behind, at the leader's amount.
 
 The answer is the plan that has all fixed amounts.
 
 CSAR is Chen, Lin, King, Lyu & Chen (2014), Combinatorial Pure Exploration of Multi-Armed Bandits, for sets of
-arms: on plans of zeros and ones, to fix an arm at the lead's amount is to accept or to reject it, so that a
+arms: on plans of zeros and ones, to fix an arm at the leader's amount is to accept or to reject it, so that a
 run is one of CSA, its extension to real plans.
 
 Assumption: independent sub-Gaussian noise of one scale. Proof status: the paper bounds the error probability

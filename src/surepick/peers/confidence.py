@@ -1,6 +1,6 @@
 """Confidence bounds of arms: LUCB, UGapE, LilUCB between single arms, GenLUCB between sets of arms.
 
-LUCB: measure the lead and the arm that could still be better, until their bounds part.
+LUCB: measure the leader and the arm that could still be better, until their bounds part.
 
 Paper: Kalyanakrishnan, Tewari, Auer & Stone (2012), PAC Subset Selection in Stochastic Multi-Armed Bandits,
 for one arm (LUCB1). In round t, with K arms and beta_i = R_i sqrt(2 log(5 K t^4 / (4 delta)) / n_i): lead h =
@@ -126,7 +126,7 @@ class LUCBRun(BoundsRun):
     """A run of LUCB."""
 
     def choose(self, rng: np.random.Generator) -> IntArray:
-        """Measure the lead and the rival."""
+        """Measure the leader and the rival."""
         del rng  # nothing is drawn
         return self._once(*self.bounds()[:2])
 
@@ -142,7 +142,7 @@ class LUCBRun(BoundsRun):
 
 @dataclass(frozen=True)
 class LUCB(WithinPolicy):
-    """Lower and upper confidence bounds: the lead and its strongest rival, two measurements a round."""
+    """Lower and upper confidence bounds: the leader and its strongest rival, two measurements a round."""
 
     name: ClassVar[str] = "LUCB"
     _run: ClassVar[type[Any]] = LUCBRun

@@ -19,18 +19,18 @@ how far the closest world is in which e improves:
 | `normal-mixture` | `normal-mixture-joint` of `policies/gap/radius`, for all edges at once | proved |
 
 Assumption: independent sub-Gaussian measurements with the noise scale of the problem. Proof status: that of
-the radius, whose event is joint over all arms and so holds for every edge of every vertex; if the lead is not
-best, one of its edges improves. The paper shows that measurements come to the limit as delta goes to 0.
+the radius, whose event is joint over all arms and so holds for every edge of every vertex; if the leader is
+not best, one of its edges improves. The paper shows that measurements come to the limit as delta goes to 0.
 
 Deviations: of the paper only the abstract and the authors' program (constraint_explore.py of the repository
 e-carlsson/constraint-pure-exploration) could be read; the boxes are reconstructed from the program. There the
 learner of CGE is AdaGrad and tracks its last shares; here it is AdaHedge with the sum of its shares, as in
 LinGame. There measurements may also be confined to shares within the limits; here they are not. CTnS finds w
-anew when the lead has changed or the measurements have grown by 2%. Edges are those of one basis: at a vertex
-with several, some of these lead nowhere, and a run may then not stop. Costs are not used.
+anew when the leader has changed or the measurements have grown by 2%. Edges are those of one basis: at a
+vertex with several, some of these lead nowhere, and a run may then not stop. Costs are not used.
 
-Cost of a round: a pass over the edges of the lead; a linear program when the lead has changed; CTnS: now and
-then a design, some milliseconds.
+Cost of a round: a pass over the edges of the leader; a linear program when the leader has changed; CTnS: now
+and then a design, some milliseconds.
 """
 
 from __future__ import annotations
@@ -97,12 +97,12 @@ class CGE(ConstrainedPolicy):
 
 
 class EdgesRun(RelevantArmsRun):
-    """One measurement a round of an arm that matters, and the stop; the lead is a vertex with its edges."""
+    """One measurement a round of an arm that matters, and the stop; the leader is a vertex with its edges."""
 
     def __init__(self, problem: Polytope, policy: ConstrainedPolicy) -> None:
         super().__init__(problem)
         self._problem, self._policy, self._variance = problem, policy, self._scale**2
-        self._basis: IntArray = np.zeros(0, dtype=np.int64)  # of the lead, as in `StandardForm`
+        self._basis: IntArray = np.zeros(0, dtype=np.int64)  # of the leader, as in `StandardForm`
         self._at: IntArray = np.zeros(0, dtype=np.int64)
         self._edges: FloatArray = np.zeros((0, len(self._arms)))  # larger is better
 
@@ -117,7 +117,7 @@ class EdgesRun(RelevantArmsRun):
         return tuple(self._lead.tolist()) if (gaps > radius).all() else None
 
     def _move(self) -> None:
-        """Find the best vertex and its edges, unless no edge of the lead improves."""
+        """Find the best vertex and its edges, unless no edge of the leader improves."""
         if len(self._edges) and (self._edges @ self._means <= 0).all():
             return
         means = np.zeros(self._problem.n_arms)
@@ -143,14 +143,14 @@ class EdgesRun(RelevantArmsRun):
         return -(self._edges @ self._means), np.sqrt(2.0 * level * variances)
 
     def compare(self) -> Standing:
-        """Return the lead, by how much its closest edge loses, and the radius of that."""
+        """Return the leader, by how much its closest edge loses, and the radius of that."""
         gaps, radius = self._gaps_and_radii()
         closest = int(np.argmin(gaps - radius))
         return Standing(tuple(self._lead.tolist()), None, float(gaps[closest]), float(radius[closest]))
 
 
 class CTnSRun(EdgesRun):
-    """A run of CTnS; `_shares` is w, found at `_found_at` measurements for the lead of that moment."""
+    """A run of CTnS; `_shares` is w, found at `_found_at` measurements for the leader of that moment."""
 
     def __init__(self, problem: Polytope, policy: CTnS) -> None:
         super().__init__(problem, policy)

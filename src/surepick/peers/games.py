@@ -6,7 +6,7 @@ Paper: Degenne, Menard, Shang & Valko (2020), Gamification of Pure Exploration f
 with a learner for each answer). In round t, with least-squares means, M = sum of x x' over all readings:
 
     1. lead = the best plan by the means; w = the shares that the AdaHedge learner of this lead plays;
-    2. the other player answers with the closest world, seen by w, in which another plan overtakes the lead;
+    2. the other player answers with the closest world, seen by w, in which another plan overtakes the leader;
     3. the learner gains, for each way o, the sum over its readings of
            min(log t, (|x.(means - world)| + sqrt(2 log t x'M^-1 x))^2 / 2),
        an upper bound on what a use of o tells against that world;
@@ -29,9 +29,9 @@ FWS: one step of Frank and Wolfe a round towards the shares that attain the limi
 
 Paper: Wang, Tzeng & Proutiere (2021), Fast Pure Exploration via Frank-Wolfe. With n ways to measure, t uses
 so far, x the shares that are tracked (even at first), f_j(x) = gap_j^2 / (2 y_j' M(x)^-1 y_j) for every plan
-but the lead, its gradient by the world in which j overtakes the lead, and r = t^(-9/10) / n:
+but the leader, its gradient by the world in which j overtakes the leader, and r = t^(-9/10) / n:
 
-    1. z = even shares if floor(t/n) is a square, or another plan ties with the lead; otherwise
+    1. z = even shares if floor(t/n) is a square, or another plan ties with the leader; otherwise
        z = the shares with the largest min over {j: f_j(x) < min f + r} of (z - x).gradient_j;
     2. x moves to (t - 1)/t x + z/t;
     3. use the way with the largest x_o / n_o, n_o its uses so far.
@@ -64,7 +64,7 @@ FIRST_MIXABILITY = 0.01  # AdaHedge's D before anything was gained
 
 
 class LinGameRun(LinearRun):
-    """A run of LinGame: what the learner of each lead gained, and the shares played so far."""
+    """A run of LinGame: what the learner of each leader gained, and the shares played so far."""
 
     def __init__(self, problem: Problem, policy: LinGame) -> None:
         super().__init__(problem, policy)
@@ -135,7 +135,7 @@ class AdaHedge:
         return AdaHedge(self.gains + gains, self.mixability + max(mixed - float(shares @ gains), 0.0))
 
 
-_TIE = float(np.finfo(float).eps)  # a gap at which a plan ties with the lead
+_TIE = float(np.finfo(float).eps)  # a gap at which a plan ties with the leader
 
 
 class FWSRun(LinearRun):

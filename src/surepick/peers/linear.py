@@ -160,7 +160,7 @@ class LinearRun(SequentialRun):
         return counts[self._readings.ways], self._readings.pull(sums)
 
     def judge(self) -> int | None:
-        """Answer if the lead is ahead of every other plan by more than the radius."""
+        """Answer if the leader is ahead of every other plan by more than the radius."""
         self._estimate()
         gaps, radius = self._compare()
         return self._lead if (gaps > radius).all() else None
@@ -176,7 +176,7 @@ class LinearRun(SequentialRun):
         self._gaps = values[self._lead] - values
 
     def _compare(self) -> tuple[FloatArray, FloatArray]:
-        """Return the gap of every plan to the lead, infinite for the lead itself, and its radius."""
+        """Return the gap of every plan to the leader, infinite for the leader itself, and its radius."""
         through = self._contrasts @ self._inverse
         variance = np.einsum("kd,kd->k", through, self._contrasts)
         total = float(self._counts.sum())
@@ -193,10 +193,10 @@ class LinearRun(SequentialRun):
         return gaps, np.sqrt(2.0 * level * np.maximum(variance, 0.0))
 
     def closest(self, shares: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return where each plan overtakes the lead, for these shares of uses.
+        """Return where each plan overtakes the leader, for these shares of uses.
 
-        For each plan but the lead: gap^2 / (2 y'M^-1 y), which is how far that is; the readings' means there
-        less those now, (n_plans - 1, n_readings); and the plans' gaps.
+        For each plan but the leader: gap^2 / (2 y'M^-1 y), which is how far that is; the readings' means
+        there less those now, (n_plans - 1, n_readings); and the plans' gaps.
         """
         others = np.delete(np.arange(len(self._gaps)), self._lead)
         matrix = self._readings.information(shares + TRACE / len(shares))
@@ -207,7 +207,7 @@ class LinearRun(SequentialRun):
         return gaps**2 / (2.0 * lengths), moved, gaps
 
     def compare(self) -> Standing:
-        """Return the lead, the plan that is hardest to tell from it, their gap and its radius."""
+        """Return the leader, the plan that is hardest to tell from it, their gap and its radius."""
         gaps, radius = self._compare()
         rival = int(np.argmin(gaps - radius))
         return Standing(self._lead, rival, float(gaps[rival]), float(radius[rival]))

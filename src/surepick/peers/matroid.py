@@ -216,7 +216,7 @@ class MatroidRun:
         self._selected += 1
 
     def _stand(self, means: FloatArray) -> int:
-        """Return the best basis that is left by these estimates, which is the lead from now on."""
+        """Return the best basis that is left by these estimates, which is the leader from now on."""
         left = self._matroid.within(self._accepted, self._left)
         values = self._matroid.bases[left] @ means
         order = np.argsort(-values, kind="stable")[:2]

@@ -1,4 +1,4 @@
-"""GCBPE: use a fixed set of probes that shows every plan, round after round, until the lead is clear.
+"""GCBPE: use a fixed set of probes that shows every plan, round after round, until the leader is clear.
 
 Paper: Du, Kuroki & Chen (2021), Combinatorial Pure Exploration with Full-Bandit or Partial Linear Feedback
 (GCB-PE), whose estimates are those of Lin et al. (2014), Combinatorial Partial Monitoring Game with Linear
@@ -52,7 +52,7 @@ class ObserverRun:
         self._n, self._vector = 0, np.zeros(len(self._covariance))
 
     def decide(self, rng: np.random.Generator) -> Measure | Stop:
-        """Return the whole set once, or the lead."""
+        """Return the whole set once, or the leader."""
         del rng  # nothing is drawn
         found = self.standing()
         if found.gap is not None and found.radius is not None and found.gap > found.radius:
@@ -65,7 +65,7 @@ class ObserverRun:
         self._vector = self._vector + self._readings.pull(sums)
 
     def standing(self) -> Standing:
-        """Return the lead, the next plan, their gap and 2 L rad."""
+        """Return the leader, the next plan, their gap and 2 L rad."""
         if not self._n:
             return Standing()
         values = self._readings.plans @ (self._covariance @ self._vector) / self._n

@@ -20,7 +20,7 @@ of a noise scale. Costs are not used.
 Cost of a block: one pass over the arms, and one for each of its measurements.
 
 LinearOCBA is reconstructed: where plans share arms the same bound, 1 - sum_j Phi(-z_j) over the rivals j of
-the lead with z_j = gap_j / sqrt(v_j), v_j = sum_s y_s^2 R_s^2 / T_s, is climbed step by step. One
+the leader with z_j = gap_j / sqrt(v_j), v_j = sum_s y_s^2 R_s^2 / T_s, is climbed step by step. One
 more measurement of arm s raises it in proportion to
 
     a_s / (T_s (T_s + 1) cost_s),     a_s = R_s^2 sum_j w_j y_js^2,     w_j = phi(z_j) z_j / v_j.
@@ -44,7 +44,7 @@ from surepick.policies.picking.pick import BLOCK_SHARE, PickRun
 from surepick.policies.picking.pooled import PickingPolicy, PooledRun
 
 SMALLEST_GAP = 1e-3  # in noise scales of the two arms
-SMALLEST_Z = 1e-3  # a plan that ties with the lead still counts
+SMALLEST_Z = 1e-3  # a plan that ties with the leader still counts
 
 
 @dataclass(frozen=True)

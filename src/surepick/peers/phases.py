@@ -94,7 +94,7 @@ class PhasedRun(ABC):
         return np.asarray(~dropped.any(axis=0))
 
     def standing(self) -> Standing:
-        """Return the lead and rival of the last phase, and the plans left, which hold the best one."""
+        """Return the leader and rival of the last phase, and the plans left, which hold the best one."""
         left = tuple(sorted(self._active.tolist()))
         return replace(self._standing, remaining=left, good=left if len(left) == 1 else ())
 

@@ -28,7 +28,7 @@ Semi-Bandit Feedback; the instance with online Frank-Wolfe, as in the experiment
 t plays, w in the hull of the plays, D their diameter and eta = t^(-1/4):
 
     1. the share player moves towards A = argmax over plays of (L - S w).A;
-    2. the other answers with the world in which the closest plan at w overtakes the lead;
+    2. the other answers with the world in which the closest plan at w overtakes the leader;
     3. L grows by the optimistic distances of that world, arm by arm, and by eta w_0 / D; S by eta / D;
        w moves to (1 - eta) w + eta A;
     4. sparse tracking: of the plays that w is made of, the next is the one furthest behind its weight.
@@ -135,7 +135,7 @@ class CombGameRun(PlayingRun):
         return np.asarray(self._plays[behind])
 
     def _optimistic(self, estimates: Estimates, plan: FloatArray) -> FloatArray:
-        """Return what each arm may show at most against the world in which the plan overtakes the lead."""
+        """Return what each arm may show at most against the world in which the plan overtakes the leader."""
         contrast, variance, price = estimates.lead - plan, estimates.variance, estimates.price(self._w)
         alpha = float(contrast @ estimates.means) / max(float(contrast**2 @ price), 1e-300)
         moved = np.abs(alpha * contrast * price)  # how far the world's means are from the estimates

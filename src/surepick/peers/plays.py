@@ -1,7 +1,7 @@
 """Semi-bandits: whole plans are played and every arm of a play is read; a cover, one play a round, the stop.
 
-With lead x, means m, t plays and n_s readings of arm s, the distance of a plan y is the evidence that it
-needs to overtake the lead:
+With leader x, means m, t plays and n_s readings of arm s, the distance of a plan y is the evidence that it
+needs to overtake the leader:
 
     distance(y) = ((x - y).m)^2 / (2 sum over the arms in which they differ of R_s^2 / n_s).
 
@@ -13,7 +13,7 @@ exponential noise, the oracle names a plan; alpha answers as is best; the loss o
 sure of it takes about (width / distance)^2 rounds with a width in the millions, which is out of reach. So
 
 - variant "paper" (`Remembered`) plays some rounds of the game and remembers every plan that its searches
-  have found, up to some hundreds, and for every arm the best plan that differs from the lead there. On the
+  have found, up to some hundreds, and for every arm the best plan that differs from the leader there. On the
   published trees this was the closest of all plans in each of 1,996 plays.
 - variant "authors" (`Drawn`) is the program with which the authors made their figures, to compare with them:
   the closest of 5,000 plans drawn at random (with their step losses never reach a millionth of the noise),
@@ -136,7 +136,7 @@ def _listed(probes: Probes, n_arms: int) -> tuple[FloatArray, dict[bytes, int]]:
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """The lead and the means that distances are counted from; larger is better."""
+    """The leader and the means that distances are counted from; larger is better."""
 
     lead: FloatArray
     means: FloatArray
@@ -147,7 +147,7 @@ class Estimates:
         return np.asarray(self.variance / np.maximum(readings, _LEAST))
 
     def distances(self, plans: FloatArray, readings: FloatArray) -> FloatArray:
-        """Return how far each of these plans is from overtaking the lead; infinite for the lead itself.
+        """Return how far each of these plans is from overtaking the leader; infinite for the leader itself.
 
         >>> estimates = Estimates(np.array([1.0, 0.0]), np.array([0.5, 0.0]), np.ones(2))
         >>> estimates.distances(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([16.0, 16.0])).tolist()
@@ -166,7 +166,7 @@ class Search(Protocol):
     """Finds the closest plan, as well as it can."""
 
     def look_around(self, estimates: Estimates, readings: FloatArray) -> None:
-        """Look for plans near the lead; called once a play."""
+        """Look for plans near the leader; called once a play."""
 
     def closest(
         self, estimates: Estimates, readings: FloatArray, rng: np.random.Generator
@@ -184,7 +184,7 @@ class Remembered:
         self._keys: set[bytes] = set()  # of these
 
     def look_around(self, estimates: Estimates, readings: FloatArray) -> None:
-        """Remember for every arm the best plan that differs from the lead there."""
+        """Remember for every arm the best plan that differs from the leader there."""
         self._remember(self._oracle.exchanges(estimates.lead, estimates.means), estimates, readings)
 
     def closest(
@@ -301,7 +301,7 @@ class PlayingRun(ABC):
         return np.asarray(self._counts / (self._counts.sum() if self._as_authors else self._t))
 
     def decide(self, rng: np.random.Generator) -> Measure | Stop:
-        """Return a cover first; then one play, or the lead once no plan is close."""
+        """Return a cover first; then one play, or the leader once no plan is close."""
         if self._decision is None:
             self._decision = self._decide(rng)
         return self._decision
@@ -339,5 +339,5 @@ class PlayingRun(ABC):
         self._decision = None
 
     def standing(self) -> Standing:
-        """Return the lead, the closest plan of the last decision, their gap and the radius."""
+        """Return the leader, the closest plan of the last decision, their gap and the radius."""
         return self._standing

@@ -1,8 +1,8 @@
 """The loop of methods that measure one thing at a time: everything once, then one choice a round, and a test.
 
 `SequentialRun` is the loop, `ArmsRun` the loop where every plan is one arm, and `PairwiseRun` stops between
-such arms when the lead is ahead of every other by more than a radius. The radii are those of the gap policies
-(`policies/gap/radius`), for pairs of single arms: with n_i measurements of arm i of noise scale R_i,
+such arms when the leader is ahead of every other by more than a radius. The radii are those of the gap
+policies (`policies/gap/radius`), for pairs of single arms: with n_i measurements of arm i of noise scale R_i,
 
     radius_ij^2 = 2 (R_i^2 inflation(n_i) + R_j^2 inflation(n_j)) (level + base + term(n_i) + term(n_j)).
 
@@ -181,7 +181,7 @@ class SequentialRun(ABC):
 
     @abstractmethod
     def compare(self) -> Standing:
-        """Return the lead and its rival, once every way has been measured."""
+        """Return the leader and its rival, once every way has been measured."""
 
     @abstractmethod
     def request(self, counts: IntArray) -> IntArray:
@@ -211,7 +211,7 @@ class SequentialRun(ABC):
         self._answer = self.judge() if self._counts.all() else None
 
     def standing(self) -> Standing:
-        """Return the lead and its rival; nothing before every way has been measured."""
+        """Return the leader and its rival; nothing before every way has been measured."""
         return self.compare() if self._counts.all() else Standing()
 
     def _once(self, *ways: int) -> IntArray:
@@ -284,7 +284,7 @@ class PairwisePolicy(RadiusPolicy):
 
 @dataclass(frozen=True)
 class PairRadius:
-    """The radius of the gap between the lead and each other candidate."""
+    """The radius of the gap between the leader and each other candidate."""
 
     radius: radii.Radius
     delta: float
@@ -298,7 +298,7 @@ class PairRadius:
         return cls(radius, delta, n_plans, float(radii.support_base(radius, n_plans, 2, delta)[2]))
 
     def __call__(self, lead: int, counts: IntArray, scale: FloatArray) -> FloatArray:
-        """Return the radius of each candidate; that of the lead itself has no meaning."""
+        """Return the radius of each candidate; that of the leader itself has no meaning."""
         code, total = self.radius.code, float(counts.sum())
         lam = radii.lam_index(total / len(counts))
         lam_value, weight = radii.lam_value(lam), radii.lam_log_weight(lam)
@@ -313,7 +313,7 @@ class PairRadius:
 
 
 class PairwiseRun(ArmsRun):
-    """A run that stops when the lead is ahead of all others by more than the radius."""
+    """A run that stops when the leader is ahead of all others by more than the radius."""
 
     def __init__(self, problem: Problem, policy: PairwisePolicy) -> None:
         super().__init__(problem, policy.name)
@@ -321,14 +321,14 @@ class PairwiseRun(ArmsRun):
         self._radius = PairRadius.of(policy.radius, policy.delta, self._candidates.n_plans)
 
     def judge(self) -> int | None:
-        """Answer if the lead is ahead of every other by more than the radius."""
+        """Answer if the leader is ahead of every other by more than the radius."""
         lead = self._lead
         ahead = self._means[lead] - self._means + self._epsilon
         ahead[lead] = np.inf
         return lead if (ahead > self._radius(lead, self._counts, self._scale)).all() else None
 
     def compare(self) -> Standing:
-        """Return the lead, the candidate that is hardest to tell from it, their gap and its radius."""
+        """Return the leader, the candidate that is hardest to tell from it, their gap and its radius."""
         lead, means = self._lead, self._means
         radius = self._radius(lead, self._counts, self._scale)
         slack = means[lead] - means - radius

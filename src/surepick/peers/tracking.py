@@ -44,7 +44,7 @@ w_b/R_b^2, 1 + R_j^2/w_j = g_j^2 y, and y is such that sum_j w_j^2/R_j^2 = w_b^2
 Assumption and proof status: those of the radius, which holds for any rule of choosing arms; the paper shows
 that the expected measurements come to the limit as delta goes to 0.
 
-Deviations: `epsilon` enters the stop and the gaps, for the lead as answer (the paper has none); raising to
+Deviations: `epsilon` enters the stop and the gaps, for the leader as answer (the paper has none); raising to
 the least share takes from all others in proportion; arms that tie with the best count as a gap of a
 thousandth of a noise scale. Costs are not used.
 
@@ -239,7 +239,7 @@ class TrackAndStop(PairwisePolicy):
 
 
 def best_shares(gaps: FloatArray, lead: int, scale: FloatArray) -> FloatArray:
-    """Return w*, the shares that attain the limit for these gaps to the lead, all above 0.
+    """Return w*, the shares that attain the limit for these gaps to the leader, all above 0.
 
     Newton's method on a convex falling function, from where the closest rival alone would put it.
 

@@ -7,8 +7,8 @@ L = log(12 K^2 t^2 / delta):
 
     1. make M = ceil(L/q) draws theta_s ~ N(mean_s, C/T_s), C = 4 R^2 L / phi(q)^2, where phi(q) is the upper
        q-quantile of N(0, 1); for measurements in [0, 1], R = 1/2, that is the L / phi(q)^2 of TS-Explore;
-    2. stop with the lead if it is the best plan in every draw;
-    3. the rival is the best plan of a draw that beats the lead there by most. Measure CombGapE's arm for
+    2. stop with the leader if it is the best plan in every draw;
+    3. the rival is the best plan of a draw that beats the leader there by most. Measure CombGapE's arm for
        this pair (TSExplore: the least measured arm on which they differ).
 
 Assumption: independent sub-Gaussian measurements with the noise scale of the problem.
@@ -76,7 +76,7 @@ class DrawRun:
         return Measure(request)
 
     def _rival(self, means: FloatArray, lead: FloatArray, rng: np.random.Generator) -> FloatArray | None:
-        """Return the plan with the largest margin over the lead in M draws; None if the lead wins all."""
+        """Return the plan with the largest margin over the leader in M draws; None if the leader wins all."""
         arms, policy = self._arms, self._policy
         log_term = math.log(12 / policy.delta) + 2 * self._log_plans + 2 * math.log(self._counts.sum() + 1)
         width = self._scale[arms] * np.sqrt(4 * log_term / self._quantile**2 / self._counts[arms])
@@ -101,13 +101,13 @@ class DrawRun:
         self._counts, self._sums = self._counts + counts, self._sums + sums
 
     def standing(self) -> Standing:
-        """Return the lead, the rival of the last draws and the estimated gap."""
+        """Return the leader, the rival of the last draws and the estimated gap."""
         return self._standing
 
 
 @dataclass(frozen=True)
 class GenTSExplore(Starting):
-    """Measure what tells the lead from the plan that beats it by most in many random worlds.
+    """Measure what tells the leader from the plan that beats it by most in many random worlds.
 
     `q` trades the number of draws for their width; the paper takes it between `delta` and .1. On an
     `OracleProblem` every draw is one call of the oracle, and answers are plan vectors.
@@ -139,7 +139,7 @@ class GenTSExplore(Starting):
 
 @dataclass(frozen=True)
 class TSExplore(GenTSExplore):
-    """For plans of zeros and ones: measure the least known arm on which the lead and a drawn rival differ.
+    """For plans of zeros and ones: measure the least known arm on which the leader and a drawn rival differ.
 
     On an `OracleProblem` the plans are taken to be zeros and ones, since they cannot all be checked.
     """

@@ -190,7 +190,7 @@ def _closest_and_second(state: SessionState, lead: Answer) -> tuple[Answer | Non
 
 
 def _rivals(state: SessionState, lead: Answer | None) -> tuple[Rival, ...]:
-    """The closest plans to the lead: of all where they are listed, else the best without each of its arms."""
+    """Return the closest rivals: of all plans where they are listed, else the best without each arm."""
     if lead is None:
         return ()
     problem, evidence = state.problem, state.evidence

@@ -103,7 +103,7 @@ class Outcome:
 
     @cached_property
     def estimate(self) -> Estimate | None:
-        """How good the lead probably is, by draws from what the measurements leave open; see `chance`."""
+        """How good the leader probably is, by draws from what the measurements leave open; see `chance`."""
         if self.problem is None:
             return None
         return estimate(self.problem, self._evidence, self.leader)
@@ -116,7 +116,7 @@ class Outcome:
 
     @property
     def chance(self) -> float | None:
-        """An estimate of the probability that the lead is the best plan; nothing is proved by it.
+        """An estimate of the probability that the leader is the best plan; nothing is proved by it.
 
         None where plans are not listed or an arm was not measured. What is proved is the `risk`.
         """
@@ -124,7 +124,7 @@ class Outcome:
 
     @property
     def expected_loss(self) -> float | None:
-        """An estimate of how much worse than the best the lead is on average; nothing is proved by it."""
+        """An estimate of how much worse than the best the leader is on average; nothing is proved by it."""
         return None if self.estimate is None else self.estimate.expected_loss
 
     def __repr__(self) -> str:
@@ -154,10 +154,10 @@ class Outcome:
 
     @property
     def risk(self) -> float | None:
-        """An anytime p-value of the lead, to compare with delta, where the policy has one.
+        """An anytime p-value of the leader, to compare with delta, where the policy has one.
 
-        For every level fixed beforehand, a wrong lead is ever shown with a risk up to that level with at most
-        that probability.
+        For every level fixed beforehand, the probability that a wrong leader is ever shown with a risk up to
+        that level is at most the level.
         """
         return self.standing.risk
 

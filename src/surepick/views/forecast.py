@@ -48,7 +48,7 @@ def _remaining(look: Look, needed: float) -> FloatArray:
     for plan in np.unique(best).tolist():
         here = best == plan
         left[here] = _remaining_for(look, plan, values[here], shares, needed)
-    if look.epsilon > 0:  # the lead will do as well, where it is close enough to that world's best plan
+    if look.epsilon > 0:  # the leader will do as well, where it is close enough to that world's best plan
         left = np.minimum(left, _remaining_for(look, look.leader, values, shares, needed))
     return left
 
@@ -69,8 +69,8 @@ def _remaining_for(
 def _known(look: Look, plan: int) -> FloatArray:
     """The log of the evidence that there is against each plan as a rival of this one.
 
-    What is proved, where the policy says it; against the lead itself, and with epsilon as rivals of another
-    plan than the lead, that is nothing: measurements have been made, and no bet was won by them.
+    What is proved, where the policy says it; against the leader itself, and with epsilon as rivals of another
+    plan than the leader, that is nothing: measurements have been made, and no bet was won by them.
     """
     proved = look.log_evidence
     if proved is None:

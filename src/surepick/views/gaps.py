@@ -1,4 +1,4 @@
-"""The lead against the other plans: how far behind they are, how much speaks for it, what to measure best."""
+"""The leader against the other plans: their gaps, the evidence for it, and what to measure next."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_KEPT = 128  # allocations
 
 
 class Gaps(NamedTuple):
-    """Every plan against the lead: how far behind it is by the estimates, and how well that is known."""
+    """Every plan against the leader: how far behind it is by the estimates, and how well that is known."""
 
     gap: FloatArray  # (n_plans,)
     error: FloatArray  # (n_plans,) its standard deviation under the noise scale
@@ -32,13 +32,13 @@ class Gaps(NamedTuple):
 
     @classmethod
     def of(cls, lead: int, gap: FloatArray, error: FloatArray) -> Gaps:
-        """These gaps to the lead and their errors, with the rivals in order."""
+        """These gaps to the leader and their errors, with the rivals in order."""
         gap[lead] = error[lead] = 0.0  # whatever rounding makes of it
         return cls(gap, error, closest_first(lead, gap, error))
 
 
 class Weight(NamedTuple):
-    """What speaks against the closest rival of the lead, as logarithms."""
+    """What speaks against the closest rival of the leader, as logarithms."""
 
     log_evidence: float
     needed: float  # at which the policy would rule the rival out

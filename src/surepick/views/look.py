@@ -66,7 +66,7 @@ class Look:
     answer: Answer | None
     standing: Standing
     evidence: Evidence
-    log_evidence: FloatArray | None  # (n_plans,) proved, against each plan as a rival of the lead
+    log_evidence: FloatArray | None  # (n_plans,) proved, against each plan as a rival of the leader
     last: Measurement | None  # recorded and not removed
     n_measured: int
     n_extra: int
@@ -144,13 +144,13 @@ class Look:
         return np.asarray(abs(self._listed.oriented) @ arms.astype(float) > 0)
 
     def between(self, plan: Answer) -> tuple[float, float]:
-        """Return how far this plan is behind the lead, and the standard error of that."""
+        """Return how far this plan is behind the leader, and the standard error of that."""
         assert self.leader is not None
         return between(self.problem, self.leader, plan, self.evidence)
 
     @cached_property
     def gaps(self) -> Gaps | None:
-        """All plans against the lead; None while there is no lead, and where plans cannot be listed."""
+        """All plans against the leader; None while there is no leader, and where plans cannot be listed."""
         if not isinstance(self.leader, int) or not self.problem.is_listed:
             return None
         return Gaps.of(self.leader, *self.comparing(self.leader))
@@ -201,7 +201,7 @@ class Look:
 
     @cached_property
     def rival_order(self) -> IntArray:
-        """The rivals of a listed lead, those with the least evidence against them first, then the closest."""
+        """Return the rivals of a listed leader: the least evidence against them first, then the closest."""
         assert self.gaps is not None
         assert isinstance(self.leader, int)
         return closest_first(self.leader, self.gaps.gap, self.gaps.error, self.log_evidence)
@@ -218,7 +218,7 @@ class Look:
     def best_shares(self) -> FloatArray | None:
         """The shares of measurements that rule out the closest rivals soonest, were the estimates right.
 
-        None while there is no lead, and where plans are not listed. Solved once for each state of the log.
+        None while there is no leader, and where plans are not listed. Solved once for each state of the log.
         """
         found, lead = self.gaps, self.leader
         if found is None or not np.isfinite(found.error).all():

@@ -1,4 +1,4 @@
-"""CombGapE: compare the lead with the plan that may still beat it, measure what tells them apart.
+"""CombGapE: compare the leader with the plan that may still beat it, measure what tells them apart.
 
 Paper: Nakamura & Sugiyama, A Fast Algorithm for the Real-Valued Combinatorial Pure Exploration of
 Multi-Armed Bandit, Algorithms 1 and 2.
@@ -15,7 +15,7 @@ Deviations: arms on which all plans agree are not measured (with `published` the
 paper); noise scales and costs per arm enter the choice of the arm; `epsilon` stops at "within epsilon of the
 best"; the default radius is a sound one.
 
-Cost of a round: one pass over the plans, and one over all of their entries when the lead changes.
+Cost of a round: one pass over the plans, and one over all of their entries when the leader changes.
 
 CLUCB for real plans: a confidence interval for every arm, a rival by their sum, the widest arm measured.
 
@@ -27,13 +27,13 @@ sum_s |plan_ks - plan_is| rad_s, stop when that is at most 0, else measure argma
 Assumption: independent sub-Gaussian measurements with the noise scale of the problem.
 
 Proof status: proved. Every arm, every count up to t and every round t have their own share of delta;
-while all intervals hold, no plan beats the lead at the stop.
+while all intervals hold, no plan beats the leader at the stop.
 
 Deviations: real plans weigh the intervals by |y_s|; d counts the arms on which plans differ, and the
 others are not measured; costs per arm divide y_s^2 rad_s^2; `epsilon` stops at "within epsilon of the
 best".
 
-Cost of a round: one pass over the plans, and one over all of their entries when the lead changes.
+Cost of a round: one pass over the plans, and one over all of their entries when the leader changes.
 
 LinGapE: the gap policy of linear bandits, with ridge estimates, on measurements of single arms.
 
@@ -57,7 +57,7 @@ the greedy gain; `epsilon` stops at "within epsilon of the best".
 
 Probes, its own setting, are measured by `probe_ridge`, by the ratio rule.
 
-Cost of a round: one pass over the plans, and one over all of their entries when the lead changes.
+Cost of a round: one pass over the plans, and one over all of their entries when the leader changes.
 
 Uniform: measure the relevant arms in turn and stop by CombGapE's rule; the floor for any comparison.
 
@@ -87,7 +87,7 @@ from surepick.policies.sound import RadiusPolicy, WithinPolicy, check_choice
 
 @dataclass(frozen=True)
 class CombGapE(RadiusPolicy):
-    """The paper's policy: measure the arm that most shrinks the uncertainty between the lead and its rival.
+    """The paper's policy: measure the arm that most shrinks the uncertainty between the leader and its rival.
 
     `arm_rule="naive"` measures the least measured arm on which they differ, the paper's baseline. `radius` is
     one of `normal-mixture`, `normal-mixture-joint`, `kaufmann-koolen` (proved), `published` (to reproduce the
@@ -117,7 +117,7 @@ class CombGapE(RadiusPolicy):
 
 @dataclass(frozen=True)
 class CLUCB(WithinPolicy):
-    """Stop when even the sum of all arms' uncertainties cannot lift a rival above the lead.
+    """Stop when even the sum of all arms' uncertainties cannot lift a rival above the leader.
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
@@ -138,7 +138,7 @@ _KERNEL_RULES = {"greedy": "gap", "ratio": "ratio"}
 
 @dataclass(frozen=True)
 class LinGapE(WithinPolicy):
-    """Compare the lead with the plan that may still beat it, all means being known to be small.
+    """Compare the leader with the plan that may still beat it, all means being known to be small.
 
     `norm_bound` is the largest that the Euclidean norm of the true means can be; the default of 1 is that
     of the paper's experiments, and rarely true elsewhere. `arm_rule` is "greedy" or "ratio".
@@ -183,7 +183,7 @@ class LinGapE(WithinPolicy):
 
 @dataclass(frozen=True)
 class Uniform(RadiusPolicy):
-    """Measure every relevant arm equally often, and stop when the lead is sure.
+    """Measure every relevant arm equally often, and stop when the leader is sure.
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")

@@ -41,7 +41,7 @@ class RidgeRun:
         self._ratios: dict[tuple[int, int], FloatArray] = {}
 
     def decide(self, rng: np.random.Generator) -> Measure | Stop:
-        """Every probe once; then the one that the closest pair lacks most, or the lead."""
+        """Every probe once; then the one that the closest pair lacks most, or the leader."""
         del rng  # nothing is drawn
         if not self._rounds:
             return Measure(np.ones(len(self._probes), dtype=np.int64))
@@ -56,7 +56,7 @@ class RidgeRun:
         return Measure(counts)
 
     def _compare(self) -> tuple[int, int, float, float]:
-        """The lead, the rival that may be furthest ahead of it, their gap and its radius."""
+        """The leader, the rival that may be furthest ahead of it, their gap and its radius."""
         means = self._inverse @ self._vector
         values = self._plans @ means
         lead = int(np.argmax(values))
@@ -98,7 +98,7 @@ class RidgeRun:
             self._inverse = np.asarray(np.linalg.inv(self._matrix), dtype=float)
 
     def standing(self) -> Standing:
-        """The lead, the rival that may be furthest ahead of it, their gap and its radius."""
+        """The leader, the rival that may be furthest ahead of it, their gap and its radius."""
         if not self._rounds:
             return Standing()
         lead, rival, gap, radius = self._compare()

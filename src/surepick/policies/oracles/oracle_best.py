@@ -69,7 +69,7 @@ class OracleBest(Question):
     """Which plan behind an oracle is best, or within epsilon of the best?"""
 
     STATE: ClassVar[tuple[str, ...]] = (
-        *(*Question.STATE, "books", "candidate", "first_led_at", "next_stake", "sizes", "later_threshold"),
+        *(*Question.STATE, "accounts", "candidate", "first_led_at", "next_stake", "sizes", "later_threshold"),
     )
     KINDS: ClassVar[tuple[type, ...]] = (FinalTest, OracleBet, PlanAccount)
     is_listed = False
@@ -103,7 +103,7 @@ class OracleBest(Question):
         self._ledger = kind(self._variance, known, self._everything, epsilon)
         self._now = self._variance  # as it is estimated now
         self.leader: Any = -1  # none yet; then a plan, (n_arms,)
-        self.books: dict[str, PlanAccount] = {}
+        self.accounts: dict[str, PlanAccount] = {}
         self.candidate: dict[str, PlanAccount] = {}  # a new account, until a decision names its leader
         self.later_threshold = 0.0  # of a smaller delta, once the present one is reached
         parts = np.modf(0.5 * (math.sqrt(5.0) - 1.0) * np.arange(1, problem.n_arms + 1))[0]  # all unlike
@@ -168,7 +168,7 @@ class OracleBest(Question):
     def _book(self) -> PlanAccount:
         """The account of the leader; an empty one where it has none yet."""
         key = self._key(self.leader)
-        found = self.books.get(key, self.candidate.get(key))
+        found = self.accounts.get(key, self.candidate.get(key))
         return self._ledger.open() if found is None else found
 
     def _search(self, account: PlanAccount, of_threshold: float = 1.0) -> BranchSearch:
@@ -206,7 +206,7 @@ class OracleBest(Question):
     def _examine(self) -> BranchSearch:
         """Fix the arms on which the plans that are left agree with the leader; return the search."""
         key = self._key(self.leader)
-        if key not in self.books:
+        if key not in self.accounts:
             self.candidate = {key: self._book}
         search = self._search(self._book)
         search.fix_arms()
@@ -289,12 +289,12 @@ class OracleBest(Question):
         self.leader, self.sizes = np.array(decision.leader), np.array(decision.more["sizes"])
         self.first_led_at.setdefault(_text(self.leader), counts)
         key, account = self._key(self.leader), self._book
-        if key not in self.books:
+        if key not in self.accounts:
             self.next_stake = 0.0  # it is empty: stake at once
-        self.books.pop(key, None)
-        if len(self.books) >= _MOST_ACCOUNTS:
-            del self.books[next(iter(self.books))]
-        self.books[key], self.candidate = account, {}  # now the most recently used
+        self.accounts.pop(key, None)
+        if len(self.accounts) >= _MOST_ACCOUNTS:
+            del self.accounts[next(iter(self.accounts))]
+        self.accounts[key], self.candidate = account, {}  # now the most recently used
         is_free = _mask(decision.more["free"], len(self.leader))
         for arm in np.flatnonzero(self._must_show() & ~is_free).tolist():
             account.pin(arm, float(self.leader[arm]))
@@ -377,9 +377,9 @@ class OracleBest(Question):
         """
         reached, cash = self.wealth.threshold, self.wealth.log_cash
         self.wealth.threshold, self.later_threshold = self.later_threshold, 0.0
-        self.books, self.candidate, self.next_stake = {}, {}, 0.0
+        self.accounts, self.candidate, self.next_stake = {}, {}, 0.0
         if self.epsilon:
-            account = self.books[self._key(self.leader)] = self._ledger.open()
+            account = self.accounts[self._key(self.leader)] = self._ledger.open()
             account.log_cash = reached + math.log1p(-math.exp(cash - reached))
         else:
             self.wealth.log_cash = reached
@@ -477,7 +477,7 @@ class OracleBest(Question):
 
     def recorded_wealth(self, leader: Any) -> float:
         """Return the log wealth of the leader's common bets and cash at a point between all plans."""
-        own = self.books.get(self._key(np.array(leader))) if isinstance(leader, list) else None
+        own = self.accounts.get(self._key(np.array(leader))) if isinstance(leader, list) else None
         if own is None:
             return self.wealth.log_cash
         return float(log_sum_exp(self._ledger.common(own, self._cash(own)).at(self._point[None])[0]))

@@ -59,7 +59,7 @@ class OraclePickRun(PickRun):
         return self._variance * (weight @ away**2 if len(away) else np.ones(len(self._variance)))
 
     def standing(self) -> Standing:
-        """The lead, the rival that is most worth comparing it with, and their gap."""
+        """The leader, the rival that is most worth comparing it with, and their gap."""
         if not len(self._drawn):
             return Standing()
         away, gap, weight = self._rivals()

@@ -1,11 +1,11 @@
-"""Pick: the best use of a budget, without a guarantee: measure where the lead's expected loss falls fastest.
+"""Pick: use a budget, without a guarantee, where the leader's expected loss falls fastest.
 
 Ours, after the expected-loss rules of ranking and selection (Chick & Inoue 2001), for plans that share arms.
 
-With T_s measurements of arm s, a flat prior makes the gap of the lead to plan j normal around its estimate
-gap_j with variance v_j = sum_s y_s^2 R_s^2 / T_s, y = lead - plan j. What is lost by taking the lead although
-j is better is sqrt(v_j) psi(z_j), z_j = (gap_j + epsilon) / sqrt(v_j), psi(z) = phi(z) - z Phi(-z). The sum
-over all plans bounds the expected loss; its fall for one more measurement of arm s is proportional to
+With T_s measurements of arm s, a flat prior makes the gap of the leader to plan j normal around its
+estimate gap_j with variance v_j = sum_s y_s^2 R_s^2 / T_s, y = leader - plan j. The loss of taking the leader
+although j is better is sqrt(v_j) psi(z_j), z_j = (gap_j + epsilon) / sqrt(v_j), psi(z) = phi(z) - z Phi(-z).
+The sum over all plans bounds the expected loss; its fall for one more measurement of arm s is proportional to
 
     a_s / (T_s (T_s + 1) cost_s),     a_s = R_s^2 sum_j w_j y_js^2,     w_j = phi(z_j) / sqrt(v_j),
 
@@ -106,7 +106,7 @@ class PickRun(PooledRun):
         self._worth, self._thought = past.worth, past.worth * past.means
 
     def standing(self) -> Standing:
-        """The lead, the plan that is most worth comparing it with, and their gap."""
+        """The leader, the plan that is most worth comparing it with, and their gap."""
         if not self._is_started:
             return Standing()
         lead, gap, weight = self._compare()
@@ -127,7 +127,7 @@ class PickRun(PooledRun):
         return np.where(known > 0, known, 1.0)  # arms that do not matter have no gain
 
     def _compare(self) -> tuple[int, FloatArray, FloatArray]:
-        """The lead, its gap to every plan, and the weight of each plan relative to the largest."""
+        """The leader, its gap to every plan, and the weight of each plan relative to the largest."""
         means, variance = self._estimates()
         lead = int(np.argmax(np.asarray(self._problem.oriented @ means)))
         gap, error = behind(self._problem, lead, means, variance, self._squares)

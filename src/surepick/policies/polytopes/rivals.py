@@ -1,4 +1,4 @@
-"""The plans of a polytope that a lead is compared with: vertices found by linear programs.
+"""The plans of a polytope that a leader is compared with: vertices found by linear programs.
 
 None of it bears on the guarantee, which is about all plans: rivals that are known steer what is measured.
 Every linear program starts from a basis that is a function of the past, never from where the last one ended.
@@ -31,7 +31,7 @@ class Rivals:
         self._vertices = Vertices(problem)
         self._n_arms, self._sign = problem.form.n_arms, problem.sign
         self.first = self._vertices.first
-        self.at = self.first  # the basis of the lead
+        self.at = self.first  # the basis of the leader
         self.lead: FloatArray = np.zeros(self._n_arms)
         self.plans: FloatArray = np.zeros((0, self._n_arms))
         for weights in self._noise(0, _FIRST // 2):
@@ -50,7 +50,7 @@ class Rivals:
             self.add(self.best(means + noise * error))
 
     def find(self, inequality: Inequality, starts: IntArray) -> int:
-        """Look from some rivals and the lead for plans that are not ruled out; how many were new."""
+        """Look from some rivals and the leader for plans that are not ruled out; how many were new."""
         plans = [*self.plans[starts], self.lead]
         return sum(self.add_near(inequality, plan) for plan in plans)
 
