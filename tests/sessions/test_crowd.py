@@ -17,7 +17,7 @@ from surepick.policy import Policy
 from surepick.sessions.session import Session
 from surepick.sessions.verify import verify
 
-LEASE = 3.0  # seconds: no worker that lives is as slow, so no value is late
+LEASE = 1.0  # seconds: no worker that lives is as slow, so no value is late
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ def reproduce(
             help="knapsack (Table 1), transport (Table 2), budget, arena, oracle, polytope, radii, prior, "
             "estimates or final-batch.",
         ),
-    ],
+    ] = "",
     families: Annotated[
         list[str] | None, typer.Argument(metavar="FAMILY", help="Families of the table, or questions; all.")
     ] = None,

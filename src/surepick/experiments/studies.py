@@ -403,5 +403,6 @@ def study_named(name: str) -> Study:
     'Table 1: knapsack'
     """
     if name not in STUDIES:
-        raise ParameterError(f"no study named {name!r}; {all_names(name, STUDIES)}", field="study")
+        what = f"no study named {name!r}" if name else "name a study"
+        raise ParameterError(f"{what}; {all_names(name, STUDIES)}", field="study")
     return STUDIES[name]
