@@ -6,13 +6,12 @@ The test refutes "wrong with probability at most delta" when so many wrong answe
 
 import numpy as np
 import pytest
-from scipy.stats import binom
 
 import surepick as sp
 from common import largest
+from hard_families import is_refuted
 from surepick.simulation import Bernoulli, Gaussian, State
 
-REFUTED = 1e-6
 RUNS, DELTA = 300, 0.01
 # The smaller the gap, the more chances to err before it shows; on the larger one the sound radii do stop.
 INSTANCES = {
@@ -25,11 +24,6 @@ def errors(policy, plans, means, runs, budget):
     problem, truth = largest(plans), Gaussian(means)
     outcomes = (sp.simulate(problem, truth, policy=policy, seed=seed, budget=budget) for seed in range(runs))
     return sum(outcome.correct is False for outcome in outcomes)
-
-
-def is_refuted(n_errors, runs, delta):
-    """Whether n_errors or more in `runs` would be a one in a million accident at error rate delta."""
-    return bool(binom.sf(n_errors - 1, runs, delta) < REFUTED)
 
 
 @pytest.mark.parametrize("radius", ["normal-mixture", "normal-mixture-joint", "kaufmann-koolen"])

@@ -8,15 +8,8 @@ import pytest
 
 from surepick.policies import POLICIES
 
-OUR_OWN = {
-    "BetGapE",
-    "Challenge",
-    "Limited",
-    "Pick",
-    "SignRace",
-    "Tied",
-    "Uniform",
-}  # they have pages, or no paper
+# They have pages, or no paper.
+OUR_OWN = {"BetGapE", "Challenge", "Limited", "Pick", "SignRace", "Tied", "Uniform"}
 
 
 @pytest.mark.parametrize("name", sorted(set(POLICIES) - OUR_OWN))

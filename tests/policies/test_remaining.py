@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from scipy.stats import binom
 
 import surepick as sp
 from common import largest
+from hard_families import is_refuted
 from surepick.core.run import Stop
 from surepick.policies import CLUCB, RAGE, GenTSExplore, LinGapE
 from surepick.simulation import Gaussian, State
@@ -37,25 +37,21 @@ def ever_lost(policy, scale, seed, n_rounds=40, epsilon=0.0):
     return False
 
 
-def is_refuted(n_lost, runs):
-    return bool(binom.sf(n_lost - 1, runs, DELTA) < 1e-6)
-
-
 @pytest.mark.parametrize("policy", [sp.BetGapE(delta=DELTA), sp.CombGapE(delta=DELTA)], ids=str)
 def test_the_best_plan_is_among_those_that_remain_at_all_times(policy):
-    assert not is_refuted(sum(ever_lost(policy, 1.0, seed) for seed in range(RUNS)), RUNS)
+    assert not is_refuted(sum(ever_lost(policy, 1.0, seed) for seed in range(RUNS)), RUNS, DELTA)
 
 
 def test_noise_beyond_the_stated_scale_is_caught_by_the_same_test():
     lost = sum(ever_lost(sp.BetGapE(delta=DELTA), 4.0, seed) for seed in range(RUNS))
-    assert is_refuted(lost, RUNS)
+    assert is_refuted(lost, RUNS, DELTA)
 
 
 def test_with_epsilon_one_of_them_is_within_epsilon():
     policy = sp.BetGapE(delta=DELTA, epsilon=0.04)
-    assert not is_refuted(sum(ever_lost(policy, 1.0, s, epsilon=0.04) for s in range(RUNS)), RUNS)
+    assert not is_refuted(sum(ever_lost(policy, 1.0, s, epsilon=0.04) for s in range(RUNS)), RUNS, DELTA)
     lost = sum(ever_lost(policy, 4.0, s, epsilon=0.04) for s in range(RUNS))
-    assert is_refuted(lost, RUNS)
+    assert is_refuted(lost, RUNS, DELTA)
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)

@@ -77,23 +77,6 @@ def test_one_that_arrives_after_the_answer_reopens_the_session():
     assert session.verify().holds
 
 
-def test_whoever_loads_it_goes_on_alike_from_the_log_and_from_a_snapshot(tmp_path):
-    place = f"sqlite:///{tmp_path}/trips.db"
-    first = sp.Session.create(place, "trips", PROBLEM, policy=sp.BetGapE(delta=1e-4))
-    measured(first, 4)
-    first.add_plan("by bike", "bike + walk")
-    measured(first, 60)
-    again = sp.Session.load(place, "trips")
-    assert again.problem.plan_names == ("by bus", "by train", "by bike")
-    assert [r.token for r in again.pending()] == [r.token for r in first.pending()]
-    opened = sp.Session.open(place, "trips", PROBLEM, policy=sp.BetGapE(delta=1e-4))
-    assert opened.standing() == first.standing()
-    ledger = first.state()
-    kept = json.loads(json.dumps(ledger.to_json()))
-    restored = type(ledger).from_json(again._setup, kept)
-    assert restored.standing() == ledger.standing()
-
-
 @pytest.mark.parametrize(
     ("name", "plan"), [("by bus", "bike"), ("same", "bus + walk"), ("x", "boat"), ("", "bike"), ("x", [1, 2])]
 )

@@ -23,14 +23,8 @@ from surepick.simulation import Gaussian
 WORKER = Path(__file__).parents[1] / "support" / "boundary_values.py"
 FAMILIES = (
     (
-        "BetGapE",
-        "CombGapE",
-        "CombGapE:radius=published",
-        "Uniform",
-        "CLUCB",
-        "LinGapE:norm_bound=3",
-        "SignRace",
-        "Tied:epsilon=1",
+        *("BetGapE", "CombGapE", "CombGapE:radius=published", "Uniform", "CLUCB", "LinGapE:norm_bound=3"),
+        *("SignRace", "Tied:epsilon=1"),
     ),
     (
         *("RAGE", "Peace", "GenTSExplore", "TSExplore", "LinearOCBA", "MinimaxCombSAR:budget=300"),

@@ -1,7 +1,5 @@
 """A session's last call: asked for as one round, settled as a test, in the log and in the certificate."""
 
-import time
-
 import numpy as np
 import pytest
 
@@ -50,14 +48,6 @@ def test_it_decides_as_a_simulation_does_and_a_reopened_session_goes_on():
     assert "with Gaussian noise" in again.certificate().assumption
     assert again.certificate().claim == outcome.guarantee
     assert Session.load(session.store, "mine").verify(again.certificate().to_json()).holds
-
-
-def test_a_budget_is_spent_to_the_last_measurement():
-    session = begun(budget=21)
-    assert run_to_end(session, Tapes(scale=0.6)).n_measured == 21
-    session.extend(budget=33)
-    assert run_to_end(session, Tapes(scale=0.6)).n_measured == 33
-    assert session.verify(session.certificate().to_json()).holds
 
 
 def test_a_session_in_which_no_more_comes_hands_out_nothing_ahead():
@@ -164,11 +154,9 @@ def test_looking_at_a_long_batch_walks_not_all_of_it_and_changes_nothing():
     while session.state().streams.n_missing < 100:  # the batch that was open
         session.tell(session.ask()[0], 0.5)
     before = session.fingerprint
-    began = time.process_time()
     assert views.look(session).n_missing > far / 2
     (first,) = session.pending(1)
     assert session.is_pending(first.token)
     assert not any(map(session.is_pending, ("0.0", "99.0", "a road")))
     assert [request.probe for request in session.pending(2, probe=1)] == [1, 1]
-    assert time.process_time() - began < 0.5  # walking all of it takes seconds
     assert session.fingerprint == session.store.head("mine") == before

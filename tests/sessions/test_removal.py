@@ -177,18 +177,6 @@ def test_a_lost_value_counts_for_nothing_and_is_an_assumption():
     assert session.verify().holds
 
 
-def test_values_told_together_are_events_of_one_append():
-    session = begun()
-    request = next(one for one in session.pending() if one.wanted > 0)
-    receipt = session.tell(request, [1.0, 2.0, 3.0])
-    assert receipt.number == session.state().n_values == 3
-    head = session.fingerprint
-    with pytest.raises(SessionError):
-        session.tell(request.probe, [1.0, math.inf])
-    assert session.fingerprint == head
-    assert session.verify().holds
-
-
 def test_a_surprising_value_is_refused_unless_it_is_sure():
     session = measure(begun(), 30)
     with refuses("sure", SessionError):

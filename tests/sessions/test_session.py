@@ -200,22 +200,6 @@ def test_a_place_that_stays_open_does_not_make_asking_dearer():
     assert 0 < max(looks[50:]) <= 2 * max(looks[1:6])  # walking what is recorded would take 2000
 
 
-def test_an_expired_request_is_handed_out_again_and_the_first_to_tell_is_counted(store):
-    clock = Clock()
-    session = new(store, lease=60.0, clock=clock)
-    (slow,) = session.ask(worker="slow")
-    clock.now += 61
-    (fast,) = session.ask(worker="fast")
-    assert fast.token == slow.token
-    assert session.tell(fast, 1.0).result == "recorded"
-    late = session.tell(slow, 2.0)
-    assert (late.result, late.number) == ("extra", 2)
-    assert session.tell(slow, 2.0).result == "repeated"
-    assert session.tell(fast, 1.0).result == "repeated"
-    assert [(m.value, m.worker) for m in session.measurements()] == [(1.0, "fast"), (2.0, "slow")]
-    assert session.verify().holds
-
-
 def test_a_late_value_is_kept_whatever_it_is():
     """Dropping one that equals the first would select by value, where readings are 0 or 1."""
     clock = Clock()
@@ -327,37 +311,12 @@ def test_another_process_follows_an_extension(policy, change, sqlite_url, monkey
     assert session.verify(other.certificate().to_json()).holds
 
 
-def test_a_spent_budget_can_be_raised():
-    session, tapes = new(budget=20), Tapes()
-    assert run_to_end(session, tapes).state is State.BUDGET_SPENT
-    session.extend(budget=100_000)
-    expected = sp.simulate(problem(), Tapes(), policy=sp.CombGapE(delta=0.1), seed=3)
-    assert same_run(run_to_end(session, tapes), expected)
-
-
-def test_a_closed_session_can_go_on():
-    session, tapes = new(), Tapes()
-    tell_all(session, session.ask(2), tapes)
-    session.close("enough")
-    assert (session.status, session.ask(5), session.outcome.plan) == (State.CLOSED, [], None)
-    session.extend(budget=10**6)
-    assert same_run(run_to_end(session, tapes), run_to_end(new(), Tapes()))
-
-
 @pytest.mark.parametrize("changes", [{}, {"delta": 0.5}, {"epsilon": 1.0}, {"delta": -1.0}])
 def test_an_extension_that_promises_less_is_refused(changes):
     session = new()
     with pytest.raises(ParameterError):
         session.extend(**changes)
     assert session.policy.delta == 0.1
-
-
-def test_measurements_are_what_was_told(store):
-    session = new(store, clock=Clock())
-    request = session.ask(worker="a")[0]
-    session.tell(request, 0.1)
-    (told,) = session.measurements()
-    assert (told.arm, told.value, told.token, told.worker, told.time) == ("copper", 0.1, "0.0", "a", 1e9)
 
 
 def test_the_last_values_are_read_from_the_end_of_the_log(store, monkeypatch):

@@ -47,9 +47,19 @@ Rule = Callable[[Log], int | None]
 RULES: dict[str, Rule] = {}
 
 
-def rule(break_it):
-    RULES[break_it.__name__] = break_it
-    return break_it
+def rule(kind=None, holds=lambda body: True, name=None):
+    """Register how to break a log, at the first event of this kind with such a body where a kind is given."""
+
+    def register(break_it):
+        def broken(log):
+            if kind is None:
+                return break_it(log)
+            at = find(log, kind, holds)
+            return None if at is None else break_it(log, at)
+
+        RULES[name or break_it.__name__] = broken
+
+    return register
 
 
 def lines_of(session):
@@ -193,10 +203,24 @@ def place(body):
     return f"{body['probe']}.{body['index']}"
 
 
+def is_late(body):
+    return body["request"] not in ("", place(body))
+
+
+def changed(log, at, line_key=None, **body):
+    log[at].body |= body
+    log[at].key = line_key or log[at].key
+    return at
+
+
+def again(log, at, line_key, **body):
+    """Write the line a second time, with these changes."""
+    log.insert(at + 1, copy.deepcopy(log[at]))
+    return changed(log, at + 1, line_key, **body)
+
+
 def move(log, begin, end):
     """Move a line to another place, with the times in order."""
-    if begin is None:
-        return None
     times = [line.time for line in log]
     log.insert(end, log.pop(begin))
     for line, time in zip(log, times, strict=True):
@@ -204,13 +228,13 @@ def move(log, begin, end):
     return min(begin, end)
 
 
-@rule
+@rule()
 def a_log_that_begins_with_something_else(log):
     del log[0]
     return 0
 
 
-@rule
+@rule()
 def a_decision_that_is_left_out(log):
     at = next((at for at in range(3, len(log)) if log[at].kind == "asked"), None)
     if at is None:
@@ -219,13 +243,13 @@ def a_decision_that_is_left_out(log):
     return ANYWHERE
 
 
-@rule
+@rule()
 def a_decision_before_its_batch_is_complete(log):
     at = next((at for at in range(2, len(log)) if log[at].kind in ("asked", "stopped")), None)
     return None if at is None or log[at - 1].kind != "measured" else move(log, at, at - 1)
 
 
-@rule
+@rule()
 def a_value_that_was_changed(log):
     """Every value moves the numbers, or the decisions, that follow it.
 
@@ -247,182 +271,98 @@ def a_value_that_was_changed(log):
     return ANYWHERE
 
 
-@rule
-def a_value_that_is_left_out(log):
-    at = find(log, "measured", lambda body: body["number"] > 2)
-    if at is None:
-        return None
+@rule("measured", lambda body: body["number"] > 2)
+def a_value_that_is_left_out(log, at):
     del log[at]
     return ANYWHERE
 
 
-@rule
-def a_value_at_a_place_that_has_one(log):
-    first, second = find(log, "measured"), find(log, "measured", lambda body: body["number"] == 5)
-    if first is None or second is None:
-        return None
-    log[second].body |= {name: log[first].body[name] for name in ("probe", "index", "request")}
-    log[second].key = log[first].key + "x"
-    return second
+@rule("measured", lambda body: body["number"] == 5)
+def a_value_at_a_place_that_has_one(log, at):
+    first = log[find(log, "measured")]
+    return changed(
+        log, at, first.key + "x", **{name: first.body[name] for name in ("probe", "index", "request")}
+    )
 
 
-@rule
-def a_value_far_ahead(log):
-    at = find(log, "measured", lambda body: body["request"] == place(body))
-    if at is None:
-        return None
-    log[at].body |= {"index": 999, "request": f"{log[at].body['probe']}.999"}
-    log[at].key = f"measured:{log[at].body['request']}"
-    return at
+@rule("measured", lambda body: body["request"] == place(body))
+def a_value_far_ahead(log, at):
+    request = f"{log[at].body['probe']}.999"
+    return changed(log, at, f"measured:{request}", index=999, request=request)
 
 
-@rule
-def an_extra_value_that_is_not_next(log):
-    at = find(log, "measured", lambda body: body["request"] != place(body))
-    if at is None:
-        return None
-    log[at].body["index"] += 1
-    log[at].key = f"measured:{place(log[at].body)}"
-    return at
+@rule("measured", lambda body: body["request"] != place(body))
+def an_extra_value_that_is_not_next(log, at):
+    probe, index = log[at].body["probe"], log[at].body["index"] + 1
+    return changed(log, at, f"measured:{probe}.{index}", index=index)
 
 
-@rule
-def a_late_value_of_a_request_that_is_open(log):
-    at = find(log, "measured", lambda body: body["request"] not in ("", place(body)))
-    if at is None:
-        return None
-    log[at].body["request"] = f"{log[at].body['probe']}.50"
-    return at
+@rule("measured", is_late)
+def a_late_value_of_a_request_that_is_open(log, at):
+    return changed(log, at, request=f"{log[at].body['probe']}.50")
 
 
-@rule
-def a_late_value_twice(log):
-    at = find(log, "measured", lambda body: body["request"] not in ("", place(body)))
-    if at is None:
-        return None
-    again = copy.deepcopy(log[at])
-    again.body |= {"number": again.body["number"] + 1, "index": again.body["index"] + 1}
-    again.key = f"measured:{place(again.body)}"
-    log.insert(at + 1, again)
-    return at + 1
+@rule("measured", is_late)
+def a_late_value_twice(log, at):
+    body = log[at].body
+    key = f"measured:{body['probe']}.{body['index'] + 1}"
+    return again(log, at, key, number=body["number"] + 1, index=body["index"] + 1)
 
 
-@rule
-def a_key_that_is_taken(log):
-    at = find(log, "measured", lambda body: body["key"] != "")
-    later = None if at is None else find(log[at + 1 :], "measured")
-    if at is None or later is None:
-        return None
-    log[at + 1 + later].body["key"] = log[at].body["key"]
-    return at + 1 + later
+@rule("measured", lambda body: body["key"] != "")
+def a_key_that_is_taken(log, at):
+    later = find(log[at + 1 :], "measured")
+    return None if later is None else changed(log, at + 1 + later, key=log[at].body["key"])
 
 
-@rule
-def a_removal_of_what_was_removed(log):
-    at = find(log, "removed")
-    if at is None:
-        return None
-    again = copy.deepcopy(log[at])
-    again.key = "removed:again"
-    log.insert(at + 1, again)
-    return at + 1
+@rule("removed")
+def a_removal_of_what_was_removed(log, at):
+    return again(log, at, "removed:again")
 
 
-@rule
-def a_removal_of_what_is_not_there(log):
-    at = find(log, "removed")
-    if at is None:
-        return None
-    log[at].body["index"] = 999
-    log[at].key = f"removed:{place(log[at].body)}"
-    return at
+@rule("removed")
+def a_removal_of_what_is_not_there(log, at):
+    return changed(log, at, f"removed:{log[at].body['probe']}.999", index=999)
 
 
-@rule
-def a_removal_without_a_reason(log):
-    at = find(log, "removed")
-    if at is None:
-        return None
-    log[at].body["reason"] = " "
-    return at
+@rule("closed")
+def a_session_closed_twice(log, at):
+    number = log[at].body["number"] + 1
+    return again(log, at, f"closed:{number}", number=number)
 
 
-@rule
-def a_larger_delta(log):
-    at = find(log, "extended")
-    if at is None:
-        return None
-    log[at].body["delta"] = 0.9
-    return at
+@rule("stopped", lambda body: type(body["plan"]) is int)
+def an_answer_that_is_another(log, at):
+    return changed(log, at, plan=1 - min(log[at].body["plan"], 1))
 
 
-@rule
-def a_smaller_budget(log):
-    at = find(log, "extended")
-    if at is None:
-        return None
-    log[at].body["budget"] = 1
-    return at
-
-
-@rule
-def a_session_closed_twice(log):
-    at = find(log, "closed")
-    if at is None:
-        return None
-    again = copy.deepcopy(log[at])
-    again.body["number"] += 1
-    again.key = f"closed:{again.body['number']}"
-    log.insert(at + 1, again)
-    return at + 1
-
-
-@rule
-def an_answer_that_is_another(log):
-    at = find(log, "stopped", lambda body: type(body["plan"]) is int)
-    if at is None:
-        return None
-    log[at].body["plan"] = 1 - min(log[at].body["plan"], 1)
-    return at
-
-
-@rule
+@rule()
 def an_answer_without_evidence(log):
     at = next((at for at in range(2, len(log)) if log[at].kind == "asked"), None)
     if at is None:
         return None
-    stop = {
-        "number": log[at].body["number"],
-        "status": "confident",
-        "plan": 0,
-        "value_sum": 9.0,
-        "wealth": 9.0,
-    }
-    log[at] = Line("stopped", stop, log[at].time, log[at].key)
-    del log[at + 1 :]
+    stop = {"number": log[at].body["number"], "status": "confident", "plan": 0}
+    log[at:] = [Line("stopped", {**stop, "value_sum": 9.0, "wealth": 9.0}, log[at].time, log[at].key)]
     return at
 
 
-def spoiled_plan(**changes):
-    def break_it(log):
-        at = find(log, "plan-added")
-        if at is None:
-            return None
-        log[at].body |= changes
-        return at
-
-    return break_it
-
-
-RULES["a plan with amounts out of order"] = spoiled_plan(amounts=[[1, 1.0], [0, 1.0]])
-RULES["a plan with an amount of nothing"] = spoiled_plan(amounts=[[0, 0.0]])
-RULES["a plan of arms that there are not"] = spoiled_plan(amounts=[[99, 1.0]])
-RULES["a plan with a whole amount"] = spoiled_plan(amounts=[[0, 1]])
-RULES["a plan with a new arm of no kind"] = spoiled_plan(new_arms=[3])
-RULES["a plan with an arm that there is"] = spoiled_plan(
-    new_arms=[{"name": "tin", "cost": 1.0, "noise": 0.05}]
-)
-RULES["a plan with values ahead that were not"] = spoiled_plan(n_ahead=77)
+for kind, name, body in (
+    ("removed", "a removal without a reason", {"reason": " "}),
+    ("extended", "a larger delta", {"delta": 0.9}),
+    ("extended", "a smaller budget", {"budget": 1}),
+    ("plan-added", "a plan with amounts out of order", {"amounts": [[1, 1.0], [0, 1.0]]}),
+    ("plan-added", "a plan with an amount of nothing", {"amounts": [[0, 0.0]]}),
+    ("plan-added", "a plan of arms that there are not", {"amounts": [[99, 1.0]]}),
+    ("plan-added", "a plan with a whole amount", {"amounts": [[0, 1]]}),
+    ("plan-added", "a plan with a new arm of no kind", {"new_arms": [3]}),
+    (
+        "plan-added",
+        "a plan with an arm that there is",
+        {"new_arms": [{"name": "tin", "cost": 1.0, "noise": 0.05}]},
+    ),
+    ("plan-added", "a plan with values ahead that were not", {"n_ahead": 77}),
+):
+    rule(kind, name=name)(lambda log, at, body=body: changed(log, at, **body))
 
 
 def forged(log, name):

@@ -58,13 +58,8 @@ def documents():
     """Small problem files, as values."""
     starters = sorted(STARTERS.glob("*.toml"))
     found = [(path.stem, tomllib.loads(path.read_text(encoding="utf-8"))) for path in starters]
-    table = {
-        "kind": "table",
-        "goal": "largest",
-        "plans": [[1, 0, 2], [0, 1, 1]],
-        "arms": ["a", "b", "c"],
-        "noise": 0.5,
-    }
+    table = {"kind": "table", "goal": "largest", "plans": [[1, 0, 2], [0, 1, 1]], "arms": list("abc")}
+    table["noise"] = 0.5
     return [*found, ("table", table), ("table", {**table, "truth": {"means": [1, 2, 3]}})]
 
 
@@ -95,14 +90,7 @@ def csv_rows(rng, folder):
     rows = ["token,arm,value,count,worker,picked,key,session"]
     for _ in range(rng.randrange(1, 5)):
         cells = [rng.choice(("0.0", "1.0", "t2.0", "", *NAMES)), rng.choice(("a", "b", "", *NAMES))]
-        cells += [
-            str(rng.choice((1.5, "2,5", *NUMBERS))),
-            str(rng.choice(("", 1, 2, *NUMBERS))),
-            "w",
-            "",
-            "",
-            "s",
-        ]
+        cells += [rng.choice((1.5, "2,5", *NUMBERS)), rng.choice(("", 1, 2, *NUMBERS)), "w", "", "", "s"]
         rows.append(rng.choice(",;\t").join(str(cell) for cell in cells))
     path = folder / "rows.csv"
     path.write_bytes(garbled(rng, "\n".join(rows).encode(errors="surrogatepass")) if rng.random() < 0.5 else
@@ -179,12 +167,8 @@ def http(rng, folder):
         content = garbled(rng, content)
     if rng.random() < 0.3:
         path = "/" + "/".join(rng.choice((*NAMES, "api", "sessions", "s")) for _ in range(rng.randrange(4)))
-    kinds = (
-        "application/json",
-        "application/x-www-form-urlencoded",
-        "multipart/form-data; boundary=x",
-        "text/plain",
-    )
+    kinds = ("json", "x-www-form-urlencoded")
+    kinds = (*(f"application/{kind}" for kind in kinds), "multipart/form-data; boundary=x", "text/plain")
 
     async def ask():
         transport = httpx.ASGITransport(app=web_app(), raise_app_exceptions=False)
@@ -226,11 +210,8 @@ def command_line(rng, folder):
     asked = sp.Problem(np.eye(2), arms=["1.0", "-x"], measure=probes, noise=1, goal="largest")
     Session.create("surepick.db", "s", asked, policy=sp.BetGapE())
     name = rng.choice(list(commands()))
-    words = [
-        *name.split(),
-        *(["mine.json"] if rng.random() < 0.4 else []),
-        *(["0.0"] if rng.random() < 0.3 else []),
-    ]
+    words = name.split() + (["mine.json"] if rng.random() < 0.4 else [])
+    words += ["0.0"] if rng.random() < 0.3 else []
     odd_words = (*NAMES, *map(str, NUMBERS), "s", "mine.json", "surepick.db", "5")
     for _ in range(rng.randrange(4)):
         option = rng.choice(commands()[name])

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scheduler import TurnLock
 from simulated_store import DiedError, Process, SimulatedStore
@@ -27,9 +27,6 @@ from surepick.sessions import heartbeat
 from surepick.sessions.session import Session
 from surepick.sessions.streams import Place
 from surepick.simulation import State
-
-if TYPE_CHECKING:
-    pass
 
 NAME, LEASE, BEAT = "mine", 100.0, 30.0
 DELTAS = (0.3, 0.2, 0.1, 0.05)

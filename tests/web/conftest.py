@@ -82,10 +82,6 @@ def page(browser: Browser) -> Iterator[Page]:
     opened.on("console", lambda m: complaints.append(m.text) if m.type == "error" else None)
     yield opened
     context.close()
-    allowed = (
-        "status of 400",
-        "status of 401",
-        "status of 409",
-        "net::ERR",
-    )  # a refused form; a stream whose server has gone
+    # a refused form; a stream whose server has gone
+    allowed = ("status of 400", "status of 401", "status of 409", "net::ERR")
     assert [text for text in complaints if not any(sign in text for sign in allowed)] == []

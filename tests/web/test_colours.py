@@ -12,14 +12,7 @@ LIGHT, DARK = (
     dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6});", block))
     for block in re.findall(r":root \{(.*?)\n\s*\}", STYLE, flags=re.S)[:2]
 )
-TEXT = [
-    ("ink", "paper"),
-    ("ink", "card"),
-    ("soft", "paper"),
-    ("soft", "card"),
-    ("blue", "card"),
-    ("blue", "paper"),
-]
+TEXT = [(front, back) for front in ("ink", "soft", "blue") for back in ("paper", "card")]
 TEXT += [(tone, f"{tone}-soft") for tone in ("blue", "orange", "green")]
 TEXT += [("ink", "orange-soft"), ("ink", "green-soft"), ("orange", "card")]
 DRAWN = [("blue", "card"), ("orange", "card"), ("green", "card"), ("blue", "faint"), ("orange", "faint")]

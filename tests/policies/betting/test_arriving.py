@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom
 
 import surepick as sp
-from common import largest
+from common import largest, measured
 from surepick.core.run import GrowingRun
 from surepick.inference.wealth import COMMON
 from surepick.policies import Challenge
@@ -28,12 +28,8 @@ def is_ever_ruled_out(seed, n_rounds=6):
         if n_plans > 2:
             run.grow(chain(n_plans))
         for _ in range(n_rounds):
-            decision = run.decide()
-            if isinstance(decision, Stop):
+            if isinstance(measured(run, 1e-9 * np.arange(N_ARMS), rng, 1), Stop):
                 break
-            counts = decision.counts
-            noise = np.sqrt(counts) * rng.standard_normal(N_ARMS)
-            run.absorb(counts, 1e-9 * np.arange(N_ARMS) * counts + noise)
             if run.log_evidence()[n_plans - 1] >= np.log(1 / DELTA):
                 return True
     return False
@@ -75,11 +71,9 @@ def test_a_newcomer_begins_with_no_more_than_any_plan_has_and_can_win(policy, no
             assert run._question.log_wealth(run._question.leader)[:2].tolist() == pytest.approx(
                 before.tolist()
             )
-        decision = run.decide()
+        decision = measured(run, means, rng, 1)
         if isinstance(decision, Stop):
             break
-        counts = decision.counts
-        run.absorb(counts, counts * means + np.sqrt(counts) * rng.standard_normal(3))
     assert has_grown
     assert decision == Stop(2)
 
@@ -88,15 +82,9 @@ def test_plans_arrive_where_probes_are_measured():
     plans, means = np.vstack([np.eye(3), [1.0, 1.0, -0.5]]), np.array([0.4, 0.3, -0.5])
     probes = np.array([[1.0, 1, 0], [1, -1, 0], [0, 1, 1], [0, 0, 1]])
     run, rng = (BetGapE().start(largest(plans[:3], measure=probes)), np.random.default_rng(1))
-    for n_round in range(300):
-        if n_round == 8:
-            run.grow(largest(plans, measure=probes))
-        decision = run.decide()
-        if isinstance(decision, Stop):
-            break
-        counts = decision.counts
-        run.absorb(counts, counts * (probes @ means) + np.sqrt(counts) * rng.standard_normal(4))
-    assert decision == Stop(3)
+    measured(run, probes @ means, rng, 8)
+    run.grow(largest(plans, measure=probes))
+    assert measured(run, probes @ means, rng, 292) == Stop(3)
 
 
 def test_an_arm_that_no_plan_needed_is_measured_first_and_the_rest_goes_on():

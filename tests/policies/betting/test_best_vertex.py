@@ -8,11 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surepick as sp
-from common import refuses
+from common import measured, refuses
 from hard_families import is_refuted
 from polytopes import KINDS, PeekingPolicy, all_vertices, assignment, transport
 from surepick.core.proofs import objections
-from surepick.core.run import Measure
 from surepick.inference.wealth import EMPTY
 from surepick.policies.polytopes.edges import Vertices
 from surepick.simulation import Gaussian
@@ -119,9 +118,7 @@ def test_no_account_grows_on_average_where_its_edge_improves():
     problem, values = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], noise=1, goal="largest"), []
     for seed in range(400):
         rng, run = np.random.default_rng(seed), sp.BetGapE(delta=1e-9).start(problem)
-        for _ in range(8):
-            counts = run.decide().counts
-            run.absorb(counts, counts * np.array([0.001, 0.0]) + np.sqrt(counts) * rng.normal(size=2))
+        measured(run, [0.001, 0.0], rng, 8)
         wealth, question = run._question.wealth, run._question
         total = math.exp(wealth.log_cash)
         for basis, account in wealth.accounts.items():
@@ -139,10 +136,8 @@ def test_arms_of_known_mean_are_not_measured_and_the_proof_counts_them(epsilon):
     means = np.array([2.0, 0.5, 1.2, -1.0])
     problem = sp.Polytope(**rows, arms=list("abcd"), known={"c": 1.2, "d": -1.0}, goal="largest")
     run, rng = sp.BetGapE(0.05, epsilon).start(problem), np.random.default_rng(1)
-    while isinstance(decision := run.decide(), Measure):
-        counts = decision.counts
-        assert not counts[2:].any()
-        run.absorb(counts, counts * means + np.sqrt(counts) * rng.normal(size=4))
+    decision = measured(run, means, rng)
+    assert not run.counts[2:].any()
     assert decision.plan[0] == pytest.approx(1.0, abs=0.2)
     if epsilon:
         assert objections(problem, decision.plan, run.proof(), 0.05, epsilon) == []

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom
 
 import surepick as sp
-from common import largest, refuses
+from common import largest, measured, refuses
 from policy_contract import OF_INCUMBENTS, OwnContract
 from surepick.core.run import Stop
 from surepick.errors import ParameterError
@@ -64,15 +64,8 @@ def answers(kind, means, epsilon, runs, n_rounds, delta=DELTA):
     for seed in range(runs):
         question = kind(problem.oriented, delta, epsilon, 0)
         run, rng = BatchRun(problem, Challenge(0), question), np.random.default_rng(seed)
-        for _ in range(n_rounds):
-            decision = run.decide()
-            if isinstance(decision, Stop):
-                yield decision.plan
-                break
-            counts = decision.counts
-            run.absorb(counts, counts * means + np.sqrt(counts) * rng.standard_normal(len(means)))
-        else:
-            yield None
+        decision = measured(run, means, rng, n_rounds)
+        yield decision.plan if isinstance(decision, Stop) else None
 
 
 def is_refuted(n_wrong, runs, delta=DELTA):

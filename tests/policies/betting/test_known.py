@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom
 
 import surepick as sp
-from common import largest
+from common import largest, measured
 from surepick.core.run import Stop
 from surepick.policies import Challenge
 from surepick.policies.betting.batch_run import BatchRun
@@ -67,28 +67,18 @@ def test_errors_at_a_near_tie_that_known_arms_make(kind, caught):
     rng, n_wrong, n = np.random.default_rng(8), 0, 200
     for _ in range(n):
         run = kind(chosen, sp.BetGapE(0.2), question_for(chosen, 0.2, 0.0))
-        for _ in range(60):
-            decision = run.decide()
-            if isinstance(decision, Stop):
-                n_wrong += decision.plan == 0
-                break
-            counts = decision.counts
-            run.absorb(counts, counts * [0.3, 0.0, 0.31] + np.sqrt(counts) * rng.standard_normal(3))
+        decision = measured(run, [0.3, 0.0, 0.31], rng, 60)
+        n_wrong += isinstance(decision, Stop) and decision.plan == 0
     assert (binom.sf(n_wrong - 1, n, 0.2) < 1e-6) == caught
 
 
 def test_a_run_is_restored_and_plans_arrive():
     chosen = problem([1, 4])
     rng, run = np.random.default_rng(2), sp.BetGapE(0.1).start(chosen)
-
-    def measure(some):
-        counts = some.decide().counts
-        some.absorb(counts, counts * MEANS + np.sqrt(counts) * rng.standard_normal(5))
-
-    measure(run)
+    measured(run, MEANS, rng, 1)
     longer = chosen.with_plan("more", [0, 2, 0, 0, 1])
     run.grow(longer)
-    measure(run)
+    measured(run, MEANS, rng, 1)
     other = sp.BetGapE(0.1).start(longer)
     other.restore(run.state())
     assert np.array_equal(other.decide().counts, run.decide().counts)

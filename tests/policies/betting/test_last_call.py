@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom
 
 import surepick as sp
-from common import largest, refuses
+from common import largest, measured, refuses
 from surepick.core.run import Measure, Stop
 from surepick.errors import ParameterError
 from surepick.inference.wealth import COMMON
@@ -65,15 +65,10 @@ def evidence_against_the_best(kind, scale, gaussian, seed):
     The best plan is to do nothing; each of six things to do is a hair's breadth worse.
     """
     run = started(kind, largest(np.vstack([np.zeros(6), np.eye(6)])), 0.001)
-    rng = np.random.default_rng(seed)
-    for n_round in range(9):
-        if n_round == 3:
-            run.call_last(40, gaussian=gaussian)
-        decision = run.decide()
-        if isinstance(decision, Stop):
-            break
-        counts = decision.counts
-        run.absorb(counts, -1e-9 * counts + scale * np.sqrt(counts) * rng.standard_normal(6))
+    rng, means = np.random.default_rng(seed), np.full(6, -1e-9)
+    measured(run, means, rng, 3, scale)
+    run.call_last(40, gaussian=gaussian)
+    measured(run, means, rng, 6, scale)
     return run.log_evidence()[0]
 
 
@@ -104,13 +99,11 @@ def test_the_peak_for_the_wealth_now_is_caught(kind, is_caught):
     problem, level, runs, wrong = largest(np.eye(2)), 0.2, 200, 0
     for seed in range(runs):
         run, rng = started(kind, problem, 1e-6), np.random.default_rng(seed)
-        for n_round in range(17):
-            if n_round == 16:
-                run.call_last(40, gaussian=True)
-                account = run._question.account(COMMON)
-                account.peak[:] = 0.0 if kind is BatchRun else account.peak  # what the test alone shows
-            counts = run.decide().counts
-            run.absorb(counts, np.sqrt(counts) * rng.standard_normal(2))
+        measured(run, np.zeros(2), rng, 16)
+        run.call_last(40, gaussian=True)
+        account = run._question.account(COMMON)
+        account.peak[:] = 0.0 if kind is BatchRun else account.peak  # what the test alone shows
+        measured(run, np.zeros(2), rng, 1)
         wrong += run.log_evidence()[1 - run.standing().leader] >= np.log(1 / level)
     assert (binom.sf(wrong - 1, runs, level) < 1e-3) == is_caught
 
@@ -228,10 +221,7 @@ def test_cash_that_other_accounts_took_since_is_not_in_the_wealth_of_a_test():
     problem, evidence = largest(np.eye(70)), []
     for taken in (None, 0.9):
         run, rng = sp.BetGapE(0.2, epsilon=0.3).start(problem), np.random.default_rng(1)
-        means = np.append(3.0, np.zeros(69))
-        for _ in range(3):
-            counts = run.decide().counts
-            run.absorb(counts, counts * means + np.sqrt(counts) * rng.standard_normal(70))
+        measured(run, np.append(3.0, np.zeros(69)), rng, 3)
         run.call_last(200, gaussian=False)
         counts = run.decide().counts
         if taken is not None:

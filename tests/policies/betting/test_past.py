@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom
 
 import surepick as sp
-from common import largest, refuses
+from common import largest, measured, refuses
 from surepick.core.policy import start
 from surepick.errors import ParameterError
 from surepick.policies import Challenge, Pick
@@ -54,13 +54,8 @@ def n_wrong(begin, kind, n_runs):
     for seed in range(n_runs):
         run, rng = begin(kind), np.random.default_rng(seed)
         run.remember(WRONG)
-        for _ in range(200):
-            decision = run.decide()
-            if isinstance(decision, Stop):
-                wrong += decision.plan in (1, (0.0, 1.0))
-                break
-            counts = decision.counts
-            run.absorb(counts, counts * np.array([0.3, 0.0]) + np.sqrt(counts) * rng.standard_normal(2))
+        decision = measured(run, [0.3, 0.0], rng, 200)
+        wrong += isinstance(decision, Stop) and decision.plan in (1, (0.0, 1.0))
     return wrong
 
 
@@ -81,10 +76,7 @@ def test_other_policies_begin_with_it_too_and_go_on_from_their_state(policy):
     run, again = (start(policy, problem, past) for _ in range(2))
     assert run.decide().counts.any()
     assert run.standing().leader is not None  # nothing has to be measured first
-    rng = np.random.default_rng(1)
-    for _ in range(6):
-        counts = run.decide().counts
-        run.absorb(counts, counts * means + np.sqrt(counts) * rng.standard_normal(4))
+    measured(run, means, np.random.default_rng(1), 6)
     again.restore(run.state())
     assert again.decide().counts.tolist() == run.decide().counts.tolist()
     assert again.standing() == run.standing()

@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import binom
 
 import surepick as sp
+from common import measured
 from polytopes import KINDS, run_of
 from surepick.core.proofs import objections
 from surepick.core.run import Measure, Stop
@@ -59,14 +60,9 @@ def risk_of_a_wrong_lead(kind, epsilon, seed):
     """
     run, rng = run_of(kind, NOTHING_OR_ONE, 0.001, epsilon), np.random.default_rng(seed)
     means = np.full(5, -epsilon - 1e-9)
-    for n_round in range(9):
-        if n_round == 2:
-            run.call_last(60, gaussian=True)
-        decision = run.decide()
-        if isinstance(decision, Stop):
-            break
-        counts = decision.counts
-        run.absorb(counts, counts * means + np.sqrt(counts) * rng.standard_normal(5))
+    measured(run, means, rng, 2)
+    run.call_last(60, gaussian=True)
+    measured(run, means, rng, 7)
     standing = run.standing()
     return standing.risk if np.sum(standing.leader) > 1 - 1e-9 else 1.0
 
@@ -92,18 +88,9 @@ def test_a_last_call_proves_more_than_bets_with_the_same_budget(epsilon):
     problem, means = KINDS["3x3"](301)
     sure = {}
     for last_call in (None, 0.6):
-        outcomes = [
-            sp.simulate(
-                problem,
-                Gaussian(means),
-                policy=sp.BetGapE(0.05, epsilon),
-                seed=seed,
-                budget=160,
-                last_call=last_call,
-                gaussian=last_call is not None,
-            )
-            for seed in range(25)
-        ]
+        how = {"budget": 160, "last_call": last_call, "gaussian": last_call is not None}
+        policy, truth = sp.BetGapE(0.05, epsilon), Gaussian(means)
+        outcomes = [sp.simulate(problem, truth, policy=policy, seed=seed, **how) for seed in range(25)]
         sure[last_call] = sum(outcome.plan is not None for outcome in outcomes)
         assert all(outcome.n_measured <= 160 for outcome in outcomes)
         for outcome in outcomes:
@@ -127,14 +114,9 @@ def test_within_epsilon_the_test_of_a_last_call_is_checked_by_arithmetic_alone(g
     """Boxes for the wealth before it, and for the test; whatever is spoilt is noticed."""
     problem, means = KINDS["3x3"](301)
     run, rng = sp.BetGapE(0.05, 0.1).start(problem), np.random.default_rng(2)
-    for n_round in range(40):
-        if n_round == 12:
-            run.call_last(400, gaussian=gaussian)
-        decision = run.decide()
-        if isinstance(decision, Stop):
-            break
-        counts = decision.counts
-        run.absorb(counts, counts * means + np.sqrt(counts) * rng.standard_normal(9))
+    measured(run, means, rng, 12)
+    run.call_last(400, gaussian=gaussian)
+    decision = measured(run, means, rng, 28)
     plan, proof = decision.plan, json.loads(json.dumps(run.proof()))
     assert plan is not None
     assert proof["series"] is not None
@@ -194,9 +176,7 @@ def test_the_lead_is_best_unless_the_best_plan_differs_in_one_of_those_named():
     problem = sp.Polytope(A_ub=[[1, 1, 1]], b_ub=[1.0], arms=["tea", "milk", "jam"], noise=1, goal="largest")
     run, rng = sp.BetGapE(0.05).start(problem), np.random.default_rng(0)
     means, named = np.array([1.0, 0.9, 0.2]), []
-    while isinstance(decision := run.decide(), Measure):
-        counts = decision.counts
-        run.absorb(counts, counts * means + np.sqrt(counts) * rng.standard_normal(3))
+    while isinstance(measured(run, means, rng, 1), Measure):
         named.append(run.standing().unless)
     assert set(named[0]) == {"milk", "jam", "slack of row 0"}
     assert named[-1] == ()

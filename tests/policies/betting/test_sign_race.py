@@ -1,11 +1,13 @@
 """SignRace: exact factors, error rates on drifting timings, and controls that must be caught."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy.stats import binom
 
+import hard_families
 import surepick as sp
 from common import refuses
 from surepick.core.run import Measure, Stop
@@ -62,8 +64,7 @@ def wrong_answers(factors, *, winner, start=RACE.start, **order):
     return found
 
 
-def is_refuted(n_wrong):
-    return binom.sf(n_wrong - 1, RUNS, DELTA) < 1e-6
+is_refuted = partial(hard_families.is_refuted, runs=RUNS, delta=DELTA)
 
 
 def is_plausible(n_wrong):

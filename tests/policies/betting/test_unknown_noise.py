@@ -133,29 +133,3 @@ def test_it_estimates_the_noise():
     outcome = sp.simulate(problem, Gaussian([30.0, 0.0, 0.0], 20.0), policy=sp.BetGapE())
     assert (outcome.plan, outcome.counts[2]) == (0, 0)
     assert outcome.noise_scale[:2] == pytest.approx(20.0, rel=0.4)
-
-
-def session_of(store="memory://", **settings):
-    problem = sp.Problem(np.eye(3), noise=None, arms=["a", "b", "c"], goal="largest")
-    return sp.Session.create(store, "learned", problem, policy=sp.BetGapE(0.1), **settings)
-
-
-def tell_all(session, rng, most=10**6):
-    while most > 0 and (batch := session.ask(4)):
-        for one in batch:
-            session.tell(one, float(5.0 * (one.probe == 1) + 2.0 * rng.normal()))
-        most -= len(batch)
-
-
-def test_a_session_learns_the_noise_and_verifies(sqlite_url):
-    rng = np.random.default_rng(1)
-    session = session_of(sqlite_url)
-    tell_all(session, rng, 30)
-    session = sp.Session.load(sqlite_url, "learned")
-    tell_all(session, rng)
-    assert session.outcome.plan == 1
-    assert session.outcome.noise_scale == pytest.approx(2.0, rel=0.5)
-    session.extend(delta=1e-4)
-    tell_all(session, rng)
-    assert session.outcome.plan == 1
-    assert session.verify(session.certificate().to_json()).holds

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from common import largest
+from common import largest, measured
 from surepick.core.run import Stop
 from surepick.inference.factors import SubGaussian
 from surepick.inference.wealth import COMMON
@@ -47,9 +47,7 @@ def excess(question=WithinFew, factor=SubGaussian):
         asked = question(problem.oriented, 1e-9, EPSILON)
         run, rng = BatchRun(problem, sp.BetGapE(), asked), np.random.default_rng(seed)
         run._factor = factor()
-        for _ in range(8):
-            counts = run.decide().counts
-            run.absorb(counts, counts * means + np.sqrt(counts) * rng.standard_normal(6))
+        measured(run, means, rng, 8)
         rows = asked.account(COMMON).components.reshape(6, 6, -1)[1:, 0]
         found.append(min(np.exp(asked.wealth.log_cash) + np.exp(rows).sum(), CAP))
     return (np.mean(found) - 1) / (np.std(found) / math.sqrt(RUNS))

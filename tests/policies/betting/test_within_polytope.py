@@ -6,26 +6,19 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from common import measured
 from hard_families import is_refuted
 from polytopes import KINDS, PeekingPolicy, transport
 from surepick.core.proofs import log_wealth, objections
-from surepick.core.run import Measure, Stop
+from surepick.core.run import Measure
 from surepick.simulation import Gaussian, State
-
-
-def finished(problem, policy, means, seed=0):
-    run, rng = policy.start(problem), np.random.default_rng(seed)
-    while isinstance(decision := run.decide(), Measure):
-        counts = decision.counts
-        run.absorb(counts, counts * means + np.sqrt(counts) * rng.normal(size=len(means)))
-    assert isinstance(decision, Stop)
-    return run, decision.plan
 
 
 @pytest.mark.parametrize(("kind", "epsilon"), [("3x3", 0.05), ("5x4", 0.02), ("9x9", 0.05), ("mix", 0.1)])
 def test_the_answer_is_a_plan_within_epsilon_and_its_proof_is_checked_without_a_solver(kind, epsilon):
     problem, means = KINDS[kind](302)
-    run, plan = finished(problem, sp.BetGapE(0.05, epsilon), means)
+    run = sp.BetGapE(0.05, epsilon).start(problem)
+    plan = measured(run, means, np.random.default_rng(0)).plan
     truth = problem.sign * (np.array(plan) - problem.best_plan(means)) @ means
     assert -epsilon <= truth <= 1e-9
     assert run.standing().leader == plan
@@ -75,9 +68,7 @@ def test_costs_scales_and_fixed_arms():
 def test_the_risk_falls_and_is_proved_by_boxes_of_its_own():
     problem, means = transport(301, 3, 3)
     run, rng, risks = sp.BetGapE(0.01, 0.1).start(problem), np.random.default_rng(3), []
-    while isinstance(decision := run.decide(), Measure):
-        counts = decision.counts
-        run.absorb(counts, counts * means + np.sqrt(counts) * rng.normal(size=len(means)))
+    while isinstance(measured(run, means, rng, 1), Measure):
         standing = run.standing()
         risks.append(standing.risk)
         assert standing.leader is not None
@@ -108,9 +99,7 @@ def test_the_wealth_against_a_best_plan_does_not_grow_on_average():
     best = np.array([[0.0, 1.0, 0.0]])
     for seed in range(200):
         rng, run = np.random.default_rng(seed), sp.BetGapE(delta=1e-9, epsilon=1.0).start(problem)
-        for _ in range(6):
-            counts = run.decide().counts
-            run.absorb(counts, np.sqrt(counts) * rng.normal(size=3))
+        measured(run, np.zeros(3), rng, 6)
         question = run._question
         total = np.exp(question.wealth.log_cash)
         for series in question.series:

@@ -112,6 +112,7 @@ def test_takes_the_decisions_of_an_independent_implementation(
                 return
             standing = run.standing()
             assert (standing.leader, standing.rival) == (lead, rival)
+            assert standing.radius == pytest.approx(reference.beta(rival, lead), rel=1e-9)
             assert arms.tolist() == [arm]
         else:
             assert arms.tolist() == reference.arms.tolist()

@@ -9,7 +9,7 @@ from scipy.special import log_ndtr, logsumexp
 from scipy.stats import binom
 
 import surepick as sp
-from common import refuses
+from common import measured, refuses
 from surepick.core.plan_sets import Branch, plan_set, spanned
 from surepick.errors import ProblemError
 from surepick.policies.betting.batch_run import BatchRun
@@ -391,13 +391,9 @@ def n_against_the_best(kind, runs=60):
     problem = oracle(np.vstack([nothing, np.eye(6)]))
     for seed in range(runs):
         run, rng = kind(problem, BetGapE(0.5), OracleBest(problem, 0.5)), np.random.default_rng([9, seed])
-        for step in range(9):
-            if step == 3:
-                run.call_last(40, gaussian=True)
-            decision = run.decide()
-            if isinstance(decision, Stop):
-                break
-            run.absorb(decision.counts, np.sqrt(decision.counts) * rng.normal(size=6) - 1e-9)
+        measured(run, np.full(6, -1e-9), rng, 3)
+        run.call_last(40, gaussian=True)
+        measured(run, np.full(6, -1e-9), rng, 6)
         book = run._question._book
         found += nothing.tobytes() in book.out_keys or not book.branch.holds(nothing)
     return found
