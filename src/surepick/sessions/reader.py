@@ -183,7 +183,7 @@ class SessionReader:
     def outcome(self) -> Outcome:
         """Return where the session stands, or how it ended; warn if the guarantee does not apply.
 
-        While it runs its `status` is RUNNING and its `plan` None; `lead` is the plan that looks best.
+        While it runs its `state` is RUNNING and its `plan` None; `leader` is the plan that looks best.
         """
         with self.held() as state:
             outcome = outcome_of(state, self._clock() - self.created_at)
