@@ -263,6 +263,7 @@ class Replay:
     `table` has one sequence of past measurements per arm: a list of lists in the order of the arms, a 2-d
     array with one column per arm, or, by the names of the arms, a dictionary or a pandas DataFrame.
     `arm_names` says which arms of it are meant and in which order; `simulate` sees to that itself.
+    Where a problem has probes, a use reads one row of the table, so that values measured together stay so.
 
     >>> Replay([[1.0, 3.0], [5.0]]).means.tolist()
     [2.0, 5.0]
@@ -305,11 +306,8 @@ class Replay:
 
         By chance the table's standard deviation may exceed the true scale, with 20 values by up to a half.
         """
-        from scipy.special import gammainccinv  # the chi-square quantile; scipy.stats is slow to import
-
         squares = [len(table) * float(table.var()) for table in np.split(self.table, self.start[1:-1])]
-        freedom = np.maximum(np.diff(self.start) - 1, 1)
-        return np.asarray(np.sqrt(squares / (2 * gammainccinv(freedom / 2, RARE))))
+        return np.asarray(np.sqrt(squares / rare_spread(np.diff(self.start))))
 
     @property
     def bounds(self) -> FloatArray:
@@ -329,6 +327,13 @@ class Replay:
         return Feed(TABLE, nothing, nothing, self.table, self.start)
 
 
+def rare_spread(n: npt.ArrayLike) -> FloatArray:
+    """Return the sum of squares around their mean that n normal values of scale 1 exceed 1 time in 1000."""
+    from scipy.special import gammainccinv  # the chi-square quantile; scipy.stats is slow to import
+
+    return np.asarray(2 * gammainccinv(np.maximum(np.asarray(n) - 1, 1) / 2, RARE))
+
+
 def single_values(
     environment: Environment,
     counts: IntArray,
@@ -337,11 +342,16 @@ def single_values(
 ) -> dict[int, FloatArray]:
     """Return single measurements of each arm or probe of a request, (n_uses, n_readings) of each.
 
-    An environment that cannot draw them at once (`values`) is asked for one after another.
+    An environment that cannot draw them at once (`uses`, or `values` of independent readings) is asked for
+    one after another.
     """
     draw, found = getattr(environment, "values", None), dict[int, FloatArray]()
+    uses = getattr(environment, "uses", None)
     for s in np.flatnonzero(counts).tolist():
         n, once = int(counts[s]), np.zeros_like(counts)
+        if uses is not None:
+            found[s] = uses(s, n, rng)
+            continue
         once[s] = 1
         found[s] = (
             np.array([environment.measure(once, rng)[readings_of(s)] for _ in range(n)])

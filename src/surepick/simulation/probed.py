@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from surepick.core.arrays import ROUNDING, FloatArray, IntArray
+from surepick.core.arrays import ROUNDING, FloatArray, IntArray, as_dense, outside
 from surepick.core.probes import Probes
 from surepick.core.problem import Problem
 from surepick.errors import ParameterError
-from surepick.simulation.environments import Environment, Gaussian, UniformNoise
+from surepick.simulation.environments import (
+    Bernoulli,
+    Environment,
+    Gaussian,
+    Replay,
+    UniformNoise,
+    rare_spread,
+)
 
 
 @runtime_checkable
@@ -28,6 +37,7 @@ def probed(problem: Problem, environment: Environment, *, allow_noisier: bool) -
     """The environment of arms as one of the problem's probes.
 
     Gaussian arms without a scale of their own give readings with the problem's noise, covariances included.
+    A use of a probe reads one row of past data, or one toss of each arm: its readings go together.
     """
     probes = problem.probes
     assert probes is not None
@@ -48,11 +58,23 @@ def probed(problem: Problem, environment: Environment, *, allow_noisier: bool) -
             )
         _refuse_noisier(probes, width / np.sqrt(3.0), allow_noisier)
         return UniformReadings(environment.means, probes, width)
+    if isinstance(environment, Replay | Bernoulli):
+        of_rows: RowReadings = (
+            PastReadings(environment.means, probes, _rows(environment))
+            if isinstance(environment, Replay)
+            else TossedReadings(environment.means, probes, environment.noise_scale)
+        )
+        _refuse_outside(problem, of_rows)
+        if problem.bounds is None and not allow_noisier:
+            _refuse_noisier(probes, of_rows.noise_scale, allow_noisier)
+            _refuse_shared_noise(probes, of_rows)
+        return of_rows
     raise ParameterError(
         f"{type(environment).__name__} measures single arms, and this problem has probes"
         + (" whose readings are bounded" if problem.bounds is not None else "")
-        + "; use Gaussian(means) or UniformNoise(means, half_width), or an environment with n_readings whose "
-        "measure(counts, rng) takes counts per probe and returns sums per reading",
+        + "; use Gaussian(means), UniformNoise(means, half_width), Bernoulli(means), Replay(table), or an "
+        "environment with n_readings whose measure(counts, rng) takes counts per probe and returns sums per "
+        "reading",
         field="environment",
     )
 
@@ -86,6 +108,144 @@ def _refuse_noisier(probes: Probes, scale: FloatArray, allow_noisier: bool) -> N
             "see what happens without a guarantee: allow_noisier=True",
             field="scale",
         )
+
+
+def _rows(environment: Replay) -> FloatArray:
+    """Return past data with a row for each past use and a column for each arm."""
+    sizes = np.diff(environment.start)
+    if np.ptp(sizes) > 0:
+        raise ParameterError(
+            "with probes, each row of past data is one use, so every arm has as many past measurements; got "
+            f"{sizes.min():,} to {sizes.max():,}",
+            field="table",
+        )
+    return environment.table.reshape(len(sizes), -1).T
+
+
+def _refuse_outside(problem: Problem, environment: RowReadings) -> None:
+    """Refuse readings that may lie outside the problem's bounds."""
+    assert problem.probes is not None
+    if problem.bounds is None:
+        return
+    for r, extremes in enumerate(environment.bounds.tolist()):
+        if any(outside(problem.bounds, r, value) for value in extremes):
+            low, high = problem.bounds[r].tolist()
+            raise ParameterError(
+                f"{problem.probes.reading_name(r)} lies within its bounds, {low:g} to {high:g}, and in this "
+                f"environment its values go from {extremes[0]:g} to {extremes[1]:g}; give wider bounds",
+                field="environment",
+            )
+
+
+def _refuse_shared_noise(probes: Probes, environment: RowReadings) -> None:
+    """Refuse readings of one use that share more noise than the problem says, in any mix of them."""
+    if probes.unknown or probes.dependent:
+        return
+    for o in np.flatnonzero(np.diff(probes.start) > 1).tolist():
+        own = probes.readings_of(o)
+        stated = probes.covariances.get(o, np.diag(probes.noise_scale[own] ** 2))
+        whiten = np.linalg.inv(np.linalg.cholesky(stated))
+        most = float(np.linalg.eigvalsh(whiten @ environment.covariance(o) @ whiten.T).max())
+        if most > 1 + ROUNDING:
+            raise ParameterError(
+                f"readings of one use of {probes.names[o]!r} share noise in this environment: a mix of them "
+                f"has {np.sqrt(most):.4g} times the noise that the problem says, on which the guarantee "
+                "rests; give their covariance, or bounds, or see what happens without a guarantee: "
+                "allow_noisier=True",
+                field="environment",
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class RowReadings(ABC):
+    """Readings of rows: one use of a probe sees one value of each arm, and all its readings are of these."""
+
+    means: FloatArray  # (n_arms,)
+    probes: Probes
+
+    @abstractmethod
+    def covariance(self, probe: int) -> FloatArray:
+        """The least noise of this probe that a problem must state, (n_readings, n_readings) of them."""
+
+    @abstractmethod
+    def uses(self, probe: int, n: int, rng: np.random.Generator) -> FloatArray:
+        """The readings of n uses of this probe, (n, n_readings) of them."""
+
+    @property
+    @abstractmethod
+    def bounds(self) -> FloatArray:
+        """Low and high of each reading, (n_readings, 2)."""
+
+    @property
+    def n_readings(self) -> int:
+        """The number of readings of all probes together."""
+        return self.probes.n_readings
+
+    @property
+    def noise_scale(self) -> FloatArray:
+        """The noise scale of each reading."""
+        squares = np.concatenate([self.covariance(o).diagonal() for o in range(len(self.probes))])
+        return np.asarray(np.sqrt(squares))
+
+    def measure(self, counts: IntArray, rng: np.random.Generator) -> FloatArray:
+        """Sums of readings."""
+        sums = np.zeros(self.n_readings)
+        for o in np.flatnonzero(counts).tolist():
+            sums[self.probes.readings_of(o)] = self.uses(o, int(counts[o]), rng).sum(axis=0)
+        return sums
+
+
+@dataclass(frozen=True, eq=False)
+class PastReadings(RowReadings):
+    """Rows of past data, drawn again with replacement."""
+
+    rows: FloatArray  # (n_rows, n_arms)
+
+    @cached_property
+    def table(self) -> FloatArray:
+        """The readings that each row gives, (n_rows, n_readings)."""
+        return np.asarray((self.probes.rows @ self.rows.T).T)
+
+    def covariance(self, probe: int) -> FloatArray:
+        """Return the least covariance under which rows spread this much 1 time in 1000."""
+        own = self.table[:, self.probes.readings_of(probe)]
+        away = own - own.mean(axis=0)
+        return np.asarray(away.T @ away / rare_spread(len(own)))
+
+    def uses(self, probe: int, n: int, rng: np.random.Generator) -> FloatArray:
+        """Return the readings of n rows."""
+        return np.asarray(self.table[rng.integers(len(self.table), size=n), self.probes.readings_of(probe)])
+
+    @property
+    def bounds(self) -> FloatArray:
+        """The smallest and the largest past value of each reading."""
+        return np.column_stack([self.table.min(axis=0), self.table.max(axis=0)])
+
+
+@dataclass(frozen=True, eq=False)
+class TossedReadings(RowReadings):
+    """Arms that are 1 with the probability of their mean and else 0, tossed once in each use."""
+
+    arm_scale: FloatArray  # (n_arms,)
+
+    def covariance(self, probe: int) -> FloatArray:
+        """Return the covariance of readings whose arms are independent and as noisy as their tosses."""
+        mixes = self._mixes(probe) * self.arm_scale
+        return np.asarray(mixes @ mixes.T)
+
+    def uses(self, probe: int, n: int, rng: np.random.Generator) -> FloatArray:
+        """Return the readings of n uses."""
+        return np.asarray((rng.random((n, len(self.means))) < self.means) @ self._mixes(probe).T)
+
+    @property
+    def bounds(self) -> FloatArray:
+        """What each reading is if only the arms with negative amounts are 1, and if only the others are."""
+        entries = as_dense(self.probes.rows)
+        return np.column_stack([np.minimum(entries, 0).sum(axis=1), np.maximum(entries, 0).sum(axis=1)])
+
+    def _mixes(self, probe: int) -> FloatArray:
+        own = self.probes.readings_of(probe)
+        return self.probes.entries.dense(own.start, own.stop)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,11 +5,13 @@ import pytest
 from scipy.stats import binom
 
 import surepick as sp
-from common import largest
+from common import largest, refuses
 from surepick.core.run import Stop
 from surepick.errors import ParameterError, ProblemError
 from surepick.experiments import probe_cases
-from surepick.simulation import Gaussian, Replay, State, UniformNoise
+from surepick.simulation import Bernoulli, Gaussian, Replay, State, UniformNoise
+from surepick.simulation.environments import single_values
+from surepick.simulation.fitting import fitted
 
 
 def mixed(scales=(1.0, 2.0, 0.5)):
@@ -90,7 +92,7 @@ def test_uniform_noise_and_noise_that_is_too_large():
     with pytest.raises(ParameterError):
         sp.simulate(problem, Gaussian(means, scale=2.0), policy=sp.BetGapE())
     with pytest.raises(ParameterError):
-        sp.simulate(problem, Replay([[1.0], [2.0], [1.0], [0.0]]), policy=sp.BetGapE())
+        sp.simulate(problem, Replay([[1.0, 1.0], [2.0], [1.0], [0.0]]), policy=sp.BetGapE())  # no rows
 
 
 def test_a_probe_that_shows_nothing_of_the_targets_does_not_end_the_run():
@@ -153,3 +155,66 @@ def test_a_log_and_its_certificate_are_verified_where_last_bits_differ():
     assert session.verify(certificate).holds
     certificate["risk"] *= 0.999  # the control: a digit that was changed by hand
     assert not session.verify(certificate).holds
+
+
+def past(n=400):
+    """Rows of a good and a bad day for both arms, a little better for the second: correlation above .9."""
+    rng = np.random.default_rng(5)
+    day = rng.normal(size=n)
+    return np.column_stack([day, day + 0.2]) + 0.1 * rng.normal(size=(n, 2))
+
+
+def read(problem, environment, n=20_000):
+    """Return single readings of the first probe, and the mean of a sum of them."""
+    world = fitted(problem, environment, allow_noisier=False)
+    ask = np.array([n, *[0] * (problem.n_probes - 1)])
+    values = single_values(world, ask, np.random.default_rng(1), problem.readings_of)[0]
+    return values, world.measure(ask, np.random.default_rng(2)) / n
+
+
+def test_rows_of_past_data_keep_their_correlation_and_pairs_need_fewer_uses():
+    rows = past()
+    bounds = {"low": rows.min(), "high": rows.max(), "noise": None}
+    pair = largest({"old": "a", "new": "b"}, measure={"pair": sp.Probe(["a", "b"])}, **bounds)
+    values, mean = read(pair, Replay(rows))
+    assert np.corrcoef(values.T)[0, 1] == pytest.approx(np.corrcoef(rows.T)[0, 1], abs=0.005)
+    assert {tuple(row) for row in values} <= {tuple(row) for row in rows}
+    assert mean[1] - mean[0] == pytest.approx(0.2, abs=0.01)
+    apart = largest({"old": "a", "new": "b"}, **bounds)
+    together, alone = (sp.simulate(p, Replay(rows), policy=sp.BetGapE(), seed=1) for p in (pair, apart))
+    assert together.plan_name == alone.plan_name == "new"
+    assert together.n_measured < 0.3 * alone.n_measured
+
+
+def test_shared_noise_that_the_problem_does_not_state_is_refused():
+    plans = {"old": "a", "new": "b"}
+    stated = np.cov(past().T) * 1.3
+    problem = largest(plans, measure={"pair": sp.Probe(["a", "b"], covariance=stated.tolist())})
+    assert sp.simulate(problem, Replay(past()), policy=sp.BetGapE(), seed=1).plan_name == "new"
+    independent = largest(plans, measure={"pair": sp.Probe(["a", "b"], noise=1.2)})
+    with refuses("environment", ParameterError):
+        sp.simulate(independent, Replay(past()), policy=sp.BetGapE())
+    with refuses("scale", ParameterError):
+        sp.simulate(
+            largest(plans, measure={"pair": sp.Probe(["a", "b"], noise=0.5)}),
+            Replay(past()),
+            policy=sp.BetGapE(),
+        )
+    narrow = largest(plans, measure={"pair": sp.Probe(["a", "b"])}, low=-1, high=1, noise=None)
+    with refuses("environment", ParameterError):
+        sp.simulate(narrow, Replay(past()), policy=sp.BetGapE())
+
+
+def test_readings_of_one_use_see_the_same_toss():
+    both = {"sum": {"a": 1, "b": 1}, "difference": {"a": 1, "b": -1}}
+    problem = largest({"old": "a", "new": "b"}, measure={"both": sp.Probe(both)}, low=-1, high=2, noise=None)
+    values, mean = read(problem, Bernoulli([0.3, 0.6]))
+    assert set(map(tuple, values)) == {(0, 0), (1, 1), (1, -1), (2, 0)}
+    assert mean == pytest.approx([0.9, -0.3], abs=0.02)
+    assert sp.simulate(problem, Bernoulli([0.3, 0.6]), policy=sp.BetGapE(), seed=1).plan_name == "new"
+    with refuses("environment", ParameterError):
+        fitted(
+            largest({"old": "a", "new": "b"}, measure={"both": sp.Probe(both)}, low=0, high=2, noise=None),
+            Bernoulli([0.3, 0.6]),
+            allow_noisier=False,
+        )
