@@ -98,7 +98,9 @@ class Certificate:
         return (*map(str, self.doubts), *([] if listing is None else [listing]))
 
     def __repr__(self) -> str:
-        answer = "no answer" if self.plan is None else repr(shortened(self.plan_name or str(self.plan), 60))
+        answer = repr(shortened(self.plan_name or str(self.plan), 60))
+        if self.plan is None:
+            answer = "no plan" if self.is_confident else "no answer"
         n = how_many(self.n_measured, "measurement")
         if self.doubts:
             return f"Certificate({self.session}: DOUBTFUL, {no_guarantee(self.doubts)}; {self.state}, {n})"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from surepick.views.view import View
 
 WIDTH = 80
-DONE, NO, BAD_INPUT, DOUBTFUL, INCUMBENT_STAYS, INTERRUPTED = 0, 1, 2, 3, 4, 130  # exit codes
+DONE, NO, BAD_INPUT, DOUBTFUL, NOTHING_TO_TAKE, INTERRUPTED = 0, 1, 2, 3, 4, 130  # exit codes
 DEFAULT_STORE = "surepick.db"
 A_MINUTE = 60.0  # seconds between two lines of progress where standard error is no terminal
 

@@ -15,9 +15,9 @@ from surepick.cli.new import begin, show_view
 from surepick.cli.output import (
     DONE,
     DOUBTFUL,
-    INCUMBENT_STAYS,
     INTERRUPTED,
     NO,
+    NOTHING_TO_TAKE,
     Budget,
     Delta,
     Epsilon,
@@ -118,12 +118,12 @@ def _measure(session: Session, program: Command, jobs: int, retries: int, final_
 
 
 def exit_code(view: View) -> int:
-    """Return 0 if confident, 1 if not, 3 with doubts, 4 if the incumbent stays."""
+    """Return 0 if confident, 1 if not, 3 with doubts, 4 if the incumbent stays or no plan will do."""
     if view.state != "confident":
         return NO
     if not view.trusted:
         return DOUBTFUL
-    return INCUMBENT_STAYS if view.proved.claim == "incumbent_stays" else DONE
+    return NOTHING_TO_TAKE if view.proved.claim in ("incumbent_stays", "no_plan") else DONE
 
 
 def _against_itself(file: Path | None, arm: str, program: Command, retries: int) -> None:

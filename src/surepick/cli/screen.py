@@ -42,7 +42,7 @@ def _progress(view: View) -> str:
 def _headline(view: View) -> Iterator[str]:
     """The first line: what to take, or what leads."""
     total = "" if view.best is None or view.best.value is None else _total(view, view.best)
-    if not view.trusted:
+    if not view.trusted or view.proved.claim == "no_plan":
         yield wrapped(f"{view.headline}.", indent=2)
     elif view.state == "confident":
         verb, name = view.headline.split(" ", 1)

@@ -143,7 +143,9 @@ def _show_one(loaded: Truth, outcome: Outcome) -> int:
     lost = None if outcome.plan is None else outcome.loss
     n = how_many(outcome.n_measured, "measurement")
     limit = "" if found is None or not found.is_finite else f" (limit: {limit_words(found)})"
-    if outcome.plan is None:
+    if outcome.plan is None and outcome.state == "confident":
+        text = [f"Confident after {n}: no plan will do."]
+    elif outcome.plan is None:
         leader = outcome.leader_name
         text = [f"Not confident after {n}{limit}; {leader} leads. Give a larger --budget or --epsilon."]
     else:

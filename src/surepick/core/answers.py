@@ -137,7 +137,7 @@ def among(problem: AnyProblem, policy: Policy, standing: Standing) -> str | None
     if standing.remaining is None or not problem.is_listed:
         return None
     n, n_plans, epsilon = len(standing.remaining), problem.n_plans, epsilon_of(policy)
-    if n == n_plans:
+    if n in (0, n_plans):
         return None
     listing = problem.about.listing
     plans = f"{n_plans:,} plans" if listing is None or listing.is_complete else listing.words

@@ -64,6 +64,11 @@ class OwnQuestion(Policy, Protocol):
         """Return what an answer says, as a sentence."""
 
 
+def finds_none(policy: Policy, standing: Standing) -> bool:
+    """Return whether it is proved that no plan will do: a policy with `may_find_none` has none left."""
+    return bool(getattr(policy, "may_find_none", False)) and standing.remaining == ()
+
+
 class Onlooker:
     """A run without the oracle's function, for a session that is only looked at.
 

@@ -360,8 +360,8 @@ class FollowingRun(Run, Protocol):
     def numbers(self) -> tuple[float, float]:
         """Return the weighted sum of all values, and the mean log wealth."""
 
-    def proves(self, plan: Answer) -> bool:
-        """Return whether this answer is proved, up to rounding."""
+    def proves(self, plan: Answer | None) -> bool:
+        """Return whether this answer is proved, up to rounding; None is the answer that no plan will do."""
 
     def lower_delta(self, policy: Any, delta: float) -> None:
         """Continue with this policy, which has a smaller delta."""

@@ -12,7 +12,7 @@ from surepick.core.answers import also_good, among, amounts, called, named, valu
 from surepick.core.evidence import behind_by, closest_first, runner_up
 from surepick.core.guarantee import Promise, learns_variance
 from surepick.core.measurable import BOUNDED_VARIANCE
-from surepick.core.policy import OwnQuestion, assumes_noise, delta_of, epsilon_of
+from surepick.core.policy import OwnQuestion, assumes_noise, delta_of, epsilon_of, finds_none
 from surepick.core.run import Answer
 from surepick.core.wording import how_many
 from surepick.noise.check import could_have_seen
@@ -45,7 +45,7 @@ def certify(name: str, state: SessionState, end: Event) -> Certificate:
         plan_name=problem.name_of(state.plan),
         delta=delta_of(setup.policy),
         epsilon=epsilon_of(setup.policy),
-        claim=_claim(state),
+        claim=claim_of(state),
         policy=codec.policy_to_json(setup.policy),
         seed=setup.seed,
         assumption=assumption_of(state),
@@ -112,10 +112,13 @@ def _question(state: SessionState) -> str:
     return f"Which of {plans} has {best}{within}?"
 
 
-def _claim(state: SessionState) -> str:
+def claim_of(state: SessionState) -> str:
     """Return what is guaranteed: of the answer, or without one of the plans that the best is among."""
     if state.plan is not None:
         return promised(state).text
+    if none := _none(state):
+        chance = f"wrong with probability at most {delta_of(state.setup.policy):g}"
+        return dataclasses.replace(promised(state), goal=f"{none}, {chance}").text
     left = among(state.problem, state.setup.policy, state.standing())
     return left or Promise.none(str(state.status)).text
 
@@ -128,8 +131,20 @@ def _answer(state: SessionState) -> str:
     if state.plan is not None:
         proved = state.status is State.CONFIDENT and promised(state).proved
         return f"{called(problem, state.plan)}{'' if proved else ' (no guarantee)'}"
+    if none := _none(state):
+        return none
     left = among(problem, state.setup.policy, state.standing())
     return f"none: {state.status}" + ("" if left is None else f"; {left}")
+
+
+def _none(state: SessionState) -> str:
+    """Return the proof that no plan will do as a clause; "" where that is not the answer."""
+    policy, standing = state.setup.policy, state.standing()
+    is_end = state.status is State.CONFIDENT and finds_none(policy, standing)
+    if not (is_end and isinstance(policy, OwnQuestion)):
+        return ""
+    sentence = policy.claim(state.problem, standing).removesuffix(".")
+    return sentence[:1].lower() + sentence[1:]
 
 
 def _checker(state: SessionState) -> str:

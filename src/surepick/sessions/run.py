@@ -14,7 +14,7 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import Onlooker, Policy, delta_of, last_calling, n_asked, start
+from surepick.core.policy import Onlooker, Policy, delta_of, finds_none, last_calling, n_asked, start
 from surepick.core.problem import Problem
 from surepick.core.run import (
     Answer,
@@ -274,11 +274,17 @@ class PolicyRun:
         if value_sum is None or wealth is None or not all(map(is_close, run.numbers(), (value_sum, wealth))):
             raise SessionError("its sum or wealth is not what the values before it give", field="wealth")
         status = State.CONFIDENT
-        if event.plan is None:
+        if event.plan is None and event.status == status:
+            if not (getattr(self.policy, "may_find_none", False) and run.proves(None)):
+                raise SessionError("that no plan will do is not proved", field="plan")
+        elif event.plan is None:
             own = run.decide(self._idle_rng) if run.is_open else run.propose()
             request = run.first_request(own) if isinstance(own, Batch) else own
             ends = isinstance(request, Stop) or self._is_beyond_budget(request.n_measurements)
-            if not ends or (isinstance(request, Stop) and request.plan is not None):
+            is_answer = isinstance(request, Stop) and (
+                request.plan is not None or finds_none(self.policy, run.standing())
+            )
+            if not ends or is_answer:
                 raise SessionError("it ends, and there was more to measure or an answer", field="plan")
             status = State.BUDGET_SPENT
         elif not self._is_proved(run, event.plan):

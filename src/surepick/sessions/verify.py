@@ -22,7 +22,7 @@ from surepick.core.polytope import Polytope
 from surepick.core.wording import how_many
 from surepick.errors import DamageError, MissingFunctionError, SurepickError
 from surepick.sessions import codec
-from surepick.sessions.certify import assumption_of, certify, promised
+from surepick.sessions.certify import assumption_of, certify, claim_of
 from surepick.sessions.events import decode, decode_strictly, require
 from surepick.sessions.setup import Body, ForgedError, Setup, checked_setup, version_of
 from surepick.sessions.state import SessionState
@@ -276,7 +276,7 @@ class _Log:
             plan_name=state.problem.name_of(state.plan),
             remarks=() if replay.name == self.name else (f"it began under the name {replay.name!r}",),
             question=replay.setup.fingerprint,
-            claim=(promised(state) if confident else Promise.none(status)).text,
+            claim=claim_of(state) if confident else Promise.none(status).text,
             delta=delta_of(state.setup.policy),
             epsilon=epsilon_of(state.setup.policy),
             assumption=assumption_of(state),

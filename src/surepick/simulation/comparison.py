@@ -11,7 +11,7 @@ from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Policy, can_start
 from surepick.errors import ParameterError
 from surepick.simulation.environments import Environment, NoisyEnvironment
-from surepick.simulation.outcome import Outcome
+from surepick.simulation.outcome import Outcome, State
 from surepick.simulation.simulate import simulate
 
 
@@ -90,7 +90,7 @@ def summary(policy: Policy, outcomes: Sequence[Outcome]) -> Comparison:
         mean_cost=float(np.mean([outcome.cost for outcome in outcomes])),
         errors=errors,
         error_interval=binomial_interval(errors, len(outcomes)),
-        cut_off=sum(outcome.plan is None for outcome in outcomes),
+        cut_off=sum(outcome.state is State.BUDGET_SPENT for outcome in outcomes),
         risk=_median_risk(outcomes),
         seconds=float(np.mean([outcome.seconds for outcome in outcomes])),
     )

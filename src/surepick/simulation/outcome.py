@@ -16,7 +16,7 @@ from surepick.core.evidence import Estimate, Evidence, estimate
 from surepick.core.frames import make_frame
 from surepick.core.guarantee import Doubt, no_guarantee
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import Policy, delta_of, epsilon_of, is_proved
+from surepick.core.policy import Policy, delta_of, epsilon_of, finds_none, is_proved
 from surepick.core.run import Answer, Standing, Stop
 from surepick.core.wording import alarm, card, how_many, shortened
 from surepick.errors import ParameterError
@@ -41,11 +41,12 @@ class State(enum.StrEnum):
 class Outcome:
     """How a run ended, or where it stands.
 
-    `plan` is the answer, and None unless `state` is CONFIDENT or DONE; `leader` is the plan that looked best
-    at the end, whatever the state. Plans are indices into the problem's list; on an `OracleProblem` they
-    are vectors. `guarantee` says what is guaranteed and under which assumption. `ranging` is
-    for every arm the interval in which its mean may lie, the other estimates as they are, while the plan
-    stays the best one; it is about the estimates and no part of the guarantee.
+    `plan` is the answer, and None unless `state` is CONFIDENT or DONE; CONFIDENT without a plan is the proof
+    that no plan will do (`Limited`). `leader` is the plan that looked best at the end, whatever the state.
+    Plans are indices into the problem's list; on an `OracleProblem` they are vectors. `guarantee` says what
+    is guaranteed and under which assumption. `ranging` is for every arm the interval in which its mean may
+    lie, the other estimates as they are, while the plan stays the best one; it is about the estimates and no
+    part of the guarantee.
     """
 
     plan: Answer | None
@@ -129,7 +130,7 @@ class Outcome:
 
     def __repr__(self) -> str:
         named = repr(shortened(self.plan_name or str(self.plan), LONGEST_NAME))
-        answer = "no answer" if self.plan is None else named
+        answer = ("no plan" if self.state == State.CONFIDENT else "no answer") if self.plan is None else named
         delta = f"delta={delta_of(self.policy):g}" if is_proved(self.policy) else "no guarantee"
         n = how_many(self.n_measured, "measurement")
         if self.doubts:
@@ -139,7 +140,7 @@ class Outcome:
 
     def _repr_html_(self) -> str:
         named = self.leader_name or ("none" if self.leader is None else str(self.leader))
-        proved = self.plan is not None and self.trusted
+        proved = self.state in (State.CONFIDENT, State.DONE) and self.trusted
         rows: list[tuple[str, object]] = [
             ("answer" if proved else "leader", named),
             ("status", self.state),
@@ -191,7 +192,8 @@ def end_of(stop: Stop | None, standing: Standing, policy: Policy) -> tuple[Answe
     """
     plan = None if stop is None else proved_stop(stop, standing, delta_of(policy)).plan
     if plan is None:
-        return None, State.BUDGET_SPENT
+        is_none = stop is not None and stop.plan is None and finds_none(policy, standing)
+        return None, State.CONFIDENT if is_none else State.BUDGET_SPENT
     return plan, State.CONFIDENT if is_proved(policy) else State.DONE
 
 

@@ -14,7 +14,7 @@ from surepick.core.arrays import FloatArray
 from surepick.core.evidence import estimate
 from surepick.core.guarantee import Promise
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import OwnQuestion
+from surepick.core.policy import OwnQuestion, finds_none
 from surepick.core.polytope import Polytope
 from surepick.core.run import Answer
 from surepick.core.wording import how_many, shortened
@@ -123,6 +123,9 @@ def _headline(look: Look, state: str, proved: Proved) -> str:
     leader = quoted(look.called(look.leader))
     if look.doubts and look.leader is not None:
         return f"{leader} leads, but do not rely on it: {look.doubts[0].text}"
+    if proved.claim == "no_plan":
+        doubt = f", but do not rely on it: {look.doubts[0].text}" if look.doubts else ""
+        return f"No plan will do{doubt}"
     if state == CONFIDENT:
         return f"{'Keep' if proved.claim == 'incumbent_stays' else 'Take'} {leader}"
     if state == CLOSED and look.ended is not None and str(look.status) == CLOSED:
@@ -131,8 +134,7 @@ def _headline(look: Look, state: str, proved: Proved) -> str:
     if look.leader is None or look.n_used == 0:
         return "Nothing measured yet" if not look.n_measured else "The first batch is not complete"
     if state == BUDGET_SPENT:
-        is_none = isinstance(look.policy, OwnQuestion) and look.standing.remaining == ()
-        return "No plan is good enough" if is_none else f"{leader} leads; the budget is spent"
+        return f"{leader} leads; the budget is spent"
     if state == CLOSED:
         return f"{leader} leads; {look.policy.name} has ended"
     return f"{leader} leads"
@@ -155,10 +157,11 @@ def _claim(look: Look, state: str) -> tuple[str, tuple[str, ...], str]:
     """Return the claim, the plans that it is about, and its sentence."""
     leader, epsilon = look.name_of(look.leader) or "", value(look.epsilon, look.unit)
     others = f"other of {_all_plans(look)}"
-    if isinstance(look.policy, OwnQuestion) and (state == CONFIDENT or look.standing.remaining == ()):
+    if isinstance(look.policy, OwnQuestion) and finds_none(look.policy, look.standing):
+        return "no_plan", (), look.policy.claim(look.problem, look.standing)
+    if isinstance(look.policy, OwnQuestion) and state == CONFIDENT:
         also = [look.name_of(plan) or "" for plan in look.standing.good if plan != look.leader]
-        named = () if look.standing.remaining == () else (leader, *also[: MOST_LISTED - 1])
-        return "own", named, look.policy.claim(look.problem, look.standing)
+        return "own", (leader, *also[: MOST_LISTED - 1]), look.policy.claim(look.problem, look.standing)
     if state == CONFIDENT and look.incumbent is not None:
         if leader != look.incumbent:
             return "better_than_incumbent", (leader,), f"It is better than {quoted(look.incumbent)}."

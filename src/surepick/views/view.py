@@ -27,8 +27,9 @@ LEADER, TIED, OPEN, RULED_OUT = "leader", "tied", "open", "ruled out"  # the sta
 class Proved:
     """What is wrong with probability at most `risk`, if what it `assumes` holds.
 
-    `claim` is best, within_epsilon, one_of, better_than_incumbent, incumbent_stays, none, or own where the
-    policy words it. `plans` are the plans that it is about: of one_of those that may be best.
+    `claim` is best, within_epsilon, one_of, better_than_incumbent, incumbent_stays, no_plan (it is proved
+    that none will do), none, or own where the policy words it. `plans` are the plans that it is about: of
+    one_of those that may be best.
     """
 
     claim: str
@@ -225,6 +226,8 @@ class View:
             "incumbent_stays": "stays",
             "own": "is the answer",
         }
+        if self.proved.claim == "no_plan":
+            return f"{self.session}: {self.state}, no plan will do, {wrong}, {n}"
         if self.proved.claim in claims:
             return f"{self.session}: {self.state}, {leads} {claims[self.proved.claim]}, {wrong}, {n}"
         if not self.n_measured:

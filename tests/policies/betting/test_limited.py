@@ -6,13 +6,18 @@ from scipy.stats import binom
 
 import surepick as sp
 from common import refuses
-from surepick.core.run import Decision
+from forged_logs import lines_of, sealed
+from surepick.cli.output import NOTHING_TO_TAKE
+from surepick.cli.run import exit_code
+from surepick.core.run import Decision, Stop
 from surepick.errors import ParameterError
 from surepick.inference.factors import SubGaussian
 from surepick.policies import Limited
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.limited import KEEP, TILT, BestWithinLimit
+from surepick.sessions.verify import verify_events
 from surepick.simulation import Gaussian, UniformNoise
+from surepick.simulation.outcome import end_of
 
 DELTA, EPSILON, LIMIT, TOLERANCE, RUNS = 0.2, 2.0, 1.0, 0.5, 100
 N_BREAKING = 40
@@ -94,18 +99,58 @@ def test_the_best_plan_that_keeps_the_limit_is_found(given):
     assert (outcome.state, outcome.plan) == ("confident", 2)
 
 
-def test_that_no_plan_keeps_the_limit_is_proved_and_the_session_verifies():
+def without_a_plan(budget=None):
+    """Return a session that has ended; no plan keeps its limit."""
     values, loads = [1.0, 0.8, 0.5], [3.0, 2.0, 1.5]
     problem, policy = asked(values, epsilon=0.3, limit=0.0, tolerance=0.5)
-    means = dict(zip(problem.arm_names, [*values, *loads], strict=True))
-    session, rng = sp.Session.create("memory://", "none", problem, policy=policy), np.random.default_rng(1)
+    means, rng = dict(zip(problem.arm_names, [*values, *loads], strict=True)), np.random.default_rng(1)
+    session = sp.Session.create("memory://", "none", problem, policy=policy, budget=budget)
     while session.status == "running":
         for request in session.ask(50):
             session.tell(request, means[request.arm] + rng.standard_normal())
-    view = session.view()
-    assert (view.plan, view.proved.claim, view.proved.plans) == (None, "own", ())
-    assert session.certificate().remaining == ()
-    assert session.verify().holds
+    return session
+
+
+def test_that_no_plan_keeps_the_limit_is_proved_and_the_session_verifies():
+    session = without_a_plan()
+    view, certificate, verdict = session.view(), session.certificate(), session.verify()
+    assert (view.state, view.plan, view.leader) == ("confident", None, None)
+    assert (view.proved.claim, view.proved.plans, exit_code(view)) == ("no_plan", (), NOTHING_TO_TAKE)
+    assert {row.status for row in view.plans} == {"ruled out"}
+    assert (certificate.state, certificate.plan, certificate.leader) == ("confident", None, None)
+    assert certificate.is_confident
+    assert certificate.risk <= DELTA
+    assert (verdict.holds, verdict.status, verdict.plan_name) == (True, "confident", None)
+    assert verdict.claim == certificate.claim
+    assert session.verify(certificate.to_json()).holds
+    forged = {**certificate.to_json(), "state": "budget spent"}
+    assert session.verify(forged).fields == ("state",)
+
+
+@pytest.mark.parametrize("budget", [None, 10], ids=["proved", "not proved"])
+def test_a_log_says_that_no_plan_keeps_the_limit_if_and_only_if_that_is_proved(budget):
+    log = lines_of(without_a_plan(budget))
+    (end,) = [line for line in log if line.kind == "stopped"]
+    assert end.body["status"] == ("budget spent" if budget else "confident")
+    for status in ("budget spent", "confident"):
+        honest, end.body["status"] = status == ("budget spent" if budget else "confident"), status
+        events = sealed(log)
+        assert verify_events("none", events, events[-1].head).holds is honest
+
+
+def test_an_end_without_a_plan_is_confident_only_where_that_is_proved():
+    values, loads = [1.0, 0.8, 0.5], [3.0, 2.0, 1.5]
+    problem, policy = asked(values, epsilon=0.3, limit=0.0, tolerance=0.5)
+    ends = {
+        budget: sp.simulate(problem, Gaussian([*values, *loads]), policy=policy, seed=1, budget=budget)
+        for budget in (12, 10_000)
+    }
+    assert [(end.state, end.plan) for end in ends.values()] == [("budget spent", None), ("confident", None)]
+    assert (ends[12].leader is None, ends[10_000].leader) == (False, None)
+    assert ends[10_000].risk <= DELTA < ends[12].risk
+    standing = ends[10_000].standing
+    assert end_of(Stop(None), standing, sp.BetGapE()) == (None, "budget spent")  # it proves no such thing
+    assert end_of(None, standing, policy) == (None, "budget spent")
 
 
 def test_loads_may_share_arms_with_values_and_be_readings_of_the_same_use():

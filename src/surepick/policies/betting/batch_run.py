@@ -358,7 +358,7 @@ class BatchRun:
         """Return the decision that was recorded like this; a ValueError if it is none."""
         return Decision.from_json(body, self._question.n_plans, len(self.counts))
 
-    def proves(self, plan: Answer) -> bool:
+    def proves(self, plan: Answer | None) -> bool:
         """Return whether this answer is proved, up to rounding."""
         return self._question.proves(plan)
 

@@ -163,9 +163,9 @@ class BestVertex(Question):
             return f"edge {int(leaves[np.argmax(wrong)])} is on the wrong side of its rivals"
         return self.wager_objection(decision)
 
-    def proves(self, plan: Answer) -> bool:
+    def proves(self, plan: Answer | None) -> bool:
         """Return whether this vertex is proved, by one of its bases, up to rounding."""
-        if np.shape(plan) != (self._form.n_arms,):
+        if plan is None or np.shape(plan) != (self._form.n_arms,):
             return False
         least, bases = self.wealth.threshold * (1.0 - TOLERANCE), {*self.wealth.accounts, self.leader}
         same = (

@@ -211,7 +211,7 @@ class KeepOrReplace(Best):
             return "its stake on the challenger is none"
         return super().wager_objection(replace(decision, more=more))
 
-    def proves(self, plan: Answer) -> bool:
+    def proves(self, plan: Answer | None) -> bool:
         """Return whether keeping, or replacing by this plan, is proved, up to rounding."""
         if plan == self.leader:
             return super().proves(plan)

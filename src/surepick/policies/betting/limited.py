@@ -52,7 +52,7 @@ class Limited(WithinPolicy):
     """The best plan whose load is at most `at_most`, up to `tolerance`; or none, if every plan has more.
 
     `loads` has the load of each plan in terms of arms, (n_plans, n_arms); `Limited.of` makes it from names.
-    Where no plan keeps the limit, the run ends without a plan and nothing remains.
+    Where no plan keeps the limit, the run ends confident without a plan.
 
     >>> import surepick as sp
     >>> problem = sp.Problem(
@@ -75,6 +75,7 @@ class Limited(WithinPolicy):
     name: ClassVar[str] = "Limited"
     assumes_noise: ClassVar[bool] = True
     takes_probes: ClassVar[bool] = True
+    may_find_none: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -112,7 +113,9 @@ class Limited(WithinPolicy):
     def claim(self, problem: AnyProblem, standing: Standing) -> str:
         """Return what an answer says."""
         if standing.remaining == ():
-            return f"All of {problem.n_plans} plans have a load of more than {self.at_most:g}."
+            return (
+                f"No plan keeps the limit: all {problem.n_plans} have a load of more than {self.at_most:g}."
+            )
         better = f"better by more than {self.epsilon:g}" if self.epsilon else "better"
         kept = f"Its load is at most {self.at_most + self.tolerance:g}"
         return f"{kept}; no plan with a load of at most {self.at_most:g} is {better}."
@@ -255,11 +258,14 @@ class BestWithinLimit(WithinFew):
         """Return the leader; None if no plan keeps the limit."""
         return None if self.none_keeps else self.leader
 
-    def proves(self, plan: Answer) -> bool:
-        """Return whether this answer is proved, up to rounding."""
+    def proves(self, plan: Answer | None) -> bool:
+        """Return whether this answer is proved, up to rounding; None is that no plan keeps the limit."""
+        enough = self.wealth.threshold * (1.0 - TOLERANCE)
+        if plan is None:
+            return bool(self.break_peak.min() >= enough)
         if not isinstance(plan, int) or self.leader_objection(plan):
             return False
-        return bool(self.proofs()[plan] >= self.wealth.threshold * (1.0 - TOLERANCE))
+        return bool(self.proofs()[plan] >= enough)
 
     def within_epsilon(self) -> list[int]:
         """Return the plans that are proved as answers."""
@@ -324,12 +330,15 @@ class BestWithinLimit(WithinFew):
         return bets
 
     def standing(self, estimates: Estimates) -> Standing:
-        """Return the leader, its strongest rival, the risk of naming it now, and the plans that are left."""
+        """Return the leader, its strongest rival, the risk of naming it now, and the plans that are left.
+
+        Once every plan is proved to break the limit, none leads, and the risk is that of saying so.
+        """
+        if self.none_keeps:
+            return Standing(None, risk=math.exp(-float(self.break_peak.min())), remaining=())
         evidence = self.rival_evidence(self.leader)
         rival = int(np.argmin(evidence))
         gap = float(estimates.gap(self._contrasts(np.array([self.leader]), np.array([rival])))[0])
         risk = min(1.0, math.exp(-float(self.proofs()[self.leader])))
-        left = (
-            () if self.none_keeps else tuple(np.flatnonzero(self.break_peak < self.wealth.threshold).tolist())
-        )
+        left = tuple(np.flatnonzero(self.break_peak < self.wealth.threshold).tolist())
         return Standing(self.leader, rival, gap, None, risk, left, tuple(self.within_epsilon()))

@@ -433,7 +433,7 @@ class Question(ABC):
         """Return why stakes and bets, as they were recorded, are none, or None; their sizes are free."""
         return None if not decision.more else f"it has {sorted(decision.more)[0]!r}, which no run writes"
 
-    def proves(self, plan: Answer) -> bool:
+    def proves(self, plan: Answer | None) -> bool:
         """Return whether this answer is proved, up to rounding."""
         if self.leader_objection(plan):
             return False

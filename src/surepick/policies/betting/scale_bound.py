@@ -113,7 +113,7 @@ class ScaleBoundRun:
         else:
             self._bets.follow(decision)
 
-    def proves(self, plan: Answer) -> bool:
+    def proves(self, plan: Answer | None) -> bool:
         """Return whether this answer is proved, up to rounding."""
         return self._bets is not None and self._bets.proves(plan)
 

@@ -157,7 +157,7 @@ class AllWithin(WithinFew):
         """Whether every plan is in or out, and the leader in."""
         return self.has_leader and self.proves(self.leader)
 
-    def proves(self, plan: Answer) -> bool:
+    def proves(self, plan: Answer | None) -> bool:
         """Return whether every plan is in or out, and this one in, up to rounding."""
         enough = self.wealth.threshold * (1.0 - TOLERANCE)
         if not isinstance(plan, int) or self.leader_objection(plan):

@@ -395,10 +395,11 @@ class WithinPolytope(Question):
             return "its bet sizes are none"
         return "it has rivals, where the bets are against all plans" if len(decision.rivals) else None
 
-    def proves(self, plan: Answer) -> bool:
+    def proves(self, plan: Answer | None) -> bool:
         """Return whether this plan is the average of a series that is proved, or the tested one."""
-        proved = self.is_answered and np.shape(plan) == (self._form.n_arms,)
-        return proved and np.allclose(self.answer(), plan, rtol=1e-9, atol=1e-9)
+        if plan is None or not self.is_answered or np.shape(plan) != (self._form.n_arms,):
+            return False
+        return np.allclose(self.answer(), plan, rtol=1e-9, atol=1e-9)
 
     def set_delta(self, delta: float) -> None:
         """Continue with a smaller delta: the same series, until one is proved at a higher threshold."""

@@ -351,7 +351,7 @@ class OracleBest(Question):
             account.pin(arm, float(self.leader[arm]))
         return True
 
-    def proves(self, plan: Answer) -> bool:
+    def proves(self, plan: Answer | None) -> bool:
         """Return whether this plan is proved, up to rounding."""
         if not self.has_leader or plan != self.answer():
             return False
