@@ -1,7 +1,6 @@
 """Decisions by a program, rehearsals, and what is sent to others."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -66,11 +65,9 @@ def test_what_is_no_number_ends_the_run_and_keeps_the_rest(folder, printed):
 
 
 def test_the_first_interrupt_records_what_was_started(folder):
-    (folder / "slow.py").write_text(DRIVE.replace("import os,", "import time; time.sleep(.2)\nimport os,"))
+    (folder / "slow.py").write_text(DRIVE.replace("import os,", "import time; time.sleep(.8)\nimport os,"))
     call = [sys.executable, "-m", "surepick", "run", "trips.csv", "--", sys.executable, "slow.py", "{arm}"]
-    process = subprocess.Popen(
-        call, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ
-    )
+    process = subprocess.Popen(call, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     until = time.monotonic() + 60
     while time.monotonic() < until and not (Path("surepick.db").exists() and _measured() > 1):
         time.sleep(0.1)
@@ -97,7 +94,7 @@ def test_an_honest_set_up_passes_against_itself_and_a_drifting_one_does_not(fold
 
 
 def test_the_end_is_posted_and_a_dead_address_changes_nothing():
-    posted: list[object] = []
+    posted = []
 
     class Server(BaseHTTPRequestHandler):
         def do_POST(self):
@@ -121,11 +118,8 @@ def test_the_end_is_posted_and_a_dead_address_changes_nothing():
 
 def test_check_reads_the_file_and_counts_what_would_save_measurements():
     said = surepick("check", "trips.csv", "--epsilon", "1", "--json").json
-    assert (said["goal"], said["n_plans"], said["not_measured"]) == (
-        "smallest",
-        6,
-        {"same in all plans": ["Depot road"]},
-    )
+    assert (said["goal"], said["n_plans"]) == ("smallest", 6)
+    assert said["not_measured"] == {"same in all plans": ["Depot road"]}
     assert 10 < said["forecast"]["low"] <= said["forecast"]["median"] <= said["forecast"]["high"]
     assert abs(sum(said["forecast"]["shares"].values()) - 1) < 1e-9
     counts = {(one["setting"], one["value"]): one["median"] for one in said["choices"]}

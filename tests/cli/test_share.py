@@ -22,18 +22,9 @@ def test_every_file_is_written_by_its_ending_and_holds_elsewhere(decided):
     assert surepick("export", "-o", "report.html").code == 2
     assert surepick("export", "-o", "report.html", "--force").code == 0
     (decided / "surepick.db").unlink()
-    for files in (
-        ["report.html"],
-        ["log.json"],
-        ["certificate.json", "log.json"],
-        ["report.html", "certificate.json"],
-    ):
-        checked = surepick("verify", *files, "--json")
+    for files in ("report.html", "log.json", "certificate.json log.json", "report.html certificate.json"):
+        checked = surepick("verify", *files.split(), "--json")
         assert (checked.code, checked.json["holds"]) == (0, True), checked
-    words = surepick("verify", "report.html").out
-    assert [line.split()[0] for line in words.splitlines() if line[0] != " "][:4] == [
-        *("Holds.", "Claim", "Assumes", "Values")
-    ]
     assert surepick("verify", "--store", "backup.db").code == 0
     assert surepick("tell", "--from", "log.json", "--store", "new.db").code == 0
     assert view("--store", "new.db")["plan"] == view("--store", "backup.db")["plan"]
@@ -62,9 +53,7 @@ def test_a_report_that_says_something_else_than_its_log_does_not_hold(decided, o
 def test_a_changed_log_or_certificate_does_not_hold(decided):
     surepick("export", "-o", "log.json", "-o", "certificate.json")
     data = json.loads((decided / "log.json").read_text())
-    body = next(
-        event for event in data["log"]["events"] if '"value"' in event["body"] or '"values"' in event["body"]
-    )
+    body = next(event for event in data["log"]["events"] if '"value' in event["body"])
     body["body"] = body["body"].replace(".", "9.", 1)
     (decided / "forged.json").write_text(json.dumps(data))
     assert surepick("verify", "forged.json").code == 1

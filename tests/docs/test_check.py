@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +18,6 @@ from forged_logs import lines_of, sealed
 from hulls import hull
 from surepick.files.log import LogFile
 from surepick.policies import Challenge
-from surepick.policy import Policy
 from surepick.problems import NewArm, Past
 from surepick.sessions.session import Session
 from surepick.sessions.verify import verify_events
@@ -29,7 +27,7 @@ PLANS = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [0.0, 0.0, 
 SHARED = np.array(list(itertools.product([0.0, 1.0], repeat=7)))[1:70]
 MEANS = np.array([0.8, 0.4, 0.0])
 WITHIN = sp.BetGapE(0.1, epsilon=0.5)
-QUESTIONS: dict[str, tuple[Policy, Any]] = {
+QUESTIONS = {
     "best": (sp.BetGapE(0.1), PLANS),
     "few": (WITHIN, PLANS),
     "many that share arms": (sp.BetGapE(0.1, epsilon=0.9), SHARED),
@@ -38,7 +36,7 @@ QUESTIONS: dict[str, tuple[Policy, Any]] = {
     "replace": (Challenge(1, 0.1, 0.1), PLANS),
     "keep": (Challenge(0, 0.1, 0.4), PLANS),
 }
-NOISE: dict[str, dict[str, Any]] = {
+NOISE = {
     "known": {"noise": 1.2, "goal": "smallest"},
     "variance": {"noise": 1.0, "noise_kind": "bounded variance"},
     "unknown": {"noise": None},
@@ -296,22 +294,19 @@ def test_a_plan_that_arrives_beside_known_arms_and_bounds_that_differ(checker):
 
 
 def test_what_is_not_covered_never_holds(checker):
-    sessions = [
-        Session.create("memory://", "s", largest(PLANS), policy=sp.CombGapE(0.1)),
-        Session.create(
-            "memory://",
-            "s",
-            sp.problems.top_k_family(list("abc"), 2, goal="largest").oracle_problem(noise=1.0),
-        ),
-        Session.create("memory://", "s", hull(PLANS)),
-    ]
-    for session in sessions:
+    family = sp.problems.top_k_family(list("abc"), 2, goal="largest")
+    for problem, policy in (
+        (largest(PLANS), sp.CombGapE(0.1)),
+        (family.oracle_problem(noise=1.0), sp.BetGapE()),
+        (hull(PLANS), sp.BetGapE()),
+    ):
+        session = Session.create("memory://", "s", problem, policy=policy)
         assert verdict(checker, lines_of(session)) == "NOT COVERED"
 
 
 def test_it_is_one_page_that_imports_numpy_alone(tmp_path):
     text = PAGE.read_text(encoding="utf-8")
-    tree, found = ast.parse(text), set[str]()
+    tree, found = ast.parse(text), set()
     for node in ast.walk(tree):
         found |= {name.name for name in node.names} if isinstance(node, ast.Import) else set()
         found |= {str(node.module)} if isinstance(node, ast.ImportFrom) else set()

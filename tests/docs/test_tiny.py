@@ -52,14 +52,8 @@ def test_tiny_and_the_library_measure_the_same_arms_and_answer_the_same(family, 
     expected = sp.simulate(
         problem, Tape(means, keys, scale), policy=sp.CombGapE(delta=0.1, radius=radius), budget=2000
     )
-    plan, evidence = TINY["find_best"](
-        plans,
-        single(Tape(means, keys, scale)),
-        noise_scale=scale,
-        delta=0.1,
-        how_far=RADII[radius],
-        budget=2000,
-    )
+    settings = {"noise_scale": scale, "delta": 0.1, "how_far": RADII[radius], "budget": 2000}
+    plan, evidence = TINY["find_best"](plans, single(Tape(means, keys, scale)), **settings)
     assert expected.n_measured > 2 * len(means), "an instance that is decided at once shows nothing"
     assert plan == expected.plan
     assert evidence.counts.tolist() == expected.counts.tolist()

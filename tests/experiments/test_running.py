@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from typing import Any
 
 import psutil
 import pytest
@@ -18,7 +17,6 @@ from surepick.experiments import (
     Case,
     CasesFailedError,
     ClusterError,
-    RunProgress,
     read_rows,
     run_case,
     run_cases,
@@ -50,16 +48,15 @@ def path(tmp_path):
 def test_a_killed_run_resumes_without_repeating_a_finished_case(path):
     cases = slow_cases(5)
     script = SCRIPT.format(path=sys.path, n=len(cases), rows=str(path))
-    killed = subprocess.run(
-        [sys.executable, "-c", script], cwd=path.parent, stdout=subprocess.PIPE, text=True
-    )
+    call = [sys.executable, "-c", script]
+    killed = subprocess.run(call, cwd=path.parent, stdout=subprocess.PIPE, text=True)
     assert killed.returncode == -signal.SIGKILL
     _assert_ended([int(pid) for pid in killed.stdout.split()])
     before = path.read_bytes()
     with path.open("ab") as stream:
         stream.write(b'{"torn')  # and the kill hit the middle of a row
     assert len(read_rows(path)) == 3
-    states: list[RunProgress] = []
+    states = []
     rows = run_cases(cases, path, jobs=2, progress=states.append)
     assert path.read_bytes().startswith(before)
     assert len(read_rows(path)) == len(cases)
@@ -77,22 +74,14 @@ def _assert_ended(pids):
     raise AssertionError("workers outlived the run that was killed")
 
 
-def test_a_case_that_kills_its_workers_is_given_up_and_the_others_finish(path, monkeypatch):
-    monkeypatch.setattr(running, "run_in_worker", tiny_cases.die_at_seed_3)
+@pytest.mark.parametrize("worker", [tiny_cases.die_at_seed_3, tiny_cases.raise_at_seed_3])
+def test_a_case_that_kills_its_workers_or_raises_is_given_up_and_the_others_finish(path, monkeypatch, worker):
+    monkeypatch.setattr(running, "run_in_worker", worker)
     cases = quick_cases(6)
     with pytest.raises(CasesFailedError) as caught:
         run_cases(cases, path)
     assert [failure.case for failure in caught.value.failures] == [cases[3]]
     assert {row.case for row in read_rows(path)} == set(cases) - {cases[3]}
-
-
-def test_a_case_that_raises_is_reported_and_the_others_finish(path, monkeypatch):
-    monkeypatch.setattr(running, "run_in_worker", tiny_cases.raise_at_seed_3)
-    with pytest.raises(CasesFailedError) as caught:
-        run_cases(quick_cases(6), path)
-    ((case, reason),) = caught.value.failures
-    assert (case.seed, reason.split(":")[0]) == (3, "ValueError")
-    assert len(read_rows(path)) == 5
 
 
 def test_when_no_worker_can_live_the_run_ends_soon(path, monkeypatch):
@@ -115,7 +104,7 @@ def test_bad_cases_are_refused_before_anything_runs(path):
 def test_the_time_left_is_judged_by_cases_of_the_same_kind():
     slow, quick = [Case(problem(n_arms=3), PUBLISHED, seed) for seed in range(3)], quick_cases(3)
     done = {case: replace(run_case(case), seconds=x) for case, x in ((slow[0], 10.0), (quick[0], 1.0))}
-    states: list[RunProgress] = []
+    states = []
     tally = running.Tally(done, [*slow, *quick], states.append)
     tally.jobs = 2
     tally.report()
@@ -162,7 +151,7 @@ def test_two_runs_cannot_write_to_one_file(path):
 def test_a_cluster_that_loses_a_worker_gives_the_rows_of_a_local_run(path):
     distributed = pytest.importorskip("distributed")
     cases, killed = slow_cases(5), []
-    workers: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "processes": True}
+    workers = {"n_workers": 2, "threads_per_worker": 1, "processes": True}
     with distributed.LocalCluster(dashboard_address=None, **workers) as cluster:
 
         def kill_one(state):

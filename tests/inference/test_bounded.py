@@ -152,19 +152,6 @@ def test_sums_alone_are_refused():
         run.absorb(run.decide().counts, np.ones(2))
 
 
-def test_a_session_learns_the_variance_and_is_verified():
-    session = sp.Session.create("memory://", "rates", TWO, policy=sp.BetGapE(0.05), seed=1)
-    rng = np.random.default_rng(3)
-    while requests := session.ask(50):
-        for request in requests:
-            session.tell(request, float(rng.random() < (0.05, 0.6)[request.probe]))
-    assert session.outcome.plan == 1
-    certificate = session.certificate()
-    assert session.verify(certificate.to_json()).holds
-    with refuses("value", SessionError):
-        session.tell("arm 0", 1.5)
-
-
 def paired(rng, n, means=(0.70, 0.75), correlation=0.8):
     """Return n uses of two 0/1 readings that depend on each other, (n, 2)."""
     p, q = means
@@ -188,14 +175,26 @@ def test_what_two_readings_of_a_use_share_is_learned():
     assert np.mean([n for _, n in found]) < 500  # Hoeffding takes about 1,800 of each by itself
 
 
-def test_a_session_of_pairs_is_verified():
-    session = sp.Session.create("memory://", "pairs", PAIR, policy=sp.BetGapE(0.2), seed=1)
-    rng = np.random.default_rng(8)
+def coin(rng, probe):
+    return float(rng.random() < (0.05, 0.6)[probe])
+
+
+def two_coins(rng, _):
+    return paired(rng, 1, (0.2, 0.7), 0.3)[0].tolist()
+
+
+@pytest.mark.parametrize(("problem", "value", "delta"), [(TWO, coin, 0.05), (PAIR, two_coins, 0.2)])
+def test_a_session_learns_the_variance_and_is_verified(problem, value, delta):
+    session = sp.Session.create("memory://", "rates", problem, policy=sp.BetGapE(delta), seed=1)
+    rng = np.random.default_rng(3)
     while requests := session.ask(200):
         for request in requests:
-            session.tell(request, paired(rng, 1, (0.2, 0.7), 0.3)[0].tolist())
+            session.tell(request, value(rng, request.probe))
     assert session.outcome.plan == 1
     assert session.verify(session.certificate().to_json()).holds
+    if problem is TWO:
+        with refuses("value", SessionError):
+            session.tell("arm 0", 1.5)
 
 
 def test_the_best_vertex_of_a_polytope_is_found_with_a_learned_variance():

@@ -6,7 +6,6 @@ import surepick as sp
 from common import largest, refuses
 from surepick.errors import FileError, ProblemError
 from surepick.inputs.load import read_problem
-from surepick.report import report
 from surepick.sessions import codec
 from surepick.store import open_store
 
@@ -82,16 +81,6 @@ def test_places_change_no_fingerprint_and_stay_with_the_session(load):
     without = sp.Session.create("memory://", "map", plain, policy=sp.BetGapE(), seed=1)
     assert [r.token for r in session.ask(4)] == [r.token for r in without.ask(4)]
     assert sp.Session.load(store, "map").layout == placed.layout
-
-
-def test_a_map_is_drawn_as_it_lies_in_the_report_and_the_dashboard(load):
-    session = sp.Session.create(
-        "memory://", "map", load(TRANSPORT + 'places = "sites.csv"\n'), policy=sp.BetGapE()
-    )
-    for request in session.ask(8):
-        session.tell(request, 2.0)
-    session.ask()
-    assert "Genève" in report(session)
 
 
 @pytest.mark.parametrize(

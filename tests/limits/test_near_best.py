@@ -104,16 +104,16 @@ def test_worlds_make_every_good_plan_bad(seed):
     assert least_loss(plans, turned, turned, epsilon) == pytest.approx(0.0, abs=1e-6)
 
 
+def most_of_good(plans, means, weights, epsilon):
+    """The largest total of these weights by mixtures of plans that are within epsilon of the best."""
+    values = plans @ means
+    near = {"A_ub": [-values], "b_ub": [epsilon - values.max()]}
+    return -linprog(-(plans @ weights), **near, A_eq=np.ones((1, len(plans))), b_eq=[1.0]).fun
+
+
 def least_loss(plans, means, world, epsilon):
     """What mixtures of these plans that are within epsilon of the best lose in another world at least."""
-    found = linprog(
-        -(plans @ world),
-        A_ub=[-(plans @ means)],
-        b_ub=[epsilon - float((plans @ means).max())],
-        A_eq=np.ones((1, len(plans))),
-        b_eq=[1.0],
-    )
-    return float((plans @ world).max() + found.fun)
+    return float((plans @ world).max() - most_of_good(plans, means, world, epsilon))
 
 
 class Noting(NearBest):
@@ -154,14 +154,7 @@ def test_a_bound_on_good_plans_holds_whatever_the_weights():
     near = NearBest(problem, means, 0.3, QUICK)
     good = GoodPlans(problem, turned, near.best, Rivals(problem).first, 0.3)
     rng = np.random.default_rng(0)
-    best = float((plans @ turned).max())
     for _ in range(10):
         weights = rng.normal(size=9)
-        exact = linprog(
-            -(plans @ weights),
-            A_ub=[-(plans @ turned)],
-            b_ub=[0.3 - best],
-            A_eq=np.ones((1, len(plans))),
-            b_eq=[1.0],
-        )
-        assert good.most(weights)[0] == pytest.approx(-exact.fun, rel=1e-6, abs=1e-7)
+        exact = most_of_good(plans, turned, weights, 0.3)
+        assert good.most(weights)[0] == pytest.approx(exact, rel=1e-6, abs=1e-7)

@@ -2,7 +2,6 @@
 
 import json
 import warnings
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -21,7 +20,6 @@ TWO = largest(np.eye(2))
 LEARNED = sp.Problem(np.eye(2), goal="largest")  # noise unknown, by replicates
 LEVEL = {look.name: look.level for look in LOOKS}
 WANDERING = LEVEL["wandering"]
-Draw = Callable[[np.random.Generator, int], np.ndarray]
 
 
 def record_of(draw, seed, n=100):
@@ -36,10 +34,6 @@ def white(rng, n, scale=1.0):
     return scale * rng.standard_normal(n)
 
 
-def loudly(rng, n):
-    return white(rng, n, 3.0)
-
-
 def autoregressive(rng, n, rho):
     x, noise = np.empty(n), rng.standard_normal(n)
     x[0] = noise[0]
@@ -52,7 +46,7 @@ def moved(rng, n, by):
     return rng.standard_normal(n) + by * (np.arange(n) >= n // 2)
 
 
-MISUSES: dict[str, tuple[Draw, str]] = {
+MISUSES = {
     "noise x 1.5": (lambda rng, n: white(rng, n, 1.5), "noise_larger"),
     "AR(1) .5": (lambda rng, n: autoregressive(rng, n, 0.5), "dependent"),
     "AR(1) .9": (lambda rng, n: autoregressive(rng, n, 0.9), "dependent"),
@@ -74,8 +68,8 @@ def test_honest_measurements_bring_no_more_warnings_than_the_level(n):
     runs = 300
     warned = sum(bool(check_noise(TWO, record_of(white, 1000 + seed, n))) for seed in range(runs))
     assert stats.binomtest(warned, runs, sum(LEVEL.values()), alternative="greater").pvalue > 1e-3
-    loud = sum(bool(check_noise(TWO, record_of(loudly, seed, n))) for seed in range(40))
-    assert loud >= 20  # the control
+    loud = [record_of(lambda r, k: white(r, k, 3.0), seed, n) for seed in range(40)]  # the control
+    assert sum(bool(check_noise(TWO, record)) for record in loud) >= 20
 
 
 def test_honest_measurements_of_other_kinds_bring_none_either():
@@ -95,11 +89,9 @@ def lognormal(rng, n):
     return np.exp(1.22 * rng.standard_normal(n))  # a kurtosis of 226, as timings have it
 
 
-def rounded(rng, n):
-    return np.round(rng.standard_normal(n))
-
-
-@pytest.mark.parametrize(("draw", "code"), [(lognormal, "heavy_tails"), (rounded, "coarse")])
+@pytest.mark.parametrize(
+    ("draw", "code"), [(lognormal, "heavy_tails"), (lambda rng, n: np.round(white(rng, n)), "coarse")]
+)
 def test_noise_that_is_learned_has_to_look_gaussian(draw, code):
     found = [check_noise(LEARNED, record_of(draw, seed, 60)) for seed in range(25)]
     assert sum([doubt.code for doubt in some] == [code] for some in found) >= 23
@@ -109,12 +101,9 @@ def test_noise_that_is_learned_has_to_look_gaussian(draw, code):
 def test_learned_noise_that_is_gaussian_brings_no_more_doubts_than_the_level():
     runs = 400
     for n in (4, 12, 60):
-        found = [check_noise(LEARNED, record_of(white, 50 + s, n)) for s in range(runs)]
-        doubted = sum(map(bool, found))
-        assert (
-            stats.binomtest(doubted, runs, LEVEL["resolution"] + LEVEL["shape"], alternative="greater").pvalue
-            > 1e-3
-        )
+        doubted = sum(bool(check_noise(LEARNED, record_of(white, 50 + s, n))) for s in range(runs))
+        level = LEVEL["resolution"] + LEVEL["shape"]
+        assert stats.binomtest(doubted, runs, level, alternative="greater").pvalue > 1e-3
     constant = record_of(lambda _, n: np.full(n, 7.0), 0)  # no noise at all is Gaussian, too
     assert not check_noise(LEARNED, constant)
 
@@ -139,10 +128,7 @@ def test_two_values_show_no_change_of_the_mean():
 
 
 def test_the_evidence_of_a_change_is_one_on_average_where_there_is_none():
-    values = []
-    for seed in range(1500):
-        arm = record_of(white, seed, 60).arms[0]
-        values.append(np.exp(change(arm, 1.0)[0]))
+    values = [np.exp(change(record_of(white, seed, 60).arms[0], 1.0)[0]) for seed in range(1500)]
     assert np.mean(values) < 1.3
     assert np.mean([value >= 20 for value in values]) < 0.02  # Ville: at most .05
 
@@ -211,7 +197,7 @@ def test_a_certificate_says_what_the_check_could_have_seen():
     assert not session.verify({k: v for k, v in data.items() if k != "noise_check"}).holds
 
 
-POWERS: dict[str, tuple[int, sp.Problem, Callable[[float], Draw]]] = {
+POWERS = {
     "noise": (100, TWO, lambda times: lambda rng, n: white(rng, n, times)),
     "outlier": (100, TWO, lambda far: lambda rng, n: np.append(white(rng, n - 1), far)),
     "successors": (100, TWO, lambda rho: lambda rng, n: autoregressive(rng, n, rho)),

@@ -54,22 +54,6 @@ def test_no_plan_within_the_limits_brings_more(case, whole):
         assert (plan == np.round(plan)).all()
 
 
-def test_the_problem_keeps_names_and_whole_numbers_to_the_answer():
-    problem = problems.production(
-        [[2, 6], [3, 5]],
-        [20, 25],
-        [20, 45],
-        whole=True,
-        spread=15,
-        n_draws=40,
-        variable_names=["chair", "table"],
-        noise=1,
-    )
-    assert problem.arm_names == ("chair", "table")
-    assert (problem.plans == np.round(problem.plans)).all()
-    assert any("chair" in name for name in problem.plan_names)
-
-
 def test_programs_may_minimise_and_compare_in_all_ways():
     program = problems.as_program(
         [[1, 1], [1, 0], [0, 1]], [4, 1, 3], senses=[">=", "=", "<="], goal="smallest"

@@ -67,16 +67,6 @@ def test_bad_environments_are_clear_errors(make):
         make()
 
 
-def test_an_environment_of_another_size_is_refused():
-    with refuses("environment"):
-        sp.simulate(largest(np.eye(2)), Gaussian([1.0, 2.0, 3.0]), policy=sp.CombGapE())
-
-
-def test_a_budget_of_nothing_is_refused():
-    with refuses("budget"):
-        sp.simulate(largest(np.eye(2)), Gaussian([1.0, 2.0]), policy=sp.CombGapE(), budget=0)
-
-
 @given(budget=st.integers(1, 9000), seed=st.integers(0, 1000))
 @settings(max_examples=25, deadline=None)
 def test_the_budget_is_never_exceeded_and_is_used_up(budget, seed):
@@ -141,15 +131,18 @@ def test_the_scale_of_a_coin_is_sub_gaussian_and_no_larger_than_a_half(mean):
     assert scale <= 0.5
 
 
-def test_an_environment_that_breaks_off_is_refused():
+def test_environments_that_break_off_or_do_not_fit_and_no_budget_are_refused():
     class Broken:
         means = np.array([1.0, 0.0])
 
         def measure(self, counts, rng):
             return np.full(len(counts), np.nan)
 
-    with refuses("environment", ParameterError):
-        sp.simulate(largest(np.eye(2)), Broken(), policy=sp.CombGapE())
+    for environment in (Broken(), Gaussian([1.0, 2.0, 3.0])):
+        with refuses("environment", ParameterError):
+            sp.simulate(largest(np.eye(2)), environment, policy=sp.CombGapE())
+    with refuses("budget", ParameterError):
+        sp.simulate(largest(np.eye(2)), Gaussian([1.0, 2.0]), policy=sp.CombGapE(), budget=0)
 
 
 def test_a_policy_may_be_given_by_name_and_has_its_settings_once():
