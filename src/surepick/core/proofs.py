@@ -171,7 +171,7 @@ class Inequality(NamedTuple):
 
 
 class System(NamedTuple):
-    """The rows and bounds of a polytope, and one variable more: what `gains` add to L."""
+    """The rows and bounds of a polytope, and one more variable t = gains.x, a part of L."""
 
     matrix: FloatArray  # (m + 1, n + 1)
     right: FloatArray
@@ -197,7 +197,11 @@ class Node(NamedTuple):
 
 
 def system_of(form: StandardForm, inequality: Inequality) -> System:
-    """The polytope with bounds that follow from its rows, and the variable for L."""
+    """Return the polytope with its tightest bounds and one more variable and row, t = gains.x.
+
+    t is L(x) less its constant, so that a box can be split by L. Its bounds are those over the box of plans,
+    a rounding error (`room`) further out.
+    """
     low, high = tight_bounds(form)
     m, n = form.matrix.shape
     matrix = np.zeros((m + 1, n + 1))

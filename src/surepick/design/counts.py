@@ -16,7 +16,7 @@ from surepick.errors import ParameterError
 
 _SPANNED = 1e-7  # of its length: what is left of a row or a contrast that counts as spanned
 _NEEDED = 1e-7  # of the largest weight: a probe with less is left out of a cover
-_IDEAL = 0.05  # of the ideal design, which stands for what has not been chosen yet
+_IDEAL = 0.05  # weight of the unrounded design in M: keeps it regular, and stands for uses yet to be chosen
 _LEAST_SHARE = 1e-3  # of the largest share: probes that are looked at first
 _ROUNDING = 1e-9
 MOST = 2**50  # measurements that are dealt out: beyond it whole numbers are not exact in a double
@@ -103,7 +103,7 @@ def _pivots(rows: FloatArray, contrasts: FloatArray) -> IntArray | None:
 def mixed_counts(
     information: Dense, shares: FloatArray, costs: FloatArray, targets: FloatArray, budget: float
 ) -> FloatArray:
-    """Return whole counts for a budget: whole parts of the shares, then the uses that gain most.
+    """Round a design to whole counts within a budget: round down, then add the most useful uses greedily.
 
     `targets`, (n, rank), are weighted by the square roots of their duals. One more use of probe o lowers the
     sum of z' M^-1 z by about sum_k |x_k' M^-1 Z|^2 / (1 + x_k' M^-1 x_k) (Sherman and Morrison).

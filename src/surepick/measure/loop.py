@@ -142,9 +142,9 @@ class _Loop:
         session, n = self.session, self.final_batch
         if n is None or session.budget is None:
             return
-        ledger = session.state()
-        left = session.budget - ledger.n_measurements
-        if not ledger.is_over and not ledger.has_final_batch and ledger.streams.n_missing < left <= n:
+        state = session.state()
+        left = session.budget - state.n_measurements
+        if not state.is_over and not state.has_final_batch and state.streams.n_missing < left <= n:
             session.final_batch()
 
 

@@ -82,7 +82,7 @@ def path_losses(
     target: int,
     n_nodes: int,
 ) -> FloatArray:
-    """Return for each arc how much longer the shortest path with it is; without it, if it is used.
+    """Return for each arc what it costs to flip it: to force it into a path, or out if it is used.
 
     The network is acyclic and its arcs are in topological order; `used` marks a shortest path. A path crosses
     every cut between levels once, so that one which avoids an arc crosses that arc's cut elsewhere.

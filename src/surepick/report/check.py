@@ -153,7 +153,7 @@ def _rough_noise(loaded: Truth) -> FloatArray | None:
 
 
 def with_limits(loaded: Truth, low: float | None, high: float | None) -> Truth:
-    """Return the problem with limits of every value, which replace a stated noise; as it is without them."""
+    """Return the problem with these limits in place of its noise; unchanged if none is given."""
     if low is None and high is None:
         return loaded
     if loaded.problem.probes is not None:

@@ -345,7 +345,7 @@ def final_batch(state: SessionState, n: int | None, *, gaussian: bool) -> Change
 
 
 def closed(state: SessionState, reason: str) -> Change:
-    """Return the end by hand; nothing where the session has ended, or its policy decides first."""
+    """Return the event that closes a session; none if it has ended, or its policy has yet to decide."""
     return Change([] if state.is_over or state.is_due else [Closed(state.n_closed + 1, str(reason))])
 
 

@@ -267,14 +267,14 @@ def look(session: Session, *, n_tokens: int = 20) -> Look:
     >>> seen.n_used, seen.n_missing, seen.first_tokens
     (0, 2, ('0.0', '1.0'))
     """
-    with session.held_with_leases() as (ledger, leases):
-        return _now(session, ledger, tuple(leases.values()), n_tokens)
+    with session.held_with_leases() as (state, leases):
+        return _now(session, state, tuple(leases.values()), n_tokens)
 
 
-def _now(session: Session, ledger: SessionState, leases: tuple[Lease, ...], n_tokens: int) -> Look:
+def _now(session: Session, state: SessionState, leases: tuple[Lease, ...], n_tokens: int) -> Look:
     """Return a snapshot of what the session has recorded now."""
-    waits = ledger.status is None  # what has ended waits for nothing
-    first = [one.token for one in itertools.islice(in_turn(ledger), n_tokens)] if waits else []
+    waits = state.status is None  # what has ended waits for nothing
+    first = [one.token for one in itertools.islice(in_turn(state), n_tokens)] if waits else []
     return Look(
         session=session.name,
         title=session.title,
@@ -282,52 +282,52 @@ def _now(session: Session, ledger: SessionState, leases: tuple[Lease, ...], n_to
         created_at=session.created_at,
         now=session.now(),
         head=session.fingerprint,
-        problem=ledger.estimated_problem,
+        problem=state.estimated_problem,
         layout=session.layout,
         policy=session.policy,
-        promise=promised(ledger),
-        delta=delta_of(ledger.setup.policy),
+        promise=promised(state),
+        delta=delta_of(state.setup.policy),
         budget=session.budget,
-        status=ledger.status,
-        answer=ledger.plan,
-        standing=ledger.standing(),
-        evidence=ledger.evidence,
-        log_evidence=ledger.run.log_evidence(),
-        last=_last(session, ledger),
-        n_measured=ledger.n_values,
-        n_extra=ledger.n_extra,
-        n_removed=ledger.n_removed,
-        doubtful=tuple(found for found in ledger.doubtful if not ledger.is_removed(found[1])),
-        n_rounds=ledger.n_rounds,
-        missing=ledger.streams.missing() if waits else (),
+        status=state.status,
+        answer=state.plan,
+        standing=state.standing(),
+        evidence=state.evidence,
+        log_evidence=state.run.log_evidence(),
+        last=_last(session, state),
+        n_measured=state.n_values,
+        n_extra=state.n_extra,
+        n_removed=state.n_removed,
+        doubtful=tuple(found for found in state.doubtful if not state.is_removed(found[1])),
+        n_rounds=state.n_rounds,
+        missing=state.streams.missing() if waits else (),
         first_tokens=tuple(map(str, first)),
         leases=leases,
-        samples=ledger.run.trace.samples,
-        mismatches=tuple(ledger.mismatches),
-        doubts=ledger.doubts(),
+        samples=state.run.trace.samples,
+        mismatches=tuple(state.mismatches),
+        doubts=state.doubts(),
         given=session.given_problem,
-        guess=_guess(ledger),
-        ended=_ended(session, ledger),
+        guess=_guess(state),
+        ended=_ended(session, state),
     )
 
 
-def _guess(ledger: SessionState) -> FloatArray | None:
-    past = ledger.setup.past
+def _guess(state: SessionState) -> FloatArray | None:
+    past = state.setup.past
     return None if past is None else np.where(past.worth > 0, past.means, np.nan)
 
 
-def _ended(session: Session, ledger: SessionState) -> tuple[float, str] | None:
-    event = session.store.find(session.name, ledger.end_key) if ledger.is_over else None
+def _ended(session: Session, state: SessionState) -> tuple[float, str] | None:
+    event = session.store.find(session.name, state.end_key) if state.is_over else None
     return None if event is None else (event.time, str(json.loads(event.body).get("reason") or ""))
 
 
-def _last(session: Session, ledger: SessionState) -> Measurement | None:
+def _last(session: Session, state: SessionState) -> Measurement | None:
     """The last value that was not removed; of several readings of one use the last."""
-    if ledger.recent_values:
-        event = session.store.find(session.name, recorded_key(ledger.recent_values[-1]))
-        return None if event is None else list(measurements_in(event, ledger))[-1]
-    events = session.events() if ledger.n_values else ()  # all that were remembered are removed
-    left = (one for event in events for one in measurements_in(event, ledger) if not one.removed)
+    if state.recent_values:
+        event = session.store.find(session.name, recorded_key(state.recent_values[-1]))
+        return None if event is None else list(measurements_in(event, state))[-1]
+    events = session.events() if state.n_values else ()  # all that were remembered are removed
+    left = (one for event in events for one in measurements_in(event, state) if not one.removed)
     return next(iter(deque(left, maxlen=1)), None)
 
 

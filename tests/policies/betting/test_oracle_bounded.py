@@ -118,7 +118,7 @@ class Generous(Stubborn):
 
     def _reopen(self):
         super()._reopen()
-        self._book.log_cash += math.log(12.0)
+        self._account.log_cash += math.log(12.0)
 
 
 WORSE = np.array([0.0, 0.0, 1.0, 1.0])

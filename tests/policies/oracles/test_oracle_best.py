@@ -108,7 +108,7 @@ def played(problem, seed, n_blocks, *, epsilon=0.0, means=None):
 
 def common_of(run):
     question = run._question
-    return question._ledger.common(question._book, question.wealth.log_cash)
+    return question._plan_wealth.common(question._account, question.wealth.log_cash)
 
 
 def rows_by_hand(run, blocks, plan):
@@ -128,7 +128,7 @@ def rows_by_hand(run, blocks, plan):
 def test_rows_are_the_bets_of_the_proof(most):
     plans = chosen_plans(4, most=most)
     run, blocks = played(oracle(plans, within=most > 1), 0, 8)
-    account = run._question._book
+    account = run._question._account
     for plan in plans[account.branch.holds(plans)]:
         by_hand, kept = rows_by_hand(run, blocks, plan)
         np.testing.assert_allclose(kept, by_hand, atol=1e-8)
@@ -156,7 +156,7 @@ def mixture_by_hand(bet, counts, sums, plan):
 def test_plan_bets_are_settled_later_as_they_were_made():
     plans = chosen_plans(7)
     run, blocks = played(oracle(plans), 3, 8)
-    account, ledger = run._question._book, run._question._ledger
+    account, ledger = run._question._account, run._question._plan_wealth
     for plan in plans[account.branch.holds(plans)]:
         stake = np.log(0.73 * 0.65 * (1 - OracleBest.first_share))
         by_hand = stake + sum(mixture_by_hand(*block, plan) for block in blocks)
@@ -166,7 +166,7 @@ def test_plan_bets_are_settled_later_as_they_were_made():
 
 
 def wealth_of(run, plans):
-    account, ledger = run._question._book, run._question._ledger
+    account, ledger = run._question._account, run._question._plan_wealth
     components = np.array([ledger.components(account, plan) for plan in plans])
     return ledger.log_wealth(account, common_of(run), plans, components)
 
@@ -186,7 +186,7 @@ def test_certificates_agree_with_enumeration(seed, n_blocks, most, epsilon, mini
     inside = (-plans if minimize else plans) + 0.0
     if not run._question.has_leader:
         return
-    account, rng = run._question._book, np.random.default_rng(seed)
+    account, rng = run._question._account, np.random.default_rng(seed)
     search, threshold = run._question._search(account), run._question.wealth.threshold
     left = inside[account.branch.holds(inside)]
     if (risk := run.standing().risk) is not None and len(
@@ -318,7 +318,7 @@ class PeekingRun(BatchRun):
 
     def _settle(self, batch, averages):
         for bet in batch.bets:
-            y = bet.leader - self._question._book.rivals
+            y = bet.leader - self._question._account.rivals
             gap, variance = y @ averages, (y**2) @ (1.0 / np.maximum(batch.uses, 1))
             bet.sizes = np.full(len(bet.sizes), max(0.0, float((gap / variance).max())))
         super()._settle(batch, averages)
@@ -394,7 +394,7 @@ def n_against_the_best(kind, runs=60):
         measured(run, np.full(6, -1e-9), rng, 3)
         run.call_last(40, gaussian=True)
         measured(run, np.full(6, -1e-9), rng, 6)
-        book = run._question._book
+        book = run._question._account
         found += nothing.tobytes() in book.out_keys or not book.branch.holds(nothing)
     return found
 
@@ -414,14 +414,14 @@ def test_a_final_batch_rules_out_what_its_p_values_do(seed, minimize, gaussian):
         return
     inside, rng = (-plans if minimize else plans) + 0.0, np.random.default_rng(seed)
     before = wealth_of(run, inside)
-    was_out = run._question._book.out_keys.copy()
-    branch = run._question._book.branch
+    was_out = run._question._account.out_keys.copy()
+    branch = run._question._account.branch
     run.call_last(80, gaussian=gaussian)
     decision = run.decide()
     counts = decision.counts
     averages = rng.normal(size=4) + 2 * np.arange(4)
     run.absorb(counts, counts * averages)
-    leader, account = run._question.leader, run._question._book
+    leader, account = run._question.leader, run._question._account
     y = leader - inside
     z = (y @ averages) / np.sqrt(np.maximum((y**2) @ (1 / np.maximum(counts, 1)), 1e-300))
     evidence = before + np.where(z > 0, -log_ndtr(-z) if gaussian else z**2 / 2, 0.0)
@@ -447,12 +447,12 @@ def test_a_budget_below_the_free_arms_settles_no_bet():
     for _ in range(3):
         counts = run.decide().counts
         run.absorb(counts, counts * np.arange(5.0))
-    n_batches = len(run._question._book.batches)
+    n_batches = len(run._question._account.batches)
     run.allow(2)
     counts = run.decide().counts
     assert counts.sum() == 2
     run.absorb(counts, 100.0 * counts * np.arange(5.0))
-    assert len(run._question._book.batches) == n_batches
+    assert len(run._question._account.batches) == n_batches
 
 
 EXCHANGES = {
@@ -492,9 +492,9 @@ def test_plans_ruled_out_by_their_exchanges_have_the_wealth_that_it_takes(name, 
         run = BetGapE(delta=0.2).start(family.oracle_problem(noise=1))
         for _ in range(40):
             decision, question = run.decide(), run._question
-            if question.has_leader and len(question._book.kinds):
+            if question.has_leader and len(question._account.kinds):
                 most = np.maximum(most, wealth_of(run, plans))
-                assert (most[~question._book.branch.holds(plans)] >= question.wealth.threshold).all()
+                assert (most[~question._account.branch.holds(plans)] >= question.wealth.threshold).all()
             if isinstance(decision, Stop):
                 break
             noise = np.sqrt(decision.counts) * rng.normal(size=family.n_arms)

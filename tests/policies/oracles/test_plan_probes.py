@@ -43,7 +43,7 @@ def played(problem, seed, n_blocks, *, epsilon=0.0):
         decision = run.decide()
         if isinstance(decision, Stop):
             break
-        asked.append((decision, run._question._book.branch if run._question.has_leader else None))
+        asked.append((decision, run._question._account.branch if run._question.has_leader else None))
         sums = decision.counts * means + np.sqrt(decision.counts) * rng.normal(size=problem.n_arms)
         run.absorb(decision.counts, sums)
     return run, asked
@@ -76,9 +76,9 @@ def test_blocks_are_plays_that_read_every_arm_in_question(seed, n_blocks, minimi
         if branch is not None:
             assert (decision.counts[branch.free] > 0).all()  # bets are about all of these
     inside = (-plans if minimize else plans) + 0.0
-    if not run._question.has_leader or not len((question := run._question)._book.kinds):
+    if not run._question.has_leader or not len((question := run._question)._account.kinds):
         return
-    account, ledger = question._book, question._ledger
+    account, ledger = question._account, question._plan_wealth
     left = inside[account.branch.holds(inside)]
     components = np.array([ledger.components(account, plan) for plan in left])
     wealth = ledger.log_wealth(account, ledger.common(account, question.wealth.log_cash), left, components)
@@ -107,7 +107,7 @@ class AfterTheBatch(PlanProbeRun):
 
     def _settle(self, batch, averages):
         for bet in batch.bets:
-            bet.leader = self._question._set.best(averages, self._question._book.branch)
+            bet.leader = self._question._set.best(averages, self._question._account.branch)
             bet.sizes, bet.means = 3 * bet.sizes + 1, averages
         super()._settle(batch, averages)
 

@@ -205,7 +205,7 @@ class Question(ABC):
         return int(self.given.shape[0])
 
     def bind(self, readings: Readings, parts: PlanParts) -> None:
-        """Take these plans, in the coordinates of these readings; the only one that may be best leads."""
+        """Set the plans, in the coordinates of these readings; a plan that alone may be best leads."""
         self.given, self.constants, self.is_out = parts.free, parts.constants, ~parts.may_be_best
         self.plans, self._cached = readings.coordinates(self.given), None
         if len(stays := self.contenders()) == 1:

@@ -100,7 +100,7 @@ class OracleBest(Question):
         is_plain = not problem.plays and problem.best_within is None
         self.learns_variance = problem.bounds is not None and is_plain
         kind = BoundedPlanWealth if self.learns_variance else self.wealth_kind
-        self._ledger = kind(self._variance, known, self._everything, epsilon)
+        self._plan_wealth = kind(self._variance, known, self._everything, epsilon)
         self._now = self._variance  # as it is estimated now
         self.leader: Any = -1  # none yet; then a plan, (n_arms,)
         self.accounts: dict[str, PlanAccount] = {}
@@ -128,7 +128,7 @@ class OracleBest(Question):
 
     def _can_tell(self) -> BoolArray:
         """Return which rivals measurements can tell from the leader."""
-        return np.asarray((self.leader != self._book.rivals)[:, ~self._is_known].any(axis=1))
+        return np.asarray((self.leader != self._account.rivals)[:, ~self._is_known].any(axis=1))
 
     @property
     def has_leader(self) -> bool:
@@ -156,7 +156,7 @@ class OracleBest(Question):
     @property
     def free(self) -> BoolArray:
         """(n_arms,): where plans that are left may differ, and measurements can tell."""
-        return self._unknown(self._book.branch)
+        return self._unknown(self._account.branch)
 
     # accounts
 
@@ -165,15 +165,15 @@ class OracleBest(Question):
         return _text(plan) if self.epsilon else "common"
 
     @property
-    def _book(self) -> PlanAccount:
+    def _account(self) -> PlanAccount:
         """The account of the leader; an empty one where it has none yet."""
         key = self._key(self.leader)
         found = self.accounts.get(key, self.candidate.get(key))
-        return self._ledger.open() if found is None else found
+        return self._plan_wealth.open() if found is None else found
 
     def _search(self, account: PlanAccount, of_threshold: float = 1.0) -> BranchSearch:
         return BranchSearch(
-            *(self._set, self._ledger, account, self.leader, self._cash(account)),
+            *(self._set, self._plan_wealth, account, self.leader, self._cash(account)),
             threshold=of_threshold * self.wealth.threshold,
             one_size=self._one_size,
         )
@@ -187,7 +187,7 @@ class OracleBest(Question):
         """
         means = self._means(estimates)
         is_exact = not self.epsilon and self.has_leader
-        best = self._set.best(means, self._book.branch if is_exact else self._everything)
+        best = self._set.best(means, self._account.branch if is_exact else self._everything)
         assert best is not None
         if not self._keeps_lead(best, estimates):
             self.leader = best
@@ -195,7 +195,7 @@ class OracleBest(Question):
         if self.later_threshold and self.is_answered:
             self._reopen()
             search = self._examine()
-        account = self._book
+        account = self._account
         for arm in account.branch.free.tolist():  # the best-looking plan that differs from the leader there
             for part in account.branch.apart(arm, float(self.leader[arm]), self._set.step):
                 if (plan := self._set.best(means, part)) is not None:
@@ -207,8 +207,8 @@ class OracleBest(Question):
         """Fix the arms on which the plans that are left agree with the leader; return the search."""
         key = self._key(self.leader)
         if key not in self.accounts:
-            self.candidate = {key: self._book}
-        search = self._search(self._book)
+            self.candidate = {key: self._account}
+        search = self._search(self._account)
         search.fix_arms()
         return search
 
@@ -235,7 +235,7 @@ class OracleBest(Question):
         mask[order[(targets.contrasts.rows[order] != 0).argmax(axis=0)]] = True
         can_tell = self._can_tell()
         can_tell[can_tell] = mask
-        self._book.keep_rivals(can_tell)
+        self._account.keep_rivals(can_tell)
 
     def unresolved(self) -> IntArray:
         """Return nothing: the rivals are no part of what fixes the bets."""
@@ -259,7 +259,7 @@ class OracleBest(Question):
         """Return the contrasts of the leader with its rivals."""
         if self.learns_variance:
             self._now = np.where(self._is_known, 0.0, estimates.readings.probes.noise_scale**2)
-        account = self._book
+        account = self._account
         y, log_wealth = self.leader - account.rivals, self._search(account).log_wealth()
         y, log_wealth = y[self._can_tell()], log_wealth[self._can_tell()]
         contrasts = Contrasts(np.where(self._is_known, 0.0, y), constant=y @ self._known_means)
@@ -281,14 +281,14 @@ class OracleBest(Question):
 
     def _must_show(self) -> BoolArray:
         """Return the arms on which the leader may differ from a plan that is left: bets need all of them."""
-        account, plan = self._book, self.leader
+        account, plan = self._account, self.leader
         return ~self._is_known & (account.free | (plan < account.lower) | (plan > account.upper))
 
     def lead(self, decision: Decision, counts: IntArray) -> None:
         """Take on leader, bet sizes and free arms of this decision; the other arms are fixed."""
         self.leader, self.sizes = np.array(decision.leader), np.array(decision.more["sizes"])
         self.first_led_at.setdefault(_text(self.leader), counts)
-        key, account = self._key(self.leader), self._book
+        key, account = self._key(self.leader), self._account
         if key not in self.accounts:
             self.next_stake = 0.0  # it is empty: stake at once
         self.accounts.pop(key, None)
@@ -339,7 +339,7 @@ class OracleBest(Question):
 
         The search has more time than usual: a machine that rounds otherwise may have looked elsewhere.
         """
-        account = copy.deepcopy(self._book)
+        account = copy.deepcopy(self._account)
         if not account.branch.holds(self.leader):
             return False
         search = self._search(account, 1.0 - TOLERANCE)
@@ -379,7 +379,7 @@ class OracleBest(Question):
         self.wealth.threshold, self.later_threshold = self.later_threshold, 0.0
         self.accounts, self.candidate, self.next_stake = {}, {}, 0.0
         if self.epsilon:
-            account = self.accounts[self._key(self.leader)] = self._ledger.open()
+            account = self.accounts[self._key(self.leader)] = self._plan_wealth.open()
             account.log_cash = reached + math.log1p(-math.exp(cash - reached))
         else:
             self.wealth.log_cash = reached
@@ -392,14 +392,14 @@ class OracleBest(Question):
         """Stake against all plans alike, at first and whenever the measurements have grown enough."""
         if estimates.n_measured < self.next_stake:
             return
-        account = self._book
+        account = self._account
         self.next_stake = self.restake * estimates.n_measured
         is_first = not len(account.kinds) and not self.epsilon
         fixed = [-(0.5**k) for k in range(_FIXED_GAPS)] if is_first else []
         share = self.first_stake if is_first else self.stake_share
         amount = np.logaddexp(self.wealth.withdraw(share), account.log_cash + math.log(share))
         account.log_cash += math.log1p(-share)
-        self._ledger.stake(
+        self._plan_wealth.stake(
             account,
             float(amount),
             common_share=self.common_share,
@@ -416,7 +416,7 @@ class OracleBest(Question):
 
     def bets(self, estimates: Estimates, targets: Targets) -> list[Any]:
         """Return one bet, from which the bets against any plan follow."""
-        account = self._book
+        account = self._account
         since = estimates.counts - self.first_led_at[_text(self.leader)]
         by_gap, fixed = self.sizes
         return [
@@ -441,7 +441,7 @@ class OracleBest(Question):
         A plan that differs from the leader where the batch measures nothing is not shown: unless all arms are
         measured on which plans that are left may differ, which the counts say beforehand, there is no bet.
         """
-        account = self._book
+        account = self._account
         for bet in bets:
             measured = result.arm_information > 0
             if not measured[bet.free].all():
@@ -449,14 +449,14 @@ class OracleBest(Question):
             averages = np.where(self._is_known, self._known_means, result.arm_means)
             variance = _inverse(result.arm_information)
             if result.bounded is not None:  # bets settle a final batch too: 1 / F is a p-value
-                self._ledger.settle(account, bet, self._power_sums(result, result.bounded), variance)
+                self._plan_wealth.settle(account, bet, self._power_sums(result, result.bounded), variance)
                 if result.is_final:
                     self._search(account).fix_arms()
             elif result.is_final:
                 account.final = FinalTest(bet.leader, averages, variance, result.gaussian)
                 self._search(account).fix_arms()
             else:
-                self._ledger.settle(account, bet, averages[None], variance)
+                self._plan_wealth.settle(account, bet, averages[None], variance)
 
     def _power_sums(self, result: BatchResult, readings: BatchReadings) -> FloatArray:
         """Return centres, uses, furthest readings and power sums by arm: what a batch shows."""
@@ -480,11 +480,11 @@ class OracleBest(Question):
         own = self.accounts.get(self._key(np.array(leader))) if isinstance(leader, list) else None
         if own is None:
             return self.wealth.log_cash
-        return float(log_sum_exp(self._ledger.common(own, self._cash(own)).at(self._point[None])[0]))
+        return float(log_sum_exp(self._plan_wealth.common(own, self._cash(own)).at(self._point[None])[0]))
 
     def standing(self, estimates: Estimates) -> Standing:
         """Return the leader, the rival with the least evidence against it, and the risk of the leader."""
-        leader, account = self.answer(), self._book
+        leader, account = self.answer(), self._account
         # what is outside the branch was ruled out at delta; the rest is bounded part by part
         least = math.inf if self.is_answered else self._search(account).least_evidence()
         if account.free.sum() < self._everything.free.size:
