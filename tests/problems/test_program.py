@@ -1,10 +1,13 @@
+import importlib
 from itertools import combinations, product
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import surepick as sp
 from surepick import problems
 from surepick.errors import ProblemError
 from surepick.problems import integer
@@ -87,3 +90,17 @@ def test_what_a_program_says_is_not_said_again(more):
     with pytest.raises(ProblemError) as caught:
         problems.production(program, **more)
     assert [caught.value.field] == list(more)
+
+
+def test_afiro_of_the_gallery_is_that_of_netlib_and_is_solved_within_twenty_measurements(monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "examples" / "gallery")
+    problem, costs = importlib.import_module("afiro").afiro()
+    assert (len(problem.rows.b_ub) + len(problem.rows.b_eq), problem.n_arms) == (27, 32)
+    means = np.array(list(costs.values()))
+    assert problem.best_plan(means) @ means == pytest.approx(-464.75314286, abs=1e-7)
+    for seed in range(3):
+        outcome = sp.simulate(problem, costs, policy=sp.BetGapE(delta=0.05), seed=seed)
+        assert (outcome.state, outcome.correct) == ("confident", True)
+        assert outcome.n_measured <= 20
+        assert not outcome.counts[means == 0].any()

@@ -31,6 +31,9 @@ ORDER = [
     "freeway_tie",
     "street_grid",
     "sioux_falls",
+    "afiro",
+    "constrained_mixture",
+    "transductive",
     "blends",
     "same_seed",
 ]
