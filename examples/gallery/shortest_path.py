@@ -27,7 +27,7 @@ def main():
 
     outcome = sp.simulate(problem, Gaussian(MINUTES, 3.0), policy=sp.BetGapE(delta=0.05), seed=2)
     print("answer:", outcome.plan_name)
-    print("promise:", outcome.guarantee)
+    print("guarantee:", outcome.guarantee)
     limit = sp.limit(problem, MINUTES)
     print(f"{outcome.n_measured} test drives; {limit.explanation}")
 

@@ -268,6 +268,6 @@ def _ways(readings: Readings, vectors: FloatArray) -> IntArray:
     if (cosines.max(axis=1) < 1.0 - _PARALLEL).any():
         raise ProblemError(
             "PolyALBA measures whole plans, one number a use, and here some plan cannot be measured by "
-            'itself; give the problem probes="plans", or use BetGapE'
+            'itself; give the problem measure="plans", or use BetGapE'
         )
     return np.asarray(readings.owner[np.argmax(cosines, axis=1)])

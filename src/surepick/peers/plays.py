@@ -44,7 +44,7 @@ from surepick.design.play_allocation import covering_plays
 from surepick.errors import ProblemError
 from surepick.policies.sound import Starting, check_choice
 
-_NEEDED = 'plays whole plans and reads every arm of a play: give the problem probes="plan arms"'
+_NEEDED = 'plays whole plans and reads every arm of a play: give the problem measure="plan arms"'
 _ROUNDS = 4  # of a game
 _MOST_KNOWN = 400  # plans that are remembered
 _DRAWS = 4999  # of the authors' 5,000 the last is not made
