@@ -86,7 +86,13 @@ class Outcome:
 
     @property
     def correct(self) -> bool | None:
-        """Whether the answer is truly within epsilon of the best plan; None without answer or true means."""
+        """Whether the answer is truly within epsilon of the best plan; None without answer or true means.
+
+        A policy with a question of its own may say itself when an answer is right (`is_right`).
+        """
+        is_right = getattr(self.policy, "is_right", None)
+        if is_right is not None and self.state == State.CONFIDENT and self.true_means is not None:
+            return bool(is_right(self.problem, self.true_means, self.plan))
         if self.plan is None or self.loss is None:
             return None
         assert self.true_means is not None

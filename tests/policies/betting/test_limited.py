@@ -153,6 +153,17 @@ def test_an_end_without_a_plan_is_confident_only_where_that_is_proved():
     assert end_of(None, standing, policy) == (None, "budget spent")
 
 
+def test_an_answer_is_judged_by_the_limit():
+    values, loads = [3.0, 2.0, 1.0, 0.0], [5.0, 3.4, 2.0, 1.0]
+    problem, policy = asked(values, epsilon=0.5, limit=3.0, tolerance=0.5)
+    means = np.array([*values, *loads])
+    judged = [policy.is_right(problem, means, plan) for plan in (0, 1, 2, 3, None)]
+    assert judged == [False, True, True, False, False]
+    assert policy.is_right(problem, means + 3, None)
+    outcome = sp.simulate(problem, Gaussian(means), policy=policy, seed=1)
+    assert (outcome.correct, outcome.loss > policy.epsilon) == (True, True)  # worse than one over the limit
+
+
 def test_loads_may_share_arms_with_values_and_be_readings_of_the_same_use():
     plans, loads = (
         {"a": {"x": 1, "y": 1}, "b": {"x": 1, "z": 1}},

@@ -120,6 +120,15 @@ class Limited(WithinPolicy):
         kept = f"Its load is at most {self.at_most + self.tolerance:g}"
         return f"{kept}; no plan with a load of at most {self.at_most:g} is {better}."
 
+    def is_right(self, problem: Problem, means: FloatArray, plan: int | None) -> bool:
+        """Return whether this answer is right by these true means; None is that no plan will do."""
+        values, loads = problem.sign * problem.values(means), np.array(self.loads) @ means
+        keeps = loads <= self.at_most
+        if plan is None:
+            return not keeps.any()
+        enough = values[keeps].max(initial=-np.inf) - self.epsilon
+        return bool(loads[plan] <= self.at_most + self.tolerance and values[plan] >= enough)
+
     def learns_noise(self, problem: AnyProblem) -> bool:
         """Return whether a run learns unknown noise while it measures."""
         return problem.is_listed
