@@ -1,4 +1,4 @@
-"""Betting factors: the closed forms are the integrals they stand for, and no factor is better than fair."""
+"""Betting factors, the wealth they move, and estimates of unknown noise."""
 
 import math
 
@@ -7,7 +7,11 @@ import pytest
 from scipy import integrate
 from scipy.stats import norm, t
 
+import surepick as sp
+from surepick.inference.contrasts import arm_probes
 from surepick.inference.factors import BoundedVariance, Student, SubGaussian, log_sum_exp
+from surepick.inference.noise import NoiseEstimate
+from surepick.inference.wealth import COMMON, EMPTY, Wealth
 
 
 def one(*numbers):
@@ -95,3 +99,86 @@ def test_log_sum_exp_neither_overflows_nor_underflows():
     assert log_sum_exp(np.array([[1000.0, 1000.0], [-1e300, -1e300]])).tolist() == pytest.approx(
         [1000.0 + math.log(2), -1e300]
     )
+
+
+ROWS = np.arange(3)
+
+
+def test_a_stake_changes_no_wealth():
+    wealth = Wealth(3.0)
+    account = wealth.account(COMMON, 3, 4)
+    account.stake(wealth.withdraw(0.7) - math.log(4))
+    wealth.count(ROWS, account)
+    assert account.current == pytest.approx(np.zeros(3), abs=1e-12)
+    account.components[1] += math.log(10.0)
+    wealth.count(ROWS, account)
+    assert np.exp(account.current) == pytest.approx([1.0, 7.3, 1.0])
+
+
+def test_the_peak_stays_and_the_wealth_falls():
+    wealth = Wealth(3.0)
+    account = wealth.account(COMMON, 3, 1)
+    account.stake(wealth.withdraw(0.5))
+    for step in (2.0, -4.0):
+        account.components += step
+        wealth.count(ROWS, account)
+    assert np.exp(account.current) == pytest.approx(np.full(3, 0.5 + 0.5 * math.exp(-2)))
+    assert np.exp(account.peak) == pytest.approx(np.full(3, 0.5 + 0.5 * math.exp(2)))
+
+
+def test_answers_that_may_use_two_accounts_have_the_wealth_of_both():
+    wealth = Wealth(3.0)
+    common, own = wealth.account(COMMON, 3, 1), wealth.account(0, 3, 1)
+    amount = wealth.withdraw(0.6)
+    common.stake(amount + math.log(0.5))
+    own.stake(amount + math.log(0.5))
+    own.components[2] += math.log(3.0)
+    wealth.count(ROWS, common, own)
+    assert np.exp(own.current) == pytest.approx([1.0, 1.0, 1.6])
+
+
+def test_the_least_recently_used_account_is_forgotten_and_the_common_one_never():
+    wealth = Wealth(3.0, most_accounts=3)
+    for key in (COMMON, 0, 1, 0, 2):
+        wealth.account(key, 1, 1)
+    assert set(wealth.accounts) == {COMMON, 0, 2}
+
+
+def test_new_rows_hold_what_they_are_given():
+    wealth = Wealth(3.0)
+    account = wealth.account(COMMON, 2, 5)
+    account.stake(math.log(0.2))
+    account.append(1, account.least_staked())
+    account.append(1, EMPTY)
+    assert np.exp(account.components).sum(axis=1) == pytest.approx([1.0, 1.0, 1.0, 0.0])
+
+
+def test_scales_of_arms_are_learned():
+    scale, rng = np.array([0.5, 1.0, 3.0]), np.random.default_rng(1)
+    noise = NoiseEstimate(arm_probes(sp.Problem(np.eye(3), noise=None, goal="largest")))
+    for _ in range(400):
+        noise.add(np.full(3, 4), scale[:, None] / 2 * rng.standard_normal((3, 8)))
+    assert noise.probes().noise_scale == pytest.approx(scale, rel=0.05)
+
+
+def test_covariances_of_one_use_are_learned():
+    rng, truth = np.random.default_rng(2), np.array([[4.0, 3.0], [3.0, 9.0]])
+    problem = sp.Problem(np.eye(2), measure={"both": ["arm 0", "arm 1"]}, noise=None, goal="largest")
+    noise = NoiseEstimate(problem.probes)
+    for _ in range(500):
+        noise.add(np.array([1]), np.linalg.cholesky(truth) @ rng.standard_normal((2, 6)))
+    np.testing.assert_allclose(noise.probes().covariances[0], truth, rtol=0.1)
+
+
+def test_a_probe_without_measurements_has_the_noise_that_all_have_in_common():
+    noise = NoiseEstimate(arm_probes(sp.Problem(np.eye(2), noise=None, goal="largest")))
+    noise.add(np.array([1, 0]), np.array([[5.0, -5.0, 5.0, -5.0], [0.0] * 4]))
+    scale = noise.probes().noise_scale
+    assert scale[1] == pytest.approx(np.sqrt(100 / 3), rel=0.03)  # sizes are recorded in steps
+    assert scale[0] == pytest.approx(scale[1])
+
+
+def test_noise_without_any_variation_stays_a_number():
+    noise = NoiseEstimate(arm_probes(sp.Problem(np.eye(2), noise=None, goal="largest")))
+    noise.add(np.ones(2, dtype=np.int64), np.zeros((2, 4)))
+    assert (noise.probes().noise_scale > 0).all()
