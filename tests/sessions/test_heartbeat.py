@@ -10,23 +10,13 @@ import pytest
 
 import surepick as sp
 from common import refuses
-from session_tools import problem
+from session_tools import Clock, problem
 from store_workers import crowd, wait_for
 from surepick.errors import ParameterError, SessionError
 from surepick.sessions.session import Session
 from surepick.store import open_store
 
 LEASE, BEAT = 100.0, 30.0
-
-
-class Clock:
-    """A clock that stands still unless it is moved."""
-
-    def __init__(self):
-        self.now = 1e9
-
-    def __call__(self):
-        return self.now
 
 
 def a_pair(clock):

@@ -9,7 +9,7 @@ import pytest
 import surepick as sp
 from common import refuses
 from policy_contract import FOR_SINGLE_ARMS, OF_PLAYS, OF_POLYTOPES, WITH_A_ZONE, WITHOUT_DELTA, is_peer
-from session_tools import Tapes, problem, run_to_end, same_run, tell_all
+from session_tools import Clock, Tapes, problem, run_to_end, same_run, tell_all
 from surepick.errors import ParameterError, SessionError, StoreError
 from surepick.policies import CLUCB, RAGE, GenTSExplore, LinGapE, Peace, TSExplore, Uniform
 from surepick.sessions.events import AHEAD, Decision
@@ -30,16 +30,6 @@ NEEDED = {
 # without a delta, for polytopes, or for plays: they have tests of their own
 OWN = [name for name, kind in sp.policies.POLICIES.items() if not is_peer(kind)]
 OF_OTHERS = {policy.name for policy in [*WITHOUT_DELTA, *OF_POLYTOPES, *OF_PLAYS]} - {"BetGapE"} | {"Limited"}
-
-
-class Clock:
-    """A clock that stands still unless it is moved."""
-
-    def __init__(self):
-        self.now = 1e9
-
-    def __call__(self):
-        return self.now
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])

@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 
 import surepick as sp
-from session_tools import Tapes, problem, run_to_end, same_run
+from session_tools import Tapes, problem, run_to_end, same_run, tell_until_refused
 from surepick.errors import StoreError
 from surepick.sessions.session import Session
 from surepick.sessions.verify import verify
@@ -39,19 +39,6 @@ def fill_up(folder, leave):
     return filler
 
 
-def tell_until_refused(session, tapes):
-    """The tokens that were acknowledged before the first error, and that error."""
-    told: list[str] = []
-    try:
-        while requests := session.ask(2):
-            for request in requests:
-                session.tell(request, tapes.value(request.token))
-                told.append(request.token)
-    except StoreError as error:
-        return told, str(error)
-    return told, "it ended"
-
-
 @pytest.mark.parametrize("leave", [60_000, 300_000, 1_000_000])
 def test_a_session_survives_a_full_disk(tiny_disk, leave, monkeypatch):
     monkeypatch.setattr(
@@ -60,10 +47,10 @@ def test_a_session_survives_a_full_disk(tiny_disk, leave, monkeypatch):
     url, tapes = f"sqlite:///{tiny_disk}/store.db", Tapes()
     session = Session.create(url, "mine", problem(), policy=POLICY, seed=3)
     filler = fill_up(tiny_disk, leave)
-    told, error = tell_until_refused(session, tapes)
+    told, _, error = tell_until_refused(session, tapes)
     assert "the disk is full" in error
     assert told
-    again, error = tell_until_refused(session, tapes)  # still full: the same error again, no other
+    again, _, error = tell_until_refused(session, tapes)  # still full: the same error again, no other
     assert "the disk is full" in error
     kept = {measurement.token for measurement in session.measurements()}
     assert set(told + again) <= kept

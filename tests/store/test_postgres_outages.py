@@ -11,10 +11,9 @@ import psycopg
 import pytest
 
 import surepick as sp
-from session_tools import Tapes, problem, run_to_end, same_run
+from session_tools import Tapes, problem, run_to_end, same_run, tell_until_refused
 from surepick.errors import StoreError
 from surepick.sessions import journal
-from surepick.sessions.leases import Request
 from surepick.sessions.session import Session
 from surepick.sessions.verify import verify
 
@@ -211,28 +210,13 @@ def tiny_tablespace(postgres_server, memory_disk):
     folder.rmdir()
 
 
-def _tell_until_refused(session, tapes):
-    """The tokens that were acknowledged, the request whose tell was refused if it was one, and the error."""
-    told: list[str] = []
-    request: Request | None = None
-    try:
-        while requests := session.ask(2):
-            for request in requests:
-                session.tell(request, tapes.value(request.token))
-                told.append(request.token)
-            request = None
-    except StoreError as error:
-        return told, request, str(error)
-    return told, None, "it ended"
-
-
 def test_a_session_survives_a_full_disk_of_the_server(tiny_tablespace, postgres_url):
     url, tapes = postgres_url + "%20-cdefault_tablespace%3Dtiny", Tapes()
     session = Session.create(url, "mine", problem(), policy=sp.CombGapE(delta=1e-6), seed=3)
     room = os.statvfs(tiny_tablespace)
     filler = tiny_tablespace / "filler"
     filler.write_bytes(bytes(room.f_bavail * room.f_bsize - 100_000))
-    told, request, error = _tell_until_refused(session, tapes)
+    told, request, error = tell_until_refused(session, tapes)
     assert "the server's disk is full" in error
     assert "make room and repeat" in error
     assert told

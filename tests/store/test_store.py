@@ -14,25 +14,14 @@ class TestMemory(StoreContract):
         return open_store("memory://")
 
 
-class TestSqlite(LastingStoreContract):
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+class TestLasting(LastingStoreContract):
     @pytest.fixture
-    def store(self, sqlite_url):
-        store = open_store(sqlite_url)
+    def reopen(self, kind, request):
+        return partial(open_store, request.getfixturevalue(f"{kind}_url"))
+
+    @pytest.fixture
+    def store(self, reopen):
+        store = reopen()
         yield store
         store.close()
-
-    @pytest.fixture
-    def reopen(self, sqlite_url):
-        return partial(open_store, sqlite_url)
-
-
-class TestPostgres(LastingStoreContract):
-    @pytest.fixture
-    def store(self, postgres_url):
-        store = open_store(postgres_url)
-        yield store
-        store.close()
-
-    @pytest.fixture
-    def reopen(self, postgres_url):
-        return partial(open_store, postgres_url)

@@ -64,13 +64,11 @@ def main():
             )
             problem = sp.Problem(plans, noise=scale, goal="largest")
             try:
-                session = sp.Session.create(
-                    "memory://",
-                    "s",
-                    problem,
-                    policy=parse_policy(text, delta=0.01),
-                    budget=PHASED_BUDGET if text.startswith(PHASED) else BUDGET,
+                policy, budget = (
+                    parse_policy(text, delta=0.01),
+                    PHASED_BUDGET if text.startswith(PHASED) else BUDGET,
                 )
+                session = sp.Session.create("memory://", "s", problem, policy=policy, budget=budget)
             except SurepickError as error:
                 print("  refused:", error)
                 continue

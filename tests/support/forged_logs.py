@@ -74,14 +74,8 @@ def sealed(log):
 def honest(problem, policy, *, n_rounds=MOST_ROUNDS):
     """A log with all that can happen in a session of this policy; refused steps are left out."""
     ticks = itertools.count(1_700_000_000.0)
-    session = Session.create(
-        *("memory://", "mine", problem),
-        policy=policy,
-        seed=3,
-        budget=50_000,
-        lease=50.0,
-        clock=lambda: next(ticks),
-    )
+    options = {"policy": policy, "seed": 3, "budget": 50_000, "lease": 50.0, "clock": lambda: next(ticks)}
+    session = Session.create("memory://", "mine", problem, **options)
     rng = random.Random(5)
     arms = problem.probe_names
 
@@ -166,11 +160,8 @@ def forgeries(log):
         yield f"{kind}: spaces", _with(log, at, body=json.dumps(body, sort_keys=True)), at
         yield f"{kind}: of an unknown kind", _with(log, at, kind="unknown"), at
         if kind not in ("noted", "released"):
-            yield (
-                f"{kind}: twice",
-                [*copy.deepcopy(log[: at + 1]), copy.deepcopy(log[at]), *log[at + 1 :]],
-                at + 1,
-            )
+            twice = [*copy.deepcopy(log[: at + 1]), copy.deepcopy(log[at]), *log[at + 1 :]]
+            yield f"{kind}: twice", twice, at + 1
 
 
 def _odd(value):

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 import surepick as sp
+from surepick.errors import StoreError
 
 PLANS = np.array([[1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1], [1, 0, 0, 1], [1, 0, 1, 0]], dtype=float)
 SCALE = 0.3
@@ -25,6 +26,16 @@ def best_plan(weights):
 def oracle_problem():
     """The same problem with nothing but that function."""
     return sp.OracleProblem(best_plan, 4, noise=SCALE, arms=problem().arm_names, goal="largest")
+
+
+class Clock:
+    """A clock that stands still unless it is moved."""
+
+    def __init__(self):
+        self.now = 1e9
+
+    def __call__(self):
+        return self.now
 
 
 class Tapes:
@@ -60,6 +71,20 @@ def run_to_end(session, tapes, *, n=1, worker=None):
 def tell_all(session, requests, tapes):
     for request in requests:
         session.tell(request, tapes.value(request.token), sure=True)
+
+
+def tell_until_refused(session, tapes):
+    """The tokens that were acknowledged, the request whose tell was refused if it was one, and the error."""
+    told, request = [], None
+    try:
+        while requests := session.ask(2):
+            for request in requests:
+                session.tell(request, tapes.value(request.token))
+                told.append(request.token)
+            request = None
+    except StoreError as error:
+        return told, request, str(error)
+    return told, None, "it ended"
 
 
 def same_run(a, b):

@@ -22,6 +22,13 @@ noise = 0.5
 goal = "smallest"
 """
 
+DRIVES = sp.Problem(
+    {"north": "AB + BD", "south": "AC + CD"},
+    goal="smallest",
+    measure={"north loop": ["AB", "BD"], "south loop": ["AC", "CD"]},
+    noise=1,
+)
+
 
 class Running:
     """A server that runs in a thread, with a client for it."""

@@ -12,16 +12,10 @@ from surepick.errors import FileError
 from surepick.inputs.load import read_problem
 from surepick.sessions.session import Session
 from surepick.web import uploads
-from web_tools import PROBLEM, positions
+from web_tools import DRIVES, PROBLEM, positions
 
 TRIPS = ("trips.toml", PROBLEM.encode())
 SHEET = b'route,ferry,tunnel,bridge\ngoal,smallest\nunit,min\nnoise,"0,5"\nNorth,1,,1\nSouth,,1,1\n'
-DRIVES = sp.Problem(
-    {"north": "AB + BD", "south": "AC + CD"},
-    goal="smallest",
-    measure={"north loop": ["AB", "BD"], "south loop": ["AC", "CD"]},
-    noise=1,
-)
 
 
 def begin(store, name, **options):

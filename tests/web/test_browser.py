@@ -9,7 +9,7 @@ import pytest
 import session_tools as tools
 import surepick as sp
 from surepick.sessions.session import Session
-from web_tools import TOKEN, positions, running
+from web_tools import DRIVES, TOKEN, positions, running
 
 pytest.importorskip("playwright.sync_api")
 from playwright.sync_api import expect
@@ -125,13 +125,7 @@ def test_menu_and_folds_work_without_scripts(browser, writing, store):
 
 
 def test_only_the_fields_of_the_chosen_probe_are_shown(page, writing, store):
-    drives = sp.Problem(
-        {"north": "AB + BD", "south": "AC + CD"},
-        goal="smallest",
-        measure={"north loop": ["AB", "BD"], "south loop": ["AC", "CD"]},
-        noise=1,
-    )
-    Session.create(store, "loops", drives, policy=sp.BetGapE())
+    Session.create(store, "loops", DRIVES, policy=sp.BetGapE())
     log_in(page, writing, "/s/loops")
     for one, other in (("north loop", "south loop"), ("south loop", "north loop")):
         page.locator(f"input[name='arm'][value='{one}']").check()

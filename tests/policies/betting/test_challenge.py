@@ -79,11 +79,8 @@ def names_a_tie_too_often(kind):
     return is_refuted(sum(plan not in (0, None) for plan in found), 120, delta=0.6)
 
 
-def test_among_ties_no_plan_is_named_better_too_often():
+def test_among_ties_no_plan_is_named_better_too_often_and_a_cash_of_ones_own_is_caught():
     assert not names_a_tie_too_often(KeepOrReplace)
-
-
-def test_pieces_without_a_common_cash_are_caught():
     assert names_a_tie_too_often(OwnCash)
 
 

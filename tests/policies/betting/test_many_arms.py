@@ -74,11 +74,8 @@ def ruled_out(run_class, n):
     return found
 
 
-def test_tied_arms_are_ruled_out_with_probability_delta_at_most():
+def test_tied_arms_are_ruled_out_with_probability_delta_at_most_and_pooled_rounds_are_caught():
     assert bounds(ruled_out(BatchRun, 100), 100)[0] <= DELTA
-
-
-def test_planning_rounds_that_counted_would_be_caught():
     assert bounds(ruled_out(Pooled, 40), 40)[0] > DELTA
 
 
@@ -105,11 +102,8 @@ def wrongly_good(question, n):
     return found
 
 
-def test_plans_said_to_be_within_epsilon_are_so():
+def test_plans_said_to_be_within_epsilon_are_so_and_one_account_for_all_leaders_is_caught():
     assert bounds(wrongly_good(WithinMany, 60), 60)[0] <= DELTA
-
-
-def test_one_account_for_all_leaders_is_caught():
     assert bounds(wrongly_good(OneAccount, 30), 30)[0] > DELTA
 
 

@@ -56,11 +56,8 @@ def is_refuted(n):
     return bool(binom.sf(n - 1, RUNS, DELTA) < SURE)
 
 
-def test_a_best_plan_is_ruled_out_no_more_often_than_delta():
+def test_a_best_plan_is_ruled_out_no_more_often_than_delta_and_a_wrong_covariance_is_caught():
     assert not is_refuted(n_ruled_out())
-
-
-def test_a_covariance_that_is_too_small_is_caught():
     assert is_refuted(n_ruled_out(correlation=-0.9))
 
 
