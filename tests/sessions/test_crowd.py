@@ -17,8 +17,6 @@ from surepick.policy import Policy
 from surepick.sessions.session import Session
 from surepick.sessions.verify import verify
 
-LEASE = 1.0  # seconds: no worker that lives is as slow, so no value is late
-
 
 @dataclass(frozen=True)
 class Shared:
@@ -28,6 +26,10 @@ class Shared:
     problem: sp.Problem | sp.OracleProblem
     policy: Policy
     best: Best | None = None
+
+    def begin(self, lease):
+        """Begin the session. Leases outlast the slowest worker that lives, so that no value is late."""
+        Session.create(self.url, "mine", self.problem, policy=self.policy, seed=3, lease=lease)
 
 
 @pytest.fixture(params=["sqlite, listed", "postgres, listed", "postgres, function"])
@@ -39,7 +41,6 @@ def shared(request):
         here = Shared(url, oracle_problem(), sp.BetGapE(delta=0.1), best_plan)
     warm = Session.create("memory://", "warm", here.problem, policy=here.policy)
     run_to_end(warm, Tapes(), n=9)  # compiled before the fork
-    Session.create(url, "mine", here.problem, policy=here.policy, seed=3, lease=LEASE)
     return here
 
 
@@ -56,11 +57,13 @@ def check_answer(shared, seed, acknowledged):
 
 
 def test_eight_processes_on_one_session_count_every_tell_once(shared, tmp_path):
+    shared.begin(lease=60.0)
     assert all_succeed(crowd(8, work, shared.url, 0, tmp_path / "journal", shared.best))
     check_answer(shared, 0, (tmp_path / "journal").read_text().split())
 
 
 def test_processes_killed_again_and_again_lose_nothing(shared, tmp_path):
+    shared.begin(lease=4.0)
     journal, chance = tmp_path / "journal", random.Random(1)
     journal.touch()
     for _ in range(12):
@@ -74,6 +77,7 @@ def test_processes_killed_again_and_again_lose_nothing(shared, tmp_path):
 
 
 def test_death_at_every_statement_of_an_ask_and_a_tell_loses_nothing(shared, tmp_path):
+    shared.begin(lease=1.0)
     journal = tmp_path / "journal"
     journal.touch()
     deaths = 0
@@ -83,7 +87,7 @@ def test_death_at_every_statement_of_an_ask_and_a_tell_loses_nothing(shared, tmp
         deaths += worker.exitcode == -signal.SIGKILL
         Session.load(shared.url, "mine", problem=shared.best).ask(wait=False)
     assert deaths >= 10
-    time.sleep(LEASE)  # until the leases of the dead have ended
+    time.sleep(1.0)  # until the leases of the dead have ended
     assert all_succeed(crowd(1, work, shared.url, 2, journal, shared.best))
     check_answer(shared, 2, journal.read_text().split())
 
