@@ -77,7 +77,7 @@ class About:
     noun: str = ""  # for a plan: "route"; empty: "plan"
 
     def plans(self, n: int) -> str:
-        """So many plans in the words of this problem: "6 routes"."""
+        """Return n plans in the words of this problem: "6 routes"."""
         return f"{in_short(n)} {plural(n, self.noun or 'plan')}"
 
     def to_json(self) -> dict[str, Any]:

@@ -355,7 +355,7 @@ class FollowingRun(Run, Protocol):
         """Open the batch of this decision: stake, and fix its bets."""
 
     def absorb(self, counts: IntArray, sums: FloatArray, removed: IntArray | None = None) -> None:
-        """Take in the answer to a request; so many uses of each probe were removed from it."""
+        """Take in the answer to a request; `removed` counts the uses of each probe that are not in it."""
 
     def numbers(self) -> tuple[float, float]:
         """Return the weighted sum of all values, and the mean log wealth."""

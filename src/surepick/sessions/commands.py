@@ -334,7 +334,7 @@ def _fraction(name: str, value: object) -> float:
 
 
 def final_batch(state: SessionState, n: int | None, *, gaussian: bool) -> Change:
-    """Return the event of a final batch of so many measurements, or of the rest of the budget."""
+    """Return the event of a final batch of n measurements, or of the rest of the budget."""
     if n is None and state.setup.budget is None and not state.is_over:
         raise ParameterError(
             "a final batch needs the number of measurements still to come: the session has no budget",

@@ -135,7 +135,7 @@ class PolicyRun:
     # Steps of the log
 
     def absorb(self, batch: Sequence[Used], removed: Mapping[int, int]) -> None:
-        """Take a complete batch, from which so many uses of probes were removed."""
+        """Take a complete batch; `removed` counts the uses of each probe that were removed from it."""
         counts, sums = self.statistics.add_batch(batch)
         if self.problem.probes is None:  # the policy knows no arm that has just come with a plan
             counts, sums = counts[: self._n_arms], sums[: self._n_arms]

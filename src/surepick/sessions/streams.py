@@ -138,7 +138,7 @@ class Stream:
         return max(self.end, self.last + 1)
 
     def ask(self, count: int) -> None:
-        """Wait for the next uses, so many."""
+        """Wait for the next `count` uses."""
         first, empty = self.cursor, self.empty
         places: Places = range(first, first + count) if count else ()
         if max(empty, default=-1) >= first:
@@ -242,7 +242,7 @@ class Streams:
             self.n_missing += stream.n_missing - before
 
     def open_batch(self, counts: Iterable[tuple[int, int]]) -> None:
-        """Wait for the next uses, so many of each of these probes."""
+        """Wait for the next uses of these probes, as many of each as `counts` says."""
         for probe in self.batch:
             self.of[probe].ask(0)
         self.batch, self.n_missing = (), 0

@@ -141,7 +141,7 @@ class Rehearsals:
     ) -> tuple[Forecast, list[Choice]]:
         """Return the forecast, and what limits, a stated noise, another epsilon or no guess would take.
 
-        No further choice is tried after so many seconds.
+        No further choice is tried after `seconds`.
 
         >>> import surepick as sp
         >>> problem = sp.Problem([[1, 0], [0, 1]], noise=1.0, goal="largest")

@@ -49,8 +49,8 @@ from surepick.policies.polytopes.simplex import (
 
 _STACK = 400  # boxes that wait at once: the depth of the tree
 _TANGENTS = 7  # that are tried in a node
-_PROGRAMS = 30_000  # of one proof, for a transport of nine and nine places,
-_WORK = 17 * 81  # which has so many entries in its tableau
+_PROGRAMS = 30_000  # of one proof, for a transport of nine and nine places
+_WORK = 17 * 81  # the entries of that transport's tableau
 _LEAST, _FEW, _FEWEST = 500, 500, 20  # programs: of a proof at least, of a quick search, and of one at least
 
 
@@ -232,7 +232,7 @@ def cover(inequality: Inequality, system: System, effort: Effort, *, keep: bool 
 
 
 def _search(inequality: Inequality, system: System, effort: Effort, n_kept: int) -> tuple[int, Found]:
-    """Return the status of a search and what it found, of which so many nodes and cuts are kept."""
+    """Return the status of a search and what it found, with room for `n_kept` nodes and cuts."""
     m, n = system.matrix.shape
     tableau = empty_tableau(
         system.matrix, system.right, (system.lower.copy(), system.upper.copy()), priced=True
