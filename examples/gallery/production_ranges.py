@@ -24,8 +24,6 @@ def main():
     problem = sp.Polytope(A_ub=USE, b_ub=LIMITS, arms=PIECES, noise=6.0, goal="largest")
     outcome = sp.simulate(problem, Gaussian(PROFIT, 6.0), policy=sp.BetGapE(delta=0.05), seed=0)
     print(f"make {outcome.plan_name}: sure after {outcome.n_measured:,} sales")
-    closest = sp.limit(problem, PROFIT).closest
-    print(f"the closest call: {closest.change}, which loses {closest.loss:.3g}")
 
     figure, left, right = panels(1.3, 1)
     for row, (low, high) in enumerate(outcome.ranging.values()):

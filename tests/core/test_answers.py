@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 import surepick as sp
 from common import largest
 from polytopes import KINDS, all_vertices
-from surepick.core.answers import amounts, close_call, estimated_call, ranging, whole_plan
+from surepick.core.answers import amounts, estimated_call, ranging, whole_plan
 from surepick.core.evidence import Evidence
 from surepick.simulation.environments import Gaussian
 
@@ -27,36 +27,6 @@ def freight():
     return sp.problems.transport([60, 40], [50, 30, 20], HOURS, **names, noise=1)
 
 
-def test_a_tie_is_named_with_the_epsilon_that_would_end_it(freight):
-    found = sp.limit(freight, HOURS.ravel())
-    assert not found.is_finite
-    assert (found.closest.loss, found.closest.error) == (0.0, 0.0)
-    assert "North -> Port" in found.explanation
-    assert found.suggested_epsilon == found.closest.epsilon == pytest.approx(20.0)
-    assert sp.limit(freight, HOURS.ravel(), epsilon=found.suggested_epsilon).is_finite
-
-
-def test_of_a_near_tie_the_epsilon_is_beyond_it_and_takes_far_fewer_measurements(freight):
-    near = HOURS.ravel() + np.array([0, 0.001, 0, 0, 0, 0])
-    found = sp.limit(freight, near)
-    assert found.closest.loss == pytest.approx(0.03)
-    assert found.closest.epsilon > 0.03
-    within = sp.limit(freight, near, epsilon=found.closest.epsilon)
-    assert within.upper_bound < found.measurements / 1_000
-
-
-@pytest.mark.parametrize("case", [KINDS["3x3"](7), (MIX, np.array([1.0, 1.3, 0.8]))])
-def test_no_vertex_is_closer_than_the_closest_call_by_the_measurements_it_takes_alone(case):
-    """Of all vertices the one that takes most measurements alone is a neighbour: others are further away."""
-    problem, means = case
-    found = sp.limit(problem, means)
-    away = all_vertices(problem) - np.array(found.best)
-    away = away[np.abs(away).max(axis=1) > 1e-9]
-    need = (np.abs(away).sum(axis=1) / (away @ means)) ** 2
-    loss = np.abs(away @ means)[int(np.argmax(need))]
-    assert found.closest.loss == pytest.approx(loss, rel=1e-6)
-
-
 def test_a_close_call_by_the_estimates_has_their_error(freight):
     counts = np.full(6, 100)
     call = estimated_call(freight, PLAN, Evidence(counts, counts * HOURS.ravel()))
@@ -72,7 +42,6 @@ def test_there_is_no_close_call_where_it_is_not_known(freight):
     assert estimated_call(freight, (25, 15, 20, 25, 15, 0), seen) is None  # no vertex
     assert estimated_call(freight, PLAN, Evidence(counts * 0, counts * 0.0)) is None
     assert estimated_call(pair, 0, Evidence(counts[:2], counts[:2] * 1.0)) is None
-    assert close_call(freight, PLAN, np.zeros((0, 6)), HOURS.ravel()) is None
 
 
 def commutes(plans):

@@ -101,7 +101,6 @@ def test_ties_make_the_limit_infinite_and_are_named():
     problem = largest([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
     found = limit(problem, [0.5, 0.5, 0.1])
     assert not found.is_finite
-    assert found.upper_bound is None
     assert found.tied == (1,)
     assert found.time.value == found.measurements == found.measurements == math.inf
 
@@ -169,7 +168,7 @@ def asked(plans, **settings):
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10**6), most=st.integers(1, 3))
-def test_behind_an_oracle_the_bracket_holds_the_limit_of_the_list(seed, most):
+def test_behind_an_oracle_it_is_nearly_the_limit_of_the_list_and_never_above(seed, most):
     rng = np.random.default_rng(seed)
     plans = rng.permutation(np.array(list(product(range(most + 1), repeat=4)), dtype=float))
     plans = plans[: int(rng.integers(3, 15))]
@@ -179,7 +178,6 @@ def test_behind_an_oracle_the_bracket_holds_the_limit_of_the_list(seed, most):
     assert found.best == tuple(plans[listed.best])
     for one, other in ((found.time, listed.time), (found.cost, listed.cost)):
         assert 0.95 * other.lower <= one.lower <= other.upper * (1 + 1e-9)
-        assert other.lower * (1 - 1e-9) <= one.upper <= 1.2 * other.upper
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -193,7 +191,6 @@ def test_the_best_twelve_of_24_arms_have_the_limit_of_their_exchanges(seed):
     known = optimal_allocation((y / (y @ means)[:, None]) ** 2, tolerance=1e-6)
     assert found.time.lower <= 2 * known.value * (1 + 1e-9)
     assert found.time.lower == pytest.approx(2 * known.value, rel=5e-3)
-    assert 2 * known.lower * (1 - 1e-9) <= found.time.upper <= 2.1 * known.lower
 
 
 @pytest.mark.parametrize(("name", "low", "high"), [("E20", 409.17, 409.18), ("E25", 400.65, 400.73)])

@@ -24,7 +24,7 @@ from surepick.cli.output import (
     wrapped,
 )
 from surepick.cli.screen import listed
-from surepick.cli.simulate import limit_of, limit_words
+from surepick.cli.simulate import limit_of
 from surepick.core.wording import how_many, plural
 from surepick.errors import ParameterError
 from surepick.views.numbers import count
@@ -68,9 +68,9 @@ def check(
     policy = policy_for(None, delta=asked["delta"], epsilon=asked["epsilon"])
     least = limit_of(loaded, policy) if limit else None
     if least is not None and least.is_finite:
-        lines.append(f"Limit     {limit_words(least)} for any method, on average")
-    ends = [least.measurements, least.upper_bound] if least is not None and least.is_finite else None
-    data = found.to_json() | {"limit": ends}
+        lines.append(f"Limit     {count(least.measurements)} for any method, on average")
+    known = None if least is None or not least.is_finite else least.measurements
+    data = found.to_json() | {"limit": known}
     answer(data, lines)
     listing = loaded.problem.about.listing
     missing = None if listing is None else listing.warning(asked["delta"])

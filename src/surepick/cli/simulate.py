@@ -142,7 +142,7 @@ def _show_one(loaded: Truth, outcome: Outcome) -> int:
     found = limit_of(loaded, outcome.policy)
     lost = None if outcome.plan is None else outcome.loss
     n = how_many(outcome.n_measured, "measurement")
-    limit = "" if found is None or not found.is_finite else f" (limit: {limit_words(found)})"
+    limit = "" if found is None or not found.is_finite else f" (limit: {count(found.measurements)})"
     if outcome.plan is None and outcome.state == "confident":
         text = [f"Confident after {n}: no plan will do."]
     elif outcome.plan is None:
@@ -165,7 +165,7 @@ def _show_one(loaded: Truth, outcome: Outcome) -> int:
         "n_measured": outcome.n_measured,
         "n_batches": outcome.n_rounds,
         "cost": outcome.cost,
-        "limit": None if found is None or not found.is_finite else [found.measurements, found.upper_bound],
+        "limit": None if found is None or not found.is_finite else found.measurements,
         "counts": dict(zip(loaded.problem.counted_names, outcome.counts.tolist(), strict=True)),
         "seed": outcome.seed,
         "seconds": outcome.seconds,
@@ -174,25 +174,19 @@ def _show_one(loaded: Truth, outcome: Outcome) -> int:
     return DONE if outcome.plan is not None else NO
 
 
-def limit_words(found: Limit) -> str:
-    """Return the limit as one number, or as two where it is only known between them."""
-    if found.upper_bound is None:
-        return f"at least {count(found.measurements)}"
-    return " to ".join(dict.fromkeys((count(found.measurements), count(found.upper_bound))))
-
-
 def limit_of(loaded: Truth, policy: Policy) -> Limit | None:
-    """Return how few measurements any method needs under the file's truth, if it has one."""
+    """Return how few measurements any method needs under the file's truth, if it has one.
+
+    The limit is about the best plan itself: within epsilon there is none.
+    """
     from surepick.core.policy import delta_of, epsilon_of
-    from surepick.core.polytope import Polytope
     from surepick.limits.limit import limit
 
     delta = delta_of(policy)  # 1 for a policy that guarantees nothing: then there is no limit
-    if loaded.means is None or loaded.known.noise_scale is None or delta >= 1:
+    if loaded.means is None or loaded.known.noise_scale is None or delta >= 1 or epsilon_of(policy):
         return None
-    near = epsilon_of(policy) if isinstance(loaded.known, Polytope) else 0.0
     tolerance = TOLERANCE if loaded.problem.is_listed else UNLISTED_TOLERANCE
-    return limit(loaded.known, loaded.means, delta=delta, tolerance=tolerance, epsilon=near)
+    return limit(loaded.known, loaded.means, delta=delta, tolerance=tolerance)
 
 
 def _show_comparison(policies: Sequence[Policy], outcomes: list[list[Outcome]]) -> int:

@@ -182,8 +182,6 @@ def named(problem: AnyProblem, standing: Standing, most: int = MOST_NAMED) -> li
     return [shortened(problem.name_of(plan) or "", LONGEST_NAME) for plan in plans[:most]]
 
 
-_EASIER = 10.0  # times as many measurements as half of the neighbours take make a call close
-_SMALL_CHANGE = 1e-12  # of the sizes of what is added up: a loss below this is none
 _LEAST = 1e-9  # amounts are near 1: steps below this lead nowhere
 _ERRORS = 2.0  # standard errors within which an estimate may be nothing
 _DIGITS = 4  # of amounts
@@ -199,29 +197,6 @@ class CloseCall:
     loss: float  # against the plan, by the means at hand
     error: float  # standard error of the loss; 0 where the means are given
     epsilon: float | None  # None where no epsilon stands out
-
-
-def close_call(
-    problem: Polytope, plan: Answer, neighbours: FloatArray, means: FloatArray
-) -> CloseCall | None:
-    """The neighbour of the best plan that any method needs most measurements for, under means that are given.
-
-    The epsilon is what the nearest of the easier half of its neighbours loses; None where the closest one
-    takes less than ten times what that half does.
-    """
-    if not len(neighbours):
-        return None
-    away = neighbours - problem.vector(plan)
-    loss, sizes = -problem.sign * away @ means, np.abs(away) @ np.abs(means)
-    loss = np.where(np.abs(loss) <= _SMALL_CHANGE * sizes, 0.0, np.maximum(loss, 0.0))
-    scale = np.ones(len(means)) if problem.noise_scale is None else problem.noise_scale
-    with np.errstate(divide="ignore"):
-        need = (np.abs(away) @ scale / loss) ** 2
-    k = int(np.argmax(need))
-    middle = float(np.sort(need)[(len(need) - 1) // 2])
-    easy = loss[(need <= middle) & (loss > loss[k])] if need[k] >= _EASIER * middle else loss[:0]
-    epsilon = float(f"{easy.min():.2g}") if len(easy) else None
-    return CloseCall(_change(problem, away[k]), float(loss[k]), 0.0, epsilon)
 
 
 def estimated_call(problem: AnyProblem, plan: Answer | None, evidence: Evidence) -> CloseCall | None:

@@ -24,7 +24,7 @@ shows must be hit, by a probe that reads it, with probability 1 - 2 delta; so th
 (1 - 2 delta) times the least *fractional* cover. The least whole cover is no bound: four readings in two
 dimensions, any two of which are enough, have a fractional cover of 4/3.
 
-Plans behind an oracle are in `oracle`, polytopes in `polytope` and, within epsilon, in `near_best`.
+Plans that are not listed, behind an oracle or of a polytope, are in `unlisted`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, Numbers, as_dense
 from surepick.core.oracle_problem import OracleProblem
-from surepick.core.policy import check_delta, check_epsilon, known_deviation
+from surepick.core.policy import check_delta, known_deviation
 from surepick.core.polytope import Polytope
 from surepick.core.probes import Probes
 from surepick.core.problem import Problem
@@ -44,7 +44,7 @@ from surepick.design.allocation import TIGHTEST
 from surepick.design.information import information_of
 from surepick.design.minimax import minimax
 from surepick.errors import ParameterError, ProblemError
-from surepick.limits.oracle import oracle_limit
+from surepick.limits.unlisted import edge_limit, oracle_limit
 from surepick.limits.value import WHOLE, Bracket, Limit, Once, least_of, no_limit
 
 _ROUGH_TOLERANCE = 1e-3  # of T* behind an oracle and with probes, where further digits come slowly
@@ -57,13 +57,11 @@ def limit(
     *,
     delta: float = 0.05,
     tolerance: float = 1e-8,
-    epsilon: float = 0.0,
 ) -> Limit:
     """Return how few measurements any method needs on this problem under these means, on average.
 
-    T* is found to a certified relative `tolerance`, at best a thousandth where probes are measured or plans
-    are known by an oracle. With `epsilon`, which is for a `Polytope`, it is about a plan within epsilon of
-    the best, and a wide bracket; a tolerance of .1 or more has it found quickly, and wider.
+    T* is found to a certified relative `tolerance`, at best a thousandth where probes are measured. Where
+    plans are known by an oracle it is a bound from below: the hardest plans that were found.
 
     >>> problem = Problem([[3, 0, 1], [0, 2, 2], [1, 1, 3], [2, 2, 0], [0, 0, 4]], noise=1, goal="largest")
     >>> found = limit(problem, [1, 0.5, 0.3])
@@ -71,7 +69,6 @@ def limit(
     (355.5556, [0.25, 0.5, 0.25])
     """
     check_delta(delta)
-    check_epsilon(epsilon)
     if not TIGHTEST <= tolerance < 1:
         raise ParameterError(
             f"tolerance must be between {TIGHTEST:g} and 1, got {tolerance!r}; try 1e-3", field="tolerance"
@@ -79,17 +76,7 @@ def limit(
     truth = problem.as_means(means)
     problem.refuse_contrary(truth, "means")
     if isinstance(problem, Polytope):
-        from surepick.limits.polytope import edge_limit, near_best_limit  # compiles linear programs
-
-        if epsilon:
-            return near_best_limit(problem, truth, delta, tolerance, epsilon)
         return edge_limit(problem, truth, delta, tolerance)
-    if epsilon:
-        raise ParameterError(
-            "a limit within epsilon is known for the plans of a Polytope only, got "
-            f"{type(problem).__name__}; leave epsilon out: finding the best plan itself never takes fewer",
-            field="epsilon",
-        )
     if not problem.is_listed:
         return oracle_limit(problem, truth, delta, max(tolerance, _ROUGH_TOLERANCE))
     found = _listed_limit(problem, truth, delta, tolerance)

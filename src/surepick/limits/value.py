@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from surepick.core.answers import CloseCall
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.policy import check_delta
 from surepick.core.run import Answer
@@ -24,7 +23,7 @@ class Bracket:
     """A characteristic time or cost between its ends, and the shares of measurements that attain it."""
 
     lower: float
-    upper: float  # infinite where none is proved
+    upper: float  # infinite where it is not known that no other plan is harder
     shares: FloatArray  # (n_arms,); (n_probes,) with probes; with plan probes the share that reads an arm
 
     @classmethod
@@ -57,13 +56,12 @@ class Once:
 
 @dataclass(frozen=True, eq=False)
 class Limit:
-    """The fewest measurements, on average, that find the best plan, or one within epsilon of it.
+    """The fewest measurements, on average, that find the best plan.
 
     `measurements` is the limit and `shares` how they are best divided between arms (probes). Where plans tie
     with the best, no number of measurements is enough: it is infinite, and `tied` says which they are. Plans
     are indices; of an `OracleProblem` or a `Polytope` they are vectors. `time` and `cost` bracket the
-    characteristic time T*, in measurements and in cost. With epsilon the lower end holds for every delta, and
-    methods can come near to the upper one as delta falls; the two may be far apart.
+    characteristic time T*, in measurements and in cost.
     """
 
     best: Answer
@@ -72,10 +70,6 @@ class Limit:
     cost: Bracket
     once: Once
     tied: tuple[Answer, ...] = ()
-    epsilon: float = 0.0
-    pair_time: float = 0.0  # with epsilon: times kl(1/2, delta), another bound; see `near_best`
-    pair_cost: float = 0.0  # the same in cost
-    closest: CloseCall | None = None  # of a polytope: the neighbour that takes most measurements
     setup_cost: float = 0.0  # of one batch, without which nothing is known
 
     def __repr__(self) -> str:
@@ -87,7 +81,6 @@ class Limit:
             ("measurements", self.measurements),
             ("cost", self.price),
             ("delta", self.delta),
-            *([("epsilon", self.epsilon)] if self.epsilon else []),
             ("characteristic time", f"{self.time.value:.6g}"),
         ]
         return card("Limit of any method", rows, note(self.explanation + "."))
@@ -108,21 +101,9 @@ class Limit:
         return self.at(self.delta)
 
     @property
-    def upper_bound(self) -> float | None:
-        """The upper end: measurements that methods come near to as delta falls; None if none is proved."""
-        found = fewest(self.time.upper, self.once.n, self.delta)
-        return found if math.isfinite(found) else None
-
-    @property
     def price(self) -> float:
         """The limit of the cost, with one set-up where that has a price."""
-        least = fewest(self.cost.lower, self.once.cost, self.delta)
-        return max(least, self.pair_cost * half_kl(self.delta)) + self.setup_cost
-
-    @property
-    def suggested_epsilon(self) -> float | None:
-        """An epsilon that would end the run where plans of a polytope tie, or nearly; else None."""
-        return None if self.closest is None else self.closest.epsilon
+        return fewest(self.cost.lower, self.once.cost, self.delta) + self.setup_cost
 
     def at(self, delta: float) -> float:
         """Return the limit at another delta: max(T* kl(delta, 1 - delta), (1 - 2 delta) relevant arms).
@@ -132,27 +113,20 @@ class Limit:
         >>> round(found.at(0.05), 2), round(found.at(0.001), 2)
         (21.2, 55.14)
         """
-        return max(fewest(self.time.lower, self.once.n, delta), self.pair_time * half_kl(delta))
+        return fewest(self.time.lower, self.once.n, delta)
 
     @property
     def explanation(self) -> str:
         """The limit in one sentence, or why there is none."""
         if self.tied:
-            named = "" if self.closest is None else f" ({self.closest.change} changes nothing)"
-            near = self.suggested_epsilon
-            say = "" if near is None else f": epsilon = {near:.3g}, say"
             return (
-                f"{how_many(len(self.tied), 'plan ties', 'plans tie')} with the best{named}, so no number of "
-                f"measurements can tell them apart; ask for a plan within epsilon of the best{say}"
+                f"{how_many(len(self.tied), 'plan ties', 'plans tie')} with the best, so no number of "
+                "measurements can tell them apart; ask for a plan within epsilon of the best"
             )
-        asked = f" and asked for a plan within {self.epsilon:g} of the best" if self.epsilon else ""
-        least = (
-            f"every method that is wrong with probability at most {self.delta:g}{asked} needs at least "
+        return (
+            f"every method that is wrong with probability at most {self.delta:g} needs at least "
             f"{self.measurements:.4g} measurements on average"
         )
-        if not self.epsilon or self.upper_bound is None:
-            return least
-        return f"{least}, and the best possible one at most {self.upper_bound:.4g} as delta falls"
 
 
 def least_of(
@@ -192,12 +166,3 @@ def binary_kl(delta: float) -> float:
     (2.65, 0.0)
     """
     return (1 - 2 * delta) * math.log((1 - delta) / delta) if delta < 0.5 else 0.0
-
-
-def half_kl(delta: float) -> float:
-    """Return kl(1/2, delta), the nats that an answer needs which is good in one of two worlds alone.
-
-    >>> round(half_kl(0.05), 4), half_kl(0.5)
-    (0.8304, 0.0)
-    """
-    return -0.5 * math.log(4 * delta * (1 - delta)) if delta < 0.5 else 0.0

@@ -1,32 +1,36 @@
-"""T* where plans cannot be listed: the oracle finds rivals, and every set of them bounds T* from below.
+"""The limit where plans are not listed: behind an oracle, and of a polytope.
 
-With A = sum_s R_s^2 (best_s - plan_s)^2 / w_s the variance of a rival's gap G under shares w, T*/2 is the
-least over shares of the largest A / G^2. The rivals found so far give shares and a lower end t. A rival with
-a larger ratio is looked for in each branch "differs from the best plan on arm s". Since G^2 >= 2 c G - c^2,
-with equality at c = G, the oracle maximises A - t (2 c G - c^2), with c the gap of the hardest rival known
-there. That is affine in a plan of zeros and ones; for other plans A is replaced by its secant over the
-branch, and by its tangent at that rival.
-
-*The upper end* is the least t found for which these maxima are at most 0, each branch with its own c: then no
-plan has a ratio above t. The least maximum over c is that over mixtures of the branch's plans, so that the
-end may be somewhat above T*.
+**Behind an oracle** every set of rivals bounds T* from below. With A = sum_s R_s^2 (best_s - plan_s)^2 / w_s
+the variance of a rival's gap G under shares w, T*/2 is the least over shares of the largest A / G^2. The
+rivals found so far give shares and a lower end t. A rival with a larger ratio is looked for in each branch
+"differs from the best plan on arm s". Since G^2 >= 2 c G - c^2, with equality at c = G, the oracle maximises
+A - t (2 c G - c^2), with c the gap of the hardest rival known there. That is affine in a plan of zeros and
+ones; for other plans A is replaced by its secant over the branch, and by its tangent at that rival.
 
 Where whole plans are measured (plan probes), shares are those of plans, found by column generation
 (`design.play_allocation`), and seeing every arm takes at least the *fractional* cover by plans.
+
+**Of a polytope** every plan is the best vertex plus multiples of its edges, so that some plan is better in
+another world if and only if some edge improves there. A basis of the vertex names one edge for each variable
+that is not basic. A degenerate vertex has many bases; the edges of length above zero of all of them are its
+edges. If there are too many bases to look at, the edges found give a lower end.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from surepick.core.arrays import BoolArray, FloatArray
+from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plan_sets import Branch, FindPlay, PlanSet, plan_set, play_finder, spanned
 from surepick.core.policy import known_deviation
+from surepick.core.polytope import Polytope
 from surepick.core.run import Answer
+from surepick.core.standard_form import AT_LOWER, AT_UPPER, BASIC
 from surepick.design.allocation import Allocation, optimal_allocation
 from surepick.design.play_allocation import (
     PlayAllocation,
@@ -36,17 +40,17 @@ from surepick.design.play_allocation import (
     play_allocation,
 )
 from surepick.errors import ProblemError
-from surepick.limits.value import WHOLE, Bracket, Limit, Once, no_limit
+from surepick.limits.value import WHOLE, Bracket, Limit, Once, least_of, no_limit
+from surepick.policies.polytopes.edges import Edges, Vertices
 
 _MOST_CALLS = 20_000  # of the oracle for one bracket
 _MOST_ROUNDS = 60  # of looking for harder rivals
-_RAISE = 1.02  # of the upper end, until it is proved
-_MOST_SPLITS = 500  # of branches, before it is raised instead
-_NARROW = 1e-3  # of c: how well it is looked for
 _ABOVE = 1e-3  # a rival is missing when its ratio is above the level by this share
 _STEPS, _PLAN_CALLS = 300, 200  # of a design over plans between two calls of the oracle; calls for one design
-_EVEN = 0.01  # of equal shares in those of the upper end, so that every arm has some
 _MOST_COLUMNS = 200  # plans in a cover
+MOST_BASES = 300  # of one vertex that are looked at
+_AT_BOUND = 1e-9  # amounts of a polytope are near 1
+_ROUNDING = 1e-12  # of the sizes of what is added up in the gain of an edge
 
 
 def oracle_limit(problem: OracleProblem, means: FloatArray, delta: float, tolerance: float) -> Limit:
@@ -86,7 +90,6 @@ class Rivals:
         self._plans, self._best, self._means, self._find = plans, best, means, find
         self.rows = np.zeros((0, len(best)))
         self._keys = {best.tobytes()}
-        self._varies = branch.lower < branch.upper
         self._is_binary = bool((branch.upper - branch.lower <= 1).all())
         self._parts = [
             part for arm in branch.free for part in branch.apart(int(arm), float(best[arm]), plans.step)
@@ -104,70 +107,14 @@ class Rivals:
         return () if not at.size else (self._plans.answer(self.rows[int(at[0])]),)
 
     def bracket(self, price: FloatArray, tolerance: float) -> Bracket:
-        """Return a bracket of T* for these variances, and shares that nearly attain it."""
+        """Return a lower end of T* for these variances, and shares that nearly attain it."""
         calls = self._plans.n_calls
         found = self._divide(price, tolerance)
         for _ in range(_MOST_ROUNDS):
             if not self._add_harder(price, found) or self._plans.n_calls - calls > _MOST_CALLS:
                 break
             found = self._divide(price, tolerance)
-        return Bracket.twice(found.lower, self._upper(price, found), found.weights)
-
-    def _upper(self, price: FloatArray, found: Allocation | PlayAllocation) -> float:
-        """Return a number that no plan's ratio exceeds under nearly these shares, if one is found."""
-        shares, varies = found.weights, price * self._varies > 0
-        if self._find is None:
-            shares = (1 - _EVEN) * shares + _EVEN * varies / max(int(np.count_nonzero(varies)), 1)
-        if (shares[varies] <= 0).any():
-            return math.inf
-        inverse = np.divide(price, shares, out=np.zeros(len(price)), where=varies)
-        level = float(self._ratios(self.rows, inverse).max()) * (1 + _ABOVE)
-        parts, most_calls, n_splits = list(self._parts), self._plans.n_calls + _MOST_CALLS, 0
-        while parts:
-            part = parts.pop()
-            while (apart := self._exceeding(part, inverse, level)) is not None:
-                differ = np.flatnonzero(apart[0] != apart[1])
-                arms = differ if differ.size else part.free
-                if self._plans.n_calls > most_calls:
-                    return math.inf
-                if n_splits < _MOST_SPLITS and arms.size:
-                    arm = int(arms[np.argmax((inverse * (part.upper - part.lower) ** 2)[arms])])
-                    value, n_splits = float(apart[0][arm]), n_splits + 1
-                    parts += part.apart(arm, value, self._plans.step)
-                    part = part.pinned(arm, value)
-                else:
-                    level *= _RAISE
-        return level
-
-    def _exceeding(
-        self, part: Branch, inverse: FloatArray, level: float
-    ) -> tuple[FloatArray, FloatArray] | None:
-        """Return None if no plan of this branch exceeds the level, else two plans a mixture of which does.
-
-        For any c, max over plans of A - level (2 c G - c^2) <= 0 proves it. The maximum is convex in c, with
-        the slope 2 level (c - G) at its plan: c is found by bisection.
-        """
-        is_open, best = part.lower < part.upper, self._best
-        slope = np.where(is_open, inverse * (part.lower + part.upper - 2 * best), 0.0)
-        pinned = np.where(is_open, best**2 - part.lower * part.upper, (part.lower - best) ** 2)
-        constant, low, high = float(inverse @ pinned), 0.0, math.inf
-        inside = self._gaps(self.rows[part.holds(self.rows)])
-        c, below, above = float(inside.min()) if inside.size else 1.0, best, best
-        while True:
-            weights = slope + 2 * level * c * self._means
-            plan = self._plans.best(weights, part)
-            if plan is None:
-                return None
-            gap, variance = float((best - plan) @ self._means), constant + float(slope @ plan)
-            if variance + self._plans.slack(weights, part) <= level * c * (2 * gap - c):
-                return None
-            if gap > c:
-                low, above = c, plan
-            else:
-                high, below = c, plan
-            if high - low <= _NARROW * c or gap == c:
-                return (below, above) if high < math.inf and low > 0 else (plan, plan)
-            c = gap if low < gap < high else 0.5 * (low + high)
+        return Bracket.twice(found.lower, math.inf, found.weights)
 
     def _divide(self, price: FloatArray, tolerance: float) -> Allocation | PlayAllocation:
         squares = price * ((self._best - self.rows) / self._gaps(self.rows)[:, None]) ** 2
@@ -250,3 +197,63 @@ def least_plan_cover(find: FindPlay, wanted: BoolArray) -> float:
             break
         plans = np.vstack([plans, plan])
     return least
+
+
+def edge_limit(problem: Polytope, means: FloatArray, delta: float, tolerance: float) -> Limit:
+    """Return the limit over the edges at the best vertex; only a lower end where these are too many."""
+    if not problem.relevant.any():
+        raise ProblemError("no arm of unknown mean differs between plans; nothing has to be measured")
+    means = np.where(problem.is_known, problem.known_means, means)
+    noise = np.where(problem.is_known, 0.0, known_deviation(problem))  # a known mean takes no measurements
+    vertices = Vertices(problem)
+    first = vertices.best(means, vertices.first)
+    best = tuple(problem.form.plan(first.values).tolist())
+    gains, ends, is_complete = _edges_of(vertices, first)
+    once = Once.of(problem.costs, np.flatnonzero(gains.any(axis=0) & ~problem.is_known))
+    gaps = -gains @ means
+    if (tied := gaps <= _ROUNDING * (np.abs(gains) @ np.abs(means))).any():
+        plans = tuple(tuple(plan) for plan in ends[tied].tolist())
+        return no_limit(best, delta, problem.n_arms, once, plans)
+    time, cost = least_of(-gains, gaps, noise, problem.costs, tolerance)
+    if not is_complete:
+        time, cost = replace(time, upper=math.inf), replace(cost, upper=math.inf)
+    return Limit(best, delta, time, cost, once)
+
+
+def _edges_of(vertices: Vertices, first: Edges) -> tuple[FloatArray, FloatArray, bool]:
+    """Return the gains along the edges of a vertex, the plans at their other ends, and whether these are all.
+
+    `first` has the edges of one of its bases.
+    """
+    found: dict[bytes, tuple[FloatArray, FloatArray]] = {}
+    todo, seen, is_complete = [first.at], {first.at.tobytes()}, True
+    while todo:
+        edges = vertices.edges(todo.pop())
+        for k in np.flatnonzero(edges.is_edge).tolist():
+            if vertices.length(edges, k) > _AT_BOUND:
+                gains = edges.gains[k]
+                key = np.round(gains / np.abs(gains).max(), 9).tobytes()
+                found.setdefault(key, (gains, vertices.neighbour(edges, k)))
+        for at in _next_bases(vertices, edges):
+            if at.tobytes() not in seen:
+                if len(seen) >= MOST_BASES:
+                    is_complete = False
+                    break
+                seen.add(at.tobytes())
+                todo.append(at)
+    gains, ends = (np.array(part) for part in zip(*found.values(), strict=True))
+    return gains, ends, is_complete
+
+
+def _next_bases(vertices: Vertices, edges: Edges) -> list[IntArray]:
+    """Return the bases of the same vertex that differ in one variable."""
+    form, basis, moving = vertices.form, np.flatnonzero(edges.at == BASIC), np.flatnonzero(edges.at != BASIC)
+    low = edges.values[basis] - form.lower[basis] < _AT_BOUND
+    high = form.upper[basis] - edges.values[basis] < _AT_BOUND
+    found = []
+    for row in np.flatnonzero(low | high).tolist():
+        for k in np.flatnonzero(np.abs(edges.full[:, basis[row]]) > _AT_BOUND).tolist():
+            at = edges.at.copy()
+            at[basis[row]], at[moving[k]] = AT_LOWER if low[row] else AT_UPPER, BASIC
+            found.append(at)
+    return found
