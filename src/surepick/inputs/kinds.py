@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from surepick import plugins
 from surepick.core.arrays import FloatArray, Goal, labels_of, names_for
 from surepick.core.frames import are_expressions
 from surepick.core.given_probes import ARMS, PLAN_ARMS
@@ -44,14 +43,13 @@ Build: TypeAlias = Callable[[Section, Progress | None], Truth]
 class Kind:
     """How one kind of file is read: `build` makes the problem of it, from keys that are there and known.
 
-    `starter` is a commented example that runs, for `surepick init`. `needs_list` says why files of this kind
-    cannot have `list_plans = false`; it is empty where `build` can do without a list of plans.
+    `needs_list` says why files of this kind cannot have `list_plans = false`; it is empty where `build` can
+    do without a list of plans.
     """
 
     build: Build
     required: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
-    starter: str = ""
     needs_list: str = "its plans are made as a list"
 
 
@@ -408,23 +406,3 @@ KINDS: dict[str, Kind] = {
     )
     for name, build in _BUILDS.items()
 }
-
-
-def kind_names() -> list[str]:
-    """Every kind of problem file that can be read: this package's own, and what other packages offer."""
-    return [*KINDS, *(name for name in plugins.offered(plugins.PROBLEM_GROUP) if name not in KINDS)]
-
-
-def kind_named(name: str) -> Kind:
-    """How to read files of this kind, one of `kind_names`.
-
-    >>> kind_named("choice").required
-    ('arms', 'goal')
-    """
-    if name in KINDS:
-        return KINDS[name]
-    entry = plugins.offered(plugins.PROBLEM_GROUP)[name]
-    kind = plugins.load(entry)
-    if not isinstance(kind, Kind):
-        raise plugins.wrong(entry, f"must be a surepick.inputs.Kind, got {kind!r}")
-    return kind

@@ -23,8 +23,7 @@ from surepick.core.tables import Table
 from surepick.errors import FileError, ProblemError
 from surepick.inputs.kinds import (
     COMMON_KEYS,
-    kind_named,
-    kind_names,
+    KINDS,
     known_means,
     lists_plans,
     probed,
@@ -76,8 +75,8 @@ def read_problem(
 
 def _load(path: Path, sheet: str | None, progress: Progress | None, confined: bool) -> Truth:
     document = Section(path, "", _parse(path, sheet), confined)
-    name = document.text("kind", options=kind_names())
-    kind = kind_named(name)
+    name = document.text("kind", options=list(KINDS))
+    kind = KINDS[name]
     document.refuse_unknown({*COMMON_KEYS, *kind.required, *kind.optional})
     document.refuse_missing(kind.required)
     document = with_shares(document)

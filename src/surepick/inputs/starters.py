@@ -8,7 +8,7 @@ from pathlib import Path
 
 from surepick.errors import FileError, all_names
 from surepick.inputs.keys import SCHEMA_FILE, schema
-from surepick.inputs.kinds import KINDS, kind_named, kind_names
+from surepick.inputs.kinds import KINDS
 
 EXAMPLES = ("drives", "plays")  # starters beside those that are named like a kind: probes, and plays
 
@@ -20,7 +20,7 @@ def write_starter(kind: str, folder: str | Path = ".", *, force: bool = False) -
     >>> [path.name for path in write_starter("paths", tempfile.mkdtemp())]
     ['paths.toml', 'paths-edges.csv', 'surepick.schema.json']
     """
-    names = (*kind_names(), *EXAMPLES)
+    names = (*KINDS, *EXAMPLES)
     if kind not in names:
         raise FileError(f"there is no kind of problem named {kind!r}; {all_names(kind, names)}", field="kind")
     target, parts = Path(folder), _parts(kind)
@@ -41,17 +41,7 @@ def write_starter(kind: str, folder: str | Path = ".", *, force: bool = False) -
 
 def _parts(kind: str) -> dict[str, str]:
     """The files of a starter, by name, the problem file first."""
-    if kind not in (*KINDS, *EXAMPLES):
-        starter = kind_named(kind).starter
-        if not starter:
-            raise FileError(
-                f"the kind {kind!r} comes without a starter; see the package that offers it", field="kind"
-            )
-        return {f"{kind}.toml": starter}
-    parts = [p for p in (files("surepick.inputs") / "starters").iterdir() if _belongs(p.name, kind)]
+    folder = files("surepick.inputs") / "starters"
+    parts = [p for p in folder.iterdir() if p.name == f"{kind}.toml" or p.name.startswith(f"{kind}-")]
     parts.sort(key=lambda part: (not part.name.endswith(".toml"), part.name))
     return {part.name: part.read_text(encoding="utf-8") for part in parts}
-
-
-def _belongs(name: str, kind: str) -> bool:
-    return name == f"{kind}.toml" or name.startswith(f"{kind}-")

@@ -1,8 +1,8 @@
-"""The methods: every policy by its stable name, surepick's own and what other packages add (see `plugins`).
+"""The methods: every policy by its stable name, surepick's own and what other packages add.
 
 A family of policies has its own folder here; settings and guarantees that families share are in `sound`.
 Published methods to compare with are in `peers`; this registry alone names them. Policies import `core`,
-`kernels`, `design`, `plugins` and `errors`; they never see true means, files or the clock.
+`kernels`, `design` and `errors`; they never see true means, files or the clock.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ from __future__ import annotations
 import dataclasses
 import importlib
 from collections.abc import Iterator, Mapping
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, cast
 
-from surepick import plugins
 from surepick.core.policy import Policy
-from surepick.errors import ParameterError, suggestion
+from surepick.errors import ParameterError, PluginError, suggestion
 
 if TYPE_CHECKING:
     from surepick.policies.betting.bet_gap_e import BetGapE as BetGapE
@@ -95,7 +94,10 @@ USUAL = "BetGapE"  # the policy to use unless one is named
 
 
 def policy_named(name: str) -> type[Policy]:
-    """The policy with this name, whatever its case.
+    """Return the policy with this name, whatever its case.
+
+    Packages offer policies by entry points of the group `surepick.policies`. They are looked at only when the
+    name is none of surepick's own, and imported only when it is theirs.
 
     >>> policy_named("combgape").name
     'CombGapE'
@@ -104,25 +106,27 @@ def policy_named(name: str) -> type[Policy]:
     own = {known.lower(): known for known in POLICIES}
     if wanted in own:
         return POLICIES[own[wanted]]
-    others = {known.lower(): entry for known, entry in plugins.offered(plugins.POLICY_GROUP).items()}
-    if wanted in others:
-        return _loaded(others[wanted])
-    names = [*POLICIES, *(entry.name for entry in others.values())]
+    offered = entry_points(group="surepick.policies")
+    for entry in offered:
+        if entry.name.lower() == wanted:
+            return _loaded(entry)
+    names = [*POLICIES, *(entry.name for entry in offered)]
     raise ParameterError(f"there is no policy named {name!r}; {suggestion(name, names)}", field="policy")
 
 
 def _loaded(entry: EntryPoint) -> type[Policy]:
-    """The policy that another package offers, if it is one."""
-    policy = plugins.load(entry)
-    needed = ("name", "version", "randomized", "guarantee", "start")
-    missing = [part for part in needed if not hasattr(policy, part)]
-    if not isinstance(policy, type) or not dataclasses.is_dataclass(policy) or missing:
-        lacks = f" without {', '.join(missing)}" if missing else ""
-        raise plugins.wrong(
-            entry, f"must be a frozen dataclass that keeps surepick.policy.Policy, got {policy!r}{lacks}"
-        )
-    if policy.name != entry.name:  # type: ignore[attr-defined]
-        raise plugins.wrong(entry, f"is called {policy.name!r} by itself; the two names must agree")  # type: ignore[attr-defined]
+    """Return the policy of another package, or raise an error that names the package."""
+    try:
+        policy: Any = entry.load()
+        needed = ("name", "version", "randomized", "guarantee", "start")
+        missing = [part for part in needed if not hasattr(policy, part)]
+        if missing or not dataclasses.is_dataclass(policy) or getattr(policy, "name", "") != entry.name:
+            raise TypeError(f"got {policy!r}, which lacks {', '.join(missing) or 'this name'}")
+    except Exception as error:
+        raise PluginError(
+            f"the policy {entry.name!r} ({entry.value}) of the package {entry.dist and entry.dist.name!r} is "
+            f"no dataclass that keeps surepick.policy.Policy: {error}; repair that package or uninstall it"
+        ) from error
     return cast(type[Policy], policy)
 
 
