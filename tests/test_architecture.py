@@ -11,7 +11,6 @@ ROOMS: dict[str, set[str]] = {
     "errors": set(),
     "core": {"errors"},
     "policy": {"core"},  # the documented path of plug-in authors
-    "layout": {"core"},
     "kernels": {"core"},
     "design": {"errors", "core"},
     "inference": {"errors", "core", "design"},

@@ -6,12 +6,9 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from common import largest, refuses
+from common import largest
 from session_tools import Tapes, problem, run_to_end, tell_all
-from surepick import problems
-from surepick.core.about import Layout
 from surepick.policies import Uniform
-from surepick.sessions import codec
 from surepick.sessions.events import Measured
 from surepick.sessions.session import Session
 from surepick.store import open_store
@@ -92,21 +89,6 @@ def test_looking_reads_no_events_and_writes_nothing(monkeypatch):
     session.view()
     assert read == []
     assert (place.head("alloys"), place.leases("alloys"), place.snapshot("alloys")) == before
-
-
-def test_a_layout_is_kept_with_the_session_and_is_no_part_of_the_problem(store):
-    chosen = problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C", noise=1)
-    bare = sp.Problem(
-        chosen.plans, arms=chosen.arm_names, plan_names=chosen.plan_names, goal="smallest", noise=1
-    )
-    assert codec.fingerprint(codec.problem_to_json(chosen)) == codec.fingerprint(codec.problem_to_json(bare))
-    new(problem=chosen, store=store)
-    assert Session.load(store, "alloys").layout == chosen.layout
-
-
-def test_a_layout_of_another_problem_is_refused():
-    with refuses("layout"):
-        problem(layout=Layout("items", sizes=(1.0, 2.0, 3.0)))
 
 
 def test_within_epsilon_a_forecast_counts_what_is_proved_and_not_what_was_measured():

@@ -1,21 +1,20 @@
-"""What people should know about a problem beside its numbers, and how to draw its plans; decides nothing."""
+"""What people should know about a problem beside its numbers; decides nothing."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray, aligned
 from surepick.core.wording import in_short, plural
-from surepick.errors import ProblemError, suggestion
+from surepick.errors import ProblemError
 
 Range = tuple[float, float]
 BALANCED, LISTED = ORDERS = ("balanced", "listed")  # in which measurements of one round are made
-LAYOUTS = ("shipments", "path", "tree", "matching", "items")
 
 
 @dataclass(frozen=True)
@@ -137,95 +136,3 @@ def plausible_range(
         return None
     reach = 2 * spread + 4 * (spread / 2 if noise_scale is None else noise_scale)
     return tuple(zip((guess - reach).tolist(), (guess + reach).tolist(), strict=True))
-
-
-@dataclass(frozen=True)
-class Layout:
-    """What a picture of a plan needs beyond the plan; a problem without one is shown as a table.
-
-    An arm is a link between two places (`links`, one pair of indices into `places` for each arm), or an item
-    of a size (`sizes`, one for each arm). `points` are where the places are: x to the right, y up; with
-    `geographic` longitude and latitude in degrees. None: wherever there is room.
-
-    >>> Layout("path", places=("A", "B"), links=((0, 1),), ends=(0, 1)).places
-    ('A', 'B')
-    """
-
-    kind: str  # one of LAYOUTS
-    places: tuple[str, ...] = ()
-    links: tuple[tuple[int, int], ...] = ()
-    points: tuple[tuple[float, float], ...] | None = None
-    geographic: bool = False
-    directed: bool = False
-    ends: tuple[int, ...] = ()  # where a path begins and where it ends
-    sizes: tuple[float, ...] = ()
-    room: float | None = None  # how much the items may fill
-
-    def __post_init__(self) -> None:
-        if self.kind not in LAYOUTS:
-            raise ProblemError(
-                f"there is no layout of kind {self.kind!r}; {suggestion(str(self.kind), LAYOUTS)}",
-                field="kind",
-            )
-        inside = range(len(self.places))
-        if not all(end in inside for pair in self.links for end in pair) or not set(self.ends) <= set(inside):
-            raise ProblemError(
-                f"links and ends of a layout are indices of its {len(self.places)} places", field="links"
-            )
-        if self.points is not None and len(self.points) != len(self.places):
-            raise ProblemError(
-                f"a layout needs a point for each of its {len(self.places)} places, got {len(self.points)}",
-                field="points",
-            )
-        if not all(map(math.isfinite, [*self.sizes, *(x for point in self.points or () for x in point)])):
-            raise ProblemError("the points and sizes of a layout must be finite", field="points")
-
-    def check_arms(self, n_arms: int) -> None:
-        """Refuse a layout of another number of arms."""
-        described = len(self.sizes) if self.kind == "items" else len(self.links)
-        if described != n_arms:
-            raise ProblemError(
-                f"the layout is one of {described} arms and the problem has {n_arms}", field="layout"
-            )
-
-    def located(self, points: Mapping[str, Sequence[float]], *, geographic: bool) -> Layout:
-        """Return the layout with every place at the point of its name; other points are ignored."""
-        order = "(longitude, latitude)" if geographic else "(x, y)"
-        found = []
-        for name in self.places:
-            if name not in points:
-                raise ProblemError(
-                    f"there is no point for the place {name!r}; {suggestion(name, points)}", field="places"
-                )
-            try:
-                x, y = (float(number) for number in points[name])
-            except (TypeError, ValueError, OverflowError):
-                x = y = math.nan
-            if not (abs(x) <= 360 and abs(y) <= 90 if geographic else math.isfinite(x) and math.isfinite(y)):
-                raise ProblemError(
-                    f"the place {name!r} needs two finite numbers, {order}, got {points[name]!r}"
-                    + ("; a longitude is from -360 to 360, a latitude from -90 to 90" if geographic else ""),
-                    field="places",
-                )
-            found.append((x, y))
-        return replace(self, points=tuple(found), geographic=geographic)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return this as JSON values."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any] | None) -> Layout | None:
-        """The layout that these JSON values describe; None for none.
-
-        >>> layout = Layout("items", sizes=(2.0, 3.0), room=7.0)
-        >>> Layout.from_json(layout.to_json()) == layout
-        True
-        """
-        if data is None:
-            return None
-        return cls(**{field.name: _frozen(data[field.name]) for field in fields(cls)})
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value

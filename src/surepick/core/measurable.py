@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from surepick.core.about import About, Layout, plausible_range
+from surepick.core.about import About, plausible_range
 from surepick.core.arrays import (
     LARGEST,
     ROUNDING,
@@ -47,7 +47,6 @@ class Measurable:
     arm_names: tuple[str, ...]
     goal: Goal
     bounds: FloatArray | None  # (n_arms, 2) low and high of one measurement; of each reading
-    layout: Layout | None
     about: About
     noise_kind: str = SUB_GAUSSIAN_NOISE  # or BOUNDED_VARIANCE: of what the noise scale is a bound
     has_batches: ClassVar[bool] = True  # whether methods plan batches, so that these may have a price
@@ -273,28 +272,6 @@ class Measurable:
         """Return the total cost: of the measurements, and of setting up n_batches batches."""
         return evidence_cost + self.setup_cost * n_batches
 
-    def with_places(self, points: Mapping[str, Sequence[float]], *, geographic: bool = False) -> Self:
-        """The same problem, drawn with its places at these points, by name; no decision depends on it.
-
-        A point is (x, y), x to the right and y up; with `geographic`, (longitude, latitude) in degrees.
-
-        >>> import surepick as sp
-        >>> problem = sp.problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C")
-        >>> problem.with_places({"A": (0, 0), "B": (3, 2), "C": (6, 0)}).layout.points[1]
-        (3.0, 2.0)
-        """
-        if self.layout is None or not self.layout.places:
-            raise ProblemError(
-                "there is nothing to put on a map: arms are links between places in transports, paths, trees "
-                "and matchings alone",
-                field="places",
-            )
-        return self.with_layout(self.layout.located(points, geographic=geographic))
-
-    def with_layout(self, layout: Layout | None) -> Self:
-        """The same problem, drawn by this layout."""
-        return self._with(layout=layout)
-
     def with_about(self, **changes: Any) -> Self:
         """Return the problem with another title, unit, plausible range or listing; no decision changes."""
         return self._with(about=replace(self.about, **changes))
@@ -324,16 +301,13 @@ class Measurable:
         cost: PerArm | None,
         *,
         goal: Goal,
-        layout: Layout | None,
         **others: Any,
     ) -> None:
         """Set the fields of a new problem, checked where all kinds of problems have them."""
-        if layout is not None:
-            layout.check_arms(len(arms))
         is_smallest(goal)  # refuses other words
         scale, bounds = scale_and_bounds(*limits, arms)
         costs = per_arm("cost", 1.0 if cost is None else cost, arms)
-        shared = {"goal": goal, "layout": layout, "arm_names": arms, "noise_scale": scale, "bounds": bounds}
+        shared = {"goal": goal, "arm_names": arms, "noise_scale": scale, "bounds": bounds}
         self.__setstate__({**shared, "costs": costs, **others})
 
     def _become(self, other: Self) -> None:

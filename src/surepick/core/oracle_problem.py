@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.about import NOTHING, About, Layout
+from surepick.core.about import NOTHING, About
 from surepick.core.arrays import (
     BoolArray,
     FloatArray,
@@ -82,7 +82,6 @@ class OracleProblem(Measurable):
     goal: Goal
     bounds: FloatArray | None  # (n_arms, 2) low and high of one measurement
     name_plan: Callable[[FloatArray], str] | None
-    layout: Layout | None = None  # how to draw a plan; decides nothing
     about: About = NOTHING  # title, unit and the like; decides nothing
     best_within: BestWithin | None = None
     losses: Losses | None = None  # families of the library have it; it saves calls, and decides nothing
@@ -108,7 +107,6 @@ class OracleProblem(Measurable):
         n_plans: int | None = None,
         name_plan: Callable[[FloatArray], str] | None = None,
         best_within: BestWithin | None = None,
-        layout: Layout | None = None,
     ) -> None:
         if not callable(best):
             raise ProblemError(
@@ -133,7 +131,6 @@ class OracleProblem(Measurable):
             Limits(noise, low, high),
             cost,
             goal=goal,
-            layout=layout,
             best=best,
             n_arms=int(n_arms),
             n_plans=n_plans,

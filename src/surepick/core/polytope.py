@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.about import Layout
 from surepick.core.arrays import BoolArray, FloatArray, Goal, Known, Numbers, PerArm, is_smallest, names_for
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.standard_form import Rows, StandardForm, as_rows, refuse_empty, standard_form
@@ -31,7 +30,7 @@ class Polytope(OracleProblem):
 
     - `A_ub`, `b_ub`, `A_eq`, `b_eq`: a column per arm, a row per limit; arrays or SciPy sparse arrays
     - `lower`, `upper`: of each amount, one number or one per arm; 0 and none
-    - `goal`, `noise`, `cost`, `arms`, `low`, `high`, `known`, `layout`: as in `Problem`;
+    - `goal`, `noise`, `cost`, `arms`, `low`, `high`, `known`: as in `Problem`;
       `low` and `high` are of one measurement, not of the amounts
     - `name_plan`: a function from amounts to a name; without it a plan is called by its largest amounts
     - `check`: False spares the linear programs that refuse rows without a plan, for rows that passed before
@@ -65,7 +64,6 @@ class Polytope(OracleProblem):
         low: Numbers | float | None = None,
         high: Numbers | float | None = None,
         known: Known | None = None,
-        layout: Layout | None = None,
         name_plan: Callable[[FloatArray], str] | None = None,
         check: bool = True,
     ) -> None:
@@ -92,7 +90,6 @@ class Polytope(OracleProblem):
             known=known,
             n_plans=form.most_vertices,
             name_plan=name_plan,
-            layout=layout,
         )
         self.__dict__.update(rows=rows, form=form)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, Type
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.about import NOTHING, About, Layout, plausible_pairs
+from surepick.core.about import NOTHING, About, plausible_pairs
 from surepick.core.arrays import (
     LARGEST,
     BoolArray,
@@ -88,7 +88,7 @@ class Problem(Measurable):
       guesses that help to plan: noise is Gaussian, and BetGapE learns it from replicates; "independent"
     - `setup_cost`: the price of starting a batch of measurements; BetGapE then asks for fewer and larger ones
     - `unit`, `title`: for people; `plausible`: (low, high) of values that need no question, one pair or one
-      per arm; `layout`: how to draw a plan. These decide nothing
+      per arm. These decide nothing
 
     Plans that are equal in every arm are merged into the first of them; `duplicates` says which. The order
     of arms, and of the plans that remain, is the caller's.
@@ -108,7 +108,6 @@ class Problem(Measurable):
     bounds: FloatArray | None  # (n_arms, 2) low and high; None: measurements may be any number
     duplicates: tuple[tuple[str, str], ...]  # (name merged away, name kept)
     relevant: BoolArray = field(repr=False)  # (n_arms,) unknown arms on which plans differ that may be best
-    layout: Layout | None = None  # how to draw a plan; decides nothing
     about: About = NOTHING  # title, unit and the like; decides nothing
     noise_kind: str = SUB_GAUSSIAN_NOISE
 
@@ -137,7 +136,6 @@ class Problem(Measurable):
         setup_cost: float = 0.0,
         plausible: Any = None,
         title: str = "",
-        layout: Layout | None = None,
     ) -> None:
         matrix, found_arms, found_plans = _read_plans(plans, arms)
         n_plans, n_arms = matrix.shape
@@ -163,7 +161,6 @@ class Problem(Measurable):
             limits if by_arm else Limits(),
             cost if by_arm else None,
             goal=goal,
-            layout=layout,
             plans=matrix,
             plan_names=tuple(names[k] for k in keep),
             duplicates=tuple((names[k], names[first]) for k, first in twin_of),
@@ -362,7 +359,6 @@ class Problem(Measurable):
             costs=vector("cost", [*self.costs.tolist(), *(arm.cost for arm in new)], names),
             relevant=np.append(self.relevant, np.zeros(n, dtype=bool)),
             mean_bounds=None if means is None else np.vstack([means, anything]),
-            layout=None,  # which knows where the other arms are, as the guess does what they may be
             guess=None,
             spread=None,
             about=replace(self.about, plausible=plausible),

@@ -64,7 +64,6 @@ SEED = Key("whole", "of those draws", "0")
 N_BEST = Key("whole", "list this many best plans under the guess")
 EVERY = Key("flag", "list all plans, up to 20,000", "`false`")
 NAMES = Key("names", "a list of names", "those of the CSV file, or numbers")
-PLACES = Key("measure", "where they are: [places on a map](#places-on-a-map)")
 
 COMMON: dict[str, Key] = {
     "kind": Key("text", "the kind of problem: one of the sections below", REQUIRED),
@@ -111,7 +110,6 @@ _EDGES = {
     "n_best": N_BEST,
     "every": EVERY,
     "goal": SMALLEST,
-    "places": PLACES,
 }
 
 KEYS: dict[str, dict[str, Key]] = {
@@ -142,7 +140,6 @@ KEYS: dict[str, dict[str, Key]] = {
         **_DRAWN,
         "supplier_names": NAMES,
         "demander_names": NAMES,
-        "places": PLACES,
     },
     "paths": {
         **_EDGES,
@@ -159,7 +156,6 @@ KEYS: dict[str, dict[str, Key]] = {
         **_DRAWN,
         "n_best": N_BEST,
         "every": EVERY,
-        "places": PLACES,
     },
     "choice": {
         "arms": NAMES._replace(absent=REQUIRED),

@@ -90,19 +90,22 @@ def _transport(document: Section, progress: Progress | None) -> Truth:
     guess, suppliers, demanders = _pairs(document, table, "supplier_names", "demander_names")
     if _goal(document, "smallest") != "smallest":
         raise document.error("a transport has the goal smallest; write costs, not gains", "goal")
-    supply, options = document.list_of_numbers("supply"), _search(document, progress)
+    supply, demand = document.list_of_numbers("supply"), document.list_of_numbers("demand")
+    options = _search(document, progress)
     problem = transport(
         supply,
-        document.list_of_numbers("demand"),
+        demand,
         guess,
         supplier_names=suppliers,
         demander_names=demanders,
         list_plans=_list_plans(document),
         **options,
     )
-    places = problem.layout.places if problem.layout is not None else ()
     spread = np.ravel(np.broadcast_to(options["spread"], guess.shape))
-    axes = places[: len(supply)], places[len(supply) :]
+    axes = (
+        tuple(suppliers or map(str, range(len(supply)))),
+        tuple(demanders or map(str, range(len(demand)))),
+    )
     return Truth.guessed(problem, np.ravel(guess), spread, axes=axes)
 
 

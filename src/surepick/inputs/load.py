@@ -28,7 +28,6 @@ from surepick.inputs.kinds import (
     lists_plans,
     probed,
 )
-from surepick.inputs.places import on_map
 from surepick.inputs.section import Section, is_list_of_numbers, is_number, read_text
 from surepick.inputs.shares import with_shares
 from surepick.inputs.sheet import SUFFIXES, read_sheet
@@ -91,7 +90,7 @@ def _load(path: Path, sheet: str | None, progress: Progress | None, confined: bo
         if problem.mean_bounds is None and (known := known_means(document)):
             problem = problem.with_known(known)
         problem = probed(document, problem)
-        problem = on_map(document, _with_tails(document, _within_bounds(document, problem)))
+        problem = _with_tails(document, _within_bounds(document, problem))
         if "setup_cost" in document.values:
             problem = problem.with_setup_cost(document.number("setup_cost", 0.0))
         means = None if truth is None else _true_means(truth, built, problem)

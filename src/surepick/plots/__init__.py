@@ -1,32 +1,107 @@
-"""Figures of a session, drawn by matplotlib from the views.
+"""Figures of a session, drawn by matplotlib from its View.
 
     figure = plots.plans(session)
     figure.savefig("plans.pdf")
 
-`plans`, `progress`, `arms` and `picture` take a session. This package may import `views` and the packages
-below it.
+`plans`, `progress` and `arms` take a session.
 """
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
+from surepick.core.wording import shortened
+from surepick.plots import style
+from surepick.plots.style import BLUE, GREEN, GREY, INK, PALETTE, PAPER, SKY
+from surepick.sessions.session import Session
+from surepick.views.look import look
+from surepick.views.view import View
+
 if TYPE_CHECKING:
-    from surepick.plots.paper import arms as arms
-    from surepick.plots.paper import plans as plans
-    from surepick.plots.paper import progress as progress
-    from surepick.plots.plan import picture as picture
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-__all__ = ["arms", "picture", "plans", "progress"]
+__all__ = ["arms", "plans", "progress"]
 
-
-def __getattr__(name: str) -> Any:
-    if name in __all__:
-        home = "plan" if name == "picture" else "paper"
-        return getattr(importlib.import_module(f"surepick.plots.{home}"), name)
-    raise AttributeError(f"module 'surepick.plots' has no attribute {name!r}")
+WIDTH = 6.4  # inches
+ROW = 0.26  # inches, of a line of bars
+MOST_PLANS = 24
+_DASHED = (0, (5, 3))
 
 
-def __dir__() -> list[str]:
-    return __all__
+def plain(name: str, length: int = 40) -> str:
+    """Return a name as a label: one line, no control characters, cut off where it is long."""
+    return shortened("".join(letter if letter.isprintable() else " " for letter in name), length)
+
+
+def subplots(height: float, *, width: float = WIDTH, columns: int = 1, **options: Any) -> tuple[Figure, Any]:
+    """Return a figure and its axes; call it within the style."""
+    sizes = {"figsize": (width, height), "layout": "constrained", "squeeze": False}
+    figure, axes = style.pyplot().subplots(1, columns, **sizes, **options)
+    return figure, axes[0]
+
+
+def progress(session: Session) -> Figure:
+    """The share of the needed evidence over measurements, on the scale of logarithms, by who led."""
+    seen = look(session)
+    points = [(point.standing, point.evidence) for point in seen.samples]
+    points.append((seen.standing, seen.evidence))
+    with style.styled():
+        figure, (axes,) = subplots(2.7)
+        colours: dict[str, str] = {}
+        last = (0, 0.0)
+        for standing, evidence in points:
+            weight = seen.weigh(standing, evidence)
+            here = (evidence.n_measurements, 0.0 if weight is None else weight.toward)
+            name = plain(seen.name_of(standing.leader) or "none")
+            fresh = name not in colours
+            colour = colours.setdefault(name, PALETTE[len(colours) % len(PALETTE)])
+            axes.step(
+                *zip(last, here, strict=True), where="post", color=colour, label=name if fresh else None
+            )
+            last = here
+        axes.axhline(1.0, color=GREEN, linewidth=1, linestyle=_DASHED)
+        axes.set(ylim=(-0.03, 1.15), xlabel="measurements", ylabel="share of the evidence needed")
+        axes.grid(axis="y")
+        axes.legend(title="leader", fontsize=8, title_fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        return figure
+
+
+def plans(given: Session | View) -> Figure:
+    """All plans by how far behind the leader they are: dot and two standard errors; grey is ruled out."""
+    view = given.view() if isinstance(given, Session) else given
+    rows = [row for row in view.plans if row.behind is not None][:MOST_PLANS]
+    with style.styled():
+        figure, (axes,) = subplots(0.95 + ROW * max(len(rows), 1))
+        axes.axvline(0, color=INK, linewidth=1)
+        if view.epsilon:
+            axes.axvline(-view.epsilon, color=INK, linewidth=1, linestyle=":")
+        colours = {"leader": GREEN, "ruled out": GREY}
+        for y, row in enumerate(rows):
+            at, colour = row.behind or 0.0, colours.get(row.status, BLUE)
+            face = PAPER if row.status == "open" else colour
+            axes.errorbar(at, y, xerr=2 * (row.behind_se or 0.0), fmt="o", color=colour, markerfacecolor=face)
+        name_rows(axes, [row.name for row in rows])
+        axes.set_xlabel(f"{view.unit} behind {plain(view.leader or 'the leader')}".strip())
+        axes.grid(axis="x")
+        return figure
+
+
+def name_rows(axes: Axes, names: list[str]) -> None:
+    """Name the rows from the top down."""
+    axes.set_yticks(range(len(names)), [plain(name, 36) for name in names])
+    axes.set_ylim(max(len(names), 1) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+
+
+def arms(given: Session | View) -> Figure:
+    """Measurements of each arm as bars."""
+    view = given.view() if isinstance(given, Session) else given
+    rows = [row for row in view.arms if row.n or row.role == "measured"][:MOST_PLANS]
+    with style.styled():
+        figure, (axes,) = subplots(0.85 + ROW * max(len(rows), 1))
+        axes.barh(range(len(rows)), [row.n for row in rows], height=0.62, color=SKY)
+        name_rows(axes, [row.name for row in rows])
+        axes.set_xlabel("measurements")
+        axes.grid(axis="x")
+        return figure

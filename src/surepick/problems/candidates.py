@@ -136,7 +136,6 @@ class FoundProblem(Problem):
             arms=family.arm_names,
             plan_names=list(names),
             goal=family.goal,
-            layout=family.layout,
             **measured,
         )
         self.__dict__.update(family=family, candidates=candidates, about=About(listing=candidates.listing))

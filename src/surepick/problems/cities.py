@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import functools
-from collections.abc import Mapping
 from importlib.resources import as_file, files
 from typing import Literal, TypeAlias
 
@@ -50,15 +49,6 @@ def city_hours(distances: Distances = "great-circle") -> Table:
 
 
 @functools.cache
-def city_points() -> Mapping[str, tuple[float, float]]:
-    """Longitude and latitude of the cities, in degrees.
-
-    >>> city_points()["Boston"]
-    (-71.0589, 42.3601)
-    """
-    return {place["city"]: (float(place["longitude"]), float(place["latitude"])) for place in _cities()}
-
-
 def _cities() -> list[dict[str, str]]:
     text = (files("surepick.problems") / "data" / "cities.csv").read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))

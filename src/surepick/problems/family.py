@@ -16,7 +16,6 @@ from typing import Any, TypeAlias, TypedDict, TypeVar, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.about import Layout
 from surepick.core.arrays import FloatArray, Goal, Numbers, PerArm, aligned_table, names_for, vector
 from surepick.core.oracle_problem import BestWithin, Losses, OracleProblem
 from surepick.core.polytope import Polytope
@@ -115,7 +114,6 @@ class Family:
     coefficients: FloatArray | None = None  # (n_pieces, n_arms)
     own_arm_names: tuple[str, ...] | None = None
     recipe: Callable[[], Mapping[str, Any]] | None = None
-    layout: Layout | None = None  # of the pieces
     solve_within: BestWithin | None = None
     losses: Losses | None = None
     rows: Callable[[], dict[str, Any]] | None = None
@@ -158,8 +156,7 @@ class Family:
             coefficients=table,
             own_arm_names=names,
             recipe=None if plain is None else lambda: {**plain(), "through": through},
-            layout=None,  # these three are about plans that are numbers per piece
-            solve_within=None,
+            solve_within=None,  # these two are about plans that are numbers per piece
             losses=None,
         )
 
@@ -214,7 +211,7 @@ class Family:
         """
         if self.rows is None or self.coefficients is not None:
             return self.oracle_problem(**measured)
-        return Polytope(**self.rows(), arms=self.arm_names, goal=self.goal, layout=self.layout, **measured)
+        return Polytope(**self.rows(), arms=self.arm_names, goal=self.goal, **measured)
 
     def oracle_problem(self, **measured: Any) -> FamilyProblem:
         """The problem of choosing between all plans of this family, none of which is ever listed.
@@ -274,7 +271,6 @@ class FamilyProblem(OracleProblem):
             n_plans=family.n_plans,
             goal=family.goal,
             name_plan=family.name_of if family.coefficients is None else None,
-            layout=family.layout,
             best_within=family.solve_within,
             **measured,
         )
@@ -299,7 +295,7 @@ class FamilyProblem(OracleProblem):
         if recipe is None:
             return super().__reduce__()
         kept = (
-            *("noise_scale", "costs", "bounds", "mean_bounds", "guess", "spread", "layout", "about"),
+            *("noise_scale", "costs", "bounds", "mean_bounds", "guess", "spread", "about"),
             *("plays", "asked_plays"),
         )
         return _made_again, (dict(recipe),), {name: getattr(self, name) for name in kept}

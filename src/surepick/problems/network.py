@@ -14,7 +14,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.about import Layout
 from surepick.core.arrays import (
     BoolArray,
     FloatArray,
@@ -62,11 +61,6 @@ class Network:
             known = f"; {suggestion(given, self.columns)}" if self.columns else "; the edges carry no numbers"
             raise ProblemError(f"{what} names no column of the network, got {given!r}{known}", field=what)
         return self.columns[given]
-
-    def layout(self, kind: str, ends: Sequence[int] = ()) -> Layout:
-        """Nodes and edges, for pictures of a plan."""
-        links = tuple(zip(self.tails.tolist(), self.heads.tolist(), strict=True))
-        return Layout(kind, places=self.nodes, links=links, directed=self.directed, ends=tuple(ends))
 
     def guess(self, given: str | Numbers | None) -> npt.ArrayLike | None:
         """The guess of each edge; where none is given, the column "guess" if there is one."""

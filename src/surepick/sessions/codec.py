@@ -14,7 +14,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from surepick.core.about import Layout
 from surepick.core.given_probes import ARMS, PLAN_ARMS
 from surepick.core.measurable import SUB_GAUSSIAN_NOISE
 from surepick.core.oracle_problem import TRIAL_TOLERANCE, AnyProblem, Best, OracleProblem, Trial, absent
@@ -163,7 +162,6 @@ def _listed_from_json(data: Mapping[str, Any], settings: Json) -> Problem:
         cost=data["costs"],
         plan_names=data["plan_names"],
         noise_kind=data.get("noise", SUB_GAUSSIAN_NOISE),
-        layout=Layout.from_json(data.get("layout")),
         setup_cost=data.get("setup_cost", 0.0),
         known=data.get("known"),
         measure=_probes_from_json(data["probes"]) if "probes" in data else ARMS,

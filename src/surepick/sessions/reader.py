@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from surepick.certificates.certificate import Certificate
-from surepick.core.about import Layout
 from surepick.core.answers import named_ranging
 from surepick.core.frames import make_frame
 from surepick.core.guarantee import Doubt, no_guarantee
@@ -106,7 +105,6 @@ class SessionReader:
             if read_only and oracle is None and codec.needs_function(body["problem"]):
                 oracle = absent
             self._setup = Setup.from_json(body, oracle)
-            self.layout = Layout.from_json(body.get("layout"))  # how to draw a plan, if that is known
         self._journal = Journal(self.store, name, self._setup, self._created, self._clock)
 
     # Settings
@@ -375,7 +373,7 @@ class SessionReader:
         return self.view()._repr_html_()
 
     def plot(self, what: str = "plans") -> Figure:
-        """Return a matplotlib figure: "plans", "progress", "arms" or "picture" (the leader's plan)."""
+        """Return a matplotlib figure: "plans", "progress" or "arms"."""
         from surepick import plots
 
         if what not in plots.__all__:

@@ -394,8 +394,6 @@ class Session(SessionReader):
                 field="problem",
             )
         left = None if setup.budget is None else max(setup.budget - n_measured, 1)
-        if about.layout is None and about.arm_names == self.given_problem.arm_names:
-            about = about.with_layout(self.layout)
         begun = Session.create(
             self.store,
             commands.next_name(self.name, self.store.names()) if name is None else name,

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from surepick._version import __version__
-from surepick.core.about import About, Layout
+from surepick.core.about import About
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
 from surepick.core.past import Past, fitting
 from surepick.core.policy import Policy, delta_of, takes_past
@@ -143,7 +143,7 @@ class NewSession:
         body = {**self.setup.to_json(), "name": self.name, "lease": self.lease, "surepick": __version__}
         if about := self.problem.about.to_json():
             body["about"] = about
-        return body if self.problem.layout is None else {**body, "layout": self.problem.layout.to_json()}
+        return body
 
 
 def refuse_other(name: str, begun: Setup, problem: AnyProblem | None, settings: Body) -> None:
@@ -243,7 +243,6 @@ def checked_setup(body: Body, oracle: Best | OracleProblem | None) -> Setup:
             body["lease"],
             setup.past,
         ).to_json()
-        layout = Layout.from_json(body.get("layout"))
     except MissingFunctionError:
         raise
     except SurepickError as error:
@@ -254,11 +253,7 @@ def checked_setup(body: Body, oracle: Best | OracleProblem | None) -> Setup:
         raise ForgedError(f"its settings cannot be read: {type(error).__name__}: {error}") from None
     if version_of(body.get("surepick")) is None:
         raise ForgedError("it does not say which surepick began the session", field="surepick")
-    written = {
-        **{name: value for name, value in new.items() if name != "layout"},
-        "surepick": body["surepick"],
-        **({} if layout is None else {"layout": layout.to_json()}),
-    }
+    written = {**new, "surepick": body["surepick"]}
     differing = [name for name in sorted({*written, *body}) if not _same(written, body, name)]
     if differing:
         raise ForgedError(f"no session begins with its {', '.join(differing)}", field=differing[0])

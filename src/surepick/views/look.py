@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from surepick.core.about import Layout
 from surepick.core.answers import called
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, Plans, as_dense
 from surepick.core.evidence import (
@@ -57,7 +56,6 @@ class Look:
     now: float
     head: Head
     problem: Problem | OracleProblem
-    layout: Layout | None
     policy: Policy  # as it was chosen or extended
     promise: Promise  # on the problem as it was given
     delta: float  # of the whole answer, which risks and evidence are compared with
@@ -283,7 +281,6 @@ def _now(session: Session, state: SessionState, leases: tuple[Lease, ...], n_tok
         now=session.now(),
         head=session.fingerprint,
         problem=state.estimated_problem,
-        layout=session.layout,
         policy=session.policy,
         promise=promised(state),
         delta=delta_of(state.setup.policy),

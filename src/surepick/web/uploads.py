@@ -199,9 +199,7 @@ def _problem(path: str, limits: Mapping[str, float | None]) -> dict[str, Any]:
 
     loaded = with_limits(_load(path), limits["low"], limits["high"])
     problem, past = loaded.problem, None if loaded.past is None else loaded.past.to_json()
-    layout = None if problem.layout is None else problem.layout.to_json()
-    kept = {**codec.problem_to_json(problem), "layout": layout}
-    return {"problem": kept, "past": past, "about": problem.about.to_json()}
+    return {"problem": codec.problem_to_json(problem), "past": past, "about": problem.about.to_json()}
 
 
 def describe(loaded: Truth, settings: Mapping[str, Any]) -> dict[str, Any]:

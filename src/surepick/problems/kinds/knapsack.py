@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.about import Layout
 from surepick.core.arrays import (
     FloatArray,
     IntArray,
@@ -134,7 +133,6 @@ def knapsack_family(
         },
         solve_within=lambda values, lower, upper: _solve_within(loads, values, room, most, (lower, upper)),
         some=lambda enough: _packings(loads, room, most, enough),
-        layout=Layout("items", sizes=tuple(np.asarray(heavy, dtype=float).tolist()), room=float(capacity)),
     )
 
 

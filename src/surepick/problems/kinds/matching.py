@@ -11,7 +11,6 @@ from typing import Unpack
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.about import Layout
 from surepick.core.arrays import (
     BoolArray,
     FloatArray,
@@ -116,11 +115,6 @@ def matching_family(
             "possible": pairs.possible.astype(int).tolist(),
             "goal": goal,
         },
-        layout=Layout(
-            "matching",
-            places=(*pairs.rows, *pairs.columns),
-            links=tuple(zip(rows.tolist(), (len(pairs.rows) + columns).tolist(), strict=True)),
-        ),
     )
 
 

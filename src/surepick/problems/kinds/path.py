@@ -92,7 +92,6 @@ def path_family(
             "goal": goal,
         },
         is_slow=not ways.acyclic,
-        layout=network.layout("path", (network.node(source, "source"), network.node(target, "target"))),
     )
 
 

@@ -13,7 +13,6 @@ from typing import Unpack
 
 import numpy as np
 
-from surepick.core.about import Layout
 from surepick.core.arrays import FloatArray, Goal, Numbers, aligned_table, is_smallest, names_for
 from surepick.core.oracle_problem import OracleProblem
 from surepick.errors import ProblemError
@@ -106,7 +105,6 @@ def tour_family(places: Sequence[str], *, goal: Goal = "smallest") -> Family:
         name_of=name_of,
         some=some,
         recipe=lambda: {"kind": "tours", "places": list(names), "goal": goal},
-        layout=Layout("tree", places=names, links=tuple(pairs)),
     )
 
 

@@ -14,7 +14,6 @@ from typing import Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.about import Layout
 from surepick.core.arrays import (
     FloatArray,
     Numbers,
@@ -28,7 +27,7 @@ from surepick.core.oracle_problem import OracleProblem
 from surepick.core.tables import Table
 from surepick.errors import ProblemError, missing_extra
 from surepick.problems.candidates import FoundProblem, Progress
-from surepick.problems.cities import Distances, city_hours, city_points
+from surepick.problems.cities import Distances, city_hours
 from surepick.problems.family import DrawOptions, Family, builder_problem, lists
 from surepick.problems.numbers import as_numbers, seeded
 from surepick.problems.truth import Truth
@@ -131,7 +130,6 @@ def transport_family(
             "supplier_names": list(suppliers),
             "demander_names": list(demanders),
         },
-        layout=_layout(suppliers, demanders),
         rows=lambda: _rows(supplies, demands, is_above=is_above),
     )
 
@@ -149,20 +147,6 @@ def _surplus(supplies: FloatArray, demands: FloatArray) -> float:
     """Return how much of the supply stays where it is; 0 up to rounding."""
     rest = float(supplies.sum() - demands.sum())
     return rest if rest > BALANCED * supplies.sum() else 0.0
-
-
-def _layout(suppliers: Sequence[str], demanders: Sequence[str]) -> Layout:
-    """A link for every pair; on a map where all places are among the cities whose coordinates we have."""
-    places = (*suppliers, *demanders)
-    known = city_points()
-    return Layout(
-        "shipments",
-        places=places,
-        links=tuple((i, len(suppliers) + j) for i in range(len(suppliers)) for j in range(len(demanders))),
-        points=tuple(known[name] for name in places) if known.keys() >= set(places) else None,
-        geographic=known.keys() >= set(places),
-        directed=True,
-    )
 
 
 def transport_instance(

@@ -71,7 +71,6 @@ def tree_family(graph: Graph, *, goal: Goal = "smallest") -> Family:
         name_of=lambda plan: counted(network.edge_names, plan),
         within=lambda weights, required, forbidden: _within(network, sign * weights, required, forbidden),
         recipe=lambda: {"kind": "trees", "graph": network.recipe(), "goal": goal},
-        layout=network.layout("tree"),
     )
 
 
