@@ -12,22 +12,25 @@ from common import largest
 from session_tools import SCALE, Tapes, problem, run_to_end
 from surepick.errors import NoiseWarning
 from surepick.noise.aa import against_itself, turns
-from surepick.noise.check import LOOKS, check_noise, powers
-from surepick.noise.record import NoiseRecord, Withdrawals
-from surepick.noise.statistics import change, wander
+from surepick.noise.check import LOOKS, Reading, check_noise, powers, wander
+from surepick.noise.record import ArmRecord, count_release
 from surepick.sessions.session import Session
 
 TWO = largest(np.eye(2))
 LEARNED = sp.Problem(np.eye(2), goal="largest")  # noise unknown, by replicates
 LEVEL = {look.name: look.level for look in LOOKS}
-WANDERING = LEVEL["wandering"]
+DRIFT = LEVEL["drift"]
 
 
 def record_of(draw, seed, n=100):
-    record, rng = NoiseRecord(2), np.random.default_rng(seed)
-    for arm in range(2):
-        for value in draw(rng, n).tolist():
-            record.add(arm, value)
+    rng = np.random.default_rng(seed)
+    return [kept(draw(rng, n).tolist()) for _ in range(2)]
+
+
+def kept(values):
+    record = ArmRecord()
+    for value in values:
+        record.add(value)
     return record
 
 
@@ -115,23 +118,14 @@ def test_values_further_out_than_the_stated_noise_reaches_are_found():
     found = [check_noise(timings, record_of(lognormal, seed, 300)) for seed in range(40)]
     assert sum(map(bool, found)) >= 30
     one = record_of(white, 1, 60)
-    one.add(0, 6.5)
+    one[0].add(6.5)
     assert [doubt.code for doubt in check_noise(TWO, one)] == ["heavy_tails"]
 
 
 def test_two_values_show_no_change_of_the_mean():
     for values in ((0.0, 9.0), (0.0, 0.0, 9.0), (9.0, 0.0, 0.0)):
-        record = NoiseRecord(2)
-        for value in values:
-            record.add(0, value)
-            record.add(1, 0.0)
-        assert "drift" not in {doubt.code for doubt in check_noise(TWO, record)}
-
-
-def test_the_evidence_of_a_change_is_one_on_average_where_there_is_none():
-    values = [np.exp(change(record_of(white, seed, 60).arms[0], 1.0)[0]) for seed in range(1500)]
-    assert np.mean(values) < 1.3
-    assert np.mean([value >= 20 for value in values]) < 0.02  # Ville: at most .05
+        found = check_noise(TWO, [kept(values), kept([0.0] * len(values))])
+        assert "drift" not in {doubt.code for doubt in found}
 
 
 def wandering(rng, n, step):
@@ -139,17 +133,16 @@ def wandering(rng, n, step):
 
 
 def arms_of(lengths, seed, *, step=0.0, scale=1.0):
-    rng, record = np.random.default_rng(seed), NoiseRecord(len(lengths))
-    for arm, n in enumerate(lengths):
-        for value in (scale * wandering(rng, n, step)).tolist():
-            record.add(arm, value)
-    return [(arm, scale) for arm in record.arms]
+    rng = np.random.default_rng(seed)
+    return [
+        Reading("arm", scale, kept((scale * wandering(rng, n, step)).tolist()), "", True) for n in lengths
+    ]
 
 
 @pytest.mark.parametrize("lengths", [(2, 2), (7,), (40, 40), (12,) * 9, (10, 90)])
-def test_the_level_of_the_look_at_wandering_is_what_it_says(lengths):
-    levels = [wander(arms_of(lengths, seed, scale=3.0)).level for seed in range(800)]
-    for wanted in (0.05 if len(lengths) == 1 else 0.03, WANDERING):
+def test_the_level_of_the_look_at_drift_is_what_it_says(lengths):
+    levels = [wander(arms_of(lengths, seed, scale=3.0))[0] for seed in range(800)]
+    for wanted in (0.05, DRIFT):
         below = sum(level < wanted for level in levels)
         assert stats.binomtest(below, 800, wanted).pvalue > 1e-3
 
@@ -157,37 +150,44 @@ def test_the_level_of_the_look_at_wandering_is_what_it_says(lengths):
 def test_levels_that_wander_slowly_are_found():
     """A twentieth of a scale at each of 120 measurements: half a scale in the end."""
     looks = [wander(arms_of((120, 120), seed, step=0.05)) for seed in range(150)]
-    assert np.mean([look.level < WANDERING for look in looks]) > 0.25
-    assert 0.03 < np.median([look.step for look in looks]) < 0.07
+    assert np.mean([level < DRIFT for level, _ in looks]) > 0.25
+    assert 0.3 < np.median([far for _, far in looks]) < 0.8
     found = check_noise(TWO, record_of(lambda rng, n: wandering(rng, n, 0.08), 0, 150))
-    assert [(doubt.code, doubt.arm) for doubt in found] == [("drift", None)]
+    assert [doubt.code for doubt in found] == ["drift"]
+
+
+def test_one_arm_of_many_whose_mean_has_changed_is_named():
+    many, rng = sp.Problem(np.eye(8), noise=1.0, goal="largest"), np.random.default_rng(4)
+    records = [kept(white(rng, 100).tolist()) for _ in range(7)] + [kept(moved(rng, 100, 1.5).tolist())]
+    assert ("drift", "arm 7") in [(doubt.code, doubt.arm) for doubt in check_noise(many, records)]
 
 
 def test_a_record_that_was_kept_goes_on_as_it_was():
-    rng = np.random.default_rng(3)
-    whole, part = NoiseRecord(2), NoiseRecord(2)
-    for value in rng.standard_normal(77).tolist():
-        whole.add(0, value)
-        part = NoiseRecord.from_json(json.loads(json.dumps(part.to_json())))
-        part.add(0, value)
-    assert json.dumps(part.to_json()) == json.dumps(whole.to_json())
+    values = np.random.default_rng(3).standard_normal(77).tolist()
+    part = ArmRecord()
+    for value in values:
+        part = ArmRecord(*json.loads(json.dumps(part.to_json())))
+        part.add(value)
+    assert json.dumps(part.to_json()) == json.dumps(kept(values).to_json())
 
 
-def test_tokens_given_back_on_one_arm_alone_are_found():
+def released(*releases):
+    found = {}
+    for token, reason in releases:
+        count_release(found, token, reason)
+    return found
+
+
+def test_requests_of_one_arm_alone_that_are_released_are_found():
     record = record_of(white, 0, 200)
-    uneven, even = Withdrawals(2), Withdrawals(2)
-    for i in range(12):
-        uneven.add(1, f"1.{7 * i}", "not plausible")
-        even.add(i % 2, f"{i % 2}.{7 * i}", "instrument was busy")
+    uneven = released(*[(f"1.{7 * i}", "not plausible") for i in range(12)])
+    even = [(f"{i % 2}.{7 * i}", "instrument was busy") for i in range(12)]
+    often = released(*even, *[("0.3", "again")] * 5)
+    stopped = [(f"1.{i}", "stopped" if i % 2 else "the run on lab, process 7, is gone") for i in range(30)]
     assert [(doubt.code, doubt.arm) for doubt in check_noise(TWO, record, uneven)] == [("released", "arm 1")]
-    assert not check_noise(TWO, record, even)
-    for _ in range(5):
-        even.add(0, "0.3", "again")
-    assert [(doubt.code, doubt.arm) for doubt in check_noise(TWO, record, even)] == [("released", "arm 0")]
-    stopped = Withdrawals(2)
-    for i in range(30):
-        stopped.add(1, f"1.{i}", "stopped" if i % 2 else "the run on lab, process 7, is gone")
-    assert not check_noise(TWO, record, stopped)
+    assert [(doubt.code, doubt.arm) for doubt in check_noise(TWO, record, often)] == [("released", "arm 0")]
+    assert not check_noise(TWO, record, released(*even))
+    assert not check_noise(TWO, record, released(*stopped))
 
 
 def test_a_certificate_says_what_the_check_could_have_seen():
@@ -202,8 +202,7 @@ POWERS = {
     "noise": (100, TWO, lambda times: lambda rng, n: white(rng, n, times)),
     "outlier": (100, TWO, lambda far: lambda rng, n: np.append(white(rng, n - 1), far)),
     "successors": (100, TWO, lambda rho: lambda rng, n: autoregressive(rng, n, rho)),
-    "jump": (100, TWO, lambda by: lambda rng, n: moved(rng, n, by)),
-    "wandering": (200, TWO, lambda far: lambda rng, n: wandering(rng, n, far / np.sqrt(n))),
+    "drift": (200, TWO, lambda far: lambda rng, n: wandering(rng, n, far / np.sqrt(n))),
     "shape": (100, LEARNED, lambda skew: lambda rng, n: rng.gamma(4 / skew**2, size=n)),
     "resolution": (100, LEARNED, lambda ties: lambda rng, n: np.round(0.27 / ties * white(rng, n))),
 }
@@ -242,16 +241,6 @@ def test_decide_warns_of_doubts_and_of_nothing_else():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert sp.decide(two, lambda arm: means[arm] + rng.standard_normal()).trusted
-
-
-def test_the_alarm_of_the_check_table():
-    """Ten zeros, then twos: evidence of 20 against one mean is reached at the twentieth measurement."""
-    record = NoiseRecord(1)
-    evidence = []
-    for k in range(20):
-        record.add(0, 0.0 if k < 10 else 2.0)
-        evidence.append(change(record.arms[0], 1.0)[0] if k else 0.0)
-    assert [n + 1 for n, log in enumerate(evidence) if log >= np.log(20)] == [20]
 
 
 N = 40

@@ -1,31 +1,23 @@
 """Measure one arm as if it were two, A and B: does the set-up find differences where there are none?
 
 Pairs A B, B A are measured in a random order. What differs then comes from the set-up: what runs second, what
-runs later, or noise that is not as stated. Each look has a statistic that is normal, or chi-square, for
-independent noise of scale R, whatever the mean is:
-
-| look | statistic |
-|---|---|
-| label | the mean of A - B in a pair, with variance 2 R^2 / n |
-| order | the same of second - first |
-| drift | the slope of the pairs' means over time |
-| spread | the squares of A - B, in units of 2 R^2 (where R is stated) |
-
-Where R is unknown it is estimated from the pairs, and Student's quantile takes the place of the normal one.
+runs later, or noise that is not as stated. For independent noise of scale R these are normal with mean zero,
+whatever the mean is: the mean of A - B (label), that of second - first (order), and the slope of the pairs'
+means over time (drift). Where R is stated, the squares of A - B are chi-square in units of 2 R^2 (spread);
+where it is not, it is estimated, and Student's quantile takes the place of the normal one.
 """
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray
 from surepick.core.wording import how_many
-from surepick.noise.tails import chi_square_above, normal_above
+from surepick.noise.check import chi_square_tail, normal_above
 
 LEVEL = 0.01  # how often an honest set-up is doubted, all looks at all readings together
 
@@ -81,41 +73,36 @@ def against_itself(
     >>> [doubt.kind for doubt in against_itself(labels, later, {"value": 1.0}).doubts]
     ['order']
     """
-    n, difference, doubts = len(labels) // 2, {}, list[Doubt]()
+    from scipy.special import stdtrit  # Student's quantile; scipy.stats is slow to import
+
+    n, level, difference, doubts = len(labels) // 2, LEVEL / (4 * len(scale)), {}, list[Doubt]()
     sign = np.where(np.array(labels[::2]) == "A", 1.0, -1.0)
+    time = np.arange(n) - (n - 1) / 2.0
     for name, stated in scale.items():
         values = np.array([use[name] for use in uses], dtype=float).reshape(n, 2)
         apart = (values[:, 0] - values[:, 1]) * sign  # A minus B
         single = float(apart.std(ddof=1)) / math.sqrt(2.0) if stated is None else stated
-        difference[name] = float(apart.mean()), single * math.sqrt(2.0 / n)
-        found = _doubts(values, apart, single, LEVEL / (4 * len(scale)), is_stated=stated is not None)
-        doubts += [Doubt(name, kind, what) for kind, what in found]
+        quantile = normal_above(level / 2) if stated else float(stdtrit(n - 1, 1 - level / 2))
+        label, second = float(apart.mean()), float((values[:, 1] - values[:, 0]).mean())
+        moved = (n - 1) * float(time @ values.mean(axis=1) / (time @ time))
+        error = single * math.sqrt(2.0 / n)
+        difference[name] = label, error
+        far = quantile * error
+        move_error = (n - 1) * single * math.sqrt(0.5 / float(time @ time))
+        if abs(label) > far:
+            words = f"A reads {label:+.3g} more than B, {abs(label) / error:.1f} standard errors"
+            doubts.append(Doubt(name, "label", words))
+        if abs(second) > far:
+            words = (
+                f"the second of a pair reads {second:+.3g} more, {abs(second) / error:.1f} standard errors"
+            )
+            doubts.append(Doubt(name, "order", words))
+        if abs(moved) > quantile * move_error:
+            doubts.append(
+                Doubt(name, "drift", f"from the first to the last pair the mean moves by {moved:+.3g}")
+            )
+        squares = float((apart**2).sum()) / 2.0
+        if stated and chi_square_tail(squares / stated**2, n) < level:
+            words = f"the standard deviation is {math.sqrt(squares / n):.3g}, {stated:.4g} was stated"
+            doubts.append(Doubt(name, "spread", words))
     return Against(n, difference, tuple(doubts))
-
-
-def _doubts(
-    values: FloatArray, apart: FloatArray, single: float, level: float, *, is_stated: bool
-) -> Iterator[tuple[str, str]]:
-    from scipy.special import stdtrit  # Student's quantile; scipy.stats is slow to import
-
-    n = len(apart)
-    far = normal_above(level / 2) if is_stated else float(stdtrit(n - 1, 1 - level / 2))
-    error = single * math.sqrt(2.0 / n)
-    label, second = float(apart.mean()), float((values[:, 1] - values[:, 0]).mean())
-    if abs(label) > far * error:
-        yield "label", f"A reads {label:+.3g} more than B, {abs(label) / error:.1f} standard errors"
-    if abs(second) > far * error:
-        yield (
-            "order",
-            f"the second of a pair reads {second:+.3g} more, {abs(second) / error:.1f} standard errors",
-        )
-    time = np.arange(n) - (n - 1) / 2.0
-    slope = float(time @ values.mean(axis=1) / (time @ time))
-    if abs(slope) > far * single * math.sqrt(0.5 / float(time @ time)):
-        yield "drift", f"from the first to the last pair the mean moves by {slope * (n - 1):+.3g}"
-    squares = float((apart**2).sum()) / (2.0 * single**2)
-    if is_stated and squares > chi_square_above(level, n):
-        yield (
-            "spread",
-            f"the standard deviation is {single * math.sqrt(squares / n):.3g}, {single:.4g} was stated",
-        )

@@ -1,7 +1,7 @@
 """Check whether the values look as the guarantee assumes: independent, around one mean, of the given scale.
 
-`LOOKS` lists the looks. Each has the level at which it may object to an honest session, a function that finds
-doubts, and its power: what it would have found in nine of ten sessions with as many values. Together they
+`LOOKS` lists the looks. Each has the level at which it may object to an honest session, and returns its
+doubts with its power: what it would have found in nine of ten sessions with as many values. Together they
 object to at most 2% of honest sessions with Gaussian noise, seen at their end (`benchmarks/misuse.py`).
 
 Noise that is smaller than its scale is fine, and so is dependence that leaves means as exact as the scale
@@ -12,25 +12,26 @@ is looked at, and nothing is compared with a scale.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
 from typing import NamedTuple
+
+import numpy as np
 
 from surepick.core.guarantee import Doubt
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.wording import how_many
-from surepick.noise import statistics
-from surepick.noise.record import ArmRecord, NoiseRecord, Withdrawals
-from surepick.noise.statistics import TAU
-from surepick.noise.tails import chi_square_above, normal_above
+from surepick.noise.record import ArmRecord
 
+FEWEST_FOR_DRIFT, FEWEST_FOR_SKEWNESS, FEWEST_FOR_KURTOSIS = 8, 8, 20  # values of an arm
 FINE = 0.1  # of successive values are equal where the step of rounding is .35 standard deviations
-FEWEST_BESIDE = 3  # values before and after a change of the mean
 LONGEST_RUN = 5  # times that one request is released before it is said
+N_WEIGHTS = 16  # of Nyblom's statistic; the others are less than a hundredth of their sum
 POWER = 0.9  # the share of sessions in which a look finds what is named as its power
-WANDERING = 28.0  # a step of this / n scales is found nine times in ten at level .008, by simulation
+WANDERING = 28.0  # a step of this / n scales is found nine times in ten, by simulation
 
 ADVICE = {
     "noise_larger": "begin again with a larger noise, or leave the noise out: then it is learned",
@@ -42,15 +43,35 @@ ADVICE = {
 }
 
 
-@dataclass(frozen=True)
-class Reading:
+def normal_above(level: float) -> float:
+    """Return the value that a standard normal variable exceeds with this probability.
+
+    >>> round(normal_above(0.025), 6)
+    1.959964
+    """
+    return -NormalDist().inv_cdf(level)
+
+
+def chi_square_tail(x: float, freedom: float) -> float:
+    """Return the probability that a chi-square variable exceeds x, by Wilson and Hilferty's cube root.
+
+    Below one in a hundred it is too large by at most a fraction: a look at this level objects less often.
+
+    >>> round(chi_square_tail(16.266, 3), 5)  # exactly .001
+    0.00113
+    """
+    error = 2.0 / (9.0 * freedom)
+    return 0.5 * math.erfc((math.cbrt(max(x, 0.0) / freedom) - 1.0 + error) / math.sqrt(2.0 * error))
+
+
+class Reading(NamedTuple):
     """An arm, or a reading of a probe, with two values or more."""
 
     name: str
     stated: float | None  # standard deviation of one value, None where it is unknown
     record: ArmRecord
     unit: str
-    is_apart: bool = True  # whether its noise is independent of that of all others that are apart
+    is_apart: bool  # whether its noise is independent of that of all others that are apart
 
     @property
     def scale(self) -> float:
@@ -58,19 +79,16 @@ class Reading:
         return 1.0 if self.stated is None else self.stated
 
     @property
-    def freedom(self) -> int:
-        """The degrees of freedom of its scatter."""
-        return self.record.n - 1
+    def squares(self) -> float:
+        """Its squared deviations in units of the scale, chi-square with n - 1 degrees of freedom."""
+        return self.record.squares / self.scale**2
 
-    @property
-    def ratio(self) -> float:
-        """Its squares in units of the scale, chi-square with `freedom`."""
-        return self.record.levels[0].squares / self.scale**2
 
-    @property
-    def deviation(self) -> float:
-        """The standard deviation of its values."""
-        return self.scale * math.sqrt(self.ratio / self.freedom)
+class Power(NamedTuple):
+    """The size of an effect that a look finds nine times in ten, and the words for it."""
+
+    size: float
+    text: str
 
 
 @dataclass(frozen=True)
@@ -78,381 +96,349 @@ class Sample:
     """All that the looks see."""
 
     problem: AnyProblem
-    record: NoiseRecord
-    releases: Withdrawals | None
-
-    @cached_property
-    def readings(self) -> list[Reading]:
-        """Everything with two values or more."""
-        return [one for one in _readings(self) if one.record.n > 1]
-
-    @cached_property
-    def apart(self) -> list[Reading]:
-        """Those whose noise is independent of each other."""
-        return [one for one in self.readings if one.is_apart]
+    readings: list[Reading]  # with two values or more
+    apart: list[Reading]  # those whose noise is independent of each other
+    n_recorded: list[int]  # by probe
+    releases: Mapping[str, int]  # by request
 
     @property
-    def arms(self) -> list[tuple[ArmRecord, float]]:
-        """Records and scales of those apart."""
-        return [(one.record, one.scale) for one in self.apart]
+    def groups(self) -> list[list[Reading]]:
+        """Each reading, and all of those apart together."""
+        return [[one] for one in self.readings] + ([self.apart] if len(self.apart) > 1 else [])
 
-    @property
-    def freedom(self) -> int:
-        """The degrees of freedom of their scatter."""
-        return sum(one.freedom for one in self.apart)
+    def least_likely(self, tail: Callable[[list[Reading]], float]) -> tuple[float, list[Reading]]:
+        """Return the group with the smallest tail probability, corrected for the number of groups.
 
-    @property
-    def longest(self) -> int:
-        """The values of the arm that has most."""
-        return max(one.record.n for one in self.readings)
-
-
-class Power(NamedTuple):
-    """The size of an effect that a check finds nine times in ten, and the words for it."""
-
-    size: float
-    text: str
+        All together count as much as all single ones.
+        """
+        many = 2 * len(self.readings) if len(self.apart) > 1 else len(self.readings)
+        found = [(tail(one) * (many if len(one) == 1 else 2), one) for one in self.groups]
+        return min(found, key=lambda pair: pair[0])
 
 
-Find = Callable[[Sample, float], Iterable[Doubt]]
+Seen = tuple[list[Doubt], Power | None]  # no power: nothing could have been seen
 
 
-@dataclass(frozen=True)
-class Look:
+class Look(NamedTuple):
     """One look at the values; `level` is how often it may object to an honest session."""
 
     name: str
-    of: str  # "scale": where it is known; "shape": where it is unknown; "releases"
+    of: str  # "scale": where it is known; "shape": where it is unknown; "releases": always
     level: float
-    find: Find
-    power: Callable[[Sample, float], Power | None]  # None: it could have seen nothing
+    see: Callable[[Sample, float], Seen]
     unless: tuple[str, ...] = ()  # codes of doubts that explain what it would find
 
 
 def check_noise(
-    problem: AnyProblem, record: NoiseRecord, withdrawals: Withdrawals | None = None
+    problem: AnyProblem, records: Sequence[ArmRecord], releases: Mapping[str, int] | None = None
 ) -> tuple[Doubt, ...]:
     """Return what the values have that the guarantee does not allow."""
-    sample, found = Sample(problem, record, withdrawals), list[Doubt]()
-    for look in _applicable(sample):
-        if not {doubt.code for doubt in found} & set(look.unless):
-            found += look.find(sample, look.level)
-    return tuple(found)
+    return tuple(doubt for _, (doubts, _) in _looks(problem, records, releases or {}) for doubt in doubts)
 
 
-def powers(
-    problem: AnyProblem, record: NoiseRecord, withdrawals: Withdrawals | None = None
-) -> dict[str, Power]:
+def powers(problem: AnyProblem, records: Sequence[ArmRecord]) -> dict[str, Power]:
     """Return what each look would have found in nine of ten sessions with as many values, by its name."""
-    sample = Sample(problem, record, withdrawals)
-    found = [(look.name, look.power(sample, look.level)) for look in _applicable(sample)]
-    return {name: power for name, power in found if power is not None}
+    return {name: power for name, (_, power) in _looks(problem, records, {}) if power is not None}
 
 
-def could_have_seen(problem: AnyProblem, record: NoiseRecord) -> str:
+def could_have_seen(problem: AnyProblem, records: Sequence[ArmRecord]) -> str:
     """Return in words what the check would have found in nine of ten sessions with as many values."""
     if problem.noise_kind == BOUNDED_VARIANCE:
         return ""
-    found = powers(problem, record)
+    found = powers(problem, records)
     if not found:
         return "too few measurements to check the noise"
-    n, word = sum(arm.n for arm in record.arms), "measurement" if problem.arms_alone else "reading"
+    n, word = sum(arm.n for arm in records), "measurement" if problem.arms_alone else "reading"
     return (
         f"of {how_many(n, word)}; nine times in ten it finds {', '.join(p.text for p in found.values())}; "
         "never what all measurements share (a wrong unit, a biased instrument)"
     )
 
 
-def _applicable(sample: Sample) -> Iterator[Look]:
-    """Yield the looks that this problem allows; noise of bounded variance may have any shape."""
-    is_any_shape = sample.problem.noise_kind == BOUNDED_VARIANCE
+def _looks(
+    problem: AnyProblem, records: Sequence[ArmRecord], releases: Mapping[str, int]
+) -> Iterator[tuple[str, Seen]]:
+    """Yield what each look sees that this problem allows; noise of bounded variance may have any shape."""
+    readings = [one for one in _readings(problem, records) if one.record.n > 1]
+    n_recorded = [records[problem.readings_of(probe)[0]].n for probe in range(problem.n_probes)]
+    apart = [one for one in readings if one.is_apart]
+    sample, found = Sample(problem, readings, apart, n_recorded, releases), set[str]()
+    is_any_shape = problem.noise_kind == BOUNDED_VARIANCE
     applies = {
-        "scale": bool(sample.readings) and sample.problem.knows_noise and not is_any_shape,
-        "shape": bool(sample.apart) and not sample.problem.knows_noise and not is_any_shape,
-        "releases": sample.releases is not None,
+        "scale": bool(readings) and problem.knows_noise and not is_any_shape,
+        "shape": bool(apart) and not problem.knows_noise and not is_any_shape,
+        "releases": bool(readings or releases),
     }
-    return (look for look in LOOKS if applies[look.of])
+    for look in LOOKS:
+        if applies[look.of]:
+            doubts, power = look.see(sample, look.level)
+            doubts = [] if found.intersection(look.unless) else doubts
+            found.update(doubt.code for doubt in doubts)
+            yield look.name, (doubts, power)
 
 
-def _readings(sample: Sample) -> Iterator[Reading]:
+def _readings(problem: AnyProblem, records: Sequence[ArmRecord]) -> Iterator[Reading]:
     """Yield all readings with their scales.
 
     For readings with a given covariance the record has the values freed of what they share (`whiten_use`), so
     that their scale is 1. Where any dependence is allowed, only the first reading of a use is apart.
     """
-    problem, record = sample.problem, sample.record
     known = problem.noise_scale if problem.knows_noise else None
     scales = [None] * problem.n_readings if known is None else known.tolist()
     probes, unit = problem.probes, f" {problem.about.unit}" if problem.about.unit else ""
     for r, (name, scale) in enumerate(zip(problem.reading_names, scales, strict=True)):
         if probes is None:
-            yield Reading(name, scale, record.arms[r], unit)
+            yield Reading(name, scale, records[r], unit, True)
         elif probes.owner[r] in probes.covariances and not probes.unknown:
-            yield Reading(f"{name}, freed of shared noise", 1.0, record.arms[r], "")
+            yield Reading(f"{name}, freed of shared noise", 1.0, records[r], "", True)
         else:
-            free = not (probes.dependent or probes.unknown)
-            apart = free or r == int(probes.start[probes.owner[r]])
-            yield Reading(name, scale, record.arms[r], unit, apart)
+            is_free = not (probes.dependent or probes.unknown)
+            is_first = r == int(probes.start[probes.owner[r]])
+            yield Reading(name, scale, records[r], unit, is_free or is_first)
 
 
 def _doubt(code: str, text: str, readings: list[Reading], times: float) -> Doubt:
-    """Return a doubt about all these readings: their noise seems to be `times` their scale."""
+    """Return a doubt about these readings: their noise seems to be `times` their scale."""
     scale = max(one.scale for one in readings)
-    n, seen = sum(one.record.n for one in readings), times * scale
     stated = None if readings[0].stated is None else scale
-    return Doubt(code, None, n, stated, seen, text, ADVICE[code])
+    arm, n = readings[0].name if len(readings) == 1 else None, sum(one.record.n for one in readings)
+    return Doubt(code, arm, n, stated, times * scale, text, ADVICE[code])
 
 
-def _of_arm(code: str, text: str, one: Reading) -> Doubt:
-    return replace(_doubt(code, text, [one], one.deviation / one.scale), arm=one.name)
+def _deviation(readings: list[Reading]) -> float:
+    """Return the standard deviation of one value in units of the scales."""
+    freedom = sum(one.record.n - 1 for one in readings)
+    return math.sqrt(sum(one.squares for one in readings) / freedom)
 
 
-# Resolution and shape, where the scale is learned and the proof rests on Student factors.
+def _binomial_tail(k: int, n: int, p: float) -> float:
+    """Return the probability of k or more successes of n."""
+    from scipy.special import bdtrc  # takes a quarter of a second to load, and is rarely needed
+
+    return float(bdtrc(k - 1, n, p))
 
 
-def _coarse(sample: Sample, level: float) -> Iterator[Doubt]:
-    """Yield readings that are rounded as coarsely as they vary: too many successive values are equal.
+def _resolution(sample: Sample, level: float) -> Seen:
+    """Look for values that are rounded as coarsely as they vary: too many successive ones are equal.
 
     Arms whose values are all equal do not count: they may have no noise at all.
     """
-    vary = [one.record.shape for one in sample.apart if one.record.shape.squares > 0]
-    ties, pairs = sum(shape.n_ties for shape in vary), sum(shape.n - 1 for shape in vary)
-    if ties <= FINE * pairs:
-        return
-    from scipy.special import bdtrc
-
-    if float(bdtrc(ties - 1, pairs, FINE)) < level:
-        text = f"{ties / pairs:.0%} of successive values are equal: readings are rounded too coarsely"
-        yield _doubt("coarse", text, sample.apart, _pooled(sample))
-
-
-def _coarse_power(sample: Sample, level: float) -> Power | None:
-    pairs = sum(max(one.record.n - 1, 0) for one in sample.apart)
-    if pairs < 1:
-        return None
-    share = FINE + (normal_above(level) * 0.3 + normal_above(1 - POWER) * 0.5) / math.sqrt(pairs)
-    return Power(share, f"rounding that makes {share:.0%} of successive values equal") if share < 1 else None
+    n = sum(one.record.n - 1 for one in sample.apart)
+    share = FINE + (normal_above(level) * 0.3 + normal_above(1 - POWER) * 0.5) / math.sqrt(n)
+    power = Power(share, f"rounding that makes {share:.0%} of successive values equal") if share < 1 else None
+    vary = [one.record for one in sample.apart if one.squares > 0]
+    ties, pairs = sum(one.n_ties for one in vary), sum(one.n - 1 for one in vary)
+    if ties <= FINE * pairs or _binomial_tail(ties, pairs, FINE) >= level:
+        return [], power
+    text = f"{ties / pairs:.0%} of successive values are equal: readings are rounded too coarsely"
+    return [_doubt("coarse", text, sample.apart, _deviation(sample.apart))], power
 
 
-def _not_gaussian(sample: Sample, level: float) -> Iterator[Doubt]:
-    """Yield heavy tails, or else skewed values; both share the level."""
-    shapes = [one.record.shape for one in sample.apart]
-    skew, words = statistics.skewness(shapes), ""
-    if statistics.kurtosis(shapes) > normal_above(level / 2):
-        kurtosis = max(shape.n * shape.fourths / shape.squares**2 for shape in shapes if shape.squares > 0)
-        words = f"values have heavy tails (kurtosis up to {kurtosis:.3g}, Gaussian 3)"
+def _shape(sample: Sample, level: float) -> Seen:
+    """Look for heavy tails, or else skewed values; both share the level."""
+    n = sum(one.record.n for one in sample.apart if one.record.n >= FEWEST_FOR_SKEWNESS)
+    if not n:
+        return [], None
+    # of skewed values the sample skewness varies about twice as much as of Gaussian ones
+    least = (normal_above(level / 4) + 2 * normal_above(1 - POWER)) * math.sqrt(6 / n)
+    power = Power(least, f"a skewness of {least:.2g} or tails as heavy")
+    vary = [one.record for one in sample.apart if one.squares > 0]
+    skew, words = _combined(vary, FEWEST_FOR_SKEWNESS, skewness), ""
+    if _combined(vary, FEWEST_FOR_KURTOSIS, kurtosis) > normal_above(level / 2):
+        largest = max(one.n * one.fourths / one.squares**2 for one in vary)
+        words = f"values have heavy tails (kurtosis up to {largest:.3g}, Gaussian 3)"
     elif abs(skew) > normal_above(level / 4):
         words = f"values are skewed towards {'large' if skew > 0 else 'small'} ones"
-    if words:
-        text = f"the noise is not Gaussian, which the guarantee assumes: {words}"
-        yield _doubt("heavy_tails", text, sample.apart, _pooled(sample))
+    if not words:
+        return [], power
+    text = f"the noise is not Gaussian, which the guarantee assumes: {words}"
+    return [_doubt("heavy_tails", text, sample.apart, _deviation(sample.apart))], power
 
 
-def _not_gaussian_power(sample: Sample, level: float) -> Power | None:
-    n = sum(one.record.n for one in sample.apart if one.record.n >= statistics.FEWEST_FOR_SKEWNESS)
-    if not n:
-        return None
-    # of skewed values the sample skewness varies about twice as much as of Gaussian ones
-    skewness = (normal_above(level / 4) + 2 * normal_above(1 - POWER)) * math.sqrt(6 / n)
-    return Power(skewness, f"a skewness of {skewness:.2g} or tails as heavy")
+def _combined(records: Sequence[ArmRecord], fewest: int, normal: Callable[[ArmRecord], float]) -> float:
+    """Return the arms' standard normal numbers as one (Stouffer); 0 where no arm has enough values."""
+    enough = [one for one in records if one.n >= fewest]
+    total = math.fsum(math.sqrt(one.n) * normal(one) for one in enough)
+    return total / math.sqrt(sum(one.n for one in enough) or 1)
 
 
-def _pooled(sample: Sample) -> float:
-    """Return the standard deviation of one measurement over all arms; scales are 1 where unknown."""
-    return math.sqrt(sum(one.ratio for one in sample.apart) / sample.freedom)
+def skewness(of: ArmRecord) -> float:
+    """Return D'Agostino's (1970) transformation of the sample skewness to a normal number."""
+    n = of.n
+    y = math.sqrt(n) * of.cubes / of.squares**1.5 * math.sqrt((n + 1) * (n + 3) / (6 * (n - 2)))
+    beta = 3 * (n * n + 27 * n - 70) * (n + 1) * (n + 3) / ((n - 2) * (n + 5) * (n + 7) * (n + 9))
+    w = math.sqrt(2 * (beta - 1)) - 1
+    return math.asinh(y / math.sqrt(2 / (w - 1))) / math.sqrt(0.5 * math.log(w))
 
 
-# Scale.
+def kurtosis(of: ArmRecord) -> float:
+    """Return Anscombe and Glynn's (1983) transformation of the sample kurtosis to a normal number."""
+    n = of.n
+    variance = 24 * n * (n - 2) * (n - 3) / ((n + 1) ** 2 * (n + 3) * (n + 5))
+    x = (n * of.fourths / of.squares**2 - 3 * (n - 1) / (n + 1)) / math.sqrt(variance)
+    root = math.sqrt(6 * (n + 3) * (n + 5) / (n * (n - 2) * (n - 3)))
+    skew = 6 * (n * n - 5 * n + 2) / ((n + 7) * (n + 9)) * root
+    a = 6 + 8 / skew * (2 / skew + math.sqrt(1 + 4 / skew**2))
+    below = 1 + x * math.sqrt(2 / (a - 4))
+    return (1 - 2 / (9 * a) - math.cbrt((1 - 2 / a) / below)) / math.sqrt(2 / (9 * a))
 
 
-def _larger_arm(sample: Sample, level: float) -> Iterator[Doubt]:
-    """Yield arms whose values vary too much."""
-    for one in sample.readings:
-        if one.ratio > chi_square_above(level / len(sample.readings), one.freedom):
-            text = (
-                f"{one.record.n} values of {one.name!r} have a standard deviation of "
-                f"{one.deviation:.3g}{one.unit}, {one.scale:.3g}{one.unit} was stated"
-            )
-            yield _of_arm("noise_larger", text, one)
+def _noise(sample: Sample, level: float) -> Seen:
+    """Look for values of an arm, or of all arms together, that vary more than was stated."""
+    freedom = sum(one.record.n - 1 for one in sample.groups[-1])
+    error, z = 2.0 / (9.0 * freedom), (normal_above(level / 2), -normal_above(1 - POWER))
+    high, low = (max(1.0 - error + at * math.sqrt(error), 0.1) for at in z)
+    times = (high / low) ** 1.5  # of chi-square quantiles, by their cube roots
+    power = Power(times, f"noise of {times:.2f} times its scale in all arms") if times < 10 else None
 
+    def tail(group: list[Reading]) -> float:
+        return chi_square_tail(sum(one.squares for one in group), sum(one.record.n - 1 for one in group))
 
-def _larger(sample: Sample, level: float) -> Iterator[Doubt]:
-    """Yield a doubt if the values of all arms together vary too much."""
-    ratio = sum(one.ratio for one in sample.apart)
-    if len(sample.apart) > 1 and ratio > chi_square_above(level, sample.freedom):
-        times = math.sqrt(ratio / sample.freedom)
-        text = f"values of all arms together scatter {times:.3g} times as much as was stated"
-        yield _doubt("noise_larger", text, sample.apart, times)
-
-
-def _larger_arm_power(sample: Sample, level: float) -> Power | None:
-    one = max(sample.readings, key=lambda one: one.freedom)
-    times = _visible_times(level / len(sample.readings), one.freedom)
-    return Power(times, f"noise of {times:.2f} times its scale in {one.name!r}") if times < 10 else None
-
-
-def _larger_power(sample: Sample, level: float) -> Power | None:
-    if len(sample.apart) < 2:
-        return None
-    times = _visible_times(level, sample.freedom)
-    return Power(times, f"noise of {times:.2f} times its scale in all arms")
-
-
-def _visible_times(level: float, freedom: int) -> float:
-    return math.sqrt(chi_square_above(level, freedom) / chi_square_above(POWER, freedom))
-
-
-# Tails, where the scale is known: sub-Gaussian noise is t scales away with probability 2 exp(-t^2/2) at most.
-
-
-def _outlier(sample: Sample, level: float) -> Iterator[Doubt]:
-    """Yield the arm with the value furthest from its mean, if noise of the scale has none so far out."""
-    one = max(sample.readings, key=lambda one: statistics.furthest(one.record.shape, one.scale))
-    shape = one.record.shape
-    if statistics.furthest(shape, one.scale) > _reach(sample, level):
-        far = max(shape.high - shape.mean, shape.mean - shape.low)
+    chance, group = sample.least_likely(tail)
+    if chance >= level:
+        return [], power
+    seen, one = _deviation(group), group[0]
+    text = f"values of all arms together scatter {seen:.3g} times as much as was stated"
+    if len(group) == 1:
         text = (
-            f"a value of {one.name!r} is {far:.3g}{one.unit} from their mean, further than noise of "
-            f"{one.scale:.3g}{one.unit} reaches"
+            f"{one.record.n} values of {one.name!r} have a standard deviation of "
+            f"{seen * one.scale:.3g}{one.unit}, {one.scale:.3g}{one.unit} was stated"
         )
-        yield _of_arm("heavy_tails", text, one)
+    return [_doubt("noise_larger", text, group, seen)], power
 
 
-def _outlier_power(sample: Sample, level: float) -> Power:
-    far = _reach(sample, level) + normal_above(1 - POWER)
-    return Power(far, f"a value that is {far:.2g} scales off")
+def _outlier(sample: Sample, level: float) -> Seen:
+    """Look for a value too far from its mean.
 
-
-def _reach(sample: Sample, level: float) -> float:
-    return math.sqrt(2.0 * math.log(2.0 * max(sum(one.record.n for one in sample.readings), 1) / level))
-
-
-# Dependence.
-
-
-def _blocks(sample: Sample, level: float) -> Iterator[Doubt]:
-    """Yield blocks of successive values whose means vary more than independent ones."""
-    worst = statistics.worst_blocks(sample.arms, level)
-    if worst is not None:
-        length, times = worst
-        text = f"means of {length} successive values scatter {times:.3g} times as much as independent ones"
-        yield _doubt("dependent", text, sample.apart, times)
-
-
-def _successors(sample: Sample, level: float) -> Iterator[Doubt]:
-    """Yield correlated successive values, if means are less exact for it than the scale says."""
-    product = sum(one.record.product / one.scale**2 for one in sample.apart)
-    square = math.sqrt(sum((one.record.square / one.scale**4) for one in sample.apart))
-    pairs = sum(one.record.n_pairs for one in sample.apart)
-    if not pairs or product <= normal_above(level) * square:
-        return
-    variance = sum(one.ratio for one in sample.apart) / sample.freedom
-    correlation = min(product / pairs / variance, 0.99)
-    long_run = math.sqrt(variance * (1 + correlation) / (1 - correlation))
-    if long_run > 1:
-        text = (
-            f"successive values of an arm have a correlation of about {correlation:.2f}, which makes their "
-            f"means as uncertain as noise {long_run:.3g} times as large would"
-        )
-        yield _doubt("dependent", text, sample.apart, long_run)
-
-
-def _successors_power(sample: Sample, level: float) -> Power | None:
-    pairs = sum(one.record.n_pairs for one in sample.apart)
-    size = (normal_above(level) + normal_above(1 - POWER)) / math.sqrt(max(pairs, 1))
-    return Power(size, f"a correlation of {size:.2f} between successive values") if size < 0.9 else None
-
-
-# Drift.
-
-
-def _jump(sample: Sample, level: float) -> Iterator[Doubt]:
-    """Yield a mean that has changed, by the average of the arms' e-processes."""
-    changes = [statistics.change(one.record, one.scale) for one in sample.readings]
-    top = max(log for log, _, _ in changes)
-    evidence = top + math.log(sum(math.exp(log - top) for log, _, _ in changes) / len(changes))
-    (_, at, shift), one = max(zip(changes, sample.readings, strict=True), key=lambda pair: pair[0][0])
-    # an odd value or two at an end are no change
-    if evidence >= -math.log(level) and FEWEST_BESIDE <= at <= one.record.n - FEWEST_BESIDE:
-        text = f"the mean of {one.name!r} has changed by {shift:+.3g}{one.unit} from about its value {at} on"
-        yield _of_arm("drift", text, one)
-
-
-def _jump_power(sample: Sample, level: float) -> Power | None:
-    n = sample.longest
-    if n < 4:
-        return None
-    v, weight = 4.0 / n, 0.1 / (n / 2)  # of the difference of halves; of the marks about the middle
-    needed = math.log(len(sample.readings) / level / weight) + 0.5 * math.log1p(TAU**2 / v)
-    size = math.sqrt(2 * v * (v + TAU**2) / TAU**2 * needed) + normal_above(1 - POWER) * math.sqrt(v)
-    return Power(size, f"a mean that moves by {size:.2g} scales half-way") if size < 5 else None
-
-
-def _wandering(sample: Sample, level: float) -> Iterator[Doubt]:
-    """Yield means that wander, slowly and for ever."""
-    if not sample.apart:
-        return
-    found = statistics.wander(sample.arms)
-    if found.level < level:
-        far = found.step * math.sqrt(found.n)
-        whose = f"the mean of {sample.apart[0].name!r} wanders" if len(sample.apart) == 1 else "means wander"
-        text = f"{whose} by about {far:.2g} times the noise over {how_many(found.n, 'measurement')}"
-        yield _doubt("drift", text, sample.apart, math.sqrt(1.0 + far**2))
-
-
-def _wandering_power(sample: Sample, level: float) -> Power | None:
-    size = WANDERING / math.sqrt(sample.longest)
-    return Power(size, f"a mean that wanders by {size:.2g} scales") if size < 5 else None
-
-
-# Uneven releases: values withheld for what they were.
-
-
-def _released(sample: Sample, level: float) -> Iterator[Doubt]:
-    """Yield arms whose requests are released far more often than others, or one request again and again.
-
-    Of plays only the second can be seen: readings are counted by arm, not by the play that gave them.
+    Sub-Gaussian noise is t scales away with probability 2 exp(-t^2/2) at most.
     """
-    problem, record, of = sample.problem, sample.record, sample.releases
-    assert of is not None  # for the type checker: `_applicable` has looked
-    firsts = [problem.readings_of(probe)[0] for probe in range(problem.n_probes)]
-    n_recorded, n_released = sum(record.arms[first].n for first in firsts), sum(of.counts)
-    for arm, n in enumerate(of.counts):
-        if not n:
-            continue
-        from scipy.special import bdtrc
+    reach = math.sqrt(2.0 * math.log(2.0 * sum(one.record.n for one in sample.readings) / level))
+    size = reach + normal_above(1 - POWER)
+    power = Power(size, f"a value that is {size:.2g} scales off")
 
-        recorded = record.arms[firsts[arm]].n
-        share = (recorded + n) / (n_recorded + n_released)
-        uneven = not problem.plays and float(bdtrc(n - 1, n_released, share)) < level / problem.n_probes
-        if uneven or of.longest[arm] >= LONGEST_RUN:
-            often = f", one of them {of.longest[arm]} times" if of.longest[arm] >= LONGEST_RUN else ""
-            others = f" (of all {problem.probe_word}s {n_released})" if uneven else ""
-            name = problem.probe_names[arm]
+    def distance(one: Reading) -> float:
+        return max(one.record.high - one.record.mean, one.record.mean - one.record.low)
+
+    def in_errors(one: Reading) -> float:
+        return distance(one) / (one.scale * math.sqrt(1.0 - 1.0 / one.record.n))
+
+    one = max(sample.readings, key=in_errors)
+    if in_errors(one) <= reach:
+        return [], power
+    text = (
+        f"a value of {one.name!r} is {distance(one):.3g}{one.unit} from their mean, further than noise of "
+        f"{one.scale:.3g}{one.unit} reaches"
+    )
+    return [_doubt("heavy_tails", text, [one], _deviation([one]))], power
+
+
+def _dependence(sample: Sample, level: float) -> Seen:
+    """Look for correlated successive values, if means are less exact for it than the scale says.
+
+    The sum of products of successive residuals, over its standard error, is about normal (von Neumann).
+    """
+    pairs = sum(one.record.n - 2 for one in sample.apart)
+    if pairs < 1:
+        return [], None
+    size = (normal_above(level) + normal_above(1 - POWER)) / math.sqrt(pairs)
+    power = Power(size, f"a correlation of {size:.2f} between successive values") if size < 0.9 else None
+    product = sum(one.record.product / one.scale**2 for one in sample.apart)
+    error = math.sqrt(sum(one.record.product_squares / one.scale**4 for one in sample.apart))
+    variance = _deviation(sample.apart) ** 2
+    if product <= normal_above(level) * error:
+        return [], power
+    correlation = min(product / pairs / variance, 0.99)
+    times = math.sqrt(variance * (1 + correlation) / (1 - correlation))
+    text = (
+        f"successive values of an arm have a correlation of about {correlation:.2f}, which makes their "
+        f"means as uncertain as noise {times:.3g} times as large would"
+    )
+    return [_doubt("dependent", text, sample.apart, times)] if times > 1 else [], power
+
+
+def _drift(sample: Sample, level: float) -> Seen:
+    """Look for a mean that jumps or wanders, in one arm or in all arms together."""
+    longest = max(one.record.n for one in sample.readings)
+    if longest < FEWEST_FOR_DRIFT:  # an odd value or two are no change
+        return [], None
+    size = WANDERING / math.sqrt(longest)
+    power = Power(size, f"a mean that wanders by {size:.2g} scales") if size < 5 else None
+    chance, group = sample.least_likely(lambda group: wander(group)[0])
+    if chance >= level:
+        return [], power
+    n, far = max(one.record.n for one in group), wander(group)[1]
+    whose = f"the mean of {group[0].name!r} moves" if len(group) == 1 else "means move"
+    text = f"{whose} by about {far:.2g} times the noise over {how_many(n, 'measurement')}"
+    return [_doubt("drift", text, group, math.sqrt(1.0 + far**2))], power
+
+
+def wander(group: Sequence[Reading]) -> tuple[float, float]:
+    """Apply Nyblom's test; return the probability of so large a statistic, and how far means seem to wander.
+
+    Of an arm's n values let S_k = k (mean of the first k - mean of all), in noise scales. Against a mean that
+    takes a small random step at every value, the same for all arms, no test is more powerful near the null
+    than one by the sum of all S_k^2; it sees a jump as well. With independent noise S is a Brownian bridge,
+    and sum S_k^2 / n^2 = sum_j w_j Z_j^2 with independent normal Z_j and w_j = 1/(2 n sin(j pi/(2n)))^2.
+    A chi-square variable with the same mean, variance and skewness stands for that sum (Pearson), and the
+    marks of the record, a tenth apart, for the places between them. The distance is in noise scales.
+    """
+    n = np.array([one.record.n for one in group])
+    shares = (n / n.max()) ** 2
+    statistic = 0.0
+    for one, share in zip(group, shares.tolist(), strict=True):
+        marks = [(k, mean) for k, mean in one.record.marks if k < one.record.n]
+        places = [0, *(k for k, _ in marks), one.record.n]
+        squares = (
+            (after - before) / 2 * (k * (mean - one.record.mean)) ** 2
+            for (k, mean), before, after in zip(marks, places, places[2:], strict=False)
+        )
+        statistic += share * math.fsum(squares) / (one.record.n * one.scale) ** 2
+    j = np.arange(1, N_WEIGHTS + 1)
+    sines = np.sin(np.minimum(j / n[:, None], 1.0) * math.pi / 2)
+    weights = shares[:, None] * np.where(j < n[:, None], 1.0 / (2.0 * n[:, None] * sines) ** 2, 0.0)
+    mean = float(shares @ (1.0 - 1.0 / n**2)) / 6.0  # of the statistic; its variance is twice `second`
+    second, third = float((weights**2).sum()), float((weights**3).sum())
+    freedom = second**3 / third**2
+    tail = chi_square_tail(freedom + (statistic - mean) * math.sqrt(freedom / second), freedom)
+    far = math.sqrt(max(statistic - mean, 0.0) * 90.0 / float(shares @ shares) / n.max())
+    return tail, far
+
+
+def _released(sample: Sample, level: float) -> Seen:
+    """Look for arms whose requests are released far more often than others, or one request again and again.
+
+    Values may have been withheld for what they were. Of plays only the second can be seen: readings are
+    counted by arm, not by the play that gave them.
+    """
+    problem, n_probes = sample.problem, sample.problem.n_probes
+    size = LONGEST_RUN if n_probes < 2 else math.ceil(math.log(n_probes / level) / math.log(n_probes))
+    power = Power(size, f"{size} releases of one {problem.probe_word} alone")
+    released, longest, doubts = Counter[int](), dict[int, int](), []
+    for token, n in sample.releases.items():
+        probe = int(token.partition(".")[0])
+        released[probe] += n
+        longest[probe] = max(longest.get(probe, 0), n)
+    for probe, n in sorted(released.items()):
+        share = (sample.n_recorded[probe] + n) / (sum(sample.n_recorded) + released.total())
+        uneven = not problem.plays and _binomial_tail(n, released.total(), share) < level / n_probes
+        if uneven or longest[probe] >= LONGEST_RUN:
+            often = f", one of them {longest[probe]} times" if longest[probe] >= LONGEST_RUN else ""
+            others = f" (of all {problem.probe_word}s {released.total()})" if uneven else ""
+            name, first = problem.probe_names[probe], problem.readings_of(probe)[0]
             text = f"{how_many(n, 'request')} of {name!r} were released unmeasured{others}{often}"
-            scale = None if problem.noise_scale is None else float(problem.noise_scale[firsts[arm]])
-            yield Doubt("released", name, recorded, scale, scale or 0.0, text, ADVICE["released"])
+            scale = None if problem.noise_scale is None else float(problem.noise_scale[first])
+            n_recorded = sample.n_recorded[probe]
+            doubts.append(Doubt("released", name, n_recorded, scale, scale or 0.0, text, ADVICE["released"]))
+    return doubts, power
 
 
-def _released_power(sample: Sample, level: float) -> Power:
-    """Return how many releases of one arm alone are found, if it has its fair share of values."""
-    n = sample.problem.n_probes
-    size = LONGEST_RUN if n < 2 else math.ceil(math.log(n / level) / math.log(n))
-    return Power(size, f"{size} releases of one {sample.problem.probe_word} alone")
-
-
-EACH = 0.001
-_SIZE, _FAR = ("noise_larger",), ("noise_larger", "heavy_tails")
+_FAR = ("noise_larger", "heavy_tails")
 LOOKS = (
-    Look("resolution", "shape", EACH, _coarse, _coarse_power),
-    Look("shape", "shape", EACH, _not_gaussian, _not_gaussian_power, unless=("coarse",)),
-    Look("noise of an arm", "scale", EACH, _larger_arm, _larger_arm_power),
-    Look("noise", "scale", EACH, _larger, _larger_power, unless=_SIZE),
-    Look("outlier", "scale", EACH, _outlier, _outlier_power, unless=_FAR),
-    Look("blocks", "scale", EACH, _blocks, lambda *_: None, unless=_FAR),
-    Look("successors", "scale", EACH, _successors, _successors_power, unless=(*_FAR, "dependent")),
-    Look("jump", "scale", EACH, _jump, _jump_power),
-    # Twice as often where the values end the session; the hardest to see.
-    Look("wandering", "scale", 0.008, _wandering, _wandering_power, unless=(*_FAR, "dependent", "drift")),
-    Look("releases", "releases", EACH, _released, _released_power),
+    Look("resolution", "shape", 0.001, _resolution),
+    Look("shape", "shape", 0.001, _shape, unless=("coarse",)),
+    Look("noise", "scale", 0.002, _noise),
+    Look("outlier", "scale", 0.001, _outlier, unless=_FAR),
+    Look("successors", "scale", 0.001, _dependence, unless=_FAR),
+    Look("drift", "scale", 0.01, _drift, unless=("heavy_tails",)),  # the hardest to see
+    Look("releases", "releases", 0.001, _released),
 )

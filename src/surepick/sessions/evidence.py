@@ -14,7 +14,7 @@ from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence, Moments
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.run import Standing, parts_of, standing_of
-from surepick.noise.record import NoiseRecord
+from surepick.noise.record import ArmRecord
 from surepick.sessions.setup import Body
 from surepick.sessions.streams import Used
 
@@ -111,7 +111,7 @@ class RunStatistics:
     def __init__(self, problem: AnyProblem) -> None:
         self.evidence = self._none = Evidence.none_of(problem)
         self.moments = Moments(problem.n_readings)
-        self.noise = NoiseRecord(problem.n_readings)
+        self.noise = [ArmRecord() for _ in range(problem.n_readings)]
         self._problem = problem
 
     def none(self) -> Evidence:
@@ -141,7 +141,7 @@ class RunStatistics:
                 counts[reading] = len(values)
         for reading, values in self._apart(read):
             for value in values:
-                self.noise.add(reading, value)
+                self.noise[reading].add(value)
         n_uses = sum(len(one.uses) for one in batch)
         self.evidence = self.evidence + self._none.with_sums(counts, sums, n_uses)
         return counts, sums
@@ -155,7 +155,7 @@ class RunStatistics:
         self._problem, n_arms = problem, problem.n_arms
         self._none, self.evidence = self._none.lengthened(n_arms), self.evidence.lengthened(n_arms)
         self.moments.lengthen(n_arms)
-        self.noise.lengthen(n_arms)
+        self.noise += [ArmRecord() for _ in range(n_arms - len(self.noise))]
 
     def _apart(self, read: list[_Read]) -> Iterator[_Read]:
         """Yield the recorded values by reading, with shared noise removed, as the noise check needs them."""
@@ -176,7 +176,7 @@ class RunStatistics:
             "counts": self.evidence.counts.tolist(),
             "sums": self.evidence.sums.tolist(),
             "moments": self.moments.to_json(),
-            "noise": self.noise.to_json(),
+            "noise": [arm.to_json() for arm in self.noise],
             **({"plays": self.evidence.plays} if self._problem.plays else {}),
         }
 
@@ -187,5 +187,5 @@ class RunStatistics:
         counts, sums = np.array(kept["counts"], dtype=np.int64), np.array(kept["sums"])
         seen.evidence = seen._none.with_sums(counts, sums, kept.get("plays", 0))
         seen.moments = Moments.from_json(kept["moments"])
-        seen.noise = NoiseRecord.from_json(kept["noise"])
+        seen.noise = [ArmRecord(*numbers) for numbers in kept["noise"]]
         return seen

@@ -20,7 +20,7 @@ from surepick.core.policy import assumes_noise, delta_of, epsilon_of
 from surepick.core.run import Answer, Standing
 from surepick.errors import SessionError
 from surepick.noise.check import check_noise
-from surepick.noise.record import Withdrawals
+from surepick.noise.record import count_release
 from surepick.sessions.events import (
     Asked,
     Closed,
@@ -74,7 +74,7 @@ class SessionState:
         self.first_delta = delta_of(setup.policy)
         self.extensions: list[Body] = []  # delta, epsilon and budget after each, and values ahead
         self.added: list[PlanAdded] = []
-        self.releases = Withdrawals(setup.problem.n_probes)
+        self.releases: dict[str, int] = {}  # how often each request was released unmeasured
         self._released_since: list[Released] = []  # since it ended: the answer does not rest on them
         self.recent_probes: deque[int] = deque(maxlen=RECENT)
         self.recent_workers: deque[str] = deque(maxlen=RECENT_VALUES)
@@ -108,7 +108,7 @@ class SessionState:
             case Released() if self.is_over:
                 self._released_since.append(event)
             case Released():
-                self.releases.add(event.probe, str(event.place), event.reason)
+                count_release(self.releases, str(event.place), event.reason)
             case Extended():
                 self._extended(event)
             case PlanAdded():
@@ -233,14 +233,13 @@ class SessionState:
         """Have streams of everything that is measured now."""
         self.setup = setup
         self.streams.lengthen(setup.problem.n_probes)
-        self.releases.lengthen(setup.problem.n_probes)
 
     def _continue(self) -> None:
         """Run again after an end; what was released or lost since then counts now."""
         self.status = self.plan = None
         self.n_lost, self._n_lost_since = self.n_lost + self._n_lost_since, 0
         for event in self._released_since:
-            self.releases.add(event.probe, str(event.place), event.reason)
+            count_release(self.releases, str(event.place), event.reason)
         self._released_since = []
 
     # The run of the policy
@@ -383,7 +382,7 @@ class SessionState:
             "budget": self.setup.budget,
             "recent": list(self.recent_probes),
             "recent_values": list(self.recent_values),
-            "releases": self.releases.to_json(),
+            "releases": dict(self.releases),
             "released_since": [[e.probe, e.index, e.worker, e.reason] for e in self._released_since],
             "added": [[e.name, e.amounts, e.new_arms, e.n_ahead] for e in self.added],
             "extensions": self.extensions,
@@ -413,7 +412,7 @@ class SessionState:
         state.plan = as_answer(kept["plan"])
         state.recent_probes.extend(kept["recent"])
         state.recent_values.extend(Place(*place) for place in kept["recent_values"])
-        state.releases = Withdrawals.from_json(kept["releases"])
+        state.releases = kept["releases"]
         state._released_since = [Released(*parts) for parts in kept["released_since"]]
         return state
 
