@@ -235,7 +235,7 @@ class Data:
         if probes:
             self.mix, readings = dense(probes["rows"]), [len(own) for own in probes["reading_names"]]
             self.owner = np.repeat(np.arange(len(readings)), readings)
-            is_odd = "dependent" in probes or ((self.learns or self.bounds) and max(readings) > 1)
+            is_odd = (self.learns or self.bounds) and max(readings) > 1
             need(not is_odd, "several readings of one use with noise like this", "NOT COVERED")
         self.variance = np.square(problem["noise_scale"] or np.ones(len(self.owner)))
         known = [problem.get("known", {}).get(name, (-math.inf, math.inf)) for name in names]

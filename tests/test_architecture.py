@@ -10,26 +10,27 @@ ROOMS: dict[str, set[str]] = {
     "_version": set(),
     "errors": set(),
     "core": {"errors"},
+    "tables": {"errors", "core"},  # CSV and Excel files, opened here alone
     "policy": {"core"},  # the documented path of plug-in authors
     "kernels": {"core"},
     "design": {"errors", "core"},
     "inference": {"errors", "core", "design"},
     "policies": {"errors", "core", "kernels", "design", "inference"},
     "peers": {"errors", "core", "kernels", "design", "policies"},
-    "problems": {"errors", "core", "kernels"},
-    "inputs": {"errors", "core", "problems"},
+    "problems": {"errors", "core", "tables", "kernels"},
+    "inputs": {"errors", "core", "tables", "problems"},
     "simulation": {"errors", "core", "kernels", "policies", "problems"},
     "limits": {"errors", "core", "design", "policies"},
     "store": {"errors"},
     "noise": {"core"},
-    "certificates": {"_version", "errors", "core", "policies", "simulation"},
+    "certificates": {"_version", "errors", "core", "tables", "policies", "simulation"},
     "sessions": {
-        *("_version", "errors", "core", "policies", "problems", "simulation", "store"),
+        *("_version", "errors", "core", "tables", "policies", "problems", "simulation", "store"),
         *("noise", "certificates"),
     },
     "measure": {"errors", "core", "policies", "store", "sessions", "views"},
-    "files": {"errors", "core", "store", "sessions"},
-    "views": {"errors", "core", "design", "simulation", "sessions", "store"},
+    "files": {"errors", "core", "tables", "store", "sessions"},
+    "views": {"errors", "core", "tables", "design", "simulation", "sessions", "store"},
     "plots": {"errors", "core", "sessions", "views"},
 }
 SHOWN = "sessions/reader.py"  # a session shows itself by its View and figures, imported when it is asked to
@@ -52,7 +53,6 @@ FORBIDDEN = {
     "problems": {"sqlite3", "psycopg", "rich", "typer", "logging", "time"},
 }
 ALLOWED = {
-    ("core/tables.py", "pathlib"),  # plans may be given as the path of a CSV file
     ("problems/integer.py", "time"),  # programs are given up when their time is over
 }
 

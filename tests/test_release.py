@@ -33,7 +33,6 @@ NEEDS = {
     "mcp": "from surepick.web.mcp import make_server; make_server('x.db')",
     "sign": "from surepick.certificates import signing; signing.require_cryptography()",
     "sheets": "open('x.xlsx', 'w').close(); sp.load('x.xlsx')",
-    "frames": "sp.Problem(type('F', (), {'columns': ['a'], '__arrow_c_stream__': None})(), goal='largest')",
 }
 SCRIPT = """
 import sys

@@ -2,13 +2,12 @@
 
 import pandas as pd
 import polars as pl
-import pyarrow as pa
 import pytest
 
 import surepick as sp
 from common import largest, refuses
 from surepick.core.frames import amounts_in
-from surepick.errors import FileError, MissingExtraError, ParameterError, ProblemError
+from surepick.errors import FileError, ProblemError
 from surepick.inputs.load import read_problem
 from surepick.store import MemoryStore
 
@@ -88,11 +87,10 @@ FRAMES = [
     pd.DataFrame(COLUMNS),
     pd.DataFrame(COLUMNS).set_index("plan"),
     pl.DataFrame(COLUMNS),
-    pa.table(COLUMNS),
 ]
 
 
-@pytest.mark.parametrize("frame", FRAMES, ids=["pandas", "pandas index", "polars", "arrow"])
+@pytest.mark.parametrize("frame", FRAMES, ids=["pandas", "pandas index", "polars"])
 def test_plans_come_from_any_data_frame(frame):
     problem = largest(frame)
     assert (problem.arm_names, problem.plan_names) == (("road", "rail"), ("north", "south"))
@@ -108,23 +106,11 @@ def test_an_empty_cell_is_0_and_one_that_is_no_number_is_named():
         sp.Problem(pl.DataFrame({"plan": ["north", "south"], "road": ["1", "x"]}), goal="largest")
 
 
-def test_without_narwhals_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "narwhals", None)
-    with refuses("plans", MissingExtraError):
-        sp.Problem(FRAMES[2], goal="largest")
-    assert largest(FRAMES[0]).n_plans == 2
-
-
-@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow", None])
-def test_a_session_gives_its_measurements_as_a_data_frame(backend):
+def test_a_session_gives_its_measurements_as_a_data_frame():
     problem = sp.Problem(FRAMES[0], noise=0.5, goal="largest")
     store = MemoryStore()
     sp.decide(problem, {"road": 1.0, "rail": 9.0}.get, store=store)
     session = sp.Session.load(store)
-    frame = session.to_frame(backend=backend)
-    assert type(frame).__module__.split(".")[0] == (backend or "pandas")
-    columns = frame.to_pydict() if backend == "pyarrow" else {c: list(frame[c]) for c in frame.columns}
-    assert columns["value"] == [m.value for m in session.measurements()]
-    assert list(columns) == ["number", "arm", "value", "worker", "time", "removed"]
-    with refuses("backend", ParameterError):
-        session.to_frame(backend="excel")
+    frame = session.to_frame()
+    assert list(frame["value"]) == [m.value for m in session.measurements()]
+    assert list(frame.columns) == ["number", "arm", "value", "worker", "time", "removed"]

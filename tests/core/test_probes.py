@@ -31,28 +31,25 @@ def test_trying_a_plan_reads_each_arm_in_it():
 def test_all_forms_together_keep_their_order_names_costs_and_noise():
     problem = routes(
         noise={"A-B": 1, "B-C": 2, "A-D": 3, "D-C": 4},
-        measure=[
-            "arms",
-            {
-                "loop": ["A-B", "D-C"],
-                "mix": sp.Probe({"A-B": 0.2, "D-C": -1}, cost=5, noise=0.5),
-                "survey": {"q1": {"A-D": 1}, "q2": "B-C"},
-                "pair": sp.Probe({"old": "A-B", "new": "A-D"}, covariance=[[4.25, 4.0], [4.0, 4.25]]),
-            },
-        ],
+        measure={
+            "loop": ["A-B", "D-C"],
+            "mix": sp.Probe({"A-B": 0.2, "D-C": -1}, cost=5, noise=0.5),
+            "survey": {"q1": {"A-D": 1}, "q2": "B-C"},
+            "pair": sp.Probe({"old": "A-B", "new": "A-D"}, covariance=[[4.25, 4.0], [4.0, 4.25]]),
+        },
     )
     probes = problem.probes
-    assert probes.names == (*EDGES, "loop", "mix", "survey", "pair")
-    assert probes.reading_names[4:] == (("A-B", "D-C"), ("value",), ("q1", "q2"), ("old", "new"))
-    np.testing.assert_allclose(problem.noise_scale, [1, 2, 3, 4, 1, 4, 0.5, 3, 2, 4.25**0.5, 4.25**0.5])
-    assert problem.costs.tolist() == [1, 1, 1, 1, 1, 5, 1, 1]
+    assert probes.names == ("loop", "mix", "survey", "pair")
+    assert probes.reading_names == (("A-B", "D-C"), ("value",), ("q1", "q2"), ("old", "new"))
+    np.testing.assert_allclose(problem.noise_scale, [1, 4, 0.5, 3, 2, 4.25**0.5, 4.25**0.5])
+    assert problem.costs.tolist() == [1, 5, 1, 1]
 
 
 def test_whitened_readings_have_independent_noise_of_scale_one():
     covariance = np.array([[4.25, 4.0], [4.0, 4.25]])
-    problem = routes(measure=["arms", {"pair": sp.Probe(["A-B", "A-D"], covariance=covariance)}])
+    problem = routes(measure={"all": EDGES, "pair": sp.Probe(["A-B", "A-D"], covariance=covariance)})
     probes = problem.probes
-    here = probes.readings_of(4)
+    here = probes.readings_of(1)
     lower = np.linalg.cholesky(covariance)
     np.testing.assert_allclose(
         lower @ probes.whitened.toarray()[here], probes.rows.toarray()[here], atol=1e-12
@@ -63,41 +60,29 @@ def test_whitened_readings_have_independent_noise_of_scale_one():
     np.testing.assert_allclose(probes.whiten(coloured[0]), noise[0], atol=1e-12)
 
 
-def test_a_file_of_probes(tmp_path):
-    file = tmp_path / "drives.csv"
-    file.write_text(
-        "probe,reading,A-B,B-C,A-D,D-C,noise,cost\n"
-        "coast,first,1,,,,0.5,3\ncoast,second,,1,,,0.7,\nhills,,,,1,1,1,2\n"
-    )
-    problem = routes(measure=file)
-    assert problem.probes.reading_names == (("first", "second"), ("value",))
-    assert problem.noise_scale.tolist() == [0.5, 0.7, 1.0]
-    assert problem.costs.tolist() == [3.0, 2.0]
-
-
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("field", "given"),
     [
-        ({"measure": {"m": ["A-X"]}}, ["'m' reads 'A-X'", "no arm is called so", "did you mean"]),
-        ({"measure": {"m": []}}, ["'m' has no reading"]),
-        ({"measure": {"m": {"A-B": 0}}}, ["reads no arm"]),
-        ({"measure": {"m": {"A-B": float("nan")}}}, ["'m'", "expected a number"]),
-        ({"measure": {"m": ["A-B", "A-B"]}}, ["reads 'A-B' twice"]),
-        ({"measure": {}}, ["empty"]),
-        ({"measure": 3}, ["'plan arms'", "got 3"]),
-        ({"measure": ["arms", "arms"]}, ["'A-B' more than once"]),
-        ({"measure": "plans", "noise": [1, 2, 3, 4]}, ["reads a mix of 2", "noise of its own"]),
-        ({"measure": "plans", "cost": {"coast": 2}}, ["cost has no number for the probe 'hills'"]),
-        ({"measure": "plans", "cost": [1, -1]}, ["probe 1 ('hills') must be positive"]),
-        ({"measure": np.ones((2, 3))}, ["one per arm (4)"]),
-        ({"measure": "nowhere.csv"}, ["nowhere.csv"]),
+        ("measure", {"measure": {"m": ["A-X"]}}),
+        ("measure", {"measure": {"m": []}}),
+        ("measure", {"measure": {"m": {"A-B": 0}}}),
+        ("measure", {"measure": {"m": {"A-B": float("nan")}}}),
+        ("measure", {"measure": {"m": ["A-B", "A-B"]}}),
+        ("measure", {"measure": {"": ["A-B"]}}),
+        ("measure", {"measure": {}}),
+        ("measure", {"measure": 3}),
+        ("measure", {"measure": ["arms", "plans"]}),
+        ("measure", {"measure": np.ones((2, 3))}),
+        ("measure", {"measure": np.full((2, 4), np.inf)}),
+        ("measure", {"measure": "nowhere.csv"}),
+        ("noise", {"measure": "plans", "noise": [1, 2, 3, 4]}),
+        ("cost", {"measure": "plans", "cost": {"coast": 2}}),
+        ("cost", {"measure": "plans", "cost": [1, -1]}),
     ],
 )
-def test_what_cannot_be_a_probe_is_refused_by_name(given, words):
-    with pytest.raises(ProblemError) as caught:
+def test_what_cannot_be_a_probe_is_refused(field, given):
+    with refuses(field, ProblemError):
         routes(**given)
-    for word in words:
-        assert word in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -120,28 +105,13 @@ def test_two_settings_of_one_thing_are_refused():
     with refuses("noise", ProblemError):
         routes(measure={"p": both})
     with refuses("cost", ProblemError):
-        routes(measure=["plans", {"p": sp.Probe(["A-B"], cost=2)}], cost=3)
-
-
-@pytest.mark.parametrize(
-    "lines",
-    ["coast,first,1\nhills,a,1\ncoast,second,1\n", "coast,first,1\ncoast,first,1\n", "coast,first,x\n"],
-)
-def test_a_file_of_probes_that_repeats_itself_is_refused_by_line(tmp_path, lines):
-    file = tmp_path / "drives.csv"
-    file.write_text("probe,reading,A-B\n" + lines)
-    with refuses("measure", ProblemError):
-        routes(measure=file)
+        routes(measure={"all": EDGES, "p": sp.Probe(["A-B"], cost=2)}, cost=3)
 
 
 def test_plans_that_no_probe_tells_apart_are_refused_with_what_would_help():
     plans = {"train and walk": "train + walk", "bus and walk": "bus + walk", "walk": "2*walk"}
-    with pytest.raises(ProblemError) as caught:
+    with refuses("measure", ProblemError):
         sp.Problem(plans, measure={"all the way": {"train": 1, "bus": 1}, "legs": ["walk"]}, goal="largest")
-    text = str(caught.value)
-    assert "no probe tells plan 'train and walk' from plan" in text
-    assert "add a probe that reads" in text
-    assert "'train'" in text
     largest(plans, measure={"all the way": {"train": 1, "bus": 1}, "legs": ["walk", "train"]})
 
 
@@ -156,11 +126,11 @@ def test_the_span_is_orthonormal_and_leaves_nothing_out():
 
 def test_a_problem_with_probes_survives_its_file_to_the_last_bit():
     pair = sp.Probe({"old": {"A-B": 1 / 3}, "new": {"A-D": 1}}, cost=0.1, covariance=[[2.0, 1.0], [1.0, 3.0]])
-    problem = routes(measure=["plan arms", {"pair": pair}])
+    problem = routes(measure={"all": EDGES, "pair": pair})
     data = problem_to_json(problem)
     again = problem_from_json(data)
     assert problem_to_json(again) == data
-    assert again.probes.covariances[2].tolist() == [[2.0, 1.0], [1.0, 3.0]]
+    assert again.probes.covariances[1].tolist() == [[2.0, 1.0], [1.0, 3.0]]
     np.testing.assert_array_equal(again.probes.whitened.toarray(), problem.probes.whitened.toarray())
 
 

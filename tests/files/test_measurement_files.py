@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 import surepick as sp
 from common import largest, refuses
-from surepick.core.tables import as_cell, from_cell
 from surepick.files.measurements import import_rows, read_rows, write_csv
 from surepick.policies import RAGE
 from surepick.sessions.session import Session
+from surepick.tables import as_cell, from_cell
 
 FORMULAS = ["=1+1", "+1", "-2", "@SUM(A1)", "\t=1", "\r=1", "=cmd|'/c calc'!A0", "'=1+1", "''@x", "-"]
 PLAIN = ["tea", "a=b", "'quoted'", "1.0", "caf\u00e9", "t0.1"]

@@ -113,23 +113,6 @@ def test_control_a_covariance_that_is_too_small_is_caught():
     assert mean > 1 + 4 * error
 
 
-@pytest.mark.parametrize("dense", [True, False])
-def test_dependent_readings_have_the_variance_of_the_worst_case(dense):
-    """The readings of one use are the same noise with opposite signs: the worst case for a difference."""
-    probes = {"pair": {"a": {"a": 1, **({"b": 0.1} if dense else {})}, "b": {"b": 1}}}
-    factors = []
-    for given in ({"readings": "dependent"}, {}):
-        problem = sp.Problem(
-            {"one": "a", "two": "b"}, measure=probes, noise=1, **{"goal": "largest", **given}
-        )
-        noise = np.random.default_rng(1).standard_normal(40_000) / math.sqrt(3)
-        gap, variance = shown(problem, [3], np.outer([1.0, -1.0], noise))
-        factors.append(mean_factor(gap[0], variance[0]))
-    (fair, error), (cheated, more) = factors
-    assert fair < 1 + 4 * error
-    assert cheated > 1 + 4 * more
-
-
 @pytest.mark.parametrize("wrong", [1.001, np.nan])
 def test_wrong_weights_are_never_bet_on(wrong, monkeypatch):
     right = module._least_squares

@@ -7,11 +7,11 @@ import pytest
 
 from common import refuses
 from surepick import problems
-from surepick.core.tables import read_table
 from surepick.errors import FileError, ProblemError, SurepickError
 from surepick.inputs import keys
 from surepick.inputs.kinds import KINDS
 from surepick.inputs.load import read_problem
+from surepick.tables import read_table
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "reference" / "problem-files.md").read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ import pytest
 
 import surepick as sp
 from common import refuses
-from surepick.core import tables
+from surepick import tables
 from surepick.errors import FileError
 from surepick.inputs.load import read_problem
 

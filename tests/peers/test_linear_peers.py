@@ -170,7 +170,7 @@ def test_finds_the_best_plan_where_vectors_are_measured(policy, case):
 
 
 def test_what_cannot_be_measured_so_is_refused():
-    loose = largest(np.eye(3), measure={"ab": ["arm 0", "arm 1"], "c": ["arm 2"]}, readings="dependent")
+    loose = sp.Problem(np.eye(3), measure={"ab": ["arm 0", "arm 1"], "c": ["arm 2"]}, goal="largest")
     for policy in (LinGame(), FWS(), XYAdaptive(), RAGE(variant="authors"), LinGapE()):
         with pytest.raises(ProblemError):
             policy.start(loose)

@@ -143,8 +143,6 @@ def test_what_probes_cannot_show_is_said():
     with pytest.raises(ProblemError):
         KN().start(largest(np.eye(2), measure={"a": ["arm 0"], "sum": {"arm 0": 1.0, "arm 1": 1.0}}))
     together = {"both": ["arm 0", "arm 1"]}
-    with pytest.raises(ProblemError):
-        KN().start(largest(np.eye(2), measure=together, readings="dependent"))
     unknown = sp.Problem(np.eye(2), measure=together, noise=None, goal="largest")
     outcome = sp.simulate(unknown, Gaussian([0.6, 0.0], 1.0), policy=KN(zone=0.5), seed=1)
     assert outcome.plan == 0

@@ -182,27 +182,6 @@ def test_more_plans_than_all_leads_can_be_go_on_from_the_log(tmp_path):
     assert [r.token for r in again.pending()] == [r.token for r in session.pending()]
 
 
-def test_a_table_adds_several_plans_or_none(tmp_path):
-    import pandas as pd
-
-    session = sp.Session.create(f"sqlite:///{tmp_path}/trips.db", "trips", SMALL, policy=sp.BetGapE())
-    file = tmp_path / "more.csv"
-    file.write_text("plan,bike,walk,tram\nby bike,1,0.5,\nby tram,,1,1\n", encoding="utf-8")
-    table = pd.read_csv(file, index_col="plan")
-    before = session.fingerprint
-    with pytest.raises(SurepickError):
-        session.add_plans(table, arms=["bike"])
-    assert session.store.head("trips") == before
-    session.add_plans(table, arms=["bike", "tram"])
-    again = sp.Session.load(session.store, "trips")
-    assert again.problem.plan_names == ("by bus", "by train", "by bike", "by tram")
-    assert again.problem.vector(2).tolist() == [0.0, 0.0, 0.5, 1.0, 0.0]
-    assert again.verify().holds
-    for plans in ({}, [[1, 0]]):  # none, and without a name
-        with refuses("plan"):
-            session.add_plans(plans)
-
-
 @pytest.mark.parametrize("epsilon", [0.0, 1.0])
 def test_new_arms_with_prior_data_costs_epsilon_and_a_snapshot(epsilon):
     problem = sp.Problem(

@@ -156,7 +156,7 @@ def test_no_file_has_a_name_with_a_null_character(tmp_path):
         lambda: open_store(f"sqlite:///{tmp_path}/a\0b.db"),
         lambda: open_store(f"sqlite:///{tmp_path}/a%00b.db"),
         lambda: read_problem(tmp_path / "a\0b.toml"),
-        lambda: sp.Problem(tmp_path / "a\0b.csv", goal="largest"),
+        lambda: sp.load(tmp_path / "a\0b.csv"),
     ):
         with pytest.raises(SurepickError):
             read()

@@ -105,7 +105,7 @@ def _signed(values: Mapping[str, Any]) -> bytes:
 
 
 def _content(path: Path) -> bytes:
-    from surepick.core.tables import refuse_endless
+    from surepick.tables import refuse_endless
 
     require_cryptography()
     try:

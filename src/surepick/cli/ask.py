@@ -22,9 +22,9 @@ from surepick.cli.output import (
     refuse_existing,
     settings,
 )
-from surepick.core.tables import numeral
 from surepick.core.wording import how_many
 from surepick.errors import FileError, ParameterError, SessionError
+from surepick.tables import numeral
 
 if TYPE_CHECKING:
     from surepick.sessions.commands import Receipt

@@ -31,8 +31,8 @@ from surepick.cli.output import (
     settings,
     wrapped,
 )
-from surepick.core.tables import numeral
 from surepick.errors import ParameterError
+from surepick.tables import numeral
 
 if TYPE_CHECKING:
     from surepick.sessions.session import Session

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,18 +9,12 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arrays import FloatArray, labels_of
-from surepick.core.tables import parse_cells
-from surepick.errors import ParameterError, ProblemError, missing_extra, suggestion
-
-BACKENDS = ("pandas", "polars", "pyarrow")  # the first that is installed, unless one is asked for
+from surepick.errors import MissingExtraError, ProblemError, suggestion
 
 
 def is_frame(given: object) -> bool:
-    """Return whether this is a data frame: a table whose columns have names."""
-    if _is_pandas(given):
-        return True
-    has_columns = hasattr(given, "columns") or hasattr(given, "column_names")
-    return has_columns and (hasattr(given, "__arrow_c_stream__") or hasattr(given, "__dataframe__"))
+    """Return whether this is a data frame of pandas or polars."""
+    return hasattr(given, "columns") and (_is_pandas(given) or hasattr(given, "rows"))
 
 
 def frame_table(frame: Any) -> tuple[FloatArray, tuple[str, ...], tuple[str, ...] | None]:
@@ -37,56 +30,39 @@ def frame_table(frame: Any) -> tuple[FloatArray, tuple[str, ...], tuple[str, ...
         columns, rows = columns[1:], [row[1:] for row in rows]
     if names is None and _is_pandas(frame):
         names = tuple(map(str, frame.index))
-    shown = names if names is not None else tuple(str(k) for k in range(len(rows)))
-    # empty: None, pandas' own marks, and nan, which is not equal to itself
-    filled = [
-        [0.0 if c is None or type(c).__name__ in ("NAType", "NaTType") or bool(c != c) else c for c in row]
-        for row in rows
-    ]
-    return parse_cells(filled, columns, shown), columns, names
+    numbers = np.zeros((len(rows), len(columns)))
+    for k, row in enumerate(rows):
+        for s, cell in enumerate(row):
+            # empty: None, pandas' own marks, and nan, which is not equal to itself
+            if cell is None or type(cell).__name__ in ("NAType", "NaTType") or bool(cell != cell):
+                continue
+            try:
+                numbers[k, s] = float(cell)
+            except (TypeError, ValueError, OverflowError):
+                row_name = names[k] if names is not None else str(k)
+                raise ProblemError(
+                    f"row {row_name!r}, column {columns[s]!r}: expected a number, got {cell!r}", field="plans"
+                ) from None
+    return numbers, columns, names
 
 
-def make_frame(columns: Mapping[str, Sequence[Any]], backend: str | None) -> Any:
-    """A data frame of these columns, of the library asked for, or else of the first that is installed."""
-    known = [name for name in BACKENDS if importlib.util.find_spec(name) is not None]
-    if backend is not None and backend not in BACKENDS:
-        raise ParameterError(
-            f"backend is one of {', '.join(map(repr, BACKENDS))}, got {backend!r}", field="backend"
-        )
-    chosen = backend or (known[0] if known else "pandas")
-    if chosen not in known:
-        raise ParameterError(
-            f"a data frame of {chosen} needs that package; run: pip install {chosen}", field="backend"
-        )
-    if chosen == "pandas":
+def make_frame(columns: Mapping[str, Sequence[Any]]) -> Any:
+    """Return a pandas data frame of these columns."""
+    try:
         import pandas as pd
+    except ImportError:
+        raise MissingExtraError("a data frame needs pandas; run: pip install pandas") from None
+    return pd.DataFrame(dict(columns))
 
-        return pd.DataFrame(dict(columns))
-    return (
-        _narwhals()
-        .from_dict({name: list(values) for name, values in columns.items()}, backend=chosen)
-        .to_native()
-    )
+
+def frame_cells(frame: Any) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Return the names of the columns of a data frame, and its rows as they are."""
+    rows = frame.to_numpy(dtype=object) if _is_pandas(frame) else frame.rows()
+    return tuple(map(str, frame.columns)), [tuple(row) for row in rows]
 
 
 def _is_pandas(given: object) -> bool:
     return hasattr(given, "columns") and hasattr(given, "index") and hasattr(given, "to_numpy")
-
-
-def frame_cells(frame: Any) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """The names of the columns of a data frame, and its rows as they are."""
-    if _is_pandas(frame):
-        return tuple(map(str, frame.columns)), [tuple(row) for row in frame.to_numpy(dtype=object)]
-    table = _narwhals().from_native(frame, eager_only=True)
-    return tuple(table.columns), list(table.rows())
-
-
-def _narwhals() -> Any:
-    try:
-        import narwhals
-    except ImportError:
-        raise missing_extra("narwhals", "frames") from None
-    return narwhals
 
 
 _NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)

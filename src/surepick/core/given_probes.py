@@ -1,9 +1,9 @@
-"""From what a person gives as `measure` to `Probes`: words, tables by name, arrays, files, lists of them."""
+"""From what a person gives as `measure` to `Probes`: a word, probes by name, or an array."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -12,13 +12,12 @@ import numpy.typing as npt
 
 from surepick.core.arrays import LARGEST, FloatArray, IntArray, Numbers, PerArm, per_arm, scale_and_bounds
 from surepick.core.probes import VALUE, Entries, Probe, Probes
-from surepick.core.tables import TablePath, cell_number, named_rows
-from surepick.errors import ProblemError, SurepickError, blaming, suggestion
+from surepick.errors import ProblemError, suggestion
 
 ARMS, PLANS, PLAN_ARMS = "arms", "plans", "plan arms"
 KINDS = (ARMS, PLANS, PLAN_ARMS)
-# A kind, a file, named probes, an array with a row per probe, or several of these.
-GivenProbes: TypeAlias = "TablePath | Mapping[str, Any] | npt.NDArray[Any] | Probes | Sequence[Any]"
+# A kind, named probes, or an array with a row per probe.
+GivenProbes: TypeAlias = "str | Mapping[str, Any] | npt.NDArray[Any] | Probes"
 
 _DEFINITE = 1e-10  # of its largest entry: the least eigenvalue of a covariance that can be divided by
 
@@ -60,11 +59,16 @@ def read_probes(
     """
     if isinstance(given, Probes):
         return _stored(given, limits, cost)
-    parts = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
-    found = list[_Given]()
-    for part in parts:
-        found.extend(_probes_in(part, problem, len(found)))
-    _refuse_names([one.name for one in found])
+    found = _given(given, problem)
+    if not found:
+        raise ProblemError("measure is empty; name at least one way to measure", field="measure")
+    for name, readings, _ in found:
+        if not name:
+            raise ProblemError("a probe has an empty name; give it one", field="measure")
+        if not readings or not all(len(row.arms) for row in readings.values()):
+            raise ProblemError(
+                f"probe {name!r} reads no arm; name the arms that a use of it measures", field="measure"
+            )
     rows = [row for one in found for row in one.readings.values()]
     own, covariances = list[float | None](), dict[int, FloatArray]()
     for o, (name, readings, probe) in enumerate(found):
@@ -119,74 +123,38 @@ def _stored(probes: Probes, limits: Limits, cost: PerArm | None) -> tuple[Probes
     return replace(probes, entries=probes.entries.sorted(), costs=prices, noise_scale=scale), bounds
 
 
-def _probes_in(given: Any, problem: Any, before: int) -> Iterator[_Given]:
-    """Yield the probes that one part of what was given describes; `before` of them came earlier."""
+def _given(given: Any, problem: Any) -> list[_Given]:
+    """Return the probes that a person described."""
     arms = {name: s for s, name in enumerate(problem.arm_names)}
+    if isinstance(given, str) and given == ARMS:
+        return [_Given(name, {VALUE: _unit(s)}, Probe([])) for name, s in arms.items()]
     if isinstance(given, str) and given in KINDS:
-        if given == ARMS:
-            yield from (_Given(name, {VALUE: _unit(s)}, Probe([])) for name, s in arms.items())
-            return
-        for k, name in enumerate(problem.plan_names):
-            row = _plan(problem.plans, k)
-            if given == PLANS:
-                readings = {VALUE: row}
-            else:
-                readings = {problem.arm_names[s]: _unit(s) for s in row.arms.tolist()}
-            if readings:
-                yield _checked(name, readings, Probe([]))
-    elif isinstance(given, TablePath):
-        with blaming("measure"):
-            yield from _in_file(given, arms)
-    elif isinstance(given, Mapping):
-        for name, described in given.items():
-            probe = described if isinstance(described, Probe) else Probe(described)
-            yield _checked(str(name), _readings(str(name), probe.readings, arms), probe)
-    elif isinstance(given, np.ndarray):
+        rows = {name: _plan(problem.plans, k) for k, name in enumerate(problem.plan_names)}
+        if given == PLANS:
+            return [_Given(name, {VALUE: row}, Probe([])) for name, row in rows.items() if len(row.arms)]
+        reads = {name: {problem.arm_names[s]: _unit(s) for s in row.arms} for name, row in rows.items()}
+        return [_Given(name, readings, Probe([])) for name, readings in reads.items() if readings]
+    if isinstance(given, Mapping):
+        probes = {str(name): one if isinstance(one, Probe) else Probe(one) for name, one in given.items()}
+        return [_Given(name, _readings(name, one.readings, arms), one) for name, one in probes.items()]
+    if isinstance(given, np.ndarray):
         if given.ndim != 2 or given.shape[1] != len(arms) or given.dtype.kind not in "fiub":
             raise ProblemError(
                 f"an array of probes has a row of numbers for each, one per arm ({len(arms)}), got shape "
                 f"{given.shape} of {given.dtype}",
                 field="measure",
             )
-        for o, row in enumerate(given.astype(float)):
-            if not (np.abs(row) <= LARGEST).all():
-                raise ProblemError(
-                    f"probe {before + o} must have finite numbers of at most {LARGEST:g}, got {row}",
-                    field="measure",
-                )
-            where = np.flatnonzero(row)
-            yield _checked(f"probe {before + o}", {VALUE: Row(where, row[where])}, Probe([]))
-    else:
-        raise ProblemError(
-            f"measure must be {', '.join(map(repr, KINDS))}, a file, a dictionary of probes by name, an "
-            f"array with a row for each, or a list of these, got {given!r}",
-            field="measure",
-        )
-
-
-def _checked(name: str, readings: dict[str, Row], probe: Probe) -> _Given:
-    if not readings:
-        raise ProblemError(
-            f"probe {name!r} has no reading; name the arms that a use of it measures", field="measure"
-        )
-    for own, row in readings.items():
-        if not len(row.arms):
-            raise ProblemError(
-                f"reading {own!r} of probe {name!r} reads no arm; leave it out", field="measure"
-            )
-    return _Given(name, readings, probe)
-
-
-def _refuse_names(names: list[str]) -> None:
-    if not names:
-        raise ProblemError("measure is empty; name at least one way to measure", field="measure")
-    name, n = Counter(names).most_common(1)[0]
-    if n > 1:
-        raise ProblemError(
-            f"probe names must differ, got {name!r} more than once; rename one of them", field="measure"
-        )
-    if "" in names:
-        raise ProblemError("a probe has an empty name; give it one", field="measure")
+        if not (np.abs(given) <= LARGEST).all():
+            raise ProblemError(f"probes must have finite numbers of at most {LARGEST:g}", field="measure")
+        found = [(row, np.flatnonzero(row)) for row in given.astype(float)]
+        return [
+            _Given(f"probe {o}", {VALUE: Row(at, row[at])}, Probe([])) for o, (row, at) in enumerate(found)
+        ]
+    raise ProblemError(
+        f"measure must be {', '.join(map(repr, KINDS))}, a dictionary of probes by name, or an array with a "
+        f"row for each, got {given!r}",
+        field="measure",
+    )
 
 
 def _plan(plans: Any, k: int) -> Row:
@@ -324,46 +292,3 @@ def _costs(found: list[_Given], cost: PerArm | None) -> FloatArray:
         )
     prices = [float(shared[o]) if price is None else price for o, price in enumerate(own)]
     return per_arm("cost", prices, names, kind="probe")
-
-
-def _in_file(path: TablePath, arms: Mapping[str, int]) -> Iterator[_Given]:
-    """Yield the probes of a table with a line per reading: probe, reading, the arms, noise, cost."""
-    _, columns, lines = named_rows(path)
-    where = f" of {str(path)!r}"
-    found: dict[str, tuple[dict[str, Row], list[float], list[float]]] = {}
-    last = ""
-    for number, cells in lines:
-        name, by_column = cells[0], dict(zip(columns, cells[1:], strict=True))
-        if name in found and name != last:
-            raise ProblemError(
-                f"line {number}{where}: probe {name!r} stood further up already; the readings of one probe "
-                "follow each other, and two probes need two names",
-                field="measure",
-            )
-        readings, scales, prices = found.setdefault(name, ({}, [], []))
-        own = by_column.pop("reading", "") or VALUE
-        noise, cost = by_column.pop("noise", ""), by_column.pop("cost", "")
-        if own in readings:
-            raise ProblemError(
-                f"line {number}{where}: reading {own!r} of probe {name!r} stands there twice; rename one",
-                field="measure",
-            )
-        try:
-            readings[own] = _mix(name, {c: cell_number(cell, 0.0) for c, cell in by_column.items()}, arms)
-            scales += [cell_number(noise)] if noise else []
-            prices += [cell_number(cost)] if cost else []
-        except (SurepickError, ValueError) as error:
-            raise ProblemError(f"line {number}{where}: {error}", field="measure") from None
-        last = name
-    for name, (readings, scales, prices) in found.items():
-        if len(scales) not in (0, len(readings)):
-            raise ProblemError(
-                f"probe {name!r} has noise on some of its lines; give it on all, or none", field="noise"
-            )
-        if len(set(prices)) > 1:
-            raise ProblemError(
-                f"probe {name!r} has two costs, {prices[0]:g} and {prices[-1]:g}; one use has one",
-                field="cost",
-            )
-        probe = Probe([], cost=prices[0] if prices else None, noise=scales or None)
-        yield _checked(name, readings, probe)

@@ -86,8 +86,7 @@ class Promise:
         if promise.proved and probes is not None and probes.unknown:
             return replace(promise, assumption=UNKNOWN_NOISE)
         if promise.proved and (problem.plays or (probes is not None and probes.share_uses)):
-            is_free = (probes is not None and probes.dependent) or learns_variance(policy, problem)
-            shared = DEPENDENT_USE if is_free else SHARED_USE
+            shared = DEPENDENT_USE if learns_variance(policy, problem) else SHARED_USE
             promise = replace(promise, besides=promise.besides + shared)
         if problem.noise_scale is None and promise.assumption in (SUB_GAUSSIAN, GAUSSIAN):
             return replace(promise, assumption=UNKNOWN_NOISE)

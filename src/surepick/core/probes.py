@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 Mix: TypeAlias = Mapping[str, float]
 # A list of arms, each read by itself; one mix; or named readings.
 Readings: TypeAlias = "Sequence[str] | Mix | Mapping[str, str | Mix]"
-# what is known of the readings of one use; "unknown": nothing but that their noise is Gaussian
-INDEPENDENT, DEPENDENT, UNKNOWN = "independent", "dependent", "unknown"
 VALUE = "value"  # the name of the reading of a probe that has one
 
 
@@ -83,7 +81,6 @@ class Probes:
     costs: FloatArray  # (n_probes,) of one use
     noise_scale: FloatArray  # (n_readings,)
     covariances: Mapping[int, FloatArray] = field(default_factory=dict)  # of probes that share noise
-    dependent: bool = False  # whether readings of one use, without a covariance, may depend in any way
     unknown: bool = False  # whether scales and covariances are guesses: the noise is Gaussian, and no more
     unstated: tuple[int, ...] = ()  # readings whose scale was not given: theirs here is a placeholder
 
@@ -147,21 +144,6 @@ class Probes:
     def share_uses(self) -> bool:
         """Whether some use gives several readings, whose noise might depend on each other."""
         return self.n_readings > len(self.names)
-
-    def variances(self, weights: FloatArray, readings: IntArray, n: FloatArray) -> FloatArray:
-        """The variance proxy of each row of weights on whitened averages of these readings, of n uses each.
-
-        Independent readings add up by squares. Of dependent ones Hoelder's inequality says that the noise of
-        a weighted sum has at most the sum of its scales: E exp(t w.e) <= exp(t^2 (sum_k |w_k|)^2 / 2).
-        """
-        if not self.dependent:
-            return np.asarray((weights * weights) @ (1.0 / n))
-        owner = self.owner[readings]
-        first = np.flatnonzero(np.diff(owner, prepend=-1))  # of each use; readings of one stand together
-        alone = np.add.reduceat(np.abs(weights), first, axis=1) ** 2
-        squares = np.add.reduceat(weights * weights, first, axis=1)
-        known = np.isin(owner[first], list(self.covariances))
-        return np.asarray(np.where(known, squares, alone) @ (1.0 / n[first]))
 
     @cached_property
     def is_diagonal(self) -> bool:
@@ -232,18 +214,12 @@ def refuse_probes(problem: Any, who: str, *, field: str = "policy") -> None:
         )
 
 
-def refuse_dependent(probes: Probes, who: str) -> None:
-    """Refuse noise that is unknown, or that may depend in any way, where a proof needs it whitened."""
+def refuse_unknown(probes: Probes, who: str) -> None:
+    """Refuse noise that is unknown where a proof needs it whitened."""
     if probes.unknown:
         raise ProblemError(
             f"{who} needs to know the noise of every reading, and of this problem it is unknown; use "
             "BetGapE, or give scales and covariances",
-            field="policy",
-        )
-    if probes.dependent and probes.share_uses:
-        raise ProblemError(
-            f"{who} takes the readings of one use to be independent, or of a given covariance, and this "
-            "problem says that they may depend in any way; use BetGapE",
             field="policy",
         )
 

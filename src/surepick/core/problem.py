@@ -34,8 +34,7 @@ from surepick.core.arrays import (
 from surepick.core.frames import are_expressions, frame_table, is_frame, read_expressions
 from surepick.core.given_probes import ARMS, GivenProbes, Limits, read_probes
 from surepick.core.measurable import BOUNDED_VARIANCE, SUB_GAUSSIAN_NOISE, Measurable
-from surepick.core.probes import DEPENDENT, INDEPENDENT, UNKNOWN, refuse_inseparable
-from surepick.core.tables import TablePath, read_table
+from surepick.core.probes import refuse_inseparable
 from surepick.core.wording import MOST_ROWS, counted, listing, plural, shortened
 from surepick.errors import ProblemError, blaming, hinted
 
@@ -59,11 +58,11 @@ class PlanParts(NamedTuple):
 class Problem(Measurable):
     """A choice between plans whose value is linear in quantities (arms) that can be measured with noise.
 
-    `plans` is an array of shape (n_plans, n_arms), a SciPy sparse array, a data frame of pandas, polars or
-    Arrow (columns are arms; the index, or a first column of text, plans), the path of a CSV or Excel file
-    (header: arm names; first column: plan names), or sums such as "2*tea + coffee", in a list or by the
-    names of the plans. The value of plan k is the sum over arms of `plans[k, s] * mean_s`. What is said of
-    arms is one number for all of them, a list in their order, or a dictionary by their names.
+    `plans` is an array of shape (n_plans, n_arms), a SciPy sparse array, a data frame of pandas or polars
+    (columns are arms; the index, or a first column of text, plans), or sums such as "2*tea + coffee", in a
+    list or by the names of the plans; `sp.load` reads files. The value of plan k is the sum over arms of
+    `plans[k, s] * mean_s`. What is said of arms is one number for all of them, a list in their order, or a
+    dictionary by their names.
 
     - `goal`: "smallest" or "largest", the value of the best plan
     - `arms`, `plan_names`: their names, where the plans do not come with them
@@ -80,12 +79,9 @@ class Problem(Measurable):
       {"arm": (low, high)}: plans that cannot be best are out at once
     - `measure`: what can be measured: each of the "arms" by itself; "plans", a whole plan giving one number,
       its value; "plan arms", a plan giving a reading of every arm in it; a dictionary of probes by name
-      (lists of arms, mixes, named readings, `Probe`); an array with a row for each; a file; or a list of
-      these. `noise`, `low`, `high` are then of readings, `cost` of probes. Plans that no probe can tell
-      apart are refused
-    - `readings`: "dependent" where nothing is assumed of how readings of one use depend on each other, beyond
-      given covariances; "unknown" (also where the noise of a reading is not stated) where stated scales are
-      guesses that help to plan: noise is Gaussian, and BetGapE learns it from replicates; "independent"
+      (lists of arms, mixes, named readings, `Probe`); or an array with a row for each. `noise`, `low`,
+      `high` are then of readings, `cost` of probes. Where the noise of a reading is not stated, all is
+      learned from replicates, and stated scales help to plan. Plans that no probe can tell apart are refused
     - `setup_cost`: the price of starting a batch of measurements; BetGapE then asks for fewer and larger ones
     - `unit`, `title`: for people; `plausible`: (low, high) of values that need no question, one pair or one
       per arm. These decide nothing
@@ -117,7 +113,7 @@ class Problem(Measurable):
     @hinted
     def __init__(
         self,
-        plans: npt.ArrayLike | sparse.sparray | pd.DataFrame | Mapping[str, Any] | TablePath,
+        plans: npt.ArrayLike | sparse.sparray | pd.DataFrame | Mapping[str, Any],
         *,
         goal: Goal,
         arms: Sequence[str] | None = None,
@@ -132,7 +128,6 @@ class Problem(Measurable):
         cost: PerArm | None = None,
         known: Known | None = None,
         measure: GivenProbes = ARMS,
-        readings: str = INDEPENDENT,
         setup_cost: float = 0.0,
         plausible: Any = None,
         title: str = "",
@@ -170,7 +165,7 @@ class Problem(Measurable):
         if known:
             self._become(self.with_known(known))
         if not by_arm:
-            self._become(self._measured_by(measure, readings, limits, cost))
+            self._become(self._measured_by(measure, limits, cost))
         if noise_kind == BOUNDED_VARIANCE:
             self._become(self.with_bounded_variance())
         self._become(self.with_setup_cost(setup_cost))
@@ -179,31 +174,15 @@ class Problem(Measurable):
         if guess is not None:
             self._become(self.with_guess(guess, spread))
 
-    def _measured_by(self, given: GivenProbes, readings: str, limits: Limits, cost: PerArm | None) -> Self:
-        if readings not in (INDEPENDENT, DEPENDENT, UNKNOWN):
-            raise ProblemError(
-                f"readings are {INDEPENDENT!r}, {DEPENDENT!r} or {UNKNOWN!r}, got {readings!r}",
-                field="readings",
-            )
+    def _measured_by(self, given: GivenProbes, limits: Limits, cost: PerArm | None) -> Self:
         probes, bounds = read_probes(given, self, limits, cost)
         freed = probes.without_arms(self.is_known)
         refuse_inseparable(freed, self.plan_parts.free, self.plan_names, self.arm_names)
-        unknown = probes.unknown or readings == UNKNOWN
-        if unknown and bounds is not None:
-            raise ProblemError(
-                "low and high say how large noise can be; leave them out, or readings='unknown'", field="low"
-            )
-        probes = replace(probes, dependent=probes.dependent or readings == DEPENDENT, unknown=unknown)
         scale, costs = probes.noise_scale, probes.costs
         return self._with(probes=probes, noise_scale=scale, bounds=bounds, costs=costs)
 
     def with_probes(
-        self,
-        measure: GivenProbes,
-        *,
-        noise: PerArm | None = None,
-        cost: PerArm | None = None,
-        readings: str = INDEPENDENT,
+        self, measure: GivenProbes, *, noise: PerArm | None = None, cost: PerArm | None = None
     ) -> Self:
         """The same plans, measured by these probes instead of arm by arm; settings are those of `Problem`.
 
@@ -211,7 +190,7 @@ class Problem(Measurable):
         >>> paths.with_probes("plan arms").reading_names
         ('coast: AB', 'coast: BC', 'hills: AD', 'hills: DC')
         """
-        return self._measured_by(measure, readings, Limits(noise), cost)
+        return self._measured_by(measure, Limits(noise), cost)
 
     @property
     def n_plans(self) -> int:
@@ -384,10 +363,9 @@ def _read_plans(
     """A float matrix and the arm and plan names that came with it."""
     arms: Sequence[str] | None = None
     names: Sequence[str] | None = None
-    if isinstance(plans, TablePath):
-        table = read_table(plans, empty=0.0)
-        matrix, arms, names = table.numbers, table.column_names, table.row_names
-    elif hasattr(plans, "tocsr"):
+    if isinstance(plans, str) or hasattr(plans, "__fspath__"):
+        raise ProblemError(f"plans are a table, not a file; use sp.load({str(plans)!r})", field="plans")
+    if hasattr(plans, "tocsr"):
         matrix = _sparse_matrix(plans)
     elif is_frame(plans):
         matrix, arms, names = frame_table(plans)
@@ -579,19 +557,3 @@ def _filled_in(problem: Problem, arm: NewArm) -> NewArm:
                 field="arms",
             ) from None
     return replace(arm, **found)
-
-
-def plans_by_name(given: Any) -> dict[str, Any]:
-    """New plans by their names: as they are, or from a table with a row for each."""
-    if isinstance(given, Mapping):
-        return dict(given)
-    if not (isinstance(given, TablePath) or is_frame(given)):
-        raise ProblemError(
-            f"new plans come by their names, or as a table with a row for each, got {type(given).__name__}",
-            field="plan",
-        )
-    matrix, arms, names = _read_plans(given, None)
-    if len(set(names or ())) < len(matrix):
-        raise ProblemError("every new plan needs a name of its own", field="name")
-    rows = zip(names or (), matrix.tolist(), strict=True)
-    return {name: dict(zip(arms or (), row, strict=True)) for name, row in rows}

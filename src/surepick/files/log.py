@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from surepick.core.oracle_problem import Best, OracleProblem
-from surepick.core.tables import refuse_endless
 from surepick.errors import FileError, ProblemError, SessionError
 from surepick.sessions.verify import Verdict, verify_events
 from surepick.store import Draft, Event, Head, Store
+from surepick.tables import refuse_endless
 
 _FIELDS = ("position", "kind", "key", "time", "body", "checksum")
 _LOG = ("session", "position", "checksum", "events")

@@ -10,13 +10,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
-from surepick.core.tables import SHEETS, as_cell, csv_lines, from_cell, numeral
 from surepick.errors import FileError, ProblemError, SessionError, SurepickError
 from surepick.files.log import log_of
 from surepick.sessions import codec
 from surepick.sessions.commands import number
 from surepick.sessions.session import Session
 from surepick.sessions.streams import Place
+from surepick.tables import SHEETS, as_cell, csv_lines, from_cell, numeral
 
 Row = dict[str, str]
 _WHERE = " where"  # in a row: the line that it is of; no column has such a name

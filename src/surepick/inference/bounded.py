@@ -191,7 +191,7 @@ class BoundedNoise:
             covariances[probe] = (scatter + prior) / (max(n - 1.0, 0.0) + _PRIOR_FREEDOM)
         scale = np.sqrt(variance)
         scale = scale if covariances else from_steps(to_steps(scale))
-        return replace(self._probes, noise_scale=scale, covariances=covariances, dependent=False)
+        return replace(self._probes, noise_scale=scale, covariances=covariances)
 
 
 @dataclass(frozen=True, eq=False)

@@ -141,12 +141,6 @@ class DiagonalReadings:
         del largest  # there is no bias to bound
         matrix, n = self.matrix(uses), uses[self.owner].astype(float)
         variance = self.gap_variance(matrix, contrasts)
-        if self.probes.dependent:
-            used = np.flatnonzero(n)
-            arm = self.information.arm[used]
-            weights = contrasts.dense()[:, arm] * (self._coefficient[used] * n[used] / matrix[arm])
-            together = self.probes.variances(weights, used, n[used])
-            variance = np.where(variance < np.inf, together, np.inf)
         vector = self.vector((n * averages.T).T)
         means = np.divide(vector.T, matrix, out=np.zeros(vector.T.shape), where=matrix > 0)
         gap = np.asarray(((contrasts.rows @ means.T).T + contrasts.constant).T)
@@ -235,10 +229,7 @@ class DenseReadings:
         """
         used, n, weights = self._used(uses)
         gap = contrasts.rows @ (weights @ self.probes.whiten(averages)[used])
-        if self.probes.dependent:
-            variance = self.probes.variances(contrasts.rows @ weights, used, n)
-        else:
-            variance = np.einsum("jd,jd->j", contrasts.rows @ ((weights / n) @ weights.T), contrasts.rows)
+        variance = np.einsum("jd,jd->j", contrasts.rows @ ((weights / n) @ weights.T), contrasts.rows)
         variance, bias = self._lowered(contrasts, variance, used, weights, largest)
         return np.asarray((gap.T + contrasts.constant - bias).T), variance
 

@@ -49,7 +49,7 @@ FORMS["prices"] = {
 }
 FORMS["known"] = {"type": "object", "additionalProperties": _either("number", "pair")}
 FORMS["ranges"] = _either("pair", "rows", "section")
-FORMS["measure"] = _either("text", "names", "section")
+FORMS["measure"] = _either("text", "section")
 FORMS["guess of edges"] = _either("numbers", "by name", "text")
 FORMS["flags"] = {"anyOf": [FORMS["flag"], _list_of(FORMS["flag"])]}
 FORMS["senses"] = _either("text", "names", "section")
@@ -81,10 +81,9 @@ COMMON: dict[str, Key] = {
     "measure": Key(
         "measure",
         '`"arms"`; `"plan arms"` (a plan, with a value per arm); `"plans"` (its total); '
-        "a CSV file, a list of these, or a table for each [probe](../how-to/whole-plans.md)",
+        "or a table for each [probe](../how-to/whole-plans.md)",
         '`"arms"`',
     ),
-    "readings": Key("text", 'of one use: `"independent"`, `"dependent"` or `"unknown"`', '`"independent"`'),
     "plausible": Key("ranges", "`[low, high]` of values that need no question, one pair or one per arm"),
     "order": Key("text", 'of measurements in a batch: `"balanced"` or `"listed"`', '`"balanced"`'),
     "list_plans": Key(

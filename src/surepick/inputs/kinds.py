@@ -14,9 +14,7 @@ from surepick.core.frames import are_expressions
 from surepick.core.given_probes import ARMS, PLAN_ARMS
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plan_sets import plan_set, play_finder, spanned
-from surepick.core.probes import DEPENDENT, INDEPENDENT, UNKNOWN
 from surepick.core.problem import Problem
-from surepick.core.tables import Table
 from surepick.errors import blaming
 from surepick.inputs.keys import COMMON, KEYS, required
 from surepick.inputs.probes import probes_in
@@ -35,6 +33,7 @@ from surepick.problems.kinds.tree import tree_family
 from surepick.problems.network import Network, as_network
 from surepick.problems.program_files import read_program
 from surepick.problems.truth import Truth
+from surepick.tables import Table
 
 Build: TypeAlias = Callable[[Section, Progress | None], Truth]
 
@@ -67,7 +66,6 @@ def _table(document: Section, _: Progress | None) -> Truth:
         plan_names=plan_names,
         goal=_goal(document),
         measure=probes_in(document),
-        readings=_readings(document),
         known=known_means(document),
         **measuring(document),
     )
@@ -324,7 +322,7 @@ def probed(document: Section, problem: Problem | OracleProblem) -> Problem | Ora
         return problem
     if not problem.is_listed:
         return _played(document, problem, probes)
-    return problem.with_probes(probes, readings=_readings(document), **of_readings(document))
+    return problem.with_probes(probes, **of_readings(document))
 
 
 def _played(document: Section, problem: OracleProblem, probes: Any) -> OracleProblem:
@@ -336,21 +334,9 @@ def _played(document: Section, problem: OracleProblem, probes: Any) -> OraclePro
             "measure",
         )
     played = problem.with_probes(probes, **of_readings(document))
-    if _readings(document) != INDEPENDENT:
-        raise document.error(
-            "readings of a play are independent where plans are in no list; for others ask for a list of "
-            "candidates with n_draws or n_best",
-            "readings",
-        )
     plans = plan_set(played)
     play_finder(plans, spanned(plans)[0])  # which refuses plans that are not of zeros and ones
     return played
-
-
-def _readings(document: Section) -> str:
-    """Return how the readings of one use belong together; scales beside an unknown noise are guesses."""
-    readings = document.text("readings", INDEPENDENT, options=(INDEPENDENT, DEPENDENT, UNKNOWN))
-    return UNKNOWN if document.values.get("noise") == UNKNOWN else readings
 
 
 def _of_family(

@@ -19,7 +19,6 @@ from surepick.core.arrays import FloatArray, per_arm, read_only, scale_and_bound
 from surepick.core.measurable import BOUNDED_VARIANCE, SUB_GAUSSIAN_NOISE
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
-from surepick.core.tables import Table
 from surepick.errors import FileError, ProblemError
 from surepick.inputs.kinds import (
     COMMON_KEYS,
@@ -33,6 +32,7 @@ from surepick.inputs.shares import with_shares
 from surepick.inputs.sheet import SUFFIXES, read_sheet
 from surepick.problems.candidates import Progress
 from surepick.problems.truth import Truth
+from surepick.tables import Table
 
 
 def load(path: str | Path, *, sheet: str | None = None) -> AnyProblem:

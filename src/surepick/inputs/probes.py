@@ -1,4 +1,4 @@
-"""The `probes` of a problem file: a word, a CSV file, tables by name, or a list of the first two."""
+"""The key `measure` of a problem file: a word, or a table for each probe."""
 
 from __future__ import annotations
 
@@ -18,24 +18,11 @@ def probes_in(document: Section) -> Any:
     for key in ("low", "high", "plausible"):
         if given != ARMS and key in document.values:
             raise document.error(f"{key} is about single arms; give the noise of probes", key)
-    if isinstance(given, str):
-        return _word(document, "measure")
-    if isinstance(given, list) and all(isinstance(part, str) for part in given):
-        parts = Section(
-            document.path, "measure.", {str(i): part for i, part in enumerate(given)}, document.confined
-        )
-        return [_word(parts, key) for key in parts.values]
+    if isinstance(given, str) and given in KINDS:
+        return given
     if isinstance(given, dict) and given:
         return {name: _probe(document, name, entry) for name, entry in given.items()}
-    raise document.wrong(
-        "measure", f"{', '.join(map(repr, KINDS))}, a CSV file, a list of these, or a table for each probe"
-    )
-
-
-def _word(section: Section, key: str) -> Any:
-    """A kind, or the path of the file beside this one."""
-    value = section.values.get(key, ARMS)
-    return value if value in KINDS else section.beside(key)
+    raise document.wrong("measure", f"{', '.join(map(repr, KINDS))}, or a table for each probe")
 
 
 def _probe(document: Section, name: str, entry: Any) -> Probe:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from surepick.core.tables import Table, read_table
 from surepick.errors import FileError, ProblemError, suggestion
 from surepick.problems.program_files import read_text as read_text
+from surepick.tables import Table, read_table
 
 
 @dataclass(frozen=True)

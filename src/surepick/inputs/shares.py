@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arrays import FloatArray
-from surepick.core.tables import cell_number
 from surepick.errors import ParameterError
 from surepick.inputs.section import Section
+from surepick.tables import cell_number
 
 
 def with_shares(document: Section) -> Section:

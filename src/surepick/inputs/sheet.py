@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from surepick.core.tables import SHEETS, cell_number, named_rows
 from surepick.core.wording import shortened
 from surepick.errors import FileError, ParameterError, ProblemError
+from surepick.tables import SHEETS, cell_number, named_rows
 
 SUFFIXES = (".csv", ".tsv", *SHEETS)
 # Rows that are no plans, by the name in their first cell, and what they say; each is a key of problem files.

@@ -181,7 +181,7 @@ def _readings(problem: AnyProblem, records: Sequence[ArmRecord]) -> Iterator[Rea
     """Yield all readings with their scales.
 
     For readings with a given covariance the record has the values freed of what they share (`whiten_use`), so
-    that their scale is 1. Where any dependence is allowed, only the first reading of a use is apart.
+    that their scale is 1. Where the noise is unknown, only the first reading of a use is apart.
     """
     known = problem.noise_scale if problem.knows_noise else None
     scales = [None] * problem.n_readings if known is None else known.tolist()
@@ -192,9 +192,8 @@ def _readings(problem: AnyProblem, records: Sequence[ArmRecord]) -> Iterator[Rea
         elif probes.owner[r] in probes.covariances and not probes.unknown:
             yield Reading(f"{name}, freed of shared noise", 1.0, records[r], "", True)
         else:
-            is_free = not (probes.dependent or probes.unknown)
-            is_first = r == int(probes.start[probes.owner[r]])
-            yield Reading(name, scale, records[r], unit, is_free or is_first)
+            apart = not probes.unknown or r == int(probes.start[probes.owner[r]])
+            yield Reading(name, scale, records[r], unit, apart)
 
 
 def _doubt(code: str, text: str, readings: list[Reading], times: float) -> Doubt:

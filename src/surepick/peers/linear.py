@@ -28,7 +28,7 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, as_dense
 from surepick.core.policy import known_noise_scale
-from surepick.core.probes import refuse_dependent
+from surepick.core.probes import refuse_unknown
 from surepick.core.problem import Problem
 from surepick.core.run import Standing
 from surepick.design.information import Dense, information_of
@@ -101,7 +101,7 @@ def readings_of(problem: Problem, policy: str) -> Readings:
         rows, each = np.diag(1.0 / scale[arms]), np.arange(len(arms))
         mine = dense[:, arms] - dense[:, arms].mean(axis=0)
         return Readings(rows, each, mine, arms, problem.n_arms, arms, lambda sums: np.asarray(sums / scale))
-    refuse_dependent(probes, policy)
+    refuse_unknown(probes, policy)
     information = information_of(probes)
     rows = information.rows if isinstance(information, Dense) else probes.whitened.toarray()
     mine = information.coordinates(dense - dense.mean(axis=0))

@@ -89,12 +89,6 @@ def read_arms(problem: Problem, policy: str) -> SingleArms:
     probes = problem.probes
     if probes is None:
         return single_arms(problem, policy)
-    if probes.dependent and probes.share_uses:
-        raise ProblemError(
-            f"{policy} takes the noise of one use to be jointly Gaussian, and this problem says that "
-            'readings may depend in any way; say readings="unknown" if it is Gaussian, or use BetGapE',
-            field="policy",
-        )
     arm, factor = _arms_of_plans(problem, policy)
     reading = _readings_of_arms(probes, arm, policy, problem.arm_names)
     factor = factor / probes.rows[reading, arm]

@@ -14,8 +14,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from surepick.core.arrays import FloatArray, read_only
-from surepick.core.tables import Table, read_table
 from surepick.errors import ProblemError, suggestion
+from surepick.tables import Table, read_table
 
 Distances: TypeAlias = Literal["great-circle", "freeway"]
 KNOWN: tuple[Distances, ...] = ("great-circle", "freeway")

@@ -25,8 +25,8 @@ from surepick.core.arrays import (
     read_only,
 )
 from surepick.core.frames import frame_cells, is_frame
-from surepick.core.tables import csv_lines, numeral, refuse_endless
 from surepick.errors import ParameterError, ProblemError, blaming, missing_extra, suggestion
+from surepick.tables import csv_lines, numeral, refuse_endless
 
 # a Network, a networkx or rustworkx graph, the path of a CSV file, a data frame, or a list of pairs
 Graph: TypeAlias = Any

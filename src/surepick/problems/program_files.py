@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from surepick.core.tables import refuse_endless
 from surepick.errors import FileError, ProblemError, missing_extra
 from surepick.problems.kinds.program import Program
+from surepick.tables import refuse_endless
 
 _NUMBER = r"(?>(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)"
 _SIGNED = rf"[+-]?\s*(?:{_NUMBER}|inf(?:inity)?)"

@@ -154,8 +154,7 @@ def _checker(state: SessionState) -> str:
     if problem.mean_bounds is not None:  # an incumbent may be ruled out by what is known
         covered = covered and policy.name == "BetGapE"
     if probes is not None and probes.share_uses:
-        is_learned = probes.unknown or problem.bounds is not None
-        covered = covered and not (is_learned or probes.dependent)
+        covered = covered and not (probes.unknown or problem.bounds is not None)
     return CHECKER if covered else ""
 
 
@@ -228,7 +227,7 @@ def _assumptions(state: SessionState) -> Iterator[str]:
     elif probes is not None and probes.share_uses and not probes.unknown:
         if probes.covariances:
             yield "readings of one use have the given covariance, others are independent"
-        elif not probes.dependent:
+        else:
             yield "readings of one use are independent too"
     if n := state.n_lost:
         yield f"{how_many(n, 'measurement was', 'measurements were')} lost, whatever the value would be"

@@ -178,7 +178,6 @@ def _probes_to_json(probes: Probes) -> Json:
         "reading_names": [list(names) for names in probes.reading_names],
         "rows": _rows_to_json(probes.entries),
         **({"covariances": shared} if shared else {}),
-        **({"dependent": True} if probes.dependent else {}),
         **({"unknown": True} if probes.unknown else {}),
         **({"unstated": list(probes.unstated)} if probes.unstated else {}),
     }
@@ -200,7 +199,6 @@ def _probes_from_json(data: Mapping[str, Any]) -> Probes:
         costs=nothing,
         noise_scale=nothing,
         covariances={int(o): np.array(c) for o, c in data.get("covariances", {}).items()},
-        dependent=bool(data.get("dependent", False)),
         unknown=bool(data.get("unknown", False)),
         unstated=tuple(map(int, data.get("unstated", ()))),
     )

@@ -20,7 +20,6 @@ from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
 from surepick.core.policy import delta_of, epsilon_of, takes_past
 from surepick.core.problem import GivenArms, Problem, settled
-from surepick.core.tables import count_in, numeral
 from surepick.core.wording import how_many, shortened
 from surepick.errors import ParameterError, SessionError, suggestion
 from surepick.sessions.events import (
@@ -40,6 +39,7 @@ from surepick.sessions.leases import leased
 from surepick.sessions.setup import whole
 from surepick.sessions.state import SessionState
 from surepick.sessions.streams import Place
+from surepick.tables import count_in, numeral
 
 ENOUGH, ROUGHLY, LEAST_SCATTER = 4, 2.0, 0.01  # values, times, of the mean: where the noise is unknown
 FAR = 6.0  # noise scales from the mean of an arm: once in 30 million measurements, if the scale is right
@@ -349,28 +349,19 @@ def closed(state: SessionState, reason: str) -> Change:
     return Change([] if state.is_over or state.is_due else [Closed(state.n_closed + 1, str(reason))])
 
 
-def plans_added(state: SessionState, plans: Mapping[str, Numbers | str], given: GivenArms) -> Change:
-    """Return the events that add these plans, and with the first of them the arms that are new."""
-    setup, arms = state.setup, settled(growing(state), given)
-    events = list[PlanAdded]()
-    for name, plan in plans.items():
-        assert isinstance(setup.problem, Problem)
-        problem = setup.problem if events else setup.problem.with_arms(arms)
-        _refuse_unknown(name, plan, problem)
-        row = problem.with_plan(name, plan).vector(problem.n_plans)
-        amounts = [[int(arm), float(row[arm])] for arm in np.flatnonzero(row)]
-        new = [] if events else [arm.to_json() for arm in arms]
-        events.append(PlanAdded(name, amounts, new, state.streams.n_ahead))
-        setup = setup.with_plan(name, amounts, new)
-    if not events:
-        raise ParameterError("there is no plan to add; a table needs a row for each", field="plan")
-    used = {arm for event in events for arm, _ in event.amounts}
-    for place, arm in enumerate(arms, setup.problem.n_arms - len(arms)):
-        if place not in used:
+def plan_added(state: SessionState, name: str, plan: Numbers | str, given: GivenArms) -> Change:
+    """Return the event that adds this plan, and the arms that are new."""
+    problem, arms = growing(state), settled(growing(state), given)
+    problem = problem.with_arms(arms)
+    _refuse_unknown(name, plan, problem)
+    row = problem.with_plan(name, plan).vector(problem.n_plans)
+    for arm in arms:
+        if not row[problem.arm(arm.name)]:
             raise ParameterError(
-                f"no new plan uses the new arm {arm.name!r}; leave it out until one does", field="arms"
+                f"the plan does not use the new arm {arm.name!r}; leave it out", field="arms"
             )
-    return Change(events)
+    amounts = [[int(s), float(row[s])] for s in np.flatnonzero(row)]
+    return Change([PlanAdded(name, amounts, [arm.to_json() for arm in arms], state.streams.n_ahead)])
 
 
 def _refuse_unknown(name: str, plan: Numbers | str, problem: Problem) -> None:

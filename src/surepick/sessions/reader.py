@@ -381,22 +381,19 @@ class SessionReader:
         figure: Figure = getattr(plots, what)(self)
         return figure
 
-    def to_frame(self, what: str = "values", *, backend: str | None = None) -> Any:
-        """Return "values" (a row per recorded number), "plans" or "arms" as a data frame.
-
-        `backend` is "pandas", "polars" or "pyarrow"; unless given, the first of them that is installed.
-        """
+    def to_frame(self, what: str = "values") -> Any:
+        """Return "values" (a row per recorded number), "plans" or "arms" as a pandas data frame."""
         if what in ("plans", "arms"):
             rows: Sequence[Any] = getattr(self.view(), what)
             names = [one.name for one in fields(rows[0])] if rows else []
-            return make_frame({name: [getattr(row, name) for row in rows] for name in names}, backend)
+            return make_frame({name: [getattr(row, name) for row in rows] for name in names})
         if what != "values":
             raise ParameterError(f"a frame has values, plans or arms, got {what!r}", field="what")
         told = list(self.measurements())
         names = list(COLUMNS if self.problem.arms_alone else PROBE_COLUMNS)
         columns: dict[str, list[Any]] = {name: [getattr(m, name) for m in told] for name in names}
         times = [datetime.fromtimestamp(m.time, UTC) for m in told]
-        return make_frame({**columns, "time": times, "removed": [m.removed for m in told]}, backend)
+        return make_frame({**columns, "time": times, "removed": [m.removed for m in told]})
 
     def watch(self, every: float = 1.0) -> None:
         """Show where the session stands, updated in place until it has ended; Ctrl-C ends the watching alone.

@@ -17,8 +17,7 @@ from surepick.core.arrays import Numbers
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
 from surepick.core.past import Past
 from surepick.core.policy import Policy
-from surepick.core.problem import GivenArms, Problem, plans_by_name
-from surepick.core.tables import count_in
+from surepick.core.problem import GivenArms, Problem
 from surepick.errors import NameTakenError, ParameterError, SessionError
 from surepick.policies import policy_for
 from surepick.sessions import commands
@@ -43,6 +42,7 @@ from surepick.sessions.state import SessionState
 from surepick.sessions.streams import Place
 from surepick.store import Head, Store, open_store
 from surepick.store.log import LEASE
+from surepick.tables import count_in
 
 FIRST_WAIT, LONGEST_WAIT = 0.002, 0.5  # seconds between two looks for a free request
 
@@ -323,13 +323,8 @@ class Session(SessionReader):
         knows the plan from its next batch on. Plans may be chosen by looking at everything but values that
         wait for a later batch.
         """
-        self.add_plans({name: plan}, arms=arms)
-
-    def add_plans(self, plans: Any, *, arms: GivenArms = ()) -> None:
-        """Add several plans, all or none: by their names, or as a table with a row for each."""
-        given = plans_by_name(plans)
         with self._changing() as journal:
-            journal.commit(lambda: commands.plans_added(self._state, given, arms), quick=False)
+            journal.commit(lambda: commands.plan_added(self._state, name, plan, arms), quick=False)
 
     def final_batch(self, n: int | None = None, *, gaussian: bool = False) -> None:
         """Make the next n measurements the last: one batch, and a test of what leads then.

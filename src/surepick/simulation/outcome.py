@@ -98,15 +98,12 @@ class Outcome:
         assert self.true_means is not None
         return self.loss <= epsilon_of(self.policy) + ROUNDING * float(np.abs(self.true_means).max())
 
-    def to_frame(self, *, backend: str | None = None) -> Any:
-        """Return a data frame with a row per arm: its name, measurements and mean.
-
-        `backend` is "pandas", "polars" or "pyarrow"; unless given, the first of them that is installed.
-        """
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with a row per arm: its name, measurements and mean."""
         if self.problem is None:
             raise ParameterError("this outcome has no problem to name the arms by", field="problem")
         names, counts = self.problem.reading_names, self._evidence.each.astype(int)
-        return make_frame({"arm": list(names), "n": counts.tolist(), "mean": self.means.tolist()}, backend)
+        return make_frame({"arm": list(names), "n": counts.tolist(), "mean": self.means.tolist()})
 
     @cached_property
     def estimate(self) -> Estimate | None:

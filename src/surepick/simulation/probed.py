@@ -139,7 +139,7 @@ def _refuse_outside(problem: Problem, environment: RowReadings) -> None:
 
 def _refuse_shared_noise(probes: Probes, environment: RowReadings) -> None:
     """Refuse readings of one use that share more noise than the problem says, in any mix of them."""
-    if probes.unknown or probes.dependent:
+    if probes.unknown:
         return
     for o in np.flatnonzero(np.diff(probes.start) > 1).tolist():
         own = probes.readings_of(o)

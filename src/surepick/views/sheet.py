@@ -14,11 +14,11 @@ from html import escape
 from pathlib import Path
 from typing import IO, Any
 
-from surepick.core.tables import as_cell
 from surepick.errors import FileError, missing_extra
 from surepick.sessions.leases import Request
 from surepick.sessions.session import Session
 from surepick.sessions.streams import Place
+from surepick.tables import as_cell
 
 COLUMNS = ("arm", "value", "worker", "remarks", "token")
 PROBE_COLUMNS = ("probe", "reading", *COLUMNS[1:])

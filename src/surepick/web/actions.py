@@ -25,7 +25,6 @@ from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
 from surepick.core.policy import takes_past
 from surepick.core.problem import NewArm
-from surepick.core.tables import numeral
 from surepick.core.wording import shortened
 from surepick.errors import ParameterError, SurepickError
 from surepick.files import measurements
@@ -33,6 +32,7 @@ from surepick.policies import policy_for
 from surepick.sessions.session import Session
 from surepick.store import Head, Store
 from surepick.store.log import HAND_LEASE
+from surepick.tables import numeral
 from surepick.views.build import build
 from surepick.views.numbers import iso
 from surepick.views.view import RUNNING

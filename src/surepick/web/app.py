@@ -28,12 +28,12 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from surepick.core.arrays import scale_and_bounds
-from surepick.core.tables import count_in
 from surepick.errors import NameTakenError, ParameterError, StoreError, SurepickError
 from surepick.files.measurements import in_words
 from surepick.policies import POLICIES, parse_policy
 from surepick.report.export import export
 from surepick.sessions.session import Session
+from surepick.tables import count_in
 from surepick.views.build import build
 from surepick.views.sheet import write_workbook
 from surepick.views.view import to_json

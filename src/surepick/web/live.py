@@ -15,8 +15,8 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from html import escape
 
-from surepick.core.tables import count_in
 from surepick.errors import SurepickError
+from surepick.tables import count_in
 from surepick.web.session_cache import SessionCache
 
 LOOK_SECONDS = 0.5  # between two looks at the end of the log

@@ -20,7 +20,7 @@ from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from surepick.core.tables import count_in
+from surepick.tables import count_in
 from surepick.web.settings import Settings
 
 COOKIE = "surepick"

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 from surepick.core.about import About
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
-from surepick.core.tables import SHEETS
 from surepick.errors import FileError, MissingExtraError, SurepickError
 from surepick.files.measurements import Row, read_rows
 from surepick.sessions import codec
+from surepick.tables import SHEETS
 from surepick.views.view import to_json
 
 if TYPE_CHECKING:

@@ -87,12 +87,6 @@ def test_noise_without_any_variation_is_refused_and_wins_no_bet():
 def test_what_makes_no_sense_is_refused():
     with pytest.raises(ProblemError):
         RAGE(variant="authors").start(worlds()[1])
-    with pytest.raises(ProblemError):
-        largest(np.eye(2), measure={"both": ["arm 0", "arm 1"]}, readings="strange")
-    with pytest.raises(ProblemError):
-        sp.Problem(
-            np.eye(2), measure={"both": ["arm 0", "arm 1"]}, readings="unknown", low=0, high=1, goal="largest"
-        )
 
 
 ROUTES = np.array([[float((s * 7 + j * 5) % 12 < 4) for s in range(12)] for j in range(6)])

@@ -15,7 +15,7 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, as_dense
 from surepick.core.evidence import Evidence
-from surepick.core.probes import refuse_dependent
+from surepick.core.probes import refuse_unknown
 from surepick.core.problem import Problem
 from surepick.core.run import Measure, Standing, Stop
 
@@ -29,7 +29,7 @@ class RidgeRun:
     def __init__(self, problem: Problem, *, delta: float, epsilon: float, norm_bound: float) -> None:
         probes = problem.probes
         assert probes is not None
-        refuse_dependent(probes, "LinGapE")
+        refuse_unknown(probes, "LinGapE")
         self._probes, self._delta, self._epsilon, self._bound = probes, delta, epsilon, norm_bound
         self._rows = probes.whitened.toarray()  # (n_readings, n_arms)
         self._plans = as_dense(problem.oriented)

@@ -24,13 +24,13 @@ from surepick.core.arrays import (
     read_only,
 )
 from surepick.core.oracle_problem import OracleProblem
-from surepick.core.tables import Table
 from surepick.errors import ProblemError, missing_extra
 from surepick.problems.candidates import FoundProblem, Progress
 from surepick.problems.cities import Distances, city_hours
 from surepick.problems.family import DrawOptions, Family, builder_problem, lists
 from surepick.problems.numbers import as_numbers, seeded
 from surepick.problems.truth import Truth
+from surepick.tables import Table
 
 # Supply and demand may differ by this share of the total: the rounding of amounts that were computed.
 BALANCED = 1e-9
