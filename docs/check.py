@@ -566,8 +566,7 @@ class Log:
             self.names.append(body["name"])
             self.assumed.add("plans were added without values recorded ahead")
         elif kind == "extended":
-            is_same = body["epsilon"] == self.created["policy"]["parameters"]["epsilon"]
-            need(is_same and not self.called, "another epsilon, or an extension after the final batch")
+            need(not self.called, "an extension after the final batch")
             need(0 < body["delta"] <= self.delta, "delta may only fall")
             if body["delta"] < self.delta:
                 self.answer, self.delta = None, body["delta"]

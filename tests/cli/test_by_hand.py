@@ -62,7 +62,7 @@ def test_a_surprising_value_is_refused_until_it_is_said_to_be_right():
     assert (said.code, said.error["field"]) == (2, "values")
     assert view()["n_measured"] == 0
     assert surepick("tell", "Tunnel", "104", "--yes").code == 0
-    assert [one["code"] for one in view()["remarks"]] == ["implausible"]
+    assert view()["n_measured"] == 1
 
 
 def test_a_mistake_is_removed_by_its_number_and_a_lost_one_is_asked_for_again():
@@ -150,7 +150,7 @@ def test_a_budget_ends_a_session_and_extending_continues_it():
     assert (data["state"], data["plan"], data["proved"]["claim"]) == ("budget spent", None, "one_of")
     assert "extend --budget 16" in data["next"][0]["command"]
     assert surepick("session", "extend", "--budget", "4").code == 2
-    assert surepick("session", "extend", "--budget", "4000", "--epsilon", "0").code == 0
+    assert surepick("session", "extend", "--budget", "4000").code == 0
     drive()
     assert view()["state"] == "confident"
     assert surepick("session", "extend", "--delta", "0.001").code == 0

@@ -123,7 +123,7 @@ def test_texts_that_no_file_can_hold_are_refused():
     (request,) = session.ask()
     before = session.fingerprint
     for attempt in (
-        lambda: session.note("half a pair: \ud800"),
+        lambda: session.rename("half a pair: \ud800"),
         lambda: session.release(request, reason="\udcff"),
         lambda: session.tell(request, 1.0, worker="\udcff"),
         lambda: session.tell(0, 1.0, key="\udcff"),

@@ -85,7 +85,7 @@ def test_counts_and_digests_are_those_of_the_session():
 def test_a_certificate_survives_json_and_verifies(store):
     session = finished(store)
     text = codec.dumps(session.certificate().to_json())
-    session.note("a remark afterwards changes nothing")
+    session.rename("a title given afterwards changes nothing")
     verdict = Session.load(store, "mine").verify(json.loads(text))
     assert verdict.objections == ()
     assert verdict.holds

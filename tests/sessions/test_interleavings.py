@@ -25,6 +25,7 @@ from surepick.sessions.journal import Change
 from surepick.sessions.session import Session
 from surepick.sessions.setup import Setup
 from surepick.sessions.state import SessionState
+from surepick.sessions.verify import verify_events
 
 PROBLEM = sp.Problem([[1, 0], [0, 1]], noise=0.3, goal="largest")
 POLICY = sp.CombGapE(delta=0.3)
@@ -51,7 +52,7 @@ OPERATIONS: dict[str, Callable[[Session], object]] = {
     "tell otherwise, b": tell_next(7.0, "b"),
     "withdraw": lambda s: s.release(TOKENS[s.seed]),
     "record": lambda s: s.tell(0, 1.0, key="sheet"),
-    "note": lambda s: s.note("a remark"),
+    "rename": lambda s: s.rename("a title"),
     "extend to .2": lambda s: s.extend(delta=0.2),
     "extend to .1": lambda s: s.extend(delta=0.1),
     "extend the budget": lambda s: s.extend(budget=1000),
@@ -189,7 +190,7 @@ def left(database):
             )  # it may come before or after the end
             values.append((body["probe"], body["values"], body["worker"], not extra and ledger.is_over))
         ledger.apply(decode(kind, codec.dumps(body)))
-    assert not ledger.mismatches
+    assert verify_events(NAME, list(database.now.read(NAME)), database.now.head(NAME)).holds
     # an extra measurement is used at the next decision that wants it, and which that is depends on the order
     return (
         None if ledger.n_extra else (ledger.status, ledger.plan),

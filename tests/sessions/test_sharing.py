@@ -76,7 +76,7 @@ def test_an_open_session_that_was_deleted_cannot_touch_the_new_one_of_its_name(u
         lambda: old.tell("0.0", 1.0),
         lambda: old.tell(0, 1.0),
         lambda: old.extend(delta=0.01),
-        lambda: old.note("still there?"),
+        lambda: old.rename("still there?"),
         lambda: old.release("0.0"),
         lambda: list(old.events()),
         lambda: old.delete(expected=begun.fingerprint),
@@ -110,39 +110,12 @@ def test_a_lease_on_a_recorded_request_ends_with_the_next_claim(url):
     now = [1e9]
     mine = Session.create(url, "mine", problem(), policy=POLICY, lease=100.0, clock=lambda: now[0])
     other = Session.load(mine.store, "mine", clock=lambda: now[0])
-    (request,) = mine.ask(worker="a", heartbeat=30.0)
+    (request,) = mine.ask(worker="a")
     mine.store.release("mine", [request.token])
     other.tell(request.token, 1.0, worker="b")
-    mine._heartbeat.beat()  # it does not know, and leases what is recorded
+    mine.store.claim("mine", [request.token], worker="a", until=now[0] + 100, now=now[0])  # it does not know
     assert [lease.token for lease in mine.store.leases("mine")] == [request.token]
     (following,) = other.ask(worker="b")
     assert [lease.token for lease in mine.store.leases("mine")] == [following.token]
-    mine._heartbeat.beat()
     other.tell(following, 1.0)
     assert [lease for lease in mine.store.leases("mine") if lease.token == following.token] == []
-
-
-def test_an_unexpected_error_ends_no_heartbeat(monkeypatch):
-    now = [1e9]
-    mine = Session.create("memory://", "mine", problem(), policy=POLICY, lease=100.0, clock=lambda: now[0])
-    tokens = {
-        name: [request.token for request in mine.ask(2, worker=name, heartbeat=30.0)] for name in ("a", "b")
-    }
-    claim = type(mine.store).claim
-
-    def fail_for_a(self, *given, worker, **named):
-        if worker == "a":
-            raise RuntimeError("a bug")
-        return claim(self, *given, worker=worker, **named)
-
-    with monkeypatch.context() as broken:
-        broken.setattr(type(mine.store), "claim", fail_for_a)
-        now[0] += 20.0
-        mine._heartbeat.beat()
-    ends = {lease.token: lease.expires for lease in mine.store.leases("mine")}
-    assert [ends[token] for token in tokens["b"]] == [now[0] + 30.0] * 2  # the others are prolonged
-    assert mine._heartbeat._timer is not None  # and it goes on
-    now[0] += 5.0
-    mine._heartbeat.beat()
-    ends = {lease.token: lease.expires for lease in mine.store.leases("mine")}
-    assert set(ends.values()) == {now[0] + 30.0}

@@ -70,7 +70,7 @@ def test_eight_threads_on_one_session_lose_nothing(kind, request):
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_threads_that_note_record_and_release_lose_nothing_either(kind, request):
+def test_threads_that_rename_record_and_release_lose_nothing_either(kind, request):
     url = "memory://" if kind == "memory" else str(request.getfixturevalue("sqlite_url"))
     session = Session.create(url, "mine", problem(), policy=sp.CombGapE(delta=1e-6), seed=3)
     tapes, extra, told = Tapes(5), Tapes(6), list[int]()
@@ -79,17 +79,17 @@ def test_threads_that_note_record_and_release_lose_nothing_either(kind, request)
         for n in range(6):
             value = extra.value(f"{n % 4}.{100 * i + n}")
             told.append(session.tell(n % 4, value, key=f"{i}, {n}").number)
-            session.note(f"{i}, {n}")
+            session.rename(f"{i}, {n}")
             for asked in session.ask(2, worker=f"thread {i}", wait=False):
                 if n % 3:
                     told.append(session.tell(asked, tapes.value(asked.token)).number)
-                elif not session.told(asked.token):
+                else:
                     with suppress(SessionError):  # answered by arm meanwhile
                         session.release(asked)
 
     in_threads(work)
     written = Counter(event.kind for event in session.events())
-    assert written["noted"] == 6 * N_THREADS
+    assert written["renamed"] == 6 * N_THREADS
     assert written["released"] > 0
     assert session.state().n_values == written["measured"] == len(set(told))
     assert sorted(session.state().keys) == sorted(f"{i}, {n}" for i in range(N_THREADS) for n in range(6))

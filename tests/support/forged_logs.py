@@ -22,7 +22,7 @@ from surepick.store.log import seal
 ANYWHERE = -1
 MOST_ROUNDS = 7
 NOISE = 0.05  # small, so that most sessions end soon
-FREE = {("noted", "text"), ("renamed", "title"), ("closed", "reason"), ("removed", "reason")}
+FREE = {("renamed", "title"), ("closed", "reason"), ("removed", "reason")}
 FREE |= {("released", name) for name in ("reason", "worker", "probe", "index")}  # another open request
 FREE |= {("measured", "note"), ("measured", "worker"), ("measured", "key"), ("final-batch", "gaussian")}
 LATER = {("final-batch", "n"), ("plan-added", "amounts")}  # legal by itself: the next decision shows it
@@ -94,7 +94,6 @@ def honest(problem, policy, *, n_rounds=MOST_ROUNDS):
 
     first, *_ = session.ask(2, worker="anna")
     session.release(first, "rain")
-    session.note("began")
     session.rename("A title")
     session.rename("Another title")
     session.tell(first, value(first.probe_name), worker="anna")
@@ -159,7 +158,7 @@ def forgeries(log):
         yield f"{kind}: dated before", _with(log, at, time=log[at - 1].time - 9), at
         yield f"{kind}: spaces", _with(log, at, body=json.dumps(body, sort_keys=True)), at
         yield f"{kind}: of an unknown kind", _with(log, at, kind="unknown"), at
-        if kind not in ("noted", "released"):
+        if kind != "released":
             twice = [*copy.deepcopy(log[: at + 1]), copy.deepcopy(log[at]), *log[at + 1 :]]
             yield f"{kind}: twice", twice, at + 1
 

@@ -81,7 +81,7 @@ FORMS = (
     Form(HERE + "/{}/ask", {"worker": "w", "n": "2"}),
     Form(HERE + "/{}/release", {"worker": "w"}),
     Form(HERE + "/{}/rename", {"name": "Trips"}),
-    Form(HERE + "/{}/extend", {"delta": "0.01", "epsilon": "", "budget": "100"}),
+    Form(HERE + "/{}/extend", {"delta": "0.01", "budget": "100"}),
     Form(HERE + "/{}/remove", {"number": "1", "reason": "a slip of the pen"}),
     Form(HERE + "/{}/plans", {"name": "new", "plan": "2*a + d", "arms": "d noise=1; e"}),
     Form(HERE + "/{}/final-batch", {"n": "9"}),

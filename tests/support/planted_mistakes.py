@@ -30,7 +30,7 @@ def close_before_the_decision(patch):
 
 def extend_what_was_seen_before(patch):
     def extend(self, *, delta=None, budget=None):
-        change = commands.extended(self._state, delta, None, budget)
+        change = commands.extended(self._state, delta, budget)
         checked(change.events[0], self._state)
         with self._changing() as journal:
             journal.commit(lambda: change, quick=False)

@@ -23,12 +23,11 @@ from surepick.errors import (
     SurepickError,
 )
 from surepick.files.measurements import import_rows
-from surepick.sessions import heartbeat
 from surepick.sessions.session import Session
 from surepick.sessions.streams import Place
 from surepick.simulation import State
 
-NAME, LEASE, BEAT = "mine", 100.0, 30.0
+NAME, LEASE = "mine", 100.0
 DELTAS = (0.3, 0.2, 0.1, 0.05)
 Given = dict[str, Any]  # what a worker has measured, as `tell` takes it
 
@@ -41,7 +40,6 @@ class Acknowledged:
     late: list[tuple[str, str]] = field(default_factory=list)
     numbers: dict[float, tuple[str, str]] = field(default_factory=dict)  # told or late: token and worker
     recorded: dict[str, tuple[int, Any, int]] = field(default_factory=dict)  # by key
-    noted: Counter[str] = field(default_factory=Counter)
     extended: list[dict[str, Any]] = field(default_factory=list)
     n_withdrawn: int = 0
     removed: set[str | int] = field(default_factory=set)  # requests, and numbers of values
@@ -81,8 +79,6 @@ class Running:
             session = Session.load(store, NAME, clock=self.clock)
             self.log = session.store.number(NAME)
             session._lock = TurnLock(history.scheduler)
-            session._heartbeat._lock = TurnLock(history.scheduler)
-            heartbeat._LIVING.discard(session._heartbeat)  # a fork of the tests is none of its business
             self.session = session
         return self.session
 
@@ -143,8 +139,8 @@ class Client:
 
     def _choose(self):
         rng, faces = self.history.rng, [self.ask] * 4 + [self.tell] * 6
-        faces += [self.withdraw, self.record, self.note, self.extend, self.look, self.close, self.import_]
-        faces += [self.void, self.void_by_number, self.rename, self.beat, *self.history.rare_steps(self)]
+        faces += [self.withdraw, self.record, self.extend, self.look, self.close, self.import_]
+        faces += [self.void, self.void_by_number, self.rename, *self.history.rare_steps(self)]
         if self.again:
             faces += [rng.choice(self.again)] * 2  # delivered twice
         return rng.choice(faces)
@@ -154,9 +150,7 @@ class Client:
 
     def ask(self, session):
         history = self.history
-        seconds = history.rng.choice([None, None, BEAT])
-        n = history.rng.choice([1, 2, 5])
-        requests = session.ask(n, worker=self.worker, wait=False, heartbeat=seconds)
+        requests = session.ask(history.rng.choice([1, 2, 5]), worker=self.worker, wait=False)
         self._say(f"asked, got {[r.token for r in requests]}")
         for request in requests:
             self._got(request, session.store.number(NAME))
@@ -183,11 +177,6 @@ class Client:
         if several < 0.3:
             return {"value": [value(request.probe) for _ in range(rng.choice([2, 3]))]}
         return {"value": value(request.probe)}
-
-    def beat(self, session):
-        """A timer of the process goes off: leases of all its workers are prolonged."""
-        self.done.seen["beat"] += bool(session._heartbeat._holds)
-        session._heartbeat.beat()
 
     def tell(self, session):
         if not self.held:
@@ -283,13 +272,6 @@ class Client:
 
         self.again.append(deliver)
         deliver(session)
-
-    def note(self, session):
-        self.n += 1
-        text = f"{self.worker}, {self.n}"
-        self.done.tried["noted"] += 1
-        session.note(text)
-        self.done.noted[text] += 1
 
     def extend(self, session):
         rng = self.history.rng

@@ -5,9 +5,9 @@
 
 Every history draws a problem, a policy, how many processes there are and which faults strike. The
 processes ask, tell (one value, several, the readings of a probe at once and in parts), withdraw, void
-what was told and what nobody had asked for, record, import, note, rename, extend, add plans, make the last
-call, close, delete, begin again under the same name, prolong their leases and look, through the code that
-users run, on a `SimulatedStore`. What the code acknowledged is written down for each log, and at the end the
+what was told and what nobody had asked for, record, import, rename, extend, add plans, make the last call,
+close, delete, begin again under the same name and look, through the code that users run, on a
+`SimulatedStore`. What the code acknowledged is written down for each log, and at the end the
 log must bear it out.
 """
 
@@ -33,12 +33,12 @@ from surepick.errors import DeletedError
 from surepick.policies import RAGE, TSExplore, Uniform
 from surepick.policy import Policy
 from surepick.sessions import journal
-from surepick.sessions.events import Measured, Noted, Removed, Renamed, decode
-from surepick.sessions.heartbeat import Heartbeat
+from surepick.sessions.events import Measured, Removed, Renamed, decode
 from surepick.sessions.session import Session
 from surepick.sessions.setup import Setup
 from surepick.sessions.state import SessionState
 from surepick.sessions.streams import Place
+from surepick.sessions.verify import verify_events
 from surepick.simulation import State
 
 PAIRS = [[1, 1, 0], [0, 1, 1], [1, 0, 1]]
@@ -132,11 +132,7 @@ class History:
 
     @contextmanager
     def _simulated_time(self):
-        with (
-            mock.patch.object(journal, "time", self),
-            mock.patch.multiple(journal, **self.constants),
-            mock.patch.object(Heartbeat, "_set_timer"),  # clients are the timers
-        ):
+        with mock.patch.object(journal, "time", self), mock.patch.multiple(journal, **self.constants):
             yield
 
     def thread_time(self):
@@ -167,6 +163,7 @@ class History:
             self._check_kept(grave)
             self._check_course(grave)
             assert self.state.is_over, "a session that ran was deleted"
+            assert verify_events(NAME, grave, grave[-1].head).holds
         if NAME not in store.names():
             return
         self.done = self.acknowledged[store.number(NAME)]
@@ -200,9 +197,6 @@ class History:
             assert (by_key[key].probe, by_key[key].values) == (probe, told)
             assert number in (0, by_key[key].number)
         written = Counter(event.kind for event in events)
-        notes = Counter(one.text for one in found if isinstance(one, Noted))
-        for text, n in done.noted.items():
-            assert n <= notes[text], f"the note {text!r} is gone"
         assert len(done.extended) <= written["extended"] <= done.tried["extended"]
         assert done.n_withdrawn <= written["released"] <= done.tried["released"]
         assert done.n_called <= written["final-batch"] <= done.tried["final-batch"]
@@ -216,7 +210,6 @@ class History:
         assert written["plan-added"] <= done.tried["added"]
         titles = Counter(one.title for one in found if isinstance(one, Renamed))
         assert not done.renamed - titles, "a title is gone"
-        assert written["noted"] <= done.tried["noted"]
 
     def _check_told(self, values, by_place):
         """What was told is there once: at the place of its request, or as an extra measurement."""
@@ -246,7 +239,6 @@ class History:
             assert state.setup.policy.delta <= before.policy.delta, "delta was loosened"
             if before.budget is not None and state.setup.budget is not None:
                 assert state.setup.budget >= before.budget, "the budget shrank"
-        assert not state.mismatches
         for wanted in self.done.extended:
             assert state.setup.policy.delta <= wanted.get("delta", math.inf), "an extension is gone"
             assert (state.setup.budget or math.inf) >= wanted.get("budget", 0), "an extension is gone"

@@ -264,7 +264,7 @@ def test_names_are_escaped_wherever_they_are_shown(memory_disk):
             session.tell(request, float(request.probe))
     session.ask(worker=f"worker {SCRIPT}")
     session.tell(arms[0], 1.0, note=f"note {SCRIPT}")
-    session.note(f"remark {SCRIPT}")
+    session.rename(f"title {SCRIPT}")
     Session.create(url, "ended " + SCRIPT, problem, policy=sp.CombGapE()).close(f"reason {SCRIPT}")
     with running(url) as server:
         for tile in server.api.get("/api/sessions").json()["sessions"]:

@@ -50,7 +50,7 @@ class Certificate:
     n_removed: int
     first_delta: float  # before it was extended
     checker: str  # the command of the independent checker, docs/check.py; "" where it is not covered
-    extensions: tuple[Mapping[str, Any], ...]  # delta, epsilon and budget after each
+    extensions: tuple[Mapping[str, Any], ...]  # delta and budget after each
     covariances: Mapping[str, list[list[float]]]  # of probes whose readings share noise
     knows_plans: bool  # whether the function that knows the plans was there; if not, risk and rivals are not
     title: str = ""

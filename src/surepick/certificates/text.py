@@ -80,7 +80,7 @@ def _facts(certificate: Certificate) -> Iterator[tuple[str, str]]:
 
 def _extension(to: Mapping[str, Any]) -> str:
     budget = "" if to["budget"] is None else f", budget {to['budget']:,}"
-    return f"delta {to['delta']:g}, epsilon {to['epsilon']:g}{budget}"
+    return f"delta {to['delta']:g}{budget}"
 
 
 def _rests_on(certificate: Certificate) -> str:

@@ -11,7 +11,6 @@ from surepick.cli.ask import _after
 from surepick.cli.output import (
     Budget,
     Delta,
-    Epsilon,
     Name,
     answer,
     hint,
@@ -70,16 +69,16 @@ def release(
     _done(opened, session, f"Released {how_many(len(held), 'measurement')} of {worker}.")
 
 
-def extend(delta: Delta = None, epsilon: Epsilon = None, budget: Budget = None, session: Name = None) -> None:
-    """Tighten delta or epsilon, raise the budget.
+def extend(delta: Delta = None, budget: Budget = None, session: Name = None) -> None:
+    """Tighten delta, raise the budget.
 
     Example: surepick session extend --delta 0.01
     """
-    if delta is None and epsilon is None and budget is None:
-        raise ParameterError("say what to change: --delta, --epsilon or --budget", field="delta")
+    if delta is None and budget is None:
+        raise ParameterError("say what to change: --delta or --budget", field="delta")
     opened = open_session(session)
-    opened.extend(delta=delta, epsilon=epsilon, budget=budget)
-    given = {"delta": delta, "epsilon": epsilon, "budget": budget}
+    opened.extend(delta=delta, budget=budget)
+    given = {"delta": delta, "budget": budget}
     now = ", ".join(f"{name} {to:g}" for name, to in given.items() if to is not None)
     _done(opened, session, f"Now {now}.")
 

@@ -195,7 +195,7 @@ def verdict_lines(verdict: Verdict, view: View) -> Iterator[str]:
     )
     for to in verdict.extensions:
         budget = "" if to["budget"] is None else f", budget {to['budget']:,}"
-        yield f"Extended   to delta {to['delta']:g}, epsilon {to['epsilon']:g}{budget}"
+        yield f"Extended   to delta {to['delta']:g}{budget}"
     yield wrapped(view.proved.assumes or "nothing", "Assumes    ")
     first, last = verdict.first_time or 0.0, verdict.last_time or 0.0
     until = minute(last).removeprefix(f"{day(first)}, ")

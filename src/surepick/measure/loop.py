@@ -24,7 +24,6 @@ from surepick.sessions.leases import Request, is_dead
 from surepick.sessions.session import Session
 from surepick.store import Lease
 
-HEARTBEAT = 60.0  # seconds after which the requests of a process elsewhere are free if it has died
 WAIT = 0.5  # seconds between two looks at whether other workers have left something to measure
 _calls = itertools.count()
 log = logging.getLogger("surepick.measure")
@@ -98,7 +97,7 @@ class _Loop:
     def _ask(self, *, wait: bool) -> list[Request]:
         """Return what to measure now; while other workers have all of it, wait for it or for their end."""
         session = self.session
-        while not (requests := session.ask(self.jobs, worker=self.worker, wait=False, heartbeat=HEARTBEAT)):
+        while not (requests := session.ask(self.jobs, worker=self.worker, wait=False)):
             if not wait or session.status != "running":
                 break
             release_for_the_dead(session)

@@ -18,7 +18,7 @@ from surepick.core.arrays import Numbers
 from surepick.core.frames import amounts_in
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
-from surepick.core.policy import delta_of, epsilon_of, takes_past
+from surepick.core.policy import delta_of, takes_past
 from surepick.core.problem import GivenArms, Problem, settled
 from surepick.core.wording import how_many, shortened
 from surepick.errors import ParameterError, SessionError, suggestion
@@ -303,34 +303,21 @@ def number(problem: AnyProblem, reading: int, value: object) -> float:
     return found
 
 
-def extended(state: SessionState, delta: float | None, epsilon: float | None, budget: int | None) -> Change:
+def extended(state: SessionState, delta: float | None, budget: int | None) -> Change:
     """Return the event that extends the session."""
-    setup, policy = state.setup, state.setup.policy
-    for name, value in (("delta", delta), ("epsilon", epsilon)):
-        if value is not None and not hasattr(policy, name):
-            raise ParameterError(
-                f"policy {policy.name} has no {name}, so it cannot be made smaller", field=name
-            )
-    return Change(
-        [
-            Extended(
-                len(state.extensions) + 1,
-                delta_of(policy) if delta is None else _fraction("delta", delta),
-                epsilon_of(policy) if epsilon is None else _fraction("epsilon", epsilon),
-                setup.budget
-                if budget is None
-                else whole("budget", "a number of measurements", budget, least=1),
-                state.streams.n_ahead,
-            )
-        ]
-    )
-
-
-def _fraction(name: str, value: object) -> float:
-    try:
-        return float(cast(Any, value))
-    except (TypeError, ValueError, OverflowError):
-        raise ParameterError(f"{name} is a number, got {value!r:.60}", field=name) from None
+    setup = state.setup
+    new_delta, new_budget = delta_of(setup.policy), setup.budget
+    if delta is not None:
+        if not hasattr(setup.policy, "delta"):
+            raise ParameterError(f"policy {setup.policy.name} has no delta", field="delta")
+        try:
+            new_delta = float(delta)
+        except (TypeError, ValueError, OverflowError):
+            raise ParameterError(f"delta is a number, got {delta!r:.60}", field="delta") from None
+    if budget is not None:
+        new_budget = whole("budget", "a number of measurements", budget, least=1)
+    number = len(state.extensions) + 1
+    return Change([Extended(number, new_delta, new_budget, state.streams.n_ahead)])
 
 
 def final_batch(state: SessionState, n: int | None, *, gaussian: bool) -> Change:

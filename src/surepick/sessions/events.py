@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Union, get_args, get_origin, ge
 
 from surepick.core.arrays import MOST_SCALES, furthest_value, outside
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import check_gaussian, delta_of, epsilon_of
+from surepick.core.policy import check_gaussian, delta_of
 from surepick.core.problem import NewArm, Problem, settled
 from surepick.core.run import MOST_MEASUREMENTS
 from surepick.errors import ParameterError, SessionError
@@ -230,11 +230,10 @@ class Released(AtPlace, Event):
 
 @dataclass(frozen=True, slots=True)
 class Extended(Event):
-    """Delta, epsilon and budget from now on. The same process continues; nothing starts again."""
+    """Delta and budget from now on. The same process continues; nothing starts again."""
 
     number: int
     delta: float
-    epsilon: float
     budget: int | None
     n_ahead: int  # values that waited for a later batch
     kind: ClassVar[str] = "extended"
@@ -242,27 +241,24 @@ class Extended(Event):
 
     def check(self, state: SessionState) -> None:
         setup = state.setup
-        delta, epsilon, budget = delta_of(setup.policy), epsilon_of(setup.policy), setup.budget
+        delta, budget = delta_of(setup.policy), setup.budget
         require(self.number == len(state.extensions) + 1, "extensions are numbered 1, 2, ...", "number")
         require(self.n_ahead == state.streams.n_ahead, "it has another number of values ahead", "n_ahead")
-        for name, old, new in (("delta", delta, self.delta), ("epsilon", epsilon, self.epsilon)):
-            if not (0 < new <= old or repr(new) == repr(old)):
-                raise ParameterError(
-                    f"{name} is {old:g} and can only become smaller, got {new!r}", field=name
-                )
+        if not (0 < self.delta <= delta or repr(self.delta) == repr(delta)):
+            raise ParameterError(
+                f"delta is {delta:g} and can only become smaller, got {self.delta!r}", field="delta"
+            )
         if self.budget != budget:
             grows = self.budget is not None and max(budget or 0, 1) <= self.budget <= MOST_BUDGET
             if not grows:
                 raise ParameterError(
                     f"the budget is {budget} and can only grow, got {self.budget!r}", field="budget"
                 )
-        if (self.delta, self.epsilon, self.budget) == (delta, epsilon, budget):
+        if (self.delta, self.budget) == (delta, budget):
             raise ParameterError("extend needs a smaller delta or a larger budget", field="delta")
         if state.has_final_batch:
             refused = f"the final batch ended what this session can prove; {SUCCESSOR}"
             raise ParameterError(refused, field="budget" if self.budget != budget else "delta")
-        if self.epsilon != epsilon:
-            raise ParameterError(f"epsilon is fixed before measuring; {SUCCESSOR}", field="epsilon")
         if self.delta != delta and not state.run.follows:
             raise ParameterError(
                 f"{setup.policy.name} fixes delta before measuring; {SUCCESSOR}", field="delta"
@@ -345,14 +341,6 @@ class Closed(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Noted(Event):
-    """A remark."""
-
-    text: str
-    kind: ClassVar[str] = "noted"
-
-
-@dataclass(frozen=True, slots=True)
 class Renamed(Event):
     """A new title of the session."""
 
@@ -369,7 +357,7 @@ EVENTS: dict[str, type[Event]] = {
     event.kind: event
     for event in (
         *(Created, Asked, Stopped, Measured, Removed, Released),
-        *(Extended, PlanAdded, FinalBatch, Closed, Noted, Renamed),
+        *(Extended, PlanAdded, FinalBatch, Closed, Renamed),
     )
 }
 

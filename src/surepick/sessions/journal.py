@@ -33,7 +33,7 @@ SNAPSHOT_EVERY = 3000  # events
 SNAPSHOT_FORMAT = 5
 SMALL_SNAPSHOT = 2**20  # bytes of one that is kept whenever a command ends
 QUICK = 0.02  # seconds; a slower decision is made without holding the log
-BESIDE = {"measured", "noted", "renamed"}  # kinds of events that change no decision that is being made
+BESIDE = {"measured", "renamed"}  # kinds of events that change no decision that is being made
 ALONE_AFTER = 20  # consecutive events of its own after which a journal assumes that it is the only writer
 
 
@@ -141,8 +141,7 @@ class Journal:
     def recorded(self, leases: Iterable[Lease]) -> list[str]:
         """Return the tokens of these leases whose measurements are recorded, so that no worker needs them.
 
-        A heartbeat, or a claim of a worker who had not read the log to its end, can lease what was recorded
-        a moment before.
+        A claim of a worker who had not read the log to its end can lease what was recorded a moment before.
         """
         streams = self.state.streams.of
         places = ((lease.token, Place.parse(lease.token)) for lease in leases)

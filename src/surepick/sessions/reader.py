@@ -32,7 +32,7 @@ from surepick.errors import DamageError, NoiseWarning, ParameterError, SessionEr
 from surepick.sessions import codec
 from surepick.sessions.certify import certify, promised
 from surepick.sessions.commands import surprise
-from surepick.sessions.events import AHEAD, Measured, decision_key, decode, place_of, recorded_key
+from surepick.sessions.events import AHEAD, Measured, decision_key, decode, place_of
 from surepick.sessions.journal import Journal, making_sense_of
 from surepick.sessions.leases import Leases, Request, in_turn, leased, request_for
 from surepick.sessions.setup import Setup
@@ -271,12 +271,6 @@ class SessionReader:
     def probe_of(self, request: str) -> int:
         """Return the number of the probe, or the arm, of this request."""
         return place_of(request, self.state()).probe
-
-    def told(self, request: str) -> list[Measurement]:
-        """Return the numbers that were recorded at the place of this request."""
-        with self.held() as state:
-            event = self.store.find(self.name, recorded_key(place_of(request, state)))
-            return [] if event is None else list(measurements_in(event, state))
 
     def now(self) -> float:
         """Return the time by the session's clock, in seconds since 1970, UTC."""

@@ -208,32 +208,24 @@ class PolicyRun:
         counts, plays = self._asked(request)
         return Asked(number, counts, plays, None if batch is None else batch.to_json())
 
-    def follow(self, event: Decision, *, own: bool = False) -> bool:
-        """Follow a decision of the log; return whether this machine agrees with it.
-
-        `own` says that this run has just proposed it, so that nothing is decided twice.
-        """
+    def follow(self, event: Decision, *, own: bool = False) -> None:
+        """Follow a decision of the log; `own` says that this run has just proposed it."""
         self._prepare()
-        run, agrees = self._run, True
+        run = self._run
+        if isinstance(run, Onlooker):
+            return
         if not self.follows:
-            if isinstance(run, Onlooker):
-                return True
-            agrees = own or self._same(self.propose(event.number), event)
-        elif isinstance(event, Stopped):
-            assert isinstance(run, FollowingRun)
-            agrees = all(map(is_close, run.numbers(), (event.value_sum or 0.0, event.wealth or 0.0)))
-        elif isinstance(event, Asked) and event.decision is not None:
-            assert isinstance(run, FollowingRun)
-            batch = run.recorded(event.decision)
-            agrees = run.objection(batch) is None
-            run.follow(batch)
-        else:  # the next request of a batch that is measured in parts
-            run.decide(self._idle_rng)
+            if not own:
+                self.propose(event.number)  # which draws and notes what the policy draws and notes
+        elif isinstance(event, Asked) and isinstance(run, FollowingRun):
+            if event.decision is not None:
+                run.follow(run.recorded(event.decision))
+            else:  # the next request of a batch that is measured in parts
+                run.decide(self._idle_rng)
         if self.trace.wants(self.n_rounds):
             self.trace.add(Sample(self.n_rounds, self.standing(), self.statistics.evidence))
         if isinstance(event, Asked) and self._n_last is not None:  # asked for meanwhile, of its number
             self._n_last -= sum(n for _, n in event.counts)
-        return agrees
 
     def check(self, event: Decision) -> None:
         """Refuse a decision that the policy does not, or may not, take here."""

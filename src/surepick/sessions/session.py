@@ -26,18 +26,16 @@ from surepick.sessions.events import (
     Created,
     Event,
     Measured,
-    Noted,
     Released,
     Removed,
     Renamed,
     decode,
     place_of,
 )
-from surepick.sessions.heartbeat import Heartbeat, Hold
 from surepick.sessions.journal import Change, Journal, decided, drafts_of
 from surepick.sessions.leases import Leasing, Request, default_worker, is_dead, leased
 from surepick.sessions.reader import SessionReader, in_seconds, oracle_of
-from surepick.sessions.setup import NewSession, refuse_other, seconds
+from surepick.sessions.setup import NewSession, refuse_other
 from surepick.sessions.state import SessionState
 from surepick.sessions.streams import Place
 from surepick.store import Head, Store, open_store
@@ -75,7 +73,6 @@ class Session(SessionReader):
     ) -> None:
         super().__init__(store, name, oracle=oracle, read_only=read_only, clock=clock)
         self._leasing = Leasing(self._journal, self.lease)
-        self._heartbeat = Heartbeat(self.store, name, self._clock)
 
     @classmethod
     def create(
@@ -195,7 +192,6 @@ class Session(SessionReader):
         *,
         worker: str | None = None,
         wait: float = True,
-        heartbeat: float | None = None,
     ) -> list[Request]:
         """Return up to n measurements to make now; empty when the session has ended.
 
@@ -204,27 +200,20 @@ class Session(SessionReader):
         are free. When the policy waits for fewer measurements than there are workers, the others measure
         ahead (never more than 64). When everything is assigned, this waits for as many seconds as `wait`
         says, for ever with True, not at all with False or 0.
-
-        With a `heartbeat`, in seconds, the requests are free that long after this process has died, instead
-        of at the end of the lease.
         """
         if not hasattr(n, "__index__") or n < 1:
             raise ParameterError(f"ask for a whole number of measurements, 1 or more, got n={n!r}", field="n")
-        lasting = self.lease if heartbeat is None else min(seconds("heartbeat", heartbeat), self.lease)
         pause, who = FIRST_WAIT, default_worker() if worker is None else worker
         until = float("inf") if wait is True else time.monotonic() + float(wait)
         while True:
             with self._changing():
-                requests = self._leasing.claim(n, who, lasting)
+                requests = self._leasing.claim(n, who, self.lease)
                 if requests or self._state.is_over or time.monotonic() >= until:
                     break
                 until_free = self._leasing.next_end() - self._clock()
             left = until - time.monotonic()
             time.sleep(min(pause, max(until_free, FIRST_WAIT), max(left, 0.0)))
             pause = min(1.5 * pause, LONGEST_WAIT)
-        if heartbeat is not None:
-            hold = Hold(who, lasting, self._clock() + self.lease)
-            self._heartbeat.hold([request.token for request in requests], hold)
         return requests
 
     def tell(
@@ -259,8 +248,7 @@ class Session(SessionReader):
             telling = Telling(found, uses, who, str(key), str(note), sure)
             if key and (number := self._exported_number(key)) is not None:
                 return commands.repeated(self._journal, self._place_of(number), telling)
-            with self._heartbeat.dropped("" if isinstance(found, int) else str(found)):
-                return commands.tell(self._journal, telling)
+            return commands.tell(self._journal, telling)
 
     def release(self, request: str | Request, reason: str = "", *, worker: str | None = None) -> None:
         """Release a request, so that another worker gets it at once.
@@ -278,7 +266,7 @@ class Session(SessionReader):
                 return Change([], [str(place)])  # an extra value took its place: nothing is asked for
             return Change([Released(*place, who, str(reason))], [str(place)])
 
-        with self._heartbeat.dropped(text), self._changing() as journal:
+        with self._changing() as journal:
             place_of(text, self._state)
             journal.commit(make)
             self._leasing.forget(place_of(text, self._state))
@@ -304,16 +292,14 @@ class Session(SessionReader):
 
     # Steering
 
-    def extend(
-        self, *, delta: float | None = None, epsilon: float | None = None, budget: int | None = None
-    ) -> None:
+    def extend(self, *, delta: float | None = None, budget: int | None = None) -> None:
         """Continue with a smaller delta, on the same evidence, or with a larger budget.
 
         Only policies that follow recorded decisions (BetGapE) take a smaller delta. Another epsilon needs a
         new session: see `successor`.
         """
         with self._changing() as journal:
-            journal.commit(lambda: commands.extended(self._state, delta, epsilon, budget), quick=False)
+            journal.commit(lambda: commands.extended(self._state, delta, budget), quick=False)
 
     def add_plan(self, name: str, plan: Numbers | str, *, arms: GivenArms = ()) -> None:
         """Add a plan to the list while the session runs, or after its answer, which was about the others.
@@ -399,14 +385,8 @@ class Session(SessionReader):
             seed=setup.seed,
             lease=self.lease,
         )
-        begun.note(f"continues {self.name!r}: {reason}")
-        self.close(f"new session: {reason}")  # once there is one: until then it may be refused
+        self.close(f"continued as {begun.name!r}: {reason}")  # once it has begun
         return begun
-
-    def note(self, text: str) -> None:
-        """Write a remark into the log."""
-        with self._changing() as journal:
-            journal.commit(lambda: Change([Noted(str(text))]))
 
     def rename(self, title: str) -> None:
         """Give it another title, in the log like everything else; its name in a store never changes."""

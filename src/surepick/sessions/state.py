@@ -16,7 +16,7 @@ from typing import Any
 from surepick.core.evidence import Evidence
 from surepick.core.guarantee import Doubt
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import assumes_noise, delta_of, epsilon_of
+from surepick.core.policy import assumes_noise, delta_of
 from surepick.core.run import Answer, Standing
 from surepick.errors import SessionError
 from surepick.noise.check import check_noise
@@ -42,7 +42,6 @@ from surepick.simulation.outcome import State
 
 RECENT = 256  # batches whose probes are remembered, to guess what will be asked next
 RECENT_VALUES = 64  # that are remembered: the last to show, their workers to know how many there are
-MOST_DOUBTFUL = 20  # implausible values that are remembered, the first ones
 
 
 class NotWholeError(Exception):
@@ -69,19 +68,17 @@ class SessionState:
         self.n_extra_used = 0  # of them, in complete batches
         self.keys: dict[str, Place] = {}  # callers' keys
         self.late: dict[tuple[str, str], Place] = {}  # by request and worker: where a late value went
-        self.doubtful: list[tuple[int, str, float]] = []  # implausible: arm, place, value
         self.n_decisions = self.n_closed = self.n_titles = 0
         self.first_delta = delta_of(setup.policy)
-        self.extensions: list[Body] = []  # delta, epsilon and budget after each, and values ahead
+        self.extensions: list[Body] = []  # delta and budget after each, and values ahead
         self.added: list[PlanAdded] = []
         self.releases: dict[str, int] = {}  # how often each request was released unmeasured
         self._released_since: list[Released] = []  # since it ended: the answer does not rest on them
         self.recent_probes: deque[int] = deque(maxlen=RECENT)
         self.recent_workers: deque[str] = deque(maxlen=RECENT_VALUES)
         self.recent_values: deque[Place] = deque(maxlen=RECENT_VALUES)  # without lost and removed ones
-        self._mismatches: list[int] = []
         self._run = run
-        self._steps: list[Callable[[PolicyRun], int | None]] = []  # what the run takes, in order
+        self._steps: list[Callable[[PolicyRun], None]] = []  # what the run takes, in order
         self._n_taken = 0  # of them
         self._n_batches = 0 if run is None else run.n_rounds
         self._proposed: Decision | None = None
@@ -158,11 +155,10 @@ class SessionState:
         self._take_batch()
         self.n_decisions += 1
 
-        def follow(run: PolicyRun) -> int | None:
+        def follow(run: PolicyRun) -> None:
             nonlocal own
-            agrees, own = run.follow(event, own=own), False
-            # removed values have moved the numbers of earlier decisions
-            return None if agrees or (run.follows and self.streams.removed) else run.n_rounds
+            run.follow(event, own=own)
+            own = False
 
         self._give(follow)
 
@@ -196,14 +192,6 @@ class SessionState:
         values: Any = tuple(event.values)
         self.streams.add(event.place, values, extra=event.is_extra)
         self.recent_values.append(event.place)
-        problem = self.setup.problem
-        ranges = problem.about.plausible
-        if ranges is None or problem.probes is not None:  # plausible ranges are those of arms
-            return
-        for arm, value in zip(problem.readings_of(event.probe), values, strict=True):
-            low, high = ranges[arm]
-            if not low <= value <= high and len(self.doubtful) < MOST_DOUBTFUL:
-                self.doubtful.append((arm, str(event.place), value))
 
     def _removed(self, event: Removed) -> None:
         is_used = event.index < self.streams.of[event.probe].cursor
@@ -213,16 +201,14 @@ class SessionState:
         if event.place in self.recent_values:
             self.recent_values.remove(event.place)
         if is_used:
-            self._run, self._n_taken, self._mismatches = None, 0, []
+            self._run, self._n_taken = None, 0
             self._continue()
 
     # Steering
 
     def _extended(self, event: Extended) -> None:
         setup = self.setup.extended(event.delta, event.budget)
-        self.extensions.append(
-            {"delta": event.delta, "epsilon": event.epsilon, "budget": event.budget, "n_ahead": event.n_ahead}
-        )
+        self.extensions.append({"delta": event.delta, "budget": event.budget, "n_ahead": event.n_ahead})
         is_other = setup.policy != self.setup.policy
         self._continue_with(setup)
         self._give(lambda run: run.extend(setup))
@@ -254,13 +240,12 @@ class SessionState:
         while self._n_taken < len(self._steps):
             step = self._steps[self._n_taken]
             self._n_taken += 1  # before it is tried: one that fails is not tried again
-            if (n_rounds := step(self._run)) is not None:
-                self._mismatches.append(n_rounds)
+            step(self._run)
         if not self._run.follows:  # nothing is followed a second time
             self._steps, self._n_taken, self.is_whole = [], 0, False
         return self._run
 
-    def _give(self, step: Callable[[PolicyRun], int | None]) -> None:
+    def _give(self, step: Callable[[PolicyRun], None]) -> None:
         """Let the run take this step: now if it is there, else when it is wanted."""
         self._steps.append(step)
         if self._run is not None:
@@ -270,12 +255,6 @@ class SessionState:
     def is_started(self) -> bool:
         """Whether the policy was at work here, so that there is something to keep."""
         return self._run is not None and self._run.is_started
-
-    @property
-    def mismatches(self) -> list[int]:
-        """Rounds where the log decided otherwise than this machine would."""
-        _ = self.run
-        return self._mismatches
 
     # Looking
 
@@ -356,11 +335,6 @@ class SessionState:
             return ()
         return check_noise(self.problem, self.run.statistics.noise, self.releases)
 
-    def is_removed(self, request: str) -> bool:
-        """Return whether the value at this place was removed."""
-        probe, _, index = request.partition(".")
-        return (int(probe), int(index)) in self.streams.removed
-
     # Snapshots
 
     def to_json(self) -> Body | None:
@@ -372,13 +346,11 @@ class SessionState:
             **run,
             **self.streams.to_json(),
             **{name: getattr(self, name) for name in _NUMBERS},
-            "mismatches": self._mismatches,
             "keys": [[key, *place] for key, place in self.keys.items()],
             "late": [[*who, *place] for who, place in self.late.items()],
             "status": self.status,
             "plan": self.plan,
             "delta": delta_of(self.setup.policy),
-            "epsilon": epsilon_of(self.setup.policy),
             "budget": self.setup.budget,
             "recent": list(self.recent_probes),
             "recent_values": list(self.recent_values),
@@ -403,9 +375,8 @@ class SessionState:
         for name in _NUMBERS:
             setattr(state, name, kept[name])
         state.first_delta = first
-        state.doubtful = [(arm, place, value) for arm, place, value in kept["doubtful"]]
         state.added = [PlanAdded(*parts) for parts in kept["added"]]
-        state.extensions, state._mismatches = list(kept["extensions"]), kept["mismatches"]
+        state.extensions = list(kept["extensions"])
         state.keys = {key: Place(*place) for key, *place in kept["keys"]}
         state.late = {(request, worker): Place(*place) for request, worker, *place in kept["late"]}
         state.status = None if kept["status"] is None else State(kept["status"])
@@ -418,15 +389,6 @@ class SessionState:
 
 
 _NUMBERS = (
-    *(
-        "n_recorded",
-        "n_lost",
-        "_n_lost_since",
-        "n_extra",
-        "n_extra_used",
-        "n_decisions",
-        "n_closed",
-        "n_titles",
-    ),
-    *("doubtful", "end_key"),
+    *("n_recorded", "n_lost", "_n_lost_since", "n_extra", "n_extra_used"),
+    *("n_decisions", "n_closed", "n_titles", "end_key"),
 )

@@ -55,7 +55,7 @@ class Verdict:
     assumption: str = ""
     n_values: int = 0  # recorded and not removed
     n_removed: int = 0
-    extensions: tuple[Mapping[str, Any], ...] = ()  # delta, epsilon and budget after each
+    extensions: tuple[Mapping[str, Any], ...] = ()  # delta and budget after each
     event: int | None = None  # the first one that no session writes there
     fields: tuple[str, ...] = ()  # of the certificate, that are not what the log gives
     first_time: float | None = None  # of the first and the last event, in seconds since 1970, UTC

@@ -397,17 +397,11 @@ def _remarks(look: Look, state: str) -> Iterator[Remark]:
         yield Remark("listing", f"{missing[0].upper()}{missing[1:]}.")
     if not look.promise.proved:
         yield Remark("no_guarantee", f"{look.policy.name} has no guarantee: {look.promise.reason}.")
-    if look.mismatches:
-        yield Remark("machine", f"This computer would have decided otherwise in batch {look.mismatches[0]}.")
     if state == RUNNING:
         yield from _while_running(look)
 
 
 def _about_values(look: Look) -> Iterator[Remark]:
-    names = look.problem.arm_names
-    odd = [f"{names[arm]} = {value(number, look.unit)}" for arm, _, number in look.doubtful]
-    if odd:
-        yield Remark("implausible", f"Not plausible: {_listed(odd)}. Remove what was a mistake.")
     if look.n_removed:
         were = how_many(look.n_removed, "value was", "values were")
         wrong = "it was a mistake" if look.n_removed == 1 else "they were mistakes"

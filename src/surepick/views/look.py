@@ -69,13 +69,11 @@ class Look:
     n_measured: int
     n_extra: int
     n_removed: int  # recorded and then removed
-    doubtful: tuple[tuple[int, str, float], ...]  # implausible: arm, what `void` calls it, value
     n_rounds: int
     missing: tuple[tuple[int, int], ...]  # of the open round: arm, measurements that are not recorded yet
     first_tokens: tuple[str, ...]  # of the open round
     leases: tuple[Lease, ...]
     samples: tuple[Sample, ...]
-    mismatches: tuple[int, ...]
     doubts: tuple[Doubt, ...]
     given: Problem | OracleProblem  # with its noise as it was stated
     guess: FloatArray | None  # (n_arms,) of the means, NaN where there is none
@@ -294,13 +292,11 @@ def _now(session: Session, state: SessionState, leases: tuple[Lease, ...], n_tok
         n_measured=state.n_values,
         n_extra=state.n_extra,
         n_removed=state.n_removed,
-        doubtful=tuple(found for found in state.doubtful if not state.is_removed(found[1])),
         n_rounds=state.n_rounds,
         missing=state.streams.missing() if waits else (),
         first_tokens=tuple(map(str, first)),
         leases=leases,
         samples=state.run.trace.samples,
-        mismatches=tuple(state.mismatches),
         doubts=state.doubts(),
         given=session.given_problem,
         guess=_guess(state),

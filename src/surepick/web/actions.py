@@ -131,10 +131,9 @@ class Release(Body):
 
 
 class Extend(Body):
-    """A smaller delta or epsilon, or a larger budget."""
+    """A smaller delta, or a larger budget."""
 
     delta: Number | None = None
-    epsilon: Number | None = None
     budget: Count | None = None
 
 

@@ -61,7 +61,7 @@ FIELDS = {  # where each form shows a mistake; any other one is shown below the 
     "tell": ("arm", "value", "worker", "sure"),
     "import": ("file", "sure"),
     "remove": ("number", "reason"),
-    "extend": ("delta", "epsilon", "budget"),
+    "extend": ("delta", "budget"),
     "final-batch": ("n",),
     "plans": ("name", "plan", "arms"),
     "close": ("reason",),
