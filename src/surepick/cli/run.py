@@ -35,8 +35,9 @@ from surepick.cli.output import (
     settings,
 )
 from surepick.core.wording import how_many
-from surepick.errors import ParameterError
-from surepick.measure.commands import Command, Commands, ended_as_interrupted
+from surepick.errors import MeasureError, ParameterError
+from surepick.measure.commands import Command
+from surepick.measure.workers import Workers, ended_as_interrupted
 from surepick.views.numbers import value
 
 if TYPE_CHECKING:
@@ -105,7 +106,8 @@ def _measure(session: Session, program: Command, jobs: int, retries: int, final_
                 line.say("waiting for other workers" if waiting else session.view().line())
 
         try:
-            with ended_as_interrupted(), Commands(program, jobs) as workers:
+            with ended_as_interrupted():
+                workers = Workers(program.measure, end=program.stop)
                 measure_all(
                     session, workers, jobs=jobs, retries=retries, final_batch=final_batch, progress=show
                 )
@@ -142,7 +144,13 @@ def _against_itself(file: Path | None, arm: str, program: Command, retries: int)
     with ended_as_interrupted(), Progress() as progress:
         for at, _ in enumerate(labels):
             request = Request(f"{probe}.{at}", probe, arm, 1, "", 0.0, reads)
-            found = program.measure(request, retries=retries)
+            for tries in range(retries, -1, -1):
+                try:
+                    found = program.measure(request)
+                    break
+                except MeasureError:
+                    if not tries:
+                        raise
             given = found if isinstance(found, Mapping) else {reads[0]: found}
             uses.append({name: float(str(value)) for name, value in given.items()})
             progress.say(f"{arm} against itself: {at + 1} of {len(labels)}")

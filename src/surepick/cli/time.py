@@ -136,8 +136,8 @@ def _open(names: list[str], kept: str | None, delta: float, margin: float, budge
 
 def _measure(race: Session, timer: CommandTimer, warmup: int, *, kept: str | None) -> bool:
     """Run the rounds; return False if they were interrupted."""
-    from surepick.measure.commands import ended_as_interrupted
     from surepick.measure.loop import measure_all
+    from surepick.measure.workers import Workers, ended_as_interrupted
 
     policy = race.policy
     with Progress() as line:
@@ -156,7 +156,8 @@ def _measure(race: Session, timer: CommandTimer, warmup: int, *, kept: str | Non
                 for one in list(timer.commands) * (warmup if race.status == "running" else 0):
                     line.say(f"warming up: {one}")
                     timer.time(one)
-                measure_all(race, timer, progress=show)
+                workers = Workers(lambda request: timer.time(request.probe_name), end=timer.stop)
+                measure_all(race, workers, progress=show)
             return True
         except KeyboardInterrupt:
             kept_words = "the same command resumes" if kept else "nothing is kept without -s NAME"

@@ -7,13 +7,14 @@ import json
 import math
 import os
 import re
+import shlex
 import signal
 import subprocess
+import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from surepick.core.probes import VALUE
 from surepick.errors import MeasureError, ParameterError
@@ -32,91 +33,116 @@ PLACEHOLDER = re.compile("|".join(map(re.escape, VARIABLES)))
 READINGS = "SUREPICK_READINGS"  # the names of the readings to print, one per line
 # Nothing else may stand on the line: "5 ± 0.2", "12:30", "mean=4 sd=2" or "1,234" have more than one meaning.
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
+LARGEST = 1e300  # a reading
 TAIL, SHOWN = 400, 120  # characters of a failed program's output, and of one that cannot be read, to show
 
 
-@dataclass(frozen=True)
-class Command:
+class Ended(NamedTuple):
+    """How a program ended: its exit code (None: it took too long), its seconds and what it printed."""
+
+    code: int | None
+    seconds: float
+    output: str
+    errors: str
+
+
+class Programs:
+    """Runs programs without a shell, each in a process group of its own; `stop` ends all under way."""
+
+    def __init__(self, timeout: float | None = None) -> None:
+        self.timeout = timeout
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._stopped = threading.Event()
+
+    def stop(self) -> None:
+        """End all programs under way, and those that are just beginning."""
+        self._stopped.set()
+        for process in list(self._running):
+            _kill(process)
+
+    def run(
+        self, words: Sequence[str], variables: Mapping[str, str] | None = None, *, output: bool = True
+    ) -> Ended:
+        """Run a program; all of its processes end with it. Without `output` what it prints is dropped."""
+        late, environment = threading.Event(), {**os.environ, **(variables or {})}
+        with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as errors:
+            begin = time.perf_counter()
+            try:
+                process = subprocess.Popen(
+                    words,
+                    stdin=subprocess.DEVNULL,
+                    stdout=printed if output else subprocess.DEVNULL,
+                    stderr=errors,
+                    env=environment,
+                    start_new_session=True,
+                )
+            except (OSError, ValueError) as error:  # ValueError: a NUL, or half a surrogate pair, in a name
+                raise MeasureError(f"cannot start {shlex.join(words)!r}: {error}") from None
+            self._running.add(process)
+            if self._stopped.is_set():  # `stop` looked before this one was there
+                _kill(process)
+
+            def end() -> None:
+                late.set()
+                _kill(process)
+
+            # `wait` with a timeout would poll, which is as coarse as what is timed
+            timer = threading.Timer(self.timeout or 0.0, end)
+            try:
+                if self.timeout is not None:
+                    timer.start()
+                process.wait()
+                seconds = time.perf_counter() - begin
+            finally:
+                timer.cancel()
+                _kill(process)
+                self._running.discard(process)
+            texts = []
+            for file in (printed, errors):
+                file.seek(0)
+                texts.append(file.read().decode(errors="replace"))
+        return Ended(None if late.is_set() else process.returncode, seconds, *texts)
+
+
+class Command(Programs):
     """A program and its arguments, with {arm} (or {probe}) where the name goes.
 
     Placeholders are replaced inside the arguments, and the program is called without a shell: a name such as
     `$(rm -r x)` is only a name. {seed} becomes a number that is new for each measurement: a simulation that
     is seeded with it gives all readings of one probe the same random numbers. The same values are in the
-    environment variables SUREPICK_ARM, SUREPICK_PROBE and SUREPICK_SEED. `running` holds the processes
-    of measurements under way.
+    environment variables SUREPICK_ARM, SUREPICK_PROBE and SUREPICK_SEED.
     """
 
-    words: Sequence[str]
-    timeout: float | None = None
-    running: set[subprocess.Popen[str]] = field(default_factory=set, compare=False)
-    stopped: threading.Event = field(default_factory=threading.Event, compare=False)
+    def __init__(self, words: Sequence[str], timeout: float | None = None) -> None:
+        super().__init__(timeout)
+        _check_words(words)
+        self.words = words
 
-    def __post_init__(self) -> None:
-        _check_words(self.words)
-
-    def measure(self, request: Request, *, retries: int = 0) -> Use:
-        """Return what the command prints for this arm or probe, after as many further tries as are allowed.
+    def measure(self, request: Request) -> Use:
+        """Return what the command prints for this arm or probe.
 
         The last line printed is one number, or a JSON object for a probe with several readings.
         """
-        while True:
-            try:
-                return self._once(request)
-            except MeasureError:
-                if not retries:
-                    raise
-                retries -= 1
-
-    def stop(self) -> None:
-        """End all measurements under way, and those that are just beginning."""
-        self.stopped.set()
-        for process in list(self.running):
-            _kill(process)
-
-    def _once(self, request: Request) -> Use:
         name = request.probe_name
         values = dict(zip(VARIABLES, (name, name, str(request.seed)), strict=True))
         words = [PLACEHOLDER.sub(lambda found: values[found[0]], word) for word in self.words]
         variables = {VARIABLES[placeholder]: value for placeholder, value in values.items()}
-        code, output, errors = self._run(words, variables | {READINGS: "\n".join(request.readings)})
-        if code != 0:
-            shown = (errors or output).strip()[-TAIL:]
-            raise MeasureError(f"{words[0]} failed for {name!r} ({code})" + (f":\n{shown}" if shown else ""))
+        ended = self.run(words, variables | {READINGS: "\n".join(request.readings)})
+        if ended.code is None:
+            raise MeasureError(f"{words[0]} failed for {name!r} (no answer within {self.timeout:g} s)")
+        if ended.code != 0:
+            shown = (ended.errors or ended.output).strip()[-TAIL:]
+            words_of = f":\n{shown}" if shown else ""
+            raise MeasureError(f"{words[0]} failed for {name!r} ({ended.code}){words_of}")
         if request.readings == (VALUE,):
-            return one_number(output, name)
-        return readings(output, name, request.readings)
+            return one_number(ended.output, name)
+        return readings(ended.output, name, request.readings)
 
-    def _run(self, words: Sequence[str], variables: Mapping[str, str]) -> tuple[int | str, str, str]:
-        """Return exit code, output and errors of a program; all of its processes end with it."""
-        try:
-            process = subprocess.Popen(
-                words,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                errors="replace",
-                env={**os.environ, **variables},
-                start_new_session=True,
-            )
-        except ValueError as error:  # a name with a NUL, or with half a surrogate pair
-            name = variables["SUREPICK_ARM"]
-            raise MeasureError(
-                f"the name {name!r} cannot be handed to a program ({error}); begin again with another name"
-            ) from None
-        except OSError as error:
-            raise MeasureError(f"cannot start {words[0]!r}: {error.strerror}") from None
-        self.running.add(process)
-        if self.stopped.is_set():  # `stop` looked before this one was there
-            _kill(process)
-        try:
-            output, errors = process.communicate(timeout=self.timeout)
-        except subprocess.TimeoutExpired:
-            return f"no answer within {self.timeout:g} s", "", ""
-        finally:
-            _kill(process)
-            self.running.discard(process)
-        return process.returncode, output, errors
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a process and all that it has started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _check_words(words: Sequence[str]) -> None:
@@ -165,10 +191,11 @@ def readings(output: str, name: str, wanted: Sequence[str]) -> dict[str, float]:
         found = json.loads(line)
     except (ValueError, RecursionError):
         found = None
-    if not isinstance(found, dict) or not all(_is_number(found.get(reading)) for reading in wanted):
+    values: list[Any] = [found.get(reading) for reading in wanted] if isinstance(found, dict) else [None]
+    if not all(type(value) in (int, float) and abs(value) < LARGEST for value in values):
         example = json.dumps(dict.fromkeys(wanted[:3], 1.5))
         raise _unreadable(name, line, f"a JSON object of all {len(wanted)} readings, such as {example}")
-    return {reading: float(found[reading]) for reading in wanted}
+    return dict(zip(wanted, map(float, values), strict=True))
 
 
 def _last_line(output: str) -> str:
@@ -176,57 +203,7 @@ def _last_line(output: str) -> str:
     return lines[-1] if lines else ""
 
 
-def _is_number(value: object) -> bool:
-    return type(value) in (int, float) and abs(value) < math.inf  # type: ignore[arg-type]
-
-
 def _unreadable(name: str, line: str, expected: str) -> MeasureError:
     return MeasureError(
         f"the command for {name!r} printed {line[-SHOWN:]!r}; expected {expected} on its last line"
     )
-
-
-class Commands:
-    """A command that is called several times at once; it ends with the block that it is made in."""
-
-    def __init__(self, command: Command, jobs: int) -> None:
-        self._command, self._pool = command, ThreadPoolExecutor(jobs)
-
-    def __enter__(self) -> Commands:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._pool.shutdown()
-
-    def begin(self, request: Request) -> Future[Use]:
-        """Call the command for this arm or probe."""
-        return self._pool.submit(self._command.measure, request)
-
-    def stop(self) -> None:
-        """End all measurements under way."""
-        self._command.stop()
-
-
-@contextlib.contextmanager
-def ended_as_interrupted() -> Iterator[None]:
-    """Within, a request to end (SIGTERM: a shutdown, a scheduler) is a Ctrl-C that waits for nothing."""
-    from surepick.measure.loop import TerminatedError
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(*_: object) -> None:
-        raise TerminatedError
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _kill(process: subprocess.Popen[str]) -> None:
-    """End a process and all that it has started."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)

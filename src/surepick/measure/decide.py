@@ -20,8 +20,8 @@ from surepick.core.policy import Policy
 from surepick.core.problem import Problem
 from surepick.core.wording import how_many
 from surepick.errors import NoiseWarning, ParameterError, hinted
-from surepick.measure.executors import Measure, workers_for
 from surepick.measure.loop import measure_all
+from surepick.measure.workers import Measure, workers_for
 from surepick.sessions.leases import Request
 from surepick.sessions.session import Session
 from surepick.store import Store
@@ -92,14 +92,19 @@ def decide(
     >>> view.plan, view.state
     ('16', 'confident')
     """
-    _check_whole("workers", workers, 1)
-    _check_whole("retries", retries, 0)
+    for name, number, least in (("workers", workers, 1), ("retries", retries, 0)):
+        if not hasattr(number, "__index__") or number < least:
+            raise ParameterError(f"{name} is a whole number, {least} or more, got {number!r}", field=name)
     if timeout is not None and not timeout > 0:
         raise ParameterError(f"timeout is in seconds, more than 0, got {timeout!r}", field="timeout")
     entries: Mapping[str, Any] | None = None
     if not isinstance(problem, Problem | OracleProblem):
         entries = entries_of(problem)
-        problem = _problem_of(entries, goal)
+        if goal not in ("largest", "smallest"):
+            words = f'state the goal: goal="largest" or goal="smallest", got {goal!r}'
+            raise ParameterError(words, field="goal")
+        names = list(entries)
+        problem = Problem(np.eye(len(names)), arms=names, plan_names=names, goal=goal)  # type: ignore[arg-type]
     elif goal is not None:
         raise ParameterError("the problem has its goal; leave goal out", field="goal")
     opened = Session.open(
@@ -115,7 +120,13 @@ def decide(
         seed=seed,
     )
     report = _Report(progress)
-    argument = _argument(by_arms=problem.plays, entries=entries)
+    by_arms = problem.plays
+
+    def argument(request: Request) -> Any:
+        if entries is not None:
+            return entries[request.probe_name]
+        return request.readings if by_arms else request.probe_name
+
     try:
         with workers_for(measure, argument, n=workers, executor=executor, timeout=timeout) as running:
             measure_all(
@@ -131,18 +142,6 @@ def decide(
     if view.doubts:
         warnings.warn(f"{session}: {no_guarantee(opened.doubts)}", NoiseWarning, stacklevel=3)
     return view
-
-
-def _check_whole(name: str, value: Any, least: int) -> None:
-    if not hasattr(value, "__index__") or value < least:
-        raise ParameterError(f"{name} is a whole number, {least} or more, got {value!r}", field=name)
-
-
-def _argument(*, by_arms: bool, entries: Mapping[str, Any] | None) -> Callable[[Request], Any]:
-    """Return the function that says what `measure` is called with for a request."""
-    if entries is not None:
-        return lambda request: entries[request.probe_name]
-    return lambda request: request.readings if by_arms else request.probe_name
 
 
 def entries_of(given: Any) -> dict[str, Any]:
@@ -169,15 +168,6 @@ def entries_of(given: Any) -> dict[str, Any]:
         what = "two of them have the same name" if len(entries) < len(named) else f"got {len(entries)}"
         raise ParameterError(f"give at least two different options to choose from; {what}", field="problem")
     return entries
-
-
-def _problem_of(entries: Mapping[str, Any], goal: str | None) -> Problem:
-    if goal not in ("largest", "smallest"):
-        raise ParameterError(f'state the goal: goal="largest" or goal="smallest", got {goal!r}', field="goal")
-    names = list(entries)
-    return Problem(
-        np.eye(len(names)), arms=names, plan_names=names, goal="smallest" if goal == "smallest" else "largest"
-    )
 
 
 class _Report:

@@ -15,10 +15,10 @@ import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from surepick.core.wording import how_many
 from surepick.errors import MeasureError, ParameterError, SessionError
+from surepick.measure.workers import TerminatedError, Workers
 from surepick.sessions.commands import Use
 from surepick.sessions.leases import Request, is_dead
 from surepick.sessions.session import Session
@@ -27,22 +27,6 @@ from surepick.store import Lease
 WAIT = 0.5  # seconds between two looks at whether other workers have left something to measure
 _calls = itertools.count()
 log = logging.getLogger("surepick.measure")
-
-
-class TerminatedError(KeyboardInterrupt):
-    """The process was asked to end (SIGTERM): there is no time to wait for what is under way."""
-
-
-class Workers(Protocol):
-    """An executor that makes several measurements at a time."""
-
-    def begin(self, request: Request) -> Future[Use]:
-        """Begin to measure; the value, or why there is none, comes later."""
-        ...
-
-    def stop(self) -> None:
-        """Give up all that is under way; it then fails soon."""
-        ...
 
 
 Progress = Callable[[Session, bool], None]  # called after values were recorded, and while it waits (True)
@@ -78,13 +62,10 @@ class _Loop:
     def finish(self) -> None:
         """Wait for what is under way and record it, and release the rest; it may be called again."""
         for future, (request, _) in list(self.under_way.items()):
-            if future.cancel():
-                self._release(request, "stopped")
-            else:
-                try:
-                    self.session.tell(request, future.result(), sure=True)
-                except Exception as error:
-                    self._release(request, str(error))
+            try:
+                self.session.tell(request, future.result(), sure=True)
+            except Exception as error:
+                self._release(request, str(error))
             del self.under_way[future]
         for lease in self.session.leases():  # of a measurement that was just beginning
             if lease.worker == self.worker:
@@ -114,7 +95,8 @@ class _Loop:
 
         It wakes up now and then to ask again, which keeps the leases of long measurements.
         """
-        done, _ = wait(self.under_way, timeout=self.session.lease / 4, return_when=FIRST_COMPLETED)
+        session = self.session
+        done, _ = wait(self.under_way, timeout=session.lease / 4, return_when=FIRST_COMPLETED)
         failed: list[tuple[Request, Exception]] = []
         for future in done:
             request, tries = self.under_way.pop(future)
@@ -122,29 +104,26 @@ class _Loop:
                 value = future.result()
                 if value is None:
                     raise MeasureError(f"{request.probe_name!r} gave None; return a number")
-                self.session.tell(request, value, sure=True)
+                session.tell(request, value, sure=True)
+                log.debug("session %r: %r is %r", session.name, request.probe_name, value)
             except Exception as error:
-                log.warning("session %r: %r failed: %s", self.session.name, request.probe_name, error)
+                log.warning("session %r: %r failed: %s", session.name, request.probe_name, error)
                 if tries:
                     self._begin(request, tries - 1)
                 else:
                     failed.append((request, error))
-            else:
-                log.debug("session %r: %r is %r", self.session.name, request.probe_name, value)
         if len(failed) < len(done):
-            self._call_final_batch()
-            self.progress(self.session, False)
+            if self.final_batch is not None and session.budget is not None:
+                state = session.state()
+                left, is_open = session.budget - state.n_measurements, not state.is_over
+                if (
+                    is_open
+                    and not state.has_final_batch
+                    and state.streams.n_missing < left <= self.final_batch
+                ):
+                    session.final_batch()
+            self.progress(session, False)
         return failed
-
-    def _call_final_batch(self) -> None:
-        """Make the final batch once no more than its measurements are left of the budget; there is one."""
-        session, n = self.session, self.final_batch
-        if n is None or session.budget is None:
-            return
-        state = session.state()
-        left = session.budget - state.n_measurements
-        if not state.is_over and not state.has_final_batch and state.streams.n_missing < left <= n:
-            session.final_batch()
 
 
 def measure_all(

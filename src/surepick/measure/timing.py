@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shlex
-import signal
-import subprocess
-import tempfile
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray
 from surepick.errors import MeasureError, ParameterError
-from surepick.measure.commands import SHELL_SYNTAX, TAIL
+from surepick.measure.commands import SHELL_SYNTAX, TAIL, Programs
 
 if TYPE_CHECKING:
-    from surepick.sessions.commands import Use
-    from surepick.sessions.leases import Request
     from surepick.sessions.session import Session
 
 FEWEST = 12  # rounds before a drift is looked for
@@ -66,86 +57,40 @@ def as_words(command: str, *, shell: bool) -> list[str]:
     return words
 
 
-@dataclass
-class CommandTimer:
+class CommandTimer(Programs):
     """Runs one command after the other and measures the time of each, from its start to its end.
 
     Output is dropped. `prepare` runs before each of them and is not timed. A command that fails, or takes
     longer than `timeout` seconds, is an error; with `ignore_failure` its exit code does not matter.
     """
 
-    commands: Mapping[str, Sequence[str]]  # words, by name
-    prepare: Sequence[str] | None = None
-    timeout: float | None = None
-    ignore_failure: bool = False
-
-    def begin(self, request: Request) -> Future[Use]:
-        """Return the time of one run, which is over when this returns."""
-        future: Future[Use] = Future()
-        try:
-            future.set_result(self.time(request.probe_name))
-        except MeasureError as error:
-            future.set_exception(error)
-        return future
-
-    def stop(self) -> None:
-        """Nothing is under way between two runs."""
+    def __init__(
+        self,
+        commands: Mapping[str, Sequence[str]],  # words, by name
+        prepare: Sequence[str] | None = None,
+        timeout: float | None = None,
+        ignore_failure: bool = False,
+    ) -> None:
+        super().__init__(timeout)
+        self.commands, self.prepare, self.ignore_failure = commands, prepare, ignore_failure
 
     def time(self, name: str) -> float:
         """Return the seconds that this command takes."""
         if self.prepare is not None:
-            self._run(self.prepare, must_succeed=True)
-        return self._run(self.commands[name], must_succeed=not self.ignore_failure)
+            self._seconds(self.prepare, must_succeed=True)
+        return self._seconds(self.commands[name], must_succeed=not self.ignore_failure)
 
-    def _run(self, words: Sequence[str], *, must_succeed: bool) -> float:
-        with tempfile.TemporaryFile() as errors:
-            begin = time.perf_counter()
-            try:
-                process = subprocess.Popen(
-                    words,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=errors,
-                    start_new_session=True,
-                )
-            except (OSError, ValueError) as error:
-                raise MeasureError(f"cannot start {words[0]!r}: {error}") from None
-            # `wait` with a timeout would poll, which is as coarse as what is timed
-            late = threading.Event()
-
-            def end() -> None:
-                late.set()
-                _kill(process)
-
-            timer = threading.Timer(self.timeout or 0.0, end)
-            try:
-                if self.timeout is not None:
-                    timer.start()
-                process.wait()
-                taken = time.perf_counter() - begin
-            finally:
-                timer.cancel()
-                _kill(process)
-            if late.is_set():
-                raise MeasureError(f"{shlex.join(words)} took more than {self.timeout:g} s; see --timeout")
-            if process.returncode != 0 and must_succeed:
-                raise MeasureError(
-                    f"{shlex.join(words)} failed ({process.returncode}){_tail(errors)}\n"
-                    "its exit code does not matter? Add --ignore-failure"
-                )
-        return taken
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End a process and all that it has started."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-
-
-def _tail(errors: IO[bytes]) -> str:
-    errors.seek(0)
-    text = errors.read().decode(errors="replace").strip()
-    return f":\n{text[-TAIL:]}" if text else ""
+    def _seconds(self, words: Sequence[str], *, must_succeed: bool) -> float:
+        ended = self.run(words, output=False)
+        if ended.code is None:
+            raise MeasureError(f"{shlex.join(words)} took more than {self.timeout:g} s; see --timeout")
+        if ended.code != 0 and must_succeed:
+            tail = ended.errors.strip()[-TAIL:]
+            raise MeasureError(
+                f"{shlex.join(words)} failed ({ended.code}){tail and f':{chr(10)}{tail}'}\n"
+                "its exit code does not matter? Add --ignore-failure"
+            )
+        return ended.seconds
 
 
 def rounds_of(session: Session) -> FloatArray:
