@@ -59,7 +59,6 @@ def test_gaussian_sums_of_many_measurements_have_the_right_spread():
         lambda: Bernoulli([1.5]),
         lambda: UniformNoise([1.0], half_width=-0.1),
         lambda: Replay([[1.0], []]),
-        lambda: Replay({"a": [1.0]}, arm_names=["a", "b"]),
     ],
 )
 def test_bad_environments_are_clear_errors(make):

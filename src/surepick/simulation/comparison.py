@@ -10,7 +10,7 @@ import numpy as np
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Policy, can_start
 from surepick.errors import ParameterError
-from surepick.simulation.environments import Environment, NoisyEnvironment
+from surepick.simulation.environments import Environment
 from surepick.simulation.outcome import Outcome, State
 from surepick.simulation.simulate import simulate
 
@@ -72,9 +72,10 @@ def compare(
 
 def knowing_noise(problem: AnyProblem, policy: Policy, environment: Environment) -> AnyProblem:
     """Return the problem, with the environment's noise where it is unknown and the policy cannot learn it."""
-    if can_start(policy, problem) or not isinstance(environment, NoisyEnvironment):
+    scale = getattr(environment, "noise_scale", None)
+    if can_start(policy, problem) or scale is None:
         return problem
-    return problem.with_noise(np.broadcast_to(environment.noise_scale, (problem.n_arms,)))
+    return problem.with_noise(np.broadcast_to(scale, (problem.n_arms,)))
 
 
 def summary(policy: Policy, outcomes: Sequence[Outcome]) -> Comparison:

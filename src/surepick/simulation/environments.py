@@ -1,24 +1,46 @@
-"""Environments: what answers a simulation, with true means that no policy sees."""
+"""Environments: what answers a simulation, with true means that no policy sees, fitted to a problem."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import Protocol, Self, TypeGuard, runtime_checkable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import FloatArray, IntArray, Numbers, aligned, brief, labels_of
+from surepick.core.arrays import (
+    MOST_SCALES,
+    ROUNDING,
+    FloatArray,
+    IntArray,
+    Numbers,
+    aligned,
+    brief,
+    furthest_values,
+    labels_of,
+    outside,
+)
+from surepick.core.oracle_problem import AnyProblem
+from surepick.core.probes import Probes
 from surepick.errors import ParameterError
 from surepick.kernels import AFFINE, TABLE, THRESHOLD, Feed, measured
 
-RARE = 0.001  # how often past measurements may spread as much by chance
+RARE = 0.001  # how often past measurements may vary as much by chance
+REACH = 100.0  # noise scales that a simulated value may lie from its mean
+CHUNK = 2**16  # measurements drawn together
 
 
 @runtime_checkable
 class Environment(Protocol):
-    """What can be measured, with true means that no policy sees."""
+    """What can be measured, with true means that no policy sees.
+
+    It may also have `noise_scale` (n_arms,), the least that a problem must state, and `bounds` (n_arms, 2) of
+    its measurements: a problem that says otherwise is refused. For a problem with probes it has `n_readings`,
+    and `measure` takes counts per probe and returns sums per reading.
+    """
 
     @property
     def means(self) -> FloatArray:
@@ -30,58 +52,81 @@ class Environment(Protocol):
         ...
 
 
-@runtime_checkable
-class CompiledEnvironment(Environment, Protocol):
-    """An environment whose single measurements are a function of one raw draw, for the compiled driver."""
+class Arms:
+    """Arms whose measurements are drawn one by one: the feed makes a raw draw a measurement.
+
+    Numbers may be given by the names of the arms; `simulate` then puts them in the order of the problem's.
+    """
+
+    _per_arm: tuple[str, ...] = ("means",)  # the attributes with an entry for each arm
+
+    def __init__(self, means: Numbers) -> None:
+        self.arm_names = labels_of(means)
+        try:
+            self.means = np.array(aligned("means", means, self.arm_names or ()), dtype=float)
+        except (TypeError, ValueError, OverflowError):
+            self.means = np.array(np.nan)
+        if self.means.ndim != 1 or not np.isfinite(self.means).all():
+            raise ParameterError(
+                f"means must be a list of finite numbers, one per arm, got {means!r}", field="means"
+            )
+
+    def _like_means(self, what: str, given: Numbers) -> FloatArray:
+        """Return numbers that are 0 or more, one per arm, given by name if the means are."""
+        if self.arm_names is None and labels_of(given) is not None:
+            raise ParameterError(
+                f"{what} is given by the names of arms and the means by their order; give both by name",
+                field=what,
+            )
+        array: FloatArray = np.array(aligned(what, given, self.arm_names or ()), dtype=float)
+        if array.shape not in ((), self.means.shape) or not (array >= 0).all():
+            raise ParameterError(
+                f"{what} must be one number, 0 or more, or one for each of the {len(self.means)} arms, got "
+                f"{given!r}",
+                field=what,
+            )
+        return np.broadcast_to(array, self.means.shape).copy()
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{name} {brief(getattr(self, name))}" for name in self._per_arm)
+        return f"{type(self).__name__}({len(self.means)} arms, {parts})"
+
+    def for_arms(self, names: Sequence[str]) -> Self:
+        """Return the same with the arms in this order, where they were given by name."""
+        if self.arm_names is None:
+            return self
+        order = aligned("means", dict(zip(self.arm_names, range(len(self.means)), strict=True)), names)
+        other = copy(self)
+        other.arm_names = None
+        for name in self._per_arm:
+            setattr(other, name, getattr(self, name)[order])
+        return other
 
     def feed(self) -> Feed:
-        """How a raw draw becomes a measurement."""
-        ...
+        """Return how a raw draw becomes a measurement."""
+        raise NotImplementedError
 
     def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
-        """Raw draws, the same numbers in one call as in many."""
-        ...
+        """Return raw draws, uniform on [0, 1), the same numbers in one call as in many."""
+        return rng.random(n)
+
+    def uses(self, arm: int, n: int, rng: np.random.Generator) -> FloatArray:
+        """Return n single measurements of an arm, (n, 1)."""
+        return np.asarray(measured(self.feed(), arm, self.draw(n, rng)), dtype=float)[:, None]
+
+    def measure(self, counts: IntArray, rng: np.random.Generator) -> FloatArray:
+        """Return sums of single measurements."""
+        sums = np.zeros(len(counts))
+        for arm in np.flatnonzero(counts).tolist():
+            for done in range(0, int(counts[arm]), CHUNK):
+                sums[arm] += self.uses(arm, min(int(counts[arm]) - done, CHUNK), rng).sum()
+        return sums
 
 
-@runtime_checkable
-class BoundedEnvironment(Environment, Protocol):
-    """An environment that knows between which numbers its measurements lie."""
-
-    @property
-    def bounds(self) -> FloatArray:
-        """Low and high of one measurement of each arm, shape (n_arms, 2)."""
-        ...
-
-
-@runtime_checkable
-class NoisyEnvironment(Environment, Protocol):
-    """An environment that knows how noisy it is."""
-
-    @property
-    def noise_scale(self) -> FloatArray:
-        """The noise scale of each arm that a problem must have, or exceed, for its guarantee to hold here."""
-        ...
-
-
-@runtime_checkable
-class NamedEnvironment(Environment, Protocol):
-    """An environment that may know its arms by name, and can put them in order."""
-
-    @property
-    def arm_names(self) -> tuple[str, ...] | None:
-        """The names; None where the order alone is known."""
-        ...
-
-    def for_arms(self, names: Sequence[str]) -> Environment:
-        """The same with the arms in this order."""
-        ...
-
-
-class Gaussian:
+class Gaussian(Arms):
     """Normal measurements: the true mean of the arm plus noise of this scale.
 
-    Means and scales may be given by the names of the arms, as a dictionary or a pandas Series; `simulate`
-    then puts them in the order of the problem's arms.
+    Means and scales may be given by the names of the arms, as a dictionary or a pandas Series.
     Without a scale, `simulate` draws with the noise scale of the problem, which must then be known;
     used without a problem, the noise is standard normal.
 
@@ -91,41 +136,17 @@ class Gaussian:
     [0.0, 200.63]
     """
 
-    def __init__(self, means: Numbers, scale: Numbers | None = None) -> None:
-        names = labels_of(means)
-        self.means = _finite_means(means)
-        self.takes_scale = scale is None  # that of the problem
-        given = 1.0 if scale is None else scale
-        self.scale = _like_means("scale", given, self.means, names)
-        self.arm_names = names
-        if not (self.scale >= 0).all():
-            raise ParameterError(
-                f"the scale of Gaussian noise must not be negative, got {self.scale.min()}", field="scale"
-            )
+    _per_arm = ("means", "scale")
 
-    def __repr__(self) -> str:
-        return f"Gaussian({len(self.means)} arms, means {brief(self.means)}, scale {brief(self.scale)})"
+    def __init__(self, means: Numbers, scale: Numbers | None = None) -> None:
+        super().__init__(means)
+        self.takes_scale = scale is None  # that of the problem
+        self.scale = self._like_means("scale", 1.0 if scale is None else scale)
 
     @property
     def noise_scale(self) -> FloatArray:
         """The scale."""
         return self.scale
-
-    def measure(self, counts: IntArray, rng: np.random.Generator) -> FloatArray:
-        """Sums of normal measurements, one draw per arm however many they stand for."""
-        return self.sums(counts, self.draw(int(np.count_nonzero(counts)), rng))
-
-    def sums(self, counts: IntArray, draws: FloatArray) -> FloatArray:
-        """The sums that these draws give, one for each arm that is measured."""
-        sums = np.zeros(len(counts))
-        arms = np.flatnonzero(counts)
-        n = counts[arms]
-        sums[arms] = n * self.means[arms] + np.sqrt(n) * self.scale[arms] * draws
-        return sums
-
-    def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
-        """Standard normal draws."""
-        return rng.standard_normal(n)
 
     @property
     def bounds(self) -> FloatArray:
@@ -133,52 +154,47 @@ class Gaussian:
         reach = np.where(self.scale > 0, np.inf, 0.0)
         return np.column_stack([self.means - reach, self.means + reach])
 
-    def for_arms(self, names: Sequence[str]) -> Self:
-        """The same with the arms in this order, where they were given by name."""
-        means, scale = _in_order(self.arm_names, names, means=self.means, scale=self.scale)
-        return type(self)(means, None if self.takes_scale else scale)
+    def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Return standard normal draws."""
+        return rng.standard_normal(n)
 
-    def with_scale(self, scale: FloatArray) -> Self:
-        """The same means with the noise scale of a problem, which was checked there."""
-        other = copy(self)
-        other.scale = scale
-        other.takes_scale = False
-        return other
+    def measure(self, counts: IntArray, rng: np.random.Generator) -> FloatArray:
+        """Return sums of normal measurements, one draw per arm however many they stand for."""
+        sums = np.zeros(len(counts))
+        arms = np.flatnonzero(counts)
+        n = counts[arms]
+        sums[arms] = n * self.means[arms] + np.sqrt(n) * self.scale[arms] * self.draw(len(arms), rng)
+        return sums
 
     def feed(self) -> Feed:
         """mean + scale * draw."""
         return Feed(AFFINE, self.means, self.scale)
 
 
-class Bernoulli:
-    """Measurements that are 1 with probability `means[s]` and 0 otherwise: sub-Gaussian with scale 1/2."""
+class Bernoulli(Arms):
+    """Measurements that are 1 with probability `means[s]` and 0 otherwise: sub-Gaussian with scale 1/2.
+
+    Where a problem has probes, a use tosses every arm once.
+    """
 
     def __init__(self, means: Numbers) -> None:
-        self.means = _finite_means(means)
-        self.arm_names = labels_of(means)
+        super().__init__(means)
         if not ((self.means >= 0) & (self.means <= 1)).all():
             raise ParameterError(
                 f"Bernoulli means are probabilities, got {self.means.tolist()}", field="means"
             )
 
-    def __repr__(self) -> str:
-        return f"Bernoulli({len(self.means)} arms, means {brief(self.means)})"
-
     def measure(self, counts: IntArray, rng: np.random.Generator) -> FloatArray:
-        """Sums of coin tosses; exact, and one draw per arm."""
+        """Return sums of coin tosses; exact, and one draw per arm."""
         sums = np.zeros(len(counts))
         once, often = np.flatnonzero(counts == 1), np.flatnonzero(counts > 1)
         sums[once] = self.draw(len(once), rng) < self.means[once]
         sums[often] = rng.binomial(counts[often], self.means[often])
         return sums
 
-    def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
-        """Uniform draws on [0, 1)."""
-        return rng.random(n)
-
-    def values(self, arm: int, n: int, rng: np.random.Generator) -> FloatArray:
-        """Single measurements of an arm."""
-        return np.asarray(rng.random(n) < self.means[arm], dtype=float)
+    def rows(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Return n tosses of every arm, (n, n_arms)."""
+        return np.asarray(rng.random((n, len(self.means))) < self.means, dtype=float)
 
     @property
     def noise_scale(self) -> FloatArray:
@@ -191,51 +207,31 @@ class Bernoulli:
         return np.asarray(np.where(never, 0.0, np.sqrt(np.where(uneven, proxy, 0.25))))
 
     @property
+    def covariance(self) -> FloatArray:
+        """The least noise of one use that a problem must state, (n_arms, n_arms)."""
+        return np.diag(self.noise_scale**2)
+
+    @property
     def bounds(self) -> FloatArray:
         """0 and 1."""
         return np.tile([0.0, 1.0], (len(self.means), 1))
-
-    def for_arms(self, names: Sequence[str]) -> Self:
-        """The same with the arms in this order, where they were given by name."""
-        (means,) = _in_order(self.arm_names, names, means=self.means)
-        return type(self)(means)
 
     def feed(self) -> Feed:
         """1 if the draw is below the mean."""
         return Feed(THRESHOLD, self.means, np.ones(len(self.means)))
 
 
-class UniformNoise:
+class UniformNoise(Arms):
     """Measurements spread evenly over mean +- half_width: sub-Gaussian with scale half_width.
 
     Sums are exact: a request for n measurements draws n numbers.
     """
 
+    _per_arm = ("means", "half_width")
+
     def __init__(self, means: Numbers, half_width: Numbers = 1.0) -> None:
-        names = labels_of(means)
-        self.means = _finite_means(means)
-        self.half_width = _like_means("half_width", half_width, self.means, names)
-        self.arm_names = names
-        if not (self.half_width >= 0).all():
-            raise ParameterError(
-                f"half_width must not be negative, got {self.half_width.min()}", field="half_width"
-            )
-
-    def __repr__(self) -> str:
-        width = brief(self.half_width)
-        return f"UniformNoise({len(self.means)} arms, means {brief(self.means)}, half width {width})"
-
-    def measure(self, counts: IntArray, rng: np.random.Generator) -> FloatArray:
-        """Sums of uniform measurements."""
-        return _sum_singles(self, counts, rng)
-
-    def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
-        """Uniform draws on [0, 1)."""
-        return rng.random(n)
-
-    def values(self, arm: int, n: int, rng: np.random.Generator) -> FloatArray:
-        """Single measurements of an arm."""
-        return np.asarray(self.means[arm] + self.half_width[arm] * (2.0 * rng.random(n) - 1.0))
+        super().__init__(means)
+        self.half_width = self._like_means("half_width", half_width)
 
     @property
     def noise_scale(self) -> FloatArray:
@@ -247,58 +243,61 @@ class UniformNoise:
         """mean -+ half_width."""
         return np.column_stack([self.means - self.half_width, self.means + self.half_width])
 
-    def for_arms(self, names: Sequence[str]) -> Self:
-        """The same with the arms in this order, where they were given by name."""
-        means, width = _in_order(self.arm_names, names, means=self.means, half_width=self.half_width)
-        return type(self)(means, width)
-
     def feed(self) -> Feed:
         """low + width * draw."""
         return Feed(AFFINE, self.means - self.half_width, 2.0 * self.half_width)
 
 
-class Replay:
+class Replay(Arms):
     """Past measurements of each arm, drawn again with replacement; the true means are the tables' means.
 
     `table` has one sequence of past measurements per arm: a list of lists in the order of the arms, a 2-d
     array with one column per arm, or, by the names of the arms, a dictionary or a pandas DataFrame.
-    `arm_names` says which arms of it are meant and in which order; `simulate` sees to that itself.
     Where a problem has probes, a use reads one row of the table, so that values measured together stay so.
 
     >>> Replay([[1.0, 3.0], [5.0]]).means.tolist()
     [2.0, 5.0]
     """
 
+    _per_arm = ("means", "columns")
+
     def __init__(
-        self,
-        table: Sequence[npt.ArrayLike] | npt.NDArray[np.float64] | Mapping[str, npt.ArrayLike],
-        *,
-        arm_names: Sequence[str] | None = None,
+        self, table: Sequence[npt.ArrayLike] | npt.NDArray[np.float64] | Mapping[str, npt.ArrayLike]
     ) -> None:
-        if labels_of(table, columns=True) is not None:
-            table = {str(name): column.to_numpy() for name, column in table.items()}  # type: ignore[union-attr]
-        columns = _columns(table, arm_names)
-        known = tuple(arm_names if arm_names is not None else table) if isinstance(table, Mapping) else None
-        self.arm_names = known
-        self.means = np.array([column.mean() for column in columns])
-        self.table = np.concatenate(columns)
-        sizes = [len(column) for column in columns]
-        self.start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        if labels_of(table, columns=True) is not None or isinstance(table, Mapping):
+            by_name = {str(name): column for name, column in table.items()}  # type: ignore[union-attr]
+            series: Sequence[Any] = list(by_name.values())
+        else:
+            by_name, series = {}, list(table.T) if isinstance(table, np.ndarray) else table
+        self.columns = np.empty(len(series), dtype=object)  # of arrays, which may differ in length
+        for s, one in enumerate(series):
+            column = np.asarray(one, dtype=float).ravel()
+            if not len(column) or not np.isfinite(column).all():
+                raise ParameterError(
+                    f"arm {s} needs at least one past measurement, all finite; got {column}", field="table"
+                )
+            self.columns[s] = column
+        super().__init__([column.mean() for column in self.columns])
+        self.arm_names = tuple(by_name) or None
 
     def __repr__(self) -> str:
         return f"Replay({len(self.means)} arms, means {brief(self.means)})"
 
-    def measure(self, counts: IntArray, rng: np.random.Generator) -> FloatArray:
-        """Sums of past measurements drawn at random."""
-        return _sum_singles(self, counts, rng)
+    @cached_property
+    def table(self) -> FloatArray:
+        """Past data with a row for each past use, (n_rows, n_arms)."""
+        sizes = {len(column) for column in self.columns}
+        if len(sizes) > 1:
+            raise ParameterError(
+                "with probes, each row of past data is one use, so every arm has as many past measurements; "
+                f"got {min(sizes):,} to {max(sizes):,}",
+                field="table",
+            )
+        return np.column_stack(list(self.columns))
 
-    def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
-        """Uniform draws on [0, 1)."""
-        return rng.random(n)
-
-    def values(self, arm: int, n: int, rng: np.random.Generator) -> FloatArray:
-        """Single measurements of an arm."""
-        return np.asarray(rng.choice(self.table[self.start[arm] : self.start[arm + 1]], n))
+    def rows(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Return n rows of past data, (n, n_arms)."""
+        return np.asarray(self.table[rng.integers(len(self.table), size=n)])
 
     @property
     def noise_scale(self) -> FloatArray:
@@ -306,130 +305,258 @@ class Replay:
 
         By chance the table's standard deviation may exceed the true scale, with 20 values by up to a half.
         """
-        squares = [len(table) * float(table.var()) for table in np.split(self.table, self.start[1:-1])]
-        return np.asarray(np.sqrt(squares / rare_spread(np.diff(self.start))))
+        return np.sqrt([len(column) * column.var() / _rare_scatter(len(column)) for column in self.columns])
+
+    @property
+    def covariance(self) -> FloatArray:
+        """The same of whole rows, (n_arms, n_arms)."""
+        away = self.table - self.means
+        return np.asarray(away.T @ away / _rare_scatter(len(away)))
 
     @property
     def bounds(self) -> FloatArray:
         """The smallest and the largest past measurement of each arm."""
-        lows = np.minimum.reduceat(self.table, self.start[:-1])
-        return np.column_stack([lows, np.maximum.reduceat(self.table, self.start[:-1])])
-
-    def for_arms(self, names: Sequence[str]) -> Self:
-        """The same with the arms in this order, where they were given by name."""
-        columns = np.split(self.table, self.start[1:-1])
-        by_name = dict(zip(self.arm_names or names, columns, strict=True))
-        return type(self)(aligned("table", by_name, names))
+        return np.array([[column.min(), column.max()] for column in self.columns])
 
     def feed(self) -> Feed:
         """The entry of the arm's table that the draw points at."""
         nothing = np.zeros(len(self.means))
-        return Feed(TABLE, nothing, nothing, self.table, self.start)
+        start = np.concatenate([[0], np.cumsum([len(column) for column in self.columns])]).astype(np.int64)
+        return Feed(TABLE, nothing, nothing, np.concatenate(list(self.columns)), start)
 
 
-def rare_spread(n: npt.ArrayLike) -> FloatArray:
+def _rare_scatter(n: int) -> float:
     """Return the sum of squares around their mean that n normal values of scale 1 exceed 1 time in 1000."""
     from scipy.special import gammainccinv  # the chi-square quantile; scipy.stats is slow to import
 
-    return np.asarray(2 * gammainccinv(np.maximum(np.asarray(n) - 1, 1) / 2, RARE))
+    return float(2 * gammainccinv(max(n - 1, 1) / 2, RARE))
+
+
+# Environments of probes, of which counts are per probe and sums per reading.
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianReadings:
+    """Readings with normal noise: the problem's, covariances included, or independent of one scale."""
+
+    means: FloatArray  # (n_arms,)
+    probes: Probes
+    scale: float | None = None
+
+    @property
+    def noise_scale(self) -> FloatArray:
+        """The noise scale of each reading."""
+        return self.probes.noise_scale if self.scale is None else np.full(self.probes.n_readings, self.scale)
+
+    def measure(self, counts: IntArray, rng: np.random.Generator) -> FloatArray:
+        """Return sums of readings, one draw per reading however many uses they stand for."""
+        n = counts[self.probes.owner]
+        used = np.flatnonzero(n)
+        noise = np.zeros(len(n))
+        noise[used] = np.sqrt(n[used]) * rng.standard_normal(len(used))
+        noise = self.probes.colour(noise) if self.scale is None else self.scale * noise
+        return np.asarray(n * (self.probes.rows @ self.means) + noise)
+
+
+@dataclass(frozen=True, eq=False)
+class RowReadings:
+    """Readings of rows: one use of a probe sees one value of each arm, and all its readings are of these."""
+
+    arms: Bernoulli | Replay
+    probes: Probes
+
+    @property
+    def means(self) -> FloatArray:
+        """The true mean of each arm."""
+        return self.arms.means
+
+    def _mixes(self, probe: int) -> FloatArray:
+        own = self.probes.readings_of(probe)
+        return self.probes.entries.dense(own.start, own.stop)
+
+    def covariance(self, probe: int) -> FloatArray:
+        """Return the least noise of this probe that a problem must state, (n_readings, n_readings) of it."""
+        return np.asarray(self._mixes(probe) @ self.arms.covariance @ self._mixes(probe).T)
+
+    @property
+    def noise_scale(self) -> FloatArray:
+        """The noise scale of each reading."""
+        squares = [self.covariance(o).diagonal() for o in range(len(self.probes))]
+        return np.asarray(np.sqrt(np.concatenate(squares)))
+
+    @property
+    def bounds(self) -> FloatArray:
+        """Low and high of each reading, (n_readings, 2): those that rows can give."""
+        if isinstance(self.arms, Replay):
+            found = np.asarray(self.probes.rows @ self.arms.table.T)
+            return np.column_stack([found.min(axis=1), found.max(axis=1)])
+        mixes = self.probes.entries.dense(0, self.probes.n_readings)
+        return np.column_stack([np.minimum(mixes, 0).sum(axis=1), np.maximum(mixes, 0).sum(axis=1)])
+
+    def uses(self, probe: int, n: int, rng: np.random.Generator) -> FloatArray:
+        """Return the readings of n uses of this probe, (n, n_readings) of it."""
+        return np.asarray(self.arms.rows(n, rng) @ self._mixes(probe).T)
+
+    def measure(self, counts: IntArray, rng: np.random.Generator) -> FloatArray:
+        """Return sums of readings."""
+        sums = np.zeros(self.probes.n_readings)
+        for o in np.flatnonzero(counts).tolist():
+            sums[self.probes.readings_of(o)] = self.uses(o, int(counts[o]), rng).sum(axis=0)
+        return sums
 
 
 def single_values(
-    environment: Environment,
-    counts: IntArray,
-    rng: np.random.Generator,
-    readings_of: Callable[[int], Sequence[int]],
+    environment: Environment, counts: IntArray, rng: np.random.Generator, problem: AnyProblem
 ) -> dict[int, FloatArray]:
     """Return single measurements of each arm or probe of a request, (n_uses, n_readings) of each.
 
-    An environment that cannot draw them at once (`uses`, or `values` of independent readings) is asked for
-    one after another.
+    An environment that cannot draw them together (`uses`) is asked for one after another.
     """
-    draw, found = getattr(environment, "values", None), dict[int, FloatArray]()
-    uses = getattr(environment, "uses", None)
+    uses, found = getattr(environment, "uses", None), dict[int, FloatArray]()
     for s in np.flatnonzero(counts).tolist():
-        n, once = int(counts[s]), np.zeros_like(counts)
-        if uses is not None:
-            found[s] = uses(s, n, rng)
-            continue
+        n, once, own = int(counts[s]), np.zeros_like(counts), problem.readings_of(s)
         once[s] = 1
         found[s] = (
-            np.array([environment.measure(once, rng)[readings_of(s)] for _ in range(n)])
-            if draw is None
-            else np.column_stack([draw(r, n, rng) for r in readings_of(s)])
+            np.array([environment.measure(once, rng)[own] for _ in range(n)])
+            if uses is None
+            else uses(s, n, rng)
         )
     return found
 
 
-def is_compiled(environment: Environment) -> TypeGuard[CompiledEnvironment]:
-    """Return whether the compiled driver can measure in this environment."""
-    return isinstance(environment, CompiledEnvironment)
+# What fits a problem.
 
 
-def _sum_singles(environment: CompiledEnvironment, counts: IntArray, rng: np.random.Generator) -> FloatArray:
-    """Draw every single measurement of the request and add them up, arm by arm."""
-    feed, sums = environment.feed(), np.zeros(len(counts))
-    for arm in map(int, np.flatnonzero(counts)):
-        left = int(counts[arm])
-        while left:
-            draws = environment.draw(min(left, 2**16), rng)
-            sums[arm] += measured(feed, arm, draws).sum()
-            left -= len(draws)
-    return sums
+def fitted(problem: AnyProblem, environment: Environment, *, allow_noisier: bool) -> Environment:
+    """Return the environment for this problem: in the order of its arms, of its probes, with its noise.
 
+    An environment is refused that contradicts what the problem says of means, limits and noise.
 
-def _in_order(own: Sequence[str] | None, names: Sequence[str], **numbers: FloatArray) -> list[FloatArray]:
-    """These numbers of the own arms, in the order of the names."""
-    of_arms = names if own is None else own
-    by_name = ((what, dict(zip(of_arms, array, strict=True))) for what, array in numbers.items())
-    return [np.array(aligned(what, given, names)) for what, given in by_name]
-
-
-def _finite_means(means: Numbers) -> FloatArray:
-    try:
-        array = np.array(aligned("means", means, labels_of(means) or ()), dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        array = np.array(np.nan)
-    if array.ndim != 1 or not np.isfinite(array).all():
+    >>> import surepick as sp
+    >>> problem = sp.Problem([[1, 0], [0, 1]], noise=[0.2, 0.3], goal="largest")
+    >>> fitted(problem, Gaussian([1.0, 2.0]), allow_noisier=False).scale.tolist()
+    [0.2, 0.3]
+    """
+    if isinstance(environment, Arms):
+        environment = environment.for_arms(problem.arm_names)
+    if len(environment.means) != problem.n_arms:
         raise ParameterError(
-            f"means must be a list of finite numbers, one per arm, got {means!r}", field="means"
+            f"the environment has {len(environment.means)} arms and the problem {problem.n_arms}",
+            field="environment",
         )
-    return array
+    problem.refuse_contrary(environment.means, "environment")
+    if problem.probes is not None:
+        environment = _probed(problem, problem.probes, environment)
+    elif isinstance(environment, Gaussian) and environment.takes_scale:
+        if problem.noise_scale is None:
+            raise _without_scale("measurements")
+        environment = Gaussian(environment.means, problem.noise_scale)
+    _refuse_contrary(problem, environment, allow_noisier)
+    return environment
 
 
-def _like_means(what: str, given: Numbers, means: FloatArray, names: Sequence[str] | None) -> FloatArray:
-    if names is None and labels_of(given) is not None:
-        raise ParameterError(
-            f"{what} is given by the names of arms and the means by their order alone; give both by name",
-            field=what,
-        )
-    array: FloatArray = np.array(aligned(what, given, names or ()), dtype=float)
-    if array.shape not in ((), means.shape):
-        raise ParameterError(
-            f"{what} must be one number or one for each of the {len(means)} arms", field=what
-        )
-    return np.broadcast_to(array, means.shape).copy()
-
-
-def _columns(
-    table: Sequence[npt.ArrayLike] | npt.NDArray[np.float64] | Mapping[str, npt.ArrayLike],
-    arm_names: Sequence[str] | None,
-) -> list[FloatArray]:
-    """The past measurements of each arm, in the order of the arms."""
-    if isinstance(table, Mapping):
-        arm_names = list(table) if arm_names is None else arm_names
-        missing = [name for name in arm_names if name not in table]
-        if missing:
+def _probed(problem: AnyProblem, probes: Probes, environment: Environment) -> Environment:
+    """Return the environment of arms as one of the problem's probes."""
+    if isinstance(environment, Gaussian) and problem.bounds is None:
+        if environment.takes_scale and probes.unstated:
+            raise _without_scale(probes.reading_name(probes.unstated[0]))
+        if np.ptp(environment.scale) > 0:
             raise ParameterError(
-                f"the table has no measurements of arm {missing[0]!r}; it needs every arm", field="table"
+                "with probes, a Gaussian has one scale, that of every reading, or none", field="scale"
             )
-        series: Sequence[npt.ArrayLike] = [table[name] for name in arm_names]
-    else:
-        series = list(table.T) if isinstance(table, np.ndarray) else table
-    columns = [np.asarray(one, dtype=float).ravel() for one in series]
-    for s, column in enumerate(columns):
-        if not len(column) or not np.isfinite(column).all():
+        scale = None if environment.takes_scale else float(environment.scale[0])
+        return GaussianReadings(environment.means, probes, scale)
+    if isinstance(environment, Replay | Bernoulli):
+        return RowReadings(environment, probes)
+    if (
+        isinstance(environment, GaussianReadings)
+        or getattr(environment, "n_readings", 0) == probes.n_readings
+    ):
+        return environment
+    raise ParameterError(
+        f"{type(environment).__name__} does not give the {probes.n_readings} readings of this problem; use "
+        "Gaussian(means) (without limits), Bernoulli(means), Replay(table), or an environment with "
+        "n_readings whose measure(counts, rng) takes counts per probe and returns sums per reading",
+        field="environment",
+    )
+
+
+def _without_scale(what: str) -> ParameterError:
+    return ParameterError(
+        f"the noise of {what} is unknown in this problem, so state one here: Gaussian(means, scale)",
+        field="scale",
+    )
+
+
+def _refuse_contrary(problem: AnyProblem, environment: Environment, allow_noisier: bool) -> None:
+    """Refuse an environment outside the problem's limits, noisier than it says, or too far from zero."""
+    scale, bounds = getattr(environment, "noise_scale", None), getattr(environment, "bounds", None)
+
+    def refusal(reading: int, why: str) -> ParameterError:
+        return ParameterError(
+            f"{problem.reading_in_words(reading)} does not fit this {type(environment).__name__}: {why}",
+            field="environment",
+        )
+
+    if problem.bounds is not None and bounds is not None:
+        for r, (low, high) in enumerate(bounds.tolist()):
+            if outside(problem.bounds, r, low) or outside(problem.bounds, r, high):
+                limits = "{:g} to {:g}".format(*problem.bounds[r])
+                raise refusal(r, f"its values go from {low:g} to {high:g}, and low and high say {limits}")
+    if problem.probes is None:
+        reach = np.abs(environment.means) + (0.0 if scale is None else REACH * scale)
+        furthest = furthest_values(problem.noise_scale, problem.n_arms)
+        for s in np.flatnonzero(reach > furthest)[:1].tolist():
+            raise refusal(
+                s,
+                f"values may lie {reach[s]:g} from zero, and beyond {furthest[s]:g} ({MOST_SCALES:g} noise "
+                "scales) rounding outweighs the noise; subtract a constant from all means",
+            )
+    if allow_noisier or scale is None or not problem.knows_noise:
+        return
+    if isinstance(environment, RowReadings) and problem.bounds is not None:
+        return  # limits of readings are all that such a problem says
+    stated = problem.noise_scale
+    assert stated is not None
+    matters = problem.relevant if problem.probes is None else np.ones(len(stated), dtype=bool)
+    for r in np.flatnonzero(matters & (scale > stated * (1 + ROUNDING)))[:1].tolist():
+        raise refusal(
+            r,
+            f"its noise is {scale[r]:.4g} here, and the problem says {stated[r]:.4g}, on which the guarantee "
+            "rests; change one of them, or see what happens without a guarantee: allow_noisier=True",
+        )
+    if isinstance(environment, RowReadings):
+        _refuse_shared_noise(environment)
+
+
+def _refuse_shared_noise(environment: RowReadings) -> None:
+    """Refuse readings of one use that share more noise than the problem says, in any mix of them."""
+    probes = environment.probes
+    for o in np.flatnonzero(np.diff(probes.start) > 1).tolist():
+        own = probes.readings_of(o)
+        stated = probes.covariances.get(o, np.diag(probes.noise_scale[own] ** 2))
+        whiten = np.linalg.inv(np.linalg.cholesky(stated))
+        most = float(np.linalg.eigvalsh(whiten @ environment.covariance(o) @ whiten.T).max())
+        if most > 1 + ROUNDING:
             raise ParameterError(
-                f"arm {s} needs at least one past measurement, all finite; got {column}", field="table"
+                f"readings of one use of {probes.names[o]!r} share noise in this environment: a mix of them "
+                f"has {np.sqrt(most):.4g} times the noise that the problem says, on which the guarantee "
+                "rests; give their covariance, or bounds, or see what happens without a guarantee: "
+                "allow_noisier=True",
+                field="environment",
             )
-    return columns
+
+
+def refuse_sums(problem: AnyProblem, counts: IntArray, sums: FloatArray) -> None:
+    """Refuse sums that the problem's limits rule out, or that no session would take."""
+    furthest = furthest_values(problem.noise_scale, problem.n_arms)
+    for arm in np.flatnonzero(counts).tolist():
+        n, mean = int(counts[arm]), float(sums[arm]) / int(counts[arm])
+        within = problem.bounds is None or not outside(problem.bounds, arm, mean)
+        if not (within and abs(mean) <= furthest[arm]):
+            low, high = (-furthest[arm], furthest[arm]) if problem.bounds is None else problem.bounds[arm]
+            raise ParameterError(
+                f"the environment gave {n} measurements of {problem.reading_in_words(arm)} with a mean of "
+                f"{mean:g}; they lie within {low:g} to {high:g}",
+                field="environment",
+            )

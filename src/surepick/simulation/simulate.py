@@ -22,16 +22,14 @@ from surepick.core.run import BudgetedRun, Measure, NoiseLearningRun, Run, Stop,
 from surepick.errors import ParameterError
 from surepick.policies import policy_for
 from surepick.simulation.environments import (
-    BoundedEnvironment,
-    CompiledEnvironment,
+    Arms,
     Environment,
     Gaussian,
-    NoisyEnvironment,
     UniformNoise,
-    is_compiled,
+    fitted,
+    refuse_sums,
     single_values,
 )
-from surepick.simulation.fitting import fitted, refuse_far_sums, refuse_outside_sums
 from surepick.simulation.outcome import Outcome, Progress, end_of
 from surepick.simulation.seeds import environment_rng, round_rng
 
@@ -142,21 +140,15 @@ class _Loop:
         self.evidence = Evidence.none_of(self.problem)
         self.n_rounds = 0
         self.called = False  # whether the final batch was started
-        # bounded measurements of an environment that does not say where its own lie
-        self.watched = (
-            self.problem.bounds is not None
-            and self.problem.probes is None
-            and not isinstance(self.environment, BoundedEnvironment)
-        )
-        # values of an environment that does not say how noisy it is
-        self.doubted = self.problem.probes is None and not isinstance(self.environment, NoisyEnvironment)
+        # values of an environment that was not checked when it was fitted to the problem
+        self.watched = self.problem.probes is None and not isinstance(self.environment, Arms)
         self.began = self.shown = time.perf_counter()
 
     def run_to_end(self, run: Run) -> Stop | None:
         """Decide, measure, absorb; the policy's stop, or None when the budget is spent."""
         randomized = self.policy.randomized
         driven = run if isinstance(run, CompiledRun) else None
-        fast = self.environment if is_compiled(self.environment) and not self.watched else None
+        fast = self.environment if isinstance(self.environment, Arms) else None
         budgeted = run if isinstance(run, BudgetedRun) else None
         if self.last_call is not None:
             last_calling(self.policy, run)
@@ -170,10 +162,12 @@ class _Loop:
             if n_asked(self.policy, decision) > left:
                 if self.last_call is None or self.called:
                     return None
-                self._call_last(run)
+                self.called = True  # what is left of the budget is one final batch, which is a test
+                last_calling(self.policy, run).call_last(self._left(), gaussian=self.gaussian)
                 continue
             if driven is not None and fast is not None and self.n_rounds > 0:
-                self._drive(driven, fast, min(CHUNK, left))
+                self.n_rounds += driven.drive(fast.feed(), fast.draw(min(CHUNK, left), self.rng))
+                self.evidence = driven.evidence
             else:
                 self._step(run, decision)
             self._show(run)
@@ -183,43 +177,26 @@ class _Loop:
         share = 0.0 if self.last_call is None or self.called else self.last_call
         return math.floor((1.0 - share) * self.budget) - self.evidence.n_measurements
 
-    def _call_last(self, run: Run) -> None:
-        """Make what is left of the budget one final batch, which is a test."""
-        self.called = True
-        last_calling(self.policy, run).call_last(self._left(), gaussian=self.gaussian)
-
     def _step(self, run: Run, decision: Measure) -> None:
         if isinstance(run, ValueRun) and run.needs_values:
             readings_of = self.problem.readings_of
-            values = single_values(self.environment, decision.counts, self.rng, readings_of)
+            values = single_values(self.environment, decision.counts, self.rng, self.problem)
             sums = np.zeros(len(self.evidence.sums))
             for s, own in values.items():
                 sums[readings_of(s)] = [math.fsum(column) for column in own.T.tolist()]
-            self._refuse(decision.counts, sums)
-            run.absorb(decision.counts, sums, values=values)
+            run.absorb(decision.counts, self._checked(decision.counts, sums), values=values)
         else:
-            sums = self._measure(decision.counts)
+            sums = self._checked(decision.counts, self.environment.measure(decision.counts, self.rng))
             run.absorb(decision.counts, sums)
         self.evidence = self.evidence + self.evidence.with_sums(
             decision.counts, sums, decision.n_measurements
         )
         self.n_rounds += 1
 
-    def _measure(self, counts: IntArray) -> FloatArray:
-        sums = self.environment.measure(counts, self.rng)
-        self._refuse(counts, sums)
-        return sums
-
-    def _refuse(self, counts: IntArray, sums: FloatArray) -> None:
-        """Refuse sums that the problem's bounds or noise rule out."""
+    def _checked(self, counts: IntArray, sums: FloatArray) -> FloatArray:
         if self.watched:
-            refuse_outside_sums(self.problem, counts, sums)
-        if self.doubted:
-            refuse_far_sums(self.problem, counts, sums)
-
-    def _drive(self, run: CompiledRun, environment: CompiledEnvironment, n: int) -> None:
-        self.n_rounds += run.drive(environment.feed(), environment.draw(n, self.rng))
-        self.evidence = run.evidence
+            refuse_sums(self.problem, counts, sums)
+        return sums
 
     def _show(self, run: Run) -> None:
         now = time.perf_counter()

@@ -11,7 +11,7 @@ from common import largest
 from surepick.core.arrays import IntArray
 from surepick.core.run import Stop
 from surepick.inference import contrasts
-from surepick.simulation.probed import GaussianReadings
+from surepick.simulation.environments import GaussianReadings
 
 RUNS, BUDGET, DELTA = 40, 1500, 0.2
 SURE = 1e-4  # of the binomial: what is beyond it is no chance

@@ -11,8 +11,7 @@ from surepick.errors import ParameterError, ProblemError
 from surepick.experiments import probe_cases
 from surepick.inference.contrasts import arm_probes
 from surepick.simulation import Bernoulli, Gaussian, Replay, State, UniformNoise
-from surepick.simulation.environments import single_values
-from surepick.simulation.fitting import fitted
+from surepick.simulation.environments import fitted, single_values
 
 
 def mixed(scales=(1.0, 2.0, 0.5)):
@@ -85,15 +84,12 @@ def test_the_best_plan_is_found(name, epsilon):
     assert outcome.plan in outcome.standing.good
 
 
-def test_uniform_noise_and_noise_that_is_too_large():
+def test_environments_that_do_not_fit_probes_are_refused():
     problem, means = CASES["dense"]
-    assert sp.simulate(problem, UniformNoise(means, 1.0), policy=sp.BetGapE(), seed=1).plan == problem.best(
-        means
-    )
-    with pytest.raises(ParameterError):
-        sp.simulate(problem, Gaussian(means, scale=2.0), policy=sp.BetGapE())
-    with pytest.raises(ParameterError):
-        sp.simulate(problem, Replay([[1.0, 1.0], [2.0], [1.0], [0.0]]), policy=sp.BetGapE())  # no rows
+    ragged = Replay([[1.0, 1.0], [2.0], [1.0], [0.0]])
+    for environment in (UniformNoise(means, 1.0), Gaussian(means, scale=2.0), ragged):
+        with pytest.raises(ParameterError):
+            sp.simulate(problem, environment, policy=sp.BetGapE())
 
 
 def test_a_probe_that_shows_nothing_of_the_targets_does_not_end_the_run():
@@ -176,7 +172,7 @@ def read(problem, environment, n=20_000):
     """Return single readings of the first probe, and the mean of a sum of them."""
     world = fitted(problem, environment, allow_noisier=False)
     ask = np.array([n, *[0] * (problem.n_probes - 1)])
-    values = single_values(world, ask, np.random.default_rng(1), problem.readings_of)[0]
+    values = single_values(world, ask, np.random.default_rng(1), problem)[0]
     return values, world.measure(ask, np.random.default_rng(2)) / n
 
 
@@ -189,9 +185,12 @@ def test_rows_of_past_data_keep_their_correlation_and_pairs_need_fewer_uses():
     assert {tuple(row) for row in values} <= {tuple(row) for row in rows}
     assert mean[1] - mean[0] == pytest.approx(0.2, abs=0.01)
     apart = largest({"old": "a", "new": "b"}, **bounds)
-    together, alone = (sp.simulate(p, Replay(rows), policy=sp.BetGapE(), seed=1) for p in (pair, apart))
-    assert together.plan_name == alone.plan_name == "new"
-    assert together.n_measured < 0.3 * alone.n_measured
+    together, alone = (
+        [sp.simulate(p, Replay(rows), policy=sp.BetGapE(), seed=seed) for seed in range(3)]
+        for p in (pair, apart)
+    )
+    assert {one.plan_name for one in together + alone} == {"new"}
+    assert sum(one.n_measured for one in together) < 0.4 * sum(one.n_measured for one in alone)
 
 
 def test_shared_noise_that_the_problem_does_not_state_is_refused():
@@ -202,7 +201,7 @@ def test_shared_noise_that_the_problem_does_not_state_is_refused():
     independent = largest(plans, measure={"pair": sp.Probe(["a", "b"], noise=1.2)})
     with refuses("environment", ParameterError):
         sp.simulate(independent, Replay(past()), policy=sp.BetGapE())
-    with refuses("scale", ParameterError):
+    with refuses("environment", ParameterError):
         sp.simulate(
             largest(plans, measure={"pair": sp.Probe(["a", "b"], noise=0.5)}),
             Replay(past()),

@@ -11,7 +11,7 @@ from surepick.errors import ProblemError
 from surepick.inference.factors import Student, SubGaussian
 from surepick.policies import RAGE, Uniform
 from surepick.simulation import Gaussian
-from surepick.simulation.probed import GaussianReadings
+from surepick.simulation.environments import GaussianReadings
 from surepick.testing import Tape
 
 SHARED = 0.2 * np.eye(4) + 0.8  # of the readings of one use
