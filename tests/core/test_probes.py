@@ -138,7 +138,6 @@ NOT_THESE = (
     "PFWS",
     "CombGame",
     "KN",
-    "KNPlusPlus",
 )  # of those that take probes: they play plans, or need single arms
 
 

@@ -13,7 +13,7 @@ from surepick.policies import POLICIES, Peace, parse_policy
 from surepick.report import report
 from surepick.sessions.session import Session
 
-UNPROVED = {"GenTSExplore", "KNPlusPlus", "TSExplore", "PFWS", "CombGame"}
+UNPROVED = {"GenTSExplore", "TSExplore", "PFWS", "CombGame"}
 UNPROVED |= {policy.name for policy in WITHOUT_DELTA}
 
 

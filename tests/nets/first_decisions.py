@@ -74,7 +74,7 @@ def cases() -> dict[str, tuple[Any, Any]]:
         if hasattr(policy, "takes_oracle"):
             trees = tree_family(TRIANGLES).oracle_problem(noise=0.5)
             found[f"{describe(policy)}, trees"] = policy, trees
-    for policy in [*OF_PLAYS, sp.policies.PFWS(0.1, "authors"), sp.policies.CombGame(0.1, "authors")]:
+    for policy in OF_PLAYS:
         found[describe(policy)] = (
             policy,
             sp.OracleProblem(_best_set, 5, noise=0.5, measure="plan arms", goal="largest"),

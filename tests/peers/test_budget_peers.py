@@ -5,13 +5,12 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import norm
 
 import surepick as sp
 from common import largest, refuses
 from surepick.errors import ParameterError, ProblemError
-from surepick.peers.ocba import allocation
-from surepick.policies import CSA, CSAR, LinearOCBA, MinimaxCombSAR, SuccessiveRejects
+from surepick.peers.budget import allocation
+from surepick.policies import CSA, CSAR, MinimaxCombSAR, SuccessiveRejects
 from surepick.policy import Stop
 from surepick.simulation import Gaussian
 from surepick.testing import Tape
@@ -115,23 +114,6 @@ def test_ocba_has_the_ratios_of_its_paper():
         assert share[i] / share[j] == pytest.approx(expected)
     others = np.array([0, 2, 3])
     assert share[1] == pytest.approx(2.0 * math.sqrt(((share[others] / scale[others]) ** 2).sum()))
-
-
-def test_linear_ocba_climbs_the_bound_on_a_correct_selection():
-    """Its scores are the difference quotient of the sum of Phi(-z)."""
-    run = LinearOCBA().start(largest(PLANS))
-    counts, sums = np.array([5, 9, 4, 7]), np.array([3.0, 2.0, 1.0, 4.0])
-    run.absorb(counts, sums)
-    lead = int(np.argmax(PLANS @ (sums / counts)))
-    away = np.delete(PLANS[lead] - PLANS, lead, axis=0)
-
-    def mistakes(n):
-        return norm.sf(away @ (sums / counts) / np.sqrt(away**2 @ (1 / n))).sum()
-
-    step = 1e-5
-    fall = np.array([(mistakes(counts) - mistakes(counts + step * np.eye(4)[s])) / step for s in range(4)])
-    expected = fall * counts / (counts + 1)
-    assert run.scores() / run.scores().sum() == pytest.approx(expected / expected.sum(), rel=1e-3)
 
 
 def test_successive_rejects_measures_and_dismisses_as_the_paper_says():

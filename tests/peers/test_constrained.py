@@ -92,7 +92,7 @@ def test_the_gains_of_the_game_are_the_largest_within_the_intervals():
     world = means - (e @ means) / (e**2 / shares).sum() * e / shares
     assert e @ world == pytest.approx(0)
     log_t = math.log(counts.sum())
-    for s, gain in enumerate(run.optimistic_gains(shares)):
+    for s, gain in enumerate(run._optimistic_gains(shares)):
         half = math.sqrt(2 * log_t / counts[s])
         reached = max((means[s] - half - world[s]) ** 2, (means[s] + half - world[s]) ** 2) / 2
         assert gain == pytest.approx(max(reached, log_t / counts[s]))

@@ -57,19 +57,19 @@ def test_the_authors_phases_are_smaller_and_drop_the_plans_that_some_other_beats
     counts = run.decide(round_rng(0, 0)).counts
     assert counts.sum() == max(math.ceil(8 * 1.1 * pair_allocation(PLANS).value * math.log(2 * 16 / 0.1)), 60)
     means = MEANS + rng.normal(size=3) / np.sqrt(counts)
-    plans = run.scaled_plans
+    plans = run._scaled_plans
     y = plans[:, None] - plans
     radius = np.sqrt(2 * (y**2 / counts).sum(axis=2) * math.log(2 * 16 / 0.1))
     left = plans[~((y @ means >= radius) & (y @ means > 0)).any(axis=0)]
     run.absorb(counts, counts * means)
-    assert run.scaled_plans.tolist() == left.tolist()
+    assert run._scaled_plans.tolist() == left.tolist()
 
 
 def test_phases_of_peace_have_the_papers_sizes_and_thresholds():
     policy = Peace(delta=0.1, max_gap=2.0)
     run = policy.start(largest(PLANS))
     for k in range(1, 5):
-        plans = run.scaled_plans
+        plans = run._scaled_plans
         decision = run.decide(round_rng(0, k))
         if isinstance(decision, Stop):
             assert k > 1
@@ -78,7 +78,7 @@ def test_phases_of_peace_have_the_papers_sizes_and_thresholds():
         assert decision.counts.sum() == max(math.ceil(2.2 * tau * (2 ** (k + 1) / 2.0) ** 2), 300)
         run.absorb(decision.counts, decision.counts * MEANS)
         values = plans @ MEANS
-        assert run.scaled_plans.tolist() == plans[values.max() - values < 2.0 / 2 ** (k + 1)].tolist()
+        assert run._scaled_plans.tolist() == plans[values.max() - values < 2.0 / 2 ** (k + 1)].tolist()
 
 
 def test_without_max_gap_every_arm_is_measured_once_first_and_sets_it():
@@ -86,4 +86,4 @@ def test_without_max_gap_every_arm_is_measured_once_first_and_sets_it():
     assert run.decide(round_rng(0, 0)).counts.tolist() == [1, 1, 1]
     run.absorb(np.ones(3, dtype=np.int64), MEANS)
     values = PLANS @ MEANS
-    assert run.max_gap > values.max() - values.min()
+    assert run._max_gap > values.max() - values.min()

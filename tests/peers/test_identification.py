@@ -1,4 +1,4 @@
-"""Track-and-Stop, top two, LUCB and lil'UCB: allocations, stops, and what each promises."""
+"""Track-and-Stop, top two, LUCB and UGapE: allocations, stops, and what each promises."""
 
 import math
 
@@ -8,7 +8,7 @@ import pytest
 import surepick as sp
 from common import largest, refuses
 from surepick.errors import ProblemError
-from surepick.peers.sequential import PairRadius, single_arms
+from surepick.peers.sequential import pair_radius, single_arms
 from surepick.peers.tracking import best_shares
 from surepick.policies import EBTCI, TTTS, TTUCB, TrackAndStop, UGapE, Uniform
 from surepick.policies.gap.radius import kaufmann_koolen_c
@@ -27,10 +27,9 @@ def test_the_tracked_shares_attain_the_limit(seed):
     assert found == pytest.approx(limit.shares, abs=1e-4)
 
 
-@pytest.mark.parametrize("tracking", ["C", "D"])
-def test_track_and_stop_comes_to_the_best_shares(tracking):
+def test_track_and_stop_comes_to_the_best_shares():
     problem = largest(np.eye(4))
-    policy = TrackAndStop(delta=1e-200, tracking=tracking)
+    policy = TrackAndStop(delta=1e-200)
     counts = sp.simulate(problem, Gaussian(MEANS, 0.0), policy=policy, budget=4000).counts
     assert counts / counts.sum() == pytest.approx(sp.limit(problem, MEANS).shares, abs=0.03)
 
@@ -48,10 +47,10 @@ def test_top_two_gives_half_to_the_best_arm_and_the_rest_where_costs_are_equal(p
 def test_the_stops_are_those_of_their_radii():
     counts, scale = np.array([40, 90, 25]), np.array([1.0, 2.0, 0.5])
     variance = scale**2 / counts
-    found = PairRadius.of("heuristic", 0.05, 3)(1, counts, scale)
+    found = pair_radius("heuristic", 0.05, 1, counts, scale)
     level = math.log((1 + math.log(155)) / 0.05)
     assert found == pytest.approx(np.sqrt(2 * (variance[1] + variance) * level))
-    found = PairRadius.of("kaufmann-koolen", 0.05, 3)(1, counts, scale)
+    found = pair_radius("kaufmann-koolen", 0.05, 1, counts, scale)
     term = 2 * np.log(4 + np.log(counts))
     level = 2 * kaufmann_koolen_c(math.log(2 / 0.05) / 2) + term[1] + term
     assert found == pytest.approx(np.sqrt(2 * (variance[1] + variance) * level))
@@ -65,7 +64,7 @@ def test_a_radius_means_the_same_here_and_in_the_gap_policies(radius):
         outcome = sp.simulate(problem, Gaussian(means), policy=Uniform(radius=radius), seed=seed)
         ahead = outcome.means[outcome.plan] - outcome.means
         ahead[outcome.plan] = np.inf
-        assert (ahead > PairRadius.of(radius, 0.05, 3)(outcome.plan, outcome.counts, np.ones(3)) - 1e-9).all()
+        assert (ahead > pair_radius(radius, 0.05, outcome.plan, outcome.counts, np.ones(3)) - 1e-9).all()
 
 
 UGAP_MEANS = np.array([0.5, 0.45, 0.1, 0.3])
@@ -82,7 +81,7 @@ def test_names_and_measures_as_the_box_of_the_paper():
     costs = [max(np.delete(upper, k)) - lower[k] for k in range(4)]
     named = int(np.argmin(costs))
     rival = max((i for i in range(4) if i != named), key=lambda i: upper[i])
-    assert run.bounds() == (named, rival, pytest.approx(costs[named]))
+    assert run._bounds() == (named, rival, pytest.approx(costs[named]))
     assert np.flatnonzero(run.decide(None).counts).tolist() == [named if beta[named] > beta[rival] else rival]
     assert run.standing().rival == rival
 
@@ -113,10 +112,10 @@ def test_each_plan_gets_its_own_arm_whatever_all_share():
     plans = np.hstack([own + rng.normal(size=5), np.ones((5, 1))])  # and an arm that all have
     for problem, sign in ((largest(plans), 1), (sp.Problem(plans, goal="smallest", noise=1), -1)):
         found = single_arms(problem, "LUCB")
-        assert found.way.tolist() == order.tolist()
+        assert found.place.tolist() == order.tolist()
         assert found.factor == pytest.approx(sign * np.array([1.0, 2.0, -0.5, 3.0, 1.5])[order])
         means = rng.normal(size=6)
-        shift = problem.sign * problem.values(means) - found.factor * means[found.way]
+        shift = problem.sign * problem.values(means) - found.factor * means[found.place]
         assert np.ptp(shift) < 1e-12
 
 

@@ -10,10 +10,9 @@ import surepick as sp
 from common import largest, refuses
 from surepick.errors import ParameterError, ProblemError
 from surepick.experiments import probe_cases
-from surepick.peers.games import best_of_game
-from surepick.peers.linear import LinearRun
+from surepick.peers.linear import LinearRun, best_of_game
 from surepick.peers.linear_phases import greedy
-from surepick.peers.sequential import PairRadius
+from surepick.peers.sequential import pair_radius
 from surepick.policies import FWS, RAGE, LinGame, LinGapE, XYAdaptive
 from surepick.simulation import Gaussian
 
@@ -107,8 +106,8 @@ def test_the_radius_is_that_of_gap_policies_on_single_arms():
     counts, scale = np.array([40, 90, 25]), np.array([1.0, 2.0, 0.5])
     run = LinGame().start(sp.Problem(np.eye(3), noise=scale, goal="largest"))
     run.absorb(counts, counts * np.array([0.1, 0.5, 0.0]))
-    gaps, found = run._compare()
-    expected = PairRadius.of("normal-mixture-joint", 0.05, 3)(1, counts, scale)
+    gaps, found = run._gaps_and_radii()
+    expected = pair_radius("normal-mixture-joint", 0.05, 1, counts, scale)
     assert np.delete(found, 1) == pytest.approx(np.delete(expected, 1))
     assert gaps.tolist() == pytest.approx([0.4, np.inf, 0.5])
 
@@ -118,14 +117,11 @@ class EvenRun(LinearRun):
 
     narrower = 1.0
 
-    def next_way(self):
+    def _next_way(self):
         return 0
 
-    def advance(self):
-        pass
-
-    def _compare(self):
-        gaps, radius = super()._compare()
+    def _gaps_and_radii(self):
+        gaps, radius = super()._gaps_and_radii()
         return gaps, radius / self.narrower
 
 
@@ -203,12 +199,12 @@ def test_a_greedy_phase_takes_the_use_that_helps_the_worst_difference_most():
 def test_xy_adaptive_drops_by_its_radius():
     problem, means = probe_cases.soare(3, 0.5)
     run = XYAdaptive(delta=0.1).start(problem)
-    assert run.log_term == pytest.approx(math.log(2 * math.pi**2 * 16 / (6 * 0.1)))
+    assert run._log_term == pytest.approx(math.log(2 * math.pi**2 * 16 / (6 * 0.1)))
     counts = run.decide(np.random.default_rng()).counts
     many = 400 * counts
     run.absorb(many, many * (problem.probes.rows @ means))
     assert run.standing().remaining == (0,)
-    assert run.log_term == pytest.approx(math.log(2 * math.pi**2 * 16 * 4 / (6 * 0.1)))
+    assert run._log_term == pytest.approx(math.log(2 * math.pi**2 * 16 * 4 / (6 * 0.1)))
 
 
 def test_a_phase_drops_nothing_that_it_did_not_read():

@@ -1,4 +1,4 @@
-"""KN, KN++ and Rinott: their boxes, their constants, their promise, and what breaks it."""
+"""KN and Rinott: their boxes, their constants, their promise, and what breaks it."""
 
 import math
 

@@ -1,9 +1,5 @@
 """Every policy of the package keeps the contract that `surepick.testing` ships."""
 
-import ast
-import importlib
-import inspect
-
 import numpy as np
 import pytest
 
@@ -109,17 +105,3 @@ def test_every_registered_policy_is_in_the_suite():
 def test_a_policy_of_polytopes_says_what_a_list_needs(policy):
     with pytest.raises(ParameterError):
         policy.start(largest([[1, 0], [0, 1]]))
-
-
-# They have pages, or no paper.
-OUR_OWN = {"BetGapE", "Challenge", "Limited", "Pick", "SignRace", "Tied", "Uniform"}
-
-
-@pytest.mark.parametrize("name", sorted(set(POLICIES) - OUR_OWN))
-def test_a_method_opens_with_what_a_reader_must_know(name):
-    module = importlib.import_module(POLICIES[name].__module__)
-    opening = ast.get_docstring(ast.parse(inspect.getsource(module))) or ""
-    words = " ".join(opening.split()).lower()
-    assert "paper" in words
-    for part in ("assumption", "proof status", "deviations", "cost of a"):
-        assert part in words, f"{module.__name__} does not say its {part}"

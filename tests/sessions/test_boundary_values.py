@@ -27,11 +27,11 @@ FAMILIES = (
         *("SignRace", "Tied:epsilon=1"),
     ),
     (
-        *("RAGE", "Peace", "GenTSExplore", "TSExplore", "LinearOCBA", "MinimaxCombSAR:budget=300"),
+        *("RAGE", "Peace", "GenTSExplore", "TSExplore", "MinimaxCombSAR:budget=300"),
         *("CSA:budget=300", "OCBA", "CSAR:budget=300", "SuccessiveRejects:budget=300", "UGapE", "LUCB"),
-        *("LilUCB:variant=heuristic", "EBTCI", "TTTS", "TTUCB", "TrackAndStop", "GenLUCB", "NaiveGapElim"),
-        *("KN:zone=1", "KNPlusPlus:zone=1", "Rinott:zone=1", "FWS", "LinGame", "XYAdaptive", "PolyALBA"),
-        *("ExactExpGap", "Pick", "GCBPE"),
+        *("EBTCI", "TTTS", "TTUCB", "TrackAndStop", "GenLUCB", "NaiveGapElim"),
+        *("KN:zone=1", "Rinott:zone=1", "FWS", "LinGame", "XYAdaptive", "PolyALBA"),
+        *("ExactExpGap", "Pick"),
     ),
 )
 

@@ -156,7 +156,7 @@ BUDGET = Study(
     "What a budget buys",
     _MODERATE_FAMILIES,
     _methods(
-        *("Pick", "BetGapE", "Uniform:delta=1e-9", "CSA", "CSAR", "MinimaxCombSAR", "LinearOCBA", "OCBA"),
+        *("Pick", "BetGapE", "Uniform:delta=1e-9", "CSA", "CSAR", "MinimaxCombSAR", "OCBA"),
         "SuccessiveRejects",
     ),
     ("wrong", "loss"),
@@ -169,8 +169,7 @@ early.
 wrong: runs whose leading plan is not the best, in % ± one standard error. loss: how much worse than the
 best that plan is, in units of the gap of the second best plan.
 
-CSAR decides as CSA does on sets. LinearOCBA is OCBA for linear plans, reconstructed: the same goal, climbed
-one measurement at a time.
+CSAR decides as CSA does on sets.
 """,
 )
 
@@ -209,7 +208,6 @@ def _heuristic(*names: str, **more: Any) -> tuple[Method, ...]:
     return _methods(*(f"{name}:radius=heuristic" for name in names), **more)
 
 
-_AUTHORS: dict[str, Any] = {"slow_on": ("three-played",), "questions": "plays", "seconds": 10.0}
 ARENA = Study(
     "arena",
     "The arena: every method on the same instances",
@@ -218,7 +216,7 @@ ARENA = Study(
         Method("BetGapE", pace="phases", questions=None),
         Method("Uniform", questions=None),
         *_methods("CombGapE", _PUBLISHED, "TTUCB", "EBTCI", "LUCB", "UGapE", questions="exact epsilon"),
-        *_methods("CLUCB", "LilUCB", "LilUCB:variant=heuristic", questions="exact"),
+        *_methods("CLUCB", questions="exact"),
         *_heuristic("CombGapE", "TTUCB", "EBTCI", "TTTS", questions="exact"),
         *_methods("RAGE", _PEACE, "NaiveGapElim", "ExactExpGap", pace="phases", questions="exact"),
         *_methods("RAGE:variant=authors", pace="phases", questions="exact vectors"),
@@ -229,7 +227,6 @@ ARENA = Study(
             "GenTSExplore", "TSExplore", pace="draws", named_only=True, seconds=60.0, questions="exact"
         ),
         *_methods("PolyALBA", pace="phases", questions="vectors"),
-        *_methods("GCBPE", questions="vectors"),
         *_methods("XYAdaptive", pace="phases", slow_on=("sphere", "totals"), questions="vectors"),
         *_methods("LinGame", slow_on=("sphere", "transductive", "totals"), seconds=0.5, questions="vectors"),
         *_methods("FWS", slow_on=("transductive", "totals"), seconds=0.3, questions="vectors"),
@@ -241,8 +238,7 @@ ARENA = Study(
             questions="vectors",
         ),
         *_methods("PFWS", "CombGame", questions="plays", seconds=10.0),
-        *_methods("PFWS:variant=authors", "CombGame:variant=authors", **_AUTHORS),
-        *_methods("KN", "KNPlusPlus", "Rinott", questions="epsilon"),
+        *_methods("KN", "Rinott", questions="epsilon"),
     ),
     _LIMIT_COLUMNS,
     {"": _times_limit},
@@ -252,9 +248,7 @@ because it guarantees nothing. Instances have T* below 20,000.
 
 Peace gets the true largest gap, LinGapE the norm of the true means; both are unknown in practice.
 
-The authors' program of P-FWS and CombGame departs from the papers (docs/benchmarks.md).
-
-KN, KN++ and Rinott estimate the noise scale, which the others know; their zone is .3. An answer that is not
+KN and Rinott estimate the noise scale, which the others know; their zone is .3. An answer that is not
 the best arm counts as wrong for them, one worse by more than .3 for the others.
 """,
 )

@@ -1,71 +1,35 @@
-"""A budget divided over phases: CSA, CSAR, SuccessiveRejects, MinimaxCombSAR.
+"""A fixed budget: CSA, CSAR, SuccessiveRejects and MinimaxCombSAR divide it over phases; OCBA over arms.
 
-The run that fixed-budget methods share: phases sized by the budget, plans dropped after each.
+No method guarantees anything of a run: papers bound the error probability after a budget, with constants of
+the instance that are unknown (OCBA: nothing is bounded). Assumption: independent sub-Gaussian noise. Costs
+are not used; d counts the arms on which plans differ, and the others are not measured.
 
-CSA and CSAR: each phase fixes one arm's amount, the one whose change would cost most.
-
-Paper: Nakamura & Sugiyama (2024), Fixed-Budget Real-Valued Combinatorial Pure Exploration of Multi-Armed
-Bandit: Combinatorial Successive Assign. With budget T, d arms and L = 1 + 1/2 + ... + 1/d, in phase t = 1..d
-
-    1. measure every arm that is not fixed until it has ceil((T - d) / (L (d - t + 1))) measurements;
-    2. lead = the best plan by estimate among those that have all fixed amounts;
-    3. for each free arm: the best such plan whose amount of that arm is another than the leader's;
-    4. fix the arm for which that plan is furthest behind, at the leader's amount.
-
-The answer is the plan that has all fixed amounts.
-
-CSAR is Chen, Lin, King, Lyu & Chen (2014), Combinatorial Pure Exploration of Multi-Armed Bandits, for sets of
-arms: on plans of zeros and ones, to fix an arm at the leader's amount is to accept or to reject it, so that a
-run is one of CSA, its extension to real plans.
-
-Assumption: independent sub-Gaussian noise of one scale. Proof status: the paper bounds the error probability
-after T measurements, with unknown constants of the instance; so there is no guarantee for a run.
-
-Deviations: d counts the arms on which plans differ, and the others are not measured; T = d measures each
-once; the run ends when one plan is left; where the amount of a free arm is settled already, it is fixed
-first, the lowest of several. How far behind is not divided by the change of the amount (the authors' code
-does; it makes no difference that could be seen). Costs and different noise scales are not used.
-
-Cost of a phase: one pass over the plans.
-
-Successive Rejects: measure all arms left equally often, and dismiss the worst one after each phase.
-
-Paper: Audibert & Bubeck (2010), Best Arm Identification in Multi-Armed Bandits. With budget n, K arms,
-l = 1/2 + 1/2 + 1/3 + ... + 1/K and n_0 = 0, in phase k = 1..K-1
-
-    1. measure every arm left until it has n_k = ceil((n - K) / (l (K + 1 - k))) measurements;
-    2. dismiss the arm that looks worst.
-
-The answer is the arm that is left.
-
-Assumption: independent sub-Gaussian noise of one scale. Proof status: the paper bounds the error probability
-after n measurements by K (K-1)/2 exp(-(n - K)/(l H)), where H depends on the unknown gaps; so there is no
-guarantee for a run.
-
-Deviations: a budget of K measures each arm once. Of arms that tie the last one is dismissed. Costs and
-different noise scales are not used.
-
-Cost of a phase: one pass over the arms.
-
-Minimax-CombSAR: halve the plans, and spend each phase on the two whose gap would stay least known.
-
-Paper: Nakamura & Sugiyama (2024), Fixed-Budget Real-Valued Combinatorial Pure Exploration of Multi-Armed
-Bandit. With budget T, d arms, B = 2^ceil(log2 d) - 1:
-
-    0. measure every arm floor(beta T / d) times; T' is what is left;
-    r. = 1..ceil(log2 d): m = 2^(r-1) (T' - d ceil(log2 d)) / B. Among the plans left find the pair whose gap
-       has the largest variance if m goes to its arms in proportion to |y_s|; measure so, rounded up; keep the
-       ceil(d / 2^r) plans that look best.
-
-Assumption: independent sub-Gaussian noise. Proof status: the paper bounds the error probability after T
-measurements, with constants of the instance; there is no guarantee for a run.
-
-Deviations: the shares |y_s| are those of the authors' public code, which the paper allows and does not
-prescribe; arms count in units of their noise scale; d counts the arms on which plans differ; where T' is less
-than d ceil(log2 d), m = 2^(r-1) T' / B, and what rounding adds is cut where most was asked for. Costs are not
-used.
-
-Cost of a phase: all pairs of plans left, which are all K(K-1)/2 in the first one and d^2/8 or fewer then.
+- **CSA**: Nakamura & Sugiyama (2024), Fixed-Budget Real-Valued Combinatorial Pure Exploration of Multi-Armed
+  Bandit. With budget T and L = 1 + 1/2 + ... + 1/d, in phase t = 1..d: measure every arm that is not fixed
+  until it has ceil((T - d) / (L (d - t + 1))); of the plans that have all fixed amounts, let `lead` be the
+  best; for each free arm find the best one that has another amount of it; fix the arm for which that plan is
+  furthest behind, at the leader's amount. Deviations: T = d measures each once; the run ends when one plan is
+  left; a free arm whose amount is settled already is fixed first; how far behind is not divided by the change
+  of the amount (the authors' code does; it made no difference that could be seen). Noise scales are not used.
+- **CSAR**: Chen, Lin, King, Lyu & Chen (2014), Combinatorial Pure Exploration of Multi-Armed Bandits, for
+  sets of arms: there, to fix an arm at the leader's amount is to accept or to reject it, so that a run is one
+  of CSA.
+- **SuccessiveRejects**: Audibert & Bubeck (2010), Best Arm Identification in Multi-Armed Bandits. With K arms
+  and l = 1/2 + 1/2 + 1/3 + ... + 1/K, in phase k = 1..K-1: measure every arm left until it has ceil((T - K) /
+  (l (K + 1 - k))), and dismiss the worst (the last of those that tie). T = K measures each once.
+- **MinimaxCombSAR**: the paper of CSA. Measure every arm floor(beta T / d) times; T' is what is left, B =
+  2^ceil(log2 d) - 1. In phase r = 1..ceil(log2 d), with m = 2^(r-1) (T' - d ceil(log2 d)) / B: find the pair
+  of plans left whose gap has the largest variance if m goes to its arms in proportion to |y_s|; measure so,
+  rounded up; keep the ceil(d / 2^r) plans that look best. Deviations: the shares |y_s| are those of the
+  authors' public code; arms count in units of their noise scale; where T' is less than d ceil(log2 d), m =
+  2^(r-1) T' / B, and what rounding adds is cut where most was asked for. A phase costs all pairs of plans
+  left, d^2/8 or fewer after the first.
+- **OCBA**: Chen, Lin, Yucesan & Chick (2000), Simulation Budget Allocation for Further Enhancing the
+  Efficiency of Ordinal Optimization. With b the arm that looks best and gaps g_i = mean_b - mean_i, the
+  chance of a correct selection is about largest at N_i proportional to (R_i / g_i)^2, N_b = R_b sqrt(sum_i
+  (N_i / R_i)^2). Every arm is measured `first` times, then blocks go to the arms furthest below that
+  allocation. Deviations: noise scales are the problem's, where the paper plugs in estimates; a block is 1% of
+  the past; arms that tie with the best count as a gap of a thousandth of a noise scale.
 """
 
 from __future__ import annotations
@@ -83,7 +47,9 @@ from surepick.core.problem import Problem
 from surepick.core.run import Measure, Standing, Stop
 from surepick.errors import ParameterError
 from surepick.peers.sequential import single_arms
-from surepick.policies.picking.pooled import PickingPolicy, PooledRun
+from surepick.policies.picking import PickingPolicy, PooledRun
+
+SMALLEST_GAP = 1e-3  # of OCBA, in noise scales of the two arms
 
 
 @dataclass(frozen=True)
@@ -104,34 +70,30 @@ class BudgetPolicy(PickingPolicy):
             )
 
 
-class BudgetPhases(PooledRun, ABC):
+class BudgetRun(PooledRun, ABC):
     """A run that divides a budget over phases and ends with the plan that is left.
 
     The budget is the policy's own, or what the loop or session has left when the run begins, if that is less.
     Plans and means are those of the arms on which plans differ, the `_arms`.
     """
 
-    def __init__(self, problem: Problem, name: str, budget: int | None) -> None:
+    n_phases: int  # at most
+
+    def __init__(self, problem: Problem, policy: BudgetPolicy) -> None:
         super().__init__(problem)
-        dense = as_dense(problem.oriented)
+        self._name, self._budget, self._horizon = policy.name, policy.budget, policy.budget
         self._arms = np.flatnonzero(problem.relevant)
-        self._plans: FloatArray = np.ascontiguousarray(dense[:, self._arms])  # (n_plans, n_used)
-        self._name, self._budget, self._horizon = name, budget, budget
+        self._plans: FloatArray = np.ascontiguousarray(as_dense(problem.oriented)[:, self._arms])
         self._alive: BoolArray = np.ones(problem.n_plans, dtype=bool)
         self._phase = 1
 
-    @property
     @abstractmethod
-    def n_phases(self) -> int:
-        """How many phases there are at most."""
-
-    @abstractmethod
-    def request(self) -> IntArray:
+    def _request(self) -> IntArray:
         """Return how often to measure each of the used arms in this phase."""
 
     @abstractmethod
-    def narrow(self) -> None:
-        """Drop plans now that this phase is measured."""
+    def _narrow(self, alive: IntArray, values: FloatArray) -> None:
+        """Drop plans now that this phase is measured; `values` are those of the plans that are `alive`."""
 
     def allow(self, left: int) -> None:
         """Take what is left at the beginning for the budget."""
@@ -141,33 +103,30 @@ class BudgetPhases(PooledRun, ABC):
 
     def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
         """Return the next phase; after the last one the end of the budget, which proves no plan."""
-        del rng  # nothing is drawn
         if self._is_over:
             return Stop(None)
         counts = np.zeros(self._problem.n_arms, dtype=np.int64)
-        counts[self._arms] = self.request()
+        counts[self._arms] = self._request()
         return Measure(counts)
 
     def absorb(self, counts: IntArray, sums: FloatArray) -> None:
         """Pool a phase and drop plans by it; phases that the budget leaves empty are over at once."""
         super().absorb(counts, sums)
-        self.narrow()
-        self._phase += 1
-        while not self._is_over and not self.request().any():
-            self.narrow()
+        while True:
+            alive = np.flatnonzero(self._alive)
+            self._narrow(alive, self._plans[alive] @ self._means)
             self._phase += 1
+            if self._is_over or self._request().any():
+                return
 
     def standing(self) -> Standing:
         """Return the plan that looks best among those left, the next of them, and their gap."""
         if self._phase == 1:
             return Standing()
         values = np.where(self._alive, self._plans @ self._means, -np.inf)
-        lead = int(np.argmax(values))
+        lead, rival = (int(k) for k in np.argsort(-values, kind="stable")[:2])
         if self._alive.sum() == 1:
             return Standing(lead)
-        values_of_others = values.copy()
-        values_of_others[lead] = -np.inf
-        rival = int(np.argmax(values_of_others))
         return Standing(lead, rival, float(values[lead] - values[rival]))
 
     @property
@@ -191,14 +150,40 @@ class BudgetPhases(PooledRun, ABC):
             )
         return self._horizon
 
-    @property
-    def _counts(self) -> IntArray:
-        counts: IntArray = self._evidence.counts[self._arms]
-        return counts
+    def _more(self, harmonic: float) -> int:
+        """Return what an arm left lacks of ceil((T - d) / (harmonic (d + 1 - phase))), at least 1 in all."""
+        d = len(self._arms)
+        upto = [
+            max(1, math.ceil((self._total - d) / (harmonic * (d + 1 - phase)))) if phase else 0
+            for phase in (self._phase, self._phase - 1)
+        ]
+        return upto[0] - upto[1]
 
     @property
     def _means(self) -> FloatArray:
-        return np.asarray(np.nan_to_num(self._evidence.means)[self._arms])
+        return np.asarray(np.nan_to_num(self.evidence.means)[self._arms])
+
+
+class AssigningRun(BudgetRun):
+    """A run of CSA, and of CSAR: the arms whose amounts are fixed, and the plans that have them."""
+
+    def __init__(self, problem: Problem, policy: CSA) -> None:
+        super().__init__(problem, policy)
+        self.n_phases = len(self._arms)
+        self._fixed = np.zeros(len(self._arms), dtype=bool)
+
+    def _request(self) -> IntArray:
+        harmonic = sum(1.0 / i for i in range(1, len(self._arms) + 1))
+        return np.where(self._fixed, 0, self._more(harmonic)).astype(np.int64)
+
+    def _narrow(self, alive: IntArray, values: FloatArray) -> None:
+        """Fix the arm whose change would cost most."""
+        lead = int(np.argmax(values))
+        differs = self._plans[alive] != self._plans[alive[lead]]  # (n_alive, n_used)
+        best_other = np.where(differs, values[:, None], -np.inf).max(axis=0)
+        arm = int(np.argmax(np.where(self._fixed, -np.inf, values[lead] - best_other)))
+        self._fixed[arm] = True
+        self._alive[alive[differs[:, arm]]] = False
 
 
 @dataclass(frozen=True)
@@ -209,14 +194,11 @@ class CSA(BudgetPolicy):
     """
 
     name: ClassVar[str] = "CSA"
-
-    def start(self, problem: Problem) -> AssigningRun:
-        """Return a fresh run on this problem."""
-        return AssigningRun(problem, self.name, self.budget)
+    _run: ClassVar[type[Any]] = AssigningRun
 
 
 @dataclass(frozen=True)
-class CSAR(BudgetPolicy):
+class CSAR(CSA):
     """Combinatorial Successive Accept Reject, for plans that are sets of arms.
 
     `budget` is divided over the phases; without one it is what the loop or the session has.
@@ -229,45 +211,25 @@ class CSAR(BudgetPolicy):
         check_zeros_and_ones(
             problem, self.name, "an arm is accepted or rejected; use CSA, which takes any numbers"
         )
-        return AssigningRun(problem, self.name, self.budget)
+        return AssigningRun(problem, self)
 
 
-class AssigningRun(BudgetPhases):
-    """A run of CSA, and of CSAR: the arms whose amounts are fixed, and the plans that have them."""
+class RejectingRun(BudgetRun):
+    """A run of Successive Rejects."""
 
-    def __init__(self, problem: Problem, name: str, budget: int | None) -> None:
-        super().__init__(problem, name, budget)
-        self._fixed = np.zeros(len(self._arms), dtype=bool)
+    def __init__(self, problem: Problem, policy: SuccessiveRejects) -> None:
+        super().__init__(problem, policy)
+        self.n_phases = len(self._alive) - 1
+        self._arm_of = np.searchsorted(self._arms, single_arms(problem, policy.name).place)  # of each plan
 
-    @property
-    def n_phases(self) -> int:
-        """The number of phases: one for each arm."""
-        return len(self._arms)
+    def _request(self) -> IntArray:
+        counts = np.zeros(len(self._arms), dtype=np.int64)
+        harmonic = 0.5 + sum(1.0 / i for i in range(2, len(self._alive) + 1))
+        counts[self._arm_of[self._alive]] = self._more(harmonic)
+        return counts
 
-    def request(self) -> IntArray:
-        """Return what is missing of this phase's count, for every free arm."""
-        more = self._upto(self._phase) - self._upto(self._phase - 1)
-        return np.where(self._fixed, 0, more).astype(np.int64)
-
-    def narrow(self) -> None:
-        """Fix the arm whose change would cost most."""
-        alive = np.flatnonzero(self._alive)
-        plans, values = self._plans[alive], self._plans[alive] @ self._means
-        lead = int(np.argmax(values))
-        differs = plans != plans[lead]  # (n_alive, n_used)
-        best_other = np.where(differs, values[:, None], -np.inf).max(axis=0)
-        loss = np.where(self._fixed, -np.inf, values[lead] - best_other)
-        arm = int(np.argmax(loss))
-        self._fixed[arm] = True
-        self._alive[alive[differs[:, arm]]] = False
-
-    def _upto(self, phase: int) -> int:
-        """Return how often a free arm has been measured after this phase."""
-        d = len(self._arms)
-        if phase == 0:
-            return 0
-        harmonic = sum(1.0 / i for i in range(1, d + 1))
-        return max(1, math.ceil((self._total - d) / (harmonic * (d - phase + 1))))
+    def _narrow(self, alive: IntArray, values: FloatArray) -> None:
+        self._alive[alive[len(alive) - 1 - int(np.argmin(values[::-1]))]] = False
 
 
 @dataclass(frozen=True)
@@ -278,59 +240,19 @@ class SuccessiveRejects(BudgetPolicy):
     """
 
     name: ClassVar[str] = "SuccessiveRejects"
-
-    def start(self, problem: Problem) -> RejectingRun:
-        """Return a fresh run on this problem, whose plans must be single arms."""
-        return RejectingRun(problem, self.name, self.budget)
+    _run: ClassVar[type[Any]] = RejectingRun
 
 
-class RejectingRun(BudgetPhases):
-    """A run of Successive Rejects."""
-
-    def __init__(self, problem: Problem, name: str, budget: int | None) -> None:
-        super().__init__(problem, name, budget)
-        self._arm_of = np.searchsorted(self._arms, single_arms(problem, name).way)  # of each plan
-
-    @property
-    def n_phases(self) -> int:
-        """The number of phases: one for each arm but the last."""
-        return len(self._alive) - 1
-
-    def request(self) -> IntArray:
-        """Return what is missing of this phase's count, for every arm left."""
-        counts = np.zeros(len(self._arms), dtype=np.int64)
-        counts[self._arm_of[self._alive]] = self.total(self._phase) - self.total(self._phase - 1)
-        return counts
-
-    def narrow(self) -> None:
-        """Dismiss the arm that looks worst."""
-        alive = np.flatnonzero(self._alive)
-        worst = len(alive) - 1 - int(np.argmin((self._plans[alive] @ self._means)[::-1]))
-        self._alive[alive[worst]] = False
-
-    def total(self, phase: int) -> int:
-        """Return n_k, the measurements of an arm left after this phase."""
-        n_arms = len(self._alive)
-        harmonic = 0.5 + sum(1.0 / i for i in range(2, n_arms + 1))
-        each = math.ceil((self._total - n_arms) / (harmonic * (n_arms + 1 - phase)))
-        return max(1, each) if phase else 0
-
-
-class HalvingRun(BudgetPhases):
+class HalvingRun(BudgetRun):
     """A run of Minimax-CombSAR; phase 1 measures all arms, the r-th halving is phase r + 1."""
 
     def __init__(self, problem: Problem, policy: MinimaxCombSAR) -> None:
-        super().__init__(problem, policy.name, policy.budget)
+        super().__init__(problem, policy)
         self._beta = policy.beta
         self._halvings = max(1, math.ceil(math.log2(len(self._arms))))
-        self._scaled = self._plans * np.sqrt(self._variance[self._arms])
+        self.n_phases = 1 + self._halvings
 
-    @property
-    def n_phases(self) -> int:
-        """The first one, and the halvings."""
-        return 1 + self._halvings
-
-    def request(self) -> IntArray:
+    def _request(self) -> IntArray:
         """Return equal counts at first, then the shares of the least known pair."""
         n_arms = len(self._arms)
         each = max(1, math.floor(self._total * self._beta / n_arms))
@@ -339,18 +261,18 @@ class HalvingRun(BudgetPhases):
         rest, reserve = self._total - each * n_arms, n_arms * self._halvings
         most = rest - reserve if rest > reserve else rest
         m = 2.0 ** (self._phase - 2) * most / (2.0**self._halvings - 1)
-        shares = _least_known(self._scaled[self._alive], self._counts, m)
-        left = self._total - self._evidence.n_measurements
-        return _cut(np.ceil(shares * m).astype(np.int64), left)
+        scaled = self._plans[self._alive] * np.sqrt(self._variance[self._arms])
+        counts = np.ceil(m * least_known(scaled, self.evidence.counts[self._arms], m)).astype(np.int64)
+        left = max(self._total - self.evidence.n_measurements, 0)
+        for _ in range(int(counts.sum()) - left):
+            counts[np.argmax(counts)] -= 1
+        return counts
 
-    def narrow(self) -> None:
+    def _narrow(self, alive: IntArray, values: FloatArray) -> None:
         """Keep the better half, counted down from the number of arms."""
-        if self._phase == 1:
-            return
-        alive = np.flatnonzero(self._alive)
-        keep = math.ceil(len(self._arms) / 2.0 ** (self._phase - 1))
-        order = np.argsort(-(self._plans[alive] @ self._means), kind="stable")
-        self._alive[alive[order[keep:]]] = False
+        if self._phase > 1:
+            keep = math.ceil(len(self._arms) / 2.0 ** (self._phase - 1))
+            self._alive[alive[np.argsort(-values, kind="stable")[keep:]]] = False
 
 
 @dataclass(frozen=True)
@@ -374,10 +296,10 @@ class MinimaxCombSAR(BudgetPolicy):
             )
 
 
-def _least_known(plans: FloatArray, counts: IntArray, m: float) -> FloatArray:
+def least_known(plans: FloatArray, counts: IntArray, m: float) -> FloatArray:
     """Return the shares |y| / sum |y| of the pair whose gap would have the largest variance after m more.
 
-    >>> _least_known(np.array([[3.0, 0.0], [0.0, 1.0], [0.0, 0.0]]), np.array([4, 4]), 8.0).tolist()
+    >>> least_known(np.array([[3.0, 0.0], [0.0, 1.0], [0.0, 0.0]]), np.array([4, 4]), 8.0).tolist()
     [0.75, 0.25]
     """
     worst, shares = -1.0, np.zeros(plans.shape[1])
@@ -391,13 +313,66 @@ def _least_known(plans: FloatArray, counts: IntArray, m: float) -> FloatArray:
     return shares
 
 
-def _cut(counts: IntArray, left: int) -> IntArray:
-    """Return counts cut to what is left, taken off where most is asked for.
+class OCBARun(PooledRun):
+    """A run of OCBA: counts and sums."""
 
-    >>> _cut(np.array([5, 2, 1]), 6).tolist()
-    [3, 2, 1]
+    def __init__(self, problem: Problem, policy: OCBA) -> None:
+        super().__init__(problem)
+        self._candidates, self._first = single_arms(problem, policy.name), policy.first
+
+    def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
+        """Return one more of every arm at first, then the next block; it never stops by itself."""
+        counts, sums = self._seen()
+        if counts.min() < self._first:
+            return Measure(self._candidates.counts((counts == counts.min()).astype(np.int64)))
+        n = self._block_size()
+        target = allocation(sums / counts, self._candidates.scale) * (counts.sum() + n)
+        block = np.zeros(len(counts), dtype=np.int64)
+        for _ in range(n):
+            block[np.argmax(target - counts - block)] += 1
+        return Measure(self._candidates.counts(block))
+
+    def standing(self) -> Standing:
+        """Return the arm that looks best, the next one, and their gap."""
+        counts, sums = self._seen()
+        if not counts.all():
+            return Standing()
+        means = sums / counts
+        lead, rival = (int(k) for k in np.argsort(-means, kind="stable")[:2])
+        return Standing(lead, rival, float(means[lead] - means[rival]))
+
+    def _seen(self) -> tuple[IntArray, FloatArray]:
+        return self._candidates.seen(self.evidence.counts, self.evidence.sums)
+
+
+@dataclass(frozen=True)
+class OCBA(PickingPolicy):
+    """Optimal computing budget allocation: single arms, a budget, the arm that looks best at its end.
+
+    It never stops by itself. `first` is how often every arm is measured before the allocation is trusted.
     """
-    counts = counts.copy()
-    for _ in range(max(0, int(counts.sum()) - max(left, 0))):
-        counts[np.argmax(counts)] -= 1
-    return counts
+
+    first: int = 3
+
+    name: ClassVar[str] = "OCBA"
+    _run: ClassVar[type[Any]] = OCBARun
+
+    def __post_init__(self) -> None:
+        if not self.first >= 1:
+            raise ParameterError(
+                f"first is how often to measure every arm first, 1 or more, got {self.first!r}", field="first"
+            )
+
+
+def allocation(means: FloatArray, scale: FloatArray) -> FloatArray:
+    """Return the shares of OCBA for these means and noise scales.
+
+    >>> allocation(np.array([2.0, 1.0, 0.0]), np.ones(3)).round(3).tolist()
+    [0.452, 0.438, 0.11]
+    """
+    lead = int(np.argmax(means))
+    gap = np.maximum(means[lead] - means, SMALLEST_GAP * (scale + scale[lead]))
+    share = (scale / gap) ** 2
+    share[lead] = 0.0
+    share[lead] = scale[lead] * np.sqrt(((share / scale) ** 2).sum())
+    return np.asarray(share / share.sum())

@@ -25,19 +25,16 @@ not best, one of its edges improves. The paper shows that measurements come to t
 Deviations: of the paper only the abstract and the authors' program (constraint_explore.py of the repository
 e-carlsson/constraint-pure-exploration) could be read; the boxes are reconstructed from the program. There the
 learner of CGE is AdaGrad and tracks its last shares; here it is AdaHedge with the sum of its shares, as in
-LinGame. There measurements may also be confined to shares within the limits; here they are not. CTnS finds w
-anew when the leader has changed or the measurements have grown by 2%. Edges are those of one basis: at a
-vertex with several, some of these lead nowhere, and a run may then not stop. Costs are not used.
-
-Cost of a round: a pass over the edges of the leader; a linear program when the leader has changed; CTnS: now
-and then a design, some milliseconds.
+LinGame. CTnS finds w anew when the leader has changed or the measurements have grown by 2%. Edges are those
+of one basis: at a vertex with several, some of these lead nowhere, and a run may then not stop. Costs are not
+used. A round costs a pass over the edges of the leader, and a linear program when the leader has changed.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -47,9 +44,8 @@ from surepick.core.polytope import Polytope
 from surepick.core.run import Standing
 from surepick.design.allocation import optimal_allocation
 from surepick.errors import ParameterError
-from surepick.peers.games import FIRST_MIXABILITY, AdaHedge
-from surepick.peers.linear import PROVED, LinearPolicy
-from surepick.peers.sequential import RelevantArmsRun
+from surepick.peers.linear import PROVED, AdaHedge, LinearPolicy
+from surepick.peers.sequential import CandidatesRun, relevant_arms
 from surepick.policies.gap import radius as radii
 
 GROWTH = 1.02  # of the measurements, before CTnS finds its shares anew
@@ -63,71 +59,36 @@ class ConstrainedPolicy(LinearPolicy):
     takes_probes: ClassVar[bool] = False
     takes_oracle: ClassVar[bool] = True
 
-    def checked(self, problem: AnyProblem) -> Polytope:
-        """Return the problem if it is a polytope."""
+
+class EdgesRun(CandidatesRun):
+    """One measurement a round of an arm that matters, and the stop; the leader is a vertex with its edges."""
+
+    def __init__(self, problem: AnyProblem, policy: ConstrainedPolicy) -> None:
         if not isinstance(problem, Polytope):
             raise ParameterError(
-                f"{self.name} needs a Polytope, got {type(problem).__name__}; use TrackAndStop, LinGame or "
+                f"{policy.name} needs a Polytope, got {type(problem).__name__}; use TrackAndStop, LinGame or "
                 "BetGapE where plans are listed",
                 field="policy",
             )
-        return problem
-
-
-@dataclass(frozen=True)
-class CTnS(ConstrainedPolicy):
-    """Track-and-stop under linear constraints: all plans of a `Polytope`."""
-
-    name: ClassVar[str] = "CTnS"
-
-    def start(self, problem: AnyProblem) -> CTnSRun:
-        """Return a fresh run on this problem, which must be a Polytope."""
-        return CTnSRun(self.checked(problem), self)
-
-
-@dataclass(frozen=True)
-class CGE(ConstrainedPolicy):
-    """The constrained game explorer: a learner of shares against the edge that is hardest to rule out."""
-
-    name: ClassVar[str] = "CGE"
-
-    def start(self, problem: AnyProblem) -> CGERun:
-        """Return a fresh run on this problem, which must be a Polytope."""
-        return CGERun(self.checked(problem), self)
-
-
-class EdgesRun(RelevantArmsRun):
-    """One measurement a round of an arm that matters, and the stop; the leader is a vertex with its edges."""
-
-    def __init__(self, problem: Polytope, policy: ConstrainedPolicy) -> None:
-        super().__init__(problem)
+        arms = relevant_arms(problem)
+        super().__init__(arms)
         self._problem, self._policy, self._variance = problem, policy, self._scale**2
+        self._arms = arms.place
         self._basis: IntArray = np.zeros(0, dtype=np.int64)  # of the leader, as in `StandardForm`
-        self._at: IntArray = np.zeros(0, dtype=np.int64)
         self._edges: FloatArray = np.zeros((0, len(self._arms)))  # larger is better
+        self._vertex: tuple[float, ...] = ()
 
-    @property
-    def _lead(self) -> FloatArray:
-        return self._problem.form.plan(self._problem.form.vertex(self._basis, self._at))
-
-    def judge(self) -> tuple[float, ...] | None:
-        """Move to the best vertex; answer if every edge loses by more than its radius."""
-        self._move()
+    def _judge(self) -> tuple[float, ...] | None:
+        """Move to the best vertex unless no edge improves; answer if every edge loses by its radius."""
+        if not len(self._edges) or (self._edges @ self._means > 0).any():
+            form, means = self._problem.form, np.zeros(self._problem.n_arms)
+            means[self._arms] = self._means
+            self._basis, at = form.basis_near(self._problem.best_plan(means))
+            found = form.directions(self._basis, at)[:, self._arms]
+            self._edges = self._problem.sign * found[found.any(axis=1)]
+            self._vertex = tuple(form.plan(form.vertex(self._basis, at)).tolist())
         gaps, radius = self._gaps_and_radii()
-        return tuple(self._lead.tolist()) if (gaps > radius).all() else None
-
-    def _move(self) -> None:
-        """Find the best vertex and its edges, unless no edge of the leader improves."""
-        if len(self._edges) and (self._edges @ self._means <= 0).all():
-            return
-        means = np.zeros(self._problem.n_arms)
-        means[self._arms] = self._means
-        self._basis, self._at = self._problem.form.basis_near(self._problem.best_plan(means))
-        self._find_edges()
-
-    def _find_edges(self) -> None:
-        found = self._problem.form.directions(self._basis, self._at)[:, self._arms]
-        self._edges = self._problem.sign * found[found.any(axis=1)]
+        return self._vertex if (gaps > radius).all() else None
 
     def _gaps_and_radii(self) -> tuple[FloatArray, FloatArray]:
         """Return by how much each edge loses, and the radius of that."""
@@ -142,33 +103,32 @@ class EdgesRun(RelevantArmsRun):
         variances = self._edges**2 @ (self._variance * inflation)
         return -(self._edges @ self._means), np.sqrt(2.0 * level * variances)
 
-    def compare(self) -> Standing:
+    def _compare(self) -> Standing:
         """Return the leader, by how much its closest edge loses, and the radius of that."""
         gaps, radius = self._gaps_and_radii()
         closest = int(np.argmin(gaps - radius))
-        return Standing(tuple(self._lead.tolist()), None, float(gaps[closest]), float(radius[closest]))
+        return Standing(self._vertex, None, float(gaps[closest]), float(radius[closest]))
 
 
 class CTnSRun(EdgesRun):
     """A run of CTnS; `_shares` is w, found at `_found_at` measurements for the leader of that moment."""
 
-    def __init__(self, problem: Polytope, policy: CTnS) -> None:
+    def __init__(self, problem: AnyProblem, policy: CTnS) -> None:
         super().__init__(problem, policy)
         self._shares: FloatArray = np.zeros(len(self._arms))
         self._found_at = 0
 
-    def choose(self, rng: np.random.Generator) -> IntArray:
+    def _choose(self) -> IntArray:
         """Measure the arm that is furthest behind its share, unless one has far too few."""
-        del rng  # nothing is drawn
         total = float(self._counts.sum())
         if self._counts.min() < math.sqrt(total) - len(self._counts) / 2:
             return self._once(int(np.argmin(self._counts)))
         return self._once(int(np.argmax(total * self._shares - self._counts)))
 
-    def judge(self) -> tuple[float, ...] | None:
+    def _judge(self) -> tuple[float, ...] | None:
         """Judge, and find the shares anew where they are out of date."""
         lead = self._basis
-        answer, total = super().judge(), int(self._counts.sum())
+        answer, total = super()._judge(), int(self._counts.sum())
         if not np.array_equal(lead, self._basis) or total >= GROWTH * self._found_at:
             gaps = -(self._edges @ self._means)
             gaps = np.maximum(gaps, _LEAST_GAP * float(np.abs(gaps).max()) or 1.0)
@@ -177,31 +137,32 @@ class CTnSRun(EdgesRun):
         return answer
 
 
-class CGERun(EdgesRun):
-    """A run of CGE: the state of its AdaHedge learner, and the sum of the allocations that it played."""
+@dataclass(frozen=True)
+class CTnS(ConstrainedPolicy):
+    """Track-and-stop under linear constraints: all plans of a `Polytope`."""
 
-    def __init__(self, problem: Polytope, policy: CGE) -> None:
+    name: ClassVar[str] = "CTnS"
+    _run: ClassVar[type[Any]] = CTnSRun
+
+
+class CGERun(EdgesRun):
+    """A run of CGE: its AdaHedge learner, and the sum of the allocations that it played."""
+
+    def __init__(self, problem: AnyProblem, policy: CGE) -> None:
         super().__init__(problem, policy)
-        self._gains, self._mixability = np.zeros(len(self._arms)), FIRST_MIXABILITY
+        self._learner = AdaHedge(np.zeros(len(self._arms)))
         self._played = np.ones(len(self._arms))  # the first round measured every arm
 
-    @property
-    def _learner(self) -> AdaHedge:
-        return AdaHedge(self._gains, self._mixability)
-
-    def choose(self, rng: np.random.Generator) -> IntArray:
+    def _choose(self) -> IntArray:
         """Measure the arm whose count is furthest behind the sum of the allocations played."""
-        del rng  # nothing is drawn
         return self._once(int(np.argmax(self._played + self._learner.shares - self._counts)))
 
-    def advance(self) -> None:
-        """Update the AdaHedge learner with the optimistic gain of each arm in this round."""
+    def _advance(self) -> None:
         shares = self._learner.shares
-        learner = self._learner.gain(self.optimistic_gains(shares))
-        self._gains, self._mixability = learner.gains, learner.mixability
+        self._learner = self._learner.gain(self._optimistic_gains(shares))
         self._played = self._played + shares
 
-    def optimistic_gains(self, shares: FloatArray) -> FloatArray:
+    def _optimistic_gains(self, shares: FloatArray) -> FloatArray:
         """Return upper bounds of each arm's information against the closest alternative."""
         price = self._variance / np.maximum(shares, 1e-12)
         gaps, variances = self._edges @ self._means, self._edges**2 @ price
@@ -210,3 +171,11 @@ class CGERun(EdgesRun):
         known = math.log(float(self._counts.sum())) / self._counts
         reached = (moved + np.sqrt(2.0 * self._variance * known)) ** 2 / (2.0 * self._variance)
         return np.asarray(np.maximum(reached, known))
+
+
+@dataclass(frozen=True)
+class CGE(ConstrainedPolicy):
+    """The constrained game explorer: a learner of shares against the edge that is hardest to rule out."""
+
+    name: ClassVar[str] = "CGE"
+    _run: ClassVar[type[Any]] = CGERun

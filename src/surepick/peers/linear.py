@@ -1,4 +1,4 @@
-"""Linear bandits: readings and plans in one set of coordinates, least squares, and when to stop.
+"""Linear bandits: readings and plans in one set of coordinates, least squares, when to stop; LinGame and FWS.
 
 With M = sum of x x' over all readings (noise of scale 1), means by least squares and y = lead - plan, stop
 when y.means > radius(y) for every other plan:
@@ -14,6 +14,34 @@ u'Mu/2) is a supermartingale for every u, and so is its average over u ~ N(0, (l
 M_1^-1 M / l)^(-1/2) exp(s'(M + l M_1)^-1 s / 2); by Ville's inequality it stays below 1/(p delta) at all
 times except with probability p delta. Errors are y.M^-1 s, at most |s| in (M + l M_1)^-1 times |M^-1 y| in
 M + l M_1, for all y at once. On single arms it is the radius `normal-mixture-joint` of the gap policies.
+
+Assumption of both methods: independent sub-Gaussian readings, of one use independent or of known covariance.
+Proof status: that of the radius, which holds for any rule of choosing. Both papers show that measurements
+come to the limit as delta goes to 0. Deviations of both: estimates have no ridge, since every way is used
+once first; constants are those of the authors' programs; costs are not used. With n ways and t uses so far:
+
+**LinGame**: Degenne, Menard, Shang & Valko (2020), Gamification of Pure Exploration for Linear Bandits, with
+a learner for each answer. A round costs two small linear systems and a pass over plans and readings.
+
+    1. lead = the best plan by the means; w = the shares that the AdaHedge learner of this lead plays;
+    2. the other player answers with the closest world, seen by w, in which another plan overtakes the leader;
+    3. the learner gains, for each way o, the sum over its readings of
+           min(log t, (|x.(means - world)| + sqrt(2 log t x'M^-1 x))^2 / 2),
+       an upper bound on what a use of o tells against that world;
+    4. use the way furthest behind the sum of all w so far.
+
+AdaHedge (de Rooij et al. 2014): w is proportional to exp(eta gains), eta = log(n)/D with D = .01 at first,
+which grows by what the mixture of gains exceeds the gain of the mixture.
+
+**FWS**: Wang, Tzeng & Proutiere (2021), Fast Pure Exploration via Frank-Wolfe. With x the shares that are
+tracked (uniform at first), f_j(x) = gap_j^2 / (2 y_j' M(x)^-1 y_j) for every plan but the leader, its
+gradient by the world in which j overtakes the leader, and r = t^(-9/10) / n; step 1 is a linear program of
+one to two milliseconds where several plans are equally close:
+
+    1. z = uniform shares if floor(t/n) is a square, or another plan ties with the leader; otherwise
+       z = the shares with the largest min over {j: f_j(x) < min f + r} of (z - x).gradient_j;
+    2. x moves to (t - 1)/t x + z/t;
+    3. use the way with the largest x_o / n_o, n_o its uses so far.
 """
 
 from __future__ import annotations
@@ -22,7 +50,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -32,13 +60,14 @@ from surepick.core.probes import refuse_unknown
 from surepick.core.problem import Problem
 from surepick.core.run import Standing
 from surepick.design.information import Dense, information_of
-from surepick.errors import ParameterError
 from surepick.peers.sequential import SequentialRun
 from surepick.policies.gap import radius as radii
-from surepick.policies.sound import SoundPolicy
+from surepick.policies.sound import SoundPolicy, check_choice
 
 PROVED, HEURISTIC = "normal-mixture", "heuristic"
 TRACE = 1e-9  # of uniform shares: keeps M regular where shares have fallen to 0
+FIRST_MIXABILITY = 0.01  # AdaHedge's D before anything was gained
+_TIE = float(np.finfo(float).eps)  # a gap at which a plan ties with the leader
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,15 +80,15 @@ class Readings:
     rows: FloatArray  # (n_readings, rank)
     owner: IntArray  # (n_readings,) whose reading it is, among the ways
     plans: FloatArray  # (n_plans, rank)
-    ways: IntArray  # (n_ways,) their places among all probes or arms
+    place: IntArray  # (n_ways,) their places among all probes or arms
     n_places: int
-    places: IntArray  # (n_readings,) where readings stand among the sums
+    reading: IntArray  # (n_readings,) where readings stand among the sums
     whiten: Callable[[FloatArray], FloatArray]  # sums in the unit of the rows
 
     @property
     def n_ways(self) -> int:
         """The number of ways."""
-        return len(self.ways)
+        return len(self.place)
 
     @property
     def shown(self) -> Readings:
@@ -70,8 +99,12 @@ class Readings:
     def counts(self, of_ways: IntArray) -> IntArray:
         """Return uses of the ways as uses of all probes or arms."""
         found = np.zeros(self.n_places, dtype=np.int64)
-        found[self.ways] = of_ways
+        found[self.place] = of_ways
         return found
+
+    def seen(self, counts: IntArray, sums: FloatArray) -> tuple[IntArray, FloatArray]:
+        """Return uses of the ways, and X'y of the readings."""
+        return counts[self.place], self.pull(sums)
 
     def information(self, uses: FloatArray) -> FloatArray:
         """Return M, the information of these uses of the ways, or of these shares."""
@@ -79,7 +112,7 @@ class Readings:
 
     def pull(self, sums: FloatArray) -> FloatArray:
         """Return X'y of the sums of readings."""
-        return np.asarray(self.rows.T @ self.whiten(sums)[self.places])
+        return np.asarray(self.rows.T @ self.whiten(sums)[self.reading])
 
     def of_ways(self, values: FloatArray) -> FloatArray:
         """Return sums over the readings of each way."""
@@ -90,7 +123,7 @@ def readings_of(problem: Problem, policy: str) -> Readings:
     """Return what can be measured of this problem, and its plans.
 
     >>> found = readings_of(Problem([[1, 0, 2], [0, 1, 2]], noise=0.5, goal="largest"), "LinGame")
-    >>> found.rows.tolist(), found.ways.tolist()
+    >>> found.rows.tolist(), found.place.tolist()
     ([[2.0, 0.0], [0.0, 2.0]], [0, 1])
     """
     dense = as_dense(problem.oriented)
@@ -119,10 +152,7 @@ class LinearPolicy(SoundPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.radius not in (PROVED, HEURISTIC):
-            raise ParameterError(
-                f"radius must be {PROVED!r} or {HEURISTIC!r}, got {self.radius!r}", field="radius"
-            )
+        check_choice("radius", self.radius, PROVED, HEURISTIC)
 
     @property
     def guarantee(self) -> str:
@@ -138,44 +168,29 @@ class LinearRun(SequentialRun):
     def __init__(self, problem: Problem, policy: LinearPolicy) -> None:
         self._delta, self._proved = policy.delta, policy.radius == PROVED
         self._readings = readings = readings_of(problem, policy.name).shown
-        super().__init__(readings.n_ways, readings.rows.shape[1])
+        super().__init__(readings, readings.rows.shape[1])
         self._first = readings.information(np.ones(readings.n_ways))  # M_1
         self._log_volume = float(np.linalg.slogdet(self._first)[1])
 
     @abstractmethod
-    def next_way(self) -> int:
+    def _next_way(self) -> int:
         """Return the way to use next; nothing changes by it."""
 
-    def choose(self, rng: np.random.Generator) -> IntArray:
-        """Use one way."""
-        del rng  # nothing is drawn
-        return self._once(self.next_way())
+    def _choose(self) -> IntArray:
+        return self._once(self._next_way())
 
-    def request(self, counts: IntArray) -> IntArray:
-        """Return uses of the ways as uses of all probes or arms."""
-        return self._readings.counts(counts)
-
-    def seen(self, counts: IntArray, sums: FloatArray) -> tuple[IntArray, FloatArray]:
-        """Return uses of the ways, and X'y of the readings."""
-        return counts[self._readings.ways], self._readings.pull(sums)
-
-    def judge(self) -> int | None:
-        """Answer if the leader is ahead of every other plan by more than the radius."""
-        self._estimate()
-        gaps, radius = self._compare()
-        return self._lead if (gaps > radius).all() else None
-
-    def _estimate(self) -> None:
-        """Estimate by least squares; kept until more is measured."""
+    def _judge(self) -> int | None:
+        """Estimate by least squares; answer if the leader is ahead of every other plan by its radius."""
         self._matrix = self._readings.information(self._counts.astype(float))
         self._inverse: FloatArray = np.asarray(np.linalg.inv(self._matrix), dtype=float)
-        self._means = self._inverse @ self._sums
-        values = self._readings.plans @ self._means
+        values = self._readings.plans @ (self._inverse @ self._sums)
         self._lead = int(np.argmax(values))
         self._contrasts = self._readings.plans[self._lead] - self._readings.plans  # (n_plans, rank)
         self._gaps = values[self._lead] - values
+        gaps, radius = self._gaps_and_radii()
+        return self._lead if (gaps > radius).all() else None
 
-    def _compare(self) -> tuple[FloatArray, FloatArray]:
+    def _gaps_and_radii(self) -> tuple[FloatArray, FloatArray]:
         """Return the gap of every plan to the leader, infinite for the leader itself, and its radius."""
         through = self._contrasts @ self._inverse
         variance = np.einsum("kd,kd->k", through, self._contrasts)
@@ -192,22 +207,153 @@ class LinearRun(SequentialRun):
         gaps[self._lead] = np.inf
         return gaps, np.sqrt(2.0 * level * np.maximum(variance, 0.0))
 
-    def closest(self, shares: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return where each plan overtakes the leader, for these shares of uses.
+    def _closest(self, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return where each plan but the leader overtakes it, for these shares of uses.
 
-        For each plan but the leader: gap^2 / (2 y'M^-1 y), which is how far that is; the readings' means
-        there less those now, (n_plans - 1, n_readings); and the plans' gaps.
+        That is gap^2 / (2 y'M^-1 y), which is how far it is, and the readings' means there less those now,
+        (n_plans - 1, n_readings).
         """
         others = np.delete(np.arange(len(self._gaps)), self._lead)
         matrix = self._readings.information(shares + TRACE / len(shares))
         solved = np.linalg.solve(matrix, self._contrasts[others].T)  # (rank, n)
         lengths = np.einsum("kd,dk->k", self._contrasts[others], solved)
         gaps = self._gaps[others]
-        moved = (self._readings.rows @ (solved * (gaps / lengths))).T
-        return gaps**2 / (2.0 * lengths), moved, gaps
+        return gaps**2 / (2.0 * lengths), (self._readings.rows @ (solved * (gaps / lengths))).T
 
-    def compare(self) -> Standing:
+    def _compare(self) -> Standing:
         """Return the leader, the plan that is hardest to tell from it, their gap and its radius."""
-        gaps, radius = self._compare()
+        gaps, radius = self._gaps_and_radii()
         rival = int(np.argmin(gaps - radius))
         return Standing(self._lead, rival, float(gaps[rival]), float(radius[rival]))
+
+
+@dataclass(frozen=True, eq=False)
+class AdaHedge:
+    """AdaHedge: exponential weights whose rate is log(n) over the mixability gap so far."""
+
+    gains: FloatArray
+    mixability: float = FIRST_MIXABILITY  # the sum of the mixability gaps, and a small start
+
+    @property
+    def _rate(self) -> float:
+        return math.log(max(len(self.gains), 2)) / self.mixability
+
+    @property
+    def shares(self) -> FloatArray:
+        """The allocation that it plays next.
+
+        >>> AdaHedge(np.array([1.0, 1.0])).shares.tolist()
+        [0.5, 0.5]
+        """
+        weights = np.exp(self._rate * (self.gains - self.gains.max()))
+        return np.asarray(weights / weights.sum())
+
+    def gain(self, gains: FloatArray) -> AdaHedge:
+        """Return the learner after these gains."""
+        shares, most = self.shares, float(gains.max())
+        mixed = most + math.log(float(shares @ np.exp(self._rate * (gains - most)))) / self._rate
+        return AdaHedge(self.gains + gains, self.mixability + max(mixed - float(shares @ gains), 0.0))
+
+
+class LinGameRun(LinearRun):
+    """A run of LinGame: what the learner of each leader gained, and the shares played so far."""
+
+    def __init__(self, problem: Problem, policy: LinGame) -> None:
+        super().__init__(problem, policy)
+        self._learners: dict[int, AdaHedge] = {}
+        self._played: FloatArray = np.ones(len(self._counts))  # the first round, which used every way
+
+    @property
+    def _learner(self) -> AdaHedge:
+        return self._learners.get(self._lead, AdaHedge(np.zeros(len(self._counts))))
+
+    def _next_way(self) -> int:
+        return int(np.argmin(self._counts - (self._played + self._learner.shares)))
+
+    def _advance(self) -> None:
+        """Pay the learner for the shares that it played: what a use of each way may tell."""
+        learner = self._learner
+        distance, moved = self._closest(learner.shares)
+        rows, log_t = self._readings.rows, math.log(float(self._counts.sum()))
+        error = np.sqrt(2.0 * log_t * np.einsum("rd,rd->r", rows @ self._inverse, rows))
+        told = 0.5 * (np.abs(moved[int(np.argmin(distance))]) + error) ** 2
+        self._played = self._played + learner.shares
+        self._learners[self._lead] = learner.gain(self._readings.of_ways(np.minimum(told, log_t)))
+
+
+@dataclass(frozen=True)
+class LinGame(LinearPolicy):
+    """Learners play shares of the measurements against the world that is hardest to tell apart.
+
+    `radius` is "normal-mixture" (proved) or "heuristic" (no proof; published experiments).
+    """
+
+    name: ClassVar[str] = "LinGame"
+    _run: ClassVar[type[Any]] = LinGameRun
+
+
+class FWSRun(LinearRun):
+    """A run of FWS; `_shares` is x."""
+
+    def __init__(self, problem: Problem, policy: FWS) -> None:
+        super().__init__(problem, policy)
+        n = len(self._counts)
+        self._shares: FloatArray = np.full(n, 1.0 / n)
+        self._moved: FloatArray | None = None  # x after this round's step, once it is known
+
+    def _next_way(self) -> int:
+        return int(np.argmax(self._next_shares() / self._counts))
+
+    def _advance(self) -> None:
+        self._shares, self._moved = self._next_shares(), None
+
+    def _next_shares(self) -> FloatArray:
+        if self._moved is None:
+            t = float(self._counts.sum())
+            self._moved = (t - 1.0) / t * self._shares + self._direction(t) / t
+        return self._moved
+
+    def _direction(self, t: float) -> FloatArray:
+        """Return z of step 1 (see the module): uniform in forced rounds, else the Frank-Wolfe direction."""
+        n = len(self._counts)
+        root = math.isqrt(int(t) // n)
+        tied = np.delete(self._gaps, self._lead).min() <= _TIE
+        if tied or root * root == int(t) // n:
+            return np.full(n, 1.0 / n)
+        distance, moved = self._closest(self._shares)
+        close = np.flatnonzero(distance < distance.min() + t**-0.9 / n)
+        # df_j/dx_o is half the squared change of way o's readings in the closest world where j leads
+        gradient = np.array([self._readings.of_ways(0.5 * moved[j] ** 2) for j in close])
+        if len(close) > 1:
+            return best_of_game(gradient - (gradient @ self._shares)[:, None])
+        return np.asarray(np.arange(n) == int(np.argmax(gradient[0])), dtype=float)
+
+
+@dataclass(frozen=True)
+class FWS(LinearPolicy):
+    """Frank-Wolfe sampling: shares that follow the gradient of what is known about the closest rivals.
+
+    `radius` is "normal-mixture" (proved) or "heuristic" (no proof; published experiments).
+    """
+
+    name: ClassVar[str] = "FWS"
+    _run: ClassVar[type[Any]] = FWSRun
+
+
+def best_of_game(payoff: FloatArray) -> FloatArray:
+    """Return shares z with the largest smallest entry of payoff @ z.
+
+    >>> best_of_game(np.array([[1.0, -1.0], [-1.0, 1.0]])).round(6).tolist()
+    [0.5, 0.5]
+    """
+    from scipy.optimize import linprog
+
+    n_rows, n = payoff.shape
+    unit = float(np.abs(payoff).max()) or 1.0  # HiGHS has absolute tolerances
+    rows = np.hstack([-payoff / unit, np.ones((n_rows, 1))])  # v - payoff z <= 0
+    aim = np.append(np.zeros(n), -1.0)
+    every = np.append(np.ones(n), 0.0)[None, :]
+    bounds = [(0.0, None)] * n + [(None, None)]
+    found: Any = linprog(aim, A_ub=rows, b_ub=np.zeros(n_rows), A_eq=every, b_eq=[1.0], bounds=bounds)
+    shares = np.maximum(found.x[:n], 0.0)
+    return np.asarray(shares / shares.sum())

@@ -1,56 +1,33 @@
-"""Phases of linear bandits: XYAdaptive, PolyALBA.
+"""Phases of linear bandits (see `phases`): XYAdaptive and PolyALBA.
 
-XYAdaptive: phases whose uses are chosen greedily for the differences of the plans that are left.
+Both assume independent sub-Gaussian measurements of the given scale, and are proved: what a phase uses does
+not depend on its readings, so that fixed-count tails hold. Costs are not used.
 
-Paper: Soare, Lazaric & Munos (2014), Best-Arm Identification in Linear Bandits (XY-adaptive allocation). In
-phase j, with Y the differences of the plans left, A = I before the phase, rho = max over Y of y'A^-1 y and
-alpha = 1/10, while t = 0 or rho/t >= alpha times its value at the end of the phase before (1/(d (d + 1) + 1)
-at first, in d dimensions):
+**XYAdaptive**: Soare, Lazaric & Munos (2014), Best-Arm Identification in Linear Bandits (XY-adaptive
+allocation). In phase j, with Y the differences of the plans left, A = I before the phase, rho = max over Y of
+y'A^-1 y and alpha = 1/10, while t = 0 or rho/t >= alpha times its value at the end of the phase before (1/(d
+(d + 1) + 1) at first, in d dimensions): use the vector x with the least max over Y of y'(A + x x')^-1 y, and
+add x x' to A. Then drop every plan that some other is ahead of by its radius, with log_term = log(2 pi^2 K^2
+j^2 / (6 delta)); over K^2 pairs and all phases that is half of delta. Deviations: means are least squares of
+the phase alone, without the I that A begins with, which would pull them towards 0; a difference that the
+phase did not read drops no plan. Dropped plans do not come back, as in the program of Fiez et al., whose
+logarithm this is. Where ways are equally good the one used least is taken (there: one at random), since no
+single use helps several pairs that are known equally badly. The paper's rho is divided by t although A is
+not: read as printed. A phase ends after a million uses. Every probe must have one reading. A use costs a pass
+over ways times pairs of plans, compiled.
 
-    use the vector x with the least max over Y of y'(A + x x')^-1 y, and add x x' to A;
-
-then drop every plan z that some z' is ahead of, y = z' - z: y.means >= sqrt(2 y'M^-1 y log(2 pi^2 K^2 j^2 /
-(6 delta))).
-
-Assumption: independent sub-Gaussian readings of the given scale. Proof status: proved. What a phase uses, and
-how long it is, does not depend on its readings, so that fixed-count tails hold (`phases`); over K^2
-pairs and all phases they add up to half of delta.
-
-Deviations: means are least squares of the phase alone, without the I that A begins with, which would pull
-them towards 0; a difference that the phase did not read drops no plan. Dropped plans do not come back, as in
-the program of Fiez et al., whose logarithm this is; of the paper's own log(K^2/delta) the constants are open.
-Where ways are equally good the one used least is taken (there: one at random), since several pairs may be
-known equally badly and no single use helps all. Reconstructed where the paper's rho is divided by t although
-A is not divided by it: read as printed. A phase ends after a million uses. Every probe must have one reading.
-Costs are not used.
-
-Cost of a phase: for each use a pass over ways times pairs of plans, compiled.
-
-PolyALBA: least squares from whole plans at ever finer resolution; plans that fall behind are dropped.
-
-Paper: Du, Kuroki & Chen (2021), Combinatorial Pure Exploration with Full-Bandit or Partial Linear Feedback,
-which puts a first stage before ALBA of Tao, Blanco & Zhou (2018), Best Arm Identification in Linear Bandits
-with Linear Dimension Dependency. A measurement is the value of one plan. With d the rank of the plans, phase
-q has
-
-    resolution e = 2^-q, delta_q = (6/pi^2) delta/q^2,
-    uses of the plans left in the shares of their G-optimal design, N = 8 g log(2K/delta_q) / e^2 in all,
-    g = the largest x'M^-1 x of a plan left, x, where M is what one use in these shares tells;
-
-then every plan is dropped whose estimated value is worse than the best by more than e. In the first stage all
-plans are measured, and none is dropped until at most d are left.
-
-Assumption: independent sub-Gaussian measurements of the given scale. Proof status: proved. Counts are fixed
-before a phase and at least the shares of N, so that each plan's value is off by more than e/2 with
-probability at most delta_q/K. While none is off by that much, the best plan is not dropped.
-
-Deviations: reconstructed. The paper draws plans at random from the design, and its N has 2 + (6 + e/2) d in
-place of 2g for it; here the design is rounded up, with tails of its own. Resolutions continue in the
-second stage, where the paper begins anew at 1/2. Its first stage finds the d best plans by an oracle without
-a list; here plans are listed. It measures plans themselves: by a probe of a plan's value, or by an arm where
-plans are single arms. Costs are not used.
-
-Cost of a phase: one design, some hundred steps of K d^2, milliseconds.
+**PolyALBA**: Du, Kuroki & Chen (2021), Combinatorial Pure Exploration with Full-Bandit or Partial Linear
+Feedback, which puts a first stage before ALBA of Tao, Blanco & Zhou (2018), Best Arm Identification in Linear
+Bandits with Linear Dimension Dependency. A measurement is the value of one plan. Phase q has the resolution e
+= 2^-q, delta_q = (6/pi^2) delta/q^2, and uses of the plans left in the shares of their G-optimal design, N =
+8 g log(2K/delta_q) / e^2 in all, g = the largest x'M^-1 x of a plan left, x, where M is what one use in these
+shares tells; then every plan is dropped whose estimate is worse than the best by more than e. In the first
+stage all plans are measured, and none is dropped until at most d, the rank of the plans, are left. Proof:
+counts are at least the shares of N, so that each plan's value is off by more than e/2 with probability at
+most delta_q/K. Deviations (reconstructed): the paper draws plans at random from the design, and its N has 2 +
+(6 + e/2) d in place of 2g for it; here the design is rounded up, with tails of its own. Resolutions continue
+in the second stage, where the paper begins anew at 1/2. Its first stage finds the d best plans by an oracle;
+here plans are listed. A phase costs one design, some hundred steps of K d^2.
 """
 
 from __future__ import annotations
@@ -67,13 +44,18 @@ from surepick.design.information import information_of
 from surepick.errors import ProblemError
 from surepick.kernels import compiled
 from surepick.peers.linear import Readings, readings_of
-from surepick.peers.phases import Phase, PhasedRun
+from surepick.peers.phases import PhasedRun
 from surepick.peers.sequential import single_arms
 from surepick.policies.sound import SoundPolicy
 
 ALPHA = 0.1
 _LONGEST = 10**6  # uses in a phase
 _TIE = 1e-9  # relative
+_PARALLEL = 1e-9  # of a cosine
+_CLOSE = 0.02  # of d: how far the largest x'M^-1 x of the design may be above it
+_MOST_STEPS = 2000
+_SUPPORT = 1e-5  # least share of a plan in the design
+_RANK = 1e-9  # of the largest eigenvalue: information below it is none
 
 
 class XYAdaptiveRun(PhasedRun):
@@ -86,22 +68,20 @@ class XYAdaptiveRun(PhasedRun):
                 "XYAdaptive measures vectors, one number a use, and here some probe has several readings; "
                 "use BetGapE, LinGame or FWS, which take them"
             )
-        super().__init__(readings)
+        super().__init__(readings, policy)
         d = readings.rows.shape[1]
-        self._delta, self._goal = policy.delta, 1.0 / (d * (d + 1) + 1)
+        self._goal = 1.0 / (d * (d + 1) + 1)
         self._planned: tuple[IntArray, float] | None = None  # counts and rho/t of this phase, once known
 
     @property
-    def log_term(self) -> float:
-        """log(2 pi^2 K^2 j^2 / (6 delta))."""
-        return math.log(math.pi**2 * self.n_plans**2 * self._number**2 / (3.0 * self._delta))
+    def _log_term(self) -> float:
+        return math.log(math.pi**2 * self._n_plans**2 * self._number**2 / (3.0 * self._delta))
 
-    def design(self, plans: FloatArray, rng: np.random.Generator | None = None) -> IntArray:
+    def _design(self, rng: np.random.Generator | None) -> IntArray:
         """Return the whole phase, one greedy use after another."""
-        del rng  # nothing is drawn
         if self._planned is None:
-            first, second = np.triu_indices(len(plans), 1)
-            rows, pairs = self._readings.rows, plans[first] - plans[second]
+            first, second = np.triu_indices(len(self._active), 1)
+            rows, pairs = self._readings.rows, self._plans[first] - self._plans[second]
             lengths, across = np.einsum("pd,pd->p", pairs, pairs), rows @ pairs.T
             counts = np.zeros(len(rows), dtype=np.int64)
             reached = greedy(lengths, across, rows @ rows.T, counts, ALPHA * self._goal)
@@ -110,7 +90,7 @@ class XYAdaptiveRun(PhasedRun):
 
     def absorb(self, counts: IntArray, sums: FloatArray) -> None:
         """Take in the phase; the next one is to be as much better again."""
-        self.design(self.plans)
+        self._design(None)
         assert self._planned is not None
         self._goal = self._planned[1]
         super().absorb(counts, sums)
@@ -172,49 +152,39 @@ def greedy(
     return least / _LONGEST
 
 
-_PARALLEL = 1e-9  # of a cosine
-_CLOSE = 0.02  # of d: how far the largest x'M^-1 x of the design may be above it
-_MOST_STEPS = 2000
-_SUPPORT = 1e-5  # least share of a plan in the design
-_RANK = 1e-9  # of the largest eigenvalue: information below it is none
-
-
 class PolyALBARun(PhasedRun):
     """A run of PolyALBA; `_way` is what measures each plan."""
 
     def __init__(self, problem: Problem, policy: PolyALBA) -> None:
         readings = readings_of(problem, policy.name)
-        super().__init__(readings)
-        self._vectors = _vectors(problem, readings)
+        super().__init__(readings, policy)
+        if problem.probes is None:  # single arms, less what is common to all
+            mine = single_arms(problem, policy.name)
+            self._vectors = np.asarray(mine.factor[:, None] * (mine.place[:, None] == readings.place))
+        else:
+            self._vectors = np.asarray(information_of(problem.probes).coordinates(as_dense(problem.oriented)))
         self._way = _ways(readings, self._vectors)
-        self._delta, self._dimension = policy.delta, int(np.linalg.matrix_rank(self._vectors))
+        self._dimension = int(np.linalg.matrix_rank(self._vectors))
 
     @property
-    def resolution(self) -> float:
-        """The gap that this phase resolves, e = 2^-q."""
-        return 2.0**-self._number
-
-    @property
-    def log_term(self) -> float:
-        """log(2K / delta_q)."""
+    def _log_term(self) -> float:
         return math.log(math.pi**2 * len(self._way) * self._number**2 / (3.0 * self._delta))
 
-    def design(self, plans: FloatArray, rng: np.random.Generator) -> IntArray:
-        """Return the G-optimal design of the plans left, rounded up to N uses."""
-        del plans, rng  # measured are plans themselves, not less their average; nothing is drawn
+    def _design(self, rng: np.random.Generator | None) -> IntArray:
+        """Return the G-optimal design of the plans left, not less their average, rounded up to N uses."""
         ways, vectors = self._way[self._active], self._vectors[self._active]
         rows = self._readings.rows[ways]
         shares = g_optimal(rows)
         inverse = np.linalg.pinv(rows.T @ (shares[:, None] * rows), rcond=_RANK, hermitian=True)
         largest = float(np.einsum("kd,de,ke->k", vectors, inverse, vectors).max())
-        n = math.ceil(8.0 * largest * self.log_term / self.resolution**2)
+        n = math.ceil(8.0 * largest * self._log_term * 4.0**self._number)
         counts = np.zeros(self._readings.n_ways, dtype=np.int64)
         np.add.at(counts, ways, np.ceil(n * shares).astype(np.int64))
         return counts
 
-    def survivors(self, phase: Phase) -> BoolArray:
+    def _survivors(self, values: FloatArray, matrix: FloatArray, inverse: FloatArray) -> BoolArray:
         """Return the plans within the resolution of the best; in the first stage all while they are many."""
-        near = np.asarray(phase.values.max() - phase.values <= self.resolution)
+        near = np.asarray(values.max() - values <= 2.0**-self._number)
         first_stage = len(near) > self._dimension
         return np.ones(len(near), dtype=bool) if first_stage and near.sum() > self._dimension else near
 
@@ -248,15 +218,6 @@ def g_optimal(rows: FloatArray) -> FloatArray:
         shares /= shares.sum()
     shares = np.where(shares > _SUPPORT, shares, 0.0)
     return np.asarray(shares / shares.sum())
-
-
-def _vectors(problem: Problem, readings: Readings) -> FloatArray:
-    """Return the plans in the coordinates of the readings; of single arms what is not common to all."""
-    if problem.probes is None:
-        mine = single_arms(problem, PolyALBA.name)
-        return np.asarray(mine.factor[:, None] * (mine.way[:, None] == readings.ways))
-    dense = as_dense(problem.oriented)
-    return np.asarray(information_of(problem.probes).coordinates(dense))
 
 
 def _ways(readings: Readings, vectors: FloatArray) -> IntArray:

@@ -1,8 +1,4 @@
-"""Bases of a matroid, and ExactExpGap, which finds the best of them.
-
-Plans that are the bases of a matroid: sets of arms of one size, between which arms can be exchanged.
-
-ExactExpGap: drop arms that better ones can replace, accept arms that none can, on a matroid.
+"""ExactExpGap: drop arms that better ones can replace, accept arms that none can, on the bases of a matroid.
 
 Paper: Chen, Gupta & Li (2016), Pure Exploration of Multi-armed Bandit Under Matroid Constraints (Exact-ExpGap
 for Best-Basis). S are the arms left, n_opt the rank of S once accepted arms are contracted, n_bad = |S| -
@@ -20,7 +16,6 @@ q)" measures each arm of A anew, 2 R^2 log(2/q) / e^2 times; a set blocks an arm
 The answer: the accepted arms when n_opt = 0, these and all of S when n_bad = 0.
 
 Assumption: independent sub-Gaussian measurements with the noise scale of the problem (paper: within [0, 1]).
-
 Proof status: proved. An arm of the best basis is one that the arms at least as good as it do not block. In 3
 the estimates of I and of the best basis, 2 n_opt arms, hold except with probability 2 delta_r, and then every
 i that counts is at least as good as e; in the other case all of S hold, and every arm at least as good as e
@@ -28,11 +23,8 @@ counts. Over all rounds that is less than delta/20: the constants are those of a
 
 Deviations: step 1 of eliminating is the paper's PAC-SamplePrune, which up to 20,000 arms is what stands here.
 Arms that the accepted ones block are dropped at once. Measurements of earlier rounds are not used again.
-Reconstructed: the box was read from a public program, whose constants are those remembered. Plans must be
-the bases of a matroid, which is checked; real plans need not be one, as Nakamura & Sugiyama say. Costs are
-not used.
-
-Cost of a round: ranks by a pass over all plans for each arm.
+Reconstructed: the box was read from a public program. Plans must be the bases of a matroid, which is checked;
+real plans need not be one. Costs are not used. A round costs a pass over all plans for each arm.
 """
 
 from __future__ import annotations
@@ -43,7 +35,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, as_dense
 from surepick.core.plan_sets import check_zeros_and_ones
 from surepick.core.policy import known_noise_scale
 from surepick.core.problem import Problem
@@ -84,26 +76,30 @@ class Matroid:
 
 
 def matroid_of(problem: Problem, policy: str) -> Matroid:
-    """The matroid whose bases the plans are, or a clear error that names two plans that fit no matroid."""
+    """Return the matroid whose bases the plans are, or refuse them and name two that fit no matroid.
+
+    Of the bases of a matroid, where an arm is taken from one, some arm of each other one completes it again.
+    """
     check_zeros_and_ones(
         problem,
         policy,
         "it is for matroids, whose plans exchange one arm for one, and plans of real amounts need not be "
         "one; use CombGapE or BetGapE, which take any numbers",
     )
-    plans = problem.plans
-    dense = plans if isinstance(plans, np.ndarray) else plans.toarray()
     arms = np.flatnonzero(problem.relevant)
-    found = Matroid(np.ascontiguousarray(dense[:, arms], dtype=float), arms)
-    _check_exchange(found.bases, problem, policy)
-    return found
+    bases = np.ascontiguousarray(as_dense(problem.plans)[:, arms], dtype=float)
 
+    def refuse(first: int, second: int, why: str) -> None:
+        one, other = problem.plan_names[first], problem.plan_names[second]
+        raise ProblemError(
+            f"{policy} is for the bases of a matroid (the best k arms, spanning trees), and plans {one!r} "
+            f"and {other!r} are not two of one: {why}; use BetGapE, or GenLUCB, which takes any sets",
+            field="policy",
+        )
 
-def _check_exchange(bases: FloatArray, problem: Problem, policy: str) -> None:
-    """Bases of a matroid: where an arm is taken from one, some arm of each other one completes it again."""
     sizes = bases.sum(axis=1)
     if np.ptp(sizes):
-        _refuse(problem, policy, int(np.argmin(sizes)), int(np.argmax(sizes)), "they differ in size")
+        refuse(int(np.argmin(sizes)), int(np.argmax(sizes)), "they differ in size")
     owner, arm = np.nonzero(bases)
     reduced = bases[owner]
     reduced[np.arange(len(owner)), arm] = 0.0
@@ -113,29 +109,20 @@ def _check_exchange(bases: FloatArray, problem: Problem, policy: str) -> None:
     for start in range(0, len(sets), _BLOCK):
         stuck = np.argwhere(fits[start : start + _BLOCK] @ bases.T == 0)
         if len(stuck):
-            lacking, other = stuck[0]
-            first = int(owner[np.flatnonzero(np.ravel(group) == start + lacking)[0]])
-            _refuse(problem, policy, first, int(other), "an arm of the first can be exchanged for none")
-
-
-def _refuse(problem: Problem, policy: str, first: int, second: int, why: str) -> None:
-    one, other = problem.plan_names[first], problem.plan_names[second]
-    raise ProblemError(
-        f"{policy} is for the bases of a matroid (the best k arms, spanning trees), and plans {one!r} and "
-        f"{other!r} are not two of one: {why}; use BetGapE, or GenLUCB, which takes any sets",
-        field="policy",
-    )
+            first = int(owner[np.flatnonzero(np.ravel(group) == start + stuck[0, 0])[0]])
+            refuse(first, int(stuck[0, 1]), "an arm of the first can be exchanged for none")
+    return Matroid(bases, arms)
 
 
 class MatroidRun:
     """A run of ExactExpGap, one sampling at a time. It changes by `absorb` alone."""
 
     def __init__(self, problem: Problem, policy: ExactExpGap) -> None:
-        self._scale = known_noise_scale(problem)
+        scale = known_noise_scale(problem)
         self._matroid = matroid_of(problem, policy.name)
         arms = self._matroid.arms
         self._n_arms, self._sign, self._delta = problem.n_arms, problem.sign, policy.delta
-        self._scale = self._scale[arms]
+        self._scale = scale[arms]
         self._left: BoolArray = np.ones(len(arms), dtype=bool)  # S
         self._accepted: BoolArray = np.zeros(len(arms), dtype=bool)
         self._basis: BoolArray | None = None  # I, between the two samplings of eliminating
@@ -159,7 +146,6 @@ class MatroidRun:
 
     def decide(self, rng: np.random.Generator) -> Measure | Stop:
         """Return the next sampling, or the basis that is left."""
-        del rng  # nothing is drawn
         n_opt, n_bad = self._sizes
         if n_opt == 0 or n_bad == 0:
             left = self._left if n_opt else np.zeros_like(self._left)

@@ -1,31 +1,34 @@
-"""Whole plans are played and every arm of a play is read: PFWS, CombGame.
+"""Semi-bandits: whole plans are played and every arm of a play is read; PFWS and CombGame.
 
-P-FWS: one perturbed step of Frank and Wolfe a play towards the shares that attain the limit.
+With leader x, means m, t plays and n_s readings of arm s, the distance of a plan y is the evidence that it
+needs to overtake the leader:
 
-Paper: Tzeng, Wang, Proutiere & Lu (2023), Closing the Computational-Statistical Gap in Best Arm
-Identification for Combinatorial Semi-bandits. With K arms, t plays, shares w_s = N_s / t and the objective
-f(w) = the least distance of a plan at w (`plays`), which is smooth but where two plans are as close:
+    distance(y) = ((x - y).m)^2 / (2 sum over the arms in which they differ of R_s^2 / n_s).
 
-    1. play one of the first plays again when t / K is a square (forced exploration);
-    2. otherwise draw n = ceil(t^(1/4)) points w + z / (4 sqrt(t K)), z in the unit ball, find the closest
-       plan at each, and average the gradients of its distance;
-    3. play the plan with the largest sum of the gradient.
+A run plays a cover first, then one play a round. It stops when the closest plan is further than log((1 + log
+t) / delta), the threshold of most published experiments (`heuristic`), which has no proof. Tzeng et al.
+(2023), Algorithm 1, find the closest plan by a game: against the losses so far, and a draw of exponential
+noise, the oracle names a plan; alpha answers as is best; the loss of that alpha is added. To be sure of it
+takes about (width / distance)^2 rounds with a width in the millions, which is out of reach. So `Search` plays
+some rounds of the game and remembers every plan that it has found, up to some hundreds, and for every arm the
+best plan that differs from the leader there. On the published trees this was the closest of all plans in each
+of 1,996 plays. A plan that is missed makes the distance too large, one more reason why these stops have no
+proof.
 
-Assumption: independent Gaussian readings. Proof status: none here. The paper proves its stop for another
-threshold and for a search that is played to its end.
+Assumption: independent Gaussian readings. Proof status: none here; both papers prove their stops for another
+threshold and a search that is played to its end. A round costs some searches, of four oracle calls each, and
+one call for each arm.
 
-Deviations: `plays` says how the closest plan is searched for and what `variant="authors"` repeats of the
-authors' program; there exploration is not forced and gradients are divided by the shares without z. A share
-that z would take below half of what it is stays at half.
+**PFWS**: Tzeng, Wang, Proutiere & Lu (2023), Closing the Computational-Statistical Gap in Best Arm
+Identification for Combinatorial Semi-bandits (P-FWS). With K arms, shares w_s = N_s / t and f(w) = the least
+distance at w: play one of the first plays again when t / K is a square (forced exploration); otherwise draw n
+= ceil(t^(1/4)) points w + z / (4 sqrt(t K)), z in the unit ball, find the closest plan at each, average the
+gradients of its distance, and play the plan with the largest sum of the gradient. Deviation: a share that z
+would take below half of what it is stays at half.
 
-Cost of a round: 1 + n searches, of four oracle calls each, and one of each arm; "authors": 1 + n draws of
-5,000 plans, some milliseconds, after 60,000 oracle calls at the start.
-
-CombGame: the shares of plays and the world to fear play a game against each other.
-
-Paper: Jourdan, Mutny, Kirschner & Krause (2021), Efficient Pure Exploration for Combinatorial Bandits with
-Semi-Bandit Feedback; the instance with online Frank-Wolfe, as in the experiments of Tzeng et al. (2023). With
-t plays, w in the hull of the plays, D their diameter and eta = t^(-1/4):
+**CombGame**: Jourdan, Mutny, Kirschner & Krause (2021), Efficient Pure Exploration for Combinatorial Bandits
+with Semi-Bandit Feedback, with online Frank-Wolfe. With w in the hull of the plays, D their diameter, eta =
+t^(-1/4):
 
     1. the share player moves towards A = argmax over plays of (L - S w).A;
     2. the other answers with the world in which the closest plan at w overtakes the leader;
@@ -33,80 +36,322 @@ t plays, w in the hull of the plays, D their diameter and eta = t^(-1/4):
        w moves to (1 - eta) w + eta A;
     4. sparse tracking: of the plays that w is made of, the next is the one furthest behind its weight.
 
-The optimistic distance of arm s is the largest of (m - lambda_s)^2 / (2 R_s^2) over m within
-sqrt(2 R_s^2 log(t) / N_s) of its mean, at least log(t) / N_s.
-
-Assumption: independent Gaussian readings. Proof status: none here. The paper proves its stop for another
-threshold and for the closest plan of all.
-
-Deviations: reconstructed from the program of Tzeng et al., whose constants these are. The diameter is taken
-as sqrt(2 x the arms of the first play), which it does not exceed where all plays have as many arms, instead
-of listing all pairs. `plays` says how the closest plan is searched for and what `variant="authors"`
-repeats.
-
-Cost of a round: two searches, of four oracle calls each, and one of each arm; "authors": two draws of 5,000
-plans, a millisecond or two, after 60,000 oracle calls at the start.
+The optimistic distance of arm s is the largest of (m - lambda_s)^2 / (2 R_s^2) over m within sqrt(2 R_s^2
+log(t) / N_s) of its mean, at least log(t) / N_s. Reconstructed from the program of Tzeng et al., whose
+constants these are; the diameter is taken as sqrt(2 x the arms of the first play), which it does not exceed
+where all plays have as many arms.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray
+from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.core.guarantee import Promise
 from surepick.core.oracle_problem import AnyProblem
-from surepick.peers.plays import Estimates, PlayingRun, SemiBanditPolicy
+from surepick.core.plan_sets import plan_set, play_finder, spanned
+from surepick.core.policy import check_delta, known_noise_scale
+from surepick.core.probes import Plays, Probes
+from surepick.core.run import Answer, Measure, Standing, Stop
+from surepick.design.play_allocation import covering_plays
+from surepick.errors import ProblemError
+from surepick.policies.sound import Starting
+
+_ROUNDS = 4  # of a game
+_MOST_KNOWN = 400  # plans that are remembered
+_LEAST = 1e-12  # readings: keeps prices finite
+
+
+class PlayOracle:
+    """Finds the best plays of a problem, vectors of zeros and ones, for weights of which larger is better.
+
+    A play is a plan that is measured as a whole: every arm in it is read. The problem has such plays
+    (`measure="plan arms"`), or lists them as probes that read each arm by itself.
+    """
+
+    def __init__(self, problem: AnyProblem, method: str) -> None:
+        self._probes = problem.probes
+        self._probe_of: dict[bytes, int] = {}  # the number of the probe, by the bytes of its play
+        if problem.plays:
+            self.variance = known_noise_scale(problem, plays=True) ** 2
+        elif problem.probes is not None and problem.probes.is_diagonal:
+            self.variance, self._probe_of = _listed(problem.probes, problem.n_arms)
+        else:
+            raise ProblemError(
+                f"{method} plays whole plans and reads every arm of a play: give the problem "
+                'measure="plan arms"',
+                field="policy",
+            )
+        self.sign, self.n_arms = problem.sign, problem.n_arms
+        self._plans = plan_set(problem)
+        self._box, _ = spanned(self._plans)  # the smallest box that holds all plans
+        self.best = play_finder(self._plans, self._box)  # for weights of any sign
+
+    @property
+    def relevant(self) -> BoolArray:
+        """The arms in which plans differ."""
+        return np.asarray(self._box.lower < self._box.upper)
+
+    def answer(self, play: FloatArray) -> Answer:
+        """Return the plan as results name it."""
+        return self._plans.answer(self.sign * play + 0.0)
+
+    def best_but(self, lead: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return the best play other than this one: the exchange that loses least, or by trying every arm."""
+        play = self.best(weights)
+        if (play != lead).any():
+            return play
+        inside, plan, box = self.sign * weights, self.sign * play + 0.0, self._box
+        losses = self._plans.losses(inside, box, plan)
+        if losses is None:
+            return max(self.exchanges(lead, weights), key=lambda other: float(weights @ other))
+        arm = int(box.free[np.argmin(losses[box.free])])
+        (part,) = box.apart(arm, float(plan[arm]), self._plans.step)
+        found = self._plans.best(inside, part)
+        assert found is not None
+        return np.abs(found)
+
+    def exchanges(self, lead: FloatArray, weights: FloatArray) -> list[FloatArray]:
+        """Return for every arm the best play that differs from this one there."""
+        inside, plan, box = self.sign * weights, self.sign * lead + 0.0, self._box
+        parts = [part for s in box.free for part in box.apart(int(s), float(plan[s]), self._plans.step)]
+        return [np.abs(other) for part in parts if (other := self._plans.best(inside, part)) is not None]
+
+    def request(self, plays: Plays) -> Measure:
+        """Return these plays as a request."""
+        if self._probes is None:
+            return Measure(plays.counts, plays)
+        counts = np.zeros(len(self._probes), dtype=np.int64)
+        for play, n in zip(plays.plans, plays.uses.tolist(), strict=True):
+            counts[self._probe_of[play.tobytes()]] += n
+        return Measure(counts)
+
+    def readings(self, counts: IntArray, sums: FloatArray) -> tuple[IntArray, FloatArray]:
+        """Return what was measured as counts and sums of each arm."""
+        if self._probes is None:
+            return counts, sums
+        arms, n = self._probes.rows.indices, len(self.variance)
+        each = np.bincount(arms, counts[self._probes.owner], minlength=n)
+        return each.astype(np.int64), np.asarray(np.bincount(arms, sums, minlength=n), dtype=float)
+
+
+def _listed(probes: Probes, n_arms: int) -> tuple[FloatArray, dict[bytes, int]]:
+    """Return the variance of a reading of each arm, and which probe reads the arms of each play."""
+    arms = probes.rows.indices
+    variance = np.zeros(n_arms)
+    variance[arms] = probes.noise_scale**2
+    if (variance[arms] != probes.noise_scale**2).any() or (probes.rows.data != 1).any():
+        raise ProblemError("readings of one arm must have the same noise scale in all plays")
+    reads = np.zeros((len(probes), n_arms))
+    reads[probes.owner, arms] = 1.0
+    return variance, {row.tobytes(): k for k, row in enumerate(reads)}
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """The leader and the means that distances are counted from; larger is better."""
+
+    lead: FloatArray
+    means: FloatArray
+    variance: FloatArray  # R_s^2
+
+    def price(self, readings: FloatArray) -> FloatArray:
+        """Return R_s^2 / n_s."""
+        return np.asarray(self.variance / np.maximum(readings, _LEAST))
+
+    def distances(self, plans: FloatArray, readings: FloatArray) -> FloatArray:
+        """Return how far each of these plans is from overtaking the leader; infinite for the leader itself.
+
+        >>> estimates = Estimates(np.array([1.0, 0.0]), np.array([0.5, 0.0]), np.ones(2))
+        >>> estimates.distances(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([16.0, 16.0])).tolist()
+        [1.0, inf]
+        """
+        # |x - y| = x + (1 - 2x) y for zeros and ones: two products with the plans
+        toward = (1.0 - 2.0 * self.lead) * self.price(readings)
+        found = plans @ np.column_stack([self.means, toward, 1.0 - 2.0 * self.lead])
+        gaps = self.lead @ self.means - found[:, 0]
+        variance = self.lead @ self.price(readings) + found[:, 1]
+        differs = found[:, 2] + self.lead.sum() > 0.5
+        return np.divide(gaps**2, 2.0 * variance, out=np.full(len(plans), np.inf), where=differs)
+
+
+class Search:
+    """Finds the closest plan, as well as it can: some rounds of the game, and what earlier searches found."""
+
+    def __init__(self, oracle: PlayOracle) -> None:
+        self._oracle = oracle
+        self._known = np.zeros((0, oracle.n_arms))  # plans, the last found last
+        self._keys: set[bytes] = set()  # of these
+
+    def look_around(self, estimates: Estimates, readings: FloatArray) -> None:
+        """Remember for every arm the best plan that differs from the leader there."""
+        self._remember(self._oracle.exchanges(estimates.lead, estimates.means), estimates, readings)
+
+    def closest(
+        self, estimates: Estimates, readings: FloatArray, rng: np.random.Generator
+    ) -> tuple[FloatArray, float]:
+        """Return the closest of the game's plans and those that are known, and its distance."""
+        self._remember(self._game(estimates, readings, rng), estimates, readings)
+        distances = estimates.distances(self._known, readings)
+        k = int(np.argmin(distances))
+        return self._known[k], float(distances[k])
+
+    def _game(self, estimates: Estimates, readings: FloatArray, rng: np.random.Generator) -> list[FloatArray]:
+        """Return the plans that a short game goes through."""
+        lead, means, n = estimates.lead, estimates.means, self._oracle.n_arms
+        price = estimates.price(readings)
+        size = float(np.abs(means).max()) or 1.0
+        width = 4.0 * float(lead.sum()) ** 2 * n * size**2 * float(price[readings > 0].sum())
+        step = math.sqrt(n * (math.log(n) + 1.0) / 2.0) / max(width, 1e-300)
+        lost, found = np.zeros(n), []
+        for s in range(1, _ROUNDS + 1):
+            weights = -(step / math.sqrt(s)) * lost - rng.exponential(size=n)
+            plan = self._oracle.best_but(lead, weights)
+            found.append(plan)
+            alpha = float((lead - plan) @ means) / max(float((lead - plan) ** 2 @ price), 1e-300)
+            lost -= alpha * means + 0.5 * alpha**2 * price * (1.0 - 2.0 * lead)
+        return found
+
+    def _remember(self, plans: list[FloatArray], estimates: Estimates, readings: FloatArray) -> None:
+        """Add these to the plans known; where they are too many, the closest stay."""
+        new = {plan.tobytes(): plan for plan in plans if plan.tobytes() not in self._keys}
+        if not new:
+            return
+        self._keys |= new.keys()
+        self._known = np.vstack([self._known, *new.values()])
+        if len(self._known) > _MOST_KNOWN:
+            order = np.argsort(estimates.distances(self._known, readings), kind="stable")
+            self._known = self._known[np.sort(order[: _MOST_KNOWN // 2])]
+            self._keys = {plan.tobytes() for plan in self._known}
+
+
+class PlayingRun(ABC):
+    """One play a round after a first cover. It changes by `absorb`, and its search remembers plans."""
+
+    def __init__(self, problem: AnyProblem, policy: SemiBanditPolicy) -> None:
+        self._oracle, self._delta = PlayOracle(problem, policy.name), policy.delta
+        self._search = Search(self._oracle)
+        n = problem.n_arms
+        self._cover = covering_plays(self._oracle.best, self._oracle.relevant, np.zeros(n))
+        self._counts: IntArray = np.zeros(n, dtype=np.int64)
+        self._sums = np.zeros(n)
+        self._t = 0  # plays
+        self._decision: Measure | Stop | None = None
+        self._standing = Standing()
+
+    @abstractmethod
+    def _choose(self, estimates: Estimates, rng: np.random.Generator) -> FloatArray:
+        """Return the next play."""
+
+    def decide(self, rng: np.random.Generator) -> Measure | Stop:
+        """Return a cover first; then one play, or the leader once no plan is close."""
+        if self._decision is None:
+            self._decision = self._decide(rng)
+        return self._decision
+
+    def _decide(self, rng: np.random.Generator) -> Measure | Stop:
+        if not self._t:
+            return self._oracle.request(Plays(self._cover, np.ones(len(self._cover), dtype=np.int64)))
+        estimates, readings = self._estimates(), self._counts.astype(float)
+        self._search.look_around(estimates, readings)
+        rival, distance = self._search.closest(estimates, readings, rng)
+        level = math.log((1.0 + math.log(self._t)) / self._delta)
+        contrast, lead = estimates.lead - rival, self._oracle.answer(estimates.lead)
+        radius = math.sqrt(2.0 * level * float(contrast**2 @ estimates.price(readings)))
+        gap = float(contrast @ estimates.means)
+        self._standing = Standing(lead, self._oracle.answer(rival), gap, radius)
+        if distance > level:
+            return Stop(lead)
+        play = self._choose(estimates, rng)
+        return self._oracle.request(Plays(play[None], np.ones(1, dtype=np.int64)))
+
+    def _estimates(self) -> Estimates:
+        means = np.divide(self._sums, self._counts, out=np.zeros(len(self._sums)), where=self._counts > 0)
+        means *= self._oracle.sign
+        return Estimates(self._oracle.best(means), means, self._oracle.variance)
+
+    def absorb(self, counts: IntArray, sums: FloatArray) -> None:
+        """Add what was read."""
+        arms, read = self._oracle.readings(counts, sums)
+        self._counts, self._sums = self._counts + arms, self._sums + read
+        self._t += 1 if self._t else len(self._cover)
+        self._standing = Standing(self._oracle.answer(self._estimates().lead))
+        self._decision = None
+
+    def standing(self) -> Standing:
+        """Return the leader, the closest plan of the last decision, their gap and the radius."""
+        return self._standing
+
+
+@dataclass(frozen=True)
+class SemiBanditPolicy(Starting):
+    """The settings of methods that play; they have no guarantee."""
+
+    delta: float = 0.05
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    randomized: ClassVar[bool] = True
+    takes_oracle: ClassVar[bool] = True
+    takes_probes: ClassVar[bool] = True
+    takes_plays: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_delta(self.delta)
+
+    @property
+    def guarantee(self) -> str:
+        """Return what is missing for a guarantee."""
+        return Promise.none(
+            "the heuristic threshold log((1 + log t)/delta) has no proof, and the closest plan is searched "
+            "for"
+        ).text
 
 
 class PFWSRun(PlayingRun):
     """A run of P-FWS."""
 
-    def choose(self, estimates: Estimates, rng: np.random.Generator) -> FloatArray:
+    def _choose(self, estimates: Estimates, rng: np.random.Generator) -> FloatArray:
         """Return a forced play, or the best one along the averaged gradient."""
         t, n = self._t, self._oracle.n_arms
         root = math.isqrt(t // n)
-        if root * root * n == t and not self._as_authors:
+        if root * root * n == t:
             return np.asarray(self._cover[root % len(self._cover)])
-        shares, reach = self.shares, 1.0 / (4.0 * math.sqrt(t * n))
+        shares, reach = self._counts / t, 1.0 / (4.0 * math.sqrt(t * n))
         total = np.zeros(n)
         for _ in range(math.ceil(t**0.25)):
-            near = np.maximum(shares + reach * in_ball(n, rng), shares / 2.0)
+            z = rng.standard_normal(n)
+            z = np.asarray(z * (rng.random() ** (1.0 / n) / np.linalg.norm(z)))  # uniform in the unit ball
+            near = np.maximum(shares + reach * z, shares / 2.0)
             plan, _ = self._search.closest(estimates, t * near, rng)
-            total += gradient(estimates, plan, near, shares if self._as_authors else near)
+            total += gradient(estimates, plan, near)
         return self._oracle.best(total)
 
 
-@dataclass(frozen=True)
-class PFWS(SemiBanditPolicy):
-    """Perturbed Frank-Wolfe sampling for semi-bandits; it has no guarantee.
-
-    `variant="authors"` repeats the program with which the authors made their figures.
-    """
-
-    name: ClassVar[str] = "PFWS"
-    _run: ClassVar[type[Any]] = PFWSRun
-
-
-def in_ball(n: int, rng: np.random.Generator) -> FloatArray:
-    """Return a point of the unit ball, uniformly drawn."""
-    z = rng.standard_normal(n)
-    return np.asarray(z * (rng.random() ** (1.0 / n) / np.linalg.norm(z)))
-
-
-def gradient(estimates: Estimates, plan: FloatArray, shares: FloatArray, divisor: FloatArray) -> FloatArray:
+def gradient(estimates: Estimates, plan: FloatArray, shares: FloatArray) -> FloatArray:
     """Return the gradient in w of gap^2 / (2 v), v = sum of R_s^2 / w_s: (gap / v)^2 / 2 times R_s^2 / w_s^2.
 
     >>> estimates = Estimates(np.array([1.0, 0.0]), np.array([1.0, 0.0]), np.ones(2))
-    >>> gradient(estimates, np.array([0.0, 1.0]), np.full(2, 0.5), np.full(2, 0.5)).tolist()
+    >>> gradient(estimates, np.array([0.0, 1.0]), np.full(2, 0.5)).tolist()
     [0.125, 0.125]
     """
     contrast = estimates.lead - plan
     variance, gap = float(contrast**2 @ estimates.price(shares)), float(contrast @ estimates.means)
-    inverse = np.divide(1.0, divisor, out=np.zeros(len(divisor)), where=divisor > 0)
+    inverse = np.divide(1.0, shares, out=np.zeros(len(shares)), where=shares > 0)
     return np.asarray(0.5 * (gap / variance) ** 2 * contrast**2 * estimates.variance * inverse**2)
+
+
+@dataclass(frozen=True)
+class PFWS(SemiBanditPolicy):
+    """Perturbed Frank-Wolfe sampling for semi-bandits; it has no guarantee."""
+
+    name: ClassVar[str] = "PFWS"
+    _run: ClassVar[type[Any]] = PFWSRun
 
 
 class CombGameRun(PlayingRun):
@@ -121,7 +366,7 @@ class CombGameRun(PlayingRun):
         self._linear, self._square = np.zeros(problem.n_arms), 0.0
         self._diameter = math.sqrt(2.0 * float(self._cover[0].sum()))
 
-    def choose(self, estimates: Estimates, rng: np.random.Generator) -> FloatArray:
+    def _choose(self, estimates: Estimates, rng: np.random.Generator) -> FloatArray:
         """Play one round of the game; return the play that is furthest behind."""
         eta = self._t**-0.25
         play = self._oracle.best(self._linear - self._square * self._w)
@@ -157,10 +402,7 @@ class CombGameRun(PlayingRun):
 
 @dataclass(frozen=True)
 class CombGame(SemiBanditPolicy):
-    """The game of CombGame for semi-bandits, with online Frank-Wolfe; it has no guarantee.
-
-    `variant="authors"` repeats the program with which Tzeng et al. (2023) made their figures of it.
-    """
+    """The game of CombGame for semi-bandits, with online Frank-Wolfe; it has no guarantee."""
 
     name: ClassVar[str] = "CombGame"
     _run: ClassVar[type[Any]] = CombGameRun

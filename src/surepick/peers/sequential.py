@@ -1,8 +1,9 @@
 """The loop of methods that measure one thing at a time: everything once, then one choice a round, and a test.
 
-`SequentialRun` is the loop, `ArmsRun` the loop where every plan is one arm, and `PairwiseRun` stops between
-such arms when the leader is ahead of every other by more than a radius. The radii are those of the gap
-policies (`policies/gap/radius`), for pairs of single arms: with n_i measurements of arm i of noise scale R_i,
+A *way* is something that a method measures: an arm, a candidate, a probe. `Candidates` are ways whose values
+are single readings; `linear.Readings` are those of linear bandits. `SequentialRun` is the loop, and
+`PairwiseRun` stops between single arms when the leader is ahead of every other by more than a radius of the
+gap policies (`policies/gap/radius`): with n_i measurements of arm i of noise scale R_i,
 
     radius_ij^2 = 2 (R_i^2 inflation(n_i) + R_j^2 inflation(n_j)) (level + base + term(n_i) + term(n_j)).
 
@@ -17,10 +18,11 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.arrays import FloatArray, IntArray, as_dense
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import known_noise_scale
 from surepick.core.probes import Probes
@@ -31,59 +33,78 @@ from surepick.policies.gap import radius as radii
 from surepick.policies.sound import RadiusPolicy
 
 
-@dataclass(frozen=True, eq=False)
-class SingleArms:
-    """For each plan its own arm: up to a constant common to all, the value is `factor` times a reading.
-
-    Methods for single arms then see candidates, in the order of plans, with noise of scale `scale`. A *way*
-    is what is used to read a candidate: its arm, or a probe that may read several at once.
-    """
-
-    n_ways: int
-    way: IntArray  # (n_plans,)
-    reading: IntArray  # (n_plans,) where it stands among the sums: the way, where arms are measured
-    factor: FloatArray  # (n_plans,) larger is better, whatever the problem says
-    scale: FloatArray  # (n_plans,) noise of one measurement of the candidate
-    costs: FloatArray  # (n_plans,)
+class Ways(Protocol):
+    """What a sequential method measures."""
 
     @property
-    def n_plans(self) -> int:
-        """The number of candidates."""
-        return len(self.way)
+    def n_ways(self) -> int:
+        """The number of ways."""
+        ...
 
-    def counts(self, of_plans: IntArray) -> IntArray:
-        """Counts of the candidates as counts of the ways; one use reads all candidates that it can."""
-        found = np.zeros(self.n_ways, dtype=np.int64)
-        np.maximum.at(found, self.way, of_plans)
+    def counts(self, of_ways: IntArray) -> IntArray:
+        """Return uses of the ways as uses of all arms or probes."""
+        ...
+
+    def seen(self, counts: IntArray, sums: FloatArray) -> tuple[IntArray, FloatArray]:
+        """Return what was measured as uses of the ways, and sums in the method's coordinates."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Ways with one reading each: up to a constant common to all, a value is `factor` times a reading."""
+
+    n_places: int  # arms or probes of the problem
+    place: IntArray  # (n_ways,) the arm, or the probe, which may read several candidates at once
+    reading: IntArray  # (n_ways,) where it stands among the sums: the place, where arms are measured
+    factor: FloatArray  # (n_ways,)
+    scale: FloatArray  # (n_ways,) noise of one measurement of the candidate
+
+    @property
+    def n_ways(self) -> int:
+        """The number of candidates."""
+        return len(self.place)
+
+    def counts(self, of_ways: IntArray) -> IntArray:
+        """Return counts of the candidates as uses of arms or probes; one use reads all that it can."""
+        found = np.zeros(self.n_places, dtype=np.int64)
+        np.maximum.at(found, self.place, of_ways)
         return found
 
     def seen(self, counts: IntArray, sums: FloatArray) -> tuple[IntArray, FloatArray]:
-        """Counts of the ways and sums of the readings as those of the candidates."""
-        return counts[self.way], self.factor * sums[self.reading]
+        """Return what was measured as counts and sums of the candidates."""
+        return counts[self.place], self.factor * sums[self.reading]
 
 
-def single_arms(problem: Problem, policy: str) -> SingleArms:
-    """The arm of each plan, or a clear error that this policy needs plans of single arms.
+def relevant_arms(problem: AnyProblem) -> Candidates:
+    """Return the arms on which plans differ, as they are."""
+    arms = np.flatnonzero(problem.relevant)
+    return Candidates(problem.n_arms, arms, arms, np.ones(len(arms)), known_noise_scale(problem)[arms])
 
-    What all plans have in common does not matter: the plans may share amounts of every arm.
+
+def single_arms(problem: Problem, policy: str) -> Candidates:
+    """Return the arm of each plan, in the order of plans; larger is better, whatever the goal.
+
+    What all plans have in common does not matter: the plans may share amounts of every arm. Other plans are
+    refused, with what to use instead.
 
     >>> found = single_arms(Problem([[5, 2], [3, 4]], noise=1, goal="largest"), "LUCB")
-    >>> found.way.tolist(), found.factor.tolist()
+    >>> found.place.tolist(), found.factor.tolist()
     ([0, 1], [2.0, 2.0])
     """
     scale = known_noise_scale(problem)
     arm, factor = _arms_of_plans(problem, policy)
-    return SingleArms(problem.n_arms, arm, arm, factor, np.abs(factor) * scale[arm], problem.costs[arm])
+    return Candidates(problem.n_arms, arm, arm, factor, np.abs(factor) * scale[arm])
 
 
-def read_arms(problem: Problem, policy: str) -> SingleArms:
+def read_arms(problem: Problem, policy: str) -> Candidates:
     """Return `single_arms` for a problem whose probes may read several arms in one use.
 
     Each arm is always read by the same probe, chosen greedily: the one that reads most remaining arms first.
 
     >>> read_arms(
     ...     Problem([[1, 0], [0, 1]], measure={"both": ["arm 0", "arm 1"]}, goal="largest"), "KN"
-    ... ).way.tolist()
+    ... ).place.tolist()
     [0, 0]
     """
     probes = problem.probes
@@ -92,9 +113,8 @@ def read_arms(problem: Problem, policy: str) -> SingleArms:
     arm, factor = _arms_of_plans(problem, policy)
     reading = _readings_of_arms(probes, arm, policy, problem.arm_names)
     factor = factor / probes.rows[reading, arm]
-    way = probes.owner[reading]
     scale = np.abs(factor) * probes.noise_scale[reading]
-    return SingleArms(len(probes), way, reading, factor, scale, problem.costs[way])
+    return Candidates(len(probes), probes.owner[reading], reading, factor, scale)
 
 
 def _readings_of_arms(probes: Probes, arms: IntArray, policy: str, names: tuple[str, ...]) -> IntArray:
@@ -120,72 +140,53 @@ def _readings_of_arms(probes: Probes, arms: IntArray, policy: str, names: tuple[
 
 def _arms_of_plans(problem: Problem, policy: str) -> tuple[IntArray, FloatArray]:
     """Return for each plan its arm, and its amount beyond what all plans have; larger is better."""
-    plans = problem.oriented
-    dense = plans if isinstance(plans, np.ndarray) else plans.toarray()
     arms = np.flatnonzero(problem.relevant)
-    own = _own_arms(dense[:, arms])
-    if own is None:
-        raise ProblemError(
-            f"{policy} chooses between single arms, and here plans share arms or "
-            f"have several ({problem.n_plans} plans, {len(arms)} arms on which they differ); use BetGapE, "
-            "or CombGapE, which take any plans",
-            field="policy",
-        )
-    place, factor = own
-    return arms[place], factor
-
-
-def _own_arms(plans: FloatArray) -> tuple[IntArray, FloatArray] | None:
-    """Return for each plan the column in which it alone differs from all others, and by how much."""
-    n_plans, n_arms = plans.shape
-    if n_plans != n_arms:
-        return None
-    if n_plans == 2:  # either reading of the two columns is right: each plan gets the one it has more of
+    plans = as_dense(problem.oriented)[:, arms]
+    if (
+        problem.n_plans == len(arms) == 2
+    ):  # either column tells them apart: each plan gets what it has more of
         more = plans[0] - plans[1]
-        return np.arange(2), np.array([more[0], -more[1]])
-    place, factor = np.full(n_plans, -1), np.zeros(n_plans)
-    for s in range(n_arms):
-        common = np.median(plans[:, s])  # at least three plans, all but one of which are equal
-        odd = np.flatnonzero(plans[:, s] != common)
-        if len(odd) != 1 or place[odd[0]] >= 0:
-            return None
-        place[odd[0]], factor[odd[0]] = s, plans[odd[0], s] - common
+        return arms, np.array([more[0], -more[1]])
+    place, factor = np.full(problem.n_plans, -1), np.zeros(problem.n_plans)
+    for s, column in zip(arms.tolist(), plans.T, strict=True):
+        common = np.median(column)  # of three plans or more all but one are equal here
+        odd = np.flatnonzero(column != common)
+        if problem.n_plans != len(arms) or len(odd) != 1 or place[odd[0]] >= 0:
+            raise ProblemError(
+                f"{policy} chooses between single arms, and here plans share arms or "
+                f"have several ({problem.n_plans} plans, {len(arms)} arms on which they differ); use "
+                "BetGapE, or CombGapE, which take any plans",
+                field="policy",
+            )
+        place[odd[0]], factor[odd[0]] = s, column[odd[0]] - common
     return place, factor
 
 
 class SequentialRun(ABC):
-    """Measure every way once, then as `choose` says, until `judge` has an answer.
+    """Measure every way once, then as `_choose` says, until `_judge` has an answer. Only `absorb` changes it.
 
-    A *way* is something that can be measured: an arm, a candidate or a probe. `_counts` are those of the
-    ways, `_sums` what was measured in the method's own coordinates. Only `absorb` changes a run.
+    `_counts` are those of the ways, `_sums` what was measured in the method's own coordinates.
     """
 
-    def __init__(self, n_ways: int, n_sums: int) -> None:
-        self._counts: IntArray = np.zeros(n_ways, dtype=np.int64)
+    def __init__(self, ways: Ways, n_sums: int) -> None:
+        self._ways = ways
+        self._counts: IntArray = np.zeros(ways.n_ways, dtype=np.int64)
         self._sums: FloatArray = np.zeros(n_sums)
         self._answer: Answer | None = None
 
     @abstractmethod
-    def choose(self, rng: np.random.Generator) -> IntArray:
+    def _choose(self) -> IntArray:
         """Return how often to measure each way next, once every way has been measured."""
 
     @abstractmethod
-    def judge(self) -> Answer | None:
+    def _judge(self) -> Answer | None:
         """Return the answer, or None if more is needed."""
 
     @abstractmethod
-    def compare(self) -> Standing:
+    def _compare(self) -> Standing:
         """Return the leader and its rival, once every way has been measured."""
 
-    @abstractmethod
-    def request(self, counts: IntArray) -> IntArray:
-        """Return counts of the ways as counts of arms or probes."""
-
-    @abstractmethod
-    def seen(self, counts: IntArray, sums: FloatArray) -> tuple[IntArray, FloatArray]:
-        """Return what was measured as counts of the ways and additions to `_sums`."""
-
-    def advance(self) -> None:
+    def _advance(self) -> None:
         """Keep what the last choice was made by; called before its measurements are added."""
         return
 
@@ -194,71 +195,35 @@ class SequentialRun(ABC):
         if self._answer is not None:
             return Stop(self._answer)
         started = self._counts.all()
-        return Measure(self.request(self.choose(rng) if started else (self._counts == 0).astype(np.int64)))
+        return Measure(self._ways.counts(self._choose() if started else (self._counts == 0).astype(np.int64)))
 
     def absorb(self, counts: IntArray, sums: FloatArray) -> None:
         """Add what was measured, and judge."""
         if self._counts.all():
-            self.advance()
-        mine, added = self.seen(counts, sums)
+            self._advance()
+        mine, added = self._seen(counts, sums)
         self._counts, self._sums = self._counts + mine, self._sums + added
-        self._answer = self.judge() if self._counts.all() else None
+        self._answer = self._judge() if self._counts.all() else None
+
+    def _seen(self, counts: IntArray, sums: FloatArray) -> tuple[IntArray, FloatArray]:
+        return self._ways.seen(counts, sums)
 
     def standing(self) -> Standing:
         """Return the leader and its rival; nothing before every way has been measured."""
-        return self.compare() if self._counts.all() else Standing()
+        return self._compare() if self._counts.all() else Standing()
 
     def _once(self, *ways: int) -> IntArray:
-        """Return one measurement of each of these."""
         counts = np.zeros(len(self._counts), dtype=np.int64)
         counts[list(ways)] = 1
         return counts
 
 
-class RelevantArmsRun(SequentialRun):
-    """A run whose ways are the arms on which plans differ."""
+class CandidatesRun(SequentialRun):
+    """A run over candidates, whose means are averages of their values."""
 
-    def __init__(self, problem: AnyProblem) -> None:
-        self._arms, self._n_arms = np.flatnonzero(problem.relevant), problem.n_arms
-        self._scale = known_noise_scale(problem)[self._arms]
-        super().__init__(len(self._arms), len(self._arms))
-
-    def request(self, counts: IntArray) -> IntArray:
-        """Return counts of the arms that matter as counts of all arms."""
-        found = np.zeros(self._n_arms, dtype=np.int64)
-        found[self._arms] = counts
-        return found
-
-    def seen(self, counts: IntArray, sums: FloatArray) -> tuple[IntArray, FloatArray]:
-        """Return counts and sums of the arms that matter."""
-        return counts[self._arms], sums[self._arms]
-
-    @property
-    def _means(self) -> FloatArray:
-        return np.asarray(self._sums / self._counts)
-
-
-class ArmsRun(SequentialRun):
-    """A run over plans that are single arms, the candidates; larger is better, `_scale` their noise."""
-
-    def __init__(self, problem: Problem, name: str, *, by_probes: bool = False) -> None:
-        self._candidates = (read_arms if by_probes else single_arms)(problem, name)
-        super().__init__(self._candidates.n_plans, self._candidates.n_plans)
-        self._scale = self._candidates.scale
-
-    def request(self, counts: IntArray) -> IntArray:
-        """Return counts of the candidates as counts of arms or probes."""
-        return self._candidates.counts(counts)
-
-    def seen(self, counts: IntArray, sums: FloatArray) -> tuple[IntArray, FloatArray]:
-        """Return counts and sums of the candidates."""
-        return self._candidates.seen(counts, sums)
-
-    def compare(self) -> Standing:
-        """Return the candidate that looks best, the next one, and their gap."""
-        means = self._means
-        lead, rival = (int(k) for k in np.argsort(-means, kind="stable")[:2])
-        return Standing(lead, rival, float(means[lead] - means[rival]))
+    def __init__(self, candidates: Candidates) -> None:
+        super().__init__(candidates, candidates.n_ways)
+        self._scale = candidates.scale
 
     @property
     def _means(self) -> FloatArray:
@@ -268,6 +233,12 @@ class ArmsRun(SequentialRun):
     def _lead(self) -> int:
         return int(np.argmax(self._means))
 
+    def _compare(self) -> Standing:
+        """Return the candidate that looks best, the next one, and their gap."""
+        means = self._means
+        lead, rival = (int(k) for k in np.argsort(-means, kind="stable")[:2])
+        return Standing(lead, rival, float(means[lead] - means[rival]))
+
 
 @dataclass(frozen=True)
 class PairwisePolicy(RadiusPolicy):
@@ -276,59 +247,42 @@ class PairwisePolicy(RadiusPolicy):
     radius: str = "kaufmann-koolen"
 
 
-@dataclass(frozen=True)
-class PairRadius:
-    """The radius of the gap between the leader and each other candidate."""
-
-    radius: radii.Radius
-    delta: float
-    n_plans: int
-    base: float  # of a pair
-
-    @classmethod
-    def of(cls, name: str, delta: float, n_plans: int) -> PairRadius:
-        """Return the radius with this name, between this many candidates."""
-        radius = radii.radius_named(name)
-        return cls(radius, delta, n_plans, float(radii.support_base(radius, n_plans, 2, delta)[2]))
-
-    def __call__(self, lead: int, counts: IntArray, scale: FloatArray) -> FloatArray:
-        """Return the radius of each candidate; that of the leader itself has no meaning."""
-        code, total = self.radius.code, float(counts.sum())
-        lam = radii.lam_index(total / len(counts))
-        lam_value, weight = radii.lam_value(lam), radii.lam_log_weight(lam)
-        variance = scale**2 * [radii.inflation(code, n, lam_value) for n in counts.tolist()]
-        term = np.array([radii.term(code, n, lam_value) for n in counts.tolist()])
-        log_plans = math.log(self.n_plans if code == radii.PUBLISHED else self.n_plans - 1)
-        level = radii.level(code, total, math.log(self.delta), log_plans, weight) + self.base
-        joint = code == radii.NORMAL_MIXTURE_JOINT
-        return np.sqrt(
-            2.0 * (variance[lead] + variance) * (level + (term.sum() if joint else term[lead] + term))
-        )
+def pair_radius(name: str, delta: float, lead: int, counts: IntArray, scale: FloatArray) -> FloatArray:
+    """Return this radius of the gap of each candidate to the leader; that of the leader has no meaning."""
+    radius, n_plans, total = radii.radius_named(name), len(counts), float(counts.sum())
+    code, lam = radius.code, radii.lam_index(total / n_plans)
+    lam_value, weight = radii.lam_value(lam), radii.lam_log_weight(lam)
+    variance = scale**2 * [radii.inflation(code, n, lam_value) for n in counts.tolist()]
+    term = np.array([radii.term(code, n, lam_value) for n in counts.tolist()])
+    log_plans = math.log(n_plans if code == radii.PUBLISHED else n_plans - 1)
+    level = radii.level(code, total, math.log(delta), log_plans, weight)
+    level += float(radii.support_base(radius, n_plans, 2, delta)[2])  # of a pair
+    joint = code == radii.NORMAL_MIXTURE_JOINT
+    return np.sqrt(2 * (variance[lead] + variance) * (level + (term.sum() if joint else term[lead] + term)))
 
 
-class PairwiseRun(ArmsRun):
+class PairwiseRun(CandidatesRun):
     """A run that stops when the leader is ahead of all others by more than the radius."""
 
     def __init__(self, problem: Problem, policy: PairwisePolicy) -> None:
-        super().__init__(problem, policy.name)
-        self._epsilon = policy.epsilon
-        self._radius = PairRadius.of(policy.radius, policy.delta, self._candidates.n_plans)
+        super().__init__(single_arms(problem, policy.name))
+        self._policy, self._epsilon = policy, policy.epsilon
 
-    def judge(self) -> int | None:
-        """Answer if the leader is ahead of every other by more than the radius."""
-        lead = self._lead
-        ahead = self._means[lead] - self._means + self._epsilon
-        ahead[lead] = np.inf
-        return lead if (ahead > self._radius(lead, self._counts, self._scale)).all() else None
+    def _gaps_and_radii(self) -> tuple[FloatArray, FloatArray]:
+        """Return how far each candidate is behind the leader, infinite for itself, and the radius of that."""
+        lead, policy = self._lead, self._policy
+        gaps = self._means[lead] - self._means
+        gaps[lead] = np.inf
+        return gaps, pair_radius(policy.radius, policy.delta, lead, self._counts, self._scale)
 
-    def compare(self) -> Standing:
-        """Return the leader, the candidate that is hardest to tell from it, their gap and its radius."""
-        lead, means = self._lead, self._means
-        radius = self._radius(lead, self._counts, self._scale)
-        slack = means[lead] - means - radius
-        slack[lead] = np.inf
-        rival = int(np.argmin(slack))
-        return Standing(lead, rival, float(means[lead] - means[rival]), float(radius[rival]))
+    def _judge(self) -> int | None:
+        gaps, radius = self._gaps_and_radii()
+        return self._lead if (gaps + self._epsilon > radius).all() else None
+
+    def _compare(self) -> Standing:
+        gaps, radius = self._gaps_and_radii()
+        rival = int(np.argmin(gaps - radius))
+        return Standing(self._lead, rival, float(gaps[rival]), float(radius[rival]))
 
     def _costs(self, lead: int) -> FloatArray:
         """Return gap^2 / (2 (R_i^2/n_i + R_j^2/n_j)) for each other candidate j of this one, i.

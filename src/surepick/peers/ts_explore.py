@@ -11,17 +11,12 @@ L = log(12 K^2 t^2 / delta):
     3. the rival is the best plan of a draw that beats the leader there by most. Measure CombGapE's arm for
        this pair (TSExplore: the least measured arm on which they differ).
 
-Assumption: independent sub-Gaussian measurements with the noise scale of the problem.
-
-Proof status: none that we vouch for. The published proofs bound each pair's estimate by a tail for fixed
-counts and sum over the rounds, while the counts T_s are chosen by the data: CombGapE's published radius has
-the same flaw. The draws are about ten times as wide as the estimates, and no excess of errors has been seen.
-
-Deviations: arms on which all plans agree are not measured; noise scales and costs per arm enter the draws and
-the choice of the arm.
-
-Cost of a round: M n_arms normal numbers and M oracle calls; for listed plans one product of draws and plans,
-a fifth of a millisecond for 20 plans of 9 arms and ten milliseconds for 1,000 plans of 80.
+Assumption: independent sub-Gaussian measurements with the noise scale of the problem. Proof status: none that
+we vouch for. The published proofs bound each pair's estimate by a tail for fixed counts, while the counts T_s
+are chosen by the data: CombGapE's published radius has the same flaw. The draws are about ten times as wide
+as the estimates, and no excess of errors has been seen. Deviations: arms on which all plans agree are not
+measured; noise scales and costs per arm enter the draws and the choice of the arm. A round costs M n_arms
+normal numbers and M oracle calls: ten milliseconds for 1,000 listed plans of 80 arms.
 """
 
 from __future__ import annotations

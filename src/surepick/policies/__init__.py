@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from surepick.policies.gap.comb_gap_e import CombGapE as CombGapE
     from surepick.policies.gap.comb_gap_e import LinGapE as LinGapE
     from surepick.policies.gap.comb_gap_e import Uniform as Uniform
-    from surepick.policies.picking.pick import Pick as Pick
+    from surepick.policies.picking import Pick as Pick
 
 # Where each policy stands; imported when it is first used, since a command needs one or two of them.
 _HOMES = {
@@ -41,26 +41,22 @@ _HOMES = {
     "CombGapE": "policies.gap.comb_gap_e",
     "EBTCI": "peers.tracking",
     "ExactExpGap": "peers.matroid",
-    "FWS": "peers.games",
-    "GCBPE": "peers.observer",
+    "FWS": "peers.linear",
     "GenLUCB": "peers.confidence",
     "GenTSExplore": "peers.ts_explore",
     "KN": "peers.selection",
-    "KNPlusPlus": "peers.selection",
     "LUCB": "peers.confidence",
-    "LilUCB": "peers.confidence",
     "Limited": "policies.betting.limited",
-    "LinGame": "peers.games",
+    "LinGame": "peers.linear",
     "LinGapE": "policies.gap.comb_gap_e",
-    "LinearOCBA": "peers.ocba",
     "MinimaxCombSAR": "peers.budget",
-    "NaiveGapElim": "peers.elimination",
-    "OCBA": "peers.ocba",
+    "NaiveGapElim": "peers.phases",
+    "OCBA": "peers.budget",
     "PFWS": "peers.playing",
-    "Peace": "peers.elimination",
-    "Pick": "policies.picking.pick",
+    "Peace": "peers.phases",
+    "Pick": "policies.picking",
     "PolyALBA": "peers.linear_phases",
-    "RAGE": "peers.elimination",
+    "RAGE": "peers.phases",
     "Rinott": "peers.selection",
     "SignRace": "policies.betting.sign_race",
     "SuccessiveRejects": "peers.budget",

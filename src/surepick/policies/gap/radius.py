@@ -50,6 +50,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -181,6 +182,7 @@ def lam_log_weight(index: int) -> float:
     return -math.log((index + 1.0) * (index + 2.0))
 
 
+@lru_cache(maxsize=4096)
 def kaufmann_koolen_c(x: float) -> float:
     """C(x) = min over 1/2 < l <= 1 of (g(l) + x)/l, the Gaussian threshold function.
 
