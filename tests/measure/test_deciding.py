@@ -251,6 +251,22 @@ def test_requests_of_a_run_that_died_are_released():
     assert session.leases() == []
 
 
+def test_a_measurement_longer_than_a_lease_stays_assigned(store, monkeypatch):
+    monkeypatch.setattr("surepick.measure.loop.LEASE", 0.8)
+    seen = []
+
+    def measure_slowly(arm):
+        if not seen:
+            seen.append(arm)
+            time.sleep(2.0)  # more than two leases
+            seen.extend(lease.expires > time.time() for lease in kept(store).leases())
+        return measure(arm)
+
+    sp.decide(problem(), measure_slowly, store=store)
+    assert True in seen
+    assert sum(event.kind == "measured" for event in kept(store).events()) == kept(store).state().n_values
+
+
 def test_a_function_of_the_callers_is_given_again_by_the_same_call(store):
     def best(weights):
         return [float(weights[0] >= weights[1]), float(weights[0] < weights[1])]

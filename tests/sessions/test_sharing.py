@@ -10,7 +10,7 @@ import surepick as sp
 from common import refuses
 from session_tools import Tapes, problem, run_to_end
 from store_workers import all_succeed, crowd, wait_for
-from surepick.errors import DeletedError, SessionError
+from surepick.errors import DeletedError, ParameterError, SessionError
 from surepick.sessions import journal
 from surepick.sessions.session import Session
 from surepick.simulation import State
@@ -119,3 +119,22 @@ def test_a_lease_on_a_recorded_request_ends_with_the_next_claim(url):
     assert [lease.token for lease in mine.store.leases("mine")] == [following.token]
     other.tell(following, 1.0)
     assert [lease for lease in mine.store.leases("mine") if lease.token == following.token] == []
+
+
+def test_a_short_lease_frees_what_a_worker_elsewhere_had_and_asking_again_keeps_it(url):
+    now = [1e9]
+    session = Session.create(url, "mine", problem(), policy=POLICY, clock=lambda: now[0])
+
+    def others_get(token):
+        found = session.ask(64, worker="stays", wait=False, lease=1.0)
+        return token in [request.token for request in found]
+
+    (held,) = session.ask(worker="elsewhere", lease=60.0)
+    now[0] += 50
+    assert session.ask(worker="elsewhere", lease=60.0)[0].token == held.token
+    now[0] += 50
+    assert not others_get(held.token)
+    now[0] += 11
+    assert others_get(held.token)
+    with refuses("lease", ParameterError):
+        session.ask(lease=0)

@@ -24,6 +24,7 @@ from surepick.sessions.leases import Request, is_dead
 from surepick.sessions.session import Session
 from surepick.store import Lease
 
+LEASE = 60.0  # seconds: requests of a process elsewhere are free so long after it died
 WAIT = 0.5  # seconds between two looks at whether other workers have left something to measure
 _calls = itertools.count()
 log = logging.getLogger("surepick.measure")
@@ -78,7 +79,7 @@ class _Loop:
     def _ask(self, *, wait: bool) -> list[Request]:
         """Return what to measure now; while other workers have all of it, wait for it or for their end."""
         session = self.session
-        while not (requests := session.ask(self.jobs, worker=self.worker, wait=False)):
+        while not (requests := session.ask(self.jobs, worker=self.worker, wait=False, lease=LEASE)):
             if not wait or session.status != "running":
                 break
             release_for_the_dead(session)
@@ -96,7 +97,7 @@ class _Loop:
         It wakes up now and then to ask again, which keeps the leases of long measurements.
         """
         session = self.session
-        done, _ = wait(self.under_way, timeout=session.lease / 4, return_when=FIRST_COMPLETED)
+        done, _ = wait(self.under_way, timeout=min(LEASE, session.lease) / 4, return_when=FIRST_COMPLETED)
         failed: list[tuple[Request, Exception]] = []
         for future in done:
             request, tries = self.under_way.pop(future)

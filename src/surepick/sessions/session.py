@@ -35,7 +35,7 @@ from surepick.sessions.events import (
 from surepick.sessions.journal import Change, Journal, decided, drafts_of
 from surepick.sessions.leases import Leasing, Request, default_worker, is_dead, leased
 from surepick.sessions.reader import SessionReader, in_seconds, oracle_of
-from surepick.sessions.setup import NewSession, refuse_other
+from surepick.sessions.setup import NewSession, refuse_other, seconds
 from surepick.sessions.state import SessionState
 from surepick.sessions.streams import Place
 from surepick.store import Head, Store, open_store
@@ -192,6 +192,7 @@ class Session(SessionReader):
         *,
         worker: str | None = None,
         wait: float = True,
+        lease: float | None = None,
     ) -> list[Request]:
         """Return up to n measurements to make now; empty when the session has ended.
 
@@ -200,14 +201,18 @@ class Session(SessionReader):
         are free. When the policy waits for fewer measurements than there are workers, the others measure
         ahead (never more than 64). When everything is assigned, this waits for as many seconds as `wait`
         says, for ever with True, not at all with False or 0.
+
+        The requests are the worker's for `lease` seconds, by default those of the session, and as long again
+        when it asks again. A short lease frees those of a worker on another machine soon after it died.
         """
         if not hasattr(n, "__index__") or n < 1:
             raise ParameterError(f"ask for a whole number of measurements, 1 or more, got n={n!r}", field="n")
+        lasting = self.lease if lease is None else min(seconds("lease", lease), self.lease)
         pause, who = FIRST_WAIT, default_worker() if worker is None else worker
         until = float("inf") if wait is True else time.monotonic() + float(wait)
         while True:
             with self._changing():
-                requests = self._leasing.claim(n, who, self.lease)
+                requests = self._leasing.claim(n, who, lasting)
                 if requests or self._state.is_over or time.monotonic() >= until:
                     break
                 until_free = self._leasing.next_end() - self._clock()
