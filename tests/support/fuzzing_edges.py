@@ -92,7 +92,14 @@ FORMS = (
     Form(HERE, NEW, ("files", "mine.toml", PROBLEM)),
 )
 PAGES = (
-    *("/s/{}?by={}&done={}&page={}", "/s/{}/sheet?as={}", "/?page={}", "/new?name={}", HERE + "?page={}"),
+    *(
+        "/s/{}?by={}&done={}",
+        "/s/{}/history?page={}",
+        "/s/{}/sheet?as={}",
+        "/?page={}",
+        "/new?name={}",
+        HERE + "?page={}",
+    ),
     *(HERE + "/{}", HERE + "/{}/events?after={}&n={}", HERE + "/{}/export/{}"),
 )
 
@@ -106,7 +113,7 @@ def forms(rng, folder):
         parts = (quote_from_bytes(words(rng, rng.choice(("0", "w", "accepted"))))[:LONG] for _ in range(4))
         sent = ("GET", rng.choice(PAGES).format(name, *parts), b"", "text/html")
     else:
-        sent = ("POST", *filled(rng, rng.choice(FORMS), name, app))
+        sent = ("POST", *filled(rng, rng.choice(FORMS), name))
     status = asyncio.run(status_of(app, *sent))
     if status >= 500 and status != 503:
         raise AssertionError(f"status {status} for {sent!r}")
@@ -115,12 +122,10 @@ def forms(rng, folder):
         raise ParameterError(f"status {status}")
 
 
-def filled(rng, form, name, app):
+def filled(rng, form, name):
     """Path, body and kind of content of a form that somebody, or something, has filled in."""
     path = form.path.format(name if rng.random() < 0.9 else quote_from_bytes(words(rng, name))[:LONG])
     fields = {key: words(rng, right) for key, right in form.fields.items() if rng.random() < 0.95}
-    if rng.random() < 0.95:
-        fields["form_key"] = app._keys.form_key.encode()
     if rng.random() < 0.1:
         fields[rng.choice(NAMES)] = words(rng, "1")
     if form.file is None and rng.random() < 0.9:

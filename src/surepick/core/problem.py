@@ -6,6 +6,7 @@ names, probes, bounds and tables are read stands elsewhere.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
@@ -508,6 +509,20 @@ class NewArm:
     low: float | None = None
     high: float | None = None
 
+    @classmethod
+    def parse(cls, text: str) -> NewArm:
+        """Return the arm that a text describes: its name, then settings if any.
+
+        >>> NewArm.parse("Old ferry noise=2 cost=0,5")
+        NewArm(name='Old ferry', noise=2.0, cost=0.5, low=None, high=None)
+        """
+        setting = r"\s*\b(noise|cost|low|high)=(\S+)"
+        name, found = re.sub(setting, "", text).strip(), re.findall(setting, text)
+        try:
+            return cls(name, **{key: float(number.replace(",", ".")) for key, number in found})
+        except ValueError:
+            raise ProblemError(f"write a new arm as 'Ferry noise=2', got {text!r}", field="arms") from None
+
     def to_json(self) -> dict[str, Any]:
         """Return the settings that are known as JSON values; `NewArm(**kept)` inverts it."""
         return {key: value for key, value in asdict(self).items() if value is not None}
@@ -517,7 +532,7 @@ def settled(problem: Problem, given: GivenArms) -> tuple[NewArm, ...]:
     """These arms with what was left out filled in from the others; refused where those are not all alike."""
     if isinstance(given, str):
         raise ProblemError(f"new arms come as a list of names, got the text {given!r}", field="arms")
-    arms = [one if isinstance(one, NewArm) else NewArm(str(one).strip()) for one in given]
+    arms = [one if isinstance(one, NewArm) else NewArm.parse(str(one)) for one in given]
     for arm in arms:
         if arm.name in problem.arm_names:
             raise ProblemError(f"there is an arm named {arm.name!r} already; it is not new", field="arms")

@@ -1,13 +1,15 @@
 """The table of actions: what can be done to a session, for forms, JSON and MCP alike.
 
-Each action is a checked body and one function of the session. A form sends the same fields as text: there
-numbers may have a decimal comma, and empty fields count as left out.
+Each action is one function; its parameters after the session are what is sent. A form sends them as text:
+there numbers may have a decimal comma, and empty fields count as left out.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, TypeVar
 
 from pydantic import (
@@ -18,6 +20,7 @@ from pydantic import (
     Field,
     ValidationError,
     ValidationInfo,
+    create_model,
     model_validator,
 )
 
@@ -33,7 +36,6 @@ from surepick.sessions.session import Session
 from surepick.store import Head, Store
 from surepick.store.log import HAND_LEASE
 from surepick.tables import numeral
-from surepick.views.build import build
 from surepick.views.numbers import iso
 from surepick.views.view import RUNNING
 
@@ -77,26 +79,6 @@ class Body(BaseModel):
         return {key: v for key, v in given.items() if v is not None} if isinstance(given, dict) else given
 
 
-class Ask(Body):
-    """For the next measurements."""
-
-    n: Count = Field(1, le=MOST_ASKED)
-    worker: Name = ""
-
-
-class Tell(Body):
-    """A measurement: a value, or the readings of a probe by name; `sure` records an implausible one."""
-
-    arm: int | str | None = None
-    request: str | None = None  # the id of a request; the arm is enough
-    value: Number | Annotated[dict[str, Number], Field(max_length=MOST_ROWS)] | None = None
-    worker: Name = ""
-    key: Name = ""
-    note: Note = ""
-    lost: bool = False
-    sure: bool = False
-
-
 class Row(Body):
     """One row of an import, as in a measuring sheet."""
 
@@ -106,41 +88,6 @@ class Row(Body):
     worker: Name = ""
     note: Note = ""
     key: Name = ""
-
-
-class Import(Body):
-    """Measurements; all of them are recorded or none."""
-
-    rows: Annotated[list[Row], Field(max_length=MOST_ROWS)]
-    worker: Name = ""
-    sure: bool = False
-
-
-class Remove(Body):
-    """A value that was recorded by mistake, by its number."""
-
-    number: Count
-    reason: Reason
-
-
-class Release(Body):
-    """An assigned measurement to assign again."""
-
-    arm: str | None = None
-    worker: Name = ""
-
-
-class Extend(Body):
-    """A smaller delta, or a larger budget."""
-
-    delta: Number | None = None
-    budget: Count | None = None
-
-
-class FinalBatch(Body):
-    """How many measurements are the last."""
-
-    n: Count
 
 
 class Arm(Body):
@@ -153,26 +100,6 @@ class Arm(Body):
     high: Number | None = None
 
 
-class AddPlan(Body):
-    """A plan that came up: a sum of arms, or amounts by their names."""
-
-    name: GivenName
-    plan: str | dict[str, Number]
-    arms: Annotated[list[Arm], Field(default_factory=list, max_length=MOST_ROWS)]
-
-
-class Close(Body):
-    """Why the session ends."""
-
-    reason: Note = ""
-
-
-class Rename(Body):
-    """The new title."""
-
-    name: GivenName
-
-
 class HeadOfLog(Body):
     """The position and checksum of a log's end, as the sender saw it."""
 
@@ -180,16 +107,12 @@ class HeadOfLog(Body):
     checksum: str
 
 
-class Delete(Body):
-    """The session's name once more, and where its log was seen to end."""
+class New(Body):
+    """A new session: its problem, or the session whose values are its prior data, and how it decides."""
 
-    name: str
-    head: HeadOfLog
-
-
-class Settings(Body):
-    """How a new session decides."""
-
+    problem: dict[str, Any] | None = None
+    prior: str | None = None
+    noise_unknown: bool = False  # with prior: the new session learns the noise that was stated
     name: Name = ""
     policy: str = ""
     delta: Number = 0.05
@@ -200,26 +123,7 @@ class Settings(Body):
     seed: int = Field(0, ge=0, le=LARGEST)
 
 
-class New(Settings):
-    """A new session: its problem, or the session whose values are its prior data."""
-
-    problem: dict[str, Any] | None = None
-    prior: str | None = None
-    noise_unknown: bool = False  # with prior: the new session learns the noise that was stated
-
-
-class Check(Body):
-    """A problem to read, and what to forecast for."""
-
-    problem: dict[str, Any] | None = None
-    delta: Number = 0.05
-    epsilon: Number = 0.0
-    budget: Count | None = None
-    low: Number | None = None
-    high: Number | None = None
-
-
-def begin(store: str | Store, problem: AnyProblem, guess: Past | None, name: str, body: Settings) -> Session:
+def begin(store: str | Store, problem: AnyProblem, guess: Past | None, name: str, body: New) -> Session:
     """Begin a session about this problem, with the guess as prior data where the policy can use it."""
     policy = policy_for(body.policy or None, delta=body.delta, epsilon=body.epsilon)
     prior = guess if takes_past(policy) else None
@@ -228,9 +132,9 @@ def begin(store: str | Store, problem: AnyProblem, guess: Past | None, name: str
     )
 
 
-def ask(session: Session, body: Ask) -> Answer:
+def ask(session: Session, n: Annotated[Count, Field(le=MOST_ASKED)] = 1, worker: Name = "") -> Answer:
     """Return measurements to make now, assigned to the worker."""
-    requests = session.ask(body.n, worker=body.worker, wait=False)
+    requests = session.ask(n, worker=worker, wait=False)
     return {
         "requests": [
             {"id": one.id, "arm": one.probe_name, "readings": list(one.readings), "expires": iso(one.expires)}
@@ -239,21 +143,33 @@ def ask(session: Session, body: Ask) -> Answer:
     }
 
 
-def tell(session: Session, body: Tell) -> Answer:
-    """Record a measurement; an implausible one only if the sender is sure."""
-    what = body.arm if body.request is None else body.request
+def tell(
+    session: Session,
+    arm: int | str | None = None,
+    request: str | None = None,
+    value: Number | Annotated[dict[str, Number], Field(max_length=MOST_ROWS)] | None = None,
+    worker: Name = "",
+    key: Name = "",
+    note: Note = "",
+    lost: bool = False,
+    sure: bool = False,
+) -> Answer:
+    """Record a value, or the readings of a probe by name; one that surprises only if the sender is sure.
+
+    `request` is the id of a request; the arm is enough.
+    """
+    what = arm if request is None else request
     if what is None:
         raise ParameterError("choose what was measured: an arm, or a request", field="arm")
-    if body.value is None and not body.lost:
+    if value is None and not lost:
         raise ParameterError("enter a number", field="value")
-    about = what if body.request is None else session.probe_of(body.request)
-    if body.request is not None and body.arm not in (None, about, session.probe_names[int(about)]):
-        raise ParameterError(f"request {what!r} is not about {body.arm!r}; nothing was recorded", field="arm")
-    if not body.sure and not body.lost:
-        refuse_surprising(session, [(about, body.value)])
-    how = body.model_dump(include={"worker", "key", "note", "lost", "sure"})
-    receipt = session.tell(what, body.value, **how)
-    _decide(session, body.worker)
+    about = what if request is None else session.probe_of(request)
+    if request is not None and arm not in (None, about, session.probe_names[int(about)]):
+        raise ParameterError(f"request {what!r} is not about {arm!r}; nothing was recorded", field="arm")
+    if not sure and not lost:
+        refuse_surprising(session, [(about, value)])
+    receipt = session.tell(what, value, worker=worker, key=key, note=note, lost=lost, sure=sure)
+    _decide(session, worker)
     return {"number": receipt.number, "result": receipt.result}
 
 
@@ -271,13 +187,18 @@ def refuse_surprising(session: Session, told: Sequence[tuple[int | str, Any]]) -
         raise ParameterError(f"{'; '.join(doubts[:MOST_DOUBTED])}{more}. Not recorded yet", field="sure")
 
 
-def import_rows(session: Session, body: Import) -> Answer:
+def import_rows(
+    session: Session,
+    rows: Annotated[list[Row], Field(max_length=MOST_ROWS)],
+    worker: Name = "",
+    sure: bool = False,
+) -> Answer:
     """Record rows that came as JSON; how many became what."""
-    rows = [
+    table = [
         measurements.checked_row(f"row {k}", {name: str(of) for name, of in row.model_dump().items() if of})
-        for k, row in enumerate(body.rows, 1)
+        for k, row in enumerate(rows, 1)
     ]
-    return import_table(session, rows, worker=body.worker, sure=body.sure)
+    return import_table(session, table, worker=worker, sure=sure)
 
 
 def import_table(session: Session, rows: list[measurements.Row], *, worker: str, sure: bool) -> Answer:
@@ -297,65 +218,90 @@ def import_table(session: Session, rows: list[measurements.Row], *, worker: str,
     return {"counts": counts}
 
 
-def release(session: Session, body: Release) -> Answer:
+def remove(session: Session, number: Count, reason: Reason) -> None:
+    """Remove a value that was recorded by mistake."""
+    session.remove(number, reason)
+
+
+def release(session: Session, arm: str | None = None, worker: Name = "") -> Answer:
     """Release the assigned measurements of an arm, or all; those of one worker, if one is named."""
-    held = [one for one in session.pending() if one.worker and body.worker in ("", one.worker)]
-    chosen = [one for one in held if body.arm in (None, one.probe_name)]
+    held = [one for one in session.pending() if one.worker and worker in ("", one.worker)]
+    chosen = [one for one in held if arm in (None, one.probe_name)]
     for one in chosen:
         session.release(one, "released", worker=one.worker)
     return {"released": len(chosen)}
 
 
-def delete(session: Session, body: Delete) -> Answer:
-    """Delete the session for good, if its log still ends where it was seen to."""
-    if body.name != session.name:
+def extend(session: Session, delta: Number | None = None, budget: Count | None = None) -> None:
+    """Continue with a smaller delta, or a larger budget."""
+    session.extend(delta=delta, budget=budget)
+
+
+def final_batch(session: Session, n: Count) -> None:
+    """Make the next measurements the last."""
+    session.final_batch(n)
+
+
+def add_plan(
+    session: Session,
+    name: GivenName,
+    plan: str | dict[str, Number],
+    arms: Annotated[list[str | Arm], Field(max_length=MOST_ROWS)] | None = None,
+) -> None:
+    """Add a plan: a sum of arms, or amounts by their names."""
+    new = [one if isinstance(one, str) else NewArm(**one.model_dump()) for one in arms or ()]
+    session.add_plan(name, plan, arms=new)
+
+
+def close(session: Session, reason: Note = "") -> None:
+    """End the session."""
+    session.close(reason)
+
+
+def rename(session: Session, name: GivenName) -> None:
+    """Give the session a new title."""
+    session.rename(name)
+
+
+def delete(session: Session, name: str, head: HeadOfLog) -> Answer:
+    """Delete the session for good, if its name is right and its log still ends where it was seen to."""
+    if name != session.name:
         raise ParameterError(f"to delete it, type its name: {session.name}", field="name")
-    session.delete(expected=Head(body.head.position, body.head.checksum))
-    return {"deleted": body.name}
+    session.delete(expected=Head(head.position, head.checksum))
+    return {"deleted": name}
 
 
 @dataclass(frozen=True)
 class Action:
-    """A body, what it does to a session, and what the page says when it is done."""
+    """What is done to a session, and what the page says when it is done."""
 
-    body: type[Body]
-    work: Callable[[Session, Any], Any]  # returns what else there is to say, if anything
+    work: Callable[..., Answer | None]  # returns what there is to say beside the View, if anything
     done: str = ""
 
+    @cached_property
+    def body(self) -> type[Body]:
+        """What is sent: the parameters of the function but for the session."""
+        _, *given = inspect.signature(self.work, eval_str=True).parameters.values()
+        fields: Any = {p.name: (p.annotation, ... if p.default is p.empty else p.default) for p in given}
+        made: type[Body] = create_model(self.work.__name__, __base__=Body, **fields)
+        return made
+
     def do(self, session: Session, body: Body) -> Answer:
-        """Do it; return the View after it with what else there is to say."""
-        answer = self.work(session, body)
-        more = answer if isinstance(answer, dict) else {}
-        return {"view": build(session).to_json(), **more}
+        """Do it; return what there is to say."""
+        return self.work(session, **{name: getattr(body, name) for name in type(body).model_fields}) or {}
 
 
 ACTIONS = {  # by the last part of the route
-    "ask": Action(Ask, ask),
-    "tell": Action(Tell, tell),
-    "import": Action(Import, import_rows),
-    "remove": Action(
-        Remove,
-        lambda session, body: session.remove(body.number, body.reason),
-        "The value is removed. The log keeps it, with the reason.",
-    ),
-    "release": Action(Release, release, "The measurement is free again."),
-    "extend": Action(
-        Extend, lambda session, body: session.extend(**body.model_dump()), "The session continues."
-    ),
-    "final-batch": Action(
-        FinalBatch, lambda session, body: session.final_batch(body.n), "These measurements are the last."
-    ),
-    "plans": Action(
-        AddPlan,
-        lambda session, body: session.add_plan(
-            body.name, body.plan, arms=[NewArm(**arm.model_dump()) for arm in body.arms]
-        ),
-        "The plan is added.",
-    ),
-    "close": Action(Close, lambda session, body: session.close(body.reason), "The session is closed."),
-    "rename": Action(
-        Rename, lambda session, body: session.rename(body.name), "The session has its new name."
-    ),
+    "ask": Action(ask),
+    "tell": Action(tell),
+    "import": Action(import_rows),
+    "remove": Action(remove, "The value is removed. The log keeps it, with the reason."),
+    "release": Action(release, "The measurement is free again."),
+    "extend": Action(extend, "The session continues."),
+    "final-batch": Action(final_batch, "These measurements are the last."),
+    "plans": Action(add_plan, "The plan is added."),
+    "close": Action(close, "The session is closed."),
+    "rename": Action(rename, "The session has its new name."),
 }
 
 

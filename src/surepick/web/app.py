@@ -6,12 +6,12 @@ entered; JSON gets the same mistake as an object.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import io
+import itertools
 import json
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from importlib.resources import files
@@ -38,21 +38,19 @@ from surepick.views.build import build
 from surepick.views.sheet import write_workbook
 from surepick.views.view import to_json
 from surepick.web import pages
-from surepick.web.actions import ACTIONS, Action, Check, Delete, New, begin, delete, import_table
-from surepick.web.forms import Sent, with_error
-from surepick.web.live import VIEW, Hub, Parts, TooManyViewersError
-from surepick.web.pages import Entered, next_name
+from surepick.web.actions import ACTIONS, Action, New, begin, delete, import_table
+from surepick.web.forms import Sent
+from surepick.web.live import VIEW, Live, Parts, TooManyViewersError
+from surepick.web.pages import Entered, Templates, next_name
 from surepick.web.security import COOKIE, COOKIE_SECONDS, Guard, Keys, safe_path, wants_html
-from surepick.web.session_cache import OpeningError, SessionCache, UnknownSessionError, name_of, slug_of
+from surepick.web.session_cache import SessionCache, UnknownSessionError, name_of, slug_of
 from surepick.web.settings import Settings
-from surepick.web.templating import Templates
 from surepick.web.uploads import Upload, Uploads
 
 OUR_FAULT = "something went wrong in this server; nothing that was recorded before is lost"
 EXAMPLE = "trips.csv"  # in the folder of the templates
 PARTS = ("answer", "plans", "next", "history", "folds")
-WARM = 8  # sessions that are opened when the server starts
-GLANCE = 0.2  # seconds that a live stream waits for a session that is busy
+ASKED = ("delta", "epsilon", "budget", "low", "high")  # what a forecast depends on
 MOST_EVENTS = 1000  # of the log in one answer
 EXPORTS = {  # files that `surepick export` writes too, and their types
     "report.html": "text/html; charset=utf-8",
@@ -74,29 +72,31 @@ class JsonResponse(Response):
         return text.encode(errors="backslashreplace")  # half a surrogate pair, as JSON writes it
 
 
-def create_app(settings: Settings) -> tuple[Guard, Hub]:
-    """Return the server as an ASGI application, and the hub of its live streams.
+def create_app(settings: Settings) -> tuple[Guard, Live]:
+    """Return the server as an ASGI application, and its live streams.
 
-    >>> guard, hub = create_app(Settings("memory://", token="correct horse battery"))
-    >>> hub.n_viewers
+    >>> guard, live = create_app(Settings("memory://", token="correct horse battery"))
+    >>> live.n_viewers
     0
     """
     web = Web(settings)
     app = Starlette(routes=web.routes(), lifespan=web.lifespan)
     for kind in (SurepickError, HTTPException, Exception):
         app.add_exception_handler(kind, web.explain)
-    return Guard(app, settings, web.keys, web.refusal), web.hub
+    return Guard(app, settings, web.keys, web.refusal), web.live
 
 
 class Web:
-    """What the routes share, and what each of them does."""
+    """What the routes share, and what each of them does.
+
+    A handler of a form sets `request.state.again`: it shows the form again with what is wrong.
+    """
 
     def __init__(self, settings: Settings) -> None:
-        self.settings = settings
         self.keys = Keys(settings.token)
-        self.sessions = SessionCache(settings.store, read_only=settings.read_only, patience=settings.patience)
-        self.hub = Hub(self.sessions)
-        self.templates = Templates(read_only=settings.read_only, form_key=self.keys.form_key)
+        self.sessions = SessionCache(settings.store, read_only=settings.read_only)
+        self.live = Live(self.sessions)
+        self.templates = Templates(read_only=settings.read_only)
         self.uploads = Uploads()
 
     def routes(self) -> list[Route | Mount]:
@@ -106,6 +106,7 @@ class Web:
             Route("/", self.home),
             Route("/new", self.new),
             Route("/s/{slug}", self.session),
+            Route("/s/{slug}/history", self.history),
             Route("/s/{slug}/sheet", self.sheet),
             Route("/login", self.login),
             Mount("/static", StaticFiles(directory=str(files("surepick.web") / "static"))),
@@ -119,23 +120,19 @@ class Web:
             Route(one + "/stream", self.stream),
             Route(one + "/events", self.events),
             Route(one + "/export/{name}", self.export),
-            Route(one, self.delete, methods=["DELETE", "POST"]),  # a form cannot send DELETE
-            *(Route(f"{one}/{name}", self.acting(name), methods=["POST"]) for name in ACTIONS),
+            Route(one, self.acting("delete", Action(delete)), methods=["DELETE", "POST"]),  # POST: forms
+            *(
+                Route(f"{one}/{name}", self.acting(name, of), methods=["POST"])
+                for name, of in ACTIONS.items()
+            ),
         ]
 
     @asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        """Open the newest sessions in the background; end everything when the server stops."""
-        warming = asyncio.create_task(self._warm())
+        """End everything when the server stops."""
         yield
-        warming.cancel()
-        self.hub.stop()
+        self.live.stop()
         self.sessions.close()
-
-    async def _warm(self) -> None:
-        with contextlib.suppress(SurepickError):  # the page that asks for it reports it
-            for name in (await self.sessions.run(self.sessions.names))[:WARM]:
-                self.sessions.open(name)
 
     # Pages
 
@@ -154,11 +151,16 @@ class Web:
         entered = Entered(by=request.query_params.get("by", "")[:200], done="" if done is None else done.done)
         return await self._session_page(request.path_params["slug"], entered)
 
+    async def history(self, request: Request) -> Response:
+        """Show all recorded values, page by page."""
+        page = _count(request, "page", 1)
+        slug = request.path_params["slug"]
+        found = await self.sessions.at(slug, lambda session: pages.history_model(session, page))
+        return self._page("history.html", found)
+
     async def sheet(self, request: Request) -> Response:
         """Show the measuring sheet, to print or as a spreadsheet."""
-        found = await self.sessions.at(
-            request.path_params["slug"], pages.sheet_model, patience=self.sessions.patience
-        )
+        found = await self.sessions.at(request.path_params["slug"], pages.sheet_model)
         if request.query_params.get("as") == "xlsx":
             book = io.BytesIO()
             write_workbook(book, found["names"], found["rows"])
@@ -203,39 +205,27 @@ class Web:
 
     async def view(self, request: Request) -> Response:
         """Return the View."""
-        found = await self.sessions.at(request.path_params["slug"], build, patience=self.sessions.patience)
-        return JsonResponse(found.to_json())
+        return JsonResponse((await self.sessions.at(request.path_params["slug"], build)).to_json())
 
     async def events(self, request: Request) -> Response:
         """Return events of the log after a position."""
         after, n = _count(request, "after", 0), min(_count(request, "n", MOST_EVENTS), MOST_EVENTS)
 
         def read(session: Session) -> list[dict[str, Any]]:
-            found = (event for _, event in zip(range(n), session.events(after=after), strict=False))
-            return [_event(event) for event in found]
+            found = itertools.islice(session.events(after=after), n)
+            keys = ("position", "time", "kind")
+            return [{**{k: getattr(one, k) for k in keys}, "body": json.loads(one.body)} for one in found]
 
         return JsonResponse({"events": await self.sessions.at(request.path_params["slug"], read)})
 
     async def stream(self, request: Request) -> Response:
         """Stream the View, or with `parts=page` the parts of the page, whenever they change."""
         name = name_of(request.path_params["slug"])
+        await self.sessions.run(lambda: self.sessions.use(name, bool))  # refuses a name that is not there
         as_page = request.query_params.get("parts") == "page"
-        await self.sessions.run(lambda: self.sessions.open(name))  # refuses a name that is not there
-        last: list[Any] = [None, {}]  # what the parts depend on, and the parts
-
-        def look() -> Parts:
-            with contextlib.suppress(OpeningError):  # busy; the next look may find it
-                now = self.sessions.use(name, moment, patience=GLANCE)
-                if last[0] != now:
-                    last[:] = now, self.sessions.use(name, self.parts if as_page else _view_part)
-            parts: Parts = last[1]
-            return parts
-
-        channel = self.hub.channel(f"{'page' if as_page else 'view'} {name}", look)
-        messages = channel.view(request.headers.get("last-event-id", ""))
-        return StreamingResponse(
-            messages, media_type="text/event-stream", headers={"x-accel-buffering": "no"}
-        )
+        messages = self.live.stream(name, self.parts if as_page else _view_part)
+        headers = {"x-accel-buffering": "no"}
+        return StreamingResponse(messages, media_type="text/event-stream", headers=headers)
 
     def parts(self, session: Session) -> Parts:
         """Return the parts of a session's page."""
@@ -247,28 +237,35 @@ class Web:
         slug, name = request.path_params["slug"], request.path_params["name"]
         if name not in EXPORTS:
             raise HTTPException(404, f"there is no file {name!r}; known: {', '.join(EXPORTS)}")
-        content = await self.sessions.at(slug, lambda session: _exported(session, name))
-        return _download(content, EXPORTS[name], f"{name_of(slug)}-{name}")
+
+        def write(session: Session) -> bytes:
+            with tempfile.TemporaryDirectory(prefix="surepick-") as folder:
+                return export(session, Path(folder) / name).read_bytes()
+
+        return _download(await self.sessions.at(slug, write), EXPORTS[name], f"{name_of(slug)}-{name}")
 
     # Changing
 
-    def acting(self, name: str) -> Callable[[Request], Any]:
-        """Return what serves an action of the table."""
-        action = ACTIONS[name]
+    def acting(self, name: str, action: Action) -> Callable[[Request], Any]:
+        """Return what serves this action."""
 
         async def act(request: Request) -> Response:
             slug, sent = request.path_params["slug"], await Sent.read(request)
             uploads = sent.uploads(self.uploads) if name == "import" else []
             entered = sent.entered(name, **self._kept(uploads))
-            try:
-                sent.check_key(request, self.keys)
-                answer = await self._do(slug, action, sent, uploads, name)
-            except SurepickError as error:
-                if not wants_html(request):
-                    raise
-                return await self._session_page(slug, with_error(entered, error), _status(error)[0])
+
+            async def again(error: SurepickError) -> Response:
+                return await self._session_page(slug, entered.with_error(error), _status(error)[0])
+
+            request.state.again = again
+            work = await self._work(action, name, sent, uploads)
+            answer = await self.sessions.at(slug, work)
+            if name == "delete":
+                self.sessions.forget(name_of(slug))
+                return RedirectResponse("/", 303) if wants_html(request) else JsonResponse(answer)
             if not wants_html(request):
-                return JsonResponse(answer)
+                view = await self.sessions.at(slug, build)
+                return JsonResponse({"view": view.to_json(), **answer})
             if name == "import":
                 return await self._session_page(slug, Entered(done=in_words(answer["counts"])))
             shown = {"by": entered.by, "done": name if action.done else ""}
@@ -277,61 +274,45 @@ class Web:
 
         return act
 
-    async def _do(self, slug: str, action: Action, sent: Sent, uploads: list[Upload], name: str) -> Any:
+    async def _work(
+        self, action: Action, name: str, sent: Sent, uploads: list[Upload]
+    ) -> Callable[[Session], dict[str, Any]]:
+        """Return what an action does with what was sent; a form's import is a file."""
         if name != "import" or sent.fields is None:
             body = sent.body(action.body, name)
-            return await self.sessions.at(slug, lambda session: action.do(session, body))
+            return lambda session: action.do(session, body)
         if len(uploads) != 1:
             raise ParameterError("choose one file", field="file")
-        rows = await self.uploads.rows(uploads[0])
-        settings: Any = {"worker": sent.field("worker"), "sure": sent.field("sure") == "yes"}
-
-        def work(session: Session) -> dict[str, Any]:
-            counts = import_table(session, rows, **settings)
-            return {"view": build(session).to_json(), **counts}
-
-        return await self.sessions.at(slug, work)
+        rows, worker, sure = await self.uploads.rows(uploads[0]), sent.field("worker"), sent.field("sure")
+        return lambda session: import_table(session, rows, worker=worker, sure=sure == "yes")
 
     async def check(self, request: Request) -> Response:
         """Read a problem and forecast the measurements; nothing is kept but the upload of a form."""
         sent = await Sent.read(request)
         uploads = [example()] if sent.field("example") else sent.uploads(self.uploads)
-        kept = self._kept(uploads)
-        try:
-            sent.check_key(request, self.keys)
-            if sent.fields is None:
-                body = sent.body(Check)
-                uploads = _as_upload(body.problem)
-            else:
-                names = ("delta", "delta_other", "epsilon", "budget", "low", "high")
-                fields = {key: sent.field(key) for key in names}
-                body = Sent(fields=fields).body(Check)
-            settings = body.model_dump(exclude={"problem"})
-            scale_and_bounds(None, body.low, body.high, ("value",))  # refused here at their field
-            found = await self.uploads.check(uploads, settings)
-        except SurepickError as error:
-            if not wants_html(request):
-                raise
-            return self._new_page(with_error(sent.entered("new", **kept), _in_files(error)), status=400)
-        if wants_html(request):
-            return self._new_page(sent.entered("new", **kept), found)
-        return JsonResponse(found)
+        entered = sent.entered("new", **self._kept(uploads))
+        request.state.again = self._new_again(entered)
+        if sent.fields is not None:
+            fields = {name: sent.field(name) for name in (*ASKED, "delta_other")}
+            sent = Sent(fields=fields)
+        body = sent.body(New)
+        uploads = uploads if body.problem is None else _as_upload(body.problem)
+        scale_and_bounds(None, body.low, body.high, ("value",))  # refused here at their field
+        found = await self.uploads.check(uploads, body.model_dump(include=set(ASKED)))
+        return self._new_page(entered, found) if wants_html(request) else JsonResponse(found)
 
     async def create(self, request: Request) -> Response:
         """Begin a session: from a problem, from files, or again from a session that came before."""
         sent = await Sent.read(request)
         uploads = [example()] if sent.field("example") else sent.uploads(self.uploads)
-        entered = sent.entered("new", **self._kept(uploads))
-        try:
-            sent.check_key(request, self.keys)
-            body = sent.body(New)
-            name = await (self._successor(body) if body.prior else self._begin(body, uploads))
-        except SurepickError as error:
-            if not wants_html(request):
-                raise
-            if sent.field("prior"):
-                return await self._session_page(slug_of(sent.field("prior")), with_error(entered, error), 400)
-            return self._new_page(with_error(entered, error), status=400)
+        entered, prior = sent.entered("new", **self._kept(uploads)), sent.field("prior")
+
+        async def on_session(error: SurepickError) -> Response:
+            return await self._session_page(slug_of(prior), entered.with_error(error), 400)
+
+        request.state.again = on_session if prior else self._new_again(entered)
+        body = sent.body(New)
+        name = await (self._successor(body) if body.prior else self._begin(body, uploads))
         if wants_html(request):
             return RedirectResponse(f"/s/{quote(slug_of(name))}", 303)
         view = await self.sessions.run(lambda: self.sessions.use(name, build))
@@ -344,10 +325,7 @@ class Web:
         if body.policy and body.policy not in policies():
             raise ParameterError(f"there is no policy {body.policy[:40]!r} here", field="policy")
         scale_and_bounds(None, body.low, body.high, ("value",))  # refused here at their field
-        try:
-            problem, past = await self.uploads.problem(uploads, {"low": body.low, "high": body.high})
-        except SurepickError as error:
-            raise _in_files(error) from error
+        problem, past = await self.uploads.problem(uploads, {"low": body.low, "high": body.high})
 
         def begun() -> str:
             store = self.sessions.store
@@ -372,34 +350,28 @@ class Web:
 
         return await self.sessions.at(slug_of(body.prior or ""), begin)
 
-    async def delete(self, request: Request) -> Response:
-        """Delete a session for good."""
-        slug, sent = request.path_params["slug"], await Sent.read(request)
-        try:
-            sent.check_key(request, self.keys)
-            body = sent.body(Delete, "delete")
-            answer = await self.sessions.at(slug, lambda session: delete(session, body))
-        except SurepickError as error:
-            if not wants_html(request):
-                raise
-            return await self._session_page(slug, with_error(sent.entered("delete"), error), 400)
-        self.sessions.forget(name_of(slug))
-        return RedirectResponse("/", 303) if wants_html(request) else JsonResponse(answer)
-
     # Answers
 
     def _page(self, template: str, model: Mapping[str, Any], status: int = 200) -> Response:
         return HTMLResponse(self.templates.page(template, model), status)
 
     async def _session_page(self, slug: str, entered: Entered, status: int = 200) -> Response:
-        model = await self.sessions.at(
-            slug, lambda session: pages.session_model(session, entered), patience=self.sessions.patience
-        )
+        model = await self.sessions.at(slug, lambda session: pages.session_model(session, entered))
         return self._page("session.html", model, status)
 
     def _new_page(self, entered: Entered, read: Any = None, status: int = 200) -> Response:
         model = {"entered": entered, "read": read, "policies": policies()}
         return self._page("new.html", model, status)
+
+    def _new_again(self, entered: Entered) -> Callable[[SurepickError], Awaitable[Response]]:
+        """Return what shows this form again; a mistake in an uploaded problem is shown at its files."""
+
+        async def again(error: SurepickError) -> Response:
+            if error.field not in pages.FIELDS["new"]:
+                error = ParameterError(str(error), field="files")
+            return self._new_page(entered.with_error(error), status=400)
+
+        return again
 
     def _kept(self, uploads: list[Upload]) -> dict[str, str]:
         """Keep uploads for the form that comes back; return what it says about them."""
@@ -412,9 +384,12 @@ class Web:
         return self._error(HTTPConnection(scope), status, {"class": "HTTPError", "message": reason}, headers)
 
     async def explain(self, request: Request, error: Exception) -> Response:
-        """Return the answer to a request that failed."""
-        if isinstance(error, OpeningError) and wants_html(request):
-            return self._page("opening.html", {"session": error.session}, HTTPStatus.ACCEPTED)
+        """Return the answer to a request that failed: a form again, a page, or JSON."""
+        again = getattr(request.state, "again", None)
+        if again is not None and isinstance(error, SurepickError) and wants_html(request):
+            request.state.again = None  # the page itself may fail
+            answer: Response = await again(error)
+            return answer
         status, message = _status(error)
         found = {"class": type(error).__name__, "field": getattr(error, "field", None), "message": message}
         if mistakes := message.split("\n")[1:]:
@@ -440,24 +415,13 @@ def _status(error: Exception) -> tuple[int, str]:
             return error.status_code, str(error.detail)
         case UnknownSessionError():
             return 404, str(error)
-        case StoreError() | TooManyViewersError() | OpeningError():
+        case StoreError() | TooManyViewersError():
             return 503, str(error)
         case SurepickError(field="sure"):
             return 409, str(error)
         case SurepickError():
             return 400, str(error)
     return 500, OUR_FAULT
-
-
-def _in_files(error: SurepickError) -> SurepickError:
-    """Return a mistake in an uploaded problem, which a form shows at its files; others as they are."""
-    return error if error.field in pages.FIELDS["new"] else ParameterError(str(error), field="files")
-
-
-def moment(session: Session) -> object:
-    """Return what the page of a session depends on: the log, and who is assigned what."""
-    held = tuple((lease.token, lease.worker, lease.expires > session.now()) for lease in session.leases())
-    return session.store.head(session.name), held
 
 
 def _view_part(session: Session) -> Parts:
@@ -487,19 +451,8 @@ def example() -> Upload:
     return Upload(EXAMPLE, (files("surepick.web") / "templates" / EXAMPLE).read_bytes())
 
 
-def _as_upload(problem: Mapping[str, Any] | None) -> list[Upload]:
-    return [] if problem is None else [Upload("problem.json", json.dumps(problem).encode())]
-
-
-def _event(event: Any) -> dict[str, Any]:
-    body = json.loads(event.body)
-    return {"position": event.position, "time": event.time, "kind": event.kind, "body": body}
-
-
-def _exported(session: Session, name: str) -> bytes:
-    """Return the session as this file."""
-    with tempfile.TemporaryDirectory(prefix="surepick-") as folder:
-        return export(session, Path(folder) / name).read_bytes()
+def _as_upload(problem: Mapping[str, Any]) -> list[Upload]:
+    return [Upload("problem.json", json.dumps(problem).encode())]
 
 
 def _download(content: bytes, kind: str, name: str) -> Response:

@@ -146,7 +146,7 @@ class Tools:
         from surepick.web.actions import ACTIONS, read_form
 
         action, opened = ACTIONS[name], Session.load(self._store, session)
-        answer = action.work(opened, read_form(action.body, given))
+        answer = action.do(opened, read_form(action.body, given))
         return {**answer, **_brief(opened)}
 
 

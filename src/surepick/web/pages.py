@@ -1,31 +1,36 @@
-"""What the pages show, as plain values for the templates; looking decides, assigns and writes nothing."""
+"""What the pages show, and the templates that show it; looking decides, assigns and writes nothing."""
 
 from __future__ import annotations
 
 import itertools
 import math
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from surepick._version import __version__
 from surepick.core.probes import VALUE
 from surepick.errors import SurepickError
+from surepick.sessions.reader import Measurement
 from surepick.sessions.session import Session
+from surepick.views import numbers
 from surepick.views.build import build
 from surepick.views.chart import caption, plans_chart
 from surepick.views.events import log_row
 from surepick.views.numbers import iso, value
 from surepick.views.view import LEADER, OPEN, RUNNING, Open, View
-from surepick.web.session_cache import OpeningError, SessionCache, slug_of
+from surepick.web.session_cache import SessionCache, slug_of
 
 SESSIONS = 24  # on a page of the home page
 MOST_PLANS = 12  # named on the page
 MOST_CHOICES = 8  # arms to choose from, besides the list of others
-HISTORY, LOG = 60, 40  # values and events on the page
+LATEST, HISTORY = 6, 60  # values on the page of a session, and on a page of its history
+LOG = 40  # events on the page
 SHEET = 200  # lines of a measuring sheet
 
 Model = dict[str, Any]
@@ -56,6 +61,14 @@ class Entered:
         """Return whether the mistake is shown at this field."""
         return bool(self.error) and action == self.action and name == self.wrong
 
+    def with_error(self, error: SurepickError) -> Entered:
+        """Return the form with what is wrong, at the field that is to blame."""
+        shown = error.field if error.field in FIELDS.get(self.action, ()) else "form"
+        first, *mistakes = str(error).split("\n")  # a file with several has one on each line
+        action = self.action if self.action in FIELDS else ""
+        listed = tuple(one.strip() for one in mistakes)
+        return replace(self, action=action, wrong=shown or "form", error=first, mistakes=listed)
+
 
 FIELDS = {  # where each form shows a mistake; any other one is shown below the form
     "tell": ("arm", "value", "worker", "sure"),
@@ -69,28 +82,25 @@ FIELDS = {  # where each form shows a mistake; any other one is shown below the 
     "delete": ("name",),
     "new": ("files", "name", "policy", "delta", "epsilon", "budget", "low", "high", "seed"),
 }
-IN_MENU = ("extend", "plans", "final-batch", "new", "close", "rename", "delete")
 
 
 def home_model(sessions: SessionCache, page: int) -> Model:
     """Return a page of the list of sessions, the newest first."""
-    names, until = sessions.names(), time.monotonic() + sessions.patience
+    names = sessions.names()
     shown = names[SESSIONS * (page - 1) : SESSIONS * page]
     return {
         "place": sessions.store.place,
         "page": page,
         "n_pages": max(1, math.ceil(len(names) / SESSIONS)),
-        "sessions": [brief(sessions, name, until) for name in shown],
+        "sessions": [brief(sessions, name) for name in shown],
     }
 
 
-def brief(sessions: SessionCache, name: str, until: float) -> Model:
-    """Return a session in the list, as far as it is open by then; one that fails must not hide the others."""
+def brief(sessions: SessionCache, name: str) -> Model:
+    """Return a session in the list; one that fails must not hide the others."""
     shown: Model = dict.fromkeys(("title", "n_measured", "n_open", "at"))
     try:
-        view = sessions.use(name, build, patience=max(0.0, until - time.monotonic()))
-    except OpeningError:
-        shown |= {"state": "opening", "trusted": True, "headline": "Being opened."}
+        view = sessions.use(name, build)
     except Exception as error:
         reason = str(error) if isinstance(error, SurepickError) else f"it cannot be read ({error!r})"
         shown |= {"state": "unreadable", "trusted": True, "headline": reason}
@@ -108,7 +118,7 @@ def session_model(session: Session, entered: Entered | None = None) -> Model:
     names = session.probe_names
     choices = _choices(view, entered)
     listed = {choice["arm"] for choice in choices}
-    history = _history(session, view)
+    history = _values(session.latest(HISTORY), view.unit)
     return {
         "view": view,
         "here": f"/s/{slug}",
@@ -128,8 +138,8 @@ def session_model(session: Session, entered: Entered | None = None) -> Model:
         "readings": _readings(session, view, choices),
         "must_decide": view.state == RUNNING and not view.open,
         "last": next((one for one in history if not one["removed"]), None),
-        "history": history,
-        "n_older": max(0, view.n_measured + view.n_extra + view.n_removed - len(history)),
+        "history": history[:LATEST],
+        "has_older": len(history) > LATEST,
         "rivals": _rivals(view),
         "log": _log(session, view.head.position),
         "seed": session.seed,
@@ -231,17 +241,31 @@ def reading_field(arm: str, reading: str) -> str:
     return f"reading/{arm}/{reading}"
 
 
-def _history(session: Session, view: View) -> list[Model]:
-    """Return the last values, the newest first; the readings of one measurement are one value."""
+def _values(measurements: Iterable[Measurement], unit: str) -> list[Model]:
+    """Return recorded values, the newest first; the readings of one measurement are one value."""
     found: list[Model] = []
-    for one in session.latest(HISTORY):
-        text = value(one.value, view.unit) if one.reading == VALUE else f"{one.reading} {value(one.value)}"
+    for one in measurements:
+        text = value(one.value, unit) if one.reading == VALUE else f"{one.reading} {value(one.value)}"
         if found and found[-1]["number"] == one.number:
             found[-1]["text"] += f", {text}"
         else:
             shown = {"number": one.number, "arm": one.probe_name, "text": text, "worker": one.worker}
             found.append({**shown, "at": iso(one.time), "removed": one.removed})
     return found[::-1]
+
+
+def history_model(session: Session, page: int) -> Model:
+    """Return a page of all recorded values."""
+    found, slug = _values(session.measurements(), session.problem.about.unit), quote(slug_of(session.name))
+    return {
+        "title": session.title or session.name,
+        "here": f"/s/{slug}",
+        "api": f"/api/sessions/{slug}",
+        "entered": Entered(),
+        "page": page,
+        "n_pages": max(1, math.ceil(len(found) / HISTORY)),
+        "history": found[HISTORY * (page - 1) : HISTORY * page],
+    }
 
 
 def _rivals(view: View) -> list[Model]:
@@ -294,3 +318,41 @@ def balanced(counts: Mapping[str, int]) -> Iterator[str]:
     turns = [((k + 0.5) / n, arm) for arm, n in counts.items() for k in range(n)]
     order = {arm: place for place, arm in enumerate(counts)}
     yield from (arm for _, arm in sorted(turns, key=lambda turn: (turn[0], order[turn[1]])))
+
+
+def when(moment: str) -> str:
+    """Return a moment of a View for people: in UTC, to the minute.
+
+    >>> when("2026-11-17T20:01:59Z")
+    '17 Nov, 20:01 UTC'
+    """
+    found = datetime.fromisoformat(moment)
+    return f"{found.day} {found:%b, %H:%M} UTC"
+
+
+FILTERS = {
+    "value": numbers.value,
+    "count": numbers.count,
+    "odds": numbers.odds,
+    "when": when,
+    "safe_range": numbers.safe_range,
+}
+
+
+class Templates:
+    """The templates of the pages; every value in them is escaped. All of them know the values in `known`."""
+
+    def __init__(self, **known: Any) -> None:
+        self._environment = Environment(
+            loader=PackageLoader("surepick.web"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._environment.filters.update(FILTERS)
+        self._environment.globals.update(version=__version__, **known)
+
+    def page(self, template: str, model: Mapping[str, Any]) -> str:
+        """Return the page, or the part of one, that shows this model; what UTF-8 cannot say becomes "?"."""
+        return self._environment.get_template(template).render(it=model).encode(errors="replace").decode()

@@ -51,7 +51,7 @@ Refusal = Callable[[Scope, int, str, Mapping[str, str]], Response]
 
 
 class Keys:
-    """The token, and the cookies and the form key that are signed with it.
+    """The token, and the cookies that are signed with it.
 
     A cookie says until when it is good and is signed, so it holds over restarts as long as the token stays.
     The signing key is stretched from the token: a copied cookie does not give the token away. Logging out
@@ -72,15 +72,10 @@ class Keys:
         self._token = _digest(token)
         self._key = hashlib.scrypt(token.encode(errors="surrogatepass"), salt=b"surepick", n=2**14, r=8, p=1)
         self._revoked: set[bytes] = set()
-        self.form_key = self._sign("form")
 
     def opens(self, token: str) -> bool:
         """Return whether this is the token."""
         return hmac.compare_digest(self._token, _digest(token))
-
-    def is_form_key(self, given: str) -> bool:
-        """Return whether a form was made by a server with this token."""
-        return hmac.compare_digest(_digest(self.form_key), _digest(given))
 
     def new_cookie(self) -> str:
         """Return a cookie for a browser that sent the token."""
@@ -134,9 +129,7 @@ class Guard:
         guarded = _with_headers(send)
         try:
             asked = HTTPConnection(scope)
-            own = self._origin(asked)
-            scope["scheme"] = own.split(":")[0]  # decides whether cookies are Secure
-            self._check(asked, own)
+            self._check(asked)
             if scope["method"] not in READING:
                 receive = _replay(await self._body(Request(scope, receive)))
         except RefusedError as refused:
@@ -146,26 +139,21 @@ class Guard:
             return await answer(scope, receive, guarded)
         return await self.app(scope, receive, guarded)
 
-    def _check(self, asked: HTTPConnection, own: str) -> None:
+    def _check(self, asked: HTTPConnection) -> None:
         path, reads = asked.scope["path"], asked.scope["method"] in READING
         name = _without_port(asked.headers.get("host", ""))
         if not self._settings.knows_host(name):
             raise RefusedError(421, f"Host {name!r} is not allowed; restart with --allow-host {name}.")
-        self._check_origin(asked.headers, own, reads=reads)
+        self._check_origin(asked, reads=reads)
         if path.startswith("/static/") or path in PUBLIC:
             return
         self._check_token(asked, reads=reads)
         if not reads and self._settings.read_only and path not in NO_CHANGE:
             raise RefusedError(403, "This server is read-only; restart it without --read-only.")
 
-    def _origin(self, asked: HTTPConnection) -> str:
-        headers, client = asked.headers, "" if asked.client is None else asked.client.host
-        scheme, host = (headers.get(f"x-forwarded-{what}", "").strip().lower() for what in ("proto", "host"))
-        given = asked.scope.get("scheme", "http")
-        return self._settings.origin(given, headers.get("host", ""), client, (scheme, host))
-
-    def _check_origin(self, headers: Headers, own: str, *, reads: bool) -> None:
+    def _check_origin(self, asked: HTTPConnection, *, reads: bool) -> None:
         """Refuse what another site made the browser do; browsers say so, and other programs need not."""
+        headers, own = asked.headers, f"{asked.scope['scheme']}://{asked.headers.get('host', '')}"
         site, origin = headers.get("sec-fetch-site", "none"), headers.get("origin")
         if reads:
             if site == "cross-site" and headers.get("sec-fetch-mode", "navigate") != "navigate":
@@ -183,9 +171,12 @@ class Guard:
     def _check_token(self, asked: HTTPConnection, *, reads: bool) -> None:
         scheme, _, token = asked.headers.get("authorization", "").partition(" ")
         # A page of another site can make a browser send its cookie, never this header.
-        asked.scope["by_header"] = scheme.lower() == "bearer" and self._keys.opens(token.strip())
-        if asked.scope["by_header"] or self._keys.remembers(asked.cookies.get(COOKIE, "")):
+        if scheme.lower() == "bearer" and self._keys.opens(token.strip()):
             return
+        if self._keys.remembers(asked.cookies.get(COOKIE, "")):
+            if reads or asked.headers.get("origin") is not None:
+                return
+            raise RefusedError(403, "A form names the page it comes from (header Origin); this one did not.")
         if reads and wants_html(asked):
             query = asked.scope.get("query_string", b"").decode("latin-1")
             page = quote(asked.scope["path"]) + (f"?{query}" if query else "")

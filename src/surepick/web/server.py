@@ -1,84 +1,31 @@
-"""Listening with uvicorn; connections that stall are closed."""
+"""Listening with uvicorn."""
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from types import FrameType
 from typing import Any, NamedTuple
 
-import h11
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from surepick.errors import ParameterError
 from surepick.web.app import create_app
-from surepick.web.live import Hub
+from surepick.web.live import Live
 from surepick.web.settings import Settings
 
-HEADER_SECONDS = 15.0  # in which the headers of a request have to arrive
-STALL_SECONDS = 30.0  # in which a client has to take what waits for it
 MOST_CONNECTIONS = 1000
-SEND_BUFFER = 128 * 1024  # bytes that the system keeps for one client; unset, a slow one could have megabytes
-
-
-class ImpatientProtocol(H11Protocol):
-    """HTTP/1.1 that closes connections of clients that send no request or read no answer."""
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._asking: asyncio.TimerHandle | None = None
-        self._reading: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the timer for the headers of the first request."""
-        super().connection_made(transport)
-        self._watch_asking()
-
-    def data_received(self, data: bytes) -> None:
-        """Read bytes; headers that are not complete yet have a deadline."""
-        super().data_received(data)
-        self._watch_asking()
-
-    def pause_writing(self) -> None:
-        """Start the timer for a client that does not read."""
-        super().pause_writing()
-        self._reading = self.loop.call_later(STALL_SECONDS, self.transport.abort)
-
-    def resume_writing(self) -> None:
-        """Stop that timer."""
-        super().resume_writing()
-        _cancel(self._reading)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Stop all timers."""
-        _cancel(self._asking)
-        _cancel(self._reading)
-        super().connection_lost(exc)
-
-    def _watch_asking(self) -> None:
-        if self.conn.their_state is not h11.IDLE:
-            _cancel(self._asking)
-            self._asking = None
-        elif self._asking is None:
-            self._asking = self.loop.call_later(HEADER_SECONDS, self.transport.abort)
-
-
-def _cancel(timer: asyncio.TimerHandle | None) -> None:
-    if timer is not None:
-        timer.cancel()
 
 
 class Server(uvicorn.Server):
     """A server that ends its live streams when it stops, instead of waiting for their viewers."""
 
-    def __init__(self, config: uvicorn.Config, hub: Hub) -> None:
+    def __init__(self, config: uvicorn.Config, live: Live) -> None:
         super().__init__(config)
-        self.hub = hub
+        self.live = live
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """End the streams, then stop."""
-        self.hub.stop()
+        self.live.stop()
         super().handle_exit(sig, frame)
 
 
@@ -101,7 +48,6 @@ def listen(settings: Settings) -> Listening:
             "or --host",
             field="port",
         ) from None
-    opened.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)  # inherited by its connections
     reached = _reached_at(host)
     name = f"[{reached}]" if ":" in reached else reached
     return Listening(opened, f"http://{name}:{opened.getsockname()[1]}")
@@ -148,18 +94,19 @@ def make_server(settings: Settings, *, log_level: str = "warning") -> Server:
 
     Errors are logged to standard error; each request too from the level "info" on.
     """
-    guard, hub = create_app(settings)
+    guard, live = create_app(settings)
     config = uvicorn.Config(
         guard,
-        http=ImpatientProtocol,
+        http="h11",
         ws="none",
         log_config=LOGGING,
         access_log=log_level in ("debug", "info"),
         server_header=False,
-        proxy_headers=False,
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=list(settings.trusted_proxies),
         timeout_keep_alive=15,
         timeout_graceful_shutdown=3,
         limit_concurrency=MOST_CONNECTIONS,
         h11_max_incomplete_event_size=64 * 1024,
     )
-    return Server(config, hub)
+    return Server(config, live)

@@ -15,8 +15,6 @@ SHORTEST_TOKEN = 16  # characters; shorter ones could be guessed
 ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"  # of tokens that are made here: 99 bits in 20 letters
 MEBI = 2**20
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-
 
 @dataclass(frozen=True)
 class Settings:
@@ -32,10 +30,9 @@ class Settings:
     port: int = 8000
     read_only: bool = False
     allowed_hosts: tuple[str, ...] = ()  # further names under which the server may be addressed
-    trusted_proxies: tuple[str, ...] = ()  # addresses or networks whose forwarded headers are believed
+    trusted_proxies: tuple[str, ...] = ()  # addresses or networks whose X-Forwarded headers are believed
     max_body: int = MEBI // 4  # bytes of a form or a JSON body
     max_upload: int = 8 * MEBI  # bytes of a problem file with its attachments
-    patience: float = 2.0  # seconds that a page waits for a session to be opened
 
     def __post_init__(self) -> None:
         if len(self.token) < SHORTEST_TOKEN:
@@ -45,19 +42,14 @@ class Settings:
                 field="token",
             )
         for proxy in self.trusted_proxies:
-            _network(proxy)
-
-    def origin(self, scheme: str, host: str, client: str, forwarded: tuple[str, str]) -> str:
-        """Return scheme, name and port as the browser sees them.
-
-        That is what the request says, unless it comes from a trusted proxy: then its `forwarded` scheme and
-        host are believed.
-        """
-        address = _address(client)
-        trusted = address is not None and any(address in _network(one) for one in self.trusted_proxies)
-        if trusted and forwarded[0] in ("http", "https"):
-            return f"{forwarded[0]}://{forwarded[1] or host}"
-        return f"{scheme}://{host}"
+            try:
+                ipaddress.ip_network(proxy, strict=False)
+            except ValueError:
+                raise ParameterError(
+                    "a trusted proxy is an address or a network, such as 127.0.0.1 or 10.0.0.0/8, got "
+                    f"{proxy!r}",
+                    field="trust_proxy",
+                ) from None
 
     def knows_host(self, name: str) -> bool:
         """Return whether the server may be addressed by this name.
@@ -66,29 +58,20 @@ class Settings:
         address or a name that it does not control.
         """
         known = {"localhost", self.host.lower(), *self.allowed_hosts}
-        return _address(name) is not None or name.lower() in known
+        return _is_address(name) or name.lower() in known
 
 
-def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
-    try:
-        return ipaddress.ip_network(text, strict=False)
-    except ValueError:
-        raise ParameterError(
-            f"a trusted proxy is an address or a network, such as 127.0.0.1 or 10.0.0.0/8, got {text!r}",
-            field="trust_proxy",
-        ) from None
+def _is_address(name: str) -> bool:
+    """Return whether this is an IP address, with or without the brackets of a URL.
 
-
-def _address(name: str) -> Address | None:
-    """Return the IP address with this text, with or without the brackets of a URL; None if it is none.
-
-    >>> _address("[::1]"), _address("example.org")
-    (IPv6Address('::1'), None)
+    >>> _is_address("[::1]"), _is_address("example.org")
+    (True, False)
     """
     try:
-        return ipaddress.ip_address(name.removeprefix("[").removesuffix("]"))
+        ipaddress.ip_address(name.removeprefix("[").removesuffix("]"))
     except ValueError:
-        return None
+        return False
+    return True
 
 
 def default_token_file() -> Path:
