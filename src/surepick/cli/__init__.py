@@ -108,7 +108,7 @@ Usage: surepick session COMMAND [-s NAME] [--store FILE] [--json]
 
   remove NUMBER        Remove a value recorded by mistake.
   release [ARM]        Release an assigned measurement.
-  extend               Tighten delta or epsilon, raise the budget.
+  extend               Tighten delta, raise the budget.
   final-batch N        Make the next N measurements the last.
   close                End a session.
   add-plan NAME PLAN   Add a plan, as in 'A + 2*Ferry'.
