@@ -128,7 +128,7 @@ def problem_of(cell: Cell) -> Any:
     else:
         whole = {"A_eq": np.ones((1, 5)), "b_eq": [2.0], "upper": np.ones(5)}
         problem = sp.Polytope(**whole, goal="largest", **given)
-    return problem.with_bounded_variance() if cell.noise == "bounded variance" else problem
+    return problem.with_settings(noise_kind=cell.noise) if cell.noise == "bounded variance" else problem
 
 
 def policy_of(cell: Cell) -> Any:

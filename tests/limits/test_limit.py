@@ -225,7 +225,7 @@ def test_known_means_take_no_measurements_whatever_holds_the_plans(n_known):
     listed = sp.limit(sp.Problem(pairs, **settings_of), means)
     family = sp.problems.top_k_family(names, 2, goal="largest").oracle_problem(noise=1.0)
     polytope = sp.Polytope(A_eq=np.ones((1, 4)), b_eq=[2.0], upper=np.ones(4), **settings_of)
-    for problem in (family.with_known(known), polytope):
+    for problem in (family.with_settings(known=known), polytope):
         found = sp.limit(problem, means)
         assert found.time.lower == pytest.approx(listed.time.lower, rel=1e-3)
         assert found.once == listed.once

@@ -14,7 +14,7 @@ from surepick.certificates.text import text
 from surepick.core.about import Listing
 from surepick.core.guarantee import Doubt, Promise, no_guarantee
 from surepick.core.run import Answer
-from surepick.core.wording import alarm, card, how_many, note, shortened
+from surepick.core.wording import how_many, shortened
 from surepick.errors import ParameterError
 from surepick.simulation.outcome import State
 
@@ -105,22 +105,6 @@ class Certificate:
         if self.doubts:
             return f"Certificate({self.session}: DOUBTFUL, {no_guarantee(self.doubts)}; {self.state}, {n})"
         return f"Certificate({self.session}: {answer}, {self.state}, delta={self.delta:g}, {n})"
-
-    def _repr_html_(self) -> str:
-        rows: list[tuple[str, object]] = [
-            ("session", self.session),
-            ("answer" if self.is_confident else "leader", self.leader_name or str(self.leader)),
-            ("state", self.state),
-            ("question", self.question),
-            ("claim", self.claim if self.trusted else "does not apply"),
-            ("measurements", f"{self.n_measured:,} in {how_many(self.n_rounds, 'round')}"),
-            ("closest rival", self.closest_rival or "none"),
-            ("log", f"{self.log_position} events, {self.log_checksum[:16]}…"),
-        ]
-        first = alarm(no_guarantee(self.doubts)) if self.doubts else ""
-        return card(
-            f"Certificate{self.title and f': {self.title}'}", rows, *map(note, self.warnings), first=first
-        )
 
     def __str__(self) -> str:
         return text(self)

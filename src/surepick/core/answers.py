@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,11 +13,10 @@ from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Policy, epsilon_of, is_proved
 from surepick.core.polytope import Polytope
 from surepick.core.run import Answer, Standing
-from surepick.core.wording import counted, shortened
+from surepick.core.wording import shortened
 
 _DUST = 1e-9  # of a plan's largest entry; less of an arm is nothing
 LONGEST_NAME = 60  # letters of a plan's name within a sentence
-_SECONDS = 2.0  # for finding a whole plan near an average
 _NUMBERED = re.compile(r"\w+ (\d+)")
 
 
@@ -33,45 +30,6 @@ def amounts(problem: AnyProblem, plan: Answer) -> dict[str, float]:
     vector = problem.vector(plan)
     used = np.flatnonzero(np.abs(vector) > _DUST * np.abs(vector).max(initial=0.0))
     return {problem.arm_names[s]: float(f"{vector[s]:.12g}") for s in used}
-
-
-def whole_plan(problem: AnyProblem, plan: Answer | None) -> tuple[float, ...] | None:
-    """Return the plan of whole amounts nearest to an average of plans, which can be shipped as it is.
-
-    None where the plan is whole already, where rows or bounds of the polytope are not whole numbers (a whole
-    plan need not exist there), and for plans of other problems. What is proved of the average is not proved
-    of the whole plan: `between` estimates what it loses.
-
-    >>> problem = Polytope(A_eq=[[1, 1, 1]], b_eq=[4], goal="largest")
-    >>> whole_plan(problem, (1.2, 2.8, 0.0))
-    (1.0, 3.0, 0.0)
-    """
-    if not isinstance(problem, Polytope) or plan is None:
-        return None
-    rows, near, n = problem.rows, problem.vector(plan), problem.n_arms
-    bounds = np.concatenate([rows.lower, rows.upper])
-    numbers = np.concatenate([rows.a_ub.ravel(), rows.a_eq.ravel(), rows.b_ub, rows.b_eq, bounds])
-    finite = numbers[np.isfinite(numbers)]
-    if (finite != np.rint(finite)).any() or np.abs(near - np.rint(near)).max() <= _DUST * np.abs(near).max():
-        return None
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
-    # minimise the sum of t >= |x - near|, where x are whole amounts that keep the rows
-    eye, nothing = np.eye(n), np.zeros((len(rows.b_ub) + len(rows.b_eq), n))
-    keep = np.hstack([np.vstack([rows.a_ub, rows.a_eq]), nothing])
-    least = np.concatenate([np.full(len(rows.b_ub), -np.inf), rows.b_eq])
-    found = milp(
-        np.repeat([0.0, 1.0], n),
-        integrality=np.repeat([1, 0], n),
-        bounds=Bounds(np.append(rows.lower, np.zeros(n)), np.append(rows.upper, np.full(n, np.inf))),
-        constraints=[
-            LinearConstraint(keep, least, np.concatenate([rows.b_ub, rows.b_eq])),
-            LinearConstraint(np.hstack([eye, -eye]), -np.inf, near),
-            LinearConstraint(np.hstack([eye, eye]), near, np.inf),
-        ],
-        options={"time_limit": _SECONDS},
-    )
-    return None if found.x is None else tuple((np.rint(found.x[:n]) + 0.0).tolist())
 
 
 def listed(amounts: dict[str, float], length: int | None = None) -> str:
@@ -182,71 +140,8 @@ def named(problem: AnyProblem, standing: Standing, most: int = MOST_NAMED) -> li
     return [shortened(problem.name_of(plan) or "", LONGEST_NAME) for plan in plans[:most]]
 
 
-_LEAST = 1e-9  # amounts are near 1: steps below this lead nowhere
-_ERRORS = 2.0  # standard errors within which an estimate may be nothing
-_DIGITS = 4  # of amounts
 _MOST_ENTRIES = 5_000_000  # of a list of plans whose ranging is computed
 _ROUNDING = 1e-9  # of the sizes of what is added up: a gap below this is none
-
-
-@dataclass(frozen=True)
-class CloseCall:
-    """What another plan does instead, what it loses, and the epsilon that would end the question."""
-
-    change: str  # "4 x rail instead of 4 x road"
-    loss: float  # against the plan, by the means at hand
-    error: float  # standard error of the loss; 0 where the means are given
-    epsilon: float | None  # None where no epsilon stands out
-
-
-def estimated_call(problem: AnyProblem, plan: Answer | None, evidence: Evidence) -> CloseCall | None:
-    """The neighbour of a vertex that the estimates tell worst from it; None where that is not known.
-
-    The epsilon is the most that the two differ by, up to two standard errors.
-    """
-    if not isinstance(problem, Polytope) or plan is None or problem.noise_scale is None:
-        return None
-    if not evidence.counts[problem.relevant].all():
-        return None
-    neighbours = _neighbours(problem, problem.vector(plan))
-    if not len(neighbours):
-        return None
-    away = neighbours - problem.vector(plan)
-    variance = np.where(evidence.counts > 0, mean_variance(problem, evidence), 0.0)
-    loss, error = -problem.sign * away @ arm_means(problem, evidence), np.sqrt(away**2 @ variance)
-    k = int(np.argmin(loss / np.maximum(error, 1e-300)))
-    most = abs(float(loss[k])) + _ERRORS * float(error[k])
-    return CloseCall(_change(problem, away[k]), float(loss[k]), float(error[k]), most)
-
-
-def _change(problem: Polytope, difference: FloatArray) -> str:
-    digits = _DIGITS - 1 - math.floor(math.log10(max(float(np.abs(difference).max()), 1e-300)))
-    more = np.round(difference, digits) + 0.0
-    gained, lost = (counted(problem.arm_names, np.maximum(part, 0.0)) for part in (more, -more))
-    return f"{gained} instead of {lost}"
-
-
-def _neighbours(problem: Polytope, vertex: FloatArray) -> FloatArray:
-    """The vertices next to this one by the edges of one basis; none where it is no vertex."""
-    form, found = problem.form, list[FloatArray]()
-    values, steps = _edges(problem, vertex)
-    room = np.where(steps > 0, form.upper - values, values - form.lower)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        far = np.where(np.abs(steps) > _LEAST, room / np.abs(steps), np.inf).min(axis=1, initial=np.inf)
-    for t, step in zip(far, steps, strict=True):
-        if _LEAST < t < np.inf:
-            found.append(form.plan(values + t * step))
-    return np.array(found).reshape(len(found), problem.n_arms)
-
-
-def _edges(problem: Polytope, vertex: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The variables at this vertex, and the steps along its edges; no steps where it is no vertex."""
-    form = problem.form
-    basis, at = form.basis_near(vertex)
-    values = form.vertex(basis, at)
-    if not np.allclose(form.plan(values), vertex, rtol=0, atol=1e-9 * form.unit):
-        return values, np.zeros((0, len(values)))
-    return values, form.directions(basis, at)
 
 
 def ranging(problem: AnyProblem, plan: Answer, means: FloatArray) -> FloatArray | None:
@@ -262,10 +157,11 @@ def ranging(problem: AnyProblem, plan: Answer, means: FloatArray) -> FloatArray 
     [[2.0, inf], [-inf, 3.0]]
     """
     if isinstance(problem, Polytope):
-        steps = _edges(problem, problem.vector(plan))[1]
-        contrasts = -problem.sign * steps[:, : problem.n_arms]
-        if not len(steps):
-            return None
+        form, vertex = problem.form, problem.vector(plan)
+        basis, at = form.basis_near(vertex)
+        if not np.allclose(form.plan(form.vertex(basis, at)), vertex, rtol=0, atol=1e-9 * form.unit):
+            return None  # an average of plans is at no vertex, and other plans are as good
+        contrasts = -problem.sign * form.directions(basis, at)[:, : problem.n_arms]
     elif problem.is_listed and problem.n_plans * problem.n_arms <= _MOST_ENTRIES:
         plans = as_dense(problem.oriented)
         contrasts = plans[plan] - plans  # type: ignore[index]

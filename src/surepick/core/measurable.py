@@ -29,10 +29,9 @@ from surepick.core.arrays import (
 )
 from surepick.core.given_probes import Limits
 from surepick.core.probes import VALUE, AskedPlays, Probes
-from surepick.core.wording import card, plural
 from surepick.errors import ProblemError
 
-SUB_GAUSSIAN_NOISE, BOUNDED_VARIANCE = "sub-Gaussian", "bounded variance"  # what a noise scale bounds
+SUB_GAUSSIAN_NOISE, BOUNDED_VARIANCE = NOISE_KINDS = "sub-Gaussian", "bounded variance"  # by noise
 
 
 class Measurable:
@@ -176,52 +175,75 @@ class Measurable:
         """The index of the arm with this name."""
         return index_of("arm", name, self.arm_names)
 
-    def with_known(self, known: Known) -> Self:
-        """Return the same problem, where more is known of the means of these arms.
+    def with_settings(
+        self,
+        *,
+        known: Known | None = None,
+        guess: Numbers | None = None,
+        spread: Numbers | None = None,
+        noise_kind: str = SUB_GAUSSIAN_NOISE,
+        setup_cost: float | None = None,
+    ) -> Self:
+        """Return the same problem with these settings as well; they mean what they do in `Problem`.
 
-        A number is the mean itself: the arm is never measured, and counts in the values of plans. Two numbers
-        are bounds of the mean. Both hold surely: the guarantee assumes them.
+        - known: a number is the mean itself: the arm is never measured, and counts in the values of plans.
+          Two numbers are bounds of the mean. Both hold surely: the guarantee assumes them.
+        - guess, spread: with both, sessions and forecasts begin with the guess as prior data, and values far
+          from it are asked about before they are recorded, unless a plausible range is given.
 
         >>> import surepick as sp
         >>> problem = sp.Problem([[1, 0, 1], [0, 1, 0]], arms=["road", "rail", "toll"], goal="largest")
-        >>> problem.with_known({"toll": 3, "rail": (0, 20)}).relevant.tolist()
+        >>> problem.with_settings(known={"toll": 3, "rail": (0, 20)}).relevant.tolist()
         [True, True, False]
         """
-        found = mean_bounds(known, self.arm_names)
-        if self.mean_bounds is not None:
-            is_new = np.isin(self.arm_names, list(known))[:, None]
-            found = np.where(is_new, found, self.mean_bounds)
-        if self.bounds is not None and self.arms_alone:
-            wrong = (found[:, 0] > self.bounds[:, 1]) | (found[:, 1] < self.bounds[:, 0])
-            if wrong.any():
-                s = int(np.argmax(wrong))
+        found: dict[str, Any] = {}
+        if known:
+            means = mean_bounds(known, self.arm_names)
+            if self.mean_bounds is not None:
+                means = np.where(np.isin(self.arm_names, list(known))[:, None], means, self.mean_bounds)
+            if self.bounds is not None and self.arms_alone:
+                wrong = (means[:, 0] > self.bounds[:, 1]) | (means[:, 1] < self.bounds[:, 0])
+                for s in np.flatnonzero(wrong)[:1].tolist():
+                    raise ProblemError(
+                        f"the known mean of arm {self.arm_names[s]!r}, {means[s].tolist()}, lies outside the "
+                        f"limits of its readings, {self.bounds[s].tolist()}",
+                        field="known",
+                    )
+            found["mean_bounds"] = means
+        if spread is not None and guess is None:
+            raise ProblemError("spread is how far off a guess may be; give guess too", field="spread")
+        if guess is not None:
+            found["guess"] = vector("guess", guess, self.arm_names)
+        if spread is not None:
+            found["spread"] = vector("spread", spread, self.arm_names, one_for_all=True)
+            if (found["spread"] < 0).any():
+                raise ProblemError(f"spread must be 0 or more, got {found['spread'].min():g}", field="spread")
+            if self.about.plausible is None and self.probes is None:
+                plausible = plausible_range(found["guess"], found["spread"], self.noise_scale)
+                found["about"] = replace(self.about, plausible=plausible)
+        if noise_kind not in NOISE_KINDS:
+            raise ProblemError(
+                f"noise_kind is {SUB_GAUSSIAN_NOISE!r} or {BOUNDED_VARIANCE!r}, got {noise_kind!r}",
+                field="noise_kind",
+            )
+        if noise_kind == BOUNDED_VARIANCE:
+            if not self.knows_noise or self.bounds is not None:
                 raise ProblemError(
-                    f"the known mean of arm {self.arm_names[s]!r}, {found[s].tolist()}, lies outside the "
-                    f"limits of its readings, {self.bounds[s].tolist()}",
-                    field="known",
+                    "noise of bounded variance needs noise, at least the standard deviation of one "
+                    "measurement, and no low and high",
+                    field="noise",
                 )
-        return self._with(mean_bounds=found)
-
-    def with_guess(self, guess: Numbers, spread: Numbers | None = None) -> Self:
-        """Return the same problem with a guess of each mean, and how far off it may be.
-
-        With a spread, sessions and forecasts begin with the guess as prior data, and values far from it are
-        asked about before they are recorded, unless a plausible range is given.
-
-        >>> import surepick as sp
-        >>> sp.Problem([[1, 0], [0, 1]], goal="largest").with_guess([4, 5], 2).spread.tolist()
-        [2.0, 2.0]
-        """
-        centre = vector("guess", guess, self.arm_names)
-        if spread is None:
-            return self._with(guess=centre)
-        width = vector("spread", spread, self.arm_names, one_for_all=True)
-        if (width < 0).any():
-            raise ProblemError(f"spread must be 0 or more, got {width.min():g}", field="spread")
-        about = self.about
-        if about.plausible is None and self.probes is None:
-            about = replace(about, plausible=plausible_range(centre, width, self.noise_scale))
-        return self._with(guess=centre, spread=width, about=about)
+            found["noise_kind"] = noise_kind
+        if setup_cost is not None:
+            is_number = isinstance(setup_cost, int | float) and not isinstance(setup_cost, bool)
+            if not is_number or not 0 <= setup_cost <= LARGEST or (setup_cost and not self.has_batches):
+                raise ProblemError(
+                    "setup_cost is the price of starting a batch of measurements of listed plans or a "
+                    f"Polytope, 0 or more, got {setup_cost!r}",
+                    field="setup_cost",
+                )
+            found["setup_cost"] = float(setup_cost)
+        return self._with(**found)
 
     def with_noise(self, noise_scale: FloatArray | None, bounds: FloatArray | None = None) -> Self:
         """The same problem with this noise scale, and with these bounds or none; neither is checked."""
@@ -230,43 +252,6 @@ class Measurable:
                 "the noise of probes is a part of them; build the problem with other probes", field="measure"
             )
         return self._with(noise_scale=noise_scale, bounds=bounds)
-
-    def with_bounded_variance(self) -> Self:
-        """The same problem, where the noise scale bounds a standard deviation: tails may be long or skewed.
-
-        Fewer policies have a guarantee then: BetGapE, at nearly the same number of measurements.
-
-        >>> import surepick as sp
-        >>> sp.Problem([[1, 0], [0, 1]], noise=4.0, goal="largest").with_bounded_variance().noise_kind
-        'bounded variance'
-        """
-        if not self.knows_noise or self.bounds is not None:
-            had = "unknown noise" if self.bounds is None else "low and high"
-            raise ProblemError(
-                f"noise of bounded variance needs noise, at least the standard deviation of one measurement, "
-                f"and this problem has {had}",
-                field="noise",
-            )
-        return self._with(noise_kind=BOUNDED_VARIANCE)
-
-    def with_setup_cost(self, setup_cost: float) -> Self:
-        """The same problem, where starting a batch of measurements has a price, beside that of each.
-
-        BetGapE then asks for fewer and larger batches, and the cost includes one set-up per batch.
-        """
-        is_number = isinstance(setup_cost, int | float) and not isinstance(setup_cost, bool)
-        if not is_number or not 0 <= setup_cost <= LARGEST:
-            raise ProblemError(
-                f"setup_cost is the price of starting a batch of measurements, 0 or more, got {setup_cost!r}",
-                field="setup_cost",
-            )
-        if setup_cost and not self.has_batches:
-            raise ProblemError(
-                "setup_cost is for a list of plans or a Polytope, and methods for an oracle ignore it; leave "
-                "it out, or list the plans",
-                field="setup_cost",
-            )
-        return self._with(setup_cost=float(setup_cost))
 
     def spent(self, evidence_cost: float, n_batches: int) -> float:
         """Return the total cost: of the measurements, and of setting up n_batches batches."""
@@ -281,27 +266,8 @@ class Measurable:
         """The noise scale, or that it is not known."""
         return brief(self.noise_scale) if self.knows_noise and self.noise_scale is not None else "unknown"
 
-    def _card(self, plans: str, relevant: BoolArray, *more: str) -> str:
-        """The problem as a small table in HTML, for notebooks."""
-        n = int(relevant.sum())
-        rows: list[tuple[str, object]] = [
-            ("plans", plans),
-            ("goal", self.goal),
-            ("arms", f"{len(self.arm_names):,}, of which {n:,} {plural(n, 'matters', 'matter')}"),
-            *([] if self.probes is None else [("probes", self.probes.summary)]),
-            *([("measured by", "plays of whole plans, each reading every arm of one")] if self.plays else []),
-            ("noise", self._noise_words),
-        ]
-        return card(self.about.title or "Problem", rows, *more)
-
     def _fill(
-        self,
-        arms: tuple[str, ...],
-        limits: Limits,
-        cost: PerArm | None,
-        *,
-        goal: Goal,
-        **others: Any,
+        self, arms: tuple[str, ...], limits: Limits, cost: PerArm | None, *, goal: Goal, **others: Any
     ) -> None:
         """Set the fields of a new problem, checked where all kinds of problems have them."""
         is_smallest(goal)  # refuses other words
@@ -316,7 +282,8 @@ class Measurable:
 
     def _with(self, **values: object) -> Self:
         other = object.__new__(type(self))
-        other.__setstate__({**self.__dict__, **values})
+        # which arms are relevant follows from the other fields, and may not be what it was
+        other.__setstate__({name: kept for name, kept in vars(self).items() if name != "relevant"} | values)
         return other
 
     def __setstate__(self, state: Mapping[str, object]) -> None:

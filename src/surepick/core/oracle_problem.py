@@ -139,8 +139,7 @@ class OracleProblem(Measurable):
             losses=None,
             plays=plays,
         )
-        if known:
-            self._become(self.with_known(known))
+        self._become(self.with_settings(known=known))
 
     def with_probes(self, measure: str, *, noise: PerArm | None = None, cost: PerArm | None = None) -> Self:
         """The same plans, played where measure is "plan arms"; settings are those of `OracleProblem`."""
@@ -257,9 +256,6 @@ class OracleProblem(Measurable):
         """The oracle's plans for a few fixed weights, all positive: what tells one function from another."""
         drawn = np.random.default_rng(TRIAL_SEED).uniform(0.5, 1.5, (N_TRIALS, self.n_arms))
         return tuple(Trial(tuple(w.tolist()), tuple(self.best_plan(w).tolist())) for w in drawn)
-
-    def _repr_html_(self) -> str:
-        return self._card(self.completeness, self.relevant)
 
     def __repr__(self) -> str:
         count = "unknown" if self.n_plans is None else f"at most {in_short(self.n_plans)}"

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -24,9 +25,11 @@ from surepick.core.arrays import (
     Numbers,
     PerArm,
     Plans,
+    as_dense,
     brief,
     index_of,
     names_for,
+    read_only,
     row_keys,
     scale_and_bounds,
     vector,
@@ -34,9 +37,9 @@ from surepick.core.arrays import (
 )
 from surepick.core.frames import are_expressions, frame_table, is_frame, read_expressions
 from surepick.core.given_probes import ARMS, GivenProbes, Limits, read_probes
-from surepick.core.measurable import BOUNDED_VARIANCE, SUB_GAUSSIAN_NOISE, Measurable
+from surepick.core.measurable import SUB_GAUSSIAN_NOISE, Measurable
 from surepick.core.probes import refuse_inseparable
-from surepick.core.wording import MOST_ROWS, counted, listing, plural, shortened
+from surepick.core.wording import plural, shortened
 from surepick.errors import ProblemError, blaming, hinted
 
 if TYPE_CHECKING:
@@ -104,7 +107,6 @@ class Problem(Measurable):
     goal: Goal
     bounds: FloatArray | None  # (n_arms, 2) low and high; None: measurements may be any number
     duplicates: tuple[tuple[str, str], ...]  # (name merged away, name kept)
-    relevant: BoolArray = field(repr=False)  # (n_arms,) unknown arms on which plans differ that may be best
     about: About = NOTHING  # title, unit and the like; decides nothing
     noise_kind: str = SUB_GAUSSIAN_NOISE
 
@@ -145,11 +147,6 @@ class Problem(Measurable):
                 "with one plan there is nothing to choose",
                 field="plans",
             )
-        if noise_kind not in (SUB_GAUSSIAN_NOISE, BOUNDED_VARIANCE):
-            raise ProblemError(
-                f"noise_kind is {SUB_GAUSSIAN_NOISE!r} or {BOUNDED_VARIANCE!r}, got {noise_kind!r}",
-                field="noise_kind",
-            )
         by_arm = isinstance(measure, str) and measure == ARMS
         limits = Limits(noise, low, high)
         self._fill(
@@ -160,20 +157,14 @@ class Problem(Measurable):
             plans=matrix,
             plan_names=tuple(names[k] for k in keep),
             duplicates=tuple((names[k], names[first]) for k, first in twin_of),
-            relevant=_relevant_arms(matrix),
             about=About(title, unit, None if plausible is None else plausible_pairs(plausible, arm_names)),
         )
-        if known:
-            self._become(self.with_known(known))
+        problem = self.with_settings(known=known)
         if not by_arm:
-            self._become(self._measured_by(measure, limits, cost))
-        if noise_kind == BOUNDED_VARIANCE:
-            self._become(self.with_bounded_variance())
-        self._become(self.with_setup_cost(setup_cost))
-        if guess is None and spread is not None:
-            raise ProblemError("spread is how far off a guess may be; give guess too", field="spread")
-        if guess is not None:
-            self._become(self.with_guess(guess, spread))
+            problem = problem._measured_by(measure, limits, cost)
+        self._become(
+            problem.with_settings(guess=guess, spread=spread, noise_kind=noise_kind, setup_cost=setup_cost)
+        )
 
     def _measured_by(self, given: GivenProbes, limits: Limits, cost: PerArm | None) -> Self:
         probes, bounds = read_probes(given, self, limits, cost)
@@ -222,15 +213,17 @@ class Problem(Measurable):
         free, constants = without_columns(plans, is_known), np.asarray(plans @ self.known_means)
         return PlanParts(free, constants, contenders(free, constants, self.mean_bounds))
 
-    def with_known(self, known: Known) -> Self:
-        """Return the same problem, where more is known of the means of these arms."""
-        return super().with_known(known)._with_relevant()
-
-    def _with_relevant(self) -> Self:
-        """Return the problem with `relevant` as its plans and what is known say."""
+    @cached_property
+    def relevant(self) -> BoolArray:
+        """Which arms have unknown means, and differ between plans that may be best, (n_arms,)."""
         parts = self.plan_parts
-        rivals = parts.free if parts.may_be_best.all() else parts.free[np.flatnonzero(parts.may_be_best)]
-        return self._with(relevant=_relevant_arms(rivals))
+        rivals: Any = parts.free if parts.may_be_best.all() else parts.free[np.flatnonzero(parts.may_be_best)]
+        if isinstance(rivals, np.ndarray):
+            found = (rivals != rivals[0]).any(axis=0)
+        else:
+            high, low = (as_dense(ends).ravel() for ends in (rivals.max(axis=0), rivals.min(axis=0)))
+            found = high != low
+        return read_only(np.asarray(found))  # type: ignore[no-any-return]
 
     def name_of(self, plan: int | tuple[float, ...] | None) -> str | None:
         """The name of a plan by its index; None for None, and for a plan given as a vector."""
@@ -293,11 +286,10 @@ class Problem(Measurable):
         if twins:
             same = self.plan_names[twins[0][1]]
             raise ProblemError(f"plan {name!r} is the same as {same!r}, which is there already", field="plan")
-        longer: Problem = self._with(plans=plans, plan_names=(*self.plan_names, name))._with_relevant()
-        listing = self.about.listing
-        return (
-            longer if listing is None else longer.with_about(listing=replace(listing, n_plans=longer.n_plans))
-        )
+        about = self.about
+        if about.listing is not None:
+            about = replace(about, listing=replace(about.listing, n_plans=self.n_plans + 1))
+        return self._with(plans=plans, plan_names=(*self.plan_names, name), about=about)
 
     def with_arms(self, arms: GivenArms) -> Problem:
         """The same problem with more arms after its own, which no plan uses yet: names, or `NewArm`.
@@ -337,18 +329,11 @@ class Problem(Measurable):
             noise_scale=scale,
             bounds=bounds,
             costs=vector("cost", [*self.costs.tolist(), *(arm.cost for arm in new)], names),
-            relevant=np.append(self.relevant, np.zeros(n, dtype=bool)),
             mean_bounds=None if means is None else np.vstack([means, anything]),
             guess=None,
             spread=None,
             about=replace(self.about, plausible=plausible),
         )
-
-    def _repr_html_(self) -> str:
-        first = range(min(self.n_plans, MOST_ROWS))
-        rows = [(self.plan_names[k], counted(self.arm_names, self.vector(k))) for k in first]
-        listed = listing(["plan", "uses"], rows, total=self.n_plans)
-        return self._card(self.completeness, self.relevant, listed)
 
     def __repr__(self) -> str:
         noise = self._noise_words
@@ -450,13 +435,6 @@ def _merge_duplicates(matrix: Any) -> tuple[Any, list[int], list[tuple[int, int]
     return (matrix[keep] if twins else matrix), keep, twins
 
 
-def _relevant_arms(matrix: Any) -> BoolArray:
-    if isinstance(matrix, np.ndarray):
-        return np.asarray((matrix != matrix[0]).any(axis=0))
-    high, low = (np.asarray(ends.todense()).ravel() for ends in (matrix.max(axis=0), matrix.min(axis=0)))
-    return np.asarray(high != low)
-
-
 def contenders(plans: Any, constants: FloatArray, means: FloatArray) -> BoolArray:
     """Return which plans may still be the only best one, by what is known of the means.
 
@@ -533,31 +511,28 @@ def settled(problem: Problem, given: GivenArms) -> tuple[NewArm, ...]:
     if isinstance(given, str):
         raise ProblemError(f"new arms come as a list of names, got the text {given!r}", field="arms")
     arms = [one if isinstance(one, NewArm) else NewArm.parse(str(one)) for one in given]
-    for arm in arms:
-        if arm.name in problem.arm_names:
-            raise ProblemError(f"there is an arm named {arm.name!r} already; it is not new", field="arms")
-        if problem.probes is not None:
-            raise ProblemError("arms that are measured by probes cannot be added", field="arms")
-        if problem.noise_scale is None:
-            raise ProblemError(
-                f"the noise of this session is unknown, so {arm.name!r} cannot be added; begin a new session",
-                field="arms",
-            )
-        has_limits = arm.low is not None or arm.high is not None
-        if has_limits if problem.bounds is None else arm.noise is not None:
-            have, give = ("noise", "noise") if problem.bounds is None else ("low and high", "low and high")
-            raise ProblemError(f"the other arms have {have}; give the {give} of {arm.name!r}", field="arms")
-    return tuple(_filled_in(problem, arm) for arm in arms)
-
-
-def _filled_in(problem: Problem, arm: NewArm) -> NewArm:
-    known: dict[str, Any] = {"cost": problem.costs}
+    if arms and problem.probes is not None:
+        raise ProblemError("arms that are measured by probes cannot be added", field="arms")
+    if arms and problem.noise_scale is None:
+        raise ProblemError("arms cannot be added where noise is unknown; begin a new session", field="arms")
+    settings: dict[str, Any] = {"cost": problem.costs}
     if problem.bounds is None:
-        known["noise"] = problem.noise_scale
+        settings["noise"] = problem.noise_scale
     else:
-        known |= {"low": problem.bounds[:, 0], "high": problem.bounds[:, 1]}
-    found: dict[str, Any] = {}
-    for what, others in known.items():
+        settings |= {"low": problem.bounds[:, 0], "high": problem.bounds[:, 1]}
+    return tuple(_filled_in(problem, arm, settings) for arm in arms)
+
+
+def _filled_in(problem: Problem, arm: NewArm, settings: Mapping[str, FloatArray]) -> NewArm:
+    if arm.name in problem.arm_names:
+        raise ProblemError(f"there is an arm named {arm.name!r} already; it is not new", field="arms")
+    if other := arm.to_json().keys() - {"name", *settings}:
+        raise ProblemError(
+            f"arm {arm.name!r} has {', '.join(sorted(other))}, and the others have {', '.join(settings)}",
+            field="arms",
+        )
+    found = dict[str, Any]()
+    for what, others in settings.items():
         value = getattr(arm, what)
         if value is None and (others != others[0]).any():
             raise ProblemError(

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from surepick.core.arrays import FloatArray
+from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.polytope import Polytope
 from surepick.core.problem import Problem
 from surepick.errors import ParameterError, suggestion
@@ -64,7 +65,7 @@ def instance_from_spec(spec: Spec) -> Truth:
     if problem.noise_scale is None and problem.probes is None:
         problem = problem.with_noise(np.ones(problem.n_arms))
     if unsure:
-        problem = problem.with_bounded_variance()
+        problem = problem.with_settings(noise_kind=BOUNDED_VARIANCE)
     return Truth(problem, truth.true_means)
 
 

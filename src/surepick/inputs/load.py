@@ -16,7 +16,7 @@ import numpy as np
 
 from surepick.core.about import ORDERS, Range, plausible_range
 from surepick.core.arrays import FloatArray, per_arm, read_only, scale_and_bounds
-from surepick.core.measurable import BOUNDED_VARIANCE, SUB_GAUSSIAN_NOISE
+from surepick.core.measurable import NOISE_KINDS, SUB_GAUSSIAN_NOISE
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
 from surepick.errors import FileError, ProblemError
@@ -88,11 +88,12 @@ def _load(path: Path, sheet: str | None, progress: Progress | None, confined: bo
         built = kind.build(document, progress)
         problem = built.problem
         if problem.mean_bounds is None and (known := known_means(document)):
-            problem = problem.with_known(known)
+            problem = problem.with_settings(known=known)
         problem = probed(document, problem)
-        problem = _with_tails(document, _within_bounds(document, problem))
-        if "setup_cost" in document.values:
-            problem = problem.with_setup_cost(document.number("setup_cost", 0.0))
+        problem = _within_bounds(document, problem).with_settings(
+            noise_kind=document.text("noise_kind", SUB_GAUSSIAN_NOISE, options=NOISE_KINDS),
+            setup_cost=document.number("setup_cost", 0.0),
+        )
         means = None if truth is None else _true_means(truth, built, problem)
     except ProblemError as error:
         raise document.error(str(error), error.field) from error
@@ -107,7 +108,8 @@ def _load(path: Path, sheet: str | None, progress: Progress | None, confined: bo
     )
     past = _past(problem, guess, spread) if "spread" in document.values else None
     if guess is not None:
-        problem = problem.with_guess(guess, spread if "spread" in document.values else None)
+        width = spread if "spread" in document.values else None
+        problem = problem.with_settings(guess=guess, spread=width)
     settings = _settings(document, name)
     return replace(
         built,
@@ -166,12 +168,6 @@ def _within_bounds(document: Section, problem: AnyProblem) -> AnyProblem:
     unknown = document.values.get("noise", "unknown") == "unknown"
     scale = None if unknown else problem.noise_scale
     return problem.with_noise(*scale_and_bounds(scale, low, high, problem.arm_names))
-
-
-def _with_tails(document: Section, problem: AnyProblem) -> AnyProblem:
-    """The problem with noise of bounded variance, if the file says that no more is known of it."""
-    kind = document.text("noise_kind", SUB_GAUSSIAN_NOISE, options=(SUB_GAUSSIAN_NOISE, BOUNDED_VARIANCE))
-    return problem.with_bounded_variance() if kind == BOUNDED_VARIANCE else problem
 
 
 def _ranges(document: Section, key: str, arm_names: tuple[str, ...]) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.policy import check_delta
 from surepick.core.run import Answer
-from surepick.core.wording import card, how_many, note
+from surepick.core.wording import how_many
 from surepick.design.allocation import optimal_allocation
 
 WHOLE = 1e-9  # a cover this little below a whole number of uses is that number
@@ -75,15 +75,6 @@ class Limit:
     def __repr__(self) -> str:
         found = f"{self.measurements:.4g} measurements" if self.is_finite else "infinite: plans tie"
         return f"Limit({found}, delta={self.delta:g})"
-
-    def _repr_html_(self) -> str:
-        rows: list[tuple[str, object]] = [
-            ("measurements", self.measurements),
-            ("cost", self.price),
-            ("delta", self.delta),
-            ("characteristic time", f"{self.time.value:.6g}"),
-        ]
-        return card("Limit of any method", rows, note(self.explanation + "."))
 
     @property
     def is_finite(self) -> bool:

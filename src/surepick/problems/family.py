@@ -374,7 +374,9 @@ def builder_problem(
     centre = None if guess is None else vector("guess", guess, family.arm_names)
     width = half_widths(given["spread"], family.arm_names)
     problem = family.choose(centre, given, list_plans=listed, asked=asks_for_list(options))
-    return problem if centre is None else problem.with_guess(centre, width if "spread" in options else None)
+    if centre is None:
+        return problem
+    return problem.with_settings(guess=centre, spread=width if "spread" in options else None)
 
 
 def asks_for_list(options: Mapping[str, Any]) -> str:

@@ -224,8 +224,10 @@ def _family_from_json(data: Mapping[str, Any], settings: Json, measured: Json) -
         found.__dict__["n_plans"] = kept
     else:
         found = dataclasses.replace(found, n_plans=kept).oracle_problem(**measured)
-    problem: OracleProblem = found.with_known(data["known"]) if "known" in data else found
-    return problem if data.get("noise") is None else problem.with_bounded_variance()
+    problem: OracleProblem = found.with_settings(
+        known=data.get("known"), noise_kind=data.get("noise", SUB_GAUSSIAN_NOISE)
+    )
+    return problem
 
 
 def _with_function(data: Mapping[str, Any], oracle: Best | None, settings: Json) -> OracleProblem:

@@ -18,7 +18,7 @@ from surepick.core.guarantee import Doubt, no_guarantee
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Policy, delta_of, epsilon_of, finds_none, is_proved
 from surepick.core.run import Answer, Standing, Stop
-from surepick.core.wording import alarm, card, how_many, shortened
+from surepick.core.wording import how_many, shortened
 from surepick.errors import ParameterError
 
 LONGEST_NAME = 60  # letters of a plan in one line
@@ -140,21 +140,6 @@ class Outcome:
             lead = repr(shortened(self.leader_name or str(self.leader), LONGEST_NAME))
             return f"Outcome(DOUBTFUL, {lead} leads; {no_guarantee(self.doubts)}; {self.state}, {n})"
         return f"Outcome({answer}, {self.state}, {n}, {self.policy.name}, {delta})"
-
-    def _repr_html_(self) -> str:
-        named = self.leader_name or ("none" if self.leader is None else str(self.leader))
-        proved = self.state in (State.CONFIDENT, State.DONE) and self.trusted
-        rows: list[tuple[str, object]] = [
-            ("answer" if proved else "leader", named),
-            ("status", self.state),
-            ("guarantee", self.guarantee if proved else "none"),
-            ("measurements", f"{self.n_measured:,} in {how_many(self.n_rounds, 'round')}"),
-            ("cost", self.cost),
-            ("policy", described(self.policy)),
-        ]
-        if self.risk is not None and self.trusted:
-            rows.insert(2, ("risk", f"at most {self.risk:.3g}"))
-        return card("Outcome", rows, first=alarm(no_guarantee(self.doubts)) if self.doubts else "")
 
     @property
     def risk(self) -> float | None:

@@ -9,13 +9,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from surepick.core import guarantee as assumptions
-from surepick.core.answers import amounts, estimated_call, named_ranging, value_of, whole_plan
+from surepick.core.answers import amounts, named_ranging, value_of
 from surepick.core.arrays import FloatArray
 from surepick.core.evidence import estimate
 from surepick.core.guarantee import Promise
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import OwnQuestion, finds_none
-from surepick.core.polytope import Polytope
 from surepick.core.run import Answer
 from surepick.core.wording import how_many, shortened
 from surepick.sessions.session import Session
@@ -319,16 +318,7 @@ def _unlisted_rows(look: Look) -> Iterator[PlanRow]:
         return
     total, se = value_of(look.problem, look.leader, look.evidence) or (None, None)
     yield PlanRow(look.name_of(look.leader) or "", total, se, 0.0, 0.0, LEADER, False)
-    if isinstance(look.problem, Polytope):
-        call = estimated_call(look.problem, look.leader, look.evidence)
-        if call is not None:
-            yield PlanRow(call.change, None, None, call.loss, call.error, OPEN, False)
-        if (whole := whole_plan(look.problem, look.leader)) is not None:
-            total, se = value_of(look.problem, whole, look.evidence) or (None, None)
-            gap, error = look.between(whole)
-            if np.isfinite(error):
-                yield PlanRow(f"whole amounts: {look.name_of(whole)}", total, se, gap, error, OPEN, False)
-    elif look.rival is not None:
+    if look.rival is not None:
         rival: Answer = look.rival
         total, se = value_of(look.problem, rival, look.evidence) or (None, None)
         gap, error = look.between(rival)

@@ -14,7 +14,7 @@ from html import escape
 from typing import Any
 
 from surepick.core.guarantee import Doubt
-from surepick.core.wording import alarm, shortened
+from surepick.core.wording import shortened
 from surepick.views.numbers import count, odds, value
 
 MOST_LISTED = 200  # rows of each list of a View
@@ -240,7 +240,11 @@ class View:
     def _repr_html_(self) -> str:
         from surepick.views.chart import STYLE, plans_chart
 
-        bar = "" if self.trusted else alarm(self.headline)
+        amber = (
+            "border-left:.4em solid #d97706;background:rgba(217,119,6,.15);padding:.4em .7em"
+        )
+        doubt = f'<div style="{amber}" role="alert" data-trusted="false">{escape(self.headline)}</div>'
+        bar = "" if self.trusted else doubt
         title = escape(self.title or self.session)
         head = "" if not self.trusted else f'<div style="font-size:1.5em">{escape(self.headline)}</div>'
         label = "" if self.proved.text.startswith("Would") else "Proved: "

@@ -74,7 +74,9 @@ def test_costs_and_scales_enter_what_is_measured():
 
 
 def test_noise_of_bounded_variance_is_decided_exactly_and_refused_within_epsilon():
-    problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise=1, goal="largest").with_bounded_variance()
+    problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise=1, goal="largest").with_settings(
+        noise_kind="bounded variance"
+    )
     outcome = sp.simulate(problem, Gaussian([2.0, 0.0, 0.0]), policy=sp.BetGapE(), seed=0)
     assert outcome.plan == (1.0, 0.0, 0.0)
     with refuses("policy"):
@@ -85,7 +87,7 @@ def test_a_price_of_batches_makes_them_fewer():
     problem, means = transport(2005, 3, 3)
     plain, priced = (
         sp.simulate(given, Gaussian(means), policy=sp.BetGapE(), seed=1, budget=10**6)
-        for given in (problem, problem.with_setup_cost(200.0))
+        for given in (problem, problem.with_settings(setup_cost=200.0))
     )
     assert plain.plan == priced.plan
     assert priced.n_rounds < plain.n_rounds / 2

@@ -43,7 +43,7 @@ def test_known_arms_are_never_measured_and_save_measurements(epsilon):
 
 def test_bounds_on_means_save_measurements():
     box = {NAMES[s]: (MEANS[s] - 0.3, MEANS[s] + 0.3) for s in range(5)}
-    wide, narrow = problem(), problem().with_known(box)
+    wide, narrow = problem(), problem().with_settings(known=box)
     assert not narrow.plan_parts.may_be_best.all()
     saved = measurements(narrow)
     assert is_mostly_right(saved)

@@ -33,7 +33,9 @@ def total(problem, means, epsilon, price, seed):
 def test_a_price_for_starting_makes_fewer_rounds_and_saves_cost(name):
     problem, means, epsilon = CASES[name]
     ignored = [total(problem, means, epsilon, 200.0, seed) for seed in range(6)]
-    heeded = [total(problem.with_setup_cost(200.0), means, epsilon, 200.0, seed) for seed in range(6)]
+    heeded = [
+        total(problem.with_settings(setup_cost=200.0), means, epsilon, 200.0, seed) for seed in range(6)
+    ]
     assert sum(rounds for rounds, _ in heeded) < 0.6 * sum(rounds for rounds, _ in ignored)
     assert sum(cost for _, cost in heeded) < 0.8 * sum(cost for _, cost in ignored)
 
@@ -42,7 +44,7 @@ def test_costs_and_the_limit_count_the_set_ups():
     problem, means = largest(np.eye(2), setup_cost=7.0), np.array([1.0, 0.0])
     outcome = sp.simulate(problem, Gaussian(means), policy=sp.BetGapE(), seed=1)
     assert outcome.cost == outcome.n_measured + 7.0 * outcome.n_rounds
-    plain = sp.limit(problem.with_setup_cost(0.0), means)
+    plain = sp.limit(problem.with_settings(setup_cost=0.0), means)
     assert sp.limit(problem, means).price == pytest.approx(plain.price + 7.0)
     assert sp.limit(problem, means).measurements == plain.measurements
 
@@ -69,4 +71,4 @@ def test_what_is_no_price_is_refused(price):
 def test_plans_that_cannot_be_listed_have_none():
     problem = sp.OracleProblem(lambda w: np.eye(3)[np.argmax(w)], 3, noise=1, goal="largest")
     with refuses("setup_cost"):
-        problem.with_setup_cost(5.0)
+        problem.with_settings(setup_cost=5.0)

@@ -319,7 +319,7 @@ def production(
     if guess is not None or not isinstance(problem, Polytope):
         return problem
     names = zip(program.variable_names, program.objective.tolist(), strict=True)
-    return problem.with_known({name: 0.0 for name, cost in names if cost == 0.0})
+    return problem.with_settings(known={name: 0.0 for name, cost in names if cost == 0.0})
 
 
 @lists(DrawOptions)
