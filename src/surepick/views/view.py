@@ -240,9 +240,7 @@ class View:
     def _repr_html_(self) -> str:
         from surepick.views.chart import STYLE, plans_chart
 
-        amber = (
-            "border-left:.4em solid #d97706;background:rgba(217,119,6,.15);padding:.4em .7em"
-        )
+        amber = "border-left:.4em solid #d97706;background:rgba(217,119,6,.15);padding:.4em .7em"
         doubt = f'<div style="{amber}" role="alert" data-trusted="false">{escape(self.headline)}</div>'
         bar = "" if self.trusted else doubt
         title = escape(self.title or self.session)
