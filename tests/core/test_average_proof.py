@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import surepick as sp
 from polytopes import all_vertices, inequality_about, transport
-from surepick.core.proofs import Cut, Node, is_covered, log_wealth, system_of, tight_bounds
+from surepick.core.proofs import Cut, Node, is_covered, system_of, tight_bounds
 
 SMALL = sp.Polytope(
     A_ub=[[0.4, 0.8, 0.3, 0.6], [0.7, 0.2, 0.5, 0.9]], b_ub=[0.8, 0.9], upper=1.0, noise=1, goal="largest"
@@ -34,40 +34,40 @@ def test_no_prices_rule_out_a_plan_that_is_not(seed):
     """Arbitrary tangents, prices and splits: the box of a plan that is not ruled out never goes."""
     rng = np.random.default_rng(seed)
     inequality, vertices = inequality_about(SMALL, seed)
-    inequality = inequality._replace(target=float(log_wealth(inequality, vertices).min()) + 1e-6)
+    inequality = inequality._replace(target=float(inequality.log_wealth(vertices).min()) + 1e-6)
     system = system_of(SMALL.form, inequality)
     m, n = system.matrix.shape
     nodes = []
     for _ in range(15):  # a chain of splits; seven or eight boxes are left to be ruled out
         cuts = []
         for _ in range(rng.integers(0, 5)):
-            at = (math.nan, math.nan) if rng.random() < 0.3 else (rng.uniform(0, 3), 10 ** rng.uniform(-5, 0))
-            cuts.append(Cut(*at, 10 ** rng.uniform(-6, 1), np.rint(rng.normal(0, 50, m))))
-        variable = int(rng.integers(0, n)) if len(nodes) < 7 else -1
-        value = rng.uniform(system.lower[variable], system.upper[variable])
-        nodes.append(Node(tuple(cuts), variable, value))
+            at = None if rng.random() < 0.3 else (rng.uniform(0, 3), 10 ** rng.uniform(-5, 0))
+            cuts.append(Cut(at, 10 ** rng.uniform(-6, 1), np.rint(rng.normal(0, 50, m))))
+        variable = int(rng.integers(0, n))
+        split = variable, rng.uniform(system.lower[variable], system.upper[variable])
+        nodes.append(Node(cuts, split if len(nodes) < 7 else None))
     assert not is_covered(inequality, system, nodes)
 
 
 def test_nothing_is_shown_by_no_cut_or_by_a_cut_without_prices_and_tangent():
     inequality, vertices = inequality_about(SMALL, 1)
-    inequality = inequality._replace(target=float(log_wealth(inequality, vertices).min()) + 0.1)
+    inequality = inequality._replace(target=float(inequality.log_wealth(vertices).min()) + 0.1)
     system = system_of(SMALL.form, inequality)
-    nothing = Cut(math.nan, math.nan, 1.0, np.zeros(len(system.right)))
-    for nodes in ([], [Node((), -1, 0.0)], [Node((nothing,), -1, 0.0)]):
+    nothing = Cut(None, 1.0, np.zeros(len(system.right)))
+    for nodes in ([], [Node([], None)], [Node([nothing], None)]):
         assert not is_covered(inequality, system, nodes)
 
 
 def test_nothing_is_shown_by_prices_and_tangents_beyond_what_numbers_can_hold():
     inequality, vertices = inequality_about(SMALL, 1)
-    inequality = inequality._replace(target=float(log_wealth(inequality, vertices).min()) + 0.1)
+    inequality = inequality._replace(target=float(inequality.log_wealth(vertices).min()) + 0.1)
     system = system_of(SMALL.form, inequality)
     ones = np.ones(len(system.right))
     with np.errstate(all="ignore"):
         for cut in (
-            Cut(math.nan, math.nan, 1e300, 1e300 * ones),
-            Cut(math.nan, math.nan, 1.0, math.nan * ones),
-            Cut(1e308, 1e-3, 1e-3, ones),
-            Cut(1.0, 1.0, 1e300, 1e300 * ones),
+            Cut(None, 1e300, 1e300 * ones),
+            Cut(None, 1.0, math.nan * ones),
+            Cut((1e308, 1e-3), 1e-3, ones),
+            Cut((1.0, 1.0), 1e300, 1e300 * ones),
         ):
-            assert not is_covered(inequality, system, [Node((cut,), -1, 0.0)])
+            assert not is_covered(inequality, system, [Node([cut], None)])

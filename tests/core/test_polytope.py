@@ -12,8 +12,7 @@ from scipy import sparse
 import surepick as sp
 from polytopes import transport, transport_rows
 from surepick.core.polytope import polytope_from
-from surepick.core.standard_form import safe_bound
-from surepick.policies.polytopes.simplex import SOLVED, begin, restore, solve, tableau_of
+from surepick.policies.polytopes.simplex import SOLVED, Simplex
 from surepick.simulation import Gaussian
 
 
@@ -33,39 +32,26 @@ def random_polytope(seed):
 @given(st.integers(0, 10**6))
 def test_the_simplex_finds_what_highs_finds_and_every_plan_is_vertex_plus_edges(seed):
     problem, rng = random_polytope(seed)
-    form, tableau = problem.form, tableau_of(problem.form)
-    assert begin(tableau) == SOLVED
+    form = problem.form
+    program = Simplex(form.matrix, form.right, form.lower, form.upper)
+    assert program.begin()
     for _ in range(3):
         weights = rng.normal(size=problem.n_arms)
         costs = np.append(-weights, np.zeros(len(form.lower) - problem.n_arms))
-        assert solve(tableau, costs) == SOLVED
-        assert restore(tableau)
-        plan = form.plan(tableau.values)
+        assert program.solve(costs) == SOLVED
+        assert program.go_to(program.at)
+        plan = form.plan(program.values)
         best = problem.rows.best(-weights).x
         assert plan @ weights == pytest.approx(best @ weights, abs=1e-8)
         other = problem.best_plan(rng.normal(size=problem.n_arms)) * 0.5 + plan * 0.5
-        directions = form.directions(tableau.basis, tableau.at, tableau.rows[:, :-1])
+        directions = form.directions(program.basis, program.at, program.rows[:, : len(form.lower)])
         assert np.abs(form.matrix @ directions.T).max() < 1e-9
-        moving = np.flatnonzero(tableau.at != 2)
+        moving = np.flatnonzero(program.at != 2)
         full = other / form.unit
         slacks = form.right - form.matrix[:, : problem.n_arms] @ full
         full = np.append(full, slacks[: len(form.lower) - problem.n_arms])
-        steps = np.abs(full[moving] - tableau.values[moving])
-        assert np.allclose(tableau.values + steps @ directions, full, atol=1e-8)
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.integers(0, 10**6))
-def test_any_prices_give_a_bound_and_the_right_ones_a_tight_one(seed):
-    problem, rng = random_polytope(seed)
-    form, tableau = problem.form, tableau_of(problem.form)
-    costs = rng.normal(size=len(form.lower))
-    assert begin(tableau) == SOLVED
-    assert solve(tableau, costs) == SOLVED
-    least = float(costs @ tableau.values)
-    assert safe_bound(form, costs, rng.normal(size=len(form.right))) <= least + 1e-9
-    prices = np.linalg.solve(form.matrix[:, tableau.basis].T, costs[tableau.basis])
-    assert least - 1e-6 <= safe_bound(form, costs, prices) <= least
+        steps = np.abs(full[moving] - program.values[moving])
+        assert np.allclose(program.values + steps @ directions, full, atol=1e-8)
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_within_epsilon_the_boxes_of_a_certificate_are_checked_by_arithmetic_alo
     assert "within 0.4 of the best" in certificate.claim
     written = json.loads(json.dumps(certificate.to_json()))
     assert session.verify(written).holds
-    written["proof"]["boxes"] = written["proof"]["boxes"][1:]
+    del written["proof"]["series"]["boxes"][0]
     assert any("do not rule out all plans" in words for words in session.verify(written).objections)
 
 
@@ -128,9 +128,9 @@ def test_within_epsilon_a_last_call_is_certified_by_boxes_of_its_own(problem):
     assert certificate.is_confident
     assert certificate.final_batch == 300
     written = json.loads(json.dumps(certificate.to_json()))
-    assert written["proof"]["test"]["gaussian"] is True
+    assert written["proof"]["gaussian"] is True
     assert session.verify(written).holds
-    written["proof"]["test_boxes"] = written["proof"]["test_boxes"][:-1]
+    del written["proof"]["test"]["boxes"][-1]
     assert any("boxes of the test do not" in words for words in session.verify(written).objections)
     written["proof"]["test"]["target"] = "many"
     assert any("it has another form" in words for words in session.verify(written).objections)

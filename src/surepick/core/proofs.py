@@ -25,7 +25,7 @@ errors, epsilon included. Together they are worth log_wealth - log p(z).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,12 +33,11 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.polytope import Polytope
 from surepick.core.run import Answer
-from surepick.core.standard_form import AT_LOWER, BASIC, ROUNDING, StandardForm
+from surepick.core.standard_form import AT_LOWER, BASIC, ROUNDING, StandardForm, implied_bounds
 
 NATS = 1e-9  # what logarithms and exponentials may err by
 _MET = 1e-8  # how far an equation, a row or a bound may be missed; amounts are near 1
 _PASSES = 6  # of finding bounds that follow from rows
-_GAIN = "gain"  # the name of the variable L(x) - gain where a box is split
 
 
 def objections(
@@ -58,16 +57,21 @@ def objections(
         and (vector >= rows.lower - room).all()
         and (vector <= rows.upper + room).all()
     )
-    found = {
-        "the answer is not the average of the leads": np.abs(vector - average).max()
-        > _MET * problem.form.unit,
-        "the answer is no plan": not keeps,
-    }
+    is_it = np.abs(vector - average).max() <= _MET * problem.form.unit
+    found = {"the answer is not the average of the leads": not is_it, "the answer is no plan": not keeps}
     if "test" in proof:
-        found |= _test_objections(problem, plan, proof, target, epsilon)
+        found |= _test_objections(problem, vector / problem.form.unit, proof, target, epsilon)
         target = float(proof["log_wealth"])
     if proof["series"] is not None:
-        found |= _series_objections(problem, proof, target)
+        inequality, is_shown = _is_shown(problem, proof["series"])
+        rates, squares = inequality.rates, inequality.squares
+        staked = np.logaddexp.reduce(np.append(inequality.log_stakes, inequality.log_cash))
+        found |= {
+            "the evidence asked for is not enough": not inequality.target >= target,
+            "stakes or squares are not positive": not (len(rates) and min(rates) > 0 and min(squares) >= 0),
+            "more was staked than there was": not staked <= NATS,
+            "the boxes do not rule out all plans": not is_shown,
+        }
     return [words for words, wrong in found.items() if wrong]
 
 
@@ -169,6 +173,57 @@ class Inequality(NamedTuple):
     log_stakes: FloatArray  # (n_rates,)
     rates: FloatArray  # (n_rates,) positive
 
+    def sums(self, plans: FloatArray) -> tuple[Any, Any]:
+        """Return L and Q of each of these plans."""
+        gain = self.gain + plans @ self.gains
+        return gain, self.square - 2 * plans @ self.crosses + plans**2 @ self.squares
+
+    def log_wealth(self, plans: FloatArray) -> FloatArray:
+        """Return W of each of these plans, (n_plans,)."""
+        gain, square = self.sums(plans)
+        z = self.log_stakes + gain[:, None] * self.rates - 0.5 * square[:, None] * self.rates**2
+        return np.asarray(np.logaddexp(np.logaddexp.reduce(z, axis=1), self.log_cash))
+
+    def at(self, gain: float, square: float) -> tuple[float, float, float]:
+        """Return W at (L, Q), and the means of the rates and of their squares under its terms."""
+        z = self.log_stakes + self.rates * (gain - 0.5 * square * self.rates)
+        top = max(float(z.max()), self.log_cash)
+        e = np.exp(z - top)
+        total = float(e.sum()) + math.exp(self.log_cash - top)
+        return top + math.log(total), float(e @ self.rates) / total, float(e @ self.rates**2) / total
+
+    def tangent(self, gain: float, square: float, nats: float) -> tuple[float, float]:
+        """Return the slope r and the need of L - r Q >= need, which implies W >= target wherever it holds.
+
+        W is convex in (L, Q), so that it lies above its tangent at any point. Logs may err by `nats`.
+        """
+        if not len(self.rates):  # L >= target sqrt(Q), and a root lies below its tangents
+            root = math.sqrt(square)
+            return self.target / (2 * root), self.target * root / 2 * (1 + nats)
+        here, first, second = self.at(gain, square)
+        slope = second / (2 * first)
+        return slope, gain - slope * square + (self.target - here + nats) / first
+
+
+def errors_ahead(
+    plan: FloatArray,
+    means: FloatArray,
+    spread: FloatArray,
+    epsilon: float,
+    *,
+    rounded: bool = False,
+) -> Inequality:
+    """Whether a plan is ahead of all plans by `target` standard errors (0: to be set), epsilon included.
+
+    The plan is in units of the form, `means` are so that larger is better, `spread` are their variances.
+    `rounded`: L is lowered by what rounding may be.
+    """
+    nothing, gain = np.zeros(0), float(plan @ means) + epsilon
+    if rounded:
+        gain -= ROUNDING * (float(np.abs(plan) @ np.abs(means)) + epsilon)
+    square = float(spread @ plan**2)
+    return Inequality(gain, -means, square, spread * plan, spread, 0.0, 0.0, nothing, nothing)
+
 
 class System(NamedTuple):
     """The rows and bounds of a polytope, and one more variable t = gains.x, a part of L."""
@@ -177,23 +232,6 @@ class System(NamedTuple):
     right: FloatArray
     lower: FloatArray
     upper: FloatArray
-
-
-class Cut(NamedTuple):
-    """A tangent and prices; without a tangent (nan) it bounds the plans of the polytope alone."""
-
-    at_gain: float
-    at_square: float
-    unit: float  # prices are whole multiples of it
-    prices: FloatArray  # (m + 1,) whole numbers
-
-
-class Node(NamedTuple):
-    """A box: its cuts, and where it is split then; a box that is not split is ruled out by its last cut."""
-
-    cuts: tuple[Cut, ...]
-    variable: int  # -1 where it is not split
-    value: float
 
 
 def system_of(form: StandardForm, inequality: Inequality) -> System:
@@ -215,210 +253,135 @@ def system_of(form: StandardForm, inequality: Inequality) -> System:
 
 
 def tight_bounds(form: StandardForm) -> tuple[FloatArray, FloatArray]:
-    """Bounds of all variables that follow from single rows, moved outwards by what rounding may be."""
-    a, low, high = form.matrix, form.lower.copy(), form.upper.copy()
-    with np.errstate(divide="ignore", invalid="ignore"):
-        for _ in range(_PASSES if len(a) else 0):
-            ends = np.sort([a * low, a * high], axis=0)
-            sizes = np.abs(form.right) + np.abs(ends).max(axis=0).sum(axis=1)
-            others = ends.sum(axis=2)[:, :, None] - ends
-            rest = np.sort(
-                [(form.right[:, None] - others[0]) / a, (form.right[:, None] - others[1]) / a], axis=0
-            )
-            room = ROUNDING * sizes[:, None] / np.abs(a)
-            new_low = np.where(a != 0, rest[0] - room, -np.inf).max(axis=0)
-            new_high = np.where(a != 0, rest[1] + room, np.inf).min(axis=0)
-            low, high = np.maximum(low, new_low), np.minimum(high, new_high)
-    return low, np.maximum(low, high)
+    """Return bounds of all variables that follow from single rows, moved outwards by what rounding may be."""
+    matrix, right = np.vstack([form.matrix, -form.matrix]), np.append(form.right, -form.right)
+    bounds = np.array([form.lower, form.upper])
+    for _ in range(_PASSES):
+        low, high = implied_bounds(matrix, right, bounds)
+        bounds = np.array([np.maximum(bounds[0], low), np.minimum(bounds[1], high)])
+    return bounds[0], np.maximum(*bounds)
 
 
-def log_wealth(inequality: Inequality, plans: FloatArray) -> FloatArray:
-    """W of each of these plans, (n_plans,)."""
-    gain = inequality.gain + plans @ inequality.gains
-    square = inequality.square - 2 * plans @ inequality.crosses + plans**2 @ inequality.squares
-    z = inequality.log_stakes + gain[:, None] * inequality.rates - 0.5 * square[:, None] * inequality.rates**2
-    return np.asarray(np.logaddexp(np.logaddexp.reduce(z, axis=1), inequality.log_cash))
+class Cut(NamedTuple):
+    """Prices of the rows, and the point (L, Q) of a tangent; without one it bounds the plans alone."""
+
+    at: tuple[float, float] | None
+    unit: float  # prices are whole multiples of it
+    prices: tuple[int, ...]  # (m + 1,)
+
+
+class Node(NamedTuple):
+    """A box: its cuts, and where it is split then; a box that is not split is ruled out by its last cut."""
+
+    cuts: list[Cut]
+    split: tuple[int, float] | None  # the number of a variable, and a value
 
 
 def is_covered(inequality: Inequality, system: System, nodes: list[Node]) -> bool:
-    """Return whether this tree of boxes rules out every plan."""
+    """Return whether this tree of boxes, depth first, rules out every plan."""
     boxes: list[tuple[FloatArray, FloatArray] | None] = [(system.lower, system.upper)]
     for node in nodes:
         if not boxes:
             return False
         box = boxes.pop()
         for cut in node.cuts:
-            box = None if box is None else _cut(inequality, system, box, cut)
-        if node.variable < 0:
+            if box is not None:
+                missing, low, high = cut_box(inequality, system, *box, cut)
+                box = None if missing < 0 or (low > high).any() else (low, high)
+        if node.split is None:
             if box is not None:
                 return False
-            continue
-        if box is None:
-            boxes += [None, None]
-            continue
-        above, below = (box[0].copy(), box[1]), (box[0], box[1].copy())
-        above[0][node.variable] = max(above[0][node.variable], node.value)
-        below[1][node.variable] = min(below[1][node.variable], node.value)
-        boxes += [half if (half[0] <= half[1]).all() else None for half in (above, below)]  # below is next
+        else:
+            boxes += [None, None] if box is None else list(halves(*box, *node.split))
+            boxes = [half if half is None or (half[0] <= half[1]).all() else None for half in boxes]
     return not boxes
 
 
-def _cut(
-    inequality: Inequality, system: System, box: tuple[FloatArray, FloatArray], cut: Cut
-) -> tuple[FloatArray, FloatArray] | None:
-    """The part of the box where plans may be that are not ruled out; None where there is none."""
-    low, high = box
-    costs, const, size, need = np.zeros(len(low)), 0.0, 0.0, 0.0
-    if not math.isnan(cut.at_gain):
-        slope, need = _tangent(inequality, cut.at_gain, cut.at_square)
-        n = len(inequality.gains)
-        first, last = low[:n], high[:n]
-        costs[:n] = inequality.gains - slope * (inequality.squares * (first + last) - 2 * inequality.crosses)
-        products = slope * inequality.squares * first * last
-        const = inequality.gain - slope * inequality.square + float(products.sum())
-        parts = np.abs(inequality.gains) + slope * (
-            inequality.squares * (np.abs(first) + np.abs(last)) + 2 * np.abs(inequality.crosses)
-        )
-        size = abs(inequality.gain) + slope * abs(inequality.square) + float(np.abs(products).sum())
-        size += float(parts @ np.maximum(np.abs(first), np.abs(last)))
-    prices = cut.prices * cut.unit
-    reduced = costs - system.matrix.T @ prices
+def halves(low: FloatArray, high: FloatArray, variable: int, value: float) -> Iterator[Any]:
+    """Return both parts of a box: above the value and, last, below it."""
+    above, below = low.copy(), high.copy()
+    above[variable], below[variable] = max(low[variable], value), min(high[variable], value)
+    yield above, high
+    yield low, below
+
+
+def cut_box(
+    inequality: Inequality, system: System, low: FloatArray, high: FloatArray, cut: Cut, allowed: float = 1.0
+) -> tuple[float, FloatArray, FloatArray]:
+    """Return what a cut lacks to rule out the box, and the bounds of plans that are not ruled out.
+
+    Below 0 the box is ruled out; it is, too, where a lower bound exceeds an upper one. `allowed` is a
+    multiple of the rounding that is allowed for: a search takes more than the check of what it found.
+    """
+    costs, const, size, need, n = np.zeros(len(low)), 0.0, 0.0, 0.0, len(inequality.gains)
+    if cut.at is not None:
+        slope, need = inequality.tangent(*cut.at, allowed * NATS)
+        costs[:n], const, size = secants(inequality, slope, low[:n], high[:n])
+    prices = np.array(cut.prices, dtype=float) * cut.unit
+    reduced = costs - prices @ system.matrix
     ends = np.minimum(reduced * low, reduced * high)
     size += float(np.abs(prices) @ np.abs(system.right))
-    size += float(
-        (np.abs(costs) + np.abs(system.matrix.T) @ np.abs(prices)) @ np.maximum(np.abs(low), np.abs(high))
-    )
-    room = need - (const + float(prices @ system.right) + float(ends.sum()) - ROUNDING * size)
-    if not math.isfinite(room):  # prices or a tangent beyond what numbers can hold
-        return box
-    if room < 0:  # not at 0: without a tangent and without prices nothing is shown
-        return None
+    sizes = np.abs(costs) + np.abs(prices) @ np.abs(system.matrix)
+    size += float(sizes @ np.maximum(np.abs(low), np.abs(high)))
+    rounding = allowed * ROUNDING
+    missing = need - (const + float(prices @ system.right) + float(ends.sum()) - rounding * size)
+    if not math.isfinite(missing):  # prices or a tangent beyond what numbers can hold
+        return math.inf, low, high
+    if missing < 0:  # not at 0: without a tangent and without prices nothing is shown
+        return missing, low, high
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        reach = np.where(reduced != 0, room / np.abs(reduced), np.inf)
-    new_high = np.where(reduced > 0, np.minimum(high, low + reach + ROUNDING * (np.abs(low) + reach)), high)
-    new_low = np.where(reduced < 0, np.maximum(low, high - reach - ROUNDING * (np.abs(high) + reach)), low)
-    return (new_low, new_high) if (new_low <= new_high).all() else None
+        reach = np.where(reduced != 0, missing / np.abs(reduced), np.inf)
+    new_high = np.where(reduced > 0, np.minimum(high, low + reach + rounding * (np.abs(low) + reach)), high)
+    new_low = np.where(reduced < 0, np.maximum(low, high - reach - rounding * (np.abs(high) + reach)), low)
+    return missing, new_low, new_high
 
 
-def _tangent(inequality: Inequality, gain: float, square: float) -> tuple[float, float]:
-    """The slope r and the need of L - r Q >= need, which implies W >= target wherever it holds.
+def secants(
+    inequality: Inequality, slope: float, low: FloatArray, high: FloatArray
+) -> tuple[FloatArray, float, float]:
+    """Return costs, constant and size of a linear function below L - slope Q on a box of plans.
 
-    W is convex in (L, Q), so that it lies above its tangent at any point.
+    On the box each x_s^2 lies below its secant (low_s + high_s) x_s - low_s high_s. `size` adds up the
+    absolute values of all terms: what rounding is a share of.
     """
-    if not len(inequality.rates):  # L >= target sqrt(Q), and a root lies below its tangents
-        root = math.sqrt(square)
-        return inequality.target / (2 * root), inequality.target * root / 2 * (1 + NATS)
-    z = inequality.log_stakes + inequality.rates * gain - 0.5 * inequality.rates**2 * square
-    top = max(float(z.max()), inequality.log_cash)
-    e = np.exp(z - top)
-    total = float(e.sum()) + math.exp(inequality.log_cash - top)
-    first, second = float(e @ inequality.rates) / total, float(e @ inequality.rates**2) / total
-    slope = second / (2 * first)
-    here = top + math.log(total) - NATS
-    return slope, gain - slope * square + (inequality.target - here) / first
+    _, gains, _, crosses, squares, *_ = inequality
+    products = slope * squares * low * high
+    costs = gains - slope * (squares * (low + high) - 2 * crosses)
+    const = inequality.gain - slope * inequality.square + float(products.sum())
+    parts = np.abs(gains) + slope * (squares * (np.abs(low) + np.abs(high)) + 2 * np.abs(crosses))
+    size = abs(inequality.gain) + slope * abs(inequality.square) + float(np.abs(products).sum())
+    return costs, const, size + float(parts @ np.maximum(np.abs(low), np.abs(high)))
 
 
-def errors_ahead(
-    plan: FloatArray,
-    means: FloatArray,
-    spread: FloatArray,
-    epsilon: float,
-    *,
-    rounded: bool = False,
-) -> Inequality:
-    """Whether a plan is ahead of all plans by `target` standard errors (0: to be set), epsilon included.
-
-    The plan is in units of the form, `means` are so that larger is better, `spread` are their variances.
-    `rounded`: L is lowered by what rounding may be.
-    """
-    nothing, gain = np.zeros(0), float(plan @ means) + epsilon
-    if rounded:
-        gain -= ROUNDING * (float(np.abs(plan) @ np.abs(means)) + epsilon)
-    return Inequality(
-        gain, -means, float(spread @ plan**2), spread * plan, spread, 0.0, 0.0, nothing, nothing
-    )
-
-
-class Test(NamedTuple):
-    """What a final batch shows: the plan is `inequality.target` standard errors ahead of every other one."""
-
-    inequality: Inequality
-    nodes: list[Node]
-    gaussian: bool  # whether the noise is Gaussian, not only sub-Gaussian
-
-
-def average_proof(
-    problem: Polytope,
-    plan: FloatArray,
-    inequality: Inequality | None,
-    nodes: list[Node],
-    *,
-    log_wealth: float = 0.0,
-    test: Test | None = None,
-) -> dict[str, Any]:
-    """The proof of an average of leaders as JSON values; with a test, of the plan that a final batch tested.
-
-    Before the test the log wealth was at least `log_wealth`, by the inequality and its boxes; None where that
-    is the uninvested wealth alone.
-    """
-    shown = {
-        "average": [float(x) for x in plan],
-        "series": None if inequality is None else _numbers(inequality),
-        "boxes": _boxes(problem, nodes),
+def shown(inequality: Inequality, nodes: list[Node]) -> dict[str, Any]:
+    """Return an inequality and the boxes that prove it, as JSON values."""
+    numbers = {
+        name: x.tolist() if isinstance(x, np.ndarray) else x for name, x in inequality._asdict().items()
     }
-    if test is None:
-        return shown
-    return {
-        **shown,
-        "log_wealth": log_wealth,
-        "test": {"gaussian": test.gaussian, **_numbers(test.inequality)},
-        "test_boxes": _boxes(problem, test.nodes),
-    }
+    boxes = [{"cuts": [list(cut) for cut in node.cuts], "split": node.split} for node in nodes]
+    return {**numbers, "boxes": boxes}
 
 
-def _numbers(inequality: Inequality) -> dict[str, Any]:
-    return {name: x.tolist() if isinstance(x, np.ndarray) else x for name, x in inequality._asdict().items()}
-
-
-def _boxes(problem: Polytope, nodes: list[Node]) -> list[dict[str, Any]]:
-    names = [*variable_names(problem), _GAIN]
-    return [
-        {
-            "cuts": [
-                [
-                    None if math.isnan(cut.at_gain) else [cut.at_gain, cut.at_square],
-                    cut.unit,
-                    [int(x) for x in cut.prices.tolist()],
-                ]
-                for cut in node.cuts
-            ],
-            "split": None if node.variable < 0 else [names[node.variable], node.value],
-        }
-        for node in nodes
-    ]
-
-
-def _series_objections(problem: Polytope, proof: Mapping[str, Any], target: float) -> dict[str, bool]:
-    """Return, by objection, whether it applies to boxes that prove a series' log wealth >= target."""
-    inequality = _inequality(proof["series"])
-    is_positive = len(inequality.rates) and (inequality.rates > 0).all() and (inequality.squares >= 0).all()
-    staked = np.logaddexp.reduce(np.append(inequality.log_stakes, inequality.log_cash))
-    return {
-        "the evidence asked for is not enough": not inequality.target >= target,
-        "stakes or squares are not positive": not is_positive,
-        "more was staked than there was": not staked <= NATS,
-        "the boxes do not rule out all plans": not _is_shown(problem, inequality, proof["boxes"]),
-    }
+def _is_shown(problem: Polytope, given: Mapping[str, Any]) -> tuple[Inequality, bool]:
+    """Return an inequality, from what `shown` returned, and whether its boxes rule out every plan."""
+    numbers = {name: np.array(x, dtype=float) for name, x in given.items() if name != "boxes"}
+    if not all(np.isfinite(x).all() for x in numbers.values()):
+        raise ValueError("a number is not finite")
+    values: dict[str, Any] = {name: x if x.ndim else x.item() for name, x in numbers.items()}
+    inequality = Inequality(**values)
+    nodes = [Node([Cut(*cut) for cut in box["cuts"]], box["split"]) for box in given["boxes"]]
+    return inequality, is_covered(inequality, system_of(problem.form, inequality), nodes)
 
 
 def _test_objections(
-    problem: Polytope, plan: Answer, proof: Mapping[str, Any], target: float, epsilon: float
+    problem: Polytope, x: FloatArray, proof: Mapping[str, Any], target: float, epsilon: float
 ) -> dict[str, bool]:
     """Return, by objection, whether it applies to a test of this plan by the means of the final batch."""
-    given = dict(proof["test"])
-    gaussian, inequality = bool(given.pop("gaussian")), _inequality(given)
-    x, z, known = problem.vector(plan) / problem.form.unit, inequality.target, float(proof["log_wealth"])
-    log_p = math.log(max(0.5 * math.erfc(z / math.sqrt(2.0)), 1e-300)) if gaussian else -0.5 * z * z
+    inequality, is_shown = _is_shown(problem, proof["test"])
+    z, known = inequality.target, float(proof["log_wealth"])
+    log_p = -0.5 * z * z
+    if proof["gaussian"]:
+        log_p = math.log(max(0.5 * math.erfc(z / math.sqrt(2.0)), 1e-300))
     spread, means = inequality.squares, -inequality.gains
     ahead = errors_ahead(x, means, spread, epsilon)
     room = _MET * (float(np.abs(x) @ np.abs(means)) + epsilon)
@@ -433,30 +396,5 @@ def _test_objections(
         "the test is not about the answer": not is_about_it,
         "the evidence of the test is not enough": not (z > 0 and known - log_p >= target - NATS),
         "more cash is stated than there was": proof["series"] is None and not known <= NATS,
-        "the boxes of the test do not rule out all plans": not _is_shown(
-            problem, inequality, proof["test_boxes"]
-        ),
+        "the boxes of the test do not rule out all plans": not is_shown,
     }
-
-
-def _is_shown(problem: Polytope, inequality: Inequality, boxes: Any) -> bool:
-    """Return whether these boxes, as JSON values, rule out every plan."""
-    names = {name: j for j, name in enumerate([*variable_names(problem), _GAIN])}
-    nodes = []
-    for box in boxes:
-        cuts = []
-        for at, unit, prices in box["cuts"]:
-            gain, square = (math.nan, math.nan) if at is None else map(float, at)
-            cuts.append(Cut(gain, square, unit, np.array(prices, dtype=float)))
-        name, value = box["split"] or (None, 0.0)
-        nodes.append(Node(tuple(cuts), -1 if name is None else names[name], float(value)))
-    return is_covered(inequality, system_of(problem.form, inequality), nodes)
-
-
-def _inequality(numbers: Mapping[str, Any]) -> Inequality:
-    arrays: dict[str, Any] = {
-        name: np.array(x, dtype=float) if isinstance(x, list) else x for name, x in numbers.items()
-    }
-    if not all(np.isfinite(x).all() for x in arrays.values()):
-        raise ValueError("a number is not finite")
-    return Inequality(**arrays)

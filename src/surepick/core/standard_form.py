@@ -224,21 +224,6 @@ class StandardForm:
         return found + 0.0
 
 
-def safe_bound(equations: Any, costs: FloatArray, prices: FloatArray) -> float:
-    """A number that costs.z is never below, whatever prices (dual values) are given.
-
-    costs.z = prices.b + (costs - A'prices).z >= prices.b + sum_j min(r_j lower_j, r_j upper_j), less the
-    rounding of these sums (Neumaier and Shcherbina 2004). `equations` has matrix, right, lower and upper.
-    """
-    matrix, lower, upper = equations.matrix, equations.lower, equations.upper
-    reduced = costs - matrix.T @ prices
-    sizes = np.abs(costs) + np.abs(matrix.T) @ np.abs(prices)
-    reach = np.maximum(np.abs(lower), np.abs(upper))
-    size = float(np.abs(prices) @ np.abs(equations.right) + sizes @ reach)
-    least = np.minimum(reduced * lower, reduced * upper)
-    return float(prices @ equations.right + least.sum()) - ROUNDING * size
-
-
 def standard_form(rows: Rows) -> StandardForm:
     """The equations of rows that leave a plan, or a clear error where they leave one alone or no end."""
     loose, fixed_by = _finite_bounds(rows)
@@ -282,7 +267,7 @@ def _finite_bounds(rows: Rows) -> tuple[tuple[FloatArray, FloatArray], BoolArray
     n = len(rows.names)
     bounds = np.array([rows.lower, rows.upper])  # (2, n)
     for _ in range(_PASSES):  # give every arm an end of its own
-        implied = _implied(matrix, right, bounds)
+        implied = implied_bounds(matrix, right, bounds)
         new = [np.where(np.isinf(bounds[side]), implied[side], bounds[side]) for side in (0, 1)]
         if np.array_equal(new, bounds):
             break
@@ -292,11 +277,11 @@ def _finite_bounds(rows: Rows) -> tuple[tuple[FloatArray, FloatArray], BoolArray
     given = np.array([rows.lower, rows.upper])
     active = np.isfinite(given)
     _loosen(bounds, ~active)
-    implied = _implied(matrix, right, bounds)
+    implied = implied_bounds(matrix, right, bounds)
     same = _SAME * np.abs(bounds)
     redundant = np.array([implied[0] >= bounds[0] - same[0], implied[1] <= bounds[1] + same[1]]) & active
     for side, s in np.argwhere(redundant).tolist():
-        end = _implied(matrix, right, bounds, only=s)[side][0]
+        end = implied_bounds(matrix, right, bounds, only=s)[side][0]
         beyond = bounds[0, s] - end if side == 0 else end - bounds[1, s]
         if beyond <= same[side, s]:
             active[side, s], bounds[side, s] = False, end
@@ -314,10 +299,13 @@ def _loosen(bounds: FloatArray, mask: BoolArray) -> None:
     bounds[1] = np.where(mask[1], bounds[1] + room[1], bounds[1])
 
 
-def _implied(
+def implied_bounds(
     matrix: FloatArray, right: FloatArray, bounds: FloatArray, only: int | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """The bounds of each arm (or one) that follow from single rows a.x <= b and the other arms' bounds."""
+    """Return the bounds of each variable (or one) that follow from single rows a.x <= b and the other bounds.
+
+    bounds: (2, n), which may be infinite. What is returned is moved outwards by what rounding may be.
+    """
     if not len(right):
         n = bounds.shape[1] if only is None else 1
         return np.full(n, -np.inf), np.full(n, np.inf)
@@ -325,15 +313,13 @@ def _implied(
         least = np.where(matrix > 0, matrix * bounds[0], np.where(matrix < 0, matrix * bounds[1], 0.0))
         endless = np.isneginf(least)
         finite = np.where(endless, 0.0, least)
-        total, n_endless = finite.sum(axis=1), endless.sum(axis=1)
+        sizes = np.abs(right) + np.abs(finite).sum(axis=1)
         part = slice(None) if only is None else slice(only, only + 1)
-        a = matrix[:, part]
-        others_end = (n_endless[:, None] - endless[:, part]) == 0
-        room = right[:, None] - (total[:, None] - finite[:, part])
-        room = np.where(others_end, room + 1e-12 * np.abs(room), np.inf)
-        ends = room / a
+        a, others_end = matrix[:, part], (endless.sum(axis=1)[:, None] - endless[:, part]) == 0
+        room = (right + ROUNDING * sizes)[:, None] - (finite.sum(axis=1)[:, None] - finite[:, part])
+        ends = np.where(others_end, room, np.inf) / a
         high = np.where(a > 0, ends, np.inf).min(axis=0)
-        low = np.where(a < 0, np.where(others_end, ends, -np.inf), -np.inf).max(axis=0)
+        low = np.where(a < 0, ends, -np.inf).max(axis=0)
     return low, high
 
 

@@ -9,7 +9,7 @@ import surepick as sp
 from common import measured
 from hard_families import is_refuted
 from polytopes import KINDS, PeekingPolicy, transport
-from surepick.core.proofs import log_wealth, objections
+from surepick.core.proofs import objections
 from surepick.core.run import Measure
 from surepick.simulation import Gaussian, State
 
@@ -33,7 +33,7 @@ def test_the_answer_is_a_plan_within_epsilon_and_its_proof_is_checked_without_a_
         assert objections(problem, plan, {**proof, "series": series}, 0.05)
     richer = {**proof["series"], "log_cash": 0.5}
     assert objections(problem, plan, {**proof, "series": richer}, 0.05) == ["more was staked than there was"]
-    fewer = {**proof, "boxes": proof["boxes"][:-1]}
+    fewer = {**proof, "series": {**proof["series"], "boxes": proof["series"]["boxes"][:-1]}}
     assert objections(problem, plan, fewer, 0.05) == ["the boxes do not rule out all plans"]
 
 
@@ -105,7 +105,7 @@ def test_the_wealth_against_a_best_plan_does_not_grow_on_average():
         for series in question.series:
             if series.weight:
                 inequality = series.inequality(0.0, 1.0, -np.inf)
-                total += float(np.exp(log_wealth(inequality, best))[0])
+                total += float(np.exp(inequality.log_wealth(best))[0])
             else:
                 total += float(np.exp(series.log_stakes).sum())
         values.append(min(total, 50.0))

@@ -25,8 +25,9 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.polytope import Polytope
-from surepick.core.proofs import Inequality, Test, average_proof, errors_ahead, log_wealth
+from surepick.core.proofs import Inequality, errors_ahead, shown
 from surepick.core.run import Answer, Decision, Standing
+from surepick.core.standard_form import ROUNDING
 from surepick.design.grid import SHARE_BITS
 from surepick.inference.contrasts import Contrasts, arm_probes, readings_of
 from surepick.inference.factors import SubGaussian
@@ -39,11 +40,9 @@ from surepick.policies.betting.question import (
     Targets,
     is_clear,
 )
-from surepick.policies.polytopes.box_cuts import ALIVE, COVERED
-from surepick.policies.polytopes.covering import Prover
+from surepick.policies.polytopes.covering import ALIVE, COVERED, Prover
 from surepick.policies.polytopes.edges import basis_of, basis_text
 from surepick.policies.polytopes.rivals import Rivals
-from surepick.policies.polytopes.series import Series
 
 _ROUNDS, _DRAWS = 4, 6  # of looking for rivals, and plans of draws around the means, before a batch
 _LOCAL = 5  # rivals from which others are looked for
@@ -54,6 +53,64 @@ _BINDING = 0.01  # of the dual: rivals that bet sizes are chosen for
 _LOWEST, _HIGHEST, _RATIO = 0.25, 2.0, 1.5  # of bet sizes, around those that suit these rivals
 _MOST_RATES = 1000  # bet sizes of a series that a recorded decision may name
 _ROOM = 1e-9  # nats above the threshold that a proof asks for
+
+
+@dataclass(eq=False)
+class Series:
+    """Sums over the batches since a stake, of leaders x, weights h, means m, variances v; changed by its run.
+
+    With the rate g the bets against a plan b have brought exp(g L(b) - g^2 Q(b) / 2),
+    L = sum h ((x - b).m + epsilon), Q = sum h^2 v.(x - b)^2.
+    """
+
+    log_stakes: FloatArray  # (n_rates,)
+    rates: FloatArray  # (n_rates,)
+    weight: float  # sum h
+    gain: float  # sum h x.m
+    size: float  # sum h |x|.|m|: what rounding is a share of
+    means: FloatArray  # sum h m
+    leads: FloatArray  # sum h x
+    square: float  # sum h^2 v.x^2
+    crosses: FloatArray  # sum h^2 v x
+    squares: FloatArray  # sum h^2 v
+
+    @classmethod
+    def begin(cls, log_stakes: FloatArray, rates: FloatArray, n_arms: int) -> Series:
+        """A series before its first batch."""
+        sums = [np.zeros(n_arms) for _ in range(4)]
+        return cls(log_stakes, rates, 0.0, 0.0, 0.0, sums[0], sums[1], 0.0, sums[2], sums[3])
+
+    @property
+    def average(self) -> FloatArray:
+        """The average of the leads: the answer, once every plan is ruled out."""
+        return self.leads / self.weight
+
+    def add(self, lead: FloatArray, weight: float, means: FloatArray, variance: FloatArray) -> None:
+        """Add a batch with this leader and weight, by its own means."""
+        self.weight += weight
+        self.gain += weight * float(lead @ means)
+        self.size += weight * float(np.abs(lead) @ np.abs(means))
+        self.means = self.means + weight * means
+        self.leads = self.leads + weight * lead
+        squared = weight * weight * variance
+        self.square += float(squared @ lead**2)
+        self.crosses = self.crosses + squared * lead
+        self.squares = self.squares + squared
+
+    def inequality(self, epsilon: float, target: float, log_cash: float) -> Inequality:
+        """Return what is to be shown of every plan, with sums divided by the weight; L is rounded down."""
+        h = self.weight
+        return Inequality(
+            (self.gain - ROUNDING * self.size) / h + epsilon,
+            -self.means / h,
+            self.square / h**2,
+            self.crosses / h**2,
+            self.squares / h**2,
+            target,
+            log_cash,
+            self.log_stakes,
+            self.rates * h,
+        )
 
 
 @dataclass(eq=False)
@@ -169,7 +226,7 @@ class WithinPolytope(Question):
         furthest = self._furthest()
         wealth = np.full(len(known), self.wealth.log_cash)
         if furthest is not None:
-            wealth = log_wealth(self._inequality(furthest), self.rivals.plans[known])
+            wealth = self._inequality(furthest).log_wealth(self.rivals.plans[known])
         return self.aim(estimates, self.tested_account(), known, known, known, contrasts, wealth)
 
     # bets
@@ -248,7 +305,7 @@ class WithinPolytope(Question):
         if self.proved is not None:
             return self.proved
         least = {
-            k: float(log_wealth(self._inequality(k), self.rivals.plans).min())
+            k: float(self._inequality(k).log_wealth(self.rivals.plans).min())
             for k, series in enumerate(self.series)
             if series.weight
         }
@@ -257,7 +314,7 @@ class WithinPolytope(Question):
     def _is_proved(self, k: int) -> bool:
         """Return whether this series rules out every plan; one that it does not becomes a rival."""
         inequality = self._inequality(k)
-        wealth = log_wealth(inequality, self.rivals.plans)
+        wealth = inequality.log_wealth(self.rivals.plans)
         if wealth.min() < self.wealth.threshold - _NEAR:
             return False
         if self.rivals.find(inequality, np.argsort(wealth, kind="stable")[: _LOCAL + 1]):
@@ -270,7 +327,7 @@ class WithinPolytope(Question):
     def _level(self, k: int, least: float) -> float:
         """Return the log wealth of a series that a quick search proves against all plans, or the least."""
         inequality = self._inequality(k)
-        most = float(log_wealth(inequality, self.rivals.plans).min())
+        most = float(inequality.log_wealth(self.rivals.plans).min())
         levels = (most - below for below in _BELOW)
         return self._prover.first_level(levels, least, lambda x: inequality._replace(target=x), quick=True)
 
@@ -320,28 +377,31 @@ class WithinPolytope(Question):
         return tuple(form.plan(inside).tolist())
 
     def _plan(self, basis: str) -> FloatArray:
-        return self.rivals.plan_at(basis_of(basis))
+        return self.rivals.vertices.plan_at(basis_of(basis))
 
     def proof(self) -> Mapping[str, Any] | None:
         """Return boxes that together hold all plans, each ruled out, as JSON values."""
         tested, unit = self._passed(), self._form.unit
         if self.proved is not None:
-            inequality = self._inequality(self.proved)
-            found = self._prover.prove(inequality, keep=True)
-            average = self.series[self.proved].average * unit
-            return average_proof(self._problem, average, inequality, found.nodes)
+            average, inequality = self.series[self.proved].average * unit, self._inequality(self.proved)
+            return {"average": average.tolist(), "series": self._shown(inequality)}
         if tested is None:
             return None
-        before, boxes = None, []
+        before = None
         if tested.series >= 0:
             before = self._inequality(tested.series)._replace(target=tested.log_wealth)
-            boxes = self._prover.prove(before, keep=True, quick=True).nodes
         errors = SubGaussian.errors_for(self.wealth.threshold - tested.log_wealth, gaussian=tested.gaussian)
-        inequality = self._test(tested)._replace(target=errors)
-        test = Test(inequality, self._prover.prove(inequality, keep=True).nodes, tested.gaussian)
-        return average_proof(
-            self._problem, tested.plan * unit, before, boxes, log_wealth=tested.log_wealth, test=test
-        )
+        return {
+            "average": (tested.plan * unit).tolist(),
+            "series": None if before is None else self._shown(before, quick=True),
+            "log_wealth": tested.log_wealth,
+            "gaussian": tested.gaussian,
+            "test": self._shown(self._test(tested)._replace(target=errors)),
+        }
+
+    def _shown(self, inequality: Inequality, *, quick: bool = False) -> dict[str, Any]:
+        """Return an inequality with the boxes that prove it."""
+        return shown(inequality, self._prover.prove(inequality, quick=quick).nodes)
 
     def standing(self, estimates: Estimates) -> Standing:
         """Return the average closest to a proof, its rival with the least evidence, and the risk."""
@@ -353,7 +413,7 @@ class WithinPolytope(Question):
             rival = plans[int(np.argmin(np.where(differs, (plan - plans) @ means, np.inf)))]
         else:
             plan = self.series[k].average
-            rival = plans[int(np.argmin(log_wealth(self._inequality(k), plans)))]
+            rival = plans[int(np.argmin(self._inequality(k).log_wealth(plans)))]
         away = plan - rival
         radius = math.sqrt(2.0 * float(away**2 @ variance) * self.wealth.threshold)
         if self._risk is None:
@@ -376,11 +436,11 @@ class WithinPolytope(Question):
         begun = [k for k, series in enumerate(self.series) if series.weight]
         if not begun:
             return self.wealth.log_cash
-        return float(log_wealth(self._inequality(begun[-1]), self._point[None])[0])
+        return float(self._inequality(begun[-1]).log_wealth(self._point[None])[0])
 
     def leader_objection(self, leader: Any) -> str | None:
         """Return why this cannot lead: it is no basis whose vertex is a plan."""
-        return None if self.rivals.is_vertex(leader) else "its leader is no basis of a plan"
+        return None if self.rivals.vertices.is_vertex(leader) else "its leader is no basis of a plan"
 
     def objection(self, decision: Decision) -> str | None:
         """Return why no run decides so here: a series has bet sizes above 0, and there are no rivals."""

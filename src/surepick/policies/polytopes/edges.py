@@ -18,7 +18,7 @@ from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.polytope import Polytope
 from surepick.core.standard_form import AT_LOWER, AT_UPPER, BASIC
 from surepick.errors import ProblemError
-from surepick.policies.polytopes.simplex import SOLVED, Tableau, begin, restore, solve, tableau_of
+from surepick.policies.polytopes.simplex import SOLVED, Simplex
 
 _AT_BOUND = 1e-9  # a basic variable this near to its bound makes the vertex degenerate
 _CLEARER = 1.0 + 1e-9  # another basis must be clearer by this factor
@@ -52,50 +52,62 @@ class Edges:
 
 
 class Vertices:
-    """The vertices of a polytope and the bases that lead to them; its tableau changes with every question."""
+    """The vertices of a polytope and the bases that lead to them; its program moves with every question."""
 
     def __init__(self, problem: Polytope) -> None:
-        self.form, self._sign = problem.form, problem.sign
-        self.tableau: Tableau = tableau_of(problem.form)
-        if begin(self.tableau) != SOLVED or not restore(self.tableau):
-            raise unsolved()
-        self.first = self.tableau.at.copy()
+        form = self.form = problem.form
+        self._sign = problem.sign
+        self._program = Simplex(form.matrix, form.right, form.lower, form.upper)
+        if not self._program.begin():
+            raise _unsolved()
+        self.first = self._program.at.copy()
 
     def is_vertex(self, basis: Any) -> bool:
         """Return whether this is the text of a basis whose vertex is a plan."""
         form = self.form
         is_text = isinstance(basis, str) and len(basis) == len(form.lower) and not set(basis) - set("012")
-        if not is_text or basis.count("2") != len(form.right):
+        if not is_text or not self._program.go_to(basis_of(basis)):
             return False
-        self.tableau.at[:] = basis_of(basis)
-        if not restore(self.tableau):
-            return False
-        values = self.tableau.values
+        values = self._program.values
         return bool(((values >= form.lower - _AT_BOUND) & (values <= form.upper + _AT_BOUND)).all())
 
+    def go_to(self, at: IntArray) -> Simplex:
+        """Return the linear program at this basis, computed afresh."""
+        if not self._program.go_to(at):
+            raise _unsolved()
+        return self._program
+
     def edges(self, at: IntArray) -> Edges:
-        """Return the edges of the basis `at`, from a tableau computed afresh."""
-        self._go_to(at)
-        tableau = self.tableau
-        full = self.form.directions(tableau.basis, tableau.at, tableau.rows[:, :-1])
+        """Return the edges of the basis `at`."""
+        program = self.go_to(at)
+        full = self.form.directions(program.basis, at, program.rows[:, : len(at)])
         gains = self._sign * full[:, : self.form.n_arms] + 0.0
-        return Edges(at.copy(), tableau.values.copy(), np.ascontiguousarray(gains), full)
+        return Edges(at.copy(), program.values.copy(), np.ascontiguousarray(gains), full)
 
     def best(self, means: FloatArray, start: IntArray) -> Edges:
         """Return the edges of an optimal basis under these means; the simplex starts at the basis `start`."""
-        costs = np.zeros(len(self.form.lower))
-        costs[: self.form.n_arms] = -self._sign * means
-        at = start
-        # Pivots accumulate rounding. `_go_to` computes the tableau afresh from a basis, which counts as
-        # optimal once a fresh tableau needs no further pivot; after three attempts the last basis is used.
+        return self.edges(self.solve(-self._sign * means, start))
+
+    def solve(self, costs: FloatArray, start: IntArray) -> IntArray:
+        """Return a basis whose plan has the least costs.x.
+
+        Pivots accumulate rounding. A basis counts as optimal once a program computed afresh from it needs no
+        further pivot; after three attempts the last one is taken.
+        """
+        full, at = np.zeros(len(self.form.lower)), start
+        full[: self.form.n_arms] = costs
         for _ in range(3):
-            self._go_to(at)
-            if solve(self.tableau, costs) != SOLVED:
-                raise unsolved()
-            if np.array_equal(at, self.tableau.at):
-                return self.edges(at)
-            at = self.tableau.at.copy()
-        return self.edges(at)
+            program = self.go_to(at)
+            if program.solve(full) != SOLVED:
+                raise _unsolved()
+            if np.array_equal(at, program.at):
+                break
+            at = program.at.copy()
+        return at
+
+    def plan_at(self, at: IntArray) -> FloatArray:
+        """Return the vertex of a basis, in units of the form."""
+        return self.go_to(at).values[: self.form.n_arms].copy()
 
     def clearest(self, edges: Edges, means: FloatArray, variance: FloatArray) -> Edges:
         """The basis of the same vertex whose closest edge is furthest from a tie, in standard errors.
@@ -153,11 +165,6 @@ class Vertices:
         moves = np.abs(step) > _AT_BOUND
         return max(0.0, float((room[moves] / np.abs(step[moves])).min(initial=math.inf)))
 
-    def _go_to(self, at: IntArray) -> None:
-        self.tableau.at[:] = at
-        if not restore(self.tableau):
-            raise unsolved()
-
 
 def neighbours(problem: Polytope, plan: FloatArray) -> list[FloatArray]:
     """The vertices at the other ends of the edges of a vertex, of one basis where it has several.
@@ -172,7 +179,7 @@ def neighbours(problem: Polytope, plan: FloatArray) -> list[FloatArray]:
     return [other for other in found if not np.array_equal(other, plan)]
 
 
-def unsolved() -> ProblemError:
+def _unsolved() -> ProblemError:
     """Return the error for a linear program that cannot be solved."""
     return ProblemError(
         "a linear program of this polytope could not be solved: its numbers differ too much in size; choose "
