@@ -56,11 +56,6 @@ def compiled_inner(function: _F) -> _F:
     return _decorator(**_INNER)(function)
 
 
-def as_python(function: _F) -> _F:
-    """Return the function as it was written, for arguments that compiled code cannot take."""
-    return getattr(function, "py_func", function)
-
-
 class Feed(NamedTuple):
     """How a raw draw becomes a measurement of an arm, as data for compiled loops; see `measured`."""
 

@@ -27,7 +27,6 @@ CASES: list[Policy] = [
     sp.policies.Tied(delta=0.1, epsilon=0.05),
     CLUCB(delta=0.1),
     LinGapE(delta=0.1, norm_bound=3.0),
-    LinGapE(delta=0.1, norm_bound=3.0, arm_rule="ratio"),
     GenTSExplore(delta=0.1),
     RAGE(delta=0.1),
     RAGE(delta=0.1, variant="authors"),

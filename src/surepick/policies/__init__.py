@@ -154,8 +154,8 @@ def parse_policy(text: str, **defaults: Any) -> Policy:
 def parse_settings(text: str) -> tuple[str, dict[str, str | int | float]]:
     """Return the name and the settings of a policy that is written as a text.
 
-    >>> parse_settings("LinGapE:norm_bound=2:arm_rule=ratio")
-    ('LinGapE', {'norm_bound': 2, 'arm_rule': 'ratio'})
+    >>> parse_settings("CombGapE:epsilon=2:arm_rule=naive")
+    ('CombGapE', {'epsilon': 2, 'arm_rule': 'naive'})
     """
     name, *settings = text.split(":")
     found = {}

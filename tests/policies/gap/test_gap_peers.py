@@ -24,7 +24,7 @@ def clucb(plans, counts, sums, scale):
     return lead, rival, arm, scores[rival] <= 0
 
 
-def lin_gap_e(rule, norm_bound):
+def lin_gap_e(norm_bound):
     def step(plans, counts, sums, scale):
         values = plans @ (sums / (counts + 1))
         lead = int(np.argmax(values))
@@ -34,10 +34,7 @@ def lin_gap_e(rule, norm_bound):
         scores = values - values[lead] + radius
         scores[lead] = -np.inf
         rival = int(np.argmax(scores))
-        if rule == "greedy":
-            arm = np.argmax(y[rival] ** 2 / ((counts + 1) * (counts + 2)))
-        else:
-            arm = np.argmax(np.abs(y[rival]) / counts)
+        arm = np.argmax(y[rival] ** 2 / ((counts + 1) * (counts + 2)))
         return lead, rival, int(arm), scores[rival] <= 0
 
     return step
@@ -45,12 +42,11 @@ def lin_gap_e(rule, norm_bound):
 
 CASES = [
     (CLUCB(delta=DELTA), clucb),
-    (LinGapE(delta=DELTA, norm_bound=2.0), lin_gap_e("greedy", 2.0)),
-    (LinGapE(delta=DELTA, norm_bound=2.0, arm_rule="ratio"), lin_gap_e("ratio", 2.0)),
+    (LinGapE(delta=DELTA, norm_bound=2.0), lin_gap_e(2.0)),
 ]
 
 
-@pytest.mark.parametrize(("policy", "step"), CASES, ids=["CLUCB", "LinGapE greedy", "LinGapE ratio"])
+@pytest.mark.parametrize(("policy", "step"), CASES, ids=["CLUCB", "LinGapE"])
 @pytest.mark.parametrize("scale", [1.0, 0.3])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_decides_as_its_formulas(policy, step, scale, sparse):
@@ -77,7 +73,7 @@ def test_decides_as_its_formulas(policy, step, scale, sparse):
         counts, sums = counts + decision.counts, sums + seen
 
 
-@pytest.mark.parametrize("settings", [{"arm_rule": "naive"}, {"norm_bound": -1.0}, {"norm_bound": math.nan}])
+@pytest.mark.parametrize("settings", [{"norm_bound": -1.0}, {"norm_bound": math.nan}])
 def test_refuses_what_it_does_not_know(settings):
     with pytest.raises(sp.SurepickError):
         LinGapE(**settings)

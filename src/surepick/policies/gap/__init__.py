@@ -1,5 +1,5 @@
 """Policies that watch gaps: tell the leader from its closest rival until a radius allows a stop.
 
-CombGapE, CLUCB, LinGapE (`probe_ridge` where vectors are measured), GenLUCB, and Uniform, the floor.
-`state`, `rounds` and `arms` are the compiled loop, `radius` says how sure a gap is, `run` drives it.
+`radius` says how sure a gap is, `rounds` is the compiled loop, `run` drives it; `probe_ridge` is LinGapE
+where vectors are measured.
 """

@@ -1,71 +1,38 @@
-"""CombGapE: compare the leader with the plan that may still beat it, measure what tells them apart.
+"""CombGapE, CLUCB, LinGapE, and Uniform, the floor of any comparison: tell the leader from its closest rival.
 
-Paper: Nakamura & Sugiyama, A Fast Algorithm for the Real-Valued Combinatorial Pure Exploration of
-Multi-Armed Bandit, Algorithms 1 and 2.
+All assume independent sub-Gaussian measurements with the noise scale of the problem (radius
+`kaufmann-koolen`: Gaussian), stop at "within epsilon of the best" with `epsilon`, and measure no arm on which
+all plans agree. A round costs one pass over the plans, and one over all of their entries when the leader
+changes.
 
-Assumption: measurements are independent and sub-Gaussian (`kaufmann-koolen`: Gaussian) with the noise scale
-of the problem.
+**CombGapE**: Nakamura & Sugiyama, A Fast Algorithm for the Real-Valued Combinatorial Pure Exploration of
+Multi-Armed Bandit, Algorithms 1 and 2: measure what most shrinks the uncertainty between the leader and the
+plan that may still beat it. Proof status: wrong with probability at most delta for the radii `normal-mixture`
+(the default), `normal-mixture-joint` and `kaufmann-koolen`, under any rule for choosing arms (see `radius`).
+**Not for `published`**, the radius that the paper prints: with plans = identity(2), means (.02, 0) it was
+wrong in 9.5% of 2,000 runs at delta = .05, and in 6.6% at delta = .01. Deviations: noise scales and costs per
+arm enter the choice of the arm; with `published` every arm is measured once first, as in the paper.
 
-Proof status: wrong with probability at most delta for the radii `normal-mixture` (the default),
-`normal-mixture-joint` and `kaufmann-koolen`, under any rule for choosing arms; see `radius` and
-docs/guarantees.md. **Not for `published`**, the radius that the paper prints: with plans = identity(2), means
-(.02, 0) it was wrong in 9.5% of 2,000 runs at delta = .05, and in 6.6% at delta = .01.
+**CLUCB**: Chen, Lin, King, Lyu & Chen (2014), Combinatorial Pure Exploration of Multi-Armed Bandits, written
+for sets of arms. With rad_s = R_s sqrt(2 log(4 d t^3 / delta) / T_s) and t = measurements so far + 1: lead i
+by estimated value, rival argmax over k of (value_k - value_i) + sum_s |plan_ks - plan_is| rad_s, stop when
+that is at most 0, else measure argmax |y_s| rad_s of the pair. Proved: every arm, every count up to t and
+every round t have their own share of delta; while all intervals hold, no plan beats the leader at the stop.
+Deviations: real plans weigh the intervals by |y_s|; d counts the arms on which plans differ; costs divide
+y_s^2 rad_s^2.
 
-Deviations: arms on which all plans agree are not measured (with `published` they are, once each, as in the
-paper); noise scales and costs per arm enter the choice of the arm; `epsilon` stops at "within epsilon of the
-best"; the default radius is a sound one.
+**LinGapE**: Xu, Honda & Sugiyama (2018), A Fully Adaptive Algorithm for Pure Exploration in Linear Bandits,
+with ridge means sum_s / (T_s + 1); the radius of a pair is sqrt(V(y)) times R sqrt(2 log(K^2 prod_s (1 +
+T_s)^(1/2) / delta)) + S with V(y) = sum_s y_s^2/(T_s + 1), and the arm is greedy, argmax y_s^2 / ((T_s +
+1)(T_s + 2)). It also assumes true means whose Euclidean norm is at most S = `norm_bound`; proved then
+(self-normalised bound of Abbasi-Yadkori, Pal & Szepesvari 2011, for all pairs and rounds at once). With
+larger means it has no guarantee: ridge pulls estimates towards 0. Deviations: noise scales are taken out by
+measuring each arm in units of its own, S divided by the smallest; costs divide the greedy gain. Probes, its
+own setting, are measured by `probe_ridge`.
 
-Cost of a round: one pass over the plans, and one over all of their entries when the leader changes.
-
-CLUCB for real plans: a confidence interval for every arm, a rival by their sum, the widest arm measured.
-
-Paper: Chen, Lin, King, Lyu & Chen (2014), Combinatorial Pure Exploration of Multi-Armed Bandits, written for
-sets of arms; here plans are real vectors. With rad_s = R_s sqrt(2 log(4 d t^3 / delta) / T_s) and
-t = measurements so far + 1: lead i by estimated value, rival argmax over k of (value_k - value_i) +
-sum_s |plan_ks - plan_is| rad_s, stop when that is at most 0, else measure argmax |y_s| rad_s of the pair.
-
-Assumption: independent sub-Gaussian measurements with the noise scale of the problem.
-
-Proof status: proved. Every arm, every count up to t and every round t have their own share of delta;
-while all intervals hold, no plan beats the leader at the stop.
-
-Deviations: real plans weigh the intervals by |y_s|; d counts the arms on which plans differ, and the
-others are not measured; costs per arm divide y_s^2 rad_s^2; `epsilon` stops at "within epsilon of the
-best".
-
-Cost of a round: one pass over the plans, and one over all of their entries when the leader changes.
-
-LinGapE: the gap policy of linear bandits, with ridge estimates, on measurements of single arms.
-
-Paper: Xu, Honda & Sugiyama (2018), A Fully Adaptive Algorithm for Pure Exploration in Linear Bandits.
-Estimates are ridge means sum_s / (T_s + lam), lam = 1; the radius of a pair is sqrt(V(y)) times R sqrt(2
-log(K^2 prod_s (1 + T_s/lam)^(1/2) / delta)) + sqrt(lam) S with V(y) = sum_s y_s^2/(T_s + lam). Lead,
-rival and stop as in CombGapE; the arm is greedy, argmax y_s^2 / ((T_s+lam)(T_s+1+lam)), or by ratio,
-argmin T_s / |y_s|.
-
-Assumption: independent sub-Gaussian measurements with the noise scale of the problem, and true means whose
-Euclidean norm is at most S = `norm_bound`.
-
-Proof status: proved under that assumption (self-normalised bound of Abbasi-Yadkori, Pal & Szepesvari
-2011, which holds for all pairs and rounds at once). With means larger than `norm_bound` it has no
-guarantee: ridge pulls estimates towards 0. Measure from a guess (subtract it from the measurements) to keep
-the norm small.
-
-Deviations: every arm on which plans differ is measured once first, the others never; noise scales per arm
-are taken out by measuring each arm in units of its own, S divided by the smallest; costs per arm divide
-the greedy gain; `epsilon` stops at "within epsilon of the best".
-
-Probes, its own setting, are measured by `probe_ridge`, by the ratio rule.
-
-Cost of a round: one pass over the plans, and one over all of their entries when the leader changes.
-
-Uniform: measure the relevant arms in turn and stop by CombGapE's rule; the floor for any comparison.
-
-Assumption and proof status: those of the radius, which holds for any rule of choosing arms. Cost of a round:
-one pass over the plans.
-
-Where probes are measured, they are used equally often in growing batches, and it stops by the bets of
-BetGapE: no radius here is about readings that mix arms.
+**Uniform**: the relevant arms in turn, and the stop of CombGapE, whose radius holds for any rule. Probes are
+used equally often in growing batches, and it stops by the bets of BetGapE: no radius here is about readings
+that mix arms.
 """
 
 from __future__ import annotations
@@ -81,7 +48,7 @@ from surepick.policies.betting.batch_run import BatchRun, UniformRun
 from surepick.policies.betting.bet_gap_e import question_for
 from surepick.policies.gap import radius as radii
 from surepick.policies.gap.probe_ridge import RidgeRun
-from surepick.policies.gap.run import GapRule, GapRun
+from surepick.policies.gap.run import GapRun
 from surepick.policies.sound import RadiusPolicy, WithinPolicy, check_choice
 
 
@@ -112,7 +79,7 @@ class CombGapE(RadiusPolicy):
         """A fresh run on this problem."""
         radius = radii.radius_named(self.radius)
         faithful = radius.code == radii.PUBLISHED
-        return GapRun(problem, GapRule(self.delta, self.epsilon, radius, self.arm_rule, faithful))
+        return GapRun(problem, self, radius, self.arm_rule, every_arm_first=faithful)
 
 
 @dataclass(frozen=True)
@@ -129,11 +96,7 @@ class CLUCB(WithinPolicy):
 
     def start(self, problem: Problem) -> GapRun:
         """A fresh run on this problem."""
-        rule = GapRule(self.delta, self.epsilon, radii.RECTANGLE_RADIUS, "gap", every_arm_first=False)
-        return GapRun(problem, rule)
-
-
-_KERNEL_RULES = {"greedy": "gap", "ratio": "ratio"}
+        return GapRun(problem, self, radii.RECTANGLE_RADIUS, "gap")
 
 
 @dataclass(frozen=True)
@@ -141,7 +104,7 @@ class LinGapE(WithinPolicy):
     """Compare the leader with the plan that may still beat it, all means being known to be small.
 
     `norm_bound` is the largest that the Euclidean norm of the true means can be; the default of 1 is that
-    of the paper's experiments, and rarely true elsewhere. `arm_rule` is "greedy" or "ratio".
+    of the paper's experiments, and rarely true elsewhere.
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
@@ -149,7 +112,6 @@ class LinGapE(WithinPolicy):
     0
     """
 
-    arm_rule: str = "greedy"
     norm_bound: float = 1.0
 
     name: ClassVar[str] = "LinGapE"
@@ -158,7 +120,6 @@ class LinGapE(WithinPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("arm_rule", self.arm_rule, "greedy", "ratio")
         if not (self.norm_bound >= 0 and math.isfinite(self.norm_bound)):
             raise ParameterError(
                 f"norm_bound is the largest norm of the true means, 0 or more, got {self.norm_bound!r}",
@@ -170,15 +131,7 @@ class LinGapE(WithinPolicy):
         if problem.probes is not None:
             return RidgeRun(problem, delta=self.delta, epsilon=self.epsilon, norm_bound=self.norm_bound)
         in_units = self.norm_bound / float(known_noise_scale(problem).min())
-        rule = GapRule(
-            self.delta,
-            self.epsilon,
-            radii.RIDGE_RADIUS,
-            _KERNEL_RULES[self.arm_rule],
-            every_arm_first=False,
-            norm_bound=in_units,
-        )
-        return GapRun(problem, rule)
+        return GapRun(problem, self, radii.RIDGE_RADIUS, "gap", norm_bound=in_units)
 
 
 @dataclass(frozen=True)
@@ -200,8 +153,7 @@ class Uniform(RadiusPolicy):
         if problem.probes is not None:
             question = question_for(problem, self.delta, self.epsilon)
             return UniformRun(problem, _Asked(self.name), question)
-        radius = radii.radius_named(self.radius)
-        return GapRun(problem, GapRule(self.delta, self.epsilon, radius, "cycle", every_arm_first=False))
+        return GapRun(problem, self, radii.radius_named(self.radius), "cycle")
 
 
 class _Asked(NamedTuple):

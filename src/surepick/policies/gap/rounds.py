@@ -5,15 +5,15 @@ Against the leader i every plan k has an estimated value, the variance of its ga
 one count, so that all three move along column s of the plans. Only a new leader, a stop and the cut of
 rounding every `REFRESH` rounds take a pass over all entries, which `run` makes.
 
-The same source runs compiled and, without Numba, as it is. The two passes over
-plans have two forms each: a loop for the compiler, and array operations. Both forms round alike, so that
-decisions are the same. Ties go to the lowest index.
+The same source runs compiled and, without Numba, as it is. The two passes over plans have two
+forms each: a loop for the compiler, and array operations. Both round alike, so that decisions are the same.
+Ties go to the lowest index.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,8 +27,8 @@ TINY = 1e-300  # keeps roots positive
 EPS = 2.0**-52  # of a double
 NEGLIGIBLE = 1e-4  # of a radius: rounding that may be left out, since it changes a risk by less than 1%
 
-GAP, NAIVE, CYCLE, RATIO = range(4)  # the rules for choosing an arm
-ARM_RULES = {"gap": GAP, "naive": NAIVE, "cycle": CYCLE, "ratio": RATIO}
+ARM_RULES = ("gap", "naive", "cycle")
+GAP, NAIVE, CYCLE = range(3)  # their codes
 
 _measured = compiled_allocating(measured)
 _inflation = compiled_allocating(radius.inflation)
@@ -43,7 +43,7 @@ class Rule(NamedTuple):
     """How leader and rival are compared and an arm is chosen; the same in all of a run."""
 
     code: int  # of the radius: PUBLISHED, NORMAL_MIXTURE, ...
-    arm_rule: int  # GAP, NAIVE, CYCLE or RATIO
+    arm_rule: int  # GAP, NAIVE or CYCLE
     mixture: bool  # whether the radius has a lam that follows the counts
     paired: bool  # whether each pair has a threshold of its own
     epsilon: float
@@ -91,8 +91,8 @@ class Now(NamedTuple):
 
 @compiled_allocating
 def play_rounds(
-    columns: Any,
-    rows: Any,
+    columns: FloatArray,
+    rows: FloatArray,
     used: IntArray,
     arms: Arms,
     rivals: Rivals,
@@ -118,7 +118,7 @@ def play_rounds(
         moved = (arms.mean[arm] - mean, arms.weight[arm] - weight, arms.term[arm] - term)
         joint += moved[2]
         level = level_of(rule, n_measured, joint, now.lam)
-        best, rival = move_and_score(columns[arm], rows[leader][arm], moved, level, rivals, leader, rule)
+        best, rival = move_and_score(columns[arm], rows[leader, arm], moved, level, rivals, leader, rule)
         width = radius_of(rule, rivals, rival, level)
         if best != leader or lacks(arms, used, rivals, rule, leader, rival, width) <= rule.epsilon:
             next_pass = n_measured
@@ -264,8 +264,8 @@ def _compare_by_arrays(
     return variance, (differs * term[:, None]).sum(axis=0), differs.sum(axis=0)
 
 
-# Compare every plan with a leader whose entries are `lead`: sums of weighted differences, of terms where they
-# differ, and the number of arms where they do.
+# Compare every plan with a leader whose entries are `lead`, over the arms s in which y_s is not 0: the sums
+# of y_s^2 weight_s (of |y_s| weight_s with `by_size`), of term_s, and the number of arms.
 compare_columns = compiled_allocating(_compare_by_loop) if is_compiling() else _compare_by_arrays
 
 
@@ -306,15 +306,12 @@ def gathered_rounding(arms: Arms, used: IntArray) -> float:
 def choose_arm(arms: Arms, used: IntArray, lead: FloatArray, rival: FloatArray, rule: Rule) -> int:
     """Return the arm to measure where leader and rival have these entries.
 
-    GAP: y^2 gain, what a measurement takes off the pair's variance. RATIO: y^2 R^2 / T^2, which orders as
-    |y| R / T: how far the arm is behind the best allocation for this pair. NAIVE: the least measured arm
-    in which they differ. CYCLE: the least measured arm of all.
+    GAP: y^2 gain, what a measurement takes off the pair's variance. NAIVE: the least measured arm in which
+    they differ. CYCLE: the least measured arm of all.
     """
     if rule.arm_rule == CYCLE:
         return int(used[np.argmin(arms.counts[used])])
     y = lead - rival
     if rule.arm_rule == GAP:
         return int(np.argmax(y * y * arms.gain))
-    if rule.arm_rule == RATIO:
-        return int(np.argmax(y * y * arms.variance / np.maximum(arms.counts, 1) ** 2))
     return int(np.argmax(np.where(y != 0.0, -arms.counts.astype(np.float64), -np.inf)))

@@ -4,68 +4,68 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.arrays import FloatArray, IntArray, as_dense
 from surepick.core.evidence import Evidence
 from surepick.core.policy import known_noise_scale
 from surepick.core.problem import Problem
 from surepick.core.run import Measure, Standing, Stop
 from surepick.errors import ParameterError
-from surepick.kernels import Feed, as_python, unchanged
+from surepick.kernels import Feed, unchanged
 from surepick.policies.gap import radius as radii
-from surepick.policies.gap.plans import plans_of
 
-
-@dataclass(frozen=True)
-class GapRule:
-    """What tells one gap policy from another: when to stop, and which arm to measure."""
-
-    delta: float
-    epsilon: float
-    radius: radii.Radius
-    arm_rule: str
-    every_arm_first: bool  # also the arms on which all plans agree, as the paper does
-    norm_bound: float = 0.0  # on the true means in units of the noise scales, for the ridge radius
+if TYPE_CHECKING:
+    from surepick.policies.sound import WithinPolicy
 
 
 class GapRun:
     """A run of a gap policy: each arm once, then leader, rival and arm by `rounds`.
 
+    - radius, arm_rule: when to stop, and which arm to measure ("gap", "naive" or "cycle").
+    - every_arm_first: also measure the arms on which all plans agree, as the paper does.
+    - norm_bound: on the true means in units of the noise scales, for the ridge radius.
+
     It is changed by `absorb`, `recall` and `drive` alone. `drive` takes many simulated measurements at once,
     with the decisions that decide-measure-absorb takes.
     """
 
-    def __init__(self, problem: Problem, rule: GapRule) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        policy: WithinPolicy,
+        radius: radii.Radius,
+        arm_rule: str,
+        *,
+        every_arm_first: bool = False,
+        norm_bound: float = 0.0,
+    ) -> None:
         from surepick.policies.gap import rounds  # imports Numba, which takes half a second
 
-        self._rounds = rounds
-        self._n_arms, self._given = problem.n_arms, rule
-        every = np.ones(problem.n_arms, dtype=bool) if rule.every_arm_first else problem.relevant
-        self._used: IntArray = np.flatnonzero(every).astype(np.int64)
-        self._plans = plans_of(problem)
-        self._base = radii.support_base(rule.radius, problem.n_plans, _largest_support(problem), rule.delta)
-        code = rule.radius.code
+        self._rounds, self._policy, self._radius = rounds, policy, radius
+        n, code = problem.n_arms, radius.code
+        self._used: IntArray = np.flatnonzero(problem.relevant | every_arm_first).astype(np.int64)
+        # all entries, both ways round, so that compiled loops read either along memory
+        self._rows: FloatArray = np.ascontiguousarray(as_dense(problem.oriented), dtype=float)
+        self._columns: FloatArray = np.ascontiguousarray(self._rows.T)
+        n_plans, n_differ = problem.n_plans, int(problem.relevant.sum())
+        self._base = radii.support_base(radius, n_plans, n_differ, policy.delta)
+        united = n_plans if code in (radii.PUBLISHED, radii.RIDGE) else n_plans - 1
         self._rule = rounds.Rule(
             code=code,
-            arm_rule=rounds.ARM_RULES[rule.arm_rule],
+            arm_rule=rounds.ARM_RULES.index(arm_rule),
             mixture=code in (radii.NORMAL_MIXTURE, radii.NORMAL_MIXTURE_JOINT),
             paired=code in (radii.NORMAL_MIXTURE, radii.KAUFMANN_KOOLEN),
-            epsilon=float(rule.epsilon),
-            log_delta=math.log(rule.delta),
-            log_plans=math.log(_union_size(problem, code)),
-            norm_bound=float(rule.norm_bound),
+            epsilon=float(policy.epsilon),
+            log_delta=math.log(policy.delta),
+            log_plans=math.log(n_differ if code == radii.RECTANGLE else united),
+            norm_bound=float(norm_bound),
         )
-        n, zeros = problem.n_arms, np.zeros
-        variance, reach = known_noise_scale(problem) ** 2, _reach(problem)
-        costs = np.array(problem.costs, dtype=float)
-        self._arms = rounds.Arms(
-            zeros(n, dtype=np.int64), zeros(n), zeros(n), zeros(n), zeros(n), zeros(n), variance, costs, reach
-        )
-        self._rivals = rounds.Rivals(*(zeros(problem.n_plans) for _ in range(3)))
+        fixed = known_noise_scale(problem) ** 2, problem.costs.astype(float), np.abs(self._rows).max(axis=0)
+        self._arms = rounds.Arms._make([np.zeros(n, dtype=np.int64), *np.zeros((5, n)), *fixed])
+        self._rivals = rounds.Rivals(*np.zeros((3, n_plans)))
         self._now = rounds.Now(-1, -1, -1, False, 0, 0, 0, 0.0, 0.0, 0.0)
         self._refresh_at = 0  # measurements at which arms and values are computed from scratch
         self._as_is = unchanged(n)
@@ -84,10 +84,9 @@ class GapRun:
 
     def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
         """Return every arm once at first; then the arm to measure, or the answer."""
-        del rng  # nothing is drawn
         if self._now.is_stopped:
             return Stop(int(self._now.leader))
-        counts = np.zeros(self._n_arms, dtype=np.int64)
+        counts = np.zeros(len(self._arms.counts), dtype=np.int64)
         counts[self._now.arm if self.is_started else self._used] = 1
         return Measure(counts)
 
@@ -116,23 +115,11 @@ class GapRun:
 
     def drive(self, feed: Feed, draws: FloatArray) -> int:
         """Measure and decide, one draw a round, until the stop; return how many draws were used."""
-        plans, n_used = self._plans, 0
-        play = self._rounds.play_rounds
-        if not plans.is_dense:
-            play = as_python(play)
+        n_used = 0
         while n_used < len(draws) and not self._now.is_stopped:
             left = draws[n_used:]
-            self._now, n = play(
-                plans.columns,
-                plans.rows,
-                self._used,
-                self._arms,
-                self._rivals,
-                self._rule,
-                self._now,
-                feed,
-                left,
-            )
+            known = self._used, self._arms, self._rivals, self._rule, self._now
+            self._now, n = self._rounds.play_rounds(self._columns, self._rows, *known, feed, left)
             n_used += int(n)
             if self._now.n_measured >= self._now.next_pass:
                 self._pass(fresh=self._now.n_measured >= self._refresh_at)
@@ -147,7 +134,10 @@ class GapRun:
             if fresh:
                 best = self._refresh()
             now = self._now
-            self._compare(best)
+            by_size = rule.code == radii.RECTANGLE
+            found = rounds.compare_columns(self._columns, self._rows[best], arms.weight, arms.term, by_size)
+            rivals.variance[:] = found[0]
+            rivals.threshold[:] = found[1] + self._base[found[2]] if rule.paired else 0.0
             level = rounds.level_of(rule, now.n_measured, now.joint, now.lam)
             leader = best
             best, rival = rounds.move_and_score(nothing, 0.0, (0.0, 0.0, 0.0), level, rivals, leader, rule)
@@ -156,7 +146,7 @@ class GapRun:
             if best == leader and (fresh or not stops):
                 break
             fresh = fresh or best == leader
-        arm = rounds.choose_arm(arms, self._used, self._plans.rows[leader], self._plans.rows[rival], rule)
+        arm = rounds.choose_arm(arms, self._used, self._rows[leader], self._rows[rival], rule)
         self._now = rounds.Now(
             leader, int(rival), int(arm), bool(stops), now.n_measured, self._refresh_at, now.lam, now.joint,
             float(level), float(width),
@@ -173,15 +163,9 @@ class GapRun:
                 self._refresh_at, int(radii.COUNTS_PER_LAM * n_used * 2.0 * radii.lam_value(lam)) + 1
             )
         self._now = self._now._replace(lam=lam, joint=float(joint))
-        self._rivals.value[:] = self._plans.values(self._arms.mean)
+        # added up arm by arm: the same on every machine
+        self._rivals.value[:] = (self._columns * self._arms.mean[:, None]).sum(axis=0)
         return int(self._rivals.value.argmax())
-
-    def _compare(self, leader: int) -> None:
-        """Compute variances and thresholds against this leader."""
-        by_size = self._rule.code == radii.RECTANGLE
-        found = self._plans.compare(leader, self._arms.weight, self._arms.term, by_size=by_size)
-        self._rivals.variance[:] = found.variance
-        self._rivals.threshold[:] = found.terms + self._base[found.support] if self._rule.paired else 0.0
 
     # looking, which changes nothing
 
@@ -192,7 +176,7 @@ class GapRun:
         now, value = self._now, self._rivals.value
         leader, rival = int(now.leader), int(now.rival)
         gap = float(value[leader] - value[rival])
-        remaining = self._remaining(leader) if self._given.radius.sound else None
+        remaining = self._remaining(leader) if self._radius.sound else None
         good = remaining if remaining is not None and len(remaining) == 1 else ()
         return Standing(leader, rival, gap, float(now.radius), self._risk(leader), remaining, good)
 
@@ -205,7 +189,7 @@ class GapRun:
             width = np.sqrt(np.maximum(2.0 * variance * (threshold + self._now.level), 0.0))
         gathered = self._rounds.gathered_rounding(self._arms, self._used)
         width = width + np.where(gathered > self._rounds.NEGLIGIBLE * width, gathered, 0.0)
-        stays = value + width - value[leader] > self._given.epsilon
+        stays = value + width - value[leader] > self._policy.epsilon
         stays[leader] = True
         return tuple(np.flatnonzero(stays).tolist())
 
@@ -223,10 +207,10 @@ class GapRun:
             return None
         value, variance, threshold = self._rivals
         gathered = self._rounds.gathered_rounding(self._arms, self._used)
-        gap = value[self._now.leader] - value + self._given.epsilon
+        gap = value[self._now.leader] - value + self._policy.epsilon
         gap = np.maximum(gap - np.where(gathered > self._rounds.NEGLIGIBLE * gap, gathered, 0.0), 0.0)
         known = np.divide(gap**2, 2.0 * variance, out=np.zeros(len(value)), where=variance > 0)
-        return np.asarray(known - (threshold + self._now.level) + math.log(1.0 / self._given.delta))
+        return np.asarray(known - (threshold + self._now.level) + math.log(1.0 / self._policy.delta))
 
     # state
 
@@ -252,23 +236,3 @@ class GapRun:
         self._now = self._rounds.Now(
             leader, rival, arm, bool(is_stopped), n_measured, next_pass, lam, joint, level, width
         )
-
-
-def _union_size(problem: Problem, code: int) -> int:
-    """Return what a radius unites over: the arms, all plans, or the rivals of the best one."""
-    if code == radii.RECTANGLE:
-        return int(problem.relevant.sum())
-    return problem.n_plans if code in (radii.PUBLISHED, radii.RIDGE) else problem.n_plans - 1
-
-
-def _reach(problem: Problem) -> FloatArray:
-    """Return the largest entry of any plan in each arm, without its sign."""
-    largest: Any = np.abs(problem.plans).max(axis=0)  # type: ignore[arg-type]
-    return largest if isinstance(largest, np.ndarray) else np.asarray(largest.toarray()).ravel()
-
-
-def _largest_support(problem: Problem) -> int:
-    """Return an upper bound on how many arms two plans can differ in."""
-    if isinstance(problem.plans, np.ndarray):
-        return problem.n_arms
-    return min(problem.n_arms, 2 * int(np.diff(problem.plans.indptr).max()))
