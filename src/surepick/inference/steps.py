@@ -69,7 +69,6 @@ def are_steps(values: Any, n: int, least: int = -_MOST) -> bool:
     return is_list and all(type(step) is int and least <= step <= _MOST for step in values)
 
 
-def is_stake(stake: Any) -> bool:
-    """Return whether this is a stake: a share of the cash, and the part of it on the fixed sizes."""
-    is_pair = isinstance(stake, list) and len(stake) == 2 and all(type(part) is float for part in stake)
-    return is_pair and 0 < stake[0] < 1 and 0 <= stake[1] <= 1
+def is_share(value: Any) -> bool:
+    """Return whether this is a share of some cash, neither nothing nor all of it."""
+    return type(value) is float and 0 < value < 1

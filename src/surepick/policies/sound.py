@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from surepick.core.guarantee import SUB_GAUSSIAN, promise
+from surepick.core.guarantee import SUB_GAUSSIAN, Promise, promise
+from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import check_delta, check_epsilon
 from surepick.errors import ParameterError
 from surepick.policies.gap import radius as radii
@@ -77,6 +78,46 @@ def check_max_batch(max_batch: int | None) -> None:
             f"max_batch is the most measurements to ask for at once, 1 or more, got {max_batch!r}",
             field="max_batch",
         )
+
+
+class BettingPolicy:
+    """Base of the policies that bet in batches; each states its fields, these among them.
+
+    `max_batch` limits how many measurements are asked for at once; larger batches are asked for in parts.
+    """
+
+    delta: float
+    epsilon: float
+    max_batch: int | None
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    randomized: ClassVar[bool] = False
+    assumes_noise: ClassVar[bool] = True
+    takes_probes: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_delta(self.delta)
+        check_epsilon(self.epsilon)
+        check_max_batch(self.max_batch)
+
+    @property
+    def goal(self) -> str:
+        """What an answer is, unless it is wrong."""
+        return "the best plan" if self.epsilon == 0 else f"a plan within {self.epsilon:g} of the best"
+
+    @property
+    def guarantee(self) -> str:
+        """The guarantee and its assumption."""
+        return Promise(True, f"{self.goal}, wrong with probability at most {self.delta:g}", SUB_GAUSSIAN).text
+
+    def learns_noise(self, problem: AnyProblem) -> bool:
+        """Return whether a run learns unknown noise while it measures."""
+        return problem.is_listed
+
+    def learns_variance(self, problem: AnyProblem) -> bool:
+        """Return whether bounds on readings are all that the guarantee needs, neither scale nor shape."""
+        return problem.bounds is not None
 
 
 @dataclass(frozen=True)

@@ -52,9 +52,9 @@ class OwnCash(KeepOrReplace):
     """A control: every challenger has a cash of its own, a union over plans that nothing pays for."""
 
     def place(self, decision, estimates):
-        self.challengers.log_cash = 0.0
+        self.second.log_cash = 0.0
         bets = super().place(decision, estimates)
-        self.challengers.log_cash = 0.0
+        self.second.log_cash = 0.0
         return bets
 
 
@@ -62,7 +62,7 @@ def answers(kind, means, epsilon, runs, n_rounds, delta=DELTA):
     """What is answered with arms of these means as plans, the first of them the incumbent."""
     problem = largest(np.eye(len(means)))
     for seed in range(runs):
-        question = kind(problem.oriented, delta, epsilon, 0)
+        question = kind(problem, delta, epsilon, 0)
         run, rng = BatchRun(problem, Challenge(0), question), np.random.default_rng(seed)
         decision = measured(run, means, rng, n_rounds)
         yield decision.plan if isinstance(decision, Stop) else None

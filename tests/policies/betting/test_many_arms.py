@@ -12,9 +12,8 @@ from common import largest
 from surepick.core.run import Decision, Stop
 from surepick.inference.wealth import COMMON, WAITING
 from surepick.policies.betting.batch_run import BatchRun
-from surepick.policies.betting.best import FEW, Best
+from surepick.policies.betting.best import FEW, Best, WithinMany
 from surepick.policies.betting.question import NO_LEADER
-from surepick.policies.betting.within import WithinMany
 
 DELTA, N = 0.2, FEW + 6
 PROBLEM = largest(sparse.eye_array(N, format="csr"))
@@ -23,8 +22,8 @@ PROBLEM = largest(sparse.eye_array(N, format="csr"))
 class OneAccount(WithinMany):
     """A control: all leaders share one account, so that good ones rule out the best plan for bad ones."""
 
-    def _has_changed(self):
-        super()._has_changed()
+    def lead(self, decision, counts):
+        super().lead(decision, counts)
         accounts = self.wealth.accounts
         first = next(account for key, account in accounts.items() if isinstance(key, int))
         accounts.update({key: first for key in accounts if isinstance(key, int)})

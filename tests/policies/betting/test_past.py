@@ -41,7 +41,7 @@ def best(kind):
 
 
 def kept(kind):
-    return kind(TWO, sp.BetGapE(), KeepOrReplace(TWO.oriented, 0.2, 0.1, 0))
+    return kind(TWO, sp.BetGapE(), KeepOrReplace(TWO, 0.2, 0.1, 0))
 
 
 def found(kind):

@@ -26,7 +26,7 @@ class Apart(AllWithin):
     """A control: a plan is out by its own wealth, as if the others were no further chances to be wrong."""
 
     def _least_means(self):
-        found = self.outs.accounts.get("out")
+        found = self.second.accounts.get("out")
         return np.zeros(self.n_plans) if found is None else found.current
 
 

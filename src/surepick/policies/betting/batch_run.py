@@ -565,7 +565,9 @@ class BatchRun:
     def log_evidence(self) -> FloatArray | None:
         """Return the log evidence against each plan of a list, as a rival of the leader; out at 1/delta."""
         question = self._question
-        return question.evidence(question.leader) - math.log(question.n_books) if question.is_listed else None
+        return (
+            question.evidence(question.leader) - math.log(question.n_claims) if question.is_listed else None
+        )
 
     def proof(self) -> Mapping[str, Any] | None:
         """Return what proves the answer without the run, as JSON values; None where nothing does."""

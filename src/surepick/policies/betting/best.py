@@ -1,23 +1,29 @@
-"""The best plan of a list: one account for all leaders.
+"""The best plan of a list, or of many plans one within epsilon of the best.
 
-Row j bets against "plan j is best". Under that hypothesis leader - j has a gap of at most 0, whichever plan
-leads, so that every leader may bet on the same account and a change of leader costs nothing (the selector is
-the best plan).
+`Best`: row j of one account bets against "plan j is best". Under that hypothesis leader - j has a gap of at
+most 0, whichever plan leads, so that every leader may bet on the same account and a change of leader costs
+nothing (the selector is the best plan).
+
+`WithinMany`: a fifth of the cash asks for the best plan, as `Best` does, on the common account. The rest
+waits plan by plan, and the part that waits for plan j goes to the account of the leader when the leader seems
+to be clearly within epsilon of j; while it leads, that account bets on gap + epsilon.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.problem import PlanParts
-from surepick.core.run import Decision
+from surepick.core.run import Decision, as_ranges, from_ranges
 from surepick.inference.contrasts import DiagonalReadings
-from surepick.inference.steps import are_steps, from_steps, is_stake, mixture_of, mixture_steps, to_steps
-from surepick.inference.wealth import COMMON, EMPTY, Account, Wealth
+from surepick.inference.steps import are_steps, from_steps, is_share, mixture_of, mixture_steps, to_steps
+from surepick.inference.wealth import COMMON, EMPTY, WAITING, Account, Wealth
 from surepick.policies.betting.question import (
     NO_LEADER,
     RESTAKE,
@@ -25,20 +31,20 @@ from surepick.policies.betting.question import (
     Estimates,
     Question,
     Readings,
+    Recorded,
     Targets,
 )
 
 # None of these constants bears on the guarantee; they were chosen on other instances than those of the tests.
 FIRST_STAKE, STAKE = 0.73, 0.3  # of the cash: the first time, and whenever measurements have grown enough
-GRID = 2.0 * 0.5 ** (
-    np.arange(15) / 2
-)  # fixed bet sizes, in standard deviations of a gap after a first batch
+GRID = 2.0 * 0.5 ** (np.arange(15) / 2)  # fixed bet sizes, in deviations of a gap after a first batch
 GRID_SHARE, GRID_SHARE_PER_LOG, LEAST_GRID_SHARE = 0.7, 0.06, 0.2  # of the first stake; less with many plans
 SELECTION_BIAS, SHRINKAGE = 0.3, 0.15  # standard errors below the estimate that mixtures are centred
 FEW = 64  # with more plans of one arm each, who leads is found out by planning rounds
 _CLOSE = 1.0  # standard errors behind the leader: rivals that a planning round looks at
 _UNCLEAR, _ROUND = 0.1, 0.5  # of the unresolved rivals: uses that make a round worth its while, and the most
 _MOST_LEADERS = 64  # whose first lead is remembered; a forgotten one counts as new
+_MOST_ACCOUNTS = 26  # within epsilon, the common one and the waiting cash among them
 
 
 class Best(Question):
@@ -46,17 +52,16 @@ class Best(Question):
 
     STATE: ClassVar[tuple[str, ...]] = (*Question.STATE, "led", "first_led_at", "planned")
     searches = True  # whether planning rounds find out who leads many arms
-    grid: FloatArray = GRID
+    ignored_gap = 0.0  # by which a rival must look better before planning rounds look at it
 
-    def __init__(self, plans: Any, delta: float, epsilon: float = 0.0, most_accounts: int = 2) -> None:
-        super().__init__(plans, Wealth(-math.log(delta), most_accounts), epsilon)
-        self.led = -1  # the leader of the last batch
+    def __init__(self, plans: Any, delta: float, epsilon: float = 0.0, **settings: Any) -> None:
+        super().__init__(plans, delta, epsilon, **settings)
+        self.led = NO_LEADER  # the leader of the last batch
         # counts when each plan led for the first time; of its own arm alone where plans have one
         self.first_led_at: dict[int, IntArray] = {}
-        self.ignored_gap = 0.0  # by which a rival must look better before planning rounds look at it
         self.planned = 0  # measurements of planning rounds since the last bets
         self._probe_of: IntArray | None = None  # by plan, where many plans have one arm each, of their own
-        self.wealth.account(COMMON, self.n_plans, len(self.grid) + 1)
+        self.wealth.account(COMMON, self.n_plans, len(GRID) + 1)
 
     @property
     def grid_share(self) -> float:
@@ -83,6 +88,22 @@ class Best(Question):
         if had_own_arms != (self._probe_of is not None):
             self.led, self.first_led_at = NO_LEADER, {}  # kept in another form from now on
 
+    def grow(self, parts: PlanParts, readings: Readings, n_probes: int) -> None:
+        """Let each new plan begin with the least wealth of all plans.
+
+        Let M be the wealth of the best plan of the moment. It changes hands only when a better plan arrives,
+        which then has no more than the old one: M stays a supermartingale from 1, whichever plans arrive and
+        whenever. A newcomer with wealth 1 would be a new chance to be wrong.
+        """
+        n_old = self.n_plans
+        self.bind(readings, parts)
+        account, new = self._common, np.arange(n_old, self.n_plans)
+        account.append(len(new), account.least_staked())
+        self.wealth.count(new, account)
+        if self._probe_of is None:
+            for plan, counts in self.first_led_at.items():
+                self.first_led_at[plan] = np.append(counts, np.zeros(n_probes - len(counts), dtype=np.int64))
+
     def _own_error(self, estimates: Estimates, plans: Any = slice(None)) -> FloatArray:
         """Return the standard error of the value of each of these plans, which have one arm each."""
         assert self._probe_of is not None
@@ -99,25 +120,9 @@ class Best(Question):
         standard error.
         """
         values = self.values(estimates)
-        best = int(np.argmax(values if self._probe_of is None else values - self._own_error(estimates)))
-        if best != self.leader and not self._keeps_lead(best, estimates):
-            self.leader = best
-
-    def lead(self, decision: Decision, counts: IntArray) -> None:
-        """Take on the leader of this decision, and remember when it first led."""
-        self.leader, self.planned = decision.leader, 0
-        if self.leader != self.led:
-            self.led = self.leader
-            self._remember_lead(self.leader, counts)
-            self._has_changed()
-
-    def _keeps_lead(self, best: int, estimates: Estimates) -> bool:
-        """Return whether the leader stays although this plan looks better."""
-        del best, estimates
-        return False
-
-    def _has_changed(self) -> None:
-        """Do what a new leader of a batch needs."""
+        self.leader = int(
+            np.argmax(values if self._probe_of is None else values - self._own_error(estimates))
+        )
 
     def search(self, estimates: Estimates, targets: Targets) -> IntArray | None:
         """Return the uses of a planning round, which tells who should lead many arms; None if none is due.
@@ -142,13 +147,17 @@ class Best(Question):
         uses[probe[self.leader]] = enough
         return uses
 
-    def _remember_lead(self, leader: int, counts: IntArray) -> None:
-        if self._probe_of is not None:
-            counts = counts[self._probe_of[leader]][None]
-        first = self.first_led_at.pop(leader, counts)
+    def lead(self, decision: Decision, counts: IntArray) -> None:
+        """Take on the leader of this decision, and remember when it first led."""
+        self.leader, self.planned = decision.leader, 0
+        if self.leader == self.led:
+            return
+        self.led = self.leader
+        own = counts if self._probe_of is None else counts[self._probe_of[self.leader]][None]
+        first = self.first_led_at.pop(self.leader, own)
         if len(self.first_led_at) >= _MOST_LEADERS:
             del self.first_led_at[next(iter(self.first_led_at))]
-        self.first_led_at[leader] = first
+        self.first_led_at[self.leader] = first
 
     def wagers(self, estimates: Estimates, targets: Targets | None) -> dict[str, Any]:
         """Bet that the leader is better than each rival; stake for all plans alike, with some cash left."""
@@ -158,15 +167,30 @@ class Best(Question):
         centre = self._centre(estimates, targets) + self.epsilon
         return stake | {"bets": bet_steps(estimates, targets, centre)}
 
+    def recorded_wagers(self, decision: Decision) -> dict[str, Recorded]:
+        """Return that there are bets on the rivals, and perhaps a stake; a final batch has neither."""
+        if decision.is_final:
+            return {}
+        return {
+            "bets": Recorded(partial(are_bets, n=len(decision.rivals))),
+            "stake": Recorded(is_stake, is_required=False),
+        }
+
     def place(self, decision: Decision, estimates: Estimates) -> list[Bet]:
-        """Stake, and bet that the leader is better than each rival."""
+        """Stake, and bet that the leader is better than each rival.
+
+        With one rival left the leader has a bet against it: if it is not the best plan, the rival probably
+        is.
+        """
         if "stake" in decision.more:
             stake_all(self.wealth, self._common, decision.more["stake"], estimates.n_measured)
-        leader = np.full(len(decision.rivals), decision.leader)
-        bet = self.bet(COMMON, decision.rivals, leader, decision.rivals, decision.more["bets"], estimates)
+        rivals, leader = decision.rivals, np.full(len(decision.rivals), decision.leader)
+        bet = self.bet(COMMON, rivals, leader, rivals, decision.more["bets"], estimates)
         assert bet.centre is not None
         bet.centre = bet.centre - self.epsilon  # recorded of the gap + epsilon
-        return [bet, self._opposite_bet(bet)] if len(bet.rows) == 1 else [bet]
+        if len(rivals) > 1:
+            return [bet]
+        return [bet, replace(bet, rows=leader, ahead=rivals, behind=leader, centre=np.zeros(1))]
 
     def bet(
         self,
@@ -178,26 +202,9 @@ class Best(Question):
         estimates: Estimates,
     ) -> Bet:
         """Return a bet as it was recorded: a mixture on each row, and the fixed sizes."""
-        if len(recorded) == 3:
-            unit = from_steps(recorded[2])
-        else:
-            unit = estimates.unit(self.contrasts(ahead, behind))
-        return Bet(account, rows, ahead, behind, 0.0, *mixture_of(recorded), unit, self.grid)
-
-    def _opposite_bet(self, bet: Bet) -> Bet:
-        """Return a bet against the leader: if it is not the best plan, the only rival left probably is."""
-        plans = bet.ahead, bet.behind, bet.ahead
-        return Bet(COMMON, *plans, 0.0, np.zeros(1), bet.prior_variance, bet.unit, self.grid)
-
-    def wager_objection(self, decision: Decision) -> str | None:
-        """Return why stake and bets, as they were recorded, are none, or None."""
-        more, n = dict(decision.more), len(decision.rivals)
-        stake, bets = more.pop("stake", None), more.pop("bets", None)
-        if decision.is_final != (bets is None) or (stake is not None and not is_stake(stake)):
-            return "it has no bets, or a stake that is none"
-        if bets is not None and not are_bets(bets, n):
-            return "its bets are not those of its rivals"
-        return None if not more else f"it has {sorted(more)[0]!r}, which no run writes"
+        is_given = len(recorded) == 3
+        unit = from_steps(recorded[2]) if is_given else estimates.unit(self.contrasts(ahead, behind))
+        return Bet(account, rows, ahead, behind, 0.0, *mixture_of(recorded), unit, GRID)
 
     def _centre(self, estimates: Estimates, targets: Targets) -> FloatArray:
         """Return the centres of the mixtures: estimated gaps, less a correction for selection bias.
@@ -206,20 +213,20 @@ class Best(Question):
         nothing after; the correction is in proportion to the older part of the estimate. Where every rival
         has an arm of its own, the leader's alone was selected.
         """
+        bias = SELECTION_BIAS * math.log(self.n_plans)
+        shrunk = targets.gap - SHRINKAGE * np.sqrt(targets.gap_variance)
         if self._probe_of is not None:
             own = self._probe_of[self.leader]
             first = self.first_led_at.get(self.leader, estimates.counts[own][None])
             since = float(estimates.counts[own] - first[0])
             old = 1.0 - min(since / float(estimates.uses[own]), 1.0)
             # a leader looks good by a standard error already
-            errors = max(SELECTION_BIAS * math.log(self.n_plans) - 1.0, 0.0) * math.sqrt(old)
-            of_leader = errors * self._own_error(estimates, [self.leader])
-            return np.asarray(targets.gap - of_leader - SHRINKAGE * np.sqrt(targets.gap_variance))
+            errors = max(bias - 1.0, 0.0) * math.sqrt(old)
+            return np.asarray(shrunk - errors * self._own_error(estimates, [self.leader]))
         first = self.first_led_at.get(self.leader, estimates.counts)  # it leads from now on
         fresh = estimates.variance_since(first, targets.contrasts)
         old_part = 1.0 - np.minimum(targets.gap_variance / fresh, 1.0)
-        correction = SELECTION_BIAS * math.log(self.n_plans) * np.sqrt(old_part) + SHRINKAGE
-        return np.asarray(targets.gap - correction * np.sqrt(targets.gap_variance))
+        return np.asarray(shrunk - bias * np.sqrt(old_part) * np.sqrt(targets.gap_variance))
 
     def evidence(self, leader: Any) -> FloatArray:
         """Return the largest log wealth so far against each plan, whichever leads."""
@@ -235,23 +242,147 @@ class Best(Question):
         """Return the common account."""
         return COMMON
 
-    def grow(self, parts: PlanParts, readings: Readings, n_probes: int) -> None:
-        """Let each new plan begin with the least wealth of all plans.
 
-        Let M be the wealth of the best plan of the moment. It changes hands only when a better plan arrives,
-        which then has no more than the old one: M stays a supermartingale from 1, whichever plans arrive and
-        whenever. A newcomer with wealth 1 would be a new chance to be wrong.
-        """
-        n_old = self.n_plans
-        self.bind(readings, parts)
-        account, new = self._common, np.arange(n_old, self.n_plans)
-        least = account.least_staked()
-        account.append(len(new), least if least > EMPTY / 2 else EMPTY)
-        self.wealth.count(new, account)
-        if self._probe_of is None:
-            self.first_led_at = {
-                plan: _padded(counts, n_probes) for plan, counts in self.first_led_at.items()
-            }
+class WithinMany(Best):
+    """Which plan is within epsilon of the best? An account for every leader beside the common one."""
+
+    STATE: ClassVar[tuple[str, ...]] = (*Best.STATE, "next_stake")
+    exact_share = 0.2  # of the cash, to ask for the best plan
+    stake_share = 0.35  # of what waits for a plan; divided by the leaders so far where plans share no arms
+    ready = 1.0  # standard errors that gap + epsilon is above 0 before it is staked,
+    ready_for_all = 1.8  # and for every rival where plans share arms
+    keep_errors = 0.5  # standard errors that a leader may fall behind before it is replaced
+    new_leader_nats = 10.0  # beyond the threshold: what a change of leader seems to cost
+
+    def __init__(self, plans: Any, delta: float, epsilon: float) -> None:
+        super().__init__(plans, delta, epsilon, accounts=_MOST_ACCOUNTS)
+        # Initial wealth 1: `exact_share` bets on the common account, the rest waits to be staked per plan.
+        self.wealth.log_cash = math.log(self.exact_share)
+        self.wealth.account(WAITING, self.n_plans, 1).stake(math.log1p(-self.exact_share))
+        self.next_stake = np.zeros(self.n_plans)  # measurements at which more is staked against each plan
+        self.ignored_gap = 0.5 * epsilon
+
+    @property
+    def _waiting(self) -> Account:
+        return self.wealth.accounts[WAITING]
+
+    @property
+    def _leaders(self) -> set[int]:
+        """The leader, and those before it that have an account."""
+        return {self.leader, *(key for key in self.wealth.accounts if isinstance(key, int))}
+
+    def _count_for_leader(self, rows: IntArray) -> None:
+        own = self.wealth.account(self.leader, self.n_plans, 1)
+        self.wealth.count(rows, self._waiting, self._common, own)
+
+    def choose(self, estimates: Estimates) -> None:
+        """Keep a leader that is little behind, the more so the nearer it is to be proved within epsilon."""
+        old = self.leader
+        super().choose(estimates)
+        if old in (NO_LEADER, self.leader):
+            return
+        contrast = self.contrasts(np.array([self.leader]), np.array([old]))
+        behind, variance = float(estimates.gap(contrast)[0]), float(estimates.gap_variance(contrast)[0])
+        room, threshold = 1.0 - behind / self.epsilon, self.wealth.threshold
+        missing = max(threshold - float(self.log_wealth(old)[self.leader]), 0.0)
+        is_near = room > 0 and room * room >= missing / (threshold + self.new_leader_nats)
+        if is_near or behind <= self.keep_errors * math.sqrt(variance):
+            self.leader = old
+
+    def lead(self, decision: Decision, counts: IntArray) -> None:
+        """Take on the leader of this decision, whose account is the most recently used one now."""
+        has_changed = decision.leader != self.led
+        super().lead(decision, counts)
+        if has_changed:
+            if self.leader not in self.wealth.accounts:
+                self.next_stake = np.zeros(self.n_plans)  # stake as soon as it is ready
+            self._count_for_leader(np.arange(self.n_plans))
+
+    def wagers(self, estimates: Estimates, targets: Targets | None) -> dict[str, Any]:
+        """Bet and stake as on the best plan; stake on the leader against every rival that it is ready for."""
+        found = super().wagers(estimates, targets)
+        if targets is None:
+            return found
+        errors_ahead = (targets.gap + self.epsilon) / np.sqrt(targets.gap_variance)
+        is_ready = errors_ahead > self.ready
+        share = round(self.stake_share / len(self._leaders), 3)  # a change of leaders loses what was staked
+        if self._probe_of is None:  # arms that are shared make many plans alike, and leaders change often
+            is_ready = np.full(len(is_ready), errors_ahead.min() > self.ready_for_all)
+            share = self.stake_share
+        # a new leader is staked on as soon as it is ready
+        next_stake = self.next_stake if self.leader in self.wealth.accounts else np.zeros(self.n_plans)
+        rows = targets.behind[is_ready & (estimates.n_measured >= next_stake[targets.behind])]
+        return found | ({"waiting": [share, as_ranges(rows)]} if len(rows) else {})
+
+    def recorded_wagers(self, decision: Decision) -> dict[str, Recorded]:
+        """Return that something may be staked on the leader: a share of what waits for some plans."""
+
+        def is_valid(waiting: Any) -> bool:
+            is_pair = isinstance(waiting, list) and len(waiting) == 2 and is_share(waiting[0])
+            return is_pair and from_ranges(waiting[1], self.n_plans).size > 0
+
+        found = super().recorded_wagers(decision)
+        return found and found | {"waiting": Recorded(is_valid, is_required=False)}
+
+    def place(self, decision: Decision, estimates: Estimates) -> list[Bet]:
+        """Bet that the leader is better, and on its own account that it is not worse by more than epsilon."""
+        bets = super().place(decision, estimates)
+        if "waiting" in decision.more:
+            share, ranges = decision.more["waiting"]
+            rows = from_ranges(ranges, self.n_plans)
+            own, waiting = self.account(self.leader).components, self._waiting.components
+            own[rows] = np.logaddexp(own[rows], waiting[rows] + math.log(share))
+            waiting[rows] += math.log1p(-share)
+            self.next_stake[rows] = RESTAKE * estimates.n_measured
+        exact, epsilon = bets[0], self.epsilon
+        assert exact.centre is not None
+        within = replace(exact, account=self.leader, shift=epsilon, centre=exact.centre + epsilon)
+        return [*bets, replace(within, unit=None, grid=None)]
+
+    def count(self, bets: list[Bet]) -> None:
+        """Update the common account, and the leader's own one together with it."""
+        for bet in bets:
+            self.wealth.count(bet.rows, self._waiting, self._common)
+            self._count_for_leader(bet.rows)
+
+    def evidence(self, leader: Any) -> FloatArray:
+        """Return the largest log wealth so far against each plan, as a rival of this leader."""
+        own = self.wealth.accounts.get(leader)
+        if own is None:
+            return self.certain(self._common.peak)
+        # the common account may have grown since this plan led
+        now = own.peak if leader == self.led else self.log_wealth(leader)
+        return self.certain(np.maximum(np.maximum(self._common.peak, own.peak), now))
+
+    def log_wealth(self, leader: Any) -> FloatArray:
+        """Return the log wealth against each plan, as a rival of this leader."""
+        own = self.wealth.accounts.get(leader)
+        if own is None:
+            return self._common.current
+        if leader == self.led:
+            return own.current
+        return self.wealth.total(np.arange(self.n_plans), self._waiting, self._common, own)
+
+    def tested_account(self) -> str | int:
+        """Return the leader's own account: a test with epsilon holds for this leader alone."""
+        return self.leader
+
+    def within_epsilon(self) -> list[int]:
+        """Return the leaders, now or earlier, all of whose rivals are ruled out."""
+        leaders, threshold = sorted(self._leaders - {NO_LEADER}), self.wealth.threshold
+        return [leader for leader in leaders if self.answer_evidence(leader) >= threshold]
+
+    def grow(self, parts: PlanParts, readings: Readings, n_probes: int) -> None:
+        """Let new plans begin with the least common and waiting wealth, and none in the leaders' accounts."""
+        n_new, least = int(parts.free.shape[0]) - self.n_plans, self._waiting.least_staked()
+        super().grow(parts, readings, n_probes)
+        for key, account in self.wealth.accounts.items():
+            if key != COMMON:
+                account.append(n_new, least if key == WAITING else EMPTY)
+        self.next_stake = np.append(self.next_stake, np.zeros(n_new))
+        self.wealth.count(np.arange(self.n_plans - n_new, self.n_plans), self._waiting, self._common)
+        if self.has_leader:
+            self._count_for_leader(np.arange(self.n_plans))
 
 
 def next_stake(estimates: Estimates, account: Account, first: list[float]) -> dict[str, Any]:
@@ -259,6 +390,12 @@ def next_stake(estimates: Estimates, account: Account, first: list[float]) -> di
     if estimates.n_measured < account.next_stake:
         return {}
     return {"stake": [STAKE, 0.0] if account.next_stake else first}
+
+
+def is_stake(stake: Any) -> bool:
+    """Return whether this is a stake: a share of the cash, and the part of it on the fixed sizes."""
+    is_pair = isinstance(stake, list) and len(stake) == 2 and is_share(stake[0])
+    return is_pair and type(stake[1]) is float and 0 <= stake[1] <= 1
 
 
 def stake_all(wealth: Wealth, account: Account, stake: list[float], n_measured: float) -> None:
@@ -282,11 +419,6 @@ def are_bets(bets: Any, n: int) -> bool:
     """Return whether these are bets on n rows as `bet_steps` records them."""
     is_list = isinstance(bets, list) and len(bets) in (2, 3)
     return is_list and are_steps(bets[0], n, least=-1) and all(are_steps(part, n) for part in bets[1:])
-
-
-def _padded(counts: IntArray, n: int) -> IntArray:
-    """Return the counts with zeros for new probes."""
-    return np.append(counts, np.zeros(n - len(counts), dtype=np.int64))
 
 
 def _arm_of_each(plans: Any) -> IntArray | None:

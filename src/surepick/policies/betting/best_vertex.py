@@ -23,7 +23,7 @@ from surepick.core.run import TOLERANCE, Answer, Decision, Standing
 from surepick.core.standard_form import ROUNDING
 from surepick.inference.contrasts import Contrasts
 from surepick.inference.steps import are_steps, mixture_of, mixture_steps
-from surepick.inference.wealth import Account, Wealth
+from surepick.inference.wealth import Account
 from surepick.policies.betting.best import SELECTION_BIAS, SHRINKAGE
 from surepick.policies.betting.question import (
     CERTAIN,
@@ -52,7 +52,7 @@ class BestVertex(Question):
 
     def __init__(self, problem: Polytope, delta: float) -> None:
         self._problem, self._form = problem, problem.form
-        super().__init__(None, Wealth(-math.log(delta), _MOST_BASES), 0.0)
+        super().__init__(None, delta, 0.0, accounts=_MOST_BASES)
         self._vertices = Vertices(problem)
         self._edges: dict[str, Edges] = {}  # of the last bases; derived, and so no state
         self.led: Any = NO_LEADER  # the basis of the last batch

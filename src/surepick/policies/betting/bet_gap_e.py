@@ -26,15 +26,15 @@ from surepick.core.policy import known_noise_scale
 from surepick.core.polytope import Polytope
 from surepick.core.problem import Problem
 from surepick.policies.betting.batch_run import BatchRun
-from surepick.policies.betting.best import Best
+from surepick.policies.betting.best import Best, WithinMany
 from surepick.policies.betting.question import Question
 from surepick.policies.betting.scale_bound import ScaleBoundRun
-from surepick.policies.betting.within import MOST_PLANS, WithinFew, WithinMany
-from surepick.policies.sound import WithinPolicy, check_max_batch
+from surepick.policies.betting.within import MOST_PLANS, WithinFew
+from surepick.policies.sound import BettingPolicy
 
 
 @dataclass(frozen=True)
-class BetGapE(WithinPolicy):
+class BetGapE(BettingPolicy):
     """The best plan with few measurements, and wrong with probability at most `delta`.
 
     With `epsilon` above 0 the answer may be up to that much worse than the best plan, and ties end.
@@ -46,6 +46,8 @@ class BetGapE(WithinPolicy):
     0
     """
 
+    delta: float = 0.05
+    epsilon: float = 0.0
     max_batch: int | None = None
 
     name: ClassVar[str] = "BetGapE"
@@ -53,12 +55,7 @@ class BetGapE(WithinPolicy):
     takes_oracle: ClassVar[bool] = True
     takes_plays: ClassVar[bool] = True
     takes_past: ClassVar[bool] = True
-    takes_probes: ClassVar[bool] = True
     takes_known: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_max_batch(self.max_batch)
 
     def learns_noise(self, problem: AnyProblem) -> bool:
         """Return whether a run learns unknown noise: from replicates, on every problem."""

@@ -21,13 +21,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, as_dense
-from surepick.core.guarantee import SUB_GAUSSIAN, Promise
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.problem import PlanParts, Problem
 from surepick.core.run import TOLERANCE, Answer, Decision, Standing
@@ -37,10 +36,10 @@ from surepick.inference.factors import log_sum_exp
 from surepick.inference.wealth import COMMON, EMPTY
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.question import Bet, Estimates, Readings, Targets
+from surepick.policies.betting.tied import refuse_odd
 from surepick.policies.betting.within import WithinFew
-from surepick.policies.sound import WithinPolicy, check_max_batch
+from surepick.policies.sound import BettingPolicy
 
-MOST_PLANS = 200  # all pairs of them bet
 KEEP, BREAK = "keep", "break"
 SIZES: FloatArray = 0.7 * 2.0 ** np.arange(6.0)  # of bets on limits, in tolerances
 TILT = np.log(1.0 / np.arange(1, 7) / (1.0 / np.arange(1, 7)).sum())  # parts of a stake on these sizes
@@ -48,7 +47,7 @@ PART = 0.25  # of the cash, for each of the two accounts of the limit
 
 
 @dataclass(frozen=True)
-class Limited(WithinPolicy):
+class Limited(BettingPolicy):
     """The best plan whose load is at most `at_most`, up to `tolerance`; or none, if every plan has more.
 
     `loads` has the load of each plan in terms of arms, (n_plans, n_arms); `Limited.of` makes it from names.
@@ -67,19 +66,18 @@ class Limited(WithinPolicy):
     'small'
     """
 
+    delta: float = 0.05
+    epsilon: float = 0.0
     at_most: float = 0.0
     tolerance: float = 1.0
     loads: tuple[tuple[float, ...], ...] = ()
     max_batch: int | None = None
 
     name: ClassVar[str] = "Limited"
-    assumes_noise: ClassVar[bool] = True
-    takes_probes: ClassVar[bool] = True
     may_find_none: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_max_batch(self.max_batch)
         object.__setattr__(self, "loads", tuple(tuple(map(float, row)) for row in self.loads))
         if not 0 < self.tolerance < math.inf or not math.isfinite(self.at_most):
             raise ParameterError(
@@ -97,14 +95,11 @@ class Limited(WithinPolicy):
         return cls(loads=tuple(map(tuple, rows.tolist())), **settings)
 
     @property
-    def guarantee(self) -> str:
-        """The guarantee and its assumption."""
+    def goal(self) -> str:
+        """What an answer is, unless it is wrong."""
         near = f"within {self.epsilon:g} of " if self.epsilon else ""
-        goal = (
-            f"{near}the best plan with a load of at most {self.at_most:g}, up to {self.tolerance:g}, or none "
-            f"if every plan has more, wrong with probability at most {self.delta:g}"
-        )
-        return Promise(True, goal, SUB_GAUSSIAN).text
+        limit = f"a load of at most {self.at_most:g}, up to {self.tolerance:g}"
+        return f"{near}the best plan with {limit}, or none if every plan has more"
 
     def question(self, problem: AnyProblem) -> str:
         """Return what is to be found out."""
@@ -129,14 +124,6 @@ class Limited(WithinPolicy):
         enough = values[keeps].max(initial=-np.inf) - self.epsilon
         return bool(loads[plan] <= self.at_most + self.tolerance and values[plan] >= enough)
 
-    def learns_noise(self, problem: AnyProblem) -> bool:
-        """Return whether a run learns unknown noise while it measures."""
-        return problem.is_listed
-
-    def learns_variance(self, problem: AnyProblem) -> bool:
-        """Return whether bounds on readings are all that the guarantee needs, neither scale nor shape."""
-        return problem.bounds is not None
-
     def start(self, problem: Problem) -> BatchRun:
         """Return a fresh run on this problem."""
         if np.shape(self.loads) != (problem.n_plans, problem.n_arms):
@@ -145,31 +132,20 @@ class Limited(WithinPolicy):
                 f"{problem.n_arms} arms, got shape {np.shape(self.loads)}",
                 field="loads",
             )
-        if problem.n_plans > MOST_PLANS or self.epsilon == 0:
-            raise ParameterError(
-                f"Limited compares all pairs of at most {MOST_PLANS} plans within an epsilon above 0; got "
-                f"{problem.n_plans:,} plans and {self.epsilon:g}",
-                field="epsilon" if self.epsilon == 0 else "plans",
-            )
+        refuse_odd(self, problem)
         return BatchRun(problem, self, BestWithinLimit(problem, self))
 
 
 class BestWithinLimit(WithinFew):
-    """Which plan that keeps the limit is best?
-
-    Behind the n plans stand n rows of slack, limit - load, and an empty row to compare them with.
-    """
+    """Which plan that keeps the limit is best? `slack` has limit - load of each plan."""
 
     STATE: ClassVar[tuple[str, ...]] = (*WithinFew.STATE, "keep_cash", "pair_peak", "keep_peak", "break_peak")
     is_fixed = True
 
     def __init__(self, problem: Problem, policy: Limited) -> None:
         n = problem.n_plans
-        self._n = n
-        loads = np.array(policy.loads)
-        rows = np.vstack([as_dense(problem.oriented), -loads, np.zeros((1, loads.shape[1]))])
-        self._constants = np.repeat([0.0, policy.at_most, 0.0], [n, n, 1])
-        super().__init__(rows, policy.delta, policy.epsilon)
+        self._loads, self._limit = np.array(policy.loads), policy.at_most
+        super().__init__(problem.oriented, policy.delta, policy.epsilon)
         self.tolerance, self.smallest = policy.tolerance, policy.epsilon / 2
         self.wealth.log_cash = math.log1p(-2 * PART)
         self.wealth.account(BREAK, n, len(SIZES)).stake(math.log(PART) + TILT)
@@ -177,44 +153,31 @@ class BestWithinLimit(WithinFew):
         self.keep_cash = math.log(PART)  # half of it goes to each plan that leads for the first time
         self.pair_peak, self.keep_peak, self.break_peak = np.zeros((n, n)), np.zeros(n), np.zeros(n)
 
-    @property
-    def n_plans(self) -> int:
-        """How many plans there are."""
-        return self._n
-
     def bind(self, readings: Readings, parts: PlanParts) -> None:
-        """Take the plans and the rows of slack."""
-        del parts
-        self.constants, self.is_out = self._constants, np.zeros(len(self._constants), dtype=bool)
-        self.plans, self._cached = readings.coordinates(self.given), None
+        """Take the plans and their slacks."""
+        super().bind(readings, parts)
+        self.plans = as_dense(self.plans)
+        # beside an empty row: coordinates are those of differences
+        rows = readings.coordinates(np.vstack([-self._loads, np.zeros((1, self._loads.shape[1]))]))
+        self.slack = Contrasts(rows[:-1] - rows[-1], constant=self._limit)
 
-    def contenders(self) -> IntArray:
-        """Return all plans."""
-        return np.arange(self._n)
-
-    def certain(self, evidence: FloatArray) -> FloatArray:
-        """Return the evidence: no plan is out without a measurement."""
-        return evidence
-
-    def values(self, estimates: Estimates) -> FloatArray:
-        """Return the estimated values of the plans."""
-        return super().values(estimates)[: self._n]
-
-    def slack(self, plans: IntArray) -> Contrasts:
-        """Return the contrasts limit - load of these plans."""
-        return self._contrasts(self._n + plans, np.full(len(plans), 2 * self._n))
+    def contrasts_of(self, bet: Bet) -> Contrasts:
+        """Return the contrasts of pairs of plans, or slacks, negative where a bet is that a limit breaks."""
+        if bet.account == COMMON:
+            return super().contrasts_of(bet)
+        slack = self.slack.take(bet.rows)
+        return slack if bet.account == KEEP else Contrasts(-slack.rows, constant=-slack.constant)
 
     def first_contrasts(self, most: int) -> tuple[FloatArray, Contrasts]:
-        """Return what the first batch is designed for, and must show: values and slacks."""
-        del most
-        every = np.arange(2 * self._n)
-        contrasts = self.contrasts(every, np.full(len(every), 2 * self._n))
-        rows = contrasts.dense()
-        return np.asarray(rows[np.abs(rows).max(axis=1) > 0]), contrasts.take(np.abs(rows).max(axis=1) > 0)
+        """Return what the first batch is designed for, and must show: differences of values, and slacks."""
+        some, contrasts = super().first_contrasts(most)
+        is_measured = np.abs(self.slack.rows).max(axis=1) > 0
+        slack = self.slack.rows[is_measured]
+        return np.vstack([some, slack]), Contrasts(np.vstack([contrasts.rows, slack]))
 
     def choose(self, estimates: Estimates) -> None:
         """Let the best plan lead that looks as if it kept the limit; if none does, the nearest to it."""
-        slack = estimates.gap(self.slack(np.arange(self._n))) + self.tolerance / 2
+        slack = estimates.gap(self.slack) + self.tolerance / 2
         value = np.where(slack >= 0, self.values(estimates), -np.inf)
         self.leader = int(np.argmax(value if (slack >= 0).any() else slack))
 
@@ -224,13 +187,19 @@ class BestWithinLimit(WithinFew):
         """Return the log evidence against each plan as a rival of this leader: worse, or breaks the limit."""
         return self.pair_peak[leader].copy()
 
+    def rival_evidence(self, leader: Any) -> FloatArray:
+        """Return the same, and for the leader the evidence that it keeps the limit."""
+        evidence = self.evidence(leader)
+        evidence[leader] = self.keep_peak[leader]
+        return evidence
+
     def log_wealth(self, leader: Any) -> FloatArray:
         """Return the log wealth against each plan as a rival of this leader."""
         return self._wealths()[0][leader]
 
     def _wealths(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the log wealth of all pairs, of keeping and of breaking the limit, each with the cash."""
-        n, cash = self._n, self.wealth.log_cash
+        n, cash = self.n_plans, self.wealth.log_cash
         found = self.wealth.accounts.get(COMMON)
         keep, breaks = (log_sum_exp(self.account(name).components) for name in (KEEP, BREAK))
         broken = np.logaddexp(cash, breaks)
@@ -247,12 +216,6 @@ class BestWithinLimit(WithinFew):
         self.keep_peak = np.maximum(self.keep_peak, keep)
         self.break_peak = np.maximum(self.break_peak, broken)
 
-    def proofs(self) -> FloatArray:
-        """Return for each plan the log of the least evidence that its answer needs."""
-        rivals = self.pair_peak.copy()
-        np.fill_diagonal(rivals, np.inf)
-        return np.minimum(rivals.min(axis=1), self.keep_peak)
-
     @property
     def none_keeps(self) -> bool:
         """Whether every plan is proved to break the limit."""
@@ -263,79 +226,57 @@ class BestWithinLimit(WithinFew):
         """Whether the leader, or that no plan keeps the limit, is proved."""
         return self.has_leader and (self.none_keeps or self.proves(self.leader))
 
-    def answer(self) -> Any:
+    def answer(self) -> Answer | None:
         """Return the leader; None if no plan keeps the limit."""
         return None if self.none_keeps else self.leader
 
     def proves(self, plan: Answer | None) -> bool:
         """Return whether this answer is proved, up to rounding; None is that no plan keeps the limit."""
-        enough = self.wealth.threshold * (1.0 - TOLERANCE)
         if plan is None:
-            return bool(self.break_peak.min() >= enough)
-        if not isinstance(plan, int) or self.leader_objection(plan):
-            return False
-        return bool(self.proofs()[plan] >= enough)
+            return bool(self.break_peak.min() >= self.wealth.threshold * (1.0 - TOLERANCE))
+        return super().proves(plan)
 
     def within_epsilon(self) -> list[int]:
         """Return the plans that are proved as answers."""
-        return np.flatnonzero(self.proofs() >= self.wealth.threshold).tolist()
-
-    def unresolved(self) -> IntArray:
-        """Return the rivals that are not ruled out, and the leader while it may break the limit."""
-        evidence = self.evidence(self.leader)
-        evidence[self.leader] = self.keep_peak[self.leader]
-        return np.flatnonzero(evidence < self.wealth.threshold)
-
-    def objection(self, decision: Decision) -> str | None:
-        """Return why no run decides so here, or None: who leads and how much is measured is free."""
-        return self.wager_objection(decision)
+        return [i for i in range(self.n_plans) if self.answer_evidence(i) >= self.wealth.threshold]
 
     # what is measured and bet
 
     def targets(self, estimates: Estimates, rivals: IntArray) -> Targets:
         """Return what the leader needs: that it keeps the limit, and each rival is worse or breaks it."""
-        n, leader, empty = self._n, self.leader, 2 * self._n
-        every = np.arange(n)
-        slack = self.slack(every)
-        gap = estimates.gap(slack)
+        leader, slack, gap = self.leader, self.slack, estimates.gap(self.slack)
+        pairs, keep, broken = self._wealths()
         if gap[leader] + self.tolerance / 2 < 0:  # no plan looks as if it kept the limit
-            left = np.flatnonzero(self.break_peak < self.wealth.threshold)
-            ahead, behind = np.full(len(left), empty), n + left
-            shift, wealth = np.zeros(len(left)), self._wealths()[2][left]
+            rivals = np.flatnonzero(self.break_peak < self.wealth.threshold)
+            rows, constant = -slack.rows[rivals], -slack.constant[rivals]
+            wealth, shift = broken[rivals], np.zeros(len(rivals))
         else:
-            rivals = rivals[rivals != leader]
-            worse = self._contrasts(np.full(n, leader), every)
+            others = rivals[rivals != leader]
+            worse, breaking = self.from_leader(others), slack.take(others)
             effect = (estimates.gap(worse) + self.epsilon) / estimates.unit(worse)
-            breaks = (-gap / estimates.unit(slack) > effect)[rivals]
-            ahead = np.append(np.where(breaks, empty, leader), n + leader)
-            behind = np.append(np.where(breaks, n + rivals, rivals), empty)
+            breaks = -gap[others] / estimates.unit(breaking) > effect
+            rows = np.where(breaks[:, None], -breaking.rows, worse.rows)
+            constant = np.where(breaks, -breaking.constant, worse.constant)
+            rivals, wealth = np.append(others, leader), np.append(pairs[leader, others], keep[leader])
+            rows, constant = (
+                np.vstack([rows, slack.rows[leader]]),
+                np.append(constant, slack.constant[leader]),
+            )
             shift = np.append(np.where(breaks, 0.0, self.epsilon), self.tolerance)
-            pairs, keep, _ = self._wealths()
-            wealth = np.append(pairs[leader, rivals], keep[leader])
-        contrasts = self.contrasts(ahead, behind)
-        return Targets(
-            account=COMMON,
-            rows=np.zeros(len(ahead), dtype=np.int64),
-            ahead=ahead,
-            behind=np.minimum(behind % n, n - 1),
-            contrasts=contrasts,
-            gap=estimates.gap(contrasts),
-            gap_variance=estimates.gap_variance(contrasts),
-            log_wealth=wealth,
-            evidence_needed=self.evidence_needed(wealth),
-            shift=shift,
-        )
+        plans = np.full(len(rivals), leader), rivals
+        contrasts = Contrasts(rows, constant=constant)
+        return self.aim(estimates, COMMON, np.zeros_like(rivals), *plans, contrasts, wealth, shift=shift)
 
     def place(self, decision: Decision, estimates: Estimates) -> list[Bet]:
         """Bet on all pairs, that each plan keeps the limit up to the tolerance, and that it breaks it."""
         bets = super().place(decision, estimates)
-        n, every, keep = self._n, np.arange(self._n), self.account(KEEP).components
+        every, keep = np.arange(self.n_plans), self.account(KEEP).components
         if not decision.is_first and keep[self.leader].max() <= EMPTY:
             self.keep_cash -= math.log(2.0)
             keep[self.leader] = self.keep_cash + TILT
-        empty, unit = np.full(n, 2 * n), np.full(n, self.tolerance)
-        bets.append(Bet(KEEP, every, n + every, empty, self.tolerance, unit=unit, grid=SIZES))
-        bets.append(Bet(BREAK, every, empty, n + every, 0.0, unit=unit, grid=SIZES))
+        unit = np.full(self.n_plans, self.tolerance)
+        bets.append(Bet(KEEP, every, every, every, self.tolerance, unit=unit, grid=SIZES))
+        bets.append(Bet(BREAK, every, every, every, 0.0, unit=unit, grid=SIZES))
         return bets
 
     def standing(self, estimates: Estimates) -> Standing:
@@ -345,9 +286,5 @@ class BestWithinLimit(WithinFew):
         """
         if self.none_keeps:
             return Standing(None, risk=math.exp(-float(self.break_peak.min())), remaining=())
-        evidence = self.rival_evidence(self.leader)
-        rival = int(np.argmin(evidence))
-        gap = float(estimates.gap(self._contrasts(np.array([self.leader]), np.array([rival])))[0])
-        risk = min(1.0, math.exp(-float(self.proofs()[self.leader])))
         left = tuple(np.flatnonzero(self.break_peak < self.wealth.threshold).tolist())
-        return Standing(self.leader, rival, gap, None, risk, left, tuple(self.within_epsilon()))
+        return replace(super().standing(estimates), remaining=left)

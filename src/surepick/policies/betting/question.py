@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, as_dense
 from surepick.core.problem import PlanParts
 from surepick.core.run import TOLERANCE, Answer, Decision, Standing
 from surepick.design.grid import VALUE_BITS, on_grid
@@ -67,12 +67,9 @@ class Bet:
 
     def take(self, which: Any) -> Bet:
         """Return the bets of some rows."""
-        parts = (self.centre, self.prior_variance, self.unit)
-        centre, prior_variance, unit = (None if part is None else part[which] for part in parts)
-        plans = self.ahead[which], self.behind[which]
-        return Bet(
-            self.account, self.rows[which], *plans, self.shift, centre, prior_variance, unit, self.grid
-        )
+        by_row = ("rows", "ahead", "behind", "centre", "prior_variance", "unit")
+        given = {name: part[which] for name in by_row if (part := getattr(self, name)) is not None}
+        return replace(self, **given)
 
 
 @dataclass(eq=False)
@@ -170,6 +167,13 @@ class Estimates:
         return np.sqrt(np.maximum(self.readings.gap_variance(self.first, contrasts), 1e-300))
 
 
+class Recorded(NamedTuple):
+    """What a decision records of bets under some name."""
+
+    is_valid: Callable[[Any], bool]
+    is_required: bool = True
+
+
 def is_clear(gap: FloatArray, error: FloatArray) -> bool:
     """Return whether every gap is at least this large; on a grid, so that the last bits decide nothing."""
     return bool((on_grid(gap - error, VALUE_BITS) >= 0).all())
@@ -181,23 +185,27 @@ class Question(ABC):
     `leader` is the plan to lead the next batch. The bets take it from the decision about that batch.
     """
 
-    STATE: ClassVar[tuple[str, ...]] = ("leader", "wealth")
-    planned = 0  # measurements of batches without bets since the last bets
-    is_listed = True  # whether plans have numbers
-    learns_variance = True  # whether it bets on single gaps, by factors that learn a bounded variance
-    n_books = 1  # among which delta is divided
-    is_fixed = False  # whether no plan may arrive, and no final batch be called
+    STATE: ClassVar[tuple[str, ...]] = ("leader", "wealth", "second")
     KINDS: ClassVar[tuple[type, ...]] = ()  # dataclasses in its state, beside those of every run
     pace = Pace()  # of its batches
+    planned = 0  # measurements of batches without bets since the last bets
+    is_listed = True  # whether plans have numbers
+    is_fixed = False  # whether no plan may arrive, and no final batch be called
+    learns_variance = True  # whether it bets on single gaps, by factors that learn a bounded variance
     bets_at_once = False  # whether it can bet in the first batch, before anything is known
 
-    def __init__(self, plans: Any, wealth: Wealth, epsilon: float) -> None:
-        self.given, self.wealth, self.epsilon = plans, wealth, epsilon
+    def __init__(self, plans: Any, delta: float, epsilon: float, *, claims: int = 1, accounts: int = 10**9):
+        """Ask with this delta, in equal parts for one claim or two; keep so many accounts at most."""
+        self.given = self.plans = plans
+        self.epsilon, self.n_claims = epsilon, claims
+        self.wealth = Wealth(-math.log(delta / claims), accounts)
+        self.second = Wealth(self.wealth.threshold)  # of the second claim
         self.leader: Any = NO_LEADER
-        self.plans: Any = plans
         self.constants = np.zeros(self.n_plans)  # of values, by arms whose means are known
         self.is_out = np.zeros(self.n_plans, dtype=bool)  # another plan is surely at least as good
         self._cached: tuple[IntArray, IntArray, Contrasts] | None = None
+
+    # plans and contrasts
 
     @property
     def n_plans(self) -> int:
@@ -211,6 +219,10 @@ class Question(ABC):
         if len(stays := self.contenders()) == 1:
             self.leader = int(stays[0])
 
+    def grow(self, parts: PlanParts, readings: Readings, n_probes: int) -> None:
+        """Continue with these plans, the old ones first, and this many probes; where plans are a list."""
+        raise ProblemError("only a list of plans can grow; begin a new session", field="plans")
+
     def contenders(self) -> IntArray:
         """Return the plans that may be best, by what is known of the means."""
         return np.flatnonzero(~self.is_out)
@@ -220,23 +232,39 @@ class Question(ABC):
         found = on_grid(np.asarray(self.plans @ estimates.means) + self.constants, VALUE_BITS)
         return np.where(self.is_out, -np.inf, found)
 
-    def certain(self, evidence: FloatArray) -> FloatArray:
-        """Return the evidence by plan, all that is needed where a plan is out without a measurement."""
-        return np.where(self.is_out, CERTAIN, evidence)
-
     def contrasts(self, ahead: IntArray, behind: IntArray) -> Contrasts:
         """Return the rows plan[ahead] - plan[behind]; those of the last call are kept."""
         if self._cached is not None:
             old_ahead, old_behind, found = self._cached
             if np.array_equal(old_ahead, ahead) and np.array_equal(old_behind, behind):
                 return found
-        found = self._contrasts(ahead, behind)
-        self._cached = (ahead, behind, found)
+        constant = self.constants[ahead] - self.constants[behind]
+        found = Contrasts(self.plans[ahead] - self.plans[behind], constant=constant)
+        if len(ahead) > 1:  # single rows are only looked at, and quickly made
+            self._cached = (ahead, behind, found)
         return found
 
-    def _contrasts(self, ahead: IntArray, behind: IntArray) -> Contrasts:
-        constant = self.constants[ahead] - self.constants[behind]
-        return Contrasts(self.plans[ahead] - self.plans[behind], constant=constant)
+    def contrasts_of(self, bet: Bet) -> Contrasts:
+        """Return the contrasts of the rows of a bet."""
+        return self.contrasts(bet.ahead, bet.behind)
+
+    def from_leader(self, plans: IntArray | None = None) -> Contrasts:
+        """Return the rows leader - plan, of all plans unless some are named."""
+        plans = np.arange(self.n_plans) if plans is None else plans
+        return self.contrasts(np.full(len(plans), self.leader), plans)
+
+    def first_contrasts(self, most: int) -> tuple[FloatArray, Contrasts]:
+        """Return what the first batch is designed for, and the contrasts that it must show.
+
+        These are about this many plans less their mean, and all plans that may be best less one of them.
+        """
+        stays = self.contenders()
+        some = as_dense(self.plans[stays[:: max(1, len(stays) // most)]])
+        some = some - np.asarray(self.plans[stays].mean(axis=0)).ravel()
+        contrasts = self.contrasts(np.full(len(stays) - 1, stays[0]), stays[1:])
+        return np.asarray(some[np.abs(some).max(axis=1) > 0]), contrasts
+
+    # deciding about the next batch, which changes nothing but the leader
 
     @property
     def has_leader(self) -> bool:
@@ -248,33 +276,20 @@ class Question(ABC):
         """The leader as a decision names it."""
         return self.leader
 
-    def contrasts_of(self, bet: Bet) -> Contrasts:
-        """Return the contrasts of the rows of a bet."""
-        return self.contrasts(bet.ahead, bet.behind)
+    @abstractmethod
+    def choose(self, estimates: Estimates) -> None:
+        """Choose the next leader, now that more is known; change nothing else."""
 
-    def first_contrasts(self, most: int) -> tuple[FloatArray, Contrasts]:
-        """Return what the first batch is designed for, and the contrasts that it must show.
-
-        These are about this many plans less their mean, and all plans that may be best less one of them.
-        """
-        stays = self.contenders()
-        some = self.plans[stays[:: max(1, len(stays) // most)]]
-        dense = np.asarray(some if isinstance(some, np.ndarray) else some.toarray())
-        dense = dense - np.asarray(self.plans[stays].mean(axis=0)).ravel()
-        contrasts = self.contrasts(np.full(len(stays) - 1, stays[0]), stays[1:])
-        return np.asarray(dense[np.abs(dense).max(axis=1) > 0]), contrasts
-
-    def unresolved(self) -> IntArray:
-        """Return the rivals of the leader that are not ruled out."""
-        return np.flatnonzero(self.rival_evidence(self.leader) < self.wealth.threshold)
+    def search(self, estimates: Estimates, targets: Targets) -> IntArray | None:
+        """Return the uses of a batch without bets, which finds out who leads; None if none is due."""
+        del estimates, targets
+        return None
 
     def targets(self, estimates: Estimates, rivals: IntArray) -> Targets:
-        """Return the contrasts of the leader with these rivals; nothing is changed."""
-        ahead = np.full(len(rivals), self.leader)
-        contrasts = self.contrasts(ahead, rivals)
-        log_wealth = self.log_wealth(self.leader)[rivals]
-        rows = self.tested_rows(rivals)
-        return self.aim(estimates, self.tested_account(), rows, ahead, rivals, contrasts, log_wealth)
+        """Return the contrasts of the leader with these rivals."""
+        log_wealth, rows = self.log_wealth(self.leader)[rivals], self.tested_rows(rivals)
+        plans = np.full(len(rivals), self.leader), rivals
+        return self.aim(estimates, self.tested_account(), rows, *plans, self.from_leader(rivals), log_wealth)
 
     def aim(
         self,
@@ -285,32 +300,98 @@ class Question(ABC):
         behind: IntArray,
         contrasts: Contrasts,
         log_wealth: FloatArray,
+        shift: FloatArray | float | None = None,
     ) -> Targets:
-        """Return targets at these contrasts, of rows of an account, with this log wealth against each."""
+        """Return targets at these contrasts, of rows of an account, with this log wealth against each.
+
+        The shift is epsilon unless given. The evidence needed is at least a little, and at most twice that of
+        the start.
+        """
         gap, variance = estimates.gap(contrasts), estimates.gap_variance(contrasts)
-        needed = self.evidence_needed(log_wealth)
-        plans = ahead, behind
-        return Targets(
-            account, rows, *plans, contrasts, gap, variance, log_wealth, needed, shift=self.epsilon
-        )
-
-    def evidence_needed(self, log_wealth: FloatArray) -> FloatArray:
-        """Return the nats that are missing to the threshold, at least a little, at most twice the start."""
         threshold = self.wealth.threshold
-        return np.clip(threshold - log_wealth, LEAST_EVIDENCE_NEEDED, 2 * threshold)
+        needed = np.clip(threshold - log_wealth, LEAST_EVIDENCE_NEEDED, 2 * threshold)
+        shift = self.epsilon if shift is None else shift
+        return Targets(account, rows, ahead, behind, contrasts, gap, variance, log_wealth, needed, shift)
 
-    @property
-    def is_answered(self) -> bool:
-        """Whether an answer is proved."""
-        return self.has_leader and not len(self.unresolved())
+    @abstractmethod
+    def tested_account(self) -> str | int:
+        """Return the account that a test of the leader against its rivals belongs to."""
 
-    def answer(self) -> Answer:
-        """Return the plan to answer with, once it is proved."""
-        return self.leader
+    def tested_rows(self, rivals: IntArray) -> IntArray:
+        """Return the rows of these rivals in that account."""
+        return rivals
 
-    def within_epsilon(self) -> list[int]:
-        """Return the plans that are proved to be within epsilon of the best."""
-        return [self.leader] if self.is_answered else []
+    def aims(self, estimates: Estimates, targets: Targets, decision: Decision | None = None) -> Targets:
+        """Return the targets for which a batch is allocated, and that a final batch tests.
+
+        They are chosen before a batch is decided, and those of the decision afterwards.
+        """
+        del estimates, decision
+        return targets
+
+    def more(self, aims: Targets | None, counts: IntArray, dual: FloatArray) -> dict[str, Any]:
+        """Return what else than the leader and its rivals fixes the next bets, as JSON values.
+
+        The next batch has these counts; `dual` says how much each plan binds its allocation.
+        """
+        del aims, counts, dual
+        return {}
+
+    def wagers(self, estimates: Estimates, targets: Targets | None) -> dict[str, Any]:
+        """Return stakes and bets of the next batch as the decision records them.
+
+        There are no targets before the first batch.
+        """
+        del estimates, targets
+        return {}
+
+    # checking a recorded decision
+
+    def leader_objection(self, leader: Any) -> str | None:
+        """Return why this, as it was recorded, cannot lead, or None."""
+        return None if type(leader) is int and 0 <= leader < self.n_plans else "its leader is no plan"
+
+    def objection(self, decision: Decision) -> str | None:
+        """Return why no run decides so here, or None: rivals are the plans that are not ruled out.
+
+        Who leads, and how much is measured, is free: whatever depends on complete batches alone is allowed.
+        """
+        is_rival = np.zeros(self.n_plans, dtype=bool)
+        is_rival[decision.rivals] = True
+        excess, threshold = (
+            self.rival_evidence(decision.leader) - self.wealth.threshold,
+            self.wealth.threshold,
+        )
+        wrong = np.where(is_rival, excess, -excess) > TOLERANCE * threshold
+        if wrong.any() or not is_rival.any():
+            return f"plan {int(np.argmax(wrong))} is on the wrong side of its rivals, or it has none"
+        return self.wager_objection(decision)
+
+    def wager_objection(self, decision: Decision) -> str | None:
+        """Return why stakes and bets, as they were recorded, are none, or None; their sizes are free."""
+        expected, recorded = self.recorded_wagers(decision), decision.more
+        for name in sorted(expected.keys() | recorded.keys()):
+            if name not in expected or (name not in recorded and expected[name].is_required):
+                return f"it has {name!r}, or lacks it, unlike what a run writes"
+            if name in recorded and not expected[name].is_valid(recorded[name]):
+                return f"its {name!r} is none"
+        return None
+
+    def recorded_wagers(self, decision: Decision) -> dict[str, Recorded]:
+        """Return what such a decision records of stakes and bets."""
+        del decision
+        return {}
+
+    # betting
+
+    def lead(self, decision: Decision, counts: IntArray) -> None:
+        """Take on the leader of this decision, before its bets are fixed; these counts came before it."""
+        del counts
+        self.leader = decision.leader
+
+    @abstractmethod
+    def place(self, decision: Decision, estimates: Estimates) -> list[Any]:
+        """Move cash to the accounts as the decision says, and return its bets."""
 
     def test(self, estimates: Estimates, aims: Targets) -> list[Any]:
         """Return what a final batch tests."""
@@ -351,119 +432,21 @@ class Question(ABC):
         account = self.account(key)
         account.peak[rows] = np.maximum(account.peak[rows], account.current[rows] - log_p)
 
-    def proof(self) -> Mapping[str, Any] | None:
-        """Return what proves the answer without the run, as JSON values; None where nothing does."""
-        return None
-
-    def standing(self, estimates: Estimates) -> Standing:
-        """Return leader, closest rival, their gap and its uncertainty, the risk, and what remains."""
-        evidence, threshold = self.rival_evidence(self.leader), self.wealth.threshold
-        rival = int(np.argmin(evidence))
-        remaining = evidence < threshold
-        remaining[self.leader] = True  # whatever was bet against it
-        contrast = self._contrasts(np.array([self.leader]), np.array([rival]))
-        gap, variance = float(estimates.gap(contrast)[0]), float(estimates.gap_variance(contrast)[0])
-        risk = min(1.0, math.exp(-float(evidence[rival])))
-        radius = math.sqrt(2 * variance * threshold)
-        left = tuple(np.flatnonzero(remaining).tolist())
-        return Standing(self.leader, rival, gap, radius, risk, left, tuple(self.within_epsilon()))
-
     def account(self, key: str | int) -> Account:
-        """Return the account with this key."""
-        return self.wealth.accounts[key]
-
-    def recorded_wealth(self, leader: Any) -> float:
-        """Return the mean log wealth against the rivals of this leader, which a decision records."""
-        if isinstance(leader, int) and leader == NO_LEADER:
-            return 0.0
-        wealth = self.certain(self.log_wealth(leader))[np.arange(self.n_plans) != leader]
-        return float(wealth.mean()) if len(wealth) else CERTAIN
-
-    def rival_evidence(self, leader: Any) -> FloatArray:
-        """Return the evidence against each plan as a rival of this leader, whose own is infinite."""
-        evidence = self.evidence(leader)
-        evidence[leader] = np.inf
-        return evidence
-
-    def search(self, estimates: Estimates, targets: Targets) -> IntArray | None:
-        """Return the uses of a batch without bets, which finds out who leads; None if none is due."""
-        del estimates, targets
-        return None
-
-    def aims(self, estimates: Estimates, targets: Targets, decision: Decision | None = None) -> Targets:
-        """Return the targets for which a batch is allocated, and that a final batch tests.
-
-        They are chosen before a batch is decided, and those of the decision afterwards.
-        """
-        del estimates, decision
-        return targets
-
-    def more(self, aims: Targets | None, counts: IntArray, dual: FloatArray) -> dict[str, Any]:
-        """Return what else than the leader and its rivals fixes the next bets, as JSON values.
-
-        The next batch has these counts; `dual` says how much each plan binds its allocation.
-        """
-        del aims, counts, dual
-        return {}
-
-    @abstractmethod
-    def choose(self, estimates: Estimates) -> None:
-        """Choose the next leader, now that more is known; change nothing else."""
-
-    def leader_objection(self, leader: Any) -> str | None:
-        """Return why this, as it was recorded, cannot lead, or None."""
-        return None if type(leader) is int and 0 <= leader < self.n_plans else "its leader is no plan"
-
-    def objection(self, decision: Decision) -> str | None:
-        """Return why no run decides so here, or None: rivals are the plans that are not ruled out.
-
-        Who leads, and how much is measured, is free: whatever depends on complete batches alone is allowed.
-        """
-        is_rival = np.zeros(self.n_plans, dtype=bool)
-        is_rival[decision.rivals] = True
-        if is_rival[decision.leader] or not is_rival.any():
-            return "its rivals are none, or the leader is one of them"
-        evidence, threshold = self.rival_evidence(decision.leader), self.wealth.threshold
-        wrong = np.where(is_rival, evidence - threshold, threshold - evidence) > TOLERANCE * threshold
-        if wrong.any():
-            return f"plan {int(np.argmax(wrong))} is on the wrong side of its rivals"
-        return self.wager_objection(decision)
-
-    def wager_objection(self, decision: Decision) -> str | None:
-        """Return why stakes and bets, as they were recorded, are none, or None; their sizes are free."""
-        return None if not decision.more else f"it has {sorted(decision.more)[0]!r}, which no run writes"
-
-    def proves(self, plan: Answer | None) -> bool:
-        """Return whether this answer is proved, up to rounding."""
-        if self.leader_objection(plan):
-            return False
-        return bool(self.rival_evidence(plan).min() >= self.wealth.threshold * (1.0 - TOLERANCE))
-
-    def set_delta(self, delta: float) -> None:
-        """Continue with a smaller delta: the same wealth, at a higher threshold."""
-        self.wealth.threshold = -math.log(delta)
-
-    def lead(self, decision: Decision, counts: IntArray) -> None:
-        """Take on the leader of this decision, before its bets are fixed; these counts came before it."""
-        del counts
-        self.leader = decision.leader
-
-    def wagers(self, estimates: Estimates, targets: Targets | None) -> dict[str, Any]:
-        """Return stakes and bets of the next batch as the decision records them; nothing is changed.
-
-        There are no targets before the first batch.
-        """
-        del estimates, targets
-        return {}
-
-    @abstractmethod
-    def place(self, decision: Decision, estimates: Estimates) -> list[Any]:
-        """Move cash to the accounts as the decision says, and return its bets."""
+        """Return the account with this key, of either claim."""
+        return (self.second if key in self.second.accounts else self.wealth).accounts[key]
 
     def count(self, bets: list[Any]) -> None:
         """Update wealth and evidence after the factors of these bets have been multiplied in."""
         for bet in bets:
-            self.wealth.count(bet.rows, self.account(bet.account))
+            wealth = self.second if bet.account in self.second.accounts else self.wealth
+            wealth.count(bet.rows, self.account(bet.account))
+
+    def set_delta(self, delta: float) -> None:
+        """Continue with a smaller delta: the same wealth, at a higher threshold."""
+        self.wealth.threshold = self.second.threshold = -math.log(delta / self.n_claims)
+
+    # what is proved
 
     def evidence(self, leader: Any) -> FloatArray:
         """Return a copy of the largest log wealth so far against each plan, as a rival of this leader."""
@@ -475,14 +458,63 @@ class Question(ABC):
         del leader
         return np.zeros(0)
 
-    @abstractmethod
-    def tested_account(self) -> str | int:
-        """Return the account that a test of the leader against its rivals belongs to."""
+    def certain(self, evidence: FloatArray) -> FloatArray:
+        """Return the evidence by plan, all that is needed where a plan is out without a measurement."""
+        return np.where(self.is_out, CERTAIN, evidence)
 
-    def tested_rows(self, rivals: IntArray) -> IntArray:
-        """Return the rows of these rivals in that account."""
-        return rivals
+    def rival_evidence(self, leader: Any) -> FloatArray:
+        """Return the evidence against each plan as a rival of this leader, whose own is infinite."""
+        evidence = self.evidence(leader)
+        evidence[leader] = np.inf
+        return evidence
 
-    def grow(self, parts: PlanParts, readings: Readings, n_probes: int) -> None:
-        """Continue with these plans, the old ones first, and this many probes; where plans are a list."""
-        raise ProblemError("only a list of plans can grow; begin a new session", field="plans")
+    def unresolved(self) -> IntArray:
+        """Return the rivals of the leader that are not ruled out."""
+        return np.flatnonzero(self.rival_evidence(self.leader) < self.wealth.threshold)
+
+    def answer_evidence(self, plan: Any) -> float:
+        """Return the log evidence for this answer: the least that is needed of any."""
+        return float(self.rival_evidence(plan).min())
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether an answer is proved."""
+        return self.has_leader and not len(self.unresolved())
+
+    def answer(self) -> Answer | None:
+        """Return the plan to answer with, once it is proved; None where it is proved that none will do."""
+        return self.leader
+
+    def proves(self, plan: Answer | None) -> bool:
+        """Return whether this answer is proved, up to rounding."""
+        if self.leader_objection(plan):
+            return False
+        return self.answer_evidence(plan) >= self.wealth.threshold * (1.0 - TOLERANCE)
+
+    def within_epsilon(self) -> list[int]:
+        """Return the plans that are proved to be within epsilon of the best."""
+        return [self.leader] if self.is_answered else []
+
+    def proof(self) -> Mapping[str, Any] | None:
+        """Return what proves the answer without the run, as JSON values; None where nothing does."""
+        return None
+
+    def recorded_wealth(self, leader: Any) -> float:
+        """Return the mean log wealth against the rivals of this leader, which a decision records."""
+        if isinstance(leader, int) and leader == NO_LEADER:
+            return 0.0
+        wealth = self.certain(self.log_wealth(leader))[np.arange(self.n_plans) != leader]
+        return float(wealth.mean()) if len(wealth) else CERTAIN
+
+    def standing(self, estimates: Estimates) -> Standing:
+        """Return leader, closest rival, their gap and its uncertainty, the risk, and what remains."""
+        evidence = self.rival_evidence(self.leader)
+        evidence[self.leader] = np.inf
+        rival = int(np.argmin(evidence))
+        contrast, threshold = self.from_leader(np.array([rival])), self.wealth.threshold
+        gap, variance = float(estimates.gap(contrast)[0]), float(estimates.gap_variance(contrast)[0])
+        risk = min(1.0, self.n_claims * math.exp(-self.answer_evidence(self.leader)))
+        remaining = self.evidence(self.leader) < threshold
+        remaining[self.leader] = True  # whatever was bet against it
+        left, good = tuple(np.flatnonzero(remaining).tolist()), tuple(self.within_epsilon())
+        return Standing(self.leader, rival, gap, math.sqrt(2 * variance * threshold), risk, left, good)

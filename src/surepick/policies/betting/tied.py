@@ -24,17 +24,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
-from surepick.core.guarantee import SUB_GAUSSIAN, Promise
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.problem import Problem
-from surepick.core.run import TOLERANCE, Answer, Decision, Standing
+from surepick.core.run import Decision, Standing
 from surepick.core.wording import how_many
 from surepick.errors import ParameterError
-from surepick.inference.wealth import COMMON, Account, Wealth
+from surepick.inference.wealth import COMMON
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.question import Bet, Estimates, Targets
 from surepick.policies.betting.within import WithinFew
-from surepick.policies.sound import WithinPolicy, check_max_batch
+from surepick.policies.sound import BettingPolicy
 
 MOST_PLANS = 200  # all pairs of them bet
 LARGEST_LOG = 600.0  # of a wealth, so that sums of some are numbers
@@ -42,7 +41,7 @@ OUT = "out"
 
 
 @dataclass(frozen=True)
-class Tied(WithinPolicy):
+class Tied(BettingPolicy):
     """All plans within `epsilon` of the best, and no other that is worse by more than `epsilon - grey`.
 
     A plan whose distance to the best lies in the grey zone may be named or not. A smaller `grey` costs more;
@@ -55,16 +54,15 @@ class Tied(WithinPolicy):
     (0, 1)
     """
 
+    delta: float = 0.05
+    epsilon: float = 0.0
     grey: float | None = None
     max_batch: int | None = None
 
     name: ClassVar[str] = "Tied"
-    assumes_noise: ClassVar[bool] = True
-    takes_probes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_max_batch(self.max_batch)
         if self.grey is not None and not 0 < self.grey <= self.epsilon:
             raise ParameterError(
                 f"grey is above 0 and at most epsilon, {self.epsilon:g}, got {self.grey!r}", field="grey"
@@ -76,10 +74,9 @@ class Tied(WithinPolicy):
         return self.epsilon - (self.epsilon / 2 if self.grey is None else self.grey)
 
     @property
-    def guarantee(self) -> str:
-        """The guarantee and its assumption."""
-        goal = f"all plans within {self.near:g} of the best, and none that is not within {self.epsilon:g}"
-        return Promise(True, f"{goal}, wrong with probability at most {self.delta:g}", SUB_GAUSSIAN).text
+    def goal(self) -> str:
+        """What an answer is, unless it is wrong."""
+        return f"all plans within {self.near:g} of the best, and none that is not within {self.epsilon:g}"
 
     def question(self, problem: AnyProblem) -> str:
         """Return what is to be found out."""
@@ -90,41 +87,36 @@ class Tied(WithinPolicy):
         named = f"{how_many(len(standing.good), 'plan is', 'plans are')} within {self.epsilon:g} of the best"
         return f"{named}; each other of {problem.n_plans} plans is more than {self.near:g} worse."
 
-    def learns_noise(self, problem: AnyProblem) -> bool:
-        """Return whether a run learns unknown noise while it measures."""
-        return problem.is_listed
-
-    def learns_variance(self, problem: AnyProblem) -> bool:
-        """Return whether bounds on readings are all that the guarantee needs, neither scale nor shape."""
-        return problem.bounds is not None
-
     def start(self, problem: Problem) -> BatchRun:
         """Return a fresh run on this problem."""
-        if self.epsilon == 0:
-            raise ParameterError("Tied needs an epsilon: the distance that counts as tied", field="epsilon")
-        if problem.n_plans > MOST_PLANS:
-            raise ParameterError(
-                f"Tied compares all pairs, of at most {MOST_PLANS} plans; got {problem.n_plans:,}",
-                field="plans",
-            )
+        refuse_odd(self, problem)
         return BatchRun(problem, self, AllWithin(problem.oriented, self.delta, self.epsilon, self.near))
+
+
+def refuse_odd(policy: BettingPolicy, problem: Problem) -> None:
+    """Refuse what all pairs of plans cannot be asked: too many plans, or no epsilon."""
+    if policy.epsilon == 0 or problem.n_plans > MOST_PLANS:
+        raise ParameterError(
+            f"{policy.name} compares all pairs of at most {MOST_PLANS} plans, up to an epsilon above 0; got "
+            f"{problem.n_plans:,} plans and epsilon {policy.epsilon:g}",
+            field="epsilon" if policy.epsilon == 0 else "plans",
+        )
 
 
 class AllWithin(WithinFew):
     """Which plans are within epsilon of the best, and which are worse by more than `near`?
 
-    Rows of the common account, as in `WithinFew`, prove that plans are in; rows of the account `OUT`, which
-    has a cash of its own, that they are out.
+    Rows of the common account, as in `WithinFew`, prove that plans are in; rows of the account `OUT` of the
+    second claim, that they are out.
     """
 
-    STATE: ClassVar[tuple[str, ...]] = (*WithinFew.STATE, "outs", "out_peak")
-    is_fixed, n_books = True, 2
-    staked = 0.9  # of the cash of the second half
+    STATE: ClassVar[tuple[str, ...]] = (*WithinFew.STATE, "out_peak")
+    is_fixed = True
+    staked = 0.9  # of the cash of the second claim
 
     def __init__(self, plans: Any, delta: float, epsilon: float, near: float) -> None:
-        super().__init__(plans, delta / 2, epsilon)
-        self.near, self.smallest = near, (epsilon - near) / 2
-        self.outs = Wealth(self.wealth.threshold)
+        super().__init__(plans, delta, epsilon, claims=2)
+        self.near, self.smallest, self.ignored_gap = near, (epsilon - near) / 2, epsilon
         self.out_peak = np.zeros(self.n_plans)  # log of the largest least mean so far
 
     def evidence(self, leader: Any) -> FloatArray:
@@ -132,19 +124,19 @@ class AllWithin(WithinFew):
         del leader
         return self.out_peak.copy()
 
-    def in_evidence(self) -> FloatArray:
-        """Return the log of the evidence that each plan is within epsilon of all others."""
-        peak = self._by_pair("peak").copy()
-        np.fill_diagonal(peak, np.inf)
-        return np.asarray(peak.min(axis=1))
-
-    def verdicts(self) -> FloatArray:
+    def rival_evidence(self, leader: Any) -> FloatArray:
         """Return the log of the evidence that each plan is in, or out."""
+        del leader
         return np.maximum(self.in_evidence(), self.out_peak)
 
-    def unresolved(self) -> IntArray:
-        """Return the plans that are neither in nor out."""
-        return np.flatnonzero(self.verdicts() < self.wealth.threshold)
+    def answer_evidence(self, plan: Any) -> float:
+        """Return the log of the evidence that this plan is in, and every other is in or out."""
+        return min(float(self.in_evidence()[plan]), super().answer_evidence(plan))
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether every plan is in or out, and the leader in."""
+        return self.has_leader and self.proves(self.leader)
 
     def choose(self, estimates: Estimates) -> None:
         """Let the plan lead that looks best of those that are not out."""
@@ -152,104 +144,40 @@ class AllWithin(WithinFew):
         is_out = self.out_peak >= self.wealth.threshold
         self.leader = int(np.argmax(value if is_out.all() else np.where(is_out, -np.inf, value)))
 
-    @property
-    def is_answered(self) -> bool:
-        """Whether every plan is in or out, and the leader in."""
-        return self.has_leader and self.proves(self.leader)
-
-    def proves(self, plan: Answer | None) -> bool:
-        """Return whether every plan is in or out, and this one in, up to rounding."""
-        enough = self.wealth.threshold * (1.0 - TOLERANCE)
-        if not isinstance(plan, int) or self.leader_objection(plan):
-            return False
-        return bool(self.in_evidence()[plan] >= enough and self.verdicts().min() >= enough)
-
-    def objection(self, decision: Decision) -> str | None:
-        """Return why no run decides so here, or None: rivals are the plans that are neither in nor out."""
-        is_open, threshold = np.zeros(self.n_plans, dtype=bool), self.wealth.threshold
-        is_open[decision.rivals] = True
-        verdicts = self.verdicts()
-        wrong = np.where(is_open, verdicts - threshold, threshold - verdicts) > TOLERANCE * threshold
-        if wrong.any() or not is_open.any():
-            return f"plan {int(np.argmax(wrong))} is on the wrong side of those that are open"
-        return self.wager_objection(decision)
-
     def targets(self, estimates: Estimates, rivals: IntArray) -> Targets:
         """Return what the open plans need: that they are in or out, whichever looks nearer."""
-        n, every = self.n_plans, np.arange(self.n_plans)
-        behind = estimates.gap(self._contrasts(np.full(n, self.leader), every))
-        is_open = np.zeros(n, dtype=bool)
+        n, is_open = self.n_plans, np.zeros(self.n_plans, dtype=bool)
         is_open[rivals] = True
-        looks_in = behind <= (self.near + self.epsilon) / 2
-        peak, threshold = self._by_pair("peak"), self.wealth.threshold
-        pairs = (is_open & looks_in)[:, None] & (peak < threshold) & ~np.eye(n, dtype=bool)
-        ins, of = np.nonzero(pairs)
+        looks_in = estimates.gap(self.from_leader()) <= (self.near + self.epsilon) / 2
+        is_left = (self._by_pair("peak") < self.wealth.threshold) & ~np.eye(n, dtype=bool)
+        ins, of = np.nonzero((is_open & looks_in)[:, None] & is_left)
         outs = np.flatnonzero(is_open & ~looks_in)
         ahead, worse = np.append(ins, np.full(len(outs), self.leader)), np.append(of, outs)
         wealth = np.append(self._by_pair("current")[ins, of], self._least_means()[outs])
-        contrasts = self.contrasts(ahead, worse)
-        return Targets(
-            account=COMMON,
-            rows=np.append(ins * n + of, outs),
-            ahead=ahead,
-            behind=worse,
-            contrasts=contrasts,
-            gap=estimates.gap(contrasts),
-            gap_variance=estimates.gap_variance(contrasts),
-            log_wealth=wealth,
-            evidence_needed=self.evidence_needed(wealth),
-            shift=np.append(np.full(len(ins), self.epsilon), np.full(len(outs), -self.near)),
-        )
-
-    def _plausibility(self, estimates: Estimates) -> FloatArray:
-        """Return how likely each plan is in: the parts of a stake go by it."""
-        n = self.n_plans
-        contrasts = self._contrasts(np.full(n, self.leader), np.arange(n))
-        error = np.sqrt(estimates.gap_variance(contrasts))
-        beyond = np.maximum(estimates.gap(contrasts) - self.epsilon, 0.0)
-        errors = np.divide(beyond, error, out=np.zeros(n), where=error > 0)
-        return np.maximum(np.exp(-0.5 * self.plausible * errors**2), 1e-12)
+        what = np.append(ins * n + of, outs), ahead, worse, self.contrasts(ahead, worse), wealth
+        shift = np.repeat([self.epsilon, -self.near], [len(ins), len(outs)])
+        return self.aim(estimates, COMMON, *what, shift=shift)
 
     def place(self, decision: Decision, estimates: Estimates) -> list[Bet]:
         """Stake and bet on all pairs, and that each plan is worse than the leader by more than `near`."""
         bets = super().place(decision, estimates)
         if decision.is_first:
             return bets
-        if OUT not in self.outs.accounts:
-            amount = self.outs.withdraw(self.staked)
-            self.outs.account(OUT, self.n_plans, len(self.sizes)).stake(amount - math.log(len(self.sizes)))
+        if OUT not in self.second.accounts:
+            amount = self.second.withdraw(self.staked) - math.log(len(self.sizes))
+            self.second.account(OUT, self.n_plans, len(self.sizes)).stake(amount)
         others = np.flatnonzero(np.arange(self.n_plans) != self.leader)
         ahead, unit = np.full(len(others), self.leader), np.ones(len(others))
         return [*bets, Bet(OUT, others, ahead, others, -self.near, unit=unit, grid=self.sizes)]
 
-    def account(self, key: str | int) -> Account:
-        """Return the account of the pairs, or that of the plans that are to be shown out."""
-        return self.outs.accounts[key] if key == OUT else super().account(key)
-
     def count(self, bets: list[Any]) -> None:
         """Update both accounts, and which plans are out."""
-        for bet in bets:
-            wealth = self.outs if bet.account == OUT else self.wealth
-            wealth.count(bet.rows, self.account(bet.account))
+        super().count(bets)
         self.out_peak = np.maximum(self.out_peak, self._least_means())
 
     def _least_means(self) -> FloatArray:
-        found = self.outs.accounts.get(OUT)
+        found = self.second.accounts.get(OUT)
         return np.zeros(self.n_plans) if found is None else least_means(found.current)
-
-    def set_delta(self, delta: float) -> None:
-        """Continue with a smaller delta, half of it for each half of the answer."""
-        super().set_delta(delta / 2)
-        self.outs.threshold = self.wealth.threshold
-
-    def standing(self, estimates: Estimates) -> Standing:
-        """Return the leader, the plan that is hardest to place, the risk, and the plans that are in."""
-        verdicts, threshold = self.verdicts(), self.wealth.threshold
-        rival = int(np.argmin(np.where(np.arange(self.n_plans) == self.leader, np.inf, verdicts)))
-        gap = float(estimates.gap(self._contrasts(np.array([self.leader]), np.array([rival])))[0])
-        risk = min(1.0, 2.0 * math.exp(-float(verdicts.min())))
-        left = tuple(np.flatnonzero(self.out_peak < threshold).tolist())
-        return Standing(self.leader, rival, gap, None, risk, left, tuple(self.within_epsilon()))
 
 
 def least_means(log_wealth: FloatArray) -> FloatArray:

@@ -31,7 +31,6 @@ from surepick.core.standard_form import ROUNDING
 from surepick.design.grid import SHARE_BITS
 from surepick.inference.contrasts import Contrasts, arm_probes, readings_of
 from surepick.inference.factors import SubGaussian
-from surepick.inference.wealth import Wealth
 from surepick.policies.betting.question import (
     BatchResult,
     Estimates,
@@ -154,7 +153,7 @@ class WithinPolytope(Question):
 
     def __init__(self, problem: Polytope, delta: float, epsilon: float) -> None:
         self._delta, self.rivals = delta, Rivals(problem)
-        super().__init__(None, Wealth(-math.log(delta)), epsilon)
+        super().__init__(None, delta, epsilon)
         self._readings = readings_of(arm_probes(problem))
         self._problem, self._form, self._relevant = problem, problem.form, problem.relevant
         self._scale = problem.sign * self._form.unit * self._form.moves  # of a mean, where amounts are near 1

@@ -33,7 +33,6 @@ from surepick.errors import ProblemError
 from surepick.inference.bounded import POWERS, BatchReadings, power_sums
 from surepick.inference.contrasts import Contrasts
 from surepick.inference.factors import log_sum_exp
-from surepick.inference.wealth import Wealth
 from surepick.policies.betting.best import FIRST_STAKE, STAKE
 from surepick.policies.betting.question import (
     BatchResult,
@@ -82,7 +81,7 @@ class OracleBest(Question):
     wealth_kind = PlanWealth
 
     def __init__(self, problem: OracleProblem, delta: float, epsilon: float = 0.0) -> None:
-        super().__init__(None, Wealth(-math.log(delta)), epsilon)
+        super().__init__(None, delta, epsilon)
         if problem.noise_kind == BOUNDED_VARIANCE:
             raise ProblemError(
                 "plans behind an oracle need noise with tails like those of Gaussian noise, got noise of "
