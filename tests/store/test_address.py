@@ -9,7 +9,7 @@ import pytest
 from store_contract import note
 from surepick.errors import StoreError
 from surepick.store import open_store
-from surepick.store.address import database_at
+from surepick.store.sql import database_at
 
 
 @pytest.mark.parametrize(

@@ -35,10 +35,10 @@ def test_a_healthy_store_is_well_also_in_use_and_a_plain_copy_of_it_lacks_values
     assert (diagnosis.is_well, diagnosis.advice) == (True, "")
     store = open_store(str(path))
     store.append("trips", [note("in the write-ahead log")], expected=store.head("trips"))
-    assert examine(str(path)).log("trips").n_proved == N_EVENTS + 1
+    assert examine(str(path)).logs[0].n_proved == N_EVENTS + 1
     shutil.copy(path, path.with_name("cp.db"))  # why there is `backup`
-    assert examine(str(path.with_name("cp.db"))).log("trips").n_proved == N_EVENTS
-    assert back_up(str(path), path.with_name("backup.db")).log("trips").n_proved == N_EVENTS + 1
+    assert examine(str(path.with_name("cp.db"))).logs[0].n_proved == N_EVENTS
+    assert back_up(str(path), path.with_name("backup.db")).logs[0].n_proved == N_EVENTS + 1
 
 
 @pytest.mark.parametrize("share", [0.9, 0.5, 0.2])
@@ -68,7 +68,7 @@ def test_of_a_file_with_a_wiped_page_the_beginning_is_proved(path):
     middle = len(whole) // 2 // 4096 * 4096
     whole[middle : middle + 4096] = bytes(4096)
     path.write_bytes(bytes(whole))
-    log = examine(str(path)).log("trips")
+    log = examine(str(path)).logs[0]
     assert not log.is_well
     assert N_EVENTS / 4 < log.n_proved < 3 * N_EVENTS / 4
 
@@ -92,7 +92,7 @@ def test_the_chain_of_what_was_recovered_is_checked(path, tmp_path):
         with closing(sqlite3.connect(path)) as connection:  # what a recovery gives: some rows are missing
             connection.execute("DELETE FROM surepick_events WHERE position BETWEEN 700 AND 800")
             connection.commit()
-    log = examine(str(path)).log("trips")
+    log = examine(str(path)).logs[0]
     assert not log.is_well
     assert N_EVENTS / 4 < log.n_proved < N_EVENTS
 
@@ -117,7 +117,7 @@ def test_a_changed_event_is_found_on_a_server_and_in_a_backup(postgres_url, path
         assert examine(url).is_well
         change(store, "UPDATE surepick_events SET body = '{}' WHERE position = 7")
         found = examine(url) if url == postgres_url else back_up(url, path.with_name("copy.db"))
-        assert (found.log("trips").n_proved, found.is_well) == (6, False)
+        assert (found.logs[0].n_proved, found.is_well) == (6, False)
 
 
 def test_a_backup_of_a_store_in_use_has_all_that_was_acknowledged(tmp_path):
@@ -137,7 +137,7 @@ def test_a_backup_of_a_store_in_use_has_all_that_was_acknowledged(tmp_path):
             before = acknowledged[0]
             copied = back_up(url, tmp_path / f"copy {i}.db")
             assert copied.is_well
-            assert copied.log("trips").n_proved >= before
+            assert copied.logs[0].n_proved >= before
     finally:
         stop.set()
         writer.join()

@@ -10,7 +10,6 @@ import surepick as sp
 from session_tools import Tapes, problem, run_to_end, same_run, tell_until_refused
 from surepick.errors import StoreError
 from surepick.sessions.session import Session
-from surepick.sessions.verify import verify
 from surepick.store.doctor import examine
 
 SIZE = 12_000_000  # bytes: the write-ahead log alone may take four million
@@ -77,21 +76,3 @@ def test_repeating_the_step_that_failed_is_all_there_is_to_do(tiny_disk):
     filler.unlink()
     assert session.tell(requests[0], tapes.value(requests[0].token)).result == "recorded"
     assert len(list(session.measurements())) == told + 1
-
-
-def test_a_store_on_a_disk_that_nobody_may_write_to_is_read(tiny_disk):
-    url, tapes = f"sqlite:///{tiny_disk}/store.db", Tapes()
-    session = Session.create(url, "mine", problem(), policy=POLICY, seed=3)
-    request = session.ask()[0]
-    session.tell(request, tapes.value(request.token))
-    session.store.close()
-    subprocess.run(["mount", "-o", "remount,ro", str(tiny_disk)], check=True)
-    for read_only in (True, False):
-        seen = Session.load(url, "mine", read_only=read_only)
-        assert [m.token for m in seen.measurements()] == [request.token]
-        assert verify(seen.store, "mine").holds
-    with pytest.raises(StoreError):
-        seen.ask()
-    with pytest.raises(StoreError):
-        Session.create(url, "another", problem(), policy=POLICY)
-    seen.store.close()

@@ -20,7 +20,7 @@ from store_contract import in_threads, note
 from store_workers import query
 from surepick.sessions.session import Session
 from surepick.sessions.verify import verify
-from surepick.store import Claim, open_store
+from surepick.store import open_store
 
 POLICY = sp.CombGapE(delta=1e-3)
 SETTINGS = ("synchronous_commit", "default_transaction_isolation", "plan_cache_mode")
@@ -102,7 +102,7 @@ def test_threads_behind_a_pooler_lose_nothing(pooled_url):
         for j in range(20):
             with store.transaction("trips"):
                 store.append("trips", [note(key=f"{i}-{j}")], expected=store.head("trips"))
-            store.look("trips", after=store.head("trips"), claim=Claim([f"w{i}", f"t{j}"], str(i), 10.0, 0.0))
+            store.claim("trips", [f"w{i}", f"t{j}"], worker=str(i), until=10.0, now=0.0)
 
     in_threads(5, work)
     keys = [str(event.key) for event in store.read("trips")][1:]
@@ -118,7 +118,7 @@ def test_every_append_waits_for_the_disk_whatever_others_have_set(pooled_url):
             other.execute("SET synchronous_commit = off")
         for _ in range(6):
             store.claim("trips", ["a"], worker="w", now=0.0, until=1.0)
-            store.look("trips", after=head, claim=Claim(["a", "b"], "w", 1.0, 0.0))
+            store.look("trips", after=head)
             head = store.append("trips", [note()], expected=head)
             with store.transaction("trips"):
                 assert query(store, "SHOW synchronous_commit") == [("on",)]
@@ -147,7 +147,7 @@ def test_nothing_that_a_store_sets_reaches_other_programs(pooled_url):
         head = store.create("trips", [note()])
         for _ in range(5):
             store.claim("trips", ["a"], worker="w", now=0.0, until=1.0)
-            store.look("trips", after=head, claim=Claim(["a"], "w", 1.0, 0.0))
+            store.look("trips", after=head)
             with store.transaction("trips", durable=False):
                 store.claim("trips", ["b"], worker="w", now=0.0, until=1.0)
             head = store.append("trips", [note()], expected=head)

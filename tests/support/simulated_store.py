@@ -145,12 +145,8 @@ class SimulatedStore(Store):
     def read(self, name, *, after=START, limit=None):
         return iter(self._read(lambda state: list(state.read(name, after=after, limit=limit))))
 
-    def look(self, name, *, after, claim=None):
-        held: list[str] = []
-        if claim is not None:
-            tokens, worker, until, now = claim
-            held = self.claim(name, tokens, worker=worker, until=until, now=now)
-        return self._read(lambda state: state.look(name, after=after))._replace(held=held)
+    def look(self, name, *, after):
+        return self._read(lambda state: state.look(name, after=after))
 
     def claim(self, name, tokens, *, worker, until, now):
         wanted = list(tokens)

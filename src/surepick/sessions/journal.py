@@ -291,7 +291,7 @@ class Journal:
         body = json.dumps({"format": self._format(), "state": state, "time": self._latest}).encode()
         if len(body) <= most:
             with suppress(StoreError):  # a full disk: what matters was acknowledged, and says so itself
-                self.store.save_snapshot(self.name, Snapshot(self.head, self._created.checksum, body))
+                self.store.save_snapshot(self.name, Snapshot(self.head, body))
 
 
 def decided(state: SessionState) -> list[Event]:

@@ -30,7 +30,7 @@ from surepick.sessions.events import AHEAD
 from surepick.sessions.journal import Journal
 from surepick.sessions.state import SessionState
 from surepick.sessions.streams import Place
-from surepick.store import Claim, Lease
+from surepick.store import Lease
 
 AHEAD_PER_WORKER = 4  # requests ahead of the batch for each worker that has something to measure
 CLOCKS_DIFFER = 1.0  # seconds between the clocks of two workers that are no reason to cut a lease
@@ -101,123 +101,67 @@ def request_for(state: SessionState, token: Place, lease: Lease) -> Request:
     )
 
 
-class Leasing:
-    """Claims requests of one session for workers; it remembers the leases as they were at its last look."""
+def claim(
+    journal: Journal, n: int, worker: str, seconds: float, longest: float
+) -> tuple[list[Request], float]:
+    """Lease up to n requests to this worker, the most urgent first; return them and when a lease ends next.
 
-    def __init__(self, journal: Journal, longest: float) -> None:
-        self._journal = journal
-        self._longest = longest  # seconds that a lease may last from now
-        self._leases: Leases = {}  # those of recorded requests mean nothing
-
-    def claim(self, n: int, worker: str, seconds: float) -> list[Request]:
-        """Return up to n measurements that are the worker's for these seconds, most urgent first.
-
-        Without other processes, claim at once what should be free and check the answer (optimistic). With
-        others, read first and lock the leases while claiming: otherwise all that read at the same moment
-        would choose the same requests, and all but one would fail.
-        """
-        journal, store = self._journal, self._journal.store
-        chosen, claim = list[Place](), None
-        if journal.is_alone() and not journal.state.is_over:
-            chosen, is_held = self._choose(n, worker, seconds)
-            claim = None if is_held else self._claim_of(chosen, worker, seconds)
-        view = store.look(journal.name, after=journal.head, claim=claim)
-        self._leases = leased(view.leases)
-        granted = [] if claim is None else self._note_granted(chosen, claim, view.held)
-        is_current = (
-            granted
-            and len(granted) == len(chosen)
-            and not (view.events or journal.is_stale)
-            and journal.state.streams.n_missing
-        )
-        if not is_current:
-            journal.read_on(view.events)
-            journal.decide()  # the process that completed the batch may have died before it could
-        if recorded := journal.recorded(view.leases):
-            store.release(journal.name, recorded)
-        latest = journal.clock() + self._longest + CLOCKS_DIFFER
-        if any(is_dead(lease.worker) or lease.expires > latest for lease in view.leases):
-            return self._claim_in_turn(n, worker, seconds)
-        if is_current:
-            return self._requests(granted)
-        if journal.state.is_over:
-            store.release(journal.name, list(map(str, granted)))  # they were claimed in vain
-            return []
-        chosen, is_held = self._choose(n, worker, seconds)
-        return self._requests(chosen) if is_held else self._claim_in_turn(n, worker, seconds)
-
-    def forget(self, token: Place) -> None:
-        """Forget the lease on this request, which has ended."""
-        self._leases.pop(token, None)
-
-    def next_end(self) -> float:
-        """When the next lease ends that had not ended at the last look."""
-        now, leases = self._journal.clock(), self._leases.values()
-        return min((lease.expires for lease in leases if lease.expires > now), default=math.inf)
-
-    def _claim_in_turn(self, n: int, worker: str, seconds: float) -> list[Request]:
-        """Choose and claim while no other process claims anything.
-
-        Leases on recorded requests and those of workers that have ended are deleted; one that ends further
-        away than a lease lasts, because a clock was put back, is cut to that length.
-        """
-        journal, store, name = self._journal, self._journal.store, self._journal.name
+    They are the worker's for so many seconds; `longest` is how many a lease of this session may last.
+    No other process claims meanwhile: those that read at the same moment would all choose the same requests.
+    """
+    while True:
         with journal.write_transaction(durable=False) as view:
-            dead = [lease.token for lease in view.leases if is_dead(lease.worker)]
-            ended = {*journal.recorded(view.leases), *dead}
-            store.release(name, sorted(ended))
-            now = journal.clock()
-            until = now + self._longest
-            self._leases = leased(lease for lease in view.leases if lease.token not in ended)
-            for place, lease in self._leases.items():
-                if lease.expires > until + CLOCKS_DIFFER:
-                    store.claim(name, [lease.token], worker=lease.worker, until=until, now=now)
-                    self._leases[place] = lease._replace(expires=until)
-            if journal.state.is_over:
-                return []
-            chosen, _ = self._choose(n, worker, seconds)
-            claim = self._claim_of(chosen, worker, seconds)
-            held = store.claim(name, claim.tokens, worker=worker, until=claim.until, now=claim.now)
-            return self._requests(self._note_granted(chosen, claim, held))
+            if not journal.state.is_due:
+                return _claim(journal, view.leases, n, worker, seconds, longest)
+        journal.decide()  # the process that completed the batch has died before it could
 
-    def _claim_of(self, chosen: Iterable[Place], worker: str, seconds: float) -> Claim:
-        now = self._journal.clock()
-        return Claim(list(map(str, chosen)), worker, now + seconds, now)
 
-    def _requests(self, tokens: Iterable[Place]) -> list[Request]:
-        return [request_for(self._journal.state, token, self._leases[token]) for token in tokens]
+def _claim(
+    journal: Journal, known: Iterable[Lease], n: int, worker: str, seconds: float, longest: float
+) -> tuple[list[Request], float]:
+    """Claim within a transaction.
 
-    def _note_granted(self, chosen: Iterable[Place], claim: Claim, held: Iterable[str]) -> list[Place]:
-        """Remember the leases that the store granted, and return their requests."""
-        held, granted = set(held), []
-        for token, text in zip(chosen, claim.tokens, strict=True):
-            if text in held:
-                self._leases[token] = Lease(text, claim.worker, claim.until)
-                granted.append(token)
-        return granted
+    Leases on recorded requests and those of workers that have ended are deleted; one that ends further
+    away than a lease lasts, because a clock was put back, is cut to that length.
+    """
+    state, store, name, now = journal.state, journal.store, journal.name, journal.clock()
+    ended = {*journal.recorded(known), *[one.token for one in known if is_dead(one.worker)]}
+    store.release(name, sorted(ended))
+    leases = leased(one for one in known if one.token not in ended)
+    for place, one in leases.items():
+        if one.expires > now + longest + CLOCKS_DIFFER:
+            store.claim(name, [one.token], worker=one.worker, until=now + longest, now=now)
+            leases[place] = one._replace(expires=now + longest)
+    active = {place: one for place, one in leases.items() if one.expires > now}
+    next_end = min((one.expires for one in active.values()), default=math.inf)
+    chosen = [] if state.is_over else _choose(state, active, n, worker)
+    # those that it holds for at least half a lease are not claimed again
+    own = {place for place in chosen if place in active and active[place].expires >= now + seconds / 2}
+    wanted = [str(place) for place in chosen if place not in own]
+    for token in store.claim(name, wanted, worker=worker, until=now + seconds, now=now) if wanted else ():
+        place = Place.parse(token)
+        active[place] = Lease(token, worker, now + seconds)
+        own.add(place)
+    return [request_for(state, place, active[place]) for place in chosen if place in own], next_end
 
-    def _choose(self, n: int, worker: str, seconds: float) -> tuple[list[Place], bool]:
-        """Return up to n requests for this worker, and whether it holds all of them for long enough.
 
-        They are its own, unassigned ones, and some ahead of the batch. The most urgent come first, in the
-        same order every time: what the batch waits for, in its order.
-        """
-        state, now = self._journal.state, self._journal.clock()
-        active = {token: lease for token, lease in self._leases.items() if lease.expires > now}
-        busy = [urgency_of(state, t) for t in active if not state.streams.of[t.probe].is_recorded(t.index)]
-        chosen = sorted([one for one in busy if active[one.token].worker == worker])[:n]
-        own, enough = {one.token for one in chosen}, now + seconds / 2  # half a lease is left to measure
-        if len(chosen) < n:
-            free = (one for one in in_turn(state) if one.token not in active)
-            chosen += itertools.islice(free, n - len(chosen))
-        if len(chosen) < n and not state.has_final_batch:  # nothing follows a final batch
-            workers = {worker, *[lease.worker for lease in active.values()], *state.recent_workers}
-            busy_ahead = sum([one.is_ahead for one in busy])
-            left = min(AHEAD, max(n, AHEAD_PER_WORKER * len(workers))) - busy_ahead - state.streams.n_ahead
-            free = (one for one in _ahead(state) if one.token not in active)
-            chosen += itertools.islice(free, min(max(left, 0), n - len(chosen)))
-        tokens = [one.token for one in sorted(chosen)]
-        return tokens, all(token in own and active[token].expires >= enough for token in tokens)
+def _choose(state: SessionState, active: Leases, n: int, worker: str) -> list[Place]:
+    """Return up to n requests for this worker: its own, unassigned ones, and some ahead of the batch.
+
+    The most urgent come first, in the same order every time: what the batch waits for, in its order.
+    """
+    busy = [urgency_of(state, place) for place in active]
+    chosen = sorted(one for one in busy if active[one.token].worker == worker)[:n]
+    if len(chosen) < n:
+        free = (one for one in in_turn(state) if one.token not in active)
+        chosen += itertools.islice(free, n - len(chosen))
+    if len(chosen) < n and not state.has_final_batch:  # nothing follows a final batch
+        workers = {worker, *[lease.worker for lease in active.values()], *state.recent_workers}
+        busy_ahead = sum(one.is_ahead for one in busy)
+        left = min(AHEAD, max(n, AHEAD_PER_WORKER * len(workers))) - busy_ahead - state.streams.n_ahead
+        free = (one for one in _ahead(state) if one.token not in active)
+        chosen += itertools.islice(free, min(max(left, 0), n - len(chosen)))
+    return [one.token for one in sorted(chosen)]
 
 
 def _ahead(state: SessionState) -> Iterator[Urgency]:

@@ -33,7 +33,7 @@ from surepick.sessions.events import (
     place_of,
 )
 from surepick.sessions.journal import Change, Journal, decided, drafts_of
-from surepick.sessions.leases import Leasing, Request, default_worker, is_dead, leased
+from surepick.sessions.leases import Request, claim, default_worker, is_dead, leased
 from surepick.sessions.reader import SessionReader, in_seconds, oracle_of
 from surepick.sessions.setup import NewSession, refuse_other, seconds
 from surepick.sessions.state import SessionState
@@ -72,7 +72,6 @@ class Session(SessionReader):
         clock: Callable[[], float] = time.time,
     ) -> None:
         super().__init__(store, name, oracle=oracle, read_only=read_only, clock=clock)
-        self._leasing = Leasing(self._journal, self.lease)
 
     @classmethod
     def create(
@@ -212,14 +211,13 @@ class Session(SessionReader):
         until = float("inf") if wait is True else time.monotonic() + float(wait)
         while True:
             with self._changing():
-                requests = self._leasing.claim(n, who, lasting)
+                requests, next_end = claim(self._journal, n, who, lasting, self.lease)
                 if requests or self._state.is_over or time.monotonic() >= until:
-                    break
-                until_free = self._leasing.next_end() - self._clock()
+                    return requests
+                until_free = next_end - self._clock()
             left = until - time.monotonic()
             time.sleep(min(pause, max(until_free, FIRST_WAIT), max(left, 0.0)))
             pause = min(1.5 * pause, LONGEST_WAIT)
-        return requests
 
     def tell(
         self,
@@ -274,7 +272,6 @@ class Session(SessionReader):
         with self._changing() as journal:
             place_of(text, self._state)
             journal.commit(make)
-            self._leasing.forget(place_of(text, self._state))
 
     def remove(self, number: int | str | Request, reason: str) -> bool:
         """Remove a value that was recorded by mistake (a slip, the wrong road); the log keeps both.

@@ -7,12 +7,11 @@ imports `errors` and nothing else of surepick; `log` says what all stores do.
 from __future__ import annotations
 
 from surepick.errors import StoreError
-from surepick.store.log import START, Claim, Draft, Event, Head, Lease, Snapshot, Store, View
+from surepick.store.log import START, Draft, Event, Head, Lease, Snapshot, Store, View
 from surepick.store.memory import MemoryStore
 
 __all__ = [
     "START",
-    "Claim",
     "Draft",
     "Event",
     "Head",
@@ -38,13 +37,13 @@ def open_store(
     """
     if url.startswith("memory:"):
         return MemoryStore()
-    from surepick.store.address import database_at  # database packages are slow to import
-    from surepick.store.sql import SqlStore
+    from surepick.store.sql import SqlStore, database_at  # database packages are slow to import
 
     database = database_at(url, read_only=read_only)
     if not database.exists() and (read_only or not create):
         raise StoreError(
-            f"there is no store at {database.place}; check the path, or make one with `surepick new`"
+            f"there is no store at {database.place}; check the path, or make one with `surepick new`",
+            field="store",
         )
     if patience is not None:
         database.patience = patience

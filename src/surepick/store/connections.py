@@ -5,7 +5,6 @@ What differs between SQLite and PostgreSQL is in `sqlite` and `postgres`; all el
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import threading
@@ -17,7 +16,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from surepick.errors import StoreError
-from surepick.store.log import Event, Head
+from surepick.store.log import Event
 
 T = TypeVar("T")
 Parameters = Mapping[str, object]
@@ -33,27 +32,6 @@ class Answer(NamedTuple):
 
     rowcount: int
     rows: list[tuple[Any, ...]]
-
-
-class Append(NamedTuple):
-    """Events to write: from which head to which, and the tokens whose leases end with them."""
-
-    session_id: int
-    expected: Head
-    head: Head
-    events: Sequence[Event]
-    release: Sequence[str]
-
-    def parameters(self) -> dict[str, object]:
-        """Return the session, both heads and the tokens as parameters of a statement."""
-        return {
-            "session_id": self.session_id,
-            "position": self.head.position,
-            "checksum": self.head.checksum,
-            "expected_position": self.expected.position,
-            "expected_checksum": self.expected.checksum,
-            "tokens": json.dumps(list(self.release)),
-        }
 
 
 class OutcomeUnknownError(StoreError):
@@ -165,15 +143,11 @@ class Database(ABC):
     def run_all(self, connection: Any, batch: Sequence[Statement]) -> list[Answer]:
         """Run these statements, in one round trip if the database is remote."""
 
-    def is_whole(self, batch: Sequence[Statement]) -> bool:
-        """Return whether this batch is a transaction by itself."""
-        return False
-
     @abstractmethod
-    def append(self, step: Append, inside: Connection | None) -> bool:
-        """Move the head, write the events and end the leases; False if the head was elsewhere.
+    def appending(self, row: dict[str, object], events: Sequence[Event]) -> list[Statement]:
+        """Return the statements of an append: first move the head, then write the events and end leases.
 
-        `inside` is the connection of the open transaction; None only where the database is remote.
+        Where the database is remote it is a single one, which is a transaction by itself.
         """
 
     @abstractmethod
@@ -207,11 +181,13 @@ class Database(ABC):
         inside = self.inside()
         if inside is not None or not batch:
             return [] if inside is None else inside.run(batch)
-        if self.is_whole(batch):
-            return self._attempt(lambda connection: connection.run(batch), commits=durable)
         begin = self.begin(durable=durable)
         whole = [*begin, *batch, COMMIT]
         return self._attempt(lambda connection: connection.run(whole)[len(begin) : -1], commits=durable)
+
+    def run_alone(self, batch: Sequence[Statement]) -> list[Answer]:
+        """Run a single statement that is a transaction by itself, on disk when this returns."""
+        return self._attempt(lambda connection: connection.run(batch), commits=True)
 
     @contextmanager
     def transaction(

@@ -8,26 +8,21 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
-from surepick.errors import DamageError, StoreError
-from surepick.store.address import database_at
-from surepick.store.connections import Database
-from surepick.store.log import START, Head, checked
-from surepick.store.schema import VERSION
+from surepick.errors import StoreError
+from surepick.store import Store, open_store
+from surepick.store.log import START, Head
+from surepick.store.sql import database_at
 
 RECOVER = "sqlite3 {place} .recover | sqlite3 recovered.db && surepick verify --all --store recovered.db"
 CHUNK = 256  # events read at once; of a chunk that cannot be read nothing is proved
-Rows = list[tuple[Any, ...]]
-Query = Callable[[str], Rows]
 
 
-@dataclass(frozen=True)
-class LogHealth:
+class LogHealth(NamedTuple):
     """The state of one log."""
 
     name: str
@@ -59,13 +54,6 @@ class Diagnosis:
         """Whether nothing at all is wrong."""
         return not self.complaints and all(log.is_well for log in self.logs)
 
-    def log(self, name: str) -> LogHealth:
-        """Return the state of the log with this name."""
-        for log in self.logs:
-            if log.name == name:
-                return log
-        raise DamageError(f"nothing of session {name!r} could be read in {self.place}")
-
 
 def examine(url: str) -> Diagnosis:
     """Check the store at this address."""
@@ -74,38 +62,29 @@ def examine(url: str) -> Diagnosis:
     database = database_at(url, read_only=True)
     if not database.exists():
         raise StoreError(f"there is no store at {database.place}; check the path")
+    complaints, logs = list[str](), list[LogHealth]()
     try:
-        connection = database.connect()
-    except database.errors as error:
-        return _diagnosis(database, [str(error).strip()], [])
-    failures: tuple[type[Exception], ...] = (*database.errors, UnicodeDecodeError, DamageError)
+        store = open_store(url, read_only=True)
+        logs += [_health(store, name) for name in store.names()]
+        if database.dialect == "sqlite":
+            found = [str(row[0]) for row in database.query("PRAGMA integrity_check(5)")]
+            complaints += [f"SQLite says: {line}" for line in found if line != "ok"]
+    except StoreError as error:
+        complaints.append(str(error))
+    is_well = not complaints and all(log.is_well for log in logs)
+    advice = "" if is_well or database.dialect != "sqlite" else RECOVER.format(place=database.place)
+    return Diagnosis(database.place, tuple(complaints), tuple(logs), advice)
 
-    def query(text: str) -> Rows:
-        try:
-            rows: Rows = connection.execute(text).fetchall()
-            return rows
-        except failures as error:
-            raise DamageError(str(error).strip()) from None
 
-    with closing(connection):
-        complaints, logs, ends = list[str](), list[LogHealth](), dict[int, int]()
-        try:
-            connection.execute(_BEGIN[database.dialect])  # one moment is read, while others may write
-            if database.dialect == "sqlite":
-                complaints += _integrity(query)
-            version = query("SELECT max(version) FROM surepick_schema")[0][0]
-            if version != VERSION:
-                complaints.append(f"it has schema {version}, of another surepick; this one has {VERSION}")
-            with suppress(DamageError):
-                ends = dict(query(_ENDS))  # the last event by the number of its log
-            for number, name, position, checksum in query(_SESSIONS):
-                if ends.pop(number, 0) > position:
-                    complaints.append(f"session {name!r} has events after event {position}, its end")
-                logs.append(_health(query, number, name, Head(position, checksum)))
-            complaints += [f"there are events of a session that is not listed (number {n})" for n in ends]
-        except failures as error:
-            complaints.append(str(error).strip())
-    return _diagnosis(database, complaints, logs)
+def _health(store: Store, name: str) -> LogHealth:
+    """Follow the chain of a log to its end, or to the first event that is missing or changed."""
+    head, last, before = store.head(name), START, None
+    with suppress(StoreError):
+        while last != before:  # others may append meanwhile; in the end nothing came after this head
+            before, head = last, store.head(name)
+            for event in store.read(name, after=last, limit=CHUNK):
+                last = event.head
+    return LogHealth(name, head, last)
 
 
 def back_up(url: str, target: Path) -> Diagnosis:
@@ -135,37 +114,3 @@ def back_up(url: str, target: Path) -> Diagnosis:
             raise database.explain(error) from error
         raise
     return examine(str(target))
-
-
-def _diagnosis(database: Database, complaints: list[str], logs: list[LogHealth]) -> Diagnosis:
-    found = Diagnosis(database.place, tuple(complaints), tuple(logs))
-    if found.is_well or database.dialect != "sqlite":
-        return found
-    return Diagnosis(found.place, found.complaints, found.logs, RECOVER.format(place=database.place))
-
-
-def _integrity(query: Query) -> list[str]:
-    try:
-        found = [str(row[0]) for row in query("PRAGMA integrity_check(5)")]
-    except DamageError as error:
-        found = [str(error)]
-    return [f"SQLite says: {line}" for line in found if line != "ok"]
-
-
-def _health(query: Query, number: int, name: str, head: Head) -> LogHealth:
-    """Follow the chain of a log to its end, or to the first event that is missing or changed."""
-    last = START
-    with suppress(DamageError):
-        while rows := query(_EVENTS.format(number, last.position + 1, last.position + CHUNK)):
-            for event in checked(rows, last, name):
-                last = event.head
-    return LogHealth(name, head, last)
-
-
-_BEGIN = {"sqlite": "BEGIN", "postgresql": "BEGIN ISOLATION LEVEL REPEATABLE READ"}
-_SESSIONS = "SELECT id, name, position, checksum FROM surepick_sessions ORDER BY id"
-_ENDS = "SELECT session_id, max(position) FROM surepick_events GROUP BY session_id"
-_EVENTS = (
-    "SELECT position, kind, key, time, body, checksum FROM surepick_events "
-    "WHERE session_id = {:d} AND position BETWEEN {:d} AND {:d} ORDER BY position"
-)

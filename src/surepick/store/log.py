@@ -64,32 +64,21 @@ class Lease(NamedTuple):
     expires: float  # seconds since 1970, UTC
 
 
-class Claim(NamedTuple):
-    """Tokens that a worker wants to hold; it gets those that are free, expired, or its own already."""
-
-    tokens: list[str]
-    worker: str
-    until: float
-    now: float
-
-
 class View(NamedTuple):
     """The events of a log after some head, and all its leases, read at one moment."""
 
     events: list[Event]
     leases: list[Lease]
-    held: Sequence[str] = ()  # the tokens that a claim made with the look has got
 
 
 class Snapshot(NamedTuple):
     """The state of a session at `head`, as a cache: losing it costs the time to replay the log.
 
-    `first` is the checksum of event 1. A store keeps and returns a snapshot only while both events are in the
-    log with these checksums, so the snapshot of a deleted session is never read for another one.
+    A store keeps and returns it only while the log has this event with this checksum, which covers all events
+    before it: the snapshot of a deleted session is never read for another one.
     """
 
     head: Head
-    first: str
     body: bytes
 
 
@@ -126,11 +115,8 @@ class Store(ABC):
         """Yield the events after this head in their order, each checked against its checksum."""
 
     @abstractmethod
-    def look(self, name: str, *, after: Head, claim: Claim | None = None) -> View:
-        """Return the events after this head and all leases, in one round trip.
-
-        With a claim its tokens are claimed first; its leases may or may not be among those of the view.
-        """
+    def look(self, name: str, *, after: Head) -> View:
+        """Return the events after this head and all leases, in one round trip."""
 
     @abstractmethod
     def find(self, name: str, key: str) -> Event | None:
@@ -210,21 +196,19 @@ def seal(drafts: Iterable[Draft], head: Head) -> list[Event]:
     return events
 
 
-def is_successor(event: Event, head: Head) -> bool:
-    """Return whether this event is exactly what was written after this head."""
-    position, kind, key, time, body, checksum = event
-    expected = _checksum(head.checksum, head.position + 1, Draft(kind, body, time, key))
-    return position == head.position + 1 and checksum == expected
-
-
 def checked(rows: Iterable[Sequence[object]], after: Head, log: str) -> Iterator[Event]:
     """Yield the rows as events; a DamageError if one is not what was written after the one before."""
-    head = after
+    position, checksum = after
     for row in rows:
         event = Event(*row)  # type: ignore[arg-type]
-        if not is_successor(event, head):
-            raise DamageError(_broken(log, head.position + 1, event.position))
-        head = Head(event.position, event.checksum)
+        position += 1
+        checksum = _checksum(checksum, position, Draft(event.kind, event.body, event.time, event.key))
+        if event.position != position:
+            what = f"session {log!r} lacks event {position}: its log continues with event {event.position}"
+            raise DamageError(f"{what}; run `surepick verify --all`")
+        if event.checksum != checksum:
+            what = f"event {position} of session {log!r} does not match its checksum: it was changed"
+            raise DamageError(f"{what}; run `surepick verify --all`")
         yield event
 
 
@@ -237,14 +221,6 @@ def _checksum(before: str, position: int, draft: Draft) -> str:
     name = "null" if key is None else _text(key)
     line = f'["{before}",{position},{_text(kind)},{name},{time!r},{_text(body)}]'
     return hashlib.sha256(line.encode()).hexdigest()
-
-
-def _broken(log: str, expected: int, found: int) -> str:
-    if found != expected:
-        what = f"session {log!r} lacks event {expected}: its log continues with event {found}"
-    else:
-        what = f"event {expected} of session {log!r} does not match its checksum: it was changed"
-    return f"{what}; run `surepick verify --all`"
 
 
 def moved_on(name: str, expected: Head) -> ConflictError:

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from surepick.errors import ConflictError, DamageError, StoreError, name_taken, suggestion
 from surepick.store.log import (
     START,
-    Claim,
     Draft,
     Event,
     Head,
@@ -86,13 +85,9 @@ class MemoryStore(Store):
             rows = events[after.position :][:limit]
         return checked(rows, after, name)
 
-    def look(self, name: str, *, after: Head, claim: Claim | None = None) -> View:
+    def look(self, name: str, *, after: Head) -> View:
         with self._lock:
-            held: list[str] = []
-            if claim is not None:
-                tokens, worker, until, now = claim
-                held = self.claim(name, tokens, worker=worker, until=until, now=now)
-            return View(list(self.read(name, after=after)), self.leases(name), held)
+            return View(list(self.read(name, after=after)), self.leases(name))
 
     def find(self, name: str, key: str) -> Event | None:
         return self._log(name).keyed.get(key)
@@ -179,10 +174,8 @@ class _Log:
 
     def has(self, snapshot: Snapshot) -> bool:
         """Return whether this is a snapshot of this log."""
-        position, checksum = snapshot.head
-        if not 0 < position <= len(self.events):
-            return False
-        return (self.events[0].checksum, self.events[position - 1].checksum) == (snapshot.first, checksum)
+        at = snapshot.head.position
+        return 0 < at <= len(self.events) and self.events[at - 1].head == snapshot.head
 
     def append(self, drafts: Sequence[Draft]) -> Head:
         keys = [draft.key for draft in drafts if draft.key is not None]

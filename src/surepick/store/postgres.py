@@ -15,7 +15,8 @@ from importlib.util import find_spec
 from typing import Any, ClassVar
 
 from surepick.errors import ConflictError, StoreError, missing_extra
-from surepick.store.connections import NO_PARAMETERS, Answer, Append, Connection, Database, Statement
+from surepick.store.connections import NO_PARAMETERS, Answer, Database, Statement
+from surepick.store.log import Event
 from surepick.store.schema import APPEND, DO_NOT_WAIT, WAIT_FOR_DISK
 
 
@@ -81,14 +82,8 @@ class Postgres(Database):
             answers.append(_answer(cursor))
         return answers
 
-    def is_whole(self, batch: Sequence[Statement]) -> bool:
-        return len(batch) == 1 and batch[0][0] is APPEND
-
-    def append(self, step: Append, inside: Connection | None) -> bool:
-        events = json.dumps([event._asdict() for event in step.events])
-        batch: list[Statement] = [(APPEND, {**step.parameters(), "events": events})]
-        (answer,) = self.run(batch) if inside is None else inside.run(batch)
-        return bool(answer.rows[0][0])
+    def appending(self, row: dict[str, object], events: Sequence[Event]) -> list[Statement]:
+        return [(APPEND, {**row, "events": json.dumps([event._asdict() for event in events])})]
 
     def in_transaction(self, connection: Any) -> bool:
         return bool(connection.info.transaction_status)  # 0: idle

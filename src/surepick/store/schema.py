@@ -5,7 +5,7 @@ There is one schema: a store with another one is refused.
 
 from __future__ import annotations
 
-VERSION = 3  # of the tables below
+VERSION = 4  # of the tables below
 # {identity}, {real}, {bytes} and {clustered} are the few words in which SQLite and PostgreSQL differ. The id
 # of a log is never used again, so that a process with a deleted log open cannot reach another one by it.
 TABLES = (
@@ -39,7 +39,6 @@ TABLES = (
         session_id BIGINT PRIMARY KEY,
         position BIGINT NOT NULL,
         checksum TEXT NOT NULL,
-        first TEXT NOT NULL,
         body {bytes} NOT NULL,
         digest TEXT NOT NULL
     )""",
@@ -101,25 +100,19 @@ FIND = (
 )
 CHECKSUM_AT = "SELECT checksum FROM surepick_events WHERE session_id = :session_id AND position = :position"
 LEASES = "SELECT token, worker, expires FROM surepick_leases WHERE session_id = :session_id ORDER BY token"
-# A snapshot is saved and read only if events 1 and `position` of the log have the checksums it names.
-_OF_THIS_LOG = (
-    "first_event.session_id = :session_id AND first_event.position = 1 "
-    "AND last_event.session_id = :session_id AND last_event.position = {position} "
-    "AND first_event.checksum = {first} AND last_event.checksum = {checksum}"
-)
+# A snapshot is saved and read only if the event at its position has the checksum that it names.
 SAVE_SNAPSHOT = (
-    "INSERT INTO surepick_snapshots (session_id, position, checksum, first, body, digest) "
-    "SELECT :session_id, :position, :checksum, :first, :body, :digest "
-    "FROM surepick_events AS first_event, surepick_events AS last_event WHERE "
-    + _OF_THIS_LOG.format(position=":position", first=":first", checksum=":checksum")
-    + " ON CONFLICT (session_id) DO UPDATE SET position = excluded.position, checksum = excluded.checksum, "
-    "first = excluded.first, body = excluded.body, digest = excluded.digest"
+    "INSERT INTO surepick_snapshots (session_id, position, checksum, body, digest) "
+    "SELECT :session_id, :position, :checksum, :body, :digest FROM surepick_events AS event "
+    "WHERE event.session_id = :session_id AND event.position = :position AND event.checksum = :checksum "
+    "ON CONFLICT (session_id) DO UPDATE SET position = excluded.position, checksum = excluded.checksum, "
+    "body = excluded.body, digest = excluded.digest"
 )
 SNAPSHOT = (
-    "SELECT kept.position, kept.checksum, kept.first, kept.body, kept.digest "
-    "FROM surepick_snapshots AS kept, surepick_events AS first_event, surepick_events AS last_event "
-    "WHERE kept.session_id = :session_id AND "
-    + _OF_THIS_LOG.format(position="kept.position", first="kept.first", checksum="kept.checksum")
+    "SELECT kept.position, kept.checksum, kept.body, kept.digest "
+    "FROM surepick_snapshots AS kept JOIN surepick_events AS event "
+    "ON (event.session_id, event.position, event.checksum) = (kept.session_id, kept.position, kept.checksum) "
+    "WHERE kept.session_id = :session_id"
 )
 INSERT = (
     "INSERT INTO surepick_events (session_id, position, kind, key, time, body, checksum) "
@@ -158,4 +151,4 @@ APPEND = f"""WITH moved AS ({MOVE_HEAD} RETURNING id),
         DELETE FROM surepick_leases USING moved WHERE session_id = moved.id
         AND token IN (SELECT json_array_elements_text(CAST(:tokens AS JSON)))
     )
-    SELECT count(*), ({WAIT_FOR_DISK}) FROM moved"""
+    SELECT 1, ({WAIT_FOR_DISK}) FROM moved"""

@@ -1,4 +1,4 @@
-"""The SQL store: one code path for SQLite and PostgreSQL."""
+"""The SQL store: one code path for SQLite and PostgreSQL, and the address that says which of them."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import copy
 import hashlib
 import itertools
 import json
+import re
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import unquote
 
 from surepick.errors import DamageError, StoreError, name_taken, suggestion
 from surepick.store import schema
-from surepick.store.connections import Answer, Append, Database, OutcomeUnknownError, Statement
+from surepick.store.connections import Answer, Database, OutcomeUnknownError, Statement
 from surepick.store.log import (
     START,
-    Claim,
     Draft,
     Event,
     Head,
@@ -40,7 +41,7 @@ class SqlStore(Store):
     def __init__(self, database: Database) -> None:
         self._database, self.place = database, database.place
         self._pinned: tuple[str, int] | None = None  # a name and the id of the log that it means here
-        self._written = threading.local()  # `step`: what this thread last wrote in its open transaction
+        self._written = threading.local()  # `last`: which log this thread has moved to which head
         self._make_tables()
 
     def _make_tables(self) -> None:
@@ -122,13 +123,9 @@ class SqlStore(Store):
             "`surepick verify --all`"
         )
 
-    def look(self, name: str, *, after: Head, claim: Claim | None = None) -> View:
+    def look(self, name: str, *, after: Head) -> View:
         number = self._id(name)
-        look = _look(number, after)
-        if claim is None:
-            return self._view(name, number, after, self._database.query(*look))
-        claimed, seen = self._database.run([self._claim(number, claim), look], durable=False)
-        return self._view(name, number, after, seen.rows)._replace(held=_granted(claim, claimed))
+        return self._view(name, number, after, self._database.query(*_look(number, after)))
 
     def find(self, name: str, key: str) -> Event | None:
         rows = self._database.query(schema.FIND, {"session_id": self._id(name), "key": key})
@@ -139,25 +136,41 @@ class SqlStore(Store):
     def append(
         self, name: str, drafts: Sequence[Draft], *, expected: Head, release: Sequence[str] = ()
     ) -> Head:
-        events, database = seal(drafts, expected), self._database
+        events, database, number = seal(drafts, expected), self._database, self._id(name)
         head = events[-1].head if events else expected
-        self._written.step = step = Append(self._id(name), expected, head, events, release)
+        self._written.last = number, head
+        row = {
+            "session_id": number,
+            "position": head.position,
+            "checksum": head.checksum,
+            "expected_position": expected.position,
+            "expected_checksum": expected.checksum,
+            "tokens": json.dumps(list(release)),
+        }
+        batch = database.appending(row, events)
         if database.remote and database.inside() is None:
             try:
-                is_written = database.append(step, None)
+                moved, *_ = database.run_alone(batch)
             except OutcomeUnknownError:
-                is_written = self._arrived(step) or database.append(step, None)
+                if self._arrived(number, head):
+                    return head
+                moved, *_ = database.run_alone(batch)
+            self._check_moved(moved, name, expected)
         else:
             with database.transaction() as (connection, _):
                 if not connection.durable:
                     raise StoreError(
                         "events cannot be written in a transaction that need not survive a crash"
                     )
-                is_written = database.append(step, connection)
-        if not is_written:
+                self._check_moved(connection.run(batch[:1])[0], name, expected)
+                connection.run(batch[1:])
+        return head
+
+    def _check_moved(self, moved: Answer, name: str, expected: Head) -> None:
+        """Raise an error if the head of the log was not where an append or a deletion expected it."""
+        if moved.rowcount != 1:
             self._session(name)  # which says so if it was deleted
             raise moved_on(name, expected)
-        return head
 
     @contextmanager
     def transaction(self, name: str, *, after: Head | None = None, durable: bool = True) -> Iterator[View]:
@@ -174,16 +187,16 @@ class SqlStore(Store):
         self, first: Sequence[Statement] = (), *, durable: bool = True
     ) -> Iterator[list[Answer]]:
         """Open a transaction; if the connection breaks at its end, look whether the server committed it."""
-        self._written.step = None
+        self._written.last = None
         try:
             with self._database.transaction(first, durable=durable) as (_, answers):
                 yield answers
         except OutcomeUnknownError:
-            if self._written.step is None or not self._arrived(self._written.step):
+            if self._written.last is None or not self._arrived(*self._written.last):
                 raise
 
-    def _arrived(self, step: Append) -> bool:
-        """Return whether these very events are in the log, after the connection that sent them was lost.
+    def _arrived(self, number: int, head: Head) -> bool:
+        """Return whether a log has reached this head, after the connection that sent its events was lost.
 
         A connection can break after the commit was sent and before the server has confirmed it. The
         lock waits until the server has ended, either way, what it may still be doing for that connection.
@@ -191,21 +204,24 @@ class SqlStore(Store):
         """
         self._database.disconnect()
         lock = self._database.lock_session
-        row = {"session_id": step.session_id, "position": step.head.position}
+        row = {"session_id": number, "position": head.position}
         with self._database.transaction([] if lock is None else [(lock, row)]):
-            return self._database.query(schema.CHECKSUM_AT, row) == [(step.head.checksum,)]
+            return self._database.query(schema.CHECKSUM_AT, row) == [(head.checksum,)]
 
     def claim(self, name: str, tokens: Iterable[str], *, worker: str, until: float, now: float) -> list[str]:
-        claim = Claim(list(tokens), worker, until, now)
-        (claimed,) = self._database.run([self._claim(self._id(name), claim)], durable=False)
+        wanted = list(tokens)
+        row = {
+            "session_id": self._id(name),
+            "tokens": json.dumps(sorted(set(wanted))),  # in one order, or two claims could wait in a ring
+            "worker": worker,
+            "expires": until,
+            "now": now,
+        }
+        (claimed,) = self._database.run([(schema.CLAIM[self._database.dialect], row)], durable=False)
         if not claimed.rows:
             self._session(name)  # which says so if it was deleted
-        return _granted(claim, claimed)
-
-    def _claim(self, number: int, claim: Claim) -> Statement:
-        tokens = json.dumps(sorted(set(claim.tokens)))  # in one order, or two who claim could wait in a ring
-        row = {"session_id": number, "worker": claim.worker, "expires": claim.until, "now": claim.now}
-        return schema.CLAIM[self._database.dialect], {**row, "tokens": tokens}
+        held = {token for (token,) in claimed.rows}
+        return [token for token in wanted if token in held]
 
     def release(self, name: str, tokens: Sequence[str]) -> None:
         row = {"session_id": self._id(name), "tokens": json.dumps(list(tokens))}
@@ -220,7 +236,6 @@ class SqlStore(Store):
         row = {
             "session_id": self._id(name),
             **snapshot.head._asdict(),
-            "first": snapshot.first,
             "body": snapshot.body,
             "digest": hashlib.sha256(snapshot.body).hexdigest(),
         }
@@ -228,18 +243,16 @@ class SqlStore(Store):
 
     def snapshot(self, name: str) -> Snapshot | None:
         rows = self._database.query(schema.SNAPSHOT, {"session_id": self._id(name)})
-        for position, checksum, first, body, digest in rows:
+        for position, checksum, body, digest in rows:
             if hashlib.sha256(body).hexdigest() == digest:
-                return Snapshot(Head(position, checksum), first, body)
+                return Snapshot(Head(position, checksum), body)
         return None
 
     def delete(self, name: str, *, expected: Head) -> None:
         session: dict[str, object] = {"session_id": self._id(name)}
         with self._transaction():
             (gone,) = self._database.run([(schema.DELETE_SESSION, {**session, **expected._asdict()})])
-            if gone.rowcount != 1:
-                self._session(name)  # which says so if it was deleted
-                raise moved_on(name, expected)
+            self._check_moved(gone, name, expected)
             self._database.run([(text, session) for text in schema.DELETE_REST])
 
     def disconnect(self) -> None:
@@ -283,7 +296,22 @@ def _look(number: int, after: Head) -> Statement:
     return schema.LOOK, row
 
 
-def _granted(claim: Claim, claimed: Answer) -> list[str]:
-    """Return the tokens of a claim that the worker holds now, in the order of the claim."""
-    held = {token for (token,) in claimed.rows}
-    return [token for token in claim.tokens if token in held]
+EXAMPLES = "write sqlite:///trips.db, postgresql://user@host/database, or the path of a file"
+
+
+def database_at(url: str, *, read_only: bool) -> Database:
+    """Return the database at this address; without :// it is the path of a SQLite file."""
+    shown = re.sub(r"(://[^:/]*:)[^@]*@", r"\1***@", url, count=1)  # without its password
+    shown = re.sub(r"([?&]password=)[^&]*", r"\1***", shown)
+    found = re.fullmatch(r"(\w+)(?:\+\w+)?://([^/]*)/?(.*)", url)  # +: a driver, as in SQLAlchemy
+    kind, host, rest = ("", "", "") if found is None else found.groups()
+    if kind in ("postgresql", "postgres") and "\0" not in unquote(url):
+        from surepick.store.postgres import Postgres  # database packages are slow to import
+
+        return Postgres(re.sub(r"\+\w+(?=://)", "", url, count=1), shown, read_only=read_only)
+    path = url if "://" not in url else unquote(rest.split("?")[0]) if kind == "sqlite" and not host else ""
+    if path in ("", ":memory:") or "\0" in unquote(url):
+        raise StoreError(f"there can be no store at {shown!r}; {EXAMPLES}", field="store")
+    from surepick.store.sqlite import Sqlite
+
+    return Sqlite(path, read_only=read_only)

@@ -22,7 +22,8 @@ from typing import ClassVar
 from urllib.parse import quote
 
 from surepick.errors import ConflictError, DamageError, StoreError
-from surepick.store.connections import NO_PARAMETERS, Answer, Append, Connection, Database, Statement
+from surepick.store.connections import NO_PARAMETERS, Answer, Database, Statement
+from surepick.store.log import Event
 from surepick.store.schema import INSERT, MOVE_HEAD, RELEASE
 
 # SQLite itself waits for another writer so long, trying after 1, 2, 5 and 10 ms, which takes a tenth of the
@@ -85,10 +86,8 @@ class Sqlite(Database):
         self.check()
         if self._opened is None and not self.read_only:
             self._make_file()
-        is_sealed = self._is_sealed()
-        mode = "ro&immutable=1" if is_sealed else "ro" if self.read_only else "rw"
         connection = sqlite3.connect(
-            f"file:{quote(str(self.path))}?mode={mode}",
+            f"file:{quote(str(self.path))}?mode={'ro' if self.read_only else 'rw'}",
             uri=True,
             timeout=0,  # until the write-ahead log was moved, which waits for nothing
             isolation_level=None,
@@ -96,7 +95,7 @@ class Sqlite(Database):
             cached_statements=64,
         )
         try:
-            if not (self.read_only or is_sealed):
+            if not self.read_only:
                 connection.execute("PRAGMA journal_mode = WAL")
                 if self._opened is None or self._is_suspect:
                     self._move_log(connection)
@@ -106,19 +105,6 @@ class Sqlite(Database):
             connection.close()
             raise
         return connection
-
-    def _is_sealed(self) -> bool:
-        """Return whether the file system is read-only, where SQLite cannot make the files it reads with.
-
-        Anywhere else another process may begin to write, and a reader that takes the file for immutable would
-        never see it.
-        """
-        try:
-            is_read_only = os.statvfs(self.path.parent).f_flag & os.ST_RDONLY
-        except (OSError, AttributeError):  # no such folder; no statvfs on this system
-            return False
-        log = self.path.with_name(self.path.name + "-wal")
-        return bool(is_read_only) and not (log.exists() and log.stat().st_size)
 
     def _move_log(self, connection: sqlite3.Connection) -> None:
         """Move the write-ahead log into the main file, on disk; after an I/O error this has to work."""
@@ -156,18 +142,10 @@ class Sqlite(Database):
             raise
         return answers
 
-    def append(self, step: Append, inside: Connection | None) -> bool:
-        assert inside is not None
-        (moved,) = inside.run([(MOVE_HEAD, step.parameters())])
-        if moved.rowcount != 1:
-            return False
-        batch: list[Statement] = [
-            (INSERT, {"session_id": step.session_id, **event._asdict()}) for event in step.events
-        ]
-        if step.release:
-            batch.append((RELEASE["sqlite"], step.parameters()))
-        inside.run(batch)
-        return True
+    def appending(self, row: dict[str, object], events: Sequence[Event]) -> list[Statement]:
+        log = {"session_id": row["session_id"]}
+        release = [] if row["tokens"] == "[]" else [(RELEASE["sqlite"], row)]
+        return [(MOVE_HEAD, row), *[(INSERT, log | event._asdict()) for event in events], *release]
 
     def in_transaction(self, connection: sqlite3.Connection) -> bool:
         return connection.in_transaction
