@@ -151,8 +151,8 @@ def _checker(state: SessionState) -> str:
     """Return the command of the independent checker, where it covers the session."""
     problem, policy = state.problem, state.setup.policy
     covered, probes = problem.is_listed and policy.name in COVERED, problem.probes
-    if problem.mean_bounds is not None:  # an incumbent may be ruled out by what is known
-        covered = covered and policy.name == "BetGapE"
+    if state.final is not None:
+        covered = covered and (problem.knows_noise or problem.bounds is not None)
     if probes is not None and probes.share_uses:
         covered = covered and not (probes.unknown or problem.bounds is not None)
     return CHECKER if covered else ""
