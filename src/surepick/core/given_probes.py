@@ -96,7 +96,6 @@ def read_probes(
         noise_scale=np.array([guess if scale is None else scale for scale in scales]),
         covariances=covariances,
         unknown=len(stated) < len(scales),
-        unstated=tuple(r for r, scale in enumerate(scales) if scale is None),
     )
     return probes, bounds
 

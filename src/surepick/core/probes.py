@@ -82,7 +82,6 @@ class Probes:
     noise_scale: FloatArray  # (n_readings,)
     covariances: Mapping[int, FloatArray] = field(default_factory=dict)  # of probes that share noise
     unknown: bool = False  # whether scales and covariances are guesses: the noise is Gaussian, and no more
-    unstated: tuple[int, ...] = ()  # readings whose scale was not given: theirs here is a placeholder
 
     def __post_init__(self) -> None:
         for name in ("entries", "costs", "noise_scale"):

@@ -179,7 +179,6 @@ def _probes_to_json(probes: Probes) -> Json:
         "rows": _rows_to_json(probes.entries),
         **({"covariances": shared} if shared else {}),
         **({"unknown": True} if probes.unknown else {}),
-        **({"unstated": list(probes.unstated)} if probes.unstated else {}),
     }
 
 
@@ -200,7 +199,6 @@ def _probes_from_json(data: Mapping[str, Any]) -> Probes:
         noise_scale=nothing,
         covariances={int(o): np.array(c) for o, c in data.get("covariances", {}).items()},
         unknown=bool(data.get("unknown", False)),
-        unstated=tuple(map(int, data.get("unstated", ()))),
     )
 
 

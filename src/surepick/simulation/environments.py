@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -172,10 +171,7 @@ class Gaussian(Arms):
 
 
 class Bernoulli(Arms):
-    """Measurements that are 1 with probability `means[s]` and 0 otherwise: sub-Gaussian with scale 1/2.
-
-    Where a problem has probes, a use tosses every arm once.
-    """
+    """Measurements that are 1 with probability `means[s]` and 0 otherwise: sub-Gaussian with scale 1/2."""
 
     def __init__(self, means: Numbers) -> None:
         super().__init__(means)
@@ -192,10 +188,6 @@ class Bernoulli(Arms):
         sums[often] = rng.binomial(counts[often], self.means[often])
         return sums
 
-    def rows(self, n: int, rng: np.random.Generator) -> FloatArray:
-        """Return n tosses of every arm, (n, n_arms)."""
-        return np.asarray(rng.random((n, len(self.means))) < self.means, dtype=float)
-
     @property
     def noise_scale(self) -> FloatArray:
         """The smallest sub-Gaussian scale (Kearns and Saul): 1/2 for a fair coin, less for others."""
@@ -205,11 +197,6 @@ class Bernoulli(Arms):
         proxy = (1 - 2 * away) / (2 * np.log((1 - away) / away))
         never = (self.means == 0) | (self.means == 1)
         return np.asarray(np.where(never, 0.0, np.sqrt(np.where(uneven, proxy, 0.25))))
-
-    @property
-    def covariance(self) -> FloatArray:
-        """The least noise of one use that a problem must state, (n_arms, n_arms)."""
-        return np.diag(self.noise_scale**2)
 
     @property
     def bounds(self) -> FloatArray:
@@ -253,7 +240,6 @@ class Replay(Arms):
 
     `table` has one sequence of past measurements per arm: a list of lists in the order of the arms, a 2-d
     array with one column per arm, or, by the names of the arms, a dictionary or a pandas DataFrame.
-    Where a problem has probes, a use reads one row of the table, so that values measured together stay so.
 
     >>> Replay([[1.0, 3.0], [5.0]]).means.tolist()
     [2.0, 5.0]
@@ -283,22 +269,6 @@ class Replay(Arms):
     def __repr__(self) -> str:
         return f"Replay({len(self.means)} arms, means {brief(self.means)})"
 
-    @cached_property
-    def table(self) -> FloatArray:
-        """Past data with a row for each past use, (n_rows, n_arms)."""
-        sizes = {len(column) for column in self.columns}
-        if len(sizes) > 1:
-            raise ParameterError(
-                "with probes, each row of past data is one use, so every arm has as many past measurements; "
-                f"got {min(sizes):,} to {max(sizes):,}",
-                field="table",
-            )
-        return np.column_stack(list(self.columns))
-
-    def rows(self, n: int, rng: np.random.Generator) -> FloatArray:
-        """Return n rows of past data, (n, n_arms)."""
-        return np.asarray(self.table[rng.integers(len(self.table), size=n)])
-
     @property
     def noise_scale(self) -> FloatArray:
         """The smallest noise scale under which each arm's table is scattered this much 1 time in 1000.
@@ -306,12 +276,6 @@ class Replay(Arms):
         By chance the table's standard deviation may exceed the true scale, with 20 values by up to a half.
         """
         return np.sqrt([len(column) * column.var() / _rare_scatter(len(column)) for column in self.columns])
-
-    @property
-    def covariance(self) -> FloatArray:
-        """The same of whole rows, (n_arms, n_arms)."""
-        away = self.table - self.means
-        return np.asarray(away.T @ away / _rare_scatter(len(away)))
 
     @property
     def bounds(self) -> FloatArray:
@@ -332,77 +296,56 @@ def _rare_scatter(n: int) -> float:
     return float(2 * gammainccinv(max(n - 1, 1) / 2, RARE))
 
 
-# Environments of probes, of which counts are per probe and sums per reading.
-
-
 @dataclass(frozen=True, eq=False)
-class GaussianReadings:
-    """Readings with normal noise: the problem's, covariances included, or independent of one scale."""
+class Readings:
+    """An environment of probes: readings of the true means with noise; counts are per probe.
+
+    The noise is normal, as the problem states it or independent and of one `scale`; or uniform.
+    """
 
     means: FloatArray  # (n_arms,)
     probes: Probes
-    scale: float | None = None
+    scale: float | None = None  # None: that of the problem, covariances included
+    half_width: float | None = None
 
     @property
     def noise_scale(self) -> FloatArray:
         """The noise scale of each reading."""
+        if self.half_width is not None:
+            return np.full(self.probes.n_readings, self.half_width / np.sqrt(3.0))
         return self.probes.noise_scale if self.scale is None else np.full(self.probes.n_readings, self.scale)
-
-    def measure(self, counts: IntArray, rng: np.random.Generator) -> FloatArray:
-        """Return sums of readings, one draw per reading however many uses they stand for."""
-        n = counts[self.probes.owner]
-        used = np.flatnonzero(n)
-        noise = np.zeros(len(n))
-        noise[used] = np.sqrt(n[used]) * rng.standard_normal(len(used))
-        noise = self.probes.colour(noise) if self.scale is None else self.scale * noise
-        return np.asarray(n * (self.probes.rows @ self.means) + noise)
-
-
-@dataclass(frozen=True, eq=False)
-class RowReadings:
-    """Readings of rows: one use of a probe sees one value of each arm, and all its readings are of these."""
-
-    arms: Bernoulli | Replay
-    probes: Probes
-
-    @property
-    def means(self) -> FloatArray:
-        """The true mean of each arm."""
-        return self.arms.means
-
-    def _mixes(self, probe: int) -> FloatArray:
-        own = self.probes.readings_of(probe)
-        return self.probes.entries.dense(own.start, own.stop)
-
-    def covariance(self, probe: int) -> FloatArray:
-        """Return the least noise of this probe that a problem must state, (n_readings, n_readings) of it."""
-        return np.asarray(self._mixes(probe) @ self.arms.covariance @ self._mixes(probe).T)
-
-    @property
-    def noise_scale(self) -> FloatArray:
-        """The noise scale of each reading."""
-        squares = [self.covariance(o).diagonal() for o in range(len(self.probes))]
-        return np.asarray(np.sqrt(np.concatenate(squares)))
 
     @property
     def bounds(self) -> FloatArray:
-        """Low and high of each reading, (n_readings, 2): those that rows can give."""
-        if isinstance(self.arms, Replay):
-            found = np.asarray(self.probes.rows @ self.arms.table.T)
-            return np.column_stack([found.min(axis=1), found.max(axis=1)])
-        mixes = self.probes.entries.dense(0, self.probes.n_readings)
-        return np.column_stack([np.minimum(mixes, 0).sum(axis=1), np.maximum(mixes, 0).sum(axis=1)])
+        """Low and high of each reading, (n_readings, 2)."""
+        reach, means = np.inf if self.half_width is None else self.half_width, self.probes.rows @ self.means
+        return np.column_stack([means - reach, means + reach])
 
     def uses(self, probe: int, n: int, rng: np.random.Generator) -> FloatArray:
         """Return the readings of n uses of this probe, (n, n_readings) of it."""
-        return np.asarray(self.arms.rows(n, rng) @ self._mixes(probe).T)
+        own = self.probes.readings_of(probe)
+        mixes, scale = self.probes.entries.dense(own.start, own.stop), self.noise_scale[own]
+        if self.half_width is not None:
+            noise = self.half_width * (2.0 * rng.random((n, len(mixes))) - 1.0)
+        elif self.scale is None and probe in self.probes.covariances:
+            noise = (
+                rng.standard_normal((n, len(mixes))) @ np.linalg.cholesky(self.probes.covariances[probe]).T
+            )
+        else:
+            noise = scale * rng.standard_normal((n, len(mixes)))
+        return np.asarray(mixes @ self.means + noise)
 
     def measure(self, counts: IntArray, rng: np.random.Generator) -> FloatArray:
-        """Return sums of readings."""
-        sums = np.zeros(self.probes.n_readings)
-        for o in np.flatnonzero(counts).tolist():
-            sums[self.probes.readings_of(o)] = self.uses(o, int(counts[o]), rng).sum(axis=0)
-        return sums
+        """Return sums of readings; of normal ones by one draw however many uses they stand for."""
+        n = counts[self.probes.owner]
+        sums, used = np.asarray(n * (self.probes.rows @ self.means)), np.flatnonzero(n)
+        if self.half_width is not None:
+            for r in used.tolist():
+                sums[r] += self.half_width * (2.0 * rng.random(int(n[r])) - 1.0).sum()
+            return sums
+        noise = np.zeros(len(n))
+        noise[used] = np.sqrt(n[used]) * rng.standard_normal(len(used))
+        return sums + (self.probes.colour(noise) if self.scale is None else self.scale * noise)
 
 
 def single_values(
@@ -457,28 +400,25 @@ def fitted(problem: AnyProblem, environment: Environment, *, allow_noisier: bool
 
 def _probed(problem: AnyProblem, probes: Probes, environment: Environment) -> Environment:
     """Return the environment of arms as one of the problem's probes."""
-    if isinstance(environment, Gaussian) and problem.bounds is None:
-        if environment.takes_scale and probes.unstated:
-            raise _without_scale(probes.reading_name(probes.unstated[0]))
-        if np.ptp(environment.scale) > 0:
-            raise ParameterError(
-                "with probes, a Gaussian has one scale, that of every reading, or none", field="scale"
-            )
-        scale = None if environment.takes_scale else float(environment.scale[0])
-        return GaussianReadings(environment.means, probes, scale)
-    if isinstance(environment, Replay | Bernoulli):
-        return RowReadings(environment, probes)
-    if (
-        isinstance(environment, GaussianReadings)
-        or getattr(environment, "n_readings", 0) == probes.n_readings
-    ):
+    if isinstance(environment, Readings) or getattr(environment, "n_readings", 0) == probes.n_readings:
         return environment
-    raise ParameterError(
-        f"{type(environment).__name__} does not give the {probes.n_readings} readings of this problem; use "
-        "Gaussian(means) (without limits), Bernoulli(means), Replay(table), or an environment with "
-        "n_readings whose measure(counts, rng) takes counts per probe and returns sums per reading",
-        field="environment",
-    )
+    if not isinstance(environment, Gaussian | UniformNoise):
+        raise ParameterError(
+            f"{type(environment).__name__} does not give the {probes.n_readings} readings of this problem; "
+            "use Gaussian(means), UniformNoise(means, half_width), or an environment with n_readings whose "
+            "measure(counts, rng) takes counts per probe and returns sums per reading",
+            field="environment",
+        )
+    if isinstance(environment, Gaussian) and environment.takes_scale:
+        if probes.unknown:
+            raise _without_scale("readings")
+        return Readings(environment.means, probes)
+    own = environment.scale if isinstance(environment, Gaussian) else environment.half_width
+    if np.ptp(own) > 0:
+        raise ParameterError("with probes, the noise of all readings is one number", field="scale")
+    if isinstance(environment, Gaussian):
+        return Readings(environment.means, probes, scale=float(own[0]))
+    return Readings(environment.means, probes, half_width=float(own[0]))
 
 
 def _without_scale(what: str) -> ParameterError:
@@ -514,8 +454,6 @@ def _refuse_contrary(problem: AnyProblem, environment: Environment, allow_noisie
             )
     if allow_noisier or scale is None or not problem.knows_noise:
         return
-    if isinstance(environment, RowReadings) and problem.bounds is not None:
-        return  # limits of readings are all that such a problem says
     stated = problem.noise_scale
     assert stated is not None
     matters = problem.relevant if problem.probes is None else np.ones(len(stated), dtype=bool)
@@ -525,26 +463,6 @@ def _refuse_contrary(problem: AnyProblem, environment: Environment, allow_noisie
             f"its noise is {scale[r]:.4g} here, and the problem says {stated[r]:.4g}, on which the guarantee "
             "rests; change one of them, or see what happens without a guarantee: allow_noisier=True",
         )
-    if isinstance(environment, RowReadings):
-        _refuse_shared_noise(environment)
-
-
-def _refuse_shared_noise(environment: RowReadings) -> None:
-    """Refuse readings of one use that share more noise than the problem says, in any mix of them."""
-    probes = environment.probes
-    for o in np.flatnonzero(np.diff(probes.start) > 1).tolist():
-        own = probes.readings_of(o)
-        stated = probes.covariances.get(o, np.diag(probes.noise_scale[own] ** 2))
-        whiten = np.linalg.inv(np.linalg.cholesky(stated))
-        most = float(np.linalg.eigvalsh(whiten @ environment.covariance(o) @ whiten.T).max())
-        if most > 1 + ROUNDING:
-            raise ParameterError(
-                f"readings of one use of {probes.names[o]!r} share noise in this environment: a mix of them "
-                f"has {np.sqrt(most):.4g} times the noise that the problem says, on which the guarantee "
-                "rests; give their covariance, or bounds, or see what happens without a guarantee: "
-                "allow_noisier=True",
-                field="environment",
-            )
 
 
 def refuse_sums(problem: AnyProblem, counts: IntArray, sums: FloatArray) -> None:

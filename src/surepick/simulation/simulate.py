@@ -112,10 +112,13 @@ def _environment(problem: AnyProblem, truth: Environment | Numbers, noise: Numbe
     if isinstance(truth, Policy):
         raise TypeError("simulate(problem, truth, policy=...): the policy is given by name")
     if not isinstance(truth, Environment):
-        if noise is not None or problem.bounds is None or problem.probes is not None:
+        if noise is not None or problem.bounds is None:
             return Gaussian(truth, noise)
         means = vector("truth", truth, problem.arm_names)
-        return UniformNoise(means, np.abs(problem.bounds.T - means).min(axis=0))
+        if problem.probes is None:
+            return UniformNoise(means, np.abs(problem.bounds.T - means).min(axis=0))
+        room = np.abs(problem.bounds.T - problem.probes.rows @ means).min()
+        return UniformNoise(means, room)
     if noise is not None:
         raise ParameterError(f"{type(truth).__name__} has its own noise; leave noise out", field="noise")
     return truth

@@ -11,7 +11,7 @@ from common import largest
 from surepick.core.arrays import IntArray
 from surepick.core.run import Stop
 from surepick.inference import contrasts
-from surepick.simulation.environments import GaussianReadings
+from surepick.simulation.environments import Readings
 
 RUNS, BUDGET, DELTA = 40, 1500, 0.2
 SURE = 1e-4  # of the binomial: what is beyond it is no chance
@@ -33,7 +33,7 @@ def peaks(correlation=0.8):
     problem, means = blends()
     probes = problem.probes
     assert probes is not None
-    world, wrong = GaussianReadings(means, probes, None), np.array([[1.0, correlation], [correlation, 1.0]])
+    world, wrong = Readings(means, probes, None), np.array([[1.0, correlation], [correlation, 1.0]])
     for seed in range(RUNS):
         run, rng, used = sp.BetGapE(1e-9).start(problem), np.random.default_rng(seed), 0
         while used < BUDGET:
@@ -67,7 +67,7 @@ def panel():
     probes = {"panel": sp.Probe({**singles, "sum": {"a": 1, "b": 1}, "difference": {"a": 1, "b": -1}})}
     problem = largest(np.eye(2), arms=["a", "b"], measure=probes)
     assert problem.probes is not None
-    world = GaussianReadings(np.zeros(2), problem.probes, None)
+    world = Readings(np.zeros(2), problem.probes, None)
     for seed in range(RUNS):
         run, rng, used = sp.BetGapE(1e-9).start(problem), np.random.default_rng(seed), 0
         while used < BUDGET:

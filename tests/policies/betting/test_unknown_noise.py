@@ -11,7 +11,7 @@ from surepick.errors import ProblemError
 from surepick.inference.factors import Student, SubGaussian
 from surepick.policies import RAGE, Uniform
 from surepick.simulation import Gaussian
-from surepick.simulation.environments import GaussianReadings
+from surepick.simulation.environments import Readings
 from surepick.testing import Tape
 
 SHARED = 0.2 * np.eye(4) + 0.8  # of the readings of one use
@@ -22,7 +22,7 @@ def worlds(means=(0.0, 0.0, 0.0, 0.0), shared=SHARED):
     names = ["a", "b", "c", "d"]
     known = largest(np.eye(4), arms=names, measure={"all": sp.Probe(names, covariance=shared)})
     unknown = sp.Problem(np.eye(4), arms=names, measure={"all": names}, noise=None, goal="largest")
-    return known, unknown, GaussianReadings(np.array(means), known.probes, None)
+    return known, unknown, Readings(np.array(means), known.probes, None)
 
 
 def ruled_out(problem, world, n, factor=Student, delta=0.2, budget=120):
