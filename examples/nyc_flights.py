@@ -81,7 +81,7 @@ def main(arguments=None):
 
     places, january, year = flight_times()
     problem, flights = build(places, january, year)
-    print(f"{len(flights.table):,} real flights, {problem.n_arms} arms; {problem.candidates.explanation}.")
+    print(f"{sum(map(len, flights.columns)):,} real flights, {problem.n_arms} arms; {problem.candidates.explanation}.")
     actual = np.array([len(year[a, p]) * year[a, p].mean() for a in AIRPORTS for p in places]).sum()
     spread = np.array([year[a, p].std() for a in AIRPORTS for p in places])
     short = int((problem.noise_scale < spread).sum())
