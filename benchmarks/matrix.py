@@ -83,8 +83,9 @@ class PeekingWealth(PlanWealth):
     """The same behind an oracle, where bets against single plans have their own form."""
 
     def _log_factors(self, account: Any, batches: Any, plans: Any) -> Any:
-        leader, averages, variance = account.batches[batches].transpose(1, 0, 2)[:3]
-        shown, known = self._shown(leader - plans, averages, variance)
+        leader, variance, averages = account.batches[batches].transpose(1, 0, 2)[[0, 4, 5]]
+        y = leader - plans
+        shown, known = self._shown(y, averages), (y * y * variance).sum(axis=1)
         best = np.maximum(shown, 0.0) ** 2 / (2 * np.maximum(known, 1e-12))
         return np.repeat(np.where(known > 0, best, 0.0)[:, None], len(GRID) + 1, axis=1)
 
@@ -128,7 +129,7 @@ def problem_of(cell: Cell) -> Any:
     else:
         whole = {"A_eq": np.ones((1, 5)), "b_eq": [2.0], "upper": np.ones(5)}
         problem = sp.Polytope(**whole, goal="largest", **given)
-    return problem.with_settings(noise_kind=cell.noise) if cell.noise == "bounded variance" else problem
+    return problem.with_bounded_variance() if cell.noise == "bounded variance" else problem
 
 
 def policy_of(cell: Cell) -> Any:

@@ -81,7 +81,8 @@ def main(arguments=None):
 
     places, january, year = flight_times()
     problem, flights = build(places, january, year)
-    print(f"{sum(map(len, flights.columns)):,} real flights, {problem.n_arms} arms; {problem.candidates.explanation}.")
+    n_flights = sum(map(len, flights.columns))
+    print(f"{n_flights:,} real flights, {problem.n_arms} arms; {problem.candidates.explanation}.")
     actual = np.array([len(year[a, p]) * year[a, p].mean() for a in AIRPORTS for p in places]).sum()
     spread = np.array([year[a, p].std() for a in AIRPORTS for p in places])
     short = int((problem.noise_scale < spread).sum())
@@ -99,9 +100,7 @@ def main(arguments=None):
     best = sp.problems.transport_family(*shares(year, places)).best(flights.means) @ flights.means
     print(f"the best routing listed is {values.min() - best:.3f} minutes a flight from the best there is.")
     chosen = values[outcome.leader]
-    print(
-        f"time in the air: {chosen:.2f} minutes a flight; in 2013 it was {actual / len(flights.table):.2f}."
-    )
+    print(f"time in the air: {chosen:.2f} minutes a flight; in 2013 it was {actual / n_flights:.2f}.")
     return problem, outcome, values
 
 
