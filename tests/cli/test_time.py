@@ -1,7 +1,6 @@
 """`surepick time`: the fastest of several commands."""
 
 import csv
-import json
 from pathlib import Path
 
 import pytest
@@ -27,10 +26,8 @@ def test_the_fastest_command_is_found_with_what_is_proved():
 
 
 def test_a_race_is_kept_under_its_name_and_resumed_with_its_settings():
-    assert surepick("time", FAST, FAST, "-s", "same", "--budget", "6", "-o", "x.json").code == 1
+    assert surepick("time", FAST, FAST, "-s", "same", "--budget", "6").code == 1
     assert view("same")["n_measured"] == 6
-    kept = json.loads(Path("x.json").read_text())
-    assert list(map(len, kept["times"].values())) == [3, 3]
     assert surepick("session", "extend", "-s", "same", "--budget", "8").code == 0
     assert surepick("time", FAST, FAST, "-s", "same", "--json").json["rounds"] == 4
     other = surepick("time", FAST, FAST, "-s", "same", "--epsilon", "2%", "--json")
@@ -39,9 +36,7 @@ def test_a_race_is_kept_under_its_name_and_resumed_with_its_settings():
 
 
 def test_a_difference_that_does_not_matter_ends_a_tie():
-    said = surepick("time", "sleep 0.005", "sleep 0.005", "--epsilon", "90%", "-o", "x.md")
-    assert said.code == 0
-    assert len(Path("x.md").read_text().splitlines()) == 4
+    assert surepick("time", "sleep 0.005", "sleep 0.005", "--epsilon", "90%").code == 0
 
 
 @pytest.mark.parametrize(
@@ -51,7 +46,6 @@ def test_a_difference_that_does_not_matter_ends_a_tie():
         (("ls | wc", FAST), "shell"),
         (("'ls", FAST), "commands"),
         ((FAST, FAST, "--epsilon", "0.02"), "epsilon"),
-        ((FAST, FAST, "-o", "x.pdf"), "o"),
         ((FAST, FAST, *["--name", "x"] * 3), "name"),
     ],
 )
@@ -66,8 +60,8 @@ def test_a_command_that_fails_is_an_error(words):
     assert (said.code, said.error["class"]) == (2, "MeasureError")
 
 
-def test_failures_can_be_timed_too_and_each_run_be_prepared():
-    words = ("--ignore-failure", "--budget", "4", "--warmup", "0", "--shell", "--prepare", "echo x >> n")
-    said = surepick("time", "false", "exit 3", *words, "--json")
+def test_a_shell_may_ignore_failures_and_each_run_be_prepared():
+    words = ("--budget", "4", "--warmup", "0", "--shell", "--prepare", "echo x >> n")
+    said = surepick("time", "false || true", "exit 0", *words, "--json")
     assert said.code == 1
     assert Path("n").read_text().count("x") == said.json["view"]["n_measured"] == 4

@@ -55,7 +55,7 @@ def test_names_that_lead_nowhere_are_refused_before_anything_is_written(words, f
 
 def test_an_ended_run_prints_the_table_it_has_and_tells_its_progress_to_a_pipe(tmp_path):
     """Ties never end before their budget, so the run is surely ended in the middle."""
-    script = "from surepick.cli import main, reproduce; reproduce.MINUTE = 0.2; main()"
+    script = "from surepick.cli import main, output; output.A_MINUTE = 0.2; main()"
     words = ["reproduce", "radii", "--runs", "4000", "--policy", "BetGapE,CombGapE:radius=published"]
     with subprocess.Popen(
         [sys.executable, "-c", script, *words, "--out", str(tmp_path)],

@@ -4,26 +4,13 @@ import contextlib
 import io
 import json
 from dataclasses import dataclass
+from importlib.resources import files
 
 import numpy as np
 
 from surepick.cli import call
 
-TRIPS = """\
-route,Depot road,Tunnel,Bridge,Old town,Harbour,Station road,Ring east,Ring west
-goal,smallest
-unit,min
-noise,1
-guess,6,11,13,13,9,5,19,20
-spread,3
-truth,6,10.4,12.9,12.6,9.1,5.2,18.9,20.6
-Tunnel + station,1,1,,,,1,,
-Through centre,1,,,1,,1,,
-Bridge + station,1,,1,,,1,,
-Ring east,1,,,,,,1,
-Ring west,1,,,,,,,1
-Bridge + harbour,1,,1,,1,,,
-"""
+TRIPS = (files("surepick.inputs") / "starters" / "trips.csv").read_text(encoding="utf-8")
 MINUTES = {
     "Depot road": 6.0,
     "Tunnel": 10.4,

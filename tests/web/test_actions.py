@@ -370,7 +370,7 @@ def test_files_that_are_no_problem_are_refused(writing, store, files):
 )
 def test_the_reader_of_uploads_refuses(tmp_path, name, text):
     (tmp_path / name).write_bytes(text)
-    answer = uploads._answer("problem", str(tmp_path / name), "{}")
+    answer = uploads._answer("problem", str(tmp_path / name), {"low": None, "high": None})
     assert answer["error"]
     assert "root:" not in str(answer)
 

@@ -21,6 +21,8 @@ from surepick.cli.output import (
     open_session,
     refuse_existing,
     settings,
+    show,
+    where,
 )
 from surepick.core.wording import how_many
 from surepick.errors import FileError, ParameterError, SessionError
@@ -28,7 +30,6 @@ from surepick.tables import numeral
 
 if TYPE_CHECKING:
     from surepick.sessions.commands import Receipt
-    from surepick.sessions.leases import Request
     from surepick.sessions.session import Session
     from surepick.views.view import View
 
@@ -48,62 +49,45 @@ def ask(
 
     Exit code 1: nothing to measure now. Example: surepick ask -o monday.xlsx
     """
+    from surepick.views.sheet import measuring_sheet, openpyxl
+
     opened = open_session(session)
-    if to is not None:
-        _check_sheet(to)
+    if to is not None:  # refuse what cannot be written before any measurement is taken
+        if to.suffix.lower() not in (".html", ".csv", ".xlsx"):
+            raise FileError(f"a measuring sheet ends in .xlsx, .csv or .html, got {str(to)!r}", field="o")
+        if to.suffix.lower() == ".xlsx":
+            openpyxl()
+        refuse_existing(to, force=False)
     wanted = n or (1 if to is None else max(1, len(opened.pending(SHEET_ROWS))))
     requests = opened.ask(wanted, worker=worker, wait=False)
     until = time.monotonic() + wait
     while not requests and time.monotonic() < until and opened.view().state == "running":
         time.sleep(0.2)
         requests = opened.ask(wanted, worker=worker, wait=False)
+    view = opened.view()
     if not requests:
-        _nothing_to_do(opened, session)
+        answer({"requests": [], "view": view}, [])
+        if view.state == "running":
+            note("other workers have taken all that can be measured now; wait with --wait SECONDS")
+        else:
+            note(f"{view.session} is {view.state}: {view.headline}")
+            hint("surepick status", session=session)
+        raise typer.Exit(NO)
     if to is not None:
-        _write_sheet(opened, requests, to, session)
+        measuring_sheet(opened, requests).write(to)
+        many = how_many(len(requests), "measurement")
+        answer({"file": str(to), "n": len(requests)}, f"Wrote {to} with {many} to make.")
+        if to.suffix.lower() != ".html":
+            hint(f"surepick tell --from {shlex.quote(str(to))}", "Filled in", session=session)
         return
     rows, lines = list[dict[str, Any]](), list[str]()
     for one in requests:
         reads = [] if opened.given_problem.arms_alone else list(one.readings)
         rows.append({"id": one.id, "arm": one.arm, "readings": reads, "expires": one.expires})
         lines.append(f"{one.arm} ({', '.join(reads)})" if reads else one.arm)
-    answer({"requests": rows, "view": opened.view()} if settings.json else None, lines)
+    answer({"requests": rows, "view": view}, lines)
     order = "In this order; then" if len(requests) > 1 else "Then"
     hint(f"surepick tell {shlex.quote(requests[0].probe_name)} VALUE", order, session=session)
-
-
-def _nothing_to_do(session: Session, name: str | None) -> None:
-    view = session.view()
-    answer({"requests": [], "view": view}, [])
-    if view.state == "running":
-        note("other workers have taken all that can be measured now; wait with --wait SECONDS")
-    else:
-        note(f"{view.session} is {view.state}: {view.headline}")
-        hint("surepick status", session=name)
-    raise typer.Exit(NO)
-
-
-def _check_sheet(file: Path) -> None:
-    """Refuse what cannot be written before any measurement is taken."""
-    if file.suffix.lower() not in (".html", ".csv", ".xlsx"):
-        raise FileError(f"a measuring sheet ends in .xlsx, .csv or .html, got {str(file)!r}", field="o")
-    if file.suffix.lower() == ".xlsx":
-        from surepick.views.sheet import openpyxl
-
-        openpyxl()
-    refuse_existing(file, force=False)
-
-
-def _write_sheet(session: Session, requests: list[Request], file: Path, name: str | None) -> None:
-    from surepick.views.sheet import measuring_sheet
-
-    measuring_sheet(session, requests).write(file)
-    answer(
-        {"file": str(file), "n": len(requests)},
-        f"Wrote {file} with {how_many(len(requests), 'measurement')} to make.",
-    )
-    if file.suffix.lower() != ".html":
-        hint(f"surepick tell --from {shlex.quote(str(file))}", "Filled in", session=name)
 
 
 def tell(
@@ -111,10 +95,7 @@ def tell(
     values: Annotated[
         list[str] | None, typer.Argument(help="The value, or several; NAME=VALUE for readings of a probe.")
     ] = None,
-    source: Annotated[
-        Path | None,
-        typer.Option("--from", help="A filled-in sheet (.csv, .xlsx) or an exported log (.json)."),
-    ] = None,
+    source: Annotated[Path | None, typer.Option("--from", help="A filled-in sheet: .csv or .xlsx.")] = None,
     worker: Worker = "user",
     yes: Annotated[bool, typer.Option("--yes", help="A surprising value is right.")] = False,
     lost: Annotated[bool, typer.Option("--lost", help="It was tried and gave no value.")] = False,
@@ -142,7 +123,7 @@ def tell(
     view = opened.view()
     data = [{"number": one.number, "result": one.result} for one in receipts]
     shown = [_receipt_line(view, arm, one, receipt) for one, receipt in zip(told, receipts, strict=True)]
-    answer({"recorded": data, "view": view}, [*shown, *_after(view)])
+    answer({"recorded": data, "view": view}, [*shown, *where(view)])
     if view.state != "running":
         hint("surepick status", "See", session=session)
     elif receipts[-1].number:
@@ -161,15 +142,6 @@ def _receipt_line(view: View, arm: str, told: Any, receipt: Receipt) -> str:
     )
     words = {"recorded": "Recorded", "extra": "Recorded as an extra value", "repeated": "Recorded before"}
     return f"{words.get(receipt.result, receipt.result)} {receipt.number}: {arm} = {shown}."
-
-
-def _after(view: View) -> list[str]:
-    """Return a line about the open measurements, or about the end of the session."""
-    if view.state != "running":
-        return [f"{view.session} is {view.state}: {view.headline}."]
-    names = [one.arm for one in view.open[:6]]
-    more = f" and {len(view.open) - 6} more" if len(view.open) > 6 else ""
-    return [f"Open: {', '.join(names)}{more}."] if names else []
 
 
 def _numbers(session: Session, arm: str, typed: Sequence[str]) -> list[Any]:
@@ -216,9 +188,6 @@ def _tell_file(file: Path, name: str | None, worker: str, *, yes: bool) -> None:
     """Record all values of a file, or none if one cannot be read."""
     from surepick.files.measurements import import_rows, probes_and_values, read_rows
 
-    if file.suffix.lower() == ".json":
-        _take_over(file, name)
-        return
     opened = open_session(name)
     rows = read_rows(file)
     refuse_surprising(opened, probes_and_values(opened, rows), yes=yes)
@@ -226,18 +195,4 @@ def _tell_file(file: Path, name: str | None, worker: str, *, yes: bool) -> None:
     opened.keep_snapshot()
     view = opened.view()
     shown = ", ".join(f"{n} {what}" for what, n in counts.items() if n) or "no row has a value"
-    answer({"counts": counts, "view": view}, [f"{file}: {shown}.", *_after(view)])
-    for step in view.next[:1]:
-        hint(step.command, session=name)
-
-
-def _take_over(file: Path, name: str | None) -> None:
-    """Put an exported log into the store, if it holds."""
-    from surepick.cli.output import open_place
-    from surepick.files.log import log_in, put_log, read_json
-
-    log = log_in(read_json(file))
-    if log is None:
-        raise FileError(f"{str(file)!r} holds no log; write one with surepick export -o log.json")
-    made = put_log(open_place(create=True), log, name=name)
-    answer({"session": made, "events": log.head.position}, f"Took over {made!r}: {log.head.position} events.")
+    show(view, [f"{file}: {shown}.", *where(view)], name, {"counts": counts, "view": view})

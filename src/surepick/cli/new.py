@@ -29,6 +29,7 @@ from surepick.cli.output import (
     open_session,
     place_name,
     settings,
+    show,
     wrapped,
 )
 from surepick.errors import ParameterError
@@ -173,10 +174,8 @@ def show_view(view: View, place: str, name: str | None, *, everything: bool = Fa
     lines = list(answer_lines(view, everything=everything))
     if view.state != "running":
         lines.append(kept_line(view, place))
-    answer(view, lines)
+    show(view, lines, name)
     show_remarks(view)
-    for step in view.next[:1]:
-        hint(step.command, session=name)
 
 
 def show_remarks(view: View) -> None:

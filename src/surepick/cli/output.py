@@ -190,11 +190,20 @@ def place_name(place: Store) -> str:
     return str(place.place).removeprefix("sqlite:///")
 
 
-def show(session: Session, lines: Sequence[str], view: View, name: str | None) -> None:
-    """Print what a command did to a session, and the next step."""
-    answer(view, lines)
+def show(view: View, lines: Sequence[str], name: str | None, data: Any = None) -> None:
+    """Print what a command did to a session and the next step; with --json the View, or other data."""
+    answer(view if data is None else data, lines)
     for step in view.next[:1]:
         hint(step.command, session=name)
+
+
+def where(view: View) -> list[str]:
+    """Return a line about the open measurements, or about the end of the session."""
+    if view.state != "running":
+        return [f"{view.session} is {view.state}: {view.headline}."]
+    names = [one.arm for one in view.open[:6]]
+    more = f" and {len(view.open) - 6} more" if len(view.open) > 6 else ""
+    return [f"Open: {', '.join(names)}{more}."] if names else []
 
 
 def refuse_existing(file: Path, *, force: bool) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -35,7 +34,7 @@ from surepick.cli.output import (
     settings,
 )
 from surepick.core.wording import how_many
-from surepick.errors import MeasureError, ParameterError
+from surepick.errors import ParameterError
 from surepick.measure.commands import Command
 from surepick.measure.workers import Workers, ended_as_interrupted
 from surepick.views.numbers import value
@@ -79,7 +78,7 @@ def run(
         raise ParameterError(f"which program? Put it after two dashes: {EXAMPLE}", field="program")
     program = Command(settings.program, timeout)
     if aa is not None:
-        _against_itself(file, aa, program, retries)
+        _against_itself(file, aa, program)
         return
     lease = AN_HOUR if timeout is None else 2 * timeout * (retries + 1)
     given = {"delta": delta, "epsilon": epsilon, "budget": budget, "policy": policy, "incumbent": incumbent}
@@ -128,7 +127,7 @@ def exit_code(view: View) -> int:
     return NOTHING_TO_TAKE if view.proved.claim in ("incumbent_stays", "no_plan") else DONE
 
 
-def _against_itself(file: Path | None, arm: str, program: Command, retries: int) -> None:
+def _against_itself(file: Path | None, arm: str, program: Command) -> None:
     """Measure one arm as if it were two, and say whether anything differs that should not."""
     from surepick.noise.aa import against_itself, turns
     from surepick.sessions.leases import Request
@@ -144,13 +143,7 @@ def _against_itself(file: Path | None, arm: str, program: Command, retries: int)
     with ended_as_interrupted(), Progress() as progress:
         for at, _ in enumerate(labels):
             request = Request(f"{probe}.{at}", probe, arm, 1, "", 0.0, reads)
-            for tries in range(retries, -1, -1):
-                try:
-                    found = program.measure(request)
-                    break
-                except MeasureError:
-                    if not tries:
-                        raise
+            found = program.measure(request)
             given = found if isinstance(found, Mapping) else {reads[0]: found}
             uses.append({name: float(str(value)) for name, value in given.items()})
             progress.say(f"{arm} against itself: {at + 1} of {len(labels)}")
@@ -172,35 +165,13 @@ def _against_itself(file: Path | None, arm: str, program: Command, retries: int)
 
 
 def post_view(url: str, view: View) -> None:
-    """POST the View as JSON; a failure is reported and changes nothing.
-
-    A server that sends a byte now and then never times out on one read, so the whole call has a deadline: a
-    daemon thread that is left behind ends with the process.
-    """
-    failures: list[Exception | str] = ["no answer in time"]
-    calling = threading.Thread(target=_post, args=(url, view.to_json(), failures), daemon=True)
-    calling.start()
-    calling.join(PATIENCE)
-    if failures:
-        note(f"could not notify {url!r} ({failures[-1]}); the session is kept as it is")
-
-
-def _post(url: str, data: dict[str, Any], failures: list[Exception | str]) -> None:
-    """POST the data to exactly this address; empty `failures` if that worked, else add the reason."""
-    from urllib.request import HTTPRedirectHandler, Request, build_opener
-
-    class NoRedirect(HTTPRedirectHandler):
-        """The data go to the address that was given and to no other."""
-
-        def redirect_request(self, *_: Any) -> None:
-            return None
+    """POST the View as JSON; a failure is reported and changes nothing."""
+    from urllib.request import Request, urlopen
 
     try:
         if not url.lower().startswith(("http://", "https://")):
             raise ValueError("an address begins with http:// or https://")
-        request = Request(url, json.dumps(data).encode(), {"Content-Type": "application/json"}, method="POST")
-        with build_opener(NoRedirect).open(request, timeout=PATIENCE) as reply:
-            reply.read(1)
-        failures.clear()
+        data, kind = json.dumps(view.to_json()).encode(), {"Content-Type": "application/json"}
+        urlopen(Request(url, data, kind, method="POST"), timeout=PATIENCE).close()
     except Exception as error:  # a wrong address, no network, a server that is down or answers nonsense
-        failures.append(error)
+        note(f"could not notify {url!r} ({error}); the session is kept as it is")

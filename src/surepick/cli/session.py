@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from surepick.cli.ask import _after
 from surepick.cli.output import (
     Budget,
     Delta,
     Name,
     answer,
-    hint,
     note,
     open_session,
     settings,
+    show,
+    where,
 )
 from surepick.core.wording import how_many
 from surepick.errors import ParameterError, SessionError
@@ -28,9 +28,7 @@ def _done(session: Session, name: str | None, done: str) -> None:
     """Print what was done to the session, where it stands, and the next step."""
     session.keep_snapshot()
     view = session.view()
-    answer(view, [done, *_after(view)])
-    for step in view.next[:1]:
-        hint(step.command, session=name)
+    show(view, [done, *where(view)], name)
 
 
 def remove(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -68,7 +68,10 @@ def _write(file: Path, session: Session | None, sign: Path | None) -> str:
         return f" ({how_many(len(found.logs), 'session')}, {'intact' if found.is_well else 'DAMAGED'})"
     assert session is not None
     if sign is not None and file.name.startswith("certificate"):
-        data = signed(session, sign)
+        from surepick.certificates import signing
+
+        key = signing.read_private_key(sign, lambda: str(typer.prompt("password", hide_input=True, err=True)))
+        data = signing.sign(session.certificate().to_json(), key)
         file.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
         return " (signed)"
     from surepick.report.export import export as write
@@ -76,14 +79,6 @@ def _write(file: Path, session: Session | None, sign: Path | None) -> str:
     write(session, file)
     inside = "log" if session.status == "running" else "log and certificate"
     return f" ({inside} inside)" if file.suffix.lower() == ".html" else ""
-
-
-def signed(session: Session, path: Path) -> dict[str, Any]:
-    """Return the certificate, signed with the private key in this file."""
-    from surepick.certificates import signing
-
-    key = signing.read_private_key(path, lambda: str(typer.prompt("password", hide_input=True, err=True)))
-    return signing.sign(session.certificate().to_json(), key)
 
 
 def verify(
@@ -101,6 +96,7 @@ def verify(
     Exits with 1 if a check fails, with 3 if values contradict the assumption.
     Example: surepick verify report.html
     """
+    from surepick.certificates import signing
     from surepick.sessions.verify import verify as check
 
     if everything:
@@ -114,9 +110,13 @@ def verify(
     else:
         verdicts = [check(open_place(), name, one) for one in given]
     verdict = next((one for one in verdicts if not one.holds), verdicts[0])
-    objections = [*verdict.objections, *_signature_objections(certificates, public_key)]
-    objections += pages if verdict.holds else []
-    view = None if objections else _view_of(logs[0] if logs else None, name)
+    objections = [*verdict.objections, *(pages if verdict.holds else [])]
+    if public_key is not None:
+        if not certificates:
+            raise ParameterError("--public-key needs the certificate that is signed", field="public_key")
+        wrong = signing.objection_to_signature(certificates[0], signing.read_public_key(public_key))
+        objections += [] if wrong is None else [wrong]
+    view = None if objections else _view_of(logs, name)
     data = {**vars(verdict), "doubts": [asdict(doubt) for doubt in verdict.doubts]}
     data |= {"session": name, "holds": not objections, "trusted": verdict.trusted, "objections": objections}
     lines = ["Does not hold.", *(wrapped(one, "  - ") for one in objections)]
@@ -131,16 +131,16 @@ def verify(
         raise typer.Exit(DOUBTFUL)
 
 
-def _view_of(log: LogFile | None, name: str) -> View:
-    """Return the View of a log that holds, or of the session of the store."""
+def _view_of(logs: Sequence[LogFile], name: str) -> View:
+    """Return the View of the first log, or of the session of the store."""
     from surepick.files.log import put_log
     from surepick.sessions.session import Session
     from surepick.store import open_store
 
-    if log is None:
+    if not logs:
         return open_session(name, read_only=True).view()
     place = open_store("memory://")
-    return Session.load(place, put_log(place, log), read_only=True).view()
+    return Session.load(place, put_log(place, logs[0]), read_only=True).view()
 
 
 def _read(files: Any) -> tuple[list[LogFile], list[dict[str, Any]], list[str]]:
@@ -162,22 +162,8 @@ def _read(files: Any) -> tuple[list[LogFile], list[dict[str, Any]], list[str]]:
             raise FileError(f"{str(file)!r} holds neither a log nor a certificate", field="files")
         logs += [] if log is None else [log]
         certificates += [] if certificate is None else [certificate]
-    unsigned = [{k: v for k, v in one.items() if k != "signature"} for one in certificates]
     certificates.sort(key=lambda one: "signature" not in one)
-    if len(certificates) == 2 and unsigned[0] == unsigned[1]:
-        certificates.pop()
     return logs, certificates, pages
-
-
-def _signature_objections(certificates: list[dict[str, Any]], key: Path | None) -> list[str]:
-    if key is None:
-        return []
-    from surepick.certificates import signing
-
-    if not certificates:
-        raise ParameterError("--public-key needs the certificate that is signed", field="public_key")
-    found = signing.objection_to_signature(certificates[0], signing.read_public_key(key))
-    return [] if found is None else [found]
 
 
 def verdict_lines(verdict: Verdict, view: View) -> Iterator[str]:
@@ -218,9 +204,10 @@ def _verify_store() -> None:
 
     found = examine(settings.url)
     wrong = {
-        one.name: f"{one.n_proved:,} of {one.head.position:,} events are as written" for one in found.logs
+        one.name: f"{one.n_proved:,} of {one.head.position:,} events are as written"
+        for one in found.logs
+        if not one.is_well
     }
-    wrong = {one.name: wrong[one.name] for one in found.logs if not one.is_well}
     if found.is_well:
         place = open_place()
         verdicts = {name: check(place, name) for name in place.names()}

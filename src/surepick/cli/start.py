@@ -5,33 +5,15 @@ from __future__ import annotations
 import json
 import sys
 import time
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from surepick.cli.output import Progress, answer, hint, refuse_existing, settings
+from surepick.cli.output import Progress, answer, hint, load_file, refuse_existing, settings
 
-ROUTES = {  # minutes of each stretch of road, hidden from the policy
-    "Depot road": 6.0,
-    "Tunnel": 10.4,
-    "Bridge": 12.9,
-    "Old town": 12.6,
-    "Harbour": 9.1,
-    "Station road": 5.2,
-    "Ring east": 18.9,
-    "Ring west": 20.6,
-}
-PLANS = {
-    "Tunnel + station": "Depot road + Tunnel + Station road",
-    "Through centre": "Depot road + Old town + Station road",
-    "Bridge + station": "Depot road + Bridge + Station road",
-    "Ring east": "Depot road + Ring east",
-    "Ring west": "Depot road + Ring west",
-    "Bridge + harbour": "Depot road + Bridge + Harbour",
-}
 SCHEMA = "surepick.schema.json"
-NOISE, EPSILON = 1.0, 1.0  # minutes
 KINDS = {
     "table": "Plans in a table: a row for each plan, a column for each arm.",
     "drives": "The same, measured by whole drives that give a value per stretch.",
@@ -59,35 +41,28 @@ def demo() -> None:
 
     from surepick.cli.new import show_remarks
     from surepick.cli.screen import answer_lines
-    from surepick.core.problem import Problem
     from surepick.sessions.session import Session
 
-    problem = Problem(PLANS, goal="smallest", noise=NOISE)
-    problem = problem.with_about(unit="min", title="Six routes to the station")
-    session = Session.create("memory://", "demo", problem, epsilon=EPSILON)
+    loaded = load_file(Path(str(files("surepick.inputs") / "starters" / "trips.csv")))
+    session = Session.create("memory://", "demo", loaded.problem, epsilon=1.0, prior=loaded.past)
     if not (settings.quiet or settings.json):
         print(
             "Six routes share eight roads. A drive on one of them is off by a minute.\n"
             "Which route is fastest, if a minute does not matter?\n",
             file=sys.stderr,
         )
-    rng = np.random.default_rng(1)
+    rng, roads = np.random.default_rng(1), loaded.problem.arm_names
+    minutes = dict(zip(roads, loaded.true_means.tolist(), strict=True))
     with Progress() as progress:
         while requests := session.ask(1, worker="demo"):
             (request,) = requests
-            minutes = ROUTES[request.probe_name] + NOISE * rng.standard_normal()
-            session.tell(request, minutes, sure=True)
+            drive = minutes[request.probe_name] + rng.standard_normal()
+            session.tell(request, drive, sure=True)
             if sys.stderr.isatty() and not settings.quiet:
-                progress.say(f"{request.probe_name}: {minutes:.1f} min   {session.view().line()}")
+                progress.say(f"{request.probe_name}: {drive:.1f} min   {session.view().line()}")
                 time.sleep(PAUSE)
     view = session.view()
-    answer(
-        view,
-        [
-            *answer_lines(view, everything=True),
-            f"{view.n_measured} drives in all.",
-        ],
-    )
+    answer(view, [*answer_lines(view, everything=True), f"{view.n_measured} drives in all."])
     show_remarks(view)
     hint("surepick init table", "A problem of your own")
 
@@ -104,6 +79,7 @@ def init(
 
     Example: surepick init paths
     """
+    from surepick.inputs.keys import schema as json_schema
     from surepick.inputs.starters import write_starter
 
     if kind is None and not schema:
@@ -111,20 +87,12 @@ def init(
         answer({"kinds": KINDS}, [f"  {name:<{wide}}  {text}" for name, text in KINDS.items()])
         hint("surepick init KIND", "Write one")
         return
-    if kind is None or schema:
-        written = [_write_schema(folder, force=force)]
+    if kind is None or schema:  # by the schema, editors check and complete problem files
+        written = [folder / SCHEMA]
+        refuse_existing(written[0], force=force)
+        written[0].write_text(json.dumps(json_schema(), indent=1) + "\n", encoding="utf-8")
     else:
         written = write_starter(kind, folder, force=force)
     answer({"files": [str(file) for file in written]}, [f"Wrote {file}" for file in written])
     if not schema:
         hint(f"surepick check {written[0]}")
-
-
-def _write_schema(folder: Path, *, force: bool) -> Path:
-    """Write surepick.schema.json, by which editors check and complete problem files."""
-    from surepick.inputs.keys import schema
-
-    file = folder / SCHEMA
-    refuse_existing(file, force=force)
-    file.write_text(json.dumps(schema(), indent=1) + "\n", encoding="utf-8")
-    return file

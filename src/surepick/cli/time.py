@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
-import json
 import secrets
 import sys
 import time as clock
@@ -44,11 +42,8 @@ def time(
     warmup: Annotated[int, typer.Option(min=0, help="Runs of each command that do not count.")] = 1,
     prepare: Annotated[str | None, typer.Option(help="A command to run before each run, untimed.")] = None,
     timeout: Annotated[float | None, typer.Option(help="Seconds that a run may take.")] = None,
-    ignore_failure: Annotated[bool, typer.Option("--ignore-failure", help="Time failures too.")] = False,
     shell: Annotated[bool, typer.Option("--shell", help="Call the commands by a shell.")] = False,
-    output: Annotated[
-        Path | None, typer.Option("-o", help="Also write .json, .md, or all runs as .csv.")
-    ] = None,
+    output: Annotated[Path | None, typer.Option("-o", help="Write all runs to this CSV file.")] = None,
 ) -> None:
     """Find the fastest of several commands.
 
@@ -57,31 +52,27 @@ def time(
     """
     from surepick.measure.timing import CommandTimer, as_words, load, rounds_of
 
-    if output is not None and output.suffix not in (".json", ".md", ".csv"):
-        raise ParameterError(f"-o takes a file .json, .md or .csv, got {str(output)!r}", field="o")
     names = names_of(commands, name or [])
     words = {one: as_words(command, shell=shell) for one, command in zip(names, commands, strict=True)}
     before = None if prepare is None else as_words(prepare, shell=shell)
     race = _open(names, session, 0.05 if delta is None else delta, share(epsilon), budget)
     busy, begin = load(), clock.monotonic()
-    is_over = _measure(race, CommandTimer(words, before, timeout, ignore_failure), warmup, kept=session)
+    is_over = _measure(race, CommandTimer(words, before, timeout), warmup, kept=session)
     taken = clock.monotonic() - begin
     view, rounds = race.view(), rounds_of(race)
     rows = rows_of(view, commands, rounds)
     remarks = list(remarks_on(busy, rounds))
-    report = {
-        "commands": [asdict(row) for row in rows],
-        "rounds": len(rounds),
-        "seconds": taken,
-        "remarks": remarks,
-        "view": view,
-    }
+    data = {"commands": [asdict(row) for row in rows], "rounds": len(rounds), "seconds": taken}
     lines = list(lines_of(view, rows, share(epsilon), len(rounds), taken))
-    answer(report, lines)
+    answer({**data, "remarks": remarks, "view": view}, lines)
     for remark in [] if settings.json or settings.quiet else remarks:
         note(remark)
     if output is not None:
-        output.write_text(_exported(output.suffix, report, rows, rounds), encoding="utf-8")
+        with output.open("w", newline="", encoding="utf-8") as stream:
+            table = csv.writer(stream)
+            table.writerow(["round", *(arm.name for arm in view.arms)])
+            for k, times in enumerate(rounds.tolist()):  # NaN where a command had left
+                table.writerow([k + 1, *("" if x != x else x for x in times)])
     raise typer.Exit(exit_code(view) if is_over else INTERRUPTED)
 
 
@@ -209,7 +200,10 @@ def lines_of(view: View, rows: Sequence[Row], margin: float, n_rounds: int, take
             continue
         bar, median = _bar(row.median / slowest), _seconds(row.median)
         line = f"  {shortened(row.name, wide):<{wide}}  {bar:<{BAR}}  {median:>8}"
-        yield line if row is first else f"{line}  {_slower(row)}"
+        if row is not first:
+            slower = f"{row.ratio:.2f} times as long" if row.ratio >= 2 else f"{row.ratio - 1:.1%} slower"
+            line += f"  {slower}, in {row.slower_in} of {how_many(row.rounds, 'round')}"
+        yield line
     if is_proved:
         yield wrapped(
             f"{WINS} {f'this one is {within} than it' if margin else 'it is this one'}. {wrong}", "Proved: "
@@ -241,12 +235,6 @@ def _seconds(number: float) -> str:
     return f"{number / size:.3g} {unit}"
 
 
-def _slower(row: Row) -> str:
-    assert row.ratio is not None
-    by = f"{row.ratio:.2f} times as long" if row.ratio >= 2 else f"{100 * (row.ratio - 1):.1f}% slower"
-    return f"{by}, in {row.slower_in} of {how_many(row.rounds, 'round')}"
-
-
 def remarks_on(busy: float, rounds: FloatArray) -> Iterator[str]:
     """Yield what to know about the machine: other programs on it, and whether it got slower."""
     from surepick.measure.timing import drift
@@ -259,37 +247,3 @@ def remarks_on(busy: float, rounds: FloatArray) -> Iterator[str]:
             f"The machine became {abs(change):.0%} {way} meanwhile. A round compares at one moment, so the "
             "answer holds; medians and ratios may not."
         )
-
-
-def _exported(suffix: str, report: dict[str, Any], rows: Sequence[Row], rounds: FloatArray) -> str:
-    """Return the answer as JSON or as a Markdown table, or all runs as CSV."""
-    if suffix == ".json":
-        from surepick.views.view import to_json
-
-        return json.dumps({**to_json(report), "times": _times(report["view"], rounds)}, ensure_ascii=False)
-    if suffix == ".md":
-        lines = ["| command | median | ratio | slower in |", "|---|---|---|---|"]
-        for row in rows:
-            if row.median is not None and row.ratio is not None:
-                cells = (
-                    f"`{row.name}`",
-                    _seconds(row.median),
-                    f"{row.ratio:.3f}",
-                    f"{row.slower_in} of {row.rounds}",
-                )
-                lines.append(f"| {' | '.join(cells)} |")
-        return "\n".join(lines) + "\n"
-    text = io.StringIO()
-    table = csv.writer(text)
-    times = _times(report["view"], rounds)
-    table.writerow(["round", *times])
-    for k, in_round in enumerate(zip(*times.values(), strict=True)):
-        table.writerow([k + 1, *in_round])
-    return text.getvalue()
-
-
-def _times(view: View, rounds: FloatArray) -> dict[str, list[float | None]]:
-    """Return the seconds of each command by round; None where it had left."""
-    return {
-        arm.name: [None if x != x else x for x in rounds[:, k].tolist()] for k, arm in enumerate(view.arms)
-    }

@@ -61,7 +61,7 @@ class CommandTimer(Programs):
     """Runs one command after the other and measures the time of each, from its start to its end.
 
     Output is dropped. `prepare` runs before each of them and is not timed. A command that fails, or takes
-    longer than `timeout` seconds, is an error; with `ignore_failure` its exit code does not matter.
+    longer than `timeout` seconds, is an error.
     """
 
     def __init__(
@@ -69,26 +69,25 @@ class CommandTimer(Programs):
         commands: Mapping[str, Sequence[str]],  # words, by name
         prepare: Sequence[str] | None = None,
         timeout: float | None = None,
-        ignore_failure: bool = False,
     ) -> None:
         super().__init__(timeout)
-        self.commands, self.prepare, self.ignore_failure = commands, prepare, ignore_failure
+        self.commands, self.prepare = commands, prepare
 
     def time(self, name: str) -> float:
         """Return the seconds that this command takes."""
         if self.prepare is not None:
-            self._seconds(self.prepare, must_succeed=True)
-        return self._seconds(self.commands[name], must_succeed=not self.ignore_failure)
+            self._seconds(self.prepare)
+        return self._seconds(self.commands[name])
 
-    def _seconds(self, words: Sequence[str], *, must_succeed: bool) -> float:
+    def _seconds(self, words: Sequence[str]) -> float:
         ended = self.run(words, output=False)
         if ended.code is None:
             raise MeasureError(f"{shlex.join(words)} took more than {self.timeout:g} s; see --timeout")
-        if ended.code != 0 and must_succeed:
+        if ended.code != 0:
             tail = ended.errors.strip()[-TAIL:]
             raise MeasureError(
                 f"{shlex.join(words)} failed ({ended.code}){tail and f':{chr(10)}{tail}'}\n"
-                "its exit code does not matter? Add --ignore-failure"
+                "its exit code does not matter? Write 'COMMAND || true' and add --shell"
             )
         return ended.seconds
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from surepick.errors import missing_extra
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
 
 # Okabe and Ito: people with any colour vision can tell these apart, on white and on black.
 BLUE, SKY, ORANGE, RED = "#0072B2", "#56B4E9", "#E69F00", "#D55E00"
@@ -54,15 +53,6 @@ def pyplot() -> Any:
     import matplotlib.pyplot as plt
 
     return plt
-
-
-def saved(figure: Figure, folder: str | Path, name: str, dpi: int = 150) -> list[Path]:
-    """The figure as PNG and SVG, without the date, and closed; their paths."""
-    paths = [Path(folder) / f"{name}.{ending}" for ending in ("png", "svg")]
-    for path in paths:
-        figure.savefig(path, dpi=dpi, metadata={"Date": None} if path.suffix == ".svg" else {})
-    pyplot().close(figure)
-    return paths
 
 
 @contextmanager

@@ -48,7 +48,7 @@ from surepick.web.settings import Settings
 from surepick.web.uploads import Upload, Uploads
 
 OUR_FAULT = "something went wrong in this server; nothing that was recorded before is lost"
-EXAMPLE = "trips.csv"  # in the folder of the templates
+EXAMPLE = "trips.csv"  # the routes of `surepick demo`
 PARTS = ("answer", "plans", "next", "history", "folds")
 ASKED = ("delta", "epsilon", "budget", "low", "high")  # what a forecast depends on
 MOST_EVENTS = 1000  # of the log in one answer
@@ -298,7 +298,7 @@ class Web:
         body = sent.body(New)
         uploads = uploads if body.problem is None else _as_upload(body.problem)
         scale_and_bounds(None, body.low, body.high, ("value",))  # refused here at their field
-        found = await self.uploads.check(uploads, body.model_dump(include=set(ASKED)))
+        found = await self.uploads.read("check", uploads, body.model_dump(include=set(ASKED)))
         return self._new_page(entered, found) if wants_html(request) else JsonResponse(found)
 
     async def create(self, request: Request) -> Response:
@@ -448,7 +448,7 @@ def policies() -> list[str]:
 
 def example() -> Upload:
     """Return the spreadsheet to try surepick with."""
-    return Upload(EXAMPLE, (files("surepick.web") / "templates" / EXAMPLE).read_bytes())
+    return Upload(EXAMPLE, (files("surepick.inputs") / "starters" / EXAMPLE).read_bytes())
 
 
 def _as_upload(problem: Mapping[str, Any]) -> list[Upload]:

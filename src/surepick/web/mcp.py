@@ -62,13 +62,7 @@ def _as_tool(work: Callable[..., Any], refused: type[Exception]) -> Callable[...
 
 
 class Tools:
-    """The tools as programs see them; each call opens the store, so that others may use it too.
-
-    >>> Tools("sqlite:///nowhere.db").status("trips")
-    Traceback (most recent call last):
-        ...
-    surepick.errors.StoreError: ...
-    """
+    """The tools as programs see them; each call opens the store, so that others may use it too."""
 
     def __init__(self, store: str) -> None:
         self._store = store
@@ -127,19 +121,16 @@ class Tools:
         """Record the value that was measured of an arm, as it came out; of a probe with several readings an
         object with all of them by name. `request` is the id from ask. A surprising value is
         refused once: if it is right, tell it again with sure=true. lost=true: it gave no value."""
-        if not request and arm not in {one.arm for one in self._open(session).view().open}:
+        if not request and arm not in {one["arm"] for one in self.status(session)["open"]}:
             raise SessionError(f"no measurement of {arm!r} is open; nothing was recorded", field="arm")
         given = {"arm": arm, "value": value, "request": request, "worker": worker, "lost": lost, "sure": sure}
         return self._act("tell", session, given)
 
     def status(self, session: str) -> dict[str, Any]:
         """Return where a session stands: the answer or the leader, what is proved, what is open."""
-        return self._open(session).view().to_json()
-
-    def _open(self, session: str) -> Session:
         from surepick.sessions.session import Session
 
-        return Session.load(self._store, session, read_only=True)
+        return Session.load(self._store, session, read_only=True).view().to_json()
 
     def _act(self, name: str, session: str, given: dict[str, Any]) -> dict[str, Any]:
         from surepick.sessions.session import Session
@@ -152,11 +143,5 @@ class Tools:
 
 def _brief(session: Session) -> dict[str, Any]:
     """Return where a session stands, in the few words that a program needs between two measurements."""
-    view = session.view()
-    return {
-        "session": view.session,
-        "state": view.state,
-        "headline": view.headline,
-        "n_measured": view.n_measured,
-        "n_open": view.n_open,
-    }
+    view, keys = session.view(), ("session", "state", "headline", "n_measured", "n_open")
+    return {key: getattr(view, key) for key in keys}

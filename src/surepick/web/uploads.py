@@ -7,6 +7,7 @@ gets an error after a while; the server continues.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import secrets
 import sys
@@ -81,14 +82,10 @@ class Uploads:
 
         The other files are attachments.
         """
-        answer = await self._read("problem", uploads, limits)
+        answer = await self.read("problem", uploads, limits)
         past, about = answer["past"], vars(About.from_json(answer["about"]))
         problem = codec.problem_from_json(answer["problem"]).with_about(**about)
         return problem, None if past is None else Past.from_json(past)
-
-    async def check(self, uploads: Sequence[Upload], settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what was read in these files, and a forecast for these settings."""
-        return await self._read("check", uploads, settings)
 
     async def rows(self, upload: Upload) -> list[Row]:
         """Return the measurements in this spreadsheet."""
@@ -96,15 +93,16 @@ class Uploads:
         if not name.lower().endswith((".csv", *SHEETS)):
             raise FileError(f"expected a spreadsheet (.xlsx or .csv), got {name!r}", field="file")
         try:
-            rows: list[Row] = (await self._read("rows", [upload]))["rows"]
+            rows: list[Row] = (await self.read("rows", [upload]))["rows"]
         except FileError as error:
             error.field = "file"
             raise
         return rows
 
-    async def _read(
+    async def read(
         self, what: str, uploads: Sequence[Upload], settings: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
+        """Return what another process reads in these files: a "problem", its "check", or "rows" of values."""
         names = [_plain(upload.name) for upload in uploads]
         main = names[0] if what == "rows" else _main_file(names)
         async with self._turn:
@@ -177,31 +175,6 @@ async def _in_another_process(what: str, folder: Path, name: str, settings: str)
 # What follows runs in the other process.
 
 
-def _limit_this_process() -> None:
-    try:
-        import resource
-    except ImportError:  # not on Windows; the time limit holds everywhere
-        return
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
-
-
-def _load(path: str) -> Truth:
-    from surepick.inputs.load import read_problem
-    from surepick.problems.integer import solving_within
-
-    with solving_within(0.75 * SECONDS):  # so that it can say so before it is ended
-        return read_problem(path, confined=True)
-
-
-def _problem(path: str, limits: Mapping[str, float | None]) -> dict[str, Any]:
-    from surepick.report.check import with_limits
-
-    loaded = with_limits(_load(path), limits["low"], limits["high"])
-    problem, past = loaded.problem, None if loaded.past is None else loaded.past.to_json()
-    return {"problem": codec.problem_to_json(problem), "past": past, "about": problem.about.to_json()}
-
-
 def describe(loaded: Truth, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return how a problem was read, with a forecast for these settings, as JSON values."""
     from surepick.report.check import check, with_limits
@@ -220,15 +193,22 @@ def describe(loaded: Truth, settings: Mapping[str, Any]) -> dict[str, Any]:
     return answer
 
 
-def _answer(what: str, path: str, settings: str) -> dict[str, Any]:
+def _answer(what: str, path: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return what is read in this file."""
+    from surepick.inputs.load import read_problem
+    from surepick.problems.integer import solving_within
+    from surepick.report.check import with_limits
+
     try:
-        match what:
-            case "problem":
-                return _problem(path, json.loads(settings))
-            case "check":
-                return describe(_load(path), json.loads(settings))
-            case _:
-                return {"rows": read_rows(Path(path))}
+        if what == "rows":
+            return {"rows": read_rows(Path(path))}
+        with solving_within(0.75 * SECONDS):  # so that it can say so before it is ended
+            loaded = read_problem(path, confined=True)
+        if what == "check":
+            return describe(loaded, settings)
+        loaded = with_limits(loaded, settings["low"], settings["high"])
+        problem, past = loaded.problem, None if loaded.past is None else loaded.past.to_json()
+        return {"problem": codec.problem_to_json(problem), "past": past, "about": problem.about.to_json()}
     except MissingExtraError as error:
         return {"error": f"{error} (where the server runs), or save the spreadsheet as CSV"}
     except SurepickError as error:
@@ -238,5 +218,9 @@ def _answer(what: str, path: str, settings: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    _limit_this_process()
-    print(json.dumps(_answer(*sys.argv[1:4])))
+    with contextlib.suppress(ImportError):  # not on Windows; the time limit of the caller holds everywhere
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+    print(json.dumps(_answer(sys.argv[1], sys.argv[2], json.loads(sys.argv[3]))))
