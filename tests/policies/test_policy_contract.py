@@ -22,7 +22,6 @@ from policy_contract import (
 from surepick.errors import ParameterError
 from surepick.policies import POLICIES
 from surepick.simulation import Gaussian
-from surepick.testing import Tape, decisions
 from surepick.testing.policies import N_ARMS
 
 
@@ -45,16 +44,6 @@ class TestPoliciesOfPolytopes(OwnContract):
 
     def has_found(self, answer, plan, problem):
         return bool(np.allclose(answer, plan, atol=1e-9))
-
-    def _same_decisions(self, policy, seed, n_rounds, one, other):
-        """An answer is a vector here, which these changes change; what is measured must not."""
-        plans, means = self.instance(seed, policy)
-        taken = [
-            decisions(policy, make(plans), Tape(means, range(N_ARMS)), n_rounds, seed)
-            for make in (one, other)
-        ]
-        first, second = ([d for d in found if d[0] != "stop"] for found in taken)
-        assert first == second
 
 
 class TestPoliciesOfPlays(OwnContract):
@@ -79,12 +68,9 @@ class TestPoliciesOfPlays(OwnContract):
     def has_found(self, answer, plan, problem):
         return tuple(answer) == tuple(plan)
 
-    def needs_zeros_and_ones(self, policy):
-        return True
-
-    def depends_on_the_order_of_plans(self, policy):
+    def allowed(self, policy):
         """The first plays are a cover, where the oracle decides between plays as good."""
-        return True
+        return {*super().allowed(policy), "sets", "order of plans"}
 
     def test_measures_only_what_matters(self, policy):
         """A play reads all of its arms, what all plans share as well; none is there for that alone."""

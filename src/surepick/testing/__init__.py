@@ -1,4 +1,4 @@
-"""The contract that every policy keeps, as a suite for pytest.
+"""The contract that every policy keeps, as a suite for pytest, which it needs.
 
 The policies of this package pass the very same one. A policy of yours passes by
 
@@ -6,8 +6,6 @@ The policies of this package pass the very same one. A policy of yours passes by
 
     class TestMine(PolicyContract):
         policies = [Mine(delta=0.1), Mine(delta=0.1, eager=True)]
-
-It needs pytest.
 """
 
 from __future__ import annotations
@@ -21,14 +19,8 @@ except ModuleNotFoundError as error:
         raise
     raise missing_extra("pytest", "testing") from None
 
-# Failing assertions should show their values, as in your own test files.
-pytest.register_assert_rewrite("surepick.testing.policies")
+pytest.register_assert_rewrite("surepick.testing.policies")  # so that failing assertions show their values
 
-from surepick.testing.policies import PolicyContract, StepByStep, Tape, decisions  # noqa: E402
+from surepick.testing.policies import PolicyContract, Tape, decisions  # noqa: E402
 
-__all__ = [
-    "PolicyContract",
-    "StepByStep",
-    "Tape",
-    "decisions",
-]
+__all__ = ["PolicyContract", "Tape", "decisions"]
