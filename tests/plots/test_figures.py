@@ -2,7 +2,7 @@
 
 import surepick as sp
 from session_tools import Tapes, problem, tell_all
-from surepick import plots, views
+from surepick import plots
 from surepick.sessions.session import Session
 
 EVIL = "<script>alert('x')</script>\"'&$\\frac{1}$\x1b[31m[bold]\u202e"
@@ -32,14 +32,10 @@ def test_every_figure_shows_the_numbers_of_its_view():
     assert [label.get_text() for label in axes.get_yticklabels()] == [row.name for row in made.view().plans]
     (bars,) = made.plot("arms").axes
     assert [bar.get_width() for bar in bars.patches] == [row.n for row in made.view().arms]
-    (curve,) = made.plot("progress").axes
-    weight = views.look(made).weigh()
-    assert weight is not None
-    assert curve.lines[-2].get_ydata()[-1] == weight.toward
 
 
 def test_names_of_any_letters_are_drawn_and_every_figure_is_listed():
     made = session(evil=True)
-    assert plots.__all__ == ["arms", "plans", "progress"]
+    assert plots.__all__ == ["arms", "plans"]
     for name in plots.__all__:
         assert made.plot(name).axes

@@ -5,7 +5,6 @@ import itertools
 import numpy as np
 
 import surepick as sp
-from surepick import views
 from surepick.policies import RAGE
 from surepick.sessions.session import Session
 
@@ -58,7 +57,9 @@ def test_single_arms_are_balanced_unless_the_listed_order_is_asked_for():
 def test_what_is_shown_as_wanted_is_in_the_order_in_which_it_is_handed_out():
     session = begun(2, order="")
     shown = [request.token for request in session.pending(6)]
-    assert shown == list(views.look(session, n_tokens=6).first_tokens)
+    assert [one.arm for one in session.view().open] == list(
+        dict.fromkeys(one.arm for one in session.pending(6))
+    )
     assert shown == [request.token for request in session.ask(6)]
 
 

@@ -16,7 +16,7 @@ from surepick.problems import tree_family
 from surepick.sessions import codec
 from surepick.sessions.verify import verify_events
 from surepick.store import Draft, MemoryStore
-from surepick.views import build, look
+from surepick.views import build
 
 EDGES = [("A", "B"), ("B", "C"), ("C", "A"), ("C", "D"), ("D", "A")]
 TREE_MEANS = np.array([3.0, 1.0, 2.0, 2.5, 0.5])
@@ -117,7 +117,6 @@ def test_a_session_goes_on_from_what_was_kept_as_if_it_had_never_been_away(kind,
         there.keep_snapshot()
         there = sp.Session.load(there.store, "uses")
     assert decisions(there) == decisions(whole)
-    assert [s.n_measurements for s in look(there).samples] == [s.n_measurements for s in look(whole).samples]
     assert there.verify(there.certificate().to_json()).holds
 
 

@@ -8,12 +8,8 @@ import pytest
 import surepick as sp
 from common import largest
 from session_tools import Tapes, problem, run_to_end, tell_all
-from surepick.policies import Uniform
-from surepick.sessions.events import Measured
 from surepick.sessions.session import Session
 from surepick.store import open_store
-from surepick.views import look
-from surepick.views.forecast import forecast
 
 
 def new(policy=None, store="memory://", **options):
@@ -21,40 +17,13 @@ def new(policy=None, store="memory://", **options):
     return Session.create(store, policy=policy or sp.BetGapE(delta=0.1), **chosen)
 
 
-@pytest.fixture
-def store():
-    return open_store("memory://")
-
-
-def test_the_best_shares_are_those_of_the_limit_when_the_estimates_are_good():
-    means = np.array([1.0, 0.3, 0.6, -0.2])
-    session = new(Uniform(delta=1e-6), problem=problem(noise=0.01))
-    tapes = Tapes(scale=1e-9)
-    for _ in range(30):
-        tell_all(session, session.ask(), tapes)
-    assert look(session).best_shares == pytest.approx(sp.limit(problem(), means).shares, abs=0.02)
-
-
-def test_the_trace_is_small_however_long_the_session_is():
-    session = new(Uniform(delta=1e-12), problem=problem(noise=50.0))
-    ledger = session.state()
-    for n in range(2000):
-        arm = next(iter(ledger.streams.missing_places()))
-        ledger.apply(Measured(n + 1, *arm, [float(n % 7)], "", str(arm), "", ""))
-        while (decision := ledger.decide()) is not None:
-            ledger.apply(decision)
-    rounds = [sample.n_rounds for sample in ledger.run.trace.samples]
-    assert 128 <= len(rounds) <= 256
-    assert set(np.diff(rounds)) == {8}
-
-
 def remaining_at(session, tapes, *, after):
     """The forecast after so many measurements, and what it should have been."""
     while session.status == "running" and session.state().n_measurements < after:
         tell_all(session, session.ask(), tapes)
-    seen = look(session)
+    coming, n_used = session.view().forecast, session.state().n_measurements
     run_to_end(session, tapes)
-    return forecast(seen, seen.weigh()), session.outcome.n_measured - seen.n_used
+    return coming, session.outcome.n_measured - n_used
 
 
 @pytest.mark.parametrize("policy", [sp.BetGapE(delta=0.01), sp.CombGapE(delta=0.01)], ids=repr)
@@ -99,8 +68,7 @@ def test_within_epsilon_a_forecast_counts_what_is_proved_and_not_what_was_measur
     while requests := session.ask(512):
         for request, value in zip(requests, rng.standard_normal(len(requests)), strict=True):
             session.tell(request, value)
-        seen = look(session)
-        coming = forecast(seen, seen.weigh()) if session.status == "running" else None
+        coming = session.view().forecast
         said += [] if coming is None else [(session.state().n_measurements, coming.median)]
     end = session.state().n_measurements
     late = [(end - n) / middle if middle else math.inf for n, middle in said[len(said) // 2 :]]

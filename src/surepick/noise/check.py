@@ -362,7 +362,7 @@ def _drift(sample: Sample, level: float) -> Seen:
         return [], None
     size = WANDERING / math.sqrt(longest)
     power = Power(size, f"a mean that wanders by {size:.2g} scales") if size < 5 else None
-    chance, group = sample.least_likely(lambda group: wander(group)[0])
+    chance, group = sample.least_likely(lambda group: wander(group, max(1.0, _deviation(group)))[0])
     if chance >= level:
         return [], power
     n, far = max(one.record.n for one in group), wander(group)[1]
@@ -371,15 +371,16 @@ def _drift(sample: Sample, level: float) -> Seen:
     return [_doubt("drift", text, group, math.sqrt(1.0 + far**2))], power
 
 
-def wander(group: Sequence[Reading]) -> tuple[float, float]:
-    """Apply Nyblom's test; return the probability of so large a statistic, and how far means seem to wander.
+def wander(group: Sequence[Reading], times: float = 1.0) -> tuple[float, float]:
+    """Apply Nyblom's test to noise of so many scales; return its level, and how far means seem to wander.
 
     Of an arm's n values let S_k = k (mean of the first k - mean of all), in noise scales. Against a mean that
     takes a small random step at every value, the same for all arms, no test is more powerful near the null
     than one by the sum of all S_k^2; it sees a jump as well. With independent noise S is a Brownian bridge,
     and sum S_k^2 / n^2 = sum_j w_j Z_j^2 with independent normal Z_j and w_j = 1/(2 n sin(j pi/(2n)))^2.
     A chi-square variable with the same mean, variance and skewness stands for that sum (Pearson), and the
-    marks of the record, a tenth apart, for the places between them. The distance is in noise scales.
+    marks of the record, a tenth apart, for the places between them. The level is the probability of so large
+    a statistic; the distance is in noise scales.
     """
     n = np.array([one.record.n for one in group])
     shares = (n / n.max()) ** 2
@@ -391,7 +392,7 @@ def wander(group: Sequence[Reading]) -> tuple[float, float]:
             (after - before) / 2 * (k * (mean - one.record.mean)) ** 2
             for (k, mean), before, after in zip(marks, places, places[2:], strict=False)
         )
-        statistic += share * math.fsum(squares) / (one.record.n * one.scale) ** 2
+        statistic += share * math.fsum(squares) / (one.record.n * one.scale * times) ** 2
     j = np.arange(1, N_WEIGHTS + 1)
     sines = np.sin(np.minimum(j / n[:, None], 1.0) * math.pi / 2)
     weights = shares[:, None] * np.where(j < n[:, None], 1.0 / (2.0 * n[:, None] * sines) ** 2, 0.0)

@@ -3,7 +3,7 @@
     figure = plots.plans(session)
     figure.savefig("plans.pdf")
 
-`plans`, `progress` and `arms` take a session.
+`plans` and `arms` take a session or its View.
 """
 
 from __future__ import annotations
@@ -12,21 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 from surepick.core.wording import shortened
 from surepick.plots import style
-from surepick.plots.style import BLUE, GREEN, GREY, INK, PALETTE, PAPER, SKY
+from surepick.plots.style import BLUE, GREEN, GREY, INK, PAPER, SKY
 from surepick.sessions.session import Session
-from surepick.views.look import look
 from surepick.views.view import View
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["arms", "plans", "progress"]
+__all__ = ["arms", "plans"]
 
 WIDTH = 6.4  # inches
 ROW = 0.26  # inches, of a line of bars
 MOST_PLANS = 24
-_DASHED = (0, (5, 3))
 
 
 def plain(name: str, length: int = 40) -> str:
@@ -39,32 +37,6 @@ def subplots(height: float, *, width: float = WIDTH, columns: int = 1, **options
     sizes = {"figsize": (width, height), "layout": "constrained", "squeeze": False}
     figure, axes = style.pyplot().subplots(1, columns, **sizes, **options)
     return figure, axes[0]
-
-
-def progress(session: Session) -> Figure:
-    """The share of the needed evidence over measurements, on the scale of logarithms, by who led."""
-    seen = look(session)
-    points = [(point.standing, point.evidence) for point in seen.samples]
-    points.append((seen.standing, seen.evidence))
-    with style.styled():
-        figure, (axes,) = subplots(2.7)
-        colours: dict[str, str] = {}
-        last = (0, 0.0)
-        for standing, evidence in points:
-            weight = seen.weigh(standing, evidence)
-            here = (evidence.n_measurements, 0.0 if weight is None else weight.toward)
-            name = plain(seen.name_of(standing.leader) or "none")
-            fresh = name not in colours
-            colour = colours.setdefault(name, PALETTE[len(colours) % len(PALETTE)])
-            axes.step(
-                *zip(last, here, strict=True), where="post", color=colour, label=name if fresh else None
-            )
-            last = here
-        axes.axhline(1.0, color=GREEN, linewidth=1, linestyle=_DASHED)
-        axes.set(ylim=(-0.03, 1.15), xlabel="measurements", ylabel="share of the evidence needed")
-        axes.grid(axis="y")
-        axes.legend(title="leader", fontsize=8, title_fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-        return figure
 
 
 def plans(given: Session | View) -> Figure:

@@ -367,7 +367,7 @@ class SessionReader:
         return self.view()._repr_html_()
 
     def plot(self, what: str = "plans") -> Figure:
-        """Return a matplotlib figure: "plans", "progress" or "arms"."""
+        """Return a matplotlib figure: "plans" or "arms"."""
         from surepick import plots
 
         if what not in plots.__all__:

@@ -38,7 +38,7 @@ from surepick.errors import MissingFunctionError, ParameterError, SessionError
 from surepick.sessions import codec
 from surepick.sessions.codec import arrays_from_json, arrays_to_json
 from surepick.sessions.events import Asked, Decision, FinalBatch, Stopped
-from surepick.sessions.evidence import RunStatistics, Sample, Trace
+from surepick.sessions.evidence import RunStatistics
 from surepick.sessions.setup import Body, Setup
 from surepick.sessions.streams import Used
 from surepick.simulation.outcome import State, end_of
@@ -65,7 +65,6 @@ class PolicyRun:
         self.policy: Policy = setup.policy
         self.n_rounds = 0  # complete batches, or requests of a batch that is measured in parts
         self.statistics = RunStatistics(setup.problem)
-        self.trace = Trace(self.statistics.none())
         self.final: FinalBatch | None = None
         self._n_last: int | None = None  # measurements of the final batch until it is passed on
         self._n_new = 0  # plans that the policy will know from its next decision on
@@ -162,7 +161,6 @@ class PolicyRun:
         _ = self._run  # started, with the plans that its state is about
         self.setup, self.problem = setup, setup.problem
         self.statistics.lengthen(self.problem)
-        self.trace.lengthen(self.problem.n_arms)
         self._n_new += 1
 
     def know_plays(self, setup: Setup) -> None:
@@ -222,8 +220,6 @@ class PolicyRun:
                 run.follow(run.recorded(event.decision))
             else:  # the next request of a batch that is measured in parts
                 run.decide(self._idle_rng)
-        if self.trace.wants(self.n_rounds):
-            self.trace.add(Sample(self.n_rounds, self.standing(), self.statistics.evidence))
         if isinstance(event, Asked) and self._n_last is not None:  # asked for meanwhile, of its number
             self._n_last -= sum(n for _, n in event.counts)
 
@@ -344,7 +340,6 @@ class PolicyRun:
         return {
             "n_rounds": self.n_rounds,
             **self.statistics.to_json(),
-            "trace": self.trace.to_json(),
             "run": state,
             "standing": arrays_to_json([*parts_of(standing), standing.remaining, standing.good]),
             "unless": arrays_to_json(standing.unless),
@@ -366,7 +361,6 @@ class PolicyRun:
         run = cls(setup, Kept(kept["run"], standing, arrays_from_json(kept["log_evidence"])))
         run.n_rounds = kept["n_rounds"]
         run.statistics = RunStatistics.from_json(setup.problem, kept)
-        run.trace = Trace.from_json(run.statistics.none(), kept["trace"])
         run.final = None if kept["final"] is None else FinalBatch(**kept["final"])
         run._n_last = kept["n_last"]
         return run

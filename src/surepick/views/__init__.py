@@ -10,7 +10,6 @@ May import `sessions` and the packages below it.
 from __future__ import annotations
 
 from surepick.views.build import build
-from surepick.views.look import Look, look
 from surepick.views.view import View, to_json
 
-__all__ = ["Look", "View", "build", "look", "to_json"]
+__all__ = ["View", "build", "to_json"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -11,16 +11,14 @@ import numpy as np
 from surepick.core import guarantee as assumptions
 from surepick.core.answers import amounts, named_ranging, value_of
 from surepick.core.arrays import FloatArray
-from surepick.core.evidence import estimate
+from surepick.core.evidence import between, estimate
 from surepick.core.guarantee import Promise
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import OwnQuestion, finds_none
-from surepick.core.run import Answer
 from surepick.core.wording import how_many, shortened
 from surepick.sessions.session import Session
 from surepick.sessions.streams import Place
-from surepick.views.forecast import forecast
-from surepick.views.look import Look, look, roles_of
+from surepick.views.look import Look, roles_of
 from surepick.views.numbers import chance, count, day, duration, iso, odds, value
 from surepick.views.view import (
     BUDGET_SPENT,
@@ -53,25 +51,27 @@ LITTLE_LEFT = 0.9  # of the budget
 
 
 def build(session: Session) -> View:
-    """Return the View of the session now."""
-    return view_of(look(session))
+    """Return the View of the session now; no other thread changes the session meanwhile."""
+    with session.held_with_leases() as (state, leases):
+        return _view(Look(session, state, leases))
 
 
-def view_of(look: Look) -> View:
-    """Return the View of this look."""
-    last = look.last
-    state, leader = state_of(look), look.name_of(look.leader)
-    proved = _proved(look, state)
-    coming = forecast(look, look.weigh()) if state == RUNNING else None
-    rows = _plans(look, state)
-    held = _held(look)
+def _view(look: Look) -> View:
+    session, recorded, problem = look.session, look.state, look.problem
+    state, leader, last = _state(look), look.name_of(look.leader), look.last()
+    proved, rows, missing = _proved(look, state), _plans(look, state), look.missing
+    others = (row.name for row in rows if row.status != LEADER and row.behind is not None)
+    held: dict[int, list[Assigned]] = defaultdict(list)  # who has taken which measurements, by probe
+    for lease in look.leases:
+        if lease.expires > look.now:
+            held[Place.parse(lease.token).probe].append(Assigned(lease.worker, iso(lease.expires)))
     return View(
-        session=look.session,
-        title=look.title,
+        session=session.name,
+        title=session.title,
         state=state,
         trusted=not look.doubts,
         doubts=look.doubts,
-        goal="smallest" if look.problem.sign < 0 else "largest",
+        goal="smallest" if problem.sign < 0 else "largest",
         unit=look.unit,
         delta=look.delta,
         epsilon=look.epsilon,
@@ -81,38 +81,46 @@ def view_of(look: Look) -> View:
         headline=_headline(look, state, proved),
         plan=leader if state == CONFIDENT else None,
         leader=leader,
-        runner_up=_runner_up(look, rows),
-        amounts={} if look.leader is None else amounts(look.problem, look.leader),
+        runner_up=next(others, None) if look.n_used else None,
+        amounts={} if look.leader is None else amounts(problem, look.leader),
         proved=proved,
-        bet=_bet(look, state, proved),
-        n_measured=look.n_measured,
-        n_open=look.n_missing,
-        n_assigned=sum(min(n, len(held[arm])) for arm, n in look.missing),
-        n_extra=look.n_extra,
-        n_removed=look.n_removed,
-        cost=look.cost,
-        n_plans=look.problem.n_plans,
-        n_arms=look.problem.n_arms,
-        forecast=coming,
+        bet=_bet(look, proved),
+        n_measured=recorded.n_values,
+        n_open=sum(n for _, n in missing),
+        n_assigned=sum(min(n, len(held[probe])) for probe, n in missing),
+        n_extra=recorded.n_extra,
+        n_removed=recorded.n_removed,
+        cost=problem.spent(look.evidence.cost(problem.costs), recorded.n_rounds),
+        n_plans=problem.n_plans,
+        n_arms=problem.n_arms,
+        forecast=look.forecast() if state == RUNNING else None,
         plans=rows,
         arms=_arms(look),
-        open=_open(look, held),
+        open=tuple(
+            Open(
+                problem.probe_names[probe],
+                n,
+                tuple(held[probe]),
+                () if problem.arms_alone else tuple(problem.reads(probe)),
+            )
+            for probe, n in missing[:MOST_LISTED]
+        ),
         last=None
         if last is None
         else Last(last.number, last.probe_name, last.value, last.worker, iso(last.time)),
         remarks=tuple(_remarks(look, state)),
         next=tuple(_next(look, state)),
-        created=iso(look.created_at),
-        head=HeadOfLog(look.head.position, look.head.checksum),
+        created=iso(session.created_at),
+        head=HeadOfLog(*session.fingerprint),
     )
 
 
-def state_of(look: Look) -> str:
+def _state(look: Look) -> str:
     """Return running, confident, budget spent or closed.
 
     A policy without a guarantee is never confident: when it ends, its budget is spent, or it has closed.
     """
-    status = RUNNING if look.status is None else str(look.status)
+    status = str(look.state.status or RUNNING)
     if status == "done" or (status == CONFIDENT and not look.promise.proved):
         return CLOSED if look.budget is None else BUDGET_SPENT
     return status
@@ -127,11 +135,11 @@ def _headline(look: Look, state: str, proved: Proved) -> str:
         return f"No plan will do{doubt}"
     if state == CONFIDENT:
         return f"{'Keep' if proved.claim == 'incumbent_stays' else 'Take'} {leader}"
-    if state == CLOSED and look.ended is not None and str(look.status) == CLOSED:
-        when, reason = look.ended
+    if str(look.state.status) == CLOSED and (ended := look.ended()) is not None:
+        when, reason = ended
         return f"Closed on {day(when)}" + (f": {reason}" if reason else "")
     if look.leader is None or look.n_used == 0:
-        return "Nothing measured yet" if not look.n_measured else "The first batch is not complete"
+        return "Nothing measured yet" if not look.state.n_values else "The first batch is not complete"
     if state == BUDGET_SPENT:
         return f"{leader} leads; the budget is spent"
     if state == CLOSED:
@@ -148,7 +156,7 @@ def _proved(look: Look, state: str) -> Proved:
     wrong = "" if nothing else f" Wrong at most {odds(look.delta)}."
     if look.doubts:
         text = f"Would be proved if the assumption held: {text[0].lower()}{text[1:]}"
-    assumes = assumption(look.promise, look.given, look.unit)
+    assumes = assumption(look.promise, look.session.given_problem, look.unit)
     return Proved(claim, plans, look.delta, assumes, f"{text}{wrong}")
 
 
@@ -228,7 +236,7 @@ def _range(numbers: FloatArray, unit: str) -> str:
     return value(high, unit) if low == high else f"{value(low)} to {value(high, unit)}"
 
 
-def _bet(look: Look, state: str, proved: Proved) -> Bet | None:
+def _bet(look: Look, proved: Proved) -> Bet | None:
     """Return the estimate of the leader; None with doubts, and where the proof says as much."""
     leader = look.name_of(look.leader)
     if leader is None or look.doubts or proved.claim == "best" or isinstance(look.policy, OwnQuestion):
@@ -247,55 +255,48 @@ def _bet(look: Look, state: str, proved: Proved) -> Bet | None:
 
 
 def _plans(look: Look, state: str) -> tuple[PlanRow, ...]:
-    """Return the plans by their estimates, the leader first."""
-    if not look.problem.is_listed:
+    """Return the plans by their estimates, the leader first; where they are not listed, it and its rival."""
+    problem, means, lead, sign = look.problem, look.filled_means(), look.leader, look.problem.sign
+    if not problem.is_listed:
         return tuple(_unlisted_rows(look))
-    means, lead, sign = look.filled_means, look.leader, look.problem.sign
-    totals = sign * look.values(np.nan_to_num(means)[None])[0]  # (n_plans,)
+    totals = sign * np.asarray(problem.oriented @ np.nan_to_num(means))  # (n_plans,)
     unknown = look.uses(np.isnan(means))
     guessed = look.uses(np.isinf(look.variance) & ~np.isnan(means))
     behind, error = np.full(len(totals), np.nan), np.full(len(totals), np.nan)
+    order = np.argsort(-sign * totals, kind="stable")
     if isinstance(lead, int):
         behind = np.where(unknown | unknown[lead], np.nan, sign * (totals[lead] - totals)) + 0.0
-    if look.gaps is not None and look.n_used:  # an arm that both have need not be known
-        error = np.where(np.isfinite(look.gaps.error), look.gaps.error, np.nan)
-        behind = np.where(np.isnan(error), behind, look.gaps.gap)
-    order = np.argsort(behind if isinstance(lead, int) else -sign * totals, kind="stable")  # NaN is last
-    if isinstance(lead, int):
+        if look.gap is not None and look.error is not None and look.n_used:
+            error = np.where(np.isfinite(look.error), look.error, np.nan)
+            behind = np.where(np.isnan(error), behind, look.gap)  # an arm that both have need not be known
+        order = np.argsort(behind, kind="stable")  # NaN is last
         order = np.concatenate([[lead], order[order != lead]])
+
+    def known(number: float) -> float | None:
+        return None if np.isnan(number) else float(number)
+
+    def se(plan: int) -> float | None:
+        """Return the standard error of a plan's total; what is taken at its guess has none."""
+        if problem.probes is not None:
+            return (value_of(problem, plan, look.evidence) or (None, None))[1]
+        vector = problem.vector(plan)
+        used = (vector != 0) & np.isfinite(look.variance)
+        return float(np.sqrt(vector[used] ** 2 @ look.variance[used])) if used.any() and look.n_used else None
+
+    wealth = None if look.log_evidence is None else np.exp(np.minimum(look.log_evidence, LARGEST_LOG))
     return tuple(
         PlanRow(
             name=look.name_of(k) or "",
             value=None if unknown[k] else float(totals[k]),
-            se=None if unknown[k] else _se(look, k),
-            behind=_number(behind[k]),
-            behind_se=_number(error[k]),
+            se=None if unknown[k] else se(k),
+            behind=known(behind[k]),
+            behind_se=known(error[k]),
             status=_status(look, k, state),
             uses_guess=bool(guessed[k]),
-            wealth=_wealth(look, k),
+            wealth=None if wealth is None or k == lead else float(wealth[k]),
         )
         for k in order[:MOST_LISTED].tolist()
     )
-
-
-def _number(found: float) -> float | None:
-    return None if np.isnan(found) else float(found)
-
-
-def _wealth(look: Look, plan: int) -> float | None:
-    if look.log_evidence is None or plan == look.leader:
-        return None
-    return float(np.exp(min(look.log_evidence[plan], LARGEST_LOG)))
-
-
-def _se(look: Look, plan: int) -> float | None:
-    """Return the standard error of a plan's total; what is taken at its guess has none."""
-    if look.problem.probes is not None:
-        known = value_of(look.problem, plan, look.evidence)
-        return None if known is None else known[1]
-    vector = look.vector(plan)
-    used = (vector != 0) & np.isfinite(look.variance)
-    return float(np.sqrt(vector[used] ** 2 @ look.variance[used])) if used.any() and look.n_used else None
 
 
 def _status(look: Look, plan: int, state: str) -> str:
@@ -313,23 +314,12 @@ def _status(look: Look, plan: int, state: str) -> str:
 
 
 def _unlisted_rows(look: Look) -> Iterator[PlanRow]:
-    """Return the leader and its closest rival, where plans are not listed."""
-    if look.leader is None:
-        return
-    total, se = value_of(look.problem, look.leader, look.evidence) or (None, None)
-    yield PlanRow(look.name_of(look.leader) or "", total, se, 0.0, 0.0, LEADER, False)
-    if look.rival is not None:
-        rival: Answer = look.rival
-        total, se = value_of(look.problem, rival, look.evidence) or (None, None)
-        gap, error = look.between(rival)
-        behind, behind_se = (gap, error) if np.isfinite(error) else (None, None)
-        yield PlanRow(look.name_of(rival) or "", total, se, behind, behind_se, OPEN, False)
-
-
-def _runner_up(look: Look, rows: Sequence[PlanRow]) -> str | None:
-    if not look.n_used:
-        return None
-    return next((row.name for row in rows if row.status != LEADER and row.behind is not None), None)
+    for plan, status in ((look.leader, LEADER), (look.rival, OPEN)):
+        if plan is not None and look.leader is not None:
+            total, se = value_of(look.problem, plan, look.evidence) or (None, None)
+            gap, error = between(look.problem, look.leader, plan, look.evidence)
+            behind, behind_se = (gap, error) if np.isfinite(error) else (None, None)
+            yield PlanRow(look.name_of(plan) or "", total, se, behind, behind_se, status, False)
 
 
 def _arms(look: Look) -> tuple[ArmRow, ...]:
@@ -356,63 +346,34 @@ def _arms(look: Look) -> tuple[ArmRow, ...]:
     )
 
 
-def _held(look: Look) -> dict[int, list[Assigned]]:
-    """Return who has taken which measurements, by arm or probe."""
-    held: dict[int, list[Assigned]] = defaultdict(list)
-    for lease in look.leases:
-        if lease.expires > look.now:
-            held[Place.parse(lease.token).probe].append(Assigned(lease.worker, iso(lease.expires)))
-    return held
-
-
-def _open(look: Look, held: dict[int, list[Assigned]]) -> tuple[Open, ...]:
-    """Return what to measure now, in balanced order as far as that is known."""
-    turn = [Place.parse(token).probe for token in look.first_tokens]
-    place = {probe: turn.index(probe) for probe in set(turn)}
-    missing = sorted(look.missing, key=lambda one: place.get(one[0], len(turn)))
-    names, alone = look.problem.probe_names, look.problem.arms_alone
-    return tuple(
-        Open(names[probe], n, tuple(held[probe]), () if alone else tuple(look.problem.reads(probe)))
-        for probe, n in missing[:MOST_LISTED]
-    )
-
-
 def _remarks(look: Look, state: str) -> Iterator[Remark]:
     """Yield what to know before relying on the answer, the gravest first."""
     yield from (Remark("doubt", f"{doubt.text}; {doubt.advice}") for doubt in look.doubts)
-    yield from _about_values(look)
+    if n := look.state.n_removed:
+        wrong = "it was a mistake" if n == 1 else "they were mistakes"
+        were = how_many(n, "value was", "values were")
+        yield Remark("removed", f"{were} removed. The guarantee assumes that {wrong}.")
     listing = look.problem.about.listing
     missing = None if listing is None else listing.warning(look.delta)
     if missing is not None:
         yield Remark("listing", f"{missing[0].upper()}{missing[1:]}.")
     if not look.promise.proved:
         yield Remark("no_guarantee", f"{look.policy.name} has no guarantee: {look.promise.reason}.")
-    if state == RUNNING:
-        yield from _while_running(look)
-
-
-def _about_values(look: Look) -> Iterator[Remark]:
-    if look.n_removed:
-        were = how_many(look.n_removed, "value was", "values were")
-        wrong = "it was a mistake" if look.n_removed == 1 else "they were mistakes"
-        yield Remark("removed", f"{were} removed. The guarantee assumes that {wrong}.")
-
-
-def _while_running(look: Look) -> Iterator[Remark]:
-    if look.gaps is not None and look.n_used:
-        k, gap, error = int(look.rival_order[0]), look.gaps.gap, look.gaps.error
-        most, whole = abs(float(gap[k])) + 2 * float(error[k]), float(gap.max())
-        if abs(gap[k]) <= 2 * error[k] and look.epsilon < most < NEAR_TIE * whole:
-            names = f"{quoted(look.name_of(look.leader))} and {quoted(look.name_of(k))}"
+    if state != RUNNING:
+        return
+    rival, gap, error = look.rival, look.gap, look.error
+    if gap is not None and error is not None and isinstance(rival, int) and look.n_used:
+        most, whole = abs(float(gap[rival])) + 2 * float(error[rival]), float(gap.max())
+        if abs(gap[rival]) <= 2 * error[rival] and look.epsilon < most < NEAR_TIE * whole:
+            names = f"{quoted(look.name_of(look.leader))} and {quoted(look.name_of(rival))}"
             apart = value(float(f"{most:.2g}"), look.unit)
-            yield Remark(
-                "tie", f"{names} differ by at most about {apart}; epsilon = {most:.2g} would end it."
-            )
+            text = f"{names} differ by at most about {apart}; epsilon = {most:.2g} would end it."
+            yield Remark("tie", text)
     if look.budget is not None and look.n_used >= LITTLE_LEFT * look.budget:
         yield Remark("budget", f"{count(look.budget - look.n_used)} of {count(look.budget)} are left.")
-    late = Counter(lease.worker for lease in look.leases if lease.expires <= look.now)
-    for worker in sorted(late):
-        ago = duration(look.now - max(x.expires for x in look.leases if x.worker == worker))
+    late = {lease.worker: lease.expires for lease in look.leases if lease.expires <= look.now}
+    for worker, expired in sorted(late.items()):
+        ago = duration(look.now - expired)
         yield Remark("worker", f"{worker or 'A worker'} did not come back; its time ended {ago} ago.")
 
 
@@ -421,7 +382,7 @@ def _next(look: Look, state: str) -> Iterator[Next]:
     if not look.problem.can_decide:
         return  # the plans are known to a Python program alone
     if look.doubts:
-        again = f"surepick new FILE --prior {shlex.quote(look.session)}"
+        again = f"surepick new FILE --prior {shlex.quote(look.session.name)}"
         yield Next(again, "delete the noise row of FILE, then begin again: values become prior data")
     elif state == RUNNING:
         yield Next("surepick ask", "show what to measure next")
