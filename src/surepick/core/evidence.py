@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -14,8 +13,6 @@ from surepick.core.oracle_problem import AnyProblem
 from surepick.core.probes import dense_blocks
 from surepick.core.problem import Problem
 from surepick.core.run import Answer
-
-_TRUST = 10.0  # degrees of freedom that what all arms have in common counts in the estimate of one
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,58 +77,6 @@ class Evidence:
     def __add__(self, other: Evidence) -> Evidence:
         plays = None if self.plays is None else self.plays + (other.plays or 0)
         return Evidence(self.counts + other.counts, self.sums + other.sums, self.owner, plays)
-
-
-class Moments:
-    """Count, mean and spread of each arm's single measurements; it changes by `add` and `lengthen`."""
-
-    def __init__(self, n_arms: int) -> None:
-        self._n, self._mean, self._m2 = [0] * n_arms, [0.0] * n_arms, [0.0] * n_arms
-
-    def lengthen(self, n_arms: int) -> None:
-        """Add empty entries for new arms, up to n_arms in all."""
-        n = n_arms - len(self._n)
-        self._n, self._mean, self._m2 = self._n + [0] * n, self._mean + [0.0] * n, self._m2 + [0.0] * n
-
-    def add(self, arm: int, value: float) -> None:
-        """Take in one measurement (Welford's way, which does not cancel)."""
-        self._n[arm] += 1
-        step = value - self._mean[arm]
-        self._mean[arm] += step / self._n[arm]
-        self._m2[arm] += step * (value - self._mean[arm])
-
-    def of(self, arm: int) -> tuple[int, float]:
-        """Return count and mean of one arm."""
-        return self._n[arm], self._mean[arm]
-
-    def counts(self) -> IntArray:
-        """Return how many single measurements each arm has."""
-        return np.array(self._n, dtype=np.int64)
-
-    def variances(self) -> FloatArray:
-        """The sample variance of each arm; nan with fewer than two measurements."""
-        freedom = self.counts() - 1
-        nowhere = np.full(len(freedom), np.nan)
-        return np.asarray(np.divide(self._m2, freedom, out=nowhere, where=freedom > 0))
-
-    def estimated_scale(self) -> FloatArray | None:
-        """Return an estimate of each arm's noise, leaning to what all have in common; None without one."""
-        freedom, squares = np.maximum(self.counts() - 1, 0), np.array(self._m2)
-        if not squares.sum() > 0.0:
-            return None
-        common = squares.sum() / freedom.sum()
-        return np.asarray(np.sqrt((squares + _TRUST * common) / (freedom + _TRUST)))
-
-    def to_json(self) -> list[list[Any]]:
-        """Return this as JSON values."""
-        return [self._n, self._mean, self._m2]
-
-    @classmethod
-    def from_json(cls, data: list[list[Any]]) -> Moments:
-        """The moments that these JSON values describe."""
-        moments = cls(0)
-        moments._n, moments._mean, moments._m2 = data
-        return moments
 
 
 SAME = 1e-12  # of a plan's square, or of the largest value: smaller differences are rounding

@@ -37,12 +37,10 @@ class Past:
     means: FloatArray  # (n_arms,)
 
     @classmethod
-    def from_guess(
-        cls, problem: AnyProblem, means: Numbers, spread: Numbers, *, most: float = MOST_WORTH
-    ) -> Past:
-        """A guess of each mean, off by about `spread`: worth (noise scale / spread)^2 measurements.
+    def from_guess(cls, problem: AnyProblem, means: Numbers, spread: Numbers) -> Past:
+        """A guess of each mean, off by about `spread`: worth (noise scale / spread)^2 measurements, up to 20.
 
-        It counts as at most `most`, however sure it is. A spread of infinity says that nothing is known.
+        A spread of infinity says that nothing is known.
         """
         if not problem.arms_alone:
             fitting(problem, cls(np.zeros(problem.n_arms), np.zeros(problem.n_arms)))  # says why not
@@ -60,7 +58,7 @@ class Past:
                 f"arm {arm} ({problem.arm_names[arm]!r}); a mean that is known exactly needs no measurement",
                 field="past",
             )
-        return fitting(problem, cls._capped((problem.noise_scale / width) ** 2, means, most, problem))
+        return cls._capped((problem.noise_scale / width) ** 2, means, problem)
 
     @classmethod
     def of_problem(cls, problem: AnyProblem) -> Past | None:
@@ -71,24 +69,21 @@ class Past:
         return cls.from_guess(problem, guess, np.where(spread > 0, spread, np.inf)) if spread.any() else None
 
     @classmethod
-    def from_history(
-        cls, problem: AnyProblem, counts: Numbers, means: Numbers, *, most: float = MOST_WORTH
-    ) -> Past:
+    def from_history(cls, problem: AnyProblem, counts: Numbers, means: Numbers) -> Past:
         """Return prior data from earlier measurements, with their counts and means per arm.
 
-        An arm counts as at most `most` measurements: its mean may have moved since, and the cap limits the
-        cost of that.
+        An arm counts as at most 20 measurements: its mean may have moved since, and the cap limits the cost
+        of that.
         """
         known = _blaming_past("counts", counts, problem)
         if (known < 0).any():
             raise ParameterError(f"counts of a history are 0 or more, got {known.min():g}", field="past")
-        return fitting(problem, cls._capped(known, means, most, problem))
+        return cls._capped(known, means, problem)
 
     @classmethod
-    def _capped(cls, worth: FloatArray, means: Numbers, most: float, problem: AnyProblem) -> Past:
-        if not (most > 0 and np.isfinite(most)):
-            raise ParameterError(f"most is a number of measurements, more than 0, got {most!r}", field="past")
-        return cls(read_only(np.minimum(worth, most)), read_only(problem.as_means(means)))
+    def _capped(cls, worth: FloatArray, means: Numbers, problem: AnyProblem) -> Past:
+        capped = read_only(np.minimum(worth, MOST_WORTH))
+        return fitting(problem, cls(capped, read_only(problem.as_means(means))))
 
     def or_else(self, guess: Past) -> Past:
         """Return these prior data, with the guess for arms that have none."""

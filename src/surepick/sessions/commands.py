@@ -192,9 +192,9 @@ def surprise(state: SessionState, probe: int, use: Sequence[float | None]) -> st
             return (
                 f"{value:.6g}{unit} is not plausible for {problem.reading_names[reading]!r}: {between}{unit}"
             )
-        moments = state.run.statistics.moments
-        (n, mean), variance = moments.of(reading), float(moments.variances()[reading])
-        squares = (n - 1) * variance if n > 1 else 0.0
+        seen, squares = state.evidence, state.run.statistics.noise[reading].squares
+        n = int(seen.each[reading])
+        mean = float(seen.sums[reading]) / max(n, 1)
         for one in waiting:
             step, n = one[k] - mean, n + 1
             mean += step / n

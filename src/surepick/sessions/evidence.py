@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.evidence import Evidence, Moments
+from surepick.core.evidence import Evidence
 from surepick.core.oracle_problem import AnyProblem
 from surepick.noise.record import ArmRecord
 from surepick.sessions.setup import Body
@@ -17,13 +17,14 @@ from surepick.sessions.streams import Used
 
 _Read = tuple[int, list[float]]  # a reading and its values
 
+TRUST = 10.0  # degrees of freedom that what all arms have in common counts in the estimate of one
+
 
 class RunStatistics:
     """Counts and sums of what the policy has used, and how the values scatter; `PolicyRun` changes it."""
 
     def __init__(self, problem: AnyProblem) -> None:
         self.evidence = self._none = Evidence.none_of(problem)
-        self.moments = Moments(problem.n_readings)
         self.noise = [ArmRecord() for _ in range(problem.n_readings)]
         self._problem = problem
 
@@ -42,8 +43,6 @@ class RunStatistics:
             for reading, column in zip(self._problem.readings_of(one.probe), columns, strict=bool(columns)):
                 together.setdefault(reading, []).extend(column)
                 read.append((reading, list(column)))
-                for value in column:
-                    self.moments.add(reading, value)
         for reading, values in together.items():
             sums[reading] = math.fsum(values)
             if self._problem.plays:
@@ -63,13 +62,21 @@ class RunStatistics:
         """Continue with this problem, which has more arms."""
         self._problem, n_arms = problem, problem.n_arms
         self._none, self.evidence = self._none.lengthened(n_arms), self.evidence.lengthened(n_arms)
-        self.moments.lengthen(n_arms)
         self.noise += [ArmRecord() for _ in range(n_arms - len(self.noise))]
+
+    def estimated_scale(self) -> FloatArray | None:
+        """Return an estimate of each arm's noise, leaning to what all have in common; None without one."""
+        freedom = np.array([max(one.n - 1, 0) for one in self.noise])
+        squares = np.array([one.squares for one in self.noise])
+        if not squares.sum() > 0.0:
+            return None
+        common = squares.sum() / freedom.sum()
+        return np.asarray(np.sqrt((squares + TRUST * common) / (freedom + TRUST)))
 
     def _apart(self, read: list[_Read]) -> Iterator[_Read]:
         """Yield the recorded values by reading, with shared noise removed, as the noise check needs them."""
         probes = self._problem.probes
-        if probes is None or not probes.covariances:
+        if probes is None or probes.unknown or not probes.covariances:
             yield from read
             return
         for probe, group in itertools.groupby(read, key=lambda one: int(probes.owner[one[0]])):
@@ -84,7 +91,6 @@ class RunStatistics:
         return {
             "counts": self.evidence.counts.tolist(),
             "sums": self.evidence.sums.tolist(),
-            "moments": self.moments.to_json(),
             "noise": [arm.to_json() for arm in self.noise],
             **({"plays": self.evidence.plays} if self._problem.plays else {}),
         }
@@ -95,6 +101,5 @@ class RunStatistics:
         seen = cls(problem)
         counts, sums = np.array(kept["counts"], dtype=np.int64), np.array(kept["sums"])
         seen.evidence = seen._none.with_sums(counts, sums, kept.get("plays", 0))
-        seen.moments = Moments.from_json(kept["moments"])
         seen.noise = [ArmRecord(*numbers) for numbers in kept["noise"]]
         return seen

@@ -290,7 +290,7 @@ class SessionState:
         """The problem, with an estimate of the noise where it is unknown; for displays, never for proofs."""
         if self.problem.noise_scale is not None:
             return self.problem
-        scale = self.run.statistics.moments.estimated_scale()
+        scale = self.run.statistics.estimated_scale()
         return self.problem if scale is None else self.problem.with_noise(scale)
 
     @property

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Policy, can_start
-from surepick.errors import ParameterError
 from surepick.simulation.environments import Environment
 from surepick.simulation.outcome import Outcome, State
-from surepick.simulation.simulate import simulate
 
 
 @dataclass(frozen=True)
@@ -32,42 +30,7 @@ class Comparison:
     errors: int
     error_interval: tuple[float, float]  # exact, 95%
     cut_off: int
-    risk: float | None  # median over runs of the proved bound at the end, where the policy has one
     seconds: float  # a run
-
-
-def compare(
-    problem: AnyProblem,
-    policies: Sequence[Policy],
-    environment: Environment,
-    *,
-    runs: int = 20,
-    seed: int = 0,
-    budget: int = 10**7,
-    progress: Callable[[int, int], None] | None = None,
-) -> list[Comparison]:
-    """Run every policy `runs` times against the same environment; run r of each uses the seed `seed + r`.
-
-    A policy that cannot learn unknown noise gets the noise of the environment.
-
-    >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
-    >>> both = [sp.CombGapE(), sp.policies.Uniform()]
-    >>> first, second = compare(problem, both, sp.simulation.Gaussian([2.0, 0.0]), runs=5)
-    >>> first.policy.name, first.errors, first.cut_off
-    ('CombGapE', 0, 0)
-    """
-    if runs < 1:
-        raise ParameterError(f"runs must be 1 or more, got {runs!r}", field="runs")
-    total, results = len(policies) * runs, []
-    for p, policy in enumerate(policies):
-        outcomes, told = [], knowing_noise(problem, policy, environment)
-        for r in range(runs):
-            outcomes.append(simulate(told, environment, policy=policy, seed=seed + r, budget=budget))
-            if progress is not None:
-                progress(p * runs + r + 1, total)
-        results.append(summary(policy, outcomes))
-    return results
 
 
 def knowing_noise(problem: AnyProblem, policy: Policy, environment: Environment) -> AnyProblem:
@@ -92,14 +55,8 @@ def summary(policy: Policy, outcomes: Sequence[Outcome]) -> Comparison:
         errors=errors,
         error_interval=binomial_interval(errors, len(outcomes)),
         cut_off=sum(outcome.state is State.BUDGET_SPENT for outcome in outcomes),
-        risk=_median_risk(outcomes),
         seconds=float(np.mean([outcome.seconds for outcome in outcomes])),
     )
-
-
-def _median_risk(outcomes: Sequence[Outcome]) -> float | None:
-    risks = [outcome.risk for outcome in outcomes if outcome.risk is not None]
-    return float(np.median(risks)) if risks else None
 
 
 def binomial_interval(successes: int, trials: int, *, confidence: float = 0.95) -> tuple[float, float]:

@@ -112,7 +112,7 @@ def test_a_guess_counts_by_its_spread_and_a_history_by_its_counts_up_to_a_limit(
     assert Past.from_guess(problem, [1, 2, 3], 0.01).worth.tolist() == [20.0] * 3
     by_name = Past.from_guess(problem, {"c": 3, "b": 2, "a": 1}, {"a": 1.0, "b": 2.0, "c": 4.0})
     assert (by_name.means.tolist(), by_name.worth.tolist()) == ([1, 2, 3], [1, 1, 1])
-    assert Past.from_history(problem, [0, 7, 900], [0, 1, 2], most=50).worth.tolist() == [0, 7, 50]
+    assert Past.from_history(problem, [0, 7, 900], [0, 1, 2]).worth.tolist() == [0, 7, 20]
     assert Past.from_json(by_name.to_json()) == by_name
 
 
@@ -124,7 +124,6 @@ def test_a_guess_counts_by_its_spread_and_a_history_by_its_counts_up_to_a_limit(
         lambda p: Past.from_guess(p, [1, 2], "wide"),
         lambda p: Past.from_guess(p, [1, 1e30], 1.0),
         lambda p: Past.from_history(p, [-1, 2], [1, 2]),
-        lambda p: Past.from_history(p, [1, 2], [1, 2], most=0),
         lambda p: Past.from_guess(p.with_noise(None), [1, 2], 1.0),
         lambda p: Past.from_guess(PROBES, [1.0, 2.0, 3.0], 1.0),
         lambda p: sp.simulate(p, Gaussian([1, 0]), policy=sp.CombGapE(), past=WRONG),
