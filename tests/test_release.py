@@ -24,7 +24,7 @@ OTHER_PYTHONS = [v for v in PYTHONS if v != "{}.{}".format(*sys.version_info[:2]
 
 # What needs each extra, as a user would meet it; run where no extra is installed.
 NEEDS = {
-    "problems": "sp.problems.transport([1, 1], [1, 1], [[1, 2], [2, 1]], n_draws=9)",
+    "problems": "open('x.graphml', 'w').close(); sp.problems.as_network('x.graphml')",
     "plots": "from surepick import plots; plots.plans(SESSION)",
     "postgres": "surepick.store.open_store('postgresql://localhost/x').names()",
     "cluster": "import surepick.experiments as e; e.run_cases([CASE], 'rows.jsonl', jobs='tcp://127.0.0.1:9')",

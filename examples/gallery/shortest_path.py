@@ -21,7 +21,7 @@ PLACES = {"home": (0, 0), "a": (1, 1), "b": (1, -1), "c": (2, 0.6), "d": (2, -1)
 
 
 def main():
-    problem = sp.problems.paths(ROADS, "home", "work", directed=True, every=True, noise=3.0)
+    problem = sp.problems.paths(ROADS, "home", "work", directed=True, noise=3.0)
     for plan, name in zip(problem.plans.astype(int).tolist(), problem.plan_names, strict=True):
         print(plan, name)
 

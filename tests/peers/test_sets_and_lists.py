@@ -23,7 +23,7 @@ IDLE = np.random.default_rng(0)
 
 
 def test_ranks_are_those_of_the_graph():
-    found = matroid_of(tree_family(EDGES).problem(every=True, noise=1), "ExactExpGap")
+    found = matroid_of(tree_family(EDGES).problem(noise=1), "ExactExpGap")
     sets = np.array(list(itertools.product([False, True], repeat=6))).T
     for ours, chosen in zip(found.rank(sets), sets.T, strict=True):
         graph = nx.Graph([edge for edge, is_in in zip(EDGES, chosen, strict=True) if is_in])

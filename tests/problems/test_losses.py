@@ -46,7 +46,7 @@ FAMILIES = {
 
 def all_plans(family):
     if family.within is not None:
-        return family.problem(every=True).plans
+        return family.problem().plans
     size = int(family.best(np.zeros(family.n_arms)).sum())
     return np.array([np.isin(range(6), chosen) for chosen in combinations(range(6), size)], dtype=float)
 
@@ -92,8 +92,6 @@ def test_losses_within_a_branch_are_not_above_those_of_its_plans(name, seed):
 def test_a_network_with_cycles_and_other_plans_know_of_no_losses():
     cycles = problems.path_family(nx.complete_graph(4), 0, 2)
     assert cycles.losses is None
-    through = problems.top_k_family(["a", "b"], 1, goal="largest").through([[1.0], [2.0]], ["hours"])
-    assert through.oracle_problem(noise=1).losses is None
     packings = plan_set(problems.knapsack_family([3, 4], 10).oracle_problem(noise=1))
     box, plan = spanned(packings)
     assert packings.losses(np.ones(2), box, plan) is None

@@ -20,7 +20,7 @@ NAMES = ["tea", "coffee", "cocoa", "milk"]
 
 def families():
     program = problems.as_program(
-        [[1, 2, 0], [3, 1, 0]], [8, 9], [1.0, 2.0, 0.1], whole=[True, False, False], upper=[5.0, np.inf, 2.0]
+        [[1, 2, 0], [3, 1, 0]], [8, 9], [1.0, 2.0, 0.1], whole=True, upper=[5.0, np.inf, 2.0]
     )
     return {
         "paths": problems.path_family(DIAMOND, "A", "D", directed=True),
@@ -36,9 +36,6 @@ def families():
         "transport": problems.transport_family([3, 2], [4, 1.0000000001]),
         "program": problems.program_family(program),
         "portfolio": problems.portfolio_family(["a", "b", "c"], upper=0.5),
-        "several arms": problems.path_family(DIAMOND, "A", "D").through(
-            np.random.default_rng(0).random((6, 2)), ["km", "toll"]
-        ),
     }
 
 

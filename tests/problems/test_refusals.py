@@ -64,7 +64,7 @@ CASES = {
         ("guess", ([["x", 1]],), {"goal": "smallest"}),
         ("guess", ([[1, np.inf], [1, 2]],), {"goal": "smallest"}),
         ("row_names", ([[1, 2], [3, 4]],), {"goal": "smallest", "row_names": ["a"]}),
-        (None, ([[1.0]],), {"goal": "smallest", "every": True}),
+        (None, ([[1.0]],), {"goal": "smallest"}),
         (None, ([[1, 9], [9, 1]],), {"goal": "smallest", "spread": 0.1, "list_plans": True}),
     ],
     "choice": [
@@ -95,7 +95,6 @@ def test_the_argument_to_blame_is_named(name, field, arguments, options):
 @pytest.mark.parametrize(
     ("call", "field"),
     [
-        (lambda: TREE.through([[1, 2]], ["a", "b"]), "coefficients"),
         (lambda: TREE.problem([1.0]), "guess"),
         (lambda: TREE.problem([1, 2, 3], n_best=1), None),
         (lambda: TREE.problem([1, 2, 3], n_best=0), "n_best"),

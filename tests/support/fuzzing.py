@@ -38,7 +38,7 @@ from surepick.cli import COMMANDS, call, command_of
 from surepick.errors import ParameterError, SurepickError
 from surepick.inputs.load import read_problem
 from surepick.policies import POLICIES
-from surepick.problems.integer import solving_within
+from surepick.problems.kinds.program import solving_within
 from surepick.sessions import codec
 from surepick.sessions.session import Session
 from surepick.web.app import create_app

@@ -233,7 +233,7 @@ def row_from_json(data: Mapping[str, Any]) -> Row:
 @lru_cache(maxsize=1)
 def _versions() -> dict[str, str]:
     found = {"surepick": __version__, "python": platform.python_version(), "machine": platform.machine()}
-    for package in ("numpy", "scipy", "numba", "POT"):
+    for package in ("numpy", "scipy", "numba"):
         with contextlib.suppress(PackageNotFoundError):
             found[package] = version(package)
     return found

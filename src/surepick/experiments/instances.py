@@ -116,7 +116,7 @@ def _given(*, plans: Any, means: Any, **parameters: Any) -> Truth:
 
 def _top_k(*, n_arms: int, k: int, seed: int, probes: str = "arms") -> Truth:
     family = top_k_family([f"arm {s}" for s in range(n_arms)], k, goal="largest")
-    problem: Problem = family.problem(every=True, noise=1)
+    problem: Problem = family.problem(noise=1)
     if probes != "arms":
         problem = Problem(problem.plans, arms=problem.arm_names, measure=probes, noise=1, goal="largest")
     return Truth(problem, 0.5 * np.random.default_rng(seed).standard_normal(n_arms))
@@ -133,7 +133,7 @@ def _network(*, shape: str, size: int, seed: int, plans: str = "listed") -> Trut
         family = tree_family([(a, b) for k, a in enumerate(names) for b in names[k + 1 :]])
     else:
         family = matching_family(names, names, goal="smallest")
-    problem = family.problem(every=True, noise=1) if plans == "listed" else family.oracle_problem(noise=1)
+    problem = family.problem(noise=1) if plans == "listed" else family.oracle_problem(noise=1)
     return Truth(problem, np.random.default_rng(seed).standard_normal(problem.n_arms))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -16,53 +18,171 @@ class Key(NamedTuple):
     absent: str = "none"  # "required": the key cannot be left out
 
 
-def _either(*forms: str) -> dict[str, Any]:
-    return {"anyOf": [FORMS[form] for form in forms]}
+class Form(NamedTuple):
+    """What a value looks like: as a JSON schema, in words, and whether text is the name of a file.
+
+    `file` says what such a file becomes: its "path", a "table", numbers by name ("column"), or either of
+    these where percentages are text too ("share"). An empty cell is `empty`, or refused; `words` are none.
+    """
+
+    schema: dict[str, Any]
+    expected: str
+    file: str | None = None
+    empty: float | None = None
+    words: tuple[str, ...] = ()
 
 
-def _list_of(form: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "array", "items": form, "minItems": 1}
+def _list_of(item: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    return {"type": "array", "items": item, "minItems": 1, **more}
 
 
-FORMS: dict[str, dict[str, Any]] = {
-    "text": {"type": "string"},
-    "goal": {"enum": ["smallest", "largest"]},
-    "number": {"type": "number"},
-    "whole": {"type": "integer"},
-    "flag": {"type": "boolean"},
-    "share": {"type": "string", "pattern": r"^\s*[0-9]+([.,][0-9]+)?\s*%\s*$"},
-    "section": {"type": "object"},
-    "list": {"type": "array"},
+def _by_name(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "additionalProperties": item}
+
+
+def _any(*schemas: Mapping[str, Any]) -> dict[str, Any]:
+    return {"anyOf": list(schemas)}
+
+
+def _words(*words: str) -> Form:
+    return Form({"enum": list(words)}, " or ".join(map(repr, words)))
+
+
+_TEXT, _NUMBER, _FLAG = {"type": "string"}, {"type": "number"}, {"type": "boolean"}
+_SHARE = {"type": "string", "pattern": r"^\s*[0-9]+([.,][0-9]+)?\s*%\s*$"}
+_NUMBERS, _NAMES, _AMOUNT = _list_of(_NUMBER), _list_of(_TEXT), _any(_NUMBER, _SHARE)
+_ROWS, _PAIR = _list_of(_NUMBERS), {**_NUMBERS, "minItems": 2, "maxItems": 2}
+_PROBE = {
+    "reads": _NAMES,
+    "mix": _by_name(_NUMBER),
+    "readings": _by_name(_by_name(_NUMBER)),
+    "cost": _NUMBER,
+    "noise": _any(_NUMBER, _NUMBERS, _by_name(_NUMBER)),
+    "covariance": _ROWS,
 }
-FORMS["names"] = _list_of(FORMS["text"])
-FORMS["numbers"] = _list_of(FORMS["number"])
-FORMS["rows"] = _list_of(FORMS["numbers"])
-FORMS["by name"] = {"type": "object", "additionalProperties": FORMS["number"]}
-FORMS["pair"] = {**FORMS["numbers"], "minItems": 2, "maxItems": 2}
-FORMS["per arm"] = _either("number", "numbers", "by name", "text")
-FORMS["each"] = _either("numbers", "by name", "text")
-FORMS["share or per arm"] = _either("share", "number", "numbers", "rows", "by name", "text")
-FORMS["table"] = _either("rows", "text")
-FORMS["plans"] = _either("rows", "names", "section", "text")
-FORMS["prices"] = {
-    "anyOf": [FORMS["rows"], FORMS["text"], {"type": "object", "additionalProperties": FORMS["by name"]}]
+_GROUP = {"assets": _NAMES, "most": _NUMBER}
+_CSV = "the name of a CSV file"
+
+FORMS: dict[str, Form] = {
+    "text": Form(_TEXT, "text"),
+    "goal": _words("smallest", "largest"),
+    "noise kind": _words("sub-Gaussian", "bounded variance"),
+    "order": _words("balanced", "listed"),
+    "number": Form(_NUMBER, "a number"),
+    "whole": Form({"type": "integer"}, "a whole number"),
+    "flag": Form(_FLAG, "true or false"),
+    "flags": Form(_any(_FLAG, _list_of(_FLAG)), "true, false, or a list of them"),
+    "section": Form({"type": "object"}, "a table of keys"),
+    "names": Form(_NAMES, "a list of names"),
+    "sets": Form(_list_of({"type": "array", "items": _TEXT}), "a list of lists of arms"),
+    "each": Form(
+        _any(_NUMBERS, _by_name(_NUMBER), _TEXT), f"a list of numbers, a table of them or {_CSV}", "column"
+    ),
+    "per arm": Form(
+        _any(_NUMBER, _NUMBERS, _by_name(_NUMBER), _TEXT),
+        f"a number, a list of numbers, a table of them or {_CSV}",
+        "column",
+    ),
+    "noise": Form(
+        _any(_NUMBER, _TEXT, _list_of(_AMOUNT), _by_name(_AMOUNT)),
+        f'"unknown", a number or a share such as "5%", one or one per arm, or {_CSV}',
+        "share",
+        words=("unknown",),
+    ),
+    "spread": Form(
+        _any(_NUMBER, _TEXT, _list_of(_AMOUNT), _by_name(_AMOUNT), _ROWS),
+        f'a number or a share such as "10%", one or one per arm, or {_CSV}',
+        "share",
+    ),
+    "table": Form(_any(_ROWS, _TEXT), f"a list of lists of numbers, or {_CSV}", "table"),
+    "pairs": Form(_any(_ROWS, _TEXT), f"a list of lists of numbers, or {_CSV}", "table", math.nan),
+    "plans": Form(
+        _any(_ROWS, _NAMES, _by_name(_TEXT), _TEXT),
+        f"a list of lists of numbers, sums such as 2*tea + coffee, or {_CSV}",
+        "table",
+        0.0,
+    ),
+    "prices": Form(
+        _any(_ROWS, _TEXT, _by_name(_by_name(_NUMBER))),
+        f"prices by option for every slot, a list of lists of numbers, or {_CSV}",
+        "table",
+        math.nan,
+    ),
+    "means": Form(
+        _any(_NUMBERS, _ROWS, _by_name(_NUMBER), _TEXT),
+        f'one number per arm, a table of them, {_CSV}, or "guess"',
+        "table",
+        math.nan,
+        ("guess",),
+    ),
+    "known": Form(
+        _by_name(_any(_NUMBER, _PAIR)), "a table of means by arm, such as {toll = 3, tunnel = [11, 14]}"
+    ),
+    "ranges": Form(_any(_PAIR, _list_of(_PAIR), _by_name(_PAIR)), "[low, high], one pair or one per arm"),
+    "measure": Form(
+        _any(
+            {"enum": ["arms", "plan arms", "plans"]},
+            _by_name({"type": "object", "properties": _PROBE, "additionalProperties": False}),
+        ),
+        '"arms", "plan arms" or "plans", or a table for each probe with one of reads, mix and readings',
+    ),
+    "edges": Form(
+        _any(_list_of({"type": "array", "minItems": 2, "maxItems": 3}), _TEXT),
+        "a list of [from, to] or [from, to, guess], or the name of a file",
+        "path",
+    ),
+    "column": Form(_any(_NUMBERS, _by_name(_NUMBER), _TEXT), "one number per edge, or the name of a column"),
+    "program": Form(_TEXT, "the name of an MPS file", "path"),
+    "senses": Form(_any(_TEXT, _NAMES, _by_name(_TEXT)), '"<=", ">=" or "=", one or one per resource'),
+    "groups": Form(
+        _by_name(
+            {"type": "object", "properties": _GROUP, "required": [*_GROUP], "additionalProperties": False}
+        ),
+        "a table of groups, each with the keys assets and most",
+    ),
 }
-FORMS["known"] = {"type": "object", "additionalProperties": _either("number", "pair")}
-FORMS["ranges"] = _either("pair", "rows", "section")
-FORMS["measure"] = _either("text", "section")
-FORMS["guess of edges"] = _either("numbers", "by name", "text")
-FORMS["flags"] = {"anyOf": [FORMS["flag"], _list_of(FORMS["flag"])]}
-FORMS["senses"] = _either("text", "names", "section")
+
+
+def fits(schema: Mapping[str, Any] | bool, value: object) -> bool:
+    """Return whether a value has the form of a JSON schema, of the words of it that are used here.
+
+    >>> fits(FORMS["known"].schema, {"toll": 3, "tunnel": [11, 14]}), fits(FORMS["whole"].schema, True)
+    (True, False)
+    """
+    if isinstance(schema, bool):
+        return schema
+    if "anyOf" in schema:
+        return any(fits(one, value) for one in schema["anyOf"])
+    if "enum" in schema:
+        return isinstance(value, str) and value in schema["enum"]
+    if schema["type"] == "array":
+        return (
+            isinstance(value, list)
+            and schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value))
+            and all("items" not in schema or fits(schema["items"], item) for item in value)
+        )
+    if schema["type"] == "object":
+        known, others = schema.get("properties", {}), schema.get("additionalProperties", True)
+        return (
+            isinstance(value, dict)
+            and value.keys() >= set(schema.get("required", ()))
+            and all(fits(known.get(key, others), item) for key, item in value.items())
+        )
+    if schema["type"] == "string":
+        return isinstance(value, str) and re.search(schema.get("pattern", ""), value) is not None
+    if isinstance(value, bool):
+        return bool(schema["type"] == "boolean")
+    return isinstance(value, int) or (schema["type"] == "number" and isinstance(value, float))
+
 
 REQUIRED = "required"
 GOAL = Key("goal", '`"smallest"` or `"largest"`: the value of the best plan', REQUIRED)
 SMALLEST, LARGEST = GOAL._replace(absent='`"smallest"`'), GOAL._replace(absent='`"largest"`')
 GUESS = Key("each", "what you expect each arm to be; guides, never counts as evidence")
-SPREAD = Key("share or per arm", 'how far off the guess may be: a number, one per arm, or `"10%"` of it', "1")
+SPREAD = Key("spread", 'how far off the guess may be: a number, one per arm, or `"10%"` of it', "1")
 DRAWS = Key("whole", "list the best plans of this many draws within the spread", "all plans")
 SEED = Key("whole", "of those draws", "0")
 N_BEST = Key("whole", "list this many best plans under the guess")
-EVERY = Key("flag", "list all plans, up to 20,000", "`false`")
 NAMES = Key("names", "a list of names", "those of the CSV file, or numbers")
 
 COMMON: dict[str, Key] = {
@@ -71,10 +191,8 @@ COMMON: dict[str, Key] = {
     "unit": Key("text", 'of a measurement, such as `"min"`'),
     "low": Key("per arm", "the least that a measurement can be; with `high` no noise is needed"),
     "high": Key("per arm", "the most that a measurement can be: 100, a time-out; others are refused"),
-    "noise": Key(
-        "share or per arm", 'standard deviation of one measurement; `"5%"`: of guess plus spread', "learned"
-    ),
-    "noise_kind": Key("text", '`"bounded variance"`: noise may be skewed', '`"sub-Gaussian"`'),
+    "noise": Key("noise", 'standard deviation of one measurement; `"5%"`: of guess plus spread', "learned"),
+    "noise_kind": Key("noise kind", '`"bounded variance"`: noise may be skewed', '`"sub-Gaussian"`'),
     "cost": Key("per arm", "of one measurement", "1"),
     "setup_cost": Key("number", "of starting a batch of measurements", "0"),
     "known": Key("known", "means that need no measurement, `{toll = 3}`, or surely lie in `[11, 14]`"),
@@ -85,29 +203,30 @@ COMMON: dict[str, Key] = {
         '`"arms"`',
     ),
     "plausible": Key("ranges", "`[low, high]` of values that need no question, one pair or one per arm"),
-    "order": Key("text", 'of measurements in a batch: `"balanced"` or `"listed"`', '`"balanced"`'),
+    "order": Key("order", 'of measurements in a batch: `"balanced"` or `"listed"`', '`"balanced"`'),
     "list_plans": Key(
         "flag", "`true`: a list of candidates; `false`: all plans, no list", "a list up to 1,000"
     ),
     "delta": Key("number", "how often the answer may be wrong", "0.05"),
     "epsilon": Key("number", "the difference that you do not care about", "0"),
-    "budget": Key("number", "the most measurements (of a portfolio: what is invested)"),
+    "budget": Key("whole", "the most measurements"),
     "session": Key("section", "a table with `seed`, `lease` and `policy` of sessions"),
     "truth": Key("section", "what simulations draw from: `means`, and `noise` where it is unknown"),
 }
 
+SESSION = {"seed": Key("whole", ""), "lease": Key("number", ""), "policy": Key("text", "")}
+TRUTH = {"means": Key("means", "", REQUIRED), "noise": Key("per arm", "")}
+
 _DRAWN = {"spread": SPREAD, "n_draws": DRAWS, "seed": SEED}
 _EDGES = {
     "edges": Key(
-        "measure",
+        "edges",
         "a list of `[from, to]` or `[from, to, guess]`, or a file: CSV, .graphml, .edgelist",
         REQUIRED,
     ),
-    "guess": Key("guess of edges", "one number per edge, or the name of a column", "the column `guess`"),
-    "arms": Key("names", "columns: an edge weighs its numbers there times the means of these", "every edge"),
+    "guess": Key("column", "one number per edge, or the name of a column", "the column `guess`"),
     **_DRAWN,
     "n_best": N_BEST,
-    "every": EVERY,
     "goal": SMALLEST,
 }
 
@@ -133,9 +252,7 @@ KEYS: dict[str, dict[str, Key]] = {
     "transport": {
         "supply": Key("each", "how much each supplier can send", REQUIRED),
         "demand": Key("each", "how much each demander receives; supply above demand stays", REQUIRED),
-        "guess": Key("table", "the cost of every pair, a row per supplier", "this or `distances`"),
-        "distances": Key("text", '`"great-circle"` or `"freeway"`: hours between the paper\'s cities'),
-        "goal": SMALLEST,
+        "guess": Key("table", "the cost of every pair, a row per supplier", REQUIRED),
         **_DRAWN,
         "supplier_names": NAMES,
         "demander_names": NAMES,
@@ -148,18 +265,17 @@ KEYS: dict[str, dict[str, Key]] = {
     },
     "trees": _EDGES,
     "matchings": {
-        "guess": Key("table", "what every pair takes, a row per person; `nan`: cannot be", REQUIRED),
+        "guess": Key("pairs", "what every pair takes, a row per person; `nan`: cannot be", REQUIRED),
         "goal": GOAL,
         "row_names": NAMES,
         "column_names": NAMES,
         **_DRAWN,
         "n_best": N_BEST,
-        "every": EVERY,
     },
     "choice": {
         "arms": NAMES._replace(absent=REQUIRED),
         "goal": GOAL,
-        "sets": Key("list", "a list of sets, each a list of arms", "each arm by itself"),
+        "sets": Key("sets", "a list of sets, each a list of arms", "each arm by itself"),
         "plan_names": NAMES,
         "guess": GUESS,
         "spread": SPREAD,
@@ -194,7 +310,7 @@ KEYS: dict[str, dict[str, Key]] = {
         "upper": Key("per arm", "the most of each variable", "no limit"),
         "whole": Key("flags", "whether variables are whole numbers", "`false`"),
         "variable_names": NAMES,
-        "program": Key("text", "an MPS or LP file that says all of this", "this or `use`"),
+        "program": Key("program", "an MPS file that says all of this", "this or `use`"),
         **_DRAWN,
     },
     "portfolio": {
@@ -202,30 +318,36 @@ KEYS: dict[str, dict[str, Key]] = {
         "budget": Key("number", "what all amounts add up to", "1"),
         "lower": Key("per arm", "the least in each asset", "0"),
         "upper": Key("per arm", "the most in each asset", "the budget"),
-        "groups": Key("section", "tables with `assets` and the `most` that they may hold together"),
+        "groups": Key("groups", "tables with `assets` and the `most` that they may hold together"),
         "asset_names": NAMES,
         **_DRAWN,
     },
 }
 
 
-def required(kind: str) -> tuple[str, ...]:
-    """Return the keys that a file of this kind cannot do without.
-
-    >>> required("choice")
-    ('arms', 'goal')
-    """
-    return tuple(name for name, key in KEYS[kind].items() if key.absent == REQUIRED)
+# Keys that several kinds have, listed once in the guide.
+SHARED = {"goal": GOAL, "guess": GUESS, **_DRAWN, "n_best": N_BEST}
 
 
-def markdown(keys: Mapping[str, Key]) -> str:
-    """Return a table of these keys for the guide.
+def markdown(keys: Mapping[str, Key], shared: Mapping[str, Key] = SHARED) -> str:
+    """Return a table of these keys for the guide; those of `shared` are only named below it.
 
-    >>> print(markdown({"unit": COMMON["unit"]}).splitlines()[-1])
+    >>> print(markdown({"unit": COMMON["unit"], "seed": SEED}))
+    | key | says | without it |
+    |---|---|---|
     | `unit` | of a measurement, such as `"min"` | none |
+    <BLANKLINE>
+    And `seed`.
     """
-    rows = [f"| `{name}` | {key.says} | {key.absent} |" for name, key in keys.items()]
-    return "\n".join(["| key | says | without it |", "|---|---|---|", *rows])
+    own = {name: key for name, key in keys.items() if shared.get(name) != key}
+    rows = [
+        f"| {', '.join(f'`{name}`' for name in own if own[name] == key)} | {key.says} | {key.absent} |"
+        for key in dict.fromkeys(own.values())
+    ]
+    others = ", ".join(f"`{name}`" for name in keys if name not in own)
+    return "\n".join(
+        ["| key | says | without it |", "|---|---|---|", *rows, *(["", f"And {others}."] if others else [])]
+    )
 
 
 def schema() -> dict[str, Any]:
@@ -243,10 +365,10 @@ def schema() -> dict[str, Any]:
 
 def _schema_of(kind: str) -> dict[str, Any]:
     keys = {**COMMON, **KEYS[kind]}
-    properties = {name: {**FORMS[key.form], "description": key.says} for name, key in keys.items()}
+    properties = {name: {**FORMS[key.form].schema, "description": key.says} for name, key in keys.items()}
     return {
         "type": "object",
-        "properties": {**properties, "kind": {"const": kind}, "$schema": FORMS["text"]},
-        "required": ["kind", *required(kind)],
+        "properties": {**properties, "kind": {"const": kind}, "$schema": _TEXT},
+        "required": ["kind", *(name for name, key in KEYS[kind].items() if key.absent == REQUIRED)],
         "additionalProperties": False,
     }

@@ -7,8 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from surepick.errors import FileError, all_names
-from surepick.inputs.keys import SCHEMA_FILE, schema
-from surepick.inputs.kinds import KINDS
+from surepick.inputs.keys import KEYS, SCHEMA_FILE, schema
 
 EXAMPLES = ("drives", "plays")  # starters beside those that are named like a kind: probes, and plays
 
@@ -20,7 +19,7 @@ def write_starter(kind: str, folder: str | Path = ".", *, force: bool = False) -
     >>> [path.name for path in write_starter("paths", tempfile.mkdtemp())]
     ['paths.toml', 'paths-edges.csv', 'surepick.schema.json']
     """
-    names = (*KINDS, *EXAMPLES)
+    names = (*KEYS, *EXAMPLES)
     if kind not in names:
         raise FileError(f"there is no kind of problem named {kind!r}; {all_names(kind, names)}", field="kind")
     target, parts = Path(folder), _parts(kind)

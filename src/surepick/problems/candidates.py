@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -115,7 +114,7 @@ class FoundProblem(Problem):
     is missing with a chance of about 0 (at most 0.46, at 95%)
     """
 
-    candidates: Candidates  # in numbers per piece
+    candidates: Candidates
     family: Family
 
     def __init__(self, family: Family, candidates: Candidates, measured: Mapping[str, Any]) -> None:
@@ -132,7 +131,7 @@ class FoundProblem(Problem):
             name = f"{family.noun} {k}" if family.name_of is None else family.name_of(plan)
             names[f"{family.noun} {k}" if len(name) > LONGEST_NAME or name in names else name] = None
         super().__init__(
-            family.in_arms(candidates.plans),
+            candidates.plans,
             arms=family.arm_names,
             plan_names=list(names),
             goal=family.goal,
@@ -163,76 +162,48 @@ def drawn_plans(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Candidates:
-    """Return the distinct best plans of means drawn evenly from the box, in numbers per piece.
+    """Return the distinct best plans of means drawn evenly from the box.
 
     A longer run with the same seed begins with the draws of a shorter one.
     """
     n_draws = as_count("n_draws", n_draws, most=MOST_DRAWS, instead="make fewer")
-    rng, found, newest = seeded(seed), _DistinctPlans(), -1
-    low, high = box
+    rng, (low, high), newest = seeded(seed), box, -1
+    plans, counts, seen = list[FloatArray](), list[int](), dict[bytes, int]()
     for draw in range(n_draws):
         means = low + (high - low) * rng.random(low.size)
-        if found.add(np.array(family.solve(family.weights(means)), dtype=float)):
-            newest = draw
+        plan = np.array(family.solve(means), dtype=float) + 0.0
+        k = seen.get(plan.tobytes())
+        if k is None:
+            k = _position(plan, plans)
+            seen[plan.tobytes()] = k
+            if k == len(plans):
+                plans.append(plan)
+                counts.append(0)
+                newest = draw
+        counts[k] += 1
         if progress is not None:
             progress(draw + 1, n_draws)
-    plans, counts = read_only(np.array(found.plans)), read_only(np.array(found.counts, dtype=np.int64))
-    return Candidates(plans, counts, n_draws, n_draws - 1 - newest)
+    return Candidates(read_only(np.array(plans)), read_only(np.array(counts)), n_draws, n_draws - 1 - newest)
 
 
-class _DistinctPlans:
-    """Plans that differ by more than rounding; grows by `add`.
-
-    Plans that are close have close projections on any direction, so only those whose projection lies in a
-    narrow window of the sorted projections are compared entry by entry.
-    """
-
-    def __init__(self) -> None:
-        self.plans: list[FloatArray] = []
-        self.counts: list[int] = []
-        self._by_projection: list[tuple[float, int]] = []
-
-    def add(self, plan: FloatArray) -> bool:
-        """Count this plan; True when it was new."""
-        direction = np.sqrt(np.arange(2.0, plan.size + 2.0))  # any fixed direction without symmetries
-        at, reach = float(direction @ plan), float(np.abs(plan).max(initial=0.0))
-        # projections of close plans differ by at most the summed direction times the distance; the second
-        # term is the rounding of the projection itself
-        window = float(direction.sum()) * reach * (2.0 * SAME_PLAN + 1e-14)
-        for position in range(bisect_left(self._by_projection, (at - window, -1)), len(self.plans)):
-            projection, k = self._by_projection[position]
-            if projection > at + window:
-                break
-            scale = max(reach, float(np.abs(self.plans[k]).max(initial=0.0)))
-            if np.abs(plan - self.plans[k]).max() <= SAME_PLAN * scale:
-                self.counts[k] += 1
-                return False
-        insort(self._by_projection, (at, len(self.plans)))
-        self.plans.append(plan)
-        self.counts.append(1)
-        return True
-
-
-def all_plans(family: Family, progress: Progress | None = None) -> Candidates:
-    """Every plan of the family; refused where there are too many."""
-    found = complete(family, MOST_LISTED, progress)
-    if found is None:
-        raise ProblemError(
-            f"there are more than {MOST_LISTED:,} {family.noun}s, too many to list; give a guess, or take "
-            "them all without a list: list_plans = false in a file, the family's all_plans() in Python",
-            field="guess",
-        )
-    return found
+def _position(plan: FloatArray, plans: list[FloatArray]) -> int:
+    """Return which of the plans this one is up to rounding; their number if it is none of them."""
+    if not plans or (plan == np.rint(plan)).all():
+        return len(plans)
+    known = np.array(plans)
+    largest = np.maximum(np.abs(known).max(axis=1), np.abs(plan).max())
+    same = np.abs(known - plan).max(axis=1) <= SAME_PLAN * largest
+    return int(np.argmax(same)) if same.any() else len(plans)
 
 
 def complete(family: Family, most: int, progress: Progress | None = None) -> Candidates | None:
     """Every plan of the family; None where there are more than `most`."""
     if family.count_is_exact and family.n_plans is not None and family.n_plans > most:
         return None
-    if family.some is not None:
-        found = family.some(most + 1)
+    if family.listed is not None:
+        found = list(islice(family.listed(), most + 1))
     else:
-        found = _first(family, np.zeros(len(family.piece_names)), most + 1, progress)
+        found = _first(family, np.zeros(family.n_arms), most + 1, progress)
     return _listed(found, "all") if 0 < len(found) <= most else None  # none at all is refused elsewhere
 
 
@@ -242,11 +213,10 @@ def best_plans(
     """The best plans of the family under a guess of the means."""
     instead = "a longer list is better left to the family's oracle_problem()"
     wanted = as_count("n_best", n_best, most=MOST_LISTED, instead=instead)
-    weights = family.weights(guess)
-    found = _first(family, weights, wanted + 1, progress)
+    found = _first(family, guess, wanted + 1, progress)
     if len(found) <= wanted:
         return _listed(found, "all")
-    return _listed(found[:wanted], "best", abs(float(weights @ found[wanted] - weights @ found[0])))
+    return _listed(found[:wanted], "best", abs(float(guess @ found[wanted] - guess @ found[0])))
 
 
 def _listed(found: list[FloatArray], how: Literal["all", "best"], margin: float = 0.0) -> Candidates:
@@ -255,44 +225,38 @@ def _listed(found: list[FloatArray], how: Literal["all", "best"], margin: float 
 
 
 def _first(family: Family, weights: FloatArray, most: int, progress: Progress | None) -> list[FloatArray]:
-    total, found = most if family.n_plans is None else min(most, family.n_plans), []
-    for pieces in islice(_in_order(family, weights), most):
-        found.append(chosen(pieces, len(family.piece_names)))
-        if progress is not None:
-            progress(min(len(found), total), total)
-    return found
-
-
-def _in_order(family: Family, weights: FloatArray) -> Iterator[list[int]]:
-    """All plans of a family, best first: each the list of its pieces.
+    """Return the first plans of the family, best first.
 
     Lawler's partition: without the plan just found, the rest of its branch is the union of branches that
-    agree with its first i pieces and forbid the next one.
+    agree with its first i arms and forbid the next one.
     """
     if family.within is None:
         raise ProblemError(
             f"the {family.noun}s of this family cannot be listed one by one; give a guess", field="guess"
         )
+    total, found = most if family.n_plans is None else min(most, family.n_plans), list[FloatArray]()
     ticket = count()  # of equal plans the one found first comes first
     signed = weights if is_smallest(family.goal) else -weights
     heap: list[tuple[float, int, list[int], int, list[int]]] = []
-
-    def push(required: list[int], forbidden: list[int]) -> None:
-        plan = family.within(weights, required, forbidden)  # type: ignore[misc]
-        if plan is not None:
-            value = float(signed[plan].sum())
-            heapq.heappush(heap, (value, next(ticket), plan, len(required), forbidden))
-
-    push([], [])
-    while heap:
+    branches: list[tuple[list[int], list[int]]] = [([], [])]
+    while len(found) < most:
+        for required, forbidden in branches:
+            plan = family.within(weights, required, forbidden)
+            if plan is not None:
+                value = float(signed[plan].sum())
+                heapq.heappush(heap, (value, next(ticket), plan, len(required), forbidden))
+        if not heap:
+            break
         _, _, plan, n_required, forbidden = heapq.heappop(heap)
-        yield plan
-        for i in range(n_required, len(plan)):
-            push(plan[:i], [*forbidden, plan[i]])
+        found.append(chosen(plan, family.n_arms))
+        branches = [(plan[:i], [*forbidden, plan[i]]) for i in range(n_required, len(plan))]
+        if progress is not None:
+            progress(min(len(found), total), total)
+    return found
 
 
-def chosen(pieces: Sequence[int] | IntArray, n_pieces: int) -> FloatArray:
-    """The plan of zeros and ones that takes these pieces."""
-    plan = np.zeros(n_pieces)
-    plan[pieces] = 1.0
+def chosen(arms: Sequence[int] | IntArray, n_arms: int) -> FloatArray:
+    """The plan of zeros and ones that takes these arms."""
+    plan = np.zeros(n_arms)
+    plan[arms] = 1.0
     return plan

@@ -1,4 +1,4 @@
-"""The eighteen cities of the paper's transport experiment, and the hours between them.
+"""The paper's transport between eighteen cities, and the hours between them.
 
 The paper read its hours from a map service on an unstated day; these are two open stand-ins. `data/README.md`
 beside this file says where they come from.
@@ -7,7 +7,6 @@ beside this file says where they come from.
 from __future__ import annotations
 
 import csv
-import functools
 from importlib.resources import as_file, files
 from typing import Literal, TypeAlias
 
@@ -15,10 +14,14 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, read_only
 from surepick.errors import ProblemError, suggestion
+from surepick.problems.candidates import Progress
+from surepick.problems.family import Family
+from surepick.problems.kinds.transport import transport_family
+from surepick.problems.numbers import seeded
+from surepick.problems.truth import Truth
 from surepick.tables import Table, read_table
 
 Distances: TypeAlias = Literal["great-circle", "freeway"]
-KNOWN: tuple[Distances, ...] = ("great-circle", "freeway")
 
 EARTH_RADIUS_KM = 6371.0
 ROAD_PER_GREAT_CIRCLE = 1.25  # roads are about a quarter longer than the straight line
@@ -36,40 +39,72 @@ def city_hours(distances: Distances = "great-circle") -> Table:
     >>> hours.row_names[0], hours.column_names[0], round(float(hours.numbers[0, 0]), 2)
     ('New York', 'Charlotte', 11.24)
     """
-    if distances == "great-circle":
-        return _great_circle_hours()
-    if distances != "freeway":
-        raise ProblemError(
-            f"there are no distances named {distances!r}; {suggestion(str(distances), KNOWN)}",
-            field="distances",
-        )
-    with as_file(files("surepick.problems") / "data" / "freeway_miles.csv") as path:
-        miles = read_table(path)
-    return Table(read_only(miles.numbers / FREEWAY_MILES_PER_HOUR), miles.row_names, miles.column_names)
-
-
-@functools.cache
-def _cities() -> list[dict[str, str]]:
+    if distances == "freeway":
+        with as_file(files("surepick.problems") / "data" / "freeway_miles.csv") as path:
+            miles = read_table(path)
+        return Table(read_only(miles.numbers / FREEWAY_MILES_PER_HOUR), miles.row_names, miles.column_names)
+    if str(distances) != "great-circle":
+        known = suggestion(str(distances), ("great-circle", "freeway"))
+        raise ProblemError(f"there are no distances named {distances!r}; {known}", field="distances")
     text = (files("surepick.problems") / "data" / "cities.csv").read_text(encoding="utf-8")
-    return list(csv.DictReader(text.splitlines()))
+    cities = list(csv.DictReader(text.splitlines()))
+    names, roles = [city["city"] for city in cities], [city["role"] for city in cities]
+    ends = [[i for i, own in enumerate(roles) if own == role] for role in ("supplier", "demander")]
+    latitude, longitude = np.radians(
+        [[float(city[at]) for city in cities] for at in ("latitude", "longitude")]
+    )
+    # the haversine formula
+    half_north, half_east = (
+        np.sin((at[ends[1]] - at[ends[0]][:, None]) / 2) ** 2 for at in (latitude, longitude)
+    )
+    chord = half_north + np.cos(latitude[ends[0]])[:, None] * np.cos(latitude[ends[1]]) * half_east
+    km = 2 * EARTH_RADIUS_KM * np.arcsin(np.sqrt(chord))
+    hours = read_only(np.asarray(km * ROAD_PER_GREAT_CIRCLE / ROAD_KM_PER_HOUR))
+    suppliers, demanders = (tuple(names[i] for i in own) for own in ends)
+    return Table(hours, suppliers, demanders)
 
 
-def _great_circle_hours() -> Table:
-    places = _cities()
-    ends = [[place for place in places if place["role"] == role] for role in ("supplier", "demander")]
-    suppliers, demanders = (tuple(place["city"] for place in end) for end in ends)
-    here, there = (_radians(end) for end in ends)
-    km = _great_circle_km(here[:, None, :], there[None, :, :])
-    return Table(read_only(km * ROAD_PER_GREAT_CIRCLE / ROAD_KM_PER_HOUR), suppliers, demanders)
+def transport_instance(
+    seed: int,
+    *,
+    distances: Distances = "great-circle",
+    n_draws: int = 1000,
+    progress: Progress | None = None,
+) -> Truth:
+    """The paper's transport between eighteen cities, with supply and demand drawn from the seed.
+
+    Supplies and demands are U[0, 1] and normalised; the true means are the travel hours between the cities,
+    and the plans are the distinct cheapest transports of `n_draws` draws within one hour of them.
+
+    >>> instance = transport_instance(0, n_draws=20)
+    >>> instance.problem.n_arms, instance.problem.arm_names[0]
+    (81, 'New York -> Charlotte')
+    """
+    family, means, rng = _between_cities(seed, distances)
+    seed_of_draws = int(rng.integers(2**63))
+    problem = family.problem(means, n_draws=n_draws, seed=seed_of_draws, noise=1, progress=progress)
+    return Truth(problem, means, title=f"transport between cities, {distances} hours, seed {seed}")
 
 
-def _radians(places: list[dict[str, str]]) -> FloatArray:
-    degrees = [(float(place["latitude"]), float(place["longitude"])) for place in places]
-    return np.asarray(np.radians(degrees))
+def whole_transport(seed: int, *, distances: Distances = "great-circle") -> Truth:
+    """Return the case of `transport_instance` with every transport as a plan: a polytope.
+
+    >>> whole_transport(0).problem
+    Polytope(81 arms, 18 rows, at most 1.3e17 vertices, smallest)
+    """
+    family, means, _ = _between_cities(seed, distances)
+    title = f"all transports between cities, {distances} hours, seed {seed}"
+    return Truth(family.all_plans(noise=1), means, title=title)
 
 
-def _great_circle_km(here: FloatArray, there: FloatArray) -> FloatArray:
-    """The haversine formula, on (..., 2) arrays of latitude and longitude in radians."""
-    half = np.sin((there - here) / 2) ** 2
-    chord = half[..., 0] + np.cos(here[..., 0]) * np.cos(there[..., 0]) * half[..., 1]
-    return np.asarray(2 * EARTH_RADIUS_KM * np.arcsin(np.sqrt(chord)))
+def _between_cities(seed: int, distances: Distances) -> tuple[Family, FloatArray, np.random.Generator]:
+    """The transports of supplies and demands drawn from the seed, the hours, and the generator after that."""
+    rng, hours = seeded(seed), city_hours(distances)
+    supply, demand = rng.random(len(hours.row_names)), rng.random(len(hours.column_names))
+    family = transport_family(
+        supply / supply.sum(),
+        demand / demand.sum(),
+        supplier_names=hours.row_names,
+        demander_names=hours.column_names,
+    )
+    return family, read_only(hours.numbers.ravel()), rng

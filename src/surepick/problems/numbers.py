@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import FloatArray, Numbers, vector
-from surepick.errors import ProblemError
+from surepick.core.arrays import FloatArray, aligned, vector
+from surepick.errors import ParameterError, ProblemError
+from surepick.tables import numeral
 
 
 def seeded(seed: int) -> np.random.Generator:
@@ -52,9 +54,37 @@ def as_numbers(
     return array
 
 
-def half_widths(spread: Numbers, names: Sequence[str]) -> FloatArray:
-    """Return how far the means may lie from the guess: one number or one per arm, none negative."""
-    widths = vector("spread", spread, names, one_for_all=True)
+def half_widths(spread: Any, names: Sequence[str], guess: FloatArray | None = None) -> FloatArray:
+    """Return how far the means may lie from the guess: one number or one per arm, or percentages of it."""
+    of = None if guess is None else np.abs(guess)
+    widths = vector("spread", in_numbers("spread", spread, names, of), names, one_for_all=True)
     if (widths < 0).any():
         raise ProblemError(f"spread must be 0 or more, got {widths.min():g}", field="spread")
     return widths
+
+
+def in_numbers(what: str, given: Any, names: Sequence[str], of: FloatArray | None) -> Any:
+    """Return these numbers, one for all or one per arm, where "10%" is a tenth of the arm's number in `of`.
+
+    >>> in_numbers("spread", {"road": "10%", "rail": 2}, ["road", "rail"], np.array([30.0, 8.0]))
+    [3.0, 2.0]
+    """
+    parts = given.values() if isinstance(given, Mapping) else given if isinstance(given, list) else [given]
+    if not any(isinstance(part, str) for part in parts):
+        return given
+    if of is None:
+        raise ProblemError(
+            f"{what} in percent needs a guess to take it of; give guess, or a number", field=what
+        )
+    per_arm = [given] * len(names) if isinstance(given, str) else aligned(what, given, names)
+    if len(per_arm) != len(names):
+        raise ProblemError(f"{what} needs one number for each of {len(names)} arms", field=what)
+    found = []
+    for part, base in zip(per_arm, of.tolist(), strict=True):
+        try:
+            share = numeral(part.strip().removesuffix("%")) / 100 * base if isinstance(part, str) else part
+        except ParameterError:
+            expected = 'numbers, or shares such as "10%"'
+            raise ProblemError(f"{what} must be {expected}, got {part!r}", field=what) from None
+        found.append(float(share))
+    return found

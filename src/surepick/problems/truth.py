@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
-from surepick.core.arrays import FloatArray, Numbers, read_only, vector
+from surepick.core.arrays import FloatArray
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
 from surepick.errors import FileError
-from surepick.problems.numbers import half_widths
-
-Axes: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,39 +23,8 @@ class Truth:
     spread: FloatArray | None = field(default=None, repr=False)  # (n_arms,) how far off the guess may be
     title: str = ""
     kind: str = ""  # of the file that it came from
-    axes: Axes | None = None  # suppliers and demanders, where a plan is best shown as a table of amounts
-    pair: str = " -> "  # between the names of a row and a column in the name of their arm
     settings: Mapping[str, Any] = field(default_factory=dict)  # of sessions: delta, epsilon, ...
     past: Past | None = None  # the guess as what a session begins with, where its spread was stated
-
-    @classmethod
-    def guessed(
-        cls,
-        problem: AnyProblem,
-        guess: Numbers | None,
-        spread: Numbers = 0.0,
-        *,
-        axes: Axes | None = None,
-        pair: str = " -> ",
-    ) -> Truth:
-        """Return a problem whose means are guessed, where they are: in the order of its arms, or by name.
-
-        >>> from surepick.core.problem import Problem
-        >>> problem = Problem([[1, 0], [0, 1]], arms=["road", "rail"], goal="largest")
-        >>> Truth.guessed(problem, {"rail": 2, "road": 1}, 0.5).guess.tolist()
-        [1.0, 2.0]
-        """
-        if guess is None:
-            return cls(problem, axes=axes, pair=pair)
-        centre = vector("guess", guess, problem.arm_names)
-        width = half_widths(spread, problem.arm_names)
-        return cls(
-            problem,
-            guess=read_only(centre.copy()),
-            spread=read_only(width.copy()),
-            axes=axes,
-            pair=pair,
-        )
 
     @property
     def true_means(self) -> FloatArray:

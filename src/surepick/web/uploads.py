@@ -196,7 +196,7 @@ def describe(loaded: Truth, settings: Mapping[str, Any]) -> dict[str, Any]:
 def _answer(what: str, path: str, settings: dict[str, Any]) -> dict[str, Any]:
     """Return what is read in this file."""
     from surepick.inputs.load import read_problem
-    from surepick.problems.integer import solving_within
+    from surepick.problems.kinds.program import solving_within
     from surepick.report.check import with_limits
 
     try:

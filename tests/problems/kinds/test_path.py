@@ -91,17 +91,13 @@ def test_the_n_best_are_the_n_shortest_in_order(case, n):
         assert problem.candidates.margin == pytest.approx(totals[n] - totals[0])
 
 
-def test_networkx_rustworkx_csv_and_pairs_say_the_same(tmp_path):
-    rustworkx = pytest.importorskip("rustworkx")
+def test_networkx_csv_and_pairs_say_the_same(tmp_path):
     pairs = [("A", "B", 2.0), ("B", "D", 2.0), ("A", "C", 1.0), ("C", "D", 4.0)]
     graph = nx.DiGraph()
     graph.add_weighted_edges_from(pairs, weight="guess")
-    other = rustworkx.PyDiGraph()
-    nodes = dict(zip("ABDC", other.add_nodes_from(list("ABDC")), strict=True))
-    other.add_edges_from([(nodes[a], nodes[b], w) for a, b, w in pairs])
     (tmp_path / "edges.csv").write_text("from,to,guess\n" + "".join(f"{a},{b},{w}\n" for a, b, w in pairs))
     frame = pd.DataFrame(pairs, columns=["from", "to", "guess"])
-    forms = [pairs, graph, other, tmp_path / "edges.csv", frame, pl.from_pandas(frame)]
+    forms = [pairs, graph, tmp_path / "edges.csv", frame, pl.from_pandas(frame)]
     found = [problems.paths(form, "A", "D", directed=True, n_draws=50, noise=1) for form in forms]
     for problem in found:
         plans = {(name, *plan) for name, plan in zip(problem.plan_names, problem.plans.tolist(), strict=True)}
@@ -188,10 +184,9 @@ def test_a_list_with_both_directions_is_directed_unless_it_is_said_not_to_be():
     assert problems.trees(links).n_plans == 5  # A - B twice: a tree has no direction
 
 
-def test_sioux_falls_is_built_without_an_integer_program(monkeypatch):
+def test_sioux_falls_is_solved_whatever_the_signs():
     links = sioux_falls()
     assert len(links) == 76
-    monkeypatch.setattr(path_kind, "_simple_path", None)  # draws make cycles of negative weight
     problem = problems.paths(links, "1", "20", spread=3.0, n_draws=200)
     assert "1 -> 2" in problem.arm_names
     weights = np.array([minutes for *_, minutes in links])
@@ -201,6 +196,16 @@ def test_sioux_falls_is_built_without_an_integer_program(monkeypatch):
     network = problems.as_network(links)
     every = path_kind._ways(network, 0, network.node("20", "target")).every
     assert negative @ family.best(negative) == min(negative[edges].sum() for edges in every)
+
+
+def test_beyond_a_list_a_network_with_cycles_is_refused_before_it_is_measured():
+    grid = [(str(a), str(b)) for a, b in nx.grid_2d_graph(7, 7).edges]
+    with refuses("list_plans", ProblemError):
+        problems.paths(grid, "(0, 0)", "(6, 6)", list_plans=False)
+    family = problems.path_family(grid, "(0, 0)", "(6, 6)")
+    assert family.best(np.ones(family.n_arms)).sum() == 12
+    with refuses("graph", ProblemError):
+        family.best(-np.ones(family.n_arms))
 
 
 GRAPHML = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns">

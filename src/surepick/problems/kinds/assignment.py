@@ -25,14 +25,14 @@ from surepick.core.arrays import (
 from surepick.core.oracle_problem import OracleProblem
 from surepick.errors import ProblemError
 from surepick.problems.candidates import FoundProblem, chosen
-from surepick.problems.family import DrawOptions, Family, builder_problem, lists
+from surepick.problems.family import DrawOptions, Family, builder_problem
 from surepick.problems.numbers import as_numbers
 
 Prices: TypeAlias = "Mapping[str, Mapping[str, float]] | Numbers"
+ROUNDING = 1e-12  # of sums of prices: .1 and .2 are within a budget of .3
 MOST_LABELS = 2_000_000  # undominated sums of prices that a solve keeps; beyond it is refused
 
 
-@lists(DrawOptions)
 def assign(
     prices: Prices,
     budget: float,
@@ -61,7 +61,7 @@ def assign(
     ('mail: small, chat: small', 'mail: small, chat: large', 'mail: large, chat: small')
     """
     family = assign_family(prices, budget, goal=goal, slot_names=slot_names, option_names=option_names)
-    return builder_problem(assign, family, guess, options)
+    return builder_problem("assign", family, guess, options)
 
 
 def assign_family(
@@ -90,7 +90,8 @@ def assign_family(
             field="prices",
         )
     least = np.array([cost[slot == k].min() for k in range(len(slots))])
-    if least.sum() > budget:
+    limit = float(budget) * (1 + ROUNDING)
+    if least.sum() > limit:
         raise ProblemError(
             f"the budget of {budget:g} allows no plan: the cheapest one costs {least.sum():g}", field="budget"
         )
@@ -98,16 +99,25 @@ def assign_family(
     after = np.append(np.cumsum(least[::-1])[::-1], 0.0)[1:]  # the least that the slots after each one cost
     names = tuple(f"{slots[i]}: {columns[j]}" for i, j in zip(slot, option, strict=True))
     sign = -1.0 if is_smallest(goal) else 1.0
+
+    def all_from(taken: list[int], spent: float) -> Iterator[list[int]]:
+        """The assignments within the budget that begin like this, the last slot changing fastest."""
+        k = len(taken)
+        if k == len(pairs):
+            yield taken
+            return
+        for pair in pairs[k].tolist():
+            if spent + cost[pair] + after[k] <= limit:
+                yield from all_from([*taken, pair], spent + float(cost[pair]))
+
     return Family(
-        solve=lambda worth: chosen(_best(sign * worth, cost, pairs, after, float(budget)), len(names)),
-        piece_names=names,
+        solve=lambda worth: chosen(_best(sign * worth, cost, pairs, after, limit), len(names)),
+        arm_names=names,
         goal=goal,
         n_plans=prod(len(own) for own in pairs),
         noun="assignment",
         name_of=lambda plan: ", ".join(names[s] for s in np.flatnonzero(plan)),
-        some=lambda most: [
-            chosen(plan, len(names)) for plan in _all(cost, pairs, after, float(budget), most)
-        ],
+        listed=lambda: (chosen(plan, len(names)) for plan in all_from([], 0.0)),
         recipe=lambda: {
             "kind": "assign",
             "prices": [[x if np.isfinite(x) else None for x in row] for row in table.tolist()],
@@ -151,7 +161,7 @@ def _best(
     steps = list[tuple[IntArray, IntArray]]()  # for every label: the label before it, and its pair
     for own, rest in zip(pairs, after, strict=True):
         total, gained = spent[:, None] + cost[own], value[:, None] + worth[own]
-        fits = np.flatnonzero((total + rest <= budget * (1 + 1e-12)).ravel())
+        fits = np.flatnonzero((total + rest <= budget).ravel())
         total, gained = total.ravel()[fits], gained.ravel()[fits]
         order = np.lexsort((fits, -gained, total))
         best_before = np.maximum.accumulate(np.append(-np.inf, gained[order][:-1]))
@@ -165,25 +175,3 @@ def _best(
         found.append(int(pair[at]))
         at = int(before[at])
     return found[::-1]
-
-
-def _all(
-    cost: FloatArray, pairs: list[IntArray], after: FloatArray, budget: float, most: int
-) -> list[list[int]]:
-    """The assignments within the budget, the last slot changing fastest, but no more than `most`."""
-
-    def extend(taken: list[int], spent: float) -> Iterator[list[int]]:
-        k = len(taken)
-        if k == len(pairs):
-            yield taken
-            return
-        for pair in pairs[k].tolist():
-            if spent + cost[pair] + after[k] <= budget * (1 + 1e-12):
-                yield from extend([*taken, pair], spent + float(cost[pair]))
-
-    found = list[list[int]]()
-    for plan in extend([], 0.0):
-        found.append(plan)
-        if len(found) == most:
-            break
-    return found

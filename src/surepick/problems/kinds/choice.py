@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import chain, combinations, islice
+from itertools import chain, combinations
 from math import comb
 from typing import Unpack
 
@@ -16,7 +16,7 @@ from surepick.core.problem import Problem
 from surepick.core.wording import counted
 from surepick.errors import ProblemError, suggestion
 from surepick.problems.candidates import LONGEST_NAME, FoundProblem, chosen
-from surepick.problems.family import DrawOptions, Family, Measured, builder_problem, lists
+from surepick.problems.family import DrawOptions, Family, Measured, builder_problem
 from surepick.problems.numbers import as_count
 
 MOST_DENSE = 1_000_000  # numbers of a table of plans that is kept with its zeros
@@ -64,23 +64,17 @@ def choice(
             name = name if len(name) <= LONGEST_NAME else f"set {k}"
             found[name if name not in found else f"{name} (set {k})"] = None
         plan_names = list(found)
-    return Problem(
-        _zeros_and_ones(rows, len(names)), arms=names, plan_names=plan_names, goal=goal, **measured
-    )
+    plans: Plans
+    if len(rows) * len(names) <= MOST_DENSE:
+        plans = np.array([chosen(row, len(names)) for row in rows]).reshape(-1, len(names))
+    else:
+        from scipy import sparse
+
+        ends, taken = np.cumsum([0, *map(len, rows)]), np.array(list(chain.from_iterable(rows)))
+        plans = sparse.csr_array((np.ones(len(taken)), taken, ends), shape=(len(rows), len(names)))
+    return Problem(plans, arms=names, plan_names=plan_names, goal=goal, **measured)
 
 
-def _zeros_and_ones(rows: Sequence[Sequence[int]], n_arms: int) -> Plans:
-    """Return the plans that take these arms, sparse where a dense table would be large."""
-    if len(rows) * n_arms <= MOST_DENSE:
-        return np.array([chosen(row, n_arms) for row in rows]).reshape(-1, n_arms)
-    from scipy import sparse
-
-    ends = np.cumsum([0, *map(len, rows)])
-    taken = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=int(ends[-1]))
-    return sparse.csr_array((np.ones(len(taken)), taken, ends), shape=(len(rows), n_arms))
-
-
-@lists(DrawOptions)
 def top_k(
     arms: Sequence[str],
     k: int,
@@ -100,7 +94,7 @@ def top_k(
     >>> top_k([f"player {s}" for s in range(40)], 20, goal="largest")
     FamilyProblem(40 arms, number of plans at most 1.4e11, largest)
     """
-    return builder_problem(top_k, top_k_family(arms, k, goal=goal), guess, options)
+    return builder_problem("top_k", top_k_family(arms, k, goal=goal), guess, options)
 
 
 def top_k_family(arms: Sequence[str], k: int, *, goal: Goal) -> Family:
@@ -124,14 +118,12 @@ def top_k_family(arms: Sequence[str], k: int, *, goal: Goal) -> Family:
     return Family(
         solve=lambda means: chosen(np.argsort(sign * means, kind="stable")[:size], len(names)),
         losses=losses,
-        piece_names=names,
+        arm_names=names,
         goal=goal,
         n_plans=comb(len(names), size),
         count_is_exact=True,
         noun="choice",
         name_of=lambda plan: counted(names, plan),
         recipe=lambda: {"kind": "top k", "arms": list(names), "k": size, "goal": goal},
-        some=lambda most: [
-            chosen(list(arms), len(names)) for arms in islice(combinations(range(len(names)), size), most)
-        ],
+        listed=lambda: (chosen(list(arms), len(names)) for arms in combinations(range(len(names)), size)),
     )

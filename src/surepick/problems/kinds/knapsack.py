@@ -6,7 +6,7 @@ numbers; an item may be packed any number of times, or up to a number of copies 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from math import gcd, prod
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
@@ -28,7 +28,7 @@ from surepick.core.oracle_problem import OracleProblem
 from surepick.core.wording import counted
 from surepick.errors import ProblemError
 from surepick.problems.candidates import FoundProblem, OneCandidateError
-from surepick.problems.family import DrawOptions, Family, builder_problem, lists
+from surepick.problems.family import DrawOptions, Family, builder_problem
 from surepick.problems.numbers import as_count, as_numbers, seeded
 from surepick.problems.truth import Truth
 
@@ -43,13 +43,10 @@ PAPER_LIGHTEST, PAPER_HEAVIEST = 5, 50
 PAPER_SPREAD = 5.0
 PAPER_DRAWS = 100
 
-# The dynamic programme keeps 16 bytes per unit of capacity; beyond this it would not fit in ordinary memory.
-LARGEST_CAPACITY = 10**8
-# With limited copies it keeps a table of 4 bytes for every item and unit of capacity.
-LARGEST_TABLE = 4 * 10**8
+# The dynamic programme keeps a table of a byte for each unit of capacity and each lot of copies.
+LARGEST_TABLE = 10**9
 
 
-@lists(DrawOptions, spread=PAPER_SPREAD, n_draws=PAPER_DRAWS)
 def knapsack(
     weights: Weights,
     guess: Numbers,
@@ -63,7 +60,7 @@ def knapsack(
 
     Every packing that fits is a plan: in a list up to 1,000 of them, behind an oracle beyond. With
     `list_plans`, or where draws are asked for, the plans are the best packings of draws near the guess, each
-    solved exactly; ties between packings go to room left unused, then to the item with the lowest index.
+    solved exactly.
 
     - `weights`: the weight of one copy of each item, whole numbers
     - `guess`: what one copy of each item is thought to be worth
@@ -80,7 +77,7 @@ def knapsack(
     """
     names = item_names or labels_of(weights) or labels_of(guess)
     family = knapsack_family(weights, capacity, copies=copies, item_names=names)
-    return builder_problem(knapsack, family, guess, options)
+    return builder_problem("knapsack", family, guess, options, spread=PAPER_SPREAD, n_draws=PAPER_DRAWS)
 
 
 def knapsack_family(
@@ -97,13 +94,24 @@ def knapsack_family(
     ([1.0, 1.0], 4)
     """
     named = labels_of(weights) if item_names is None else item_names
-    heavy = aligned("weights", weights, named or (), kind="item")
-    loads, room = _loads(heavy, capacity)
-    names = names_for("item", named, loads.size)
-    each = aligned("copies", copies, names, kind="item")
+    heavy = as_numbers("weights", aligned("weights", weights, named or (), kind="item"))
+    names = names_for("item", named, heavy.size)
+    if (wrong := np.flatnonzero((heavy < 1) | (heavy != np.floor(heavy)))).size:
+        raise ProblemError(
+            f"weights must be whole numbers of at least 1, got {heavy[wrong[0]]:g} for {names[wrong[0]]!r}; "
+            "choose a smaller unit, such as grams for kilograms",
+            field="weights",
+        )
+    room = as_count("capacity", capacity)
+    if room < heavy.min():
+        raise ProblemError(
+            f"no item fits: the capacity is {room}, the lightest weight {heavy.min():g}", field="capacity"
+        )
+    unit = gcd(*heavy.astype(np.int64).tolist())  # the largest that divides all weights
+    loads, room = heavy.astype(np.int64) // unit, room // unit
     most = room // loads
-    if each is not None:
-        allowed = vector("copies", each, names, kind="item", one_for_all=True)
+    if copies is not None:
+        allowed = vector("copies", copies, names, kind="item", one_for_all=True)
         if not ((allowed >= 0) & (allowed == np.floor(allowed))).all():
             raise ProblemError(f"copies must be whole numbers, 0 or more, got {copies!r}", field="copies")
         most = np.minimum(most, allowed.astype(np.int64))
@@ -111,29 +119,74 @@ def knapsack_family(
         raise ProblemError(
             "nothing can be packed: copies allows no item; allow at least one copy of one", field="copies"
         )
-    bounded = bool((most < room // loads).any())
-    if bounded and loads.size * room > LARGEST_TABLE:
+    if sum(int(k).bit_length() for k in most) * (room + 1) > LARGEST_TABLE:
         raise ProblemError(
             f"the capacity {capacity} is too fine to solve exactly; choose a larger unit of weight",
             field="capacity",
         )
+
+    def solve_within(values: FloatArray, lower: FloatArray, upper: FloatArray) -> IntArray | None:
+        """The best packing with copies between these bounds: pack the least, then fill the room left."""
+        packed = np.maximum(np.ceil(lower), 0).astype(np.int64)
+        extra = np.minimum(np.floor(upper), most).astype(np.int64) - packed
+        left = room - int(loads @ packed)
+        if left < 0 or (extra < 0).any():
+            return None
+        return np.asarray(packed + fill(loads, values, extra, left))
+
+    def packings(item: int = 0, left: int = room) -> Iterator[tuple[int, ...]]:
+        """All packings of the items from this one on, the last item changing fastest."""
+        if item == loads.size:
+            yield ()
+            return
+        load = int(loads[item])
+        for n in range(min(int(most[item]), left // load) + 1):
+            yield from ((n, *rest) for rest in packings(item + 1, left - n * load))
+
     return Family(
-        solve=lambda values: _solve(loads, values, room, most if bounded else None),
-        piece_names=names,
+        solve=lambda values: fill(loads, values, most, room),
+        arm_names=names,
         goal="largest",
         n_plans=prod(int(k) + 1 for k in most),
         noun="packing",
         name_of=lambda plan: counted(names, plan),
         recipe=lambda: {
             "kind": "knapsack",
-            "weights": np.asarray(heavy).tolist(),
+            "weights": heavy.tolist(),
             "capacity": int(capacity),
             "copies": most.tolist(),
             "item_names": list(names),
         },
-        solve_within=lambda values, lower, upper: _solve_within(loads, values, room, most, (lower, upper)),
-        some=lambda enough: _packings(loads, room, most, enough),
+        solve_within=solve_within,
+        listed=lambda: (np.array(packing, dtype=float) for packing in packings()),
     )
+
+
+def fill(loads: IntArray, values: FloatArray, most: IntArray, room: int) -> IntArray:
+    """Return how many copies of each item to pack for the largest total value, at most `most[s]` of item s.
+
+    The copies of an item are lots of 1, 2, 4, ... and the rest, each packed or not, so that any number up to
+    `most` is a sum of lots. Ties go to leaving lots out, those of the last item first.
+    """
+    lots = list[tuple[int, int]]()
+    for s in np.flatnonzero((values > 0) & (loads <= room)).tolist():
+        left, size = min(int(most[s]), room // int(loads[s])), 1
+        while left > 0:
+            lots.append((s, min(size, left)))
+            left, size = left - lots[-1][1], 2 * size
+    best, taken = np.zeros(room + 1), np.zeros((len(lots), room + 1), dtype=bool)
+    for lot, (s, n) in enumerate(lots):
+        load = n * int(loads[s])
+        worth = best[: room + 1 - load] + n * values[s]
+        taken[lot, load:] = worth > best[load:]
+        best[load:] = np.maximum(worth, best[load:])
+    copies, left = np.zeros(loads.size, dtype=np.int64), room
+    for lot in range(len(lots) - 1, -1, -1):
+        if taken[lot, left]:
+            s, n = lots[lot]
+            copies[s] += n
+            left -= n * int(loads[s])
+    return copies
 
 
 def knapsack_instance(n_items: int, seed: int) -> Truth:
@@ -164,64 +217,3 @@ def knapsack_instance(n_items: int, seed: int) -> Truth:
             continue
         return Truth(problem, read_only(values), title=f"knapsack of {n_items} items, seed {seed}")
     raise AssertionError("unreachable")
-
-
-def _solve(loads: IntArray, values: FloatArray, room: int, most: IntArray | None = None) -> IntArray:
-    from surepick.problems.kernels import fill, fill_bounded  # here: Numba is loaded only when it is needed
-
-    packed: IntArray = fill(loads, values, room) if most is None else fill_bounded(loads, values, most, room)
-    return packed
-
-
-def _solve_within(
-    loads: IntArray, values: FloatArray, room: int, most: IntArray, bounds: tuple[FloatArray, FloatArray]
-) -> IntArray | None:
-    """The best packing with copies between these bounds: pack the least, then fill the room left."""
-    packed = np.maximum(np.ceil(bounds[0]), 0).astype(np.int64)
-    extra = np.minimum(np.floor(bounds[1]), most).astype(np.int64) - packed
-    left = room - int(loads @ packed)
-    if left < 0 or (extra < 0).any():
-        return None
-    return np.asarray(packed + _solve(loads, values, left, extra))
-
-
-def _packings(loads: IntArray, room: int, most: IntArray, enough: int) -> list[FloatArray]:
-    """All packings that fit, the last item changing fastest, but no more than `enough`."""
-    found: list[FloatArray] = []
-
-    def pack(item: int, left: int, packed: tuple[int, ...]) -> None:
-        if item == loads.size:
-            found.append(np.array(packed, dtype=float))
-            return
-        for n in range(min(int(most[item]), left // int(loads[item])) + 1):
-            if len(found) < enough:
-                pack(item + 1, left - n * int(loads[item]), (*packed, n))
-
-    pack(0, room, ())
-    return found
-
-
-def _loads(weights: Any, capacity: int) -> tuple[IntArray, int]:
-    """The weights and the capacity in the largest unit that divides all weights."""
-    given = as_numbers("weights", weights)
-    bad = np.flatnonzero((given < 1) | (given != np.floor(given)))
-    if bad.size:
-        s = int(bad[0])
-        raise ProblemError(
-            f"weights must be whole numbers of at least 1, got {given[s]:g} for item {s}; "
-            "choose a smaller unit, such as grams for kilograms",
-            field="weights",
-        )
-    room = as_count("capacity", capacity)
-    if room < given.min():
-        raise ProblemError(
-            f"no item fits: the capacity is {room}, the lightest weight {given.min():g}", field="capacity"
-        )
-    loads = given.astype(np.int64)
-    unit = gcd(*loads.tolist())
-    if room // unit > LARGEST_CAPACITY:
-        raise ProblemError(
-            f"the capacity {room} is too fine to solve exactly; choose a larger unit of weight",
-            field="capacity",
-        )
-    return loads // unit, room // unit

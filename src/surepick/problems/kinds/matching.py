@@ -25,30 +25,29 @@ from surepick.core.arrays import (
 from surepick.core.oracle_problem import OracleProblem
 from surepick.errors import ProblemError
 from surepick.problems.candidates import FoundProblem, chosen
-from surepick.problems.family import Family, SearchOptions, builder_problem, lists
+from surepick.problems.family import DrawOptions, Family, builder_problem
 from surepick.problems.numbers import as_numbers
 
 
-@lists(SearchOptions)
 def matchings(
     guess: Numbers,
     *,
     goal: Goal,
     row_names: Sequence[str] | None = None,
     column_names: Sequence[str] | None = None,
-    **options: Unpack[SearchOptions],
+    **options: Unpack[DrawOptions],
 ) -> OracleProblem | FoundProblem:
     """The problem of giving each row (worker) a column (job) of its own in the least total weight.
 
     With fewer columns than rows some rows stay without. Arms are the possible pairs, row by row, named like
     "Ann: paint". Every assignment is a plan: in a list up to 1,000 of them, behind an oracle beyond. Where a
-    list is asked for, the plans are the best assignments of draws near the guess, the `n_best` best under it,
-    or with `every=True` all.
+    list is asked for, the plans are the best assignments of draws near the guess, or the `n_best` best under
+    it.
 
     - `guess`: the weight of each pair, a row per worker and a column per job; nan for a pair that cannot be
     - `goal`: the total of the best plan, "smallest" or "largest"
     - `row_names`, `column_names`: their names; those of a DataFrame, or "row 0", "column 0", ...
-    - `options`: `SearchOptions`; `spread` may be a table like the guess
+    - `options`: `DrawOptions`; `spread` may be a table like the guess
 
     >>> problem = matchings(
     ...     [[2, 3], [2, 2]], row_names=["Ann", "Bob"], column_names=["paint", "weld"], goal="smallest"
@@ -67,7 +66,7 @@ def matchings(
         spread = aligned_table("spread", options["spread"], rows, columns, kinds=kinds)
         options["spread"] = np.asarray(spread, dtype=float)[possible]
     family = matching_family(rows, columns, possible=possible, goal=goal)
-    return builder_problem(matchings, family, table[possible], options)
+    return builder_problem("matchings", family, table[possible], options)
 
 
 def matching_family(
@@ -101,7 +100,7 @@ def matching_family(
     return Family(
         solve=lambda weights: chosen(_assign(pairs, sign * weights, [], []) or [], len(names)),
         losses=lambda weights, plan: _losses(pairs, sign * weights, plan),
-        piece_names=names,
+        arm_names=names,
         goal=goal,
         n_plans=perm(max(mask.shape), min(mask.shape)),
         count_is_exact=bool(pairs.possible.all()),

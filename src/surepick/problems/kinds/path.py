@@ -1,8 +1,8 @@
 """Paths: the best way from one node to another when the weights of the edges must be measured.
 
-The arms are the edges (or what their weights are made of), a plan is a simple path. Directed networks without
-cycles are solved by dynamic programming whatever the signs of the weights. With cycles, too, unless a draw
-makes some cycle negative: then the shortest *simple* path is a hard problem, and an integer program finds it.
+The arms are the edges, a plan is a simple path. Directed networks without cycles are solved by dynamic
+programming whatever the signs of the weights. With cycles, too, unless some cycle has a negative weight: then
+the shortest *simple* path is a hard problem, and the least of all paths is taken where they can be listed.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from surepick.core.arrays import BoolArray, FloatArray, Goal, IntArray, Numbers,
 from surepick.core.oracle_problem import OracleProblem
 from surepick.errors import ProblemError
 from surepick.problems.candidates import MOST_LISTED, FoundProblem, chosen
-from surepick.problems.family import Family, SearchOptions, builder_problem, lists
-from surepick.problems.integer import Rows, least
-from surepick.problems.network import Graph, Network, as_network, other_end, reached
+from surepick.problems.family import DrawOptions, Family, builder_problem
+from surepick.problems.network import Graph, Network, as_network, reached
 
-MOST_CUTS = 1000  # rounds of cycle cuts in the integer program; a handful are usual
+TOO_MANY = (
+    f"the network has cycles and more than {MOST_LISTED:,} paths, of which the best can only be chosen from "
+    "a list: give a guess and n_best or n_draws, or edges with a direction and without cycles"
+)
 
 
-@lists(SearchOptions)
 def paths(
     graph: Graph,
     source: object,
@@ -34,23 +35,21 @@ def paths(
     *,
     directed: bool | None = None,
     goal: Goal = "smallest",
-    **options: Unpack[SearchOptions],
+    **options: Unpack[DrawOptions],
 ) -> OracleProblem | FoundProblem:
     """The problem of going from `source` to `target` in the least total weight of the edges.
 
     Every simple path is a plan: in a list up to 1,000 of them, behind an oracle beyond. Where a list is asked
-    for, the plans are the shortest paths of draws near the guess, the `n_best` shortest under it, or with
-    `every=True` all. So they are, too, in a network with cycles and more than 1,000 paths: there every
-    question to the oracle is an integer program, and `list_plans=False` takes the minutes that it needs.
+    for, the plans are the shortest paths of draws near the guess, or the `n_best` shortest under it. So they
+    are, too, in a network with cycles and more than 1,000 paths; beyond 20,000 paths it needs a list.
 
-    - `graph`: a networkx or rustworkx graph, a CSV file or data frame with the columns `from` and `to`, or a
-      list of pairs
+    - `graph`: a networkx graph, a CSV file or data frame with the columns `from` and `to`, or a list of pairs
     - `source`, `target`: names of nodes
     - `guess`: one number per edge, or the name of the column (edge attribute) that holds it; "guess" if there
     - `directed`: whether edges are used from -> to only; None: as the graph is; for pairs and files True
       where both A -> B and B -> A are there
     - `goal`: the total of the best plan, "smallest" or "largest"; "smallest"
-    - `options`: `SearchOptions`
+    - `options`: `DrawOptions`
 
     >>> problem = paths([("A", "B", 2), ("B", "D", 2), ("A", "C", 1), ("C", "D", 4)], "A", "D")
     >>> problem.arm_names, problem.plan_names
@@ -58,7 +57,7 @@ def paths(
     """
     network = as_network(graph, directed=directed)
     family = path_family(network, source, target, goal=goal)
-    return builder_problem(paths, family, network.guess(guess), options)
+    return builder_problem("paths", family, network.guess(guess), options)
 
 
 def path_family(
@@ -76,7 +75,7 @@ def path_family(
     return Family(
         solve=lambda weights: chosen(_shortest(ways, sign * weights), network.n_edges),
         losses=(lambda weights, plan: _losses(ways, sign * weights, plan)) if ways.acyclic else None,
-        piece_names=network.edge_names,
+        arm_names=network.edge_names,
         goal=goal,
         n_plans=_count_at_most(ways),
         count_is_exact=ways.acyclic,
@@ -92,6 +91,7 @@ def path_family(
             "goal": goal,
         },
         is_slow=not ways.acyclic,
+        why_listed=None if ways.acyclic else lambda: "" if ways.every is not None else TOO_MANY,
     )
 
 
@@ -208,7 +208,7 @@ def _shortest(ways: _Ways, weights: FloatArray) -> IntArray:
     if found is not None:
         return found
     if ways.every is None:
-        return _simple_path(ways, weights)
+        raise ProblemError(f"some cycle has a negative weight: {TOO_MANY}", field="graph")
     return np.array(ways.every[int(np.argmin([weights[path].sum() for path in ways.every]))])
 
 
@@ -225,7 +225,7 @@ def _within(ways: _Ways, weights: FloatArray, required: list[int], forbidden: li
     """The shortest path that begins with the required edges and avoids the forbidden ones."""
     visited = [ways.source]
     for edge in required:
-        visited.append(other_end(ways.network, edge, visited[-1]))
+        visited.append(ways.network.across(edge, visited[-1]))
     if visited[-1] == ways.target:
         return None
     open_ = ~np.isin(ways.edges, forbidden) & ~np.isin(ways.heads, visited)
@@ -239,47 +239,11 @@ def _within(ways: _Ways, weights: FloatArray, required: list[int], forbidden: li
     return required + found.tolist() if found.size else None
 
 
-def _simple_path(ways: _Ways, weights: FloatArray) -> IntArray:
-    """The shortest simple path whatever the weights: an integer program, cycles cut off as they turn up."""
-    n_arcs, n_nodes = len(ways.tails), len(ways.network.nodes)
-    arcs = np.arange(n_arcs)
-    balance, out = np.zeros((n_nodes, n_arcs)), np.zeros((n_nodes, n_arcs))
-    balance[ways.tails, arcs] += 1
-    balance[ways.heads, arcs] -= 1
-    out[ways.tails, arcs] = 1
-    need = np.zeros(n_nodes)
-    need[ways.source], need[ways.target] = 1, -1
-    rules: list[Rows] = [(balance, need, need), (out, -np.inf, np.ones(n_nodes))]
-    for _ in range(MOST_CUTS):
-        answer = least(weights[ways.edges], np.ones(n_arcs, dtype=bool), (0, 1), rules)
-        if answer.x is None:
-            raise ProblemError(f"no shortest simple path was found: {answer.message}")
-        path, *cycles = _chains(ways, np.flatnonzero(np.round(answer.x)))
-        if not cycles:
-            return np.asarray(ways.edges[path])
-        cuts = np.array([chosen(cycle, n_arcs) for cycle in cycles])  # not all arcs of a cycle at once
-        rules.append((cuts, -np.inf, cuts.sum(axis=1) - 1))
-    raise ProblemError("no shortest simple path was found: too many cycles of negative weight")
-
-
-def _chains(ways: _Ways, used: IntArray) -> list[list[int]]:
-    """The arcs from source to target among the used ones, then the arcs of each cycle that the rest forms."""
-    leaving = {int(ways.tails[a]): int(a) for a in used}
-    chains: list[list[int]] = []
-    while leaving:
-        node = next(iter(leaving)) if chains else ways.source
-        chains.append([])
-        while node in leaving:
-            chains[-1].append(leaving.pop(node))
-            node = int(ways.heads[chains[-1][-1]])
-    return chains
-
-
 def _name(ways: _Ways, plan: FloatArray) -> str:
     """The nodes on the way: "A -> C -> D"."""
     network, left, nodes = ways.network, set(np.flatnonzero(plan).tolist()), [ways.source]
     while left:
-        step = next(e for e in left if nodes[-1] in (network.tails[e], network.heads[e]))
-        left.discard(step)
-        nodes.append(other_end(network, step, nodes[-1]))
+        edge = next(e for e in left if nodes[-1] in (network.tails[e], network.heads[e]))
+        left.discard(edge)
+        nodes.append(network.across(edge, nodes[-1]))
     return " -> ".join(network.nodes[node] for node in nodes)

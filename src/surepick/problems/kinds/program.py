@@ -1,12 +1,16 @@
 """Production, portfolios, and other linear and integer programs: their objective must be measured.
 
-The arms are the coefficients of the objective, one per variable. Programs are solved by `integer.least`, to
-proven optimality.
+The arms are the coefficients of the objective, one per variable. Programs are solved by HiGHS, through SciPy,
+to proven optimality, or refused when time is up: a small program can keep HiGHS busy for hours. One gets
+`SECONDS`; inside `solving_within` all get what is said there, together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
 from math import comb, isfinite, prod
@@ -34,14 +38,16 @@ from surepick.core.polytope import Polytope
 from surepick.core.wording import counted
 from surepick.errors import ProblemError, suggestion
 from surepick.problems.candidates import FoundProblem
-from surepick.problems.family import DrawOptions, Family, builder_problem, lists
-from surepick.problems.integer import least
+from surepick.problems.family import DrawOptions, Family, builder_problem
 from surepick.problems.numbers import as_numbers
 
 Groups: TypeAlias = Mapping[str, tuple[Sequence[str], float]]
 SENSES = ("<=", ">=", "=")
 # Constraints may be missed by this share of their own size; HiGHS guarantees 1e-7 of the scaled program.
 FEASIBLE = 1e-6
+SECONDS = 60.0  # for one program; each draw solves one, so longer ones would take hours
+_deadline = ContextVar[float | None]("deadline", default=None)
+_OUT_OF_TIME, _INFEASIBLE = 1, 2  # SciPy's statuses
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,11 +95,11 @@ def program_family(program: Program | Mapping[str, Any] | str | Path) -> Family:
     >>> program_family(program).best([3.0, 4.0]).tolist()
     [2.0, 3.0]
     """
-    limits = _from_recipe(program) if isinstance(program, Mapping) else _read(program)
+    limits = _from_recipe(program) if isinstance(program, Mapping) else _as_given(program)
     solve_program(limits, limits.objective)
     return Family(
         solve=partial(solve_program, limits),
-        piece_names=limits.variable_names,
+        arm_names=limits.variable_names,
         goal=limits.goal,
         n_plans=_count_at_most(limits),
         noun="program",
@@ -102,7 +108,24 @@ def program_family(program: Program | Mapping[str, Any] | str | Path) -> Family:
         solve_within=partial(_solve_within, limits) if limits.whole.all() else None,
         rows=None if limits.whole.any() else partial(_rows, limits),
         is_slow=bool(limits.whole.any()),
+        why_listed=(lambda: _MIXED) if limits.whole.any() and not limits.whole.all() else None,
     )
+
+
+_MIXED = (
+    "list_plans = false is for programs whose variables are all whole numbers or all amounts: this one has "
+    "both, and without a list no policy decides between such plans with a guarantee"
+)
+
+
+@contextmanager
+def solving_within(seconds: float) -> Iterator[None]:
+    """Refuse with a `ProblemError` when the programs that are solved in here take longer, all together."""
+    token = _deadline.set(time.monotonic() + seconds)
+    try:
+        yield
+    finally:
+        _deadline.reset(token)
 
 
 def _rows(program: Program) -> dict[str, Any]:
@@ -119,10 +142,10 @@ def _rows(program: Program) -> dict[str, Any]:
     }
 
 
-def _read(given: Program | str | Path) -> Program:
+def _as_given(given: Program | str | Path) -> Program:
     if isinstance(given, Program):
         return given
-    from surepick.problems.program_files import read_program
+    from surepick.problems.mps import read_program
 
     return read_program(given)
 
@@ -190,11 +213,13 @@ def solve_program(program: Program, weights: FloatArray) -> FloatArray:
     >>> solve_program(as_program([[2, 3]], [7], whole=True), np.array([1.0, 1.6])).tolist()
     [2.0, 1.0]
     """
-    costs = weights if is_smallest(program.goal) else -weights
+    sizes = np.abs(weights[weights != 0])  # HiGHS has absolute tolerances: the middle cost becomes 1
+    unit = float(np.median(sizes)) if sizes.size else 1.0
+    costs = (weights if is_smallest(program.goal) else -weights) / unit
     answer = _least(program, costs)
     if answer.status != 0 or answer.x is None:
-        status, why = _feasibility(program), f"the program could not be solved: {answer.message}"
-        if status == 2:
+        status, why = _least(program, 0 * costs).status, f"the program could not be solved: {answer.message}"
+        if status == _INFEASIBLE:
             why = "the program is infeasible: no plan keeps all constraints; loosen a limit or a bound"
         elif status == 0:
             open_ = np.flatnonzero((costs < 0) & np.isinf(program.upper))
@@ -219,20 +244,28 @@ def _solve_within(
     """A best plan within tighter bounds, None where they leave no plan."""
     low, high = np.maximum(program.lower, np.ceil(lower)), np.minimum(program.upper, np.floor(upper))
     tighter = replace(program, lower=low, upper=high)
-    if (low > high).any() or _feasibility(tighter) == 2:
+    if (low > high).any() or _least(tighter, 0 * weights).status == _INFEASIBLE:
         return None
     return solve_program(tighter, weights)
 
 
 def _least(program: Program, costs: FloatArray) -> Any:
-    """Return the answer of HiGHS to: minimise these costs."""
-    rows = (program.matrix, program.row_lower, program.row_upper)
-    return least(costs, program.whole, (program.lower, program.upper), [rows])
+    """Return the answer of HiGHS to: minimise these costs, with a gap of 0 instead of its default 1e-4."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
 
-
-def _feasibility(program: Program) -> int:
-    """The solver's status for an objective of 0: 0 where there is a plan, 2 where there is none."""
-    return int(_least(program, np.zeros(len(program.lower))).status)
+    until = _deadline.get()
+    left = SECONDS if until is None else min(SECONDS, until - time.monotonic())
+    if left > 0:
+        answer = milp(
+            costs,
+            integrality=program.whole.astype(int),
+            bounds=Bounds(program.lower, program.upper),
+            constraints=LinearConstraint(program.matrix, program.row_lower, program.row_upper),
+            options={"mip_rel_gap": 0.0, "time_limit": left},
+        )
+    if left <= 0 or answer.status == _OUT_OF_TIME:
+        raise ProblemError("the programs were not solved in time; make them smaller, or list fewer plans")
+    return answer
 
 
 def _count_at_most(program: Program) -> int | None:
@@ -258,7 +291,6 @@ def _range(program: Program, s: int) -> float:
     return float(np.floor(answer.x[s] - program.lower[s] + FEASIBLE)) if answer.status == 0 else np.inf
 
 
-@lists(DrawOptions)
 def production(
     use: Numbers | Program | str | Path,
     limits: Numbers | None = None,
@@ -278,7 +310,7 @@ def production(
     `list_plans=False`). With `list_plans`, or where draws are asked for, the plans are the best of draws near
     the guess.
 
-    - `use`: what each product (column) takes of each resource (row); or a `Program`, or an MPS or LP file.
+    - `use`: what each product (column) takes of each resource (row); or a `Program`, or an MPS file.
       A program states its own limits, senses, bounds, goal and names, so of these only `guess` may be given
     - `limits`: one number per resource
     - `guess`: what one unit of each product brings; with a program, its objective unless given. Variables
@@ -301,7 +333,7 @@ def production(
         for name, is_given in (given | {"variable_names": variable_names is not None}).items():
             if is_given:
                 raise ProblemError(f"{name} is said by the program; change it there", field=name)
-        program = _read(use)
+        program = _as_given(use)
     else:
         program = as_program(
             use,
@@ -315,14 +347,13 @@ def production(
             variable_names=variable_names,
         )
     centre = program.objective if guess is None else guess
-    problem = builder_problem(production, program_family(program), centre, options)
+    problem = builder_problem("production", program_family(program), centre, options)
     if guess is not None or not isinstance(problem, Polytope):
         return problem
     names = zip(program.variable_names, program.objective.tolist(), strict=True)
     return problem.with_settings(known={name: 0.0 for name, cost in names if cost == 0.0})
 
 
-@lists(DrawOptions)
 def portfolio(
     guess: Numbers,
     *,
@@ -354,7 +385,7 @@ def portfolio(
     centre = as_numbers("guess", aligned("guess", guess, named or (), kind="asset"))
     names = names_for("asset", named, centre.size)
     family = portfolio_family(names, budget=budget, lower=lower, upper=upper, groups=groups)
-    return builder_problem(portfolio, family, centre, options)
+    return builder_problem("portfolio", family, centre, options)
 
 
 def portfolio_family(

@@ -7,7 +7,7 @@ travelling salesman). Each question is solved exactly by dynamic programming (He
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations, islice, permutations
+from itertools import combinations, permutations
 from math import factorial
 from typing import Unpack
 
@@ -17,13 +17,12 @@ from surepick.core.arrays import FloatArray, Goal, Numbers, aligned_table, is_sm
 from surepick.core.oracle_problem import OracleProblem
 from surepick.errors import ProblemError
 from surepick.problems.candidates import FoundProblem, chosen
-from surepick.problems.family import DrawOptions, Family, builder_problem, lists
+from surepick.problems.family import DrawOptions, Family, builder_problem
 from surepick.problems.numbers import as_numbers
 
 MOST_PLACES = 14  # a question then takes about a second; time and memory double with each place more
 
 
-@lists(DrawOptions)
 def tours(
     places: Sequence[str],
     guess: Numbers | None = None,
@@ -58,7 +57,7 @@ def tours(
                 field="guess",
             )
         guess = table[np.triu_indices(len(places), 1)]
-    return builder_problem(tours, family, guess, options)
+    return builder_problem("tours", family, guess, options)
 
 
 def tour_family(places: Sequence[str], *, goal: Goal = "smallest") -> Family:
@@ -90,20 +89,16 @@ def tour_family(places: Sequence[str], *, goal: Goal = "smallest") -> Family:
             order.append(sum(pairs[step]) - order[-1])
         return " - ".join(names[i] for i in order)
 
-    def some(most: int) -> list[FloatArray]:
-        orders = ((0, *rest) for rest in permutations(range(1, n)) if rest[0] < rest[-1])
-        return [plan_of(order) for order in islice(orders, most)]
-
     return Family(
         solve=lambda weights: plan_of(_held_karp(sign * weights[number])),
-        piece_names=tuple(f"{names[i]} - {names[j]}" for i, j in pairs),
+        arm_names=tuple(f"{names[i]} - {names[j]}" for i, j in pairs),
         goal=goal,
         n_plans=factorial(n - 1) // 2,
         count_is_exact=True,
         noun="tour",
         are_lengths=True,
         name_of=name_of,
-        some=some,
+        listed=lambda: (plan_of((0, *rest)) for rest in permutations(range(1, n)) if rest[0] < rest[-1]),
         recipe=lambda: {"kind": "tours", "places": list(names), "goal": goal},
     )
 

@@ -12,27 +12,25 @@ from surepick.core.oracle_problem import OracleProblem
 from surepick.core.wording import counted, how_many
 from surepick.errors import ProblemError
 from surepick.problems.candidates import FoundProblem, chosen
-from surepick.problems.family import Family, SearchOptions, builder_problem, lists
+from surepick.problems.family import DrawOptions, Family, builder_problem
 from surepick.problems.network import Graph, Network, as_network, reached
 
 ROUNDING = 1e-9  # of a determinant, as a share of it, for each node
 EXACT = 10**6  # counts below this are whole numbers to within rounding
 
 
-@lists(SearchOptions)
 def trees(
     graph: Graph,
     guess: str | Numbers | None = None,
     *,
     goal: Goal = "smallest",
-    **options: Unpack[SearchOptions],
+    **options: Unpack[DrawOptions],
 ) -> OracleProblem | FoundProblem:
     """The problem of connecting all nodes by edges of the least total weight.
 
     `graph` and `guess` are as in `paths`; edges are used both ways. Every spanning tree is a plan: in a list
     up to 1,000 of them, behind an oracle beyond. Where a list is asked for, the plans are the least trees of
-    draws near the guess, the `n_best` least under it, or with `every=True` all. `options` are
-    `SearchOptions`.
+    draws near the guess, or the `n_best` least under it. `options` are `DrawOptions`.
 
     >>> problem = trees([("A", "B"), ("B", "C"), ("A", "C")])
     >>> sorted(problem.plan_names)
@@ -40,7 +38,7 @@ def trees(
     """
     network = as_network(graph, directed=False)
     family = tree_family(network, goal=goal)
-    return builder_problem(trees, family, network.guess(guess), options)
+    return builder_problem("trees", family, network.guess(guess), options)
 
 
 def tree_family(graph: Graph, *, goal: Goal = "smallest") -> Family:
@@ -55,14 +53,22 @@ def tree_family(graph: Graph, *, goal: Goal = "smallest") -> Family:
         raise ProblemError(
             "a spanning tree needs edges that may be used both ways, got a directed graph", field="graph"
         )
-    _refuse_unconnected(network)
+    tails, heads = np.r_[network.tails, network.heads], np.r_[network.heads, network.tails]
+    joined = reached(tails, heads, np.ones(len(tails), dtype=bool), 0)
+    lost = [name for i, name in enumerate(network.nodes) if i >= len(joined) or not joined[i]]
+    if lost:
+        raise ProblemError(
+            f"the network is not connected: {how_many(len(lost), 'node')}, such as {lost[0]!r}, cannot be "
+            f"reached from {network.nodes[0]!r}; add edges, or leave those nodes out",
+            field="graph",
+        )
     sign = 1.0 if is_smallest(goal) else -1.0
     return Family(
         solve=lambda weights: chosen(
             _kruskal(network, np.argsort(sign * weights, kind="stable")), network.n_edges
         ),
         losses=lambda weights, plan: _losses(network, sign * weights, plan),
-        piece_names=network.edge_names,
+        arm_names=network.edge_names,
         goal=goal,
         n_plans=_count_at_most(network),
         count_is_exact=True,
@@ -113,16 +119,3 @@ def _count_at_most(network: Network) -> int:
         return int(2 ** math.ceil(log / math.log(2) + ROUNDING * n_nodes))
     count = math.exp(log)
     return round(count) if count < EXACT else math.ceil(count * (1 + ROUNDING * n_nodes))
-
-
-def _refuse_unconnected(network: Network) -> None:
-    tails, heads = np.r_[network.tails, network.heads], np.r_[network.heads, network.tails]
-    joined = reached(tails, heads, np.ones(len(tails), dtype=bool), 0)
-    lost = [name for i, name in enumerate(network.nodes) if i >= len(joined) or not joined[i]]
-    if lost:
-        raise ProblemError(
-            f"the network is not connected: {lost[0]!r}"
-            + (f" and {how_many(len(lost) - 1, 'other node')}" if len(lost) > 1 else "")
-            + f" cannot be reached from {network.nodes[0]!r}; add edges, or leave those nodes out",
-            field="graph",
-        )
