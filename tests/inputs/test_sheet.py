@@ -73,7 +73,7 @@ def test_plans_and_a_goal_are_enough_and_the_noise_is_then_unknown(tmp_path):
 
 
 def test_a_row_that_says_something_may_end_early_and_a_plan_may_not(tmp_path):
-    text = "plan,bus,walk\ngoal,smallest\nunit,min\nspread,3\nby bus,1,2\non foot,,7\n"
+    text = "plan,bus,walk\ngoal,smallest\nunit,min\ncost,3\nby bus,1,2\non foot,,7\n"
     (tmp_path / "ways.csv").write_text(text)
     loaded = read_problem(tmp_path / "ways.csv")
     assert (loaded.problem.minimize, loaded.problem.about.unit) == (True, "min")
