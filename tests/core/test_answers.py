@@ -8,10 +8,11 @@ from scipy.sparse import csr_array
 
 import surepick as sp
 from common import largest
-from polytopes import KINDS
-from surepick.core.answers import amounts, ranging
+from polytopes import KINDS, all_vertices
+from surepick.core.answers import amounts, ranging, whole_plan
 from surepick.simulation.environments import Gaussian
 
+HOURS = np.array([[2.0, 3.0, 4.0], [3.0, 4.0, 6.0]])
 SIMPLEX = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], noise=1, goal="largest")
 
 
@@ -63,3 +64,44 @@ def test_there_is_no_ranging_without_an_answer_or_where_the_plan_is_not_best():
 def test_amounts_have_no_rounding_dust():
     problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], arms=["tea", "milk", "jam"], goal="largest")
     assert amounts(problem, (0.1 + 0.2, 0.7, 1e-17)) == {"tea": 0.3, "milk": 0.7}
+
+
+@pytest.fixture
+def freight():
+    return sp.problems.transport([60, 40], [50, 30, 20], HOURS, noise=1)
+
+
+def test_the_whole_plan_near_an_average_is_a_plan_and_no_whole_plan_is_nearer(freight):
+    rng = np.random.default_rng(0)
+    vertices = all_vertices(freight)
+    for _ in range(10):
+        average = rng.dirichlet(np.ones(len(vertices))) @ vertices
+        whole = np.array(whole_plan(freight, tuple(average)))
+        assert (whole == np.rint(whole)).all()
+        assert (whole >= 0).all()
+        table = whole.reshape(2, 3)
+        assert table.sum(axis=0).tolist() == [50, 30, 20]
+        assert table.sum(axis=1).tolist() == [60, 40]
+        rounded = np.rint(average)
+        assert np.abs(whole - average).sum() <= np.abs(vertices - average).sum(axis=1).min() + 1e-6
+        assert np.abs(whole - rounded).max() <= 2
+
+
+def test_there_is_no_whole_plan_beside_one_that_is_whole_or_where_rows_are_not(freight):
+    mix = sp.Polytope(A_ub=[[0.4, 0.8, 0.3]], b_ub=[0.8], upper=1.0, noise=1, goal="largest")
+    assert whole_plan(freight, (40, 0, 20, 10, 30, 0)) is None
+    assert whole_plan(mix, (0.3, 0.2, 0.1)) is None
+    assert whole_plan(sp.Problem(np.eye(2), goal="largest"), 0) is None
+
+
+def test_a_session_within_epsilon_shows_the_whole_plan_beside_the_average(freight):
+    session = sp.Session.create("memory://", "ship", freight, policy=sp.BetGapE(0.1, epsilon=60.0), seed=1)
+    rng, hours = np.random.default_rng(1), dict(zip(freight.arm_names, HOURS.ravel(), strict=True))
+    while requests := session.ask(100):
+        for request in requests:
+            session.tell(request, hours[request.arm] + rng.normal())
+    view = session.view()
+    is_whole = all(float(x).is_integer() for x in view.amounts.values())
+    beside = [row for row in view.plans if row.name.startswith("whole amounts")]
+    assert len(beside) == (0 if is_whole else 1)
+    assert all(row.behind_se > 0 for row in beside)

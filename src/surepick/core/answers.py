@@ -17,6 +17,7 @@ from surepick.core.wording import shortened
 
 _DUST = 1e-9  # of a plan's largest entry; less of an arm is nothing
 LONGEST_NAME = 60  # letters of a plan's name within a sentence
+_SECONDS = 2.0  # for finding a whole plan near an average
 _NUMBERED = re.compile(r"\w+ (\d+)")
 
 
@@ -30,6 +31,45 @@ def amounts(problem: AnyProblem, plan: Answer) -> dict[str, float]:
     vector = problem.vector(plan)
     used = np.flatnonzero(np.abs(vector) > _DUST * np.abs(vector).max(initial=0.0))
     return {problem.arm_names[s]: float(f"{vector[s]:.12g}") for s in used}
+
+
+def whole_plan(problem: AnyProblem, plan: Answer | None) -> tuple[float, ...] | None:
+    """Return the plan of whole amounts nearest to an average of plans, which can be shipped as it is.
+
+    None where the plan is whole already, where rows or bounds of the polytope are not whole numbers (a whole
+    plan need not exist there), and for plans of other problems. What is proved of the average is not proved
+    of the whole plan: `between` estimates what it loses.
+
+    >>> problem = Polytope(A_eq=[[1, 1, 1]], b_eq=[4], goal="largest")
+    >>> whole_plan(problem, (1.2, 2.8, 0.0))
+    (1.0, 3.0, 0.0)
+    """
+    if not isinstance(problem, Polytope) or plan is None:
+        return None
+    rows, near, n = problem.rows, problem.vector(plan), problem.n_arms
+    bounds = np.concatenate([rows.lower, rows.upper])
+    numbers = np.concatenate([rows.a_ub.ravel(), rows.a_eq.ravel(), rows.b_ub, rows.b_eq, bounds])
+    finite = numbers[np.isfinite(numbers)]
+    if (finite != np.rint(finite)).any() or np.abs(near - np.rint(near)).max() <= _DUST * np.abs(near).max():
+        return None
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    # minimise the sum of t >= |x - near|, where x are whole amounts that keep the rows
+    eye, nothing = np.eye(n), np.zeros((len(rows.b_ub) + len(rows.b_eq), n))
+    keep = np.hstack([np.vstack([rows.a_ub, rows.a_eq]), nothing])
+    least = np.concatenate([np.full(len(rows.b_ub), -np.inf), rows.b_eq])
+    found = milp(
+        np.repeat([0.0, 1.0], n),
+        integrality=np.repeat([1, 0], n),
+        bounds=Bounds(np.append(rows.lower, np.zeros(n)), np.append(rows.upper, np.full(n, np.inf))),
+        constraints=[
+            LinearConstraint(keep, least, np.concatenate([rows.b_ub, rows.b_eq])),
+            LinearConstraint(np.hstack([eye, -eye]), -np.inf, near),
+            LinearConstraint(np.hstack([eye, eye]), near, np.inf),
+        ],
+        options={"time_limit": _SECONDS},
+    )
+    return None if found.x is None else tuple((np.rint(found.x[:n]) + 0.0).tolist())
 
 
 def listed(amounts: dict[str, float], length: int | None = None) -> str:

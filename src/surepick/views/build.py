@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from surepick.core import guarantee as assumptions
-from surepick.core.answers import amounts, named_ranging, value_of
+from surepick.core.answers import amounts, named_ranging, value_of, whole_plan
 from surepick.core.arrays import FloatArray
 from surepick.core.evidence import between, estimate
 from surepick.core.guarantee import Promise
@@ -320,6 +320,12 @@ def _unlisted_rows(look: Look) -> Iterator[PlanRow]:
             gap, error = between(look.problem, look.leader, plan, look.evidence)
             behind, behind_se = (gap, error) if np.isfinite(error) else (None, None)
             yield PlanRow(look.name_of(plan) or "", total, se, behind, behind_se, status, False)
+    whole = whole_plan(look.problem, look.leader)
+    if whole is not None and look.leader is not None:
+        total, se = value_of(look.problem, whole, look.evidence) or (None, None)
+        gap, error = between(look.problem, look.leader, whole, look.evidence)
+        if np.isfinite(error):
+            yield PlanRow(f"whole amounts: {look.name_of(whole)}", total, se, gap, error, OPEN, False)
 
 
 def _arms(look: Look) -> tuple[ArmRow, ...]:
