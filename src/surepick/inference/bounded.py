@@ -146,26 +146,27 @@ class BoundedNoise:
         """The middle of the bounds of each reading."""
         return np.asarray((self.low + self.high) / 2)
 
-    def centres_recorded(self) -> dict[str, Any]:
+    def recorded(self) -> dict[str, Any]:
         """Return the centres of the next bets, as parts of the bounds, and the cap of mixtures."""
         centres = self.middle + self.sums / (self.uses + _CENTRE_WORTH)
         parts = np.rint(CENTRE_STEPS * (centres - self.low) / (self.high - self.low)).astype(np.int64)
         is_young = self.uses[self.uses > 0].min(initial=np.inf) < YOUNG
         return {"centres": parts, "cap": YOUNG_CAP if is_young else CAP}
 
+    def is_recorded(self, more: Mapping[str, Any]) -> bool:
+        """Return whether centres lie between the bounds, and the cap is one for which Lemma 2 holds."""
+        parts, cap = more["centres"], more["cap"]
+        is_list = are_steps(parts, len(self.low), least=0) and max(parts) <= CENTRE_STEPS
+        return is_list and type(cap) is float and 0 < cap <= CAP
+
     def centres_of(self, parts: Any) -> FloatArray:
         """Return the centres that were recorded as these parts of the bounds."""
         share = np.asarray(parts, dtype=float) / CENTRE_STEPS
         return np.asarray(self.low + share * (self.high - self.low))
 
-    def are_centres(self, recorded: Mapping[str, Any]) -> bool:
-        """Return whether centres lie between the bounds, and the cap is one for which Lemma 2 holds."""
-        parts, cap = recorded["centres"], recorded["cap"]
-        is_list = are_steps(parts, len(self.low), least=0) and max(parts) <= CENTRE_STEPS
-        return is_list and type(cap) is float and 0 < cap <= CAP
-
-    def add(self, values: Mapping[int, FloatArray]) -> None:
+    def add(self, uses: IntArray, averages: FloatArray, values: Mapping[int, FloatArray]) -> None:
         """Add the readings of a batch, (n_uses, m) by probe."""
+        del uses, averages
         for probe, own in values.items():
             here = self._probes.readings_of(probe)
             about = own - self.middle[here]

@@ -5,7 +5,9 @@ They guide the design, and never count as evidence.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -35,43 +37,49 @@ class NoiseEstimate:
     STATE = ("freedom", "largest", "scatter")
 
     def __init__(self, probes: Probes) -> None:
-        self._guess = probes
-        self.freedom = np.zeros(len(probes))  # degrees of freedom
+        self.freedom = np.zeros(0)  # degrees of freedom, by probe
         self.largest = 0.0  # average of a replicate, by size
-        sizes = np.diff(probes.start)
-        self._groups = [self._group(np.flatnonzero(sizes == m), int(m)) for m in np.unique(sizes)]
-        self.scatter = [np.zeros_like(group.factor) for group in self._groups]
+        self.scatter: list[FloatArray] = []
+        self.extend(probes)
 
-    def _group(self, probes: IntArray, m: int) -> _Group:
-        readings = self._guess.start[probes][:, None] + np.arange(m)
-        covariance = (self._guess.noise_scale[readings] ** 2)[:, :, None] * np.eye(m)
-        for i, probe in enumerate(probes.tolist()):
-            if probe in self._guess.covariances:
-                covariance[i] = self._guess.covariances[probe]
-        return _Group(probes, readings, np.asarray(np.linalg.cholesky(covariance)))
-
-    def extend(self, probes: Probes) -> None:
+    def extend(self, probes: Probes, bounds: FloatArray | None = None) -> None:
         """Continue with these probes: the old ones first, then new ones of one reading each."""
-        n = len(probes) - len(self.freedom)
-        kept, self._guess = self.scatter, probes
-        self.freedom = np.append(self.freedom, np.zeros(n))
-        sizes = np.diff(probes.start)
-        self._groups = [self._group(np.flatnonzero(sizes == m), int(m)) for m in np.unique(sizes)]
+        del bounds
+        self._guess, kept, sizes = probes, self.scatter, np.diff(probes.start)
+        self.freedom = np.append(self.freedom, np.zeros(len(probes) - len(self.freedom)))
+        self._groups = []
+        for m in np.unique(sizes).tolist():
+            own = np.flatnonzero(sizes == m)
+            readings = probes.start[own][:, None] + np.arange(m)
+            covariance = (probes.noise_scale[readings] ** 2)[:, :, None] * np.eye(m)
+            for i in np.flatnonzero(np.isin(own, list(probes.covariances))).tolist():
+                covariance[i] = probes.covariances[int(own[i])]
+            self._groups.append(_Group(own, readings, np.asarray(np.linalg.cholesky(covariance))))
         self.scatter = [np.zeros_like(group.factor) for group in self._groups]
-        for new, old in zip(self.scatter, kept, strict=True):
+        for new, old in zip(self.scatter, kept, strict=False):
             new[: len(old)] = old
 
-    def add(self, uses: IntArray, averages: FloatArray) -> None:
-        """Add a batch: the uses of each replicate, and the averages of readings, (n_readings, G)."""
+    def recorded(self) -> dict[str, Any]:
+        """Return what a decision records beside the noise scales: nothing."""
+        return {}
+
+    def is_recorded(self, more: Mapping[str, Any]) -> bool:
+        """Return whether a decision has recorded that rightly."""
+        del more
+        return True
+
+    def add(self, uses: IntArray, averages: FloatArray, values: Mapping[int, FloatArray]) -> None:
+        """Add a batch: the uses of each replicate, and the averages of readings, (n_readings, G).
+
+        Readings that never differ, or lie too far from 0 for their noise to be estimated, are refused.
+        """
+        del values
         deviations = averages - averages.mean(axis=1, keepdims=True)
         self.largest = max(self.largest, float(np.abs(averages).max()))
         for group, scatter in zip(self._groups, self.scatter, strict=True):
             own = deviations[group.readings]  # (n, m, G)
             scatter += uses[group.probes][:, None, None] * (own @ own.transpose(0, 2, 1))
         self.freedom = self.freedom + np.where(uses > 0, averages.shape[1] - 1.0, 0.0)
-
-    def refuse_unusable(self) -> None:
-        """Refuse readings that never differ, or lie too far from 0 for their noise to be estimated."""
         for group, scatter in zip(self._groups, self.scatter, strict=True):
             varies = np.einsum("nmm->nm", scatter) > _ROUNDING * self.largest**2
             constant = ~varies & (self.freedom[group.probes] >= _ENOUGH_FREEDOM)[:, None]
@@ -102,7 +110,15 @@ class NoiseEstimate:
         for group, scatter in zip(self._groups, self.scatter, strict=True):
             half = np.linalg.solve(group.factor, scatter)
             whitened.append(np.linalg.solve(group.factor, half.swapaxes(1, 2)))
-        variance, correlation = self._common(whitened)
+        # variance, in units of the guess, and correlation of readings of one use, over all probes
+        squares = products = n_squares = n_products = 0.0
+        for group, own in zip(self._groups, whitened, strict=True):
+            m, n_free = group.readings.shape[1], float(self.freedom[group.probes].sum())
+            trace = float(np.trace(own, axis1=1, axis2=2).sum())
+            squares, n_squares = squares + trace, n_squares + m * n_free
+            products, n_products = products + float(own.sum()) - trace, n_products + m * (m - 1) * n_free
+        variance = max(squares / n_squares, _ROUNDING * self.largest**2, 1e-280)
+        correlation = min(products / n_products / variance, _MOST_CORRELATION) if n_products else 0.0
         scale, covariances = self._guess.noise_scale.copy(), dict[int, FloatArray]()
         for group, own in zip(self._groups, whitened, strict=True):
             m = group.readings.shape[1]
@@ -116,14 +132,3 @@ class NoiseEstimate:
                 covariances.update(zip(group.probes.tolist(), found, strict=True))
         scale = scale if covariances else from_steps(to_steps(scale))
         return replace(self._guess, noise_scale=scale, covariances=covariances)
-
-    def _common(self, whitened: list[FloatArray]) -> tuple[float, float]:
-        """Return variance, in units of the guess, and correlation of readings of one use, over all probes."""
-        squares = products = n_squares = n_products = 0.0
-        for group, own in zip(self._groups, whitened, strict=True):
-            m, freedom = group.readings.shape[1], float(self.freedom[group.probes].sum())
-            trace = float(np.trace(own, axis1=1, axis2=2).sum())
-            squares, n_squares = squares + trace, n_squares + m * freedom
-            products, n_products = products + float(own.sum()) - trace, n_products + m * (m - 1) * freedom
-        variance = max(squares / n_squares, _ROUNDING * self.largest**2, 1e-280)
-        return variance, min(products / n_products / variance, _MOST_CORRELATION) if n_products else 0.0

@@ -15,8 +15,8 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, ClassVar, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -43,56 +43,64 @@ _GOLDEN = 0.618033988749895  # its multiples are unlike each other: weights of r
 LEARNED = ("noise", "centres", "cap")  # what a decision records of noise that is learned
 
 
-class BatchPolicy(Protocol):
-    """What a run of batches needs to know of its policy."""
+@dataclass(eq=False)
+class Sums:
+    """Uses of probes, and the sums of their readings."""
 
-    @property
-    def name(self) -> str:
-        """The name that users know."""
-        ...
+    uses: FloatArray
+    sums: FloatArray
 
-    @property
-    def max_batch(self) -> int | None:
-        """The most measurements to ask for at once."""
-        ...
+    def plus(self, uses: FloatArray | IntArray, sums: FloatArray) -> Sums:
+        """Return these with more."""
+        return Sums(self.uses + uses, self.sums + sums)
+
+    def extended(self, n: int, m: int) -> Sums:
+        """Return these for n probes with m readings, none of the new ones used."""
+        return Sums(
+            np.append(self.uses, np.zeros(n - len(self.uses))),
+            np.append(self.sums, np.zeros(m - len(self.sums))),
+        )
 
 
 class BatchRun:
     """A run of batches for one question; changed by the loop or session that started it."""
 
     STATE: ClassVar[tuple[str, ...]] = (
-        "counts",
-        "sums",
-        "_extra_uses",
-        "_extra_sums",
-        "_waiting_uses",
-        "_waiting_sums",
-        "_batch",
-        "_asked",
-        "_final",
-        "_design",
-        "_noise",
-        "_bounded",
-        "_question",
+        *(
+            "counts",
+            "sums",
+            "_extra",
+            "_waiting",
+            "_batch",
+            "_asked",
+            "_final",
+            "_design",
+            "_noise",
+            "_question",
+        ),
     )
-    KINDS: ClassVar[tuple[type, ...]] = (Account, Wealth, Batch, Bet, Decision, FinalBatch)
+    KINDS: ClassVar[tuple[type, ...]] = (Account, Wealth, Batch, Bet, Decision, FinalBatch, Sums)
 
     design_kind: ClassVar[type[BatchDesign]] = BatchDesign
 
-    def __init__(self, problem: AnyProblem, policy: BatchPolicy, question: Question) -> None:
-        """Ask this about the problem's oriented plans."""
+    def __init__(self, problem: AnyProblem, policy: Any, question: Question) -> None:
+        """Ask this about the problem's oriented plans; of the policy `name` and `max_batch` are read."""
         self._policy, self._question, self._setup_cost = policy, question, problem.setup_cost
         self._take_known(problem)
         self._probes = arm_probes(problem)
-        self._factor = _factor_for(problem, question)
-        self._noise = NoiseEstimate(self._probes) if isinstance(self._factor, Student) else None
-        self._bounded = BoundedNoise(self._probes, self._bounds) if self._bounds is not None else None
-        self._readings = readings_of(self._probes if self._bounded is None else self._bounded.probes())
+        self._factor: Factor = SubGaussian()
+        self._noise: NoiseEstimate | BoundedNoise | None = None  # where it is learned
+        if not problem.knows_noise:
+            self._factor, self._noise = Student(), NoiseEstimate(self._probes)
+        elif self._bounds is not None:
+            self._factor, self._noise = BoundedReadings(), BoundedNoise(self._probes, self._bounds)
+        elif problem.noise_kind == BOUNDED_VARIANCE:
+            self._factor = BoundedVariance()
+        self._readings = readings_of(self._probes if self._noise is None else self._noise.probes())
         n, m = len(self._probes), self._probes.n_readings
         self.counts, self.sums = np.zeros(n, dtype=np.int64), np.zeros(m)  # of complete batches
-        # prior data and measurements outside of batches: they guide, and settle no bet
-        self._extra_uses, self._extra_sums = np.zeros(n), np.zeros(m)
-        self._waiting_uses, self._waiting_sums = np.zeros(n), np.zeros(m)  # came while a batch was open
+        self._extra = Sums(np.zeros(n), np.zeros(m))  # of prior data, outside of batches: settle no bet
+        self._waiting = Sums(np.zeros(n), np.zeros(m))  # of the same, that came while a batch was open
         if isinstance(problem, Problem):
             question.bind(self._readings, problem.plan_parts)
         self._design = self.design_kind(self._readings, self._setup_cost, question.pace)
@@ -121,29 +129,27 @@ class BatchRun:
 
     def _refresh(self) -> None:
         """Derive from the state what the next decision needs: noise, estimates, the largest average."""
-        if self._noise is not None and self._noise.freedom.any():
+        if self._noise is not None:
             self._readings = readings_of(self._noise.probes(), self._readings.basis)
-        if self._bounded is not None:
-            self._readings = readings_of(self._bounded.probes(), self._readings.basis)
         self._estimate()
 
     def _estimate(self) -> None:
         readings, owner = self._readings, self._readings.owner
-        uses, sums = self.counts + self._extra_uses, self.sums + self._extra_sums
+        known = self._extra.plus(self.counts, self.sums)
         first = readings.matrix(self._design.first_cover.astype(float))
-        self._estimates = Estimates(readings, first, self.counts, uses, sums)
+        self._estimates = Estimates(readings, first, self.counts, known.uses, known.sums)
         if self._mean_bounds is not None and readings.basis is None:
             self._estimates.means = np.clip(self._estimates.means, *self._mean_bounds.T)
         self._largest = 0.0
         if readings.basis is not None:  # bounds the bias of mixed readings
-            n = uses[owner]
-            averages = np.divide(sums, n, out=np.zeros(len(sums)), where=n > 0)
+            n = known.uses[owner]
+            averages = np.divide(known.sums, n, out=np.zeros(len(n)), where=n > 0)
             self._largest = float(np.abs(readings.probes.whiten(averages)).max())
 
     @property
     def _is_started(self) -> bool:
         """Whether something is known of all that a first batch measures."""
-        return bool((self.counts + self._extra_uses)[self._design.first_cover].all())
+        return bool(self._estimates.uses[self._design.first_cover].all())
 
     # deciding
 
@@ -187,19 +193,21 @@ class BatchRun:
         if final is not None and (final.is_over or final.left <= 0):
             return Stop(None)
         fewest, _ = self._factor.replicates
+        nothing = np.zeros(0, dtype=np.int64)
         if not self._is_started:
-            uses, nothing = self._first_counts(design), np.zeros(0, dtype=np.int64)
+            uses = self._first_counts(design)
             more = question.more(None, uses, design.dual) | design.more()
             if self._bets_at_once:
                 more |= self._learned() | question.wagers(estimates, None)
-            numbers = self._numbers(NO_LEADER)
-            return Decision(NO_LEADER, nothing, uses, fewest, False, more, *numbers)
+            return Decision(NO_LEADER, nothing, uses, fewest, False, more, *self._numbers(NO_LEADER))
         rivals = question.unresolved()
         targets = question.targets(estimates, rivals)
-        planning = self._planning_uses(targets)
-        if planning is not None:
-            numbers = self._numbers(NO_LEADER)
-            return Decision(NO_LEADER, rivals[:0], planning, fewest, False, {}, *numbers)
+        if final is None and not self._setup_cost:
+            searching = question.search(estimates, targets)
+            if searching is not None:  # a batch without bets, unless it cannot be afforded
+                uses = -(-searching // fewest)
+                if self._budget is None or int(uses.sum()) * fewest <= self._budget:
+                    return Decision(NO_LEADER, nothing, uses, fewest, False, {}, *self._numbers(NO_LEADER))
         aims = question.aims(estimates, targets)
         uses, n_replicates = self._next_counts(design, aims)
         if final is not None:
@@ -213,8 +221,8 @@ class BatchRun:
         if final is None:
             with np.errstate(invalid="ignore"):  # where all earlier values of an arm were removed
                 more |= question.wagers(estimates, targets)
-        what = question.named_leader, rivals, uses, n_replicates, final is not None
-        return Decision(*what, more, *self._numbers(question.named_leader))
+        leader = question.named_leader
+        return Decision(leader, rivals, uses, n_replicates, final is not None, more, *self._numbers(leader))
 
     def _numbers(self, leader: Any) -> tuple[float, float]:
         """Return what a decision records of the values before it."""
@@ -223,20 +231,8 @@ class BatchRun:
 
     def _first_counts(self, design: BatchDesign) -> IntArray:
         """Return uses that show something of all that is not known."""
-        known = self.counts + self._extra_uses > 0
-        once = np.where(known, 0, design.first_cover).astype(np.int64)
+        once = np.where(self._estimates.uses > 0, 0, design.first_cover).astype(np.int64)
         return first_uses(float(once @ self._readings.costs), self._setup_cost) * once
-
-    def _planning_uses(self, targets: Targets) -> IntArray | None:
-        """Return the uses, of one replicate, of a batch without bets, if one is due and can be afforded."""
-        if self._final is not None or self._setup_cost:
-            return None
-        uses = self._question.search(self._estimates, targets)
-        if uses is None:
-            return None
-        fewest, _ = self._factor.replicates
-        uses = -(-uses // fewest)
-        return uses if self._budget is None or int(uses.sum()) * fewest <= self._budget else None
 
     def _cut(self, design: BatchDesign, uses: IntArray, n_replicates: int, left: int) -> tuple[IntArray, int]:
         """Return uses and replicates of a batch that is cut to what a budget leaves."""
@@ -264,7 +260,12 @@ class BatchRun:
 
     def follow(self, decision: Decision) -> None:
         """Open this batch, perhaps as recorded: stake, and fix its bets, by it and the batches before it."""
-        self._take_learned(decision)
+        steps = decision.more.get("noise")
+        if steps is not None and not np.array_equal(steps, to_steps(self._readings.probes.noise_scale)):
+            # bet by the noise that was recorded, should this machine have rounded it otherwise
+            probes = replace(self._readings.probes, noise_scale=from_steps(steps))
+            self._readings = readings_of(probes, self._readings.basis)
+            self._estimate()
         question, estimates = self._question, self._estimates
         bets = list[Any]()
         if decision.is_first:
@@ -281,31 +282,24 @@ class BatchRun:
             else:
                 bets = question.place(decision, estimates)
         batch = self._opened(decision, bets)
-        if self._bounded is not None and bets:
-            batch.centres = self._bounded.centres_of(decision.more["centres"])
+        if isinstance(self._noise, BoundedNoise) and bets:
+            batch.centres = self._noise.centres_of(decision.more["centres"])
             batch.cap = decision.more["cap"]
         self._batch, self._asked, self._proposal = batch, None, None
 
     @property
     def _bets_at_once(self) -> bool:
         """Whether there are bets in the first batch; unknown noise has to show first what a size is worth."""
-        is_blank = not (self.counts.any() or self._extra_uses.any())
-        return self._question.bets_at_once and self._noise is None and is_blank
+        is_blank = not self._estimates.uses.any() and self._factor.replicates == (1, 1)
+        return self._question.bets_at_once and is_blank
 
     def _learned(self) -> dict[str, Any]:
         """Return what a decision records of learned noise, which turns bets on gaps into factors."""
-        probes, found = self._readings.probes, dict[str, Any]()
-        if (self._noise is not None or self._bounded is not None) and not probes.covariances:
-            found["noise"] = to_steps(probes.noise_scale)
-        return found if self._bounded is None else found | self._bounded.centres_recorded()
-
-    def _take_learned(self, decision: Decision) -> None:
-        """Bet by the noise that was recorded, should this machine have rounded it otherwise."""
-        steps = decision.more.get("noise")
-        if steps is not None and not np.array_equal(steps, to_steps(self._readings.probes.noise_scale)):
-            probes = replace(self._readings.probes, noise_scale=from_steps(steps))
-            self._readings = readings_of(probes, self._readings.basis)
-            self._estimate()
+        probes = self._readings.probes
+        if self._noise is None:
+            return {}
+        scale = {} if probes.covariances else {"noise": to_steps(probes.noise_scale)}
+        return scale | self._noise.recorded()
 
     def _learned_objection(self, decision: Decision) -> str | None:
         """Return why what a decision records of learned noise cannot be right, or None.
@@ -318,9 +312,8 @@ class BatchRun:
             return f"it should record {sorted(expected)} of the noise"
         if "noise" in expected and not are_steps(decision.more["noise"], len(self.sums)):
             return "its noise is not one positive number for each reading"
-        if has_bets and self._bounded is not None and not self._bounded.are_centres(decision.more):
-            return "its centres are not inside the bounds of the readings"
-        return None
+        is_right = not has_bets or self._noise is None or self._noise.is_recorded(decision.more)
+        return None if is_right else "its centres are not inside the bounds of the readings"
 
     def objection(self, decision: Decision) -> str | None:
         """Return why no run takes this decision here, or None; what is free need not be as proposed."""
@@ -332,7 +325,7 @@ class BatchRun:
             return "it measures nothing"
         if not decision.is_first and (why := question.leader_objection(decision.leader)):
             return why
-        if not all(map(is_close, self._numbers(decision.leader), _numbers_of(decision))):
+        if not all(map(is_close, self._numbers(decision.leader), (decision.value_sum, decision.wealth))):
             return "its sum or wealth is not what the values before it give"
         if why := self._learned_objection(decision):
             return why
@@ -362,7 +355,7 @@ class BatchRun:
         """Return whether this answer is proved, up to rounding."""
         return self._question.proves(plan)
 
-    def lower_delta(self, policy: BatchPolicy, delta: float) -> None:
+    def lower_delta(self, policy: Any, delta: float) -> None:
         """Continue with this policy, which has a smaller delta: the same bets, at a higher threshold.
 
         Rivals reopen where the evidence against them is below it. What is proved stays true: the wealth
@@ -404,7 +397,7 @@ class BatchRun:
     @property
     def needs_values(self) -> bool:
         """Whether `absorb` needs the readings one by one, not only their sums."""
-        return self._bounded is not None
+        return isinstance(self._noise, BoundedNoise)
 
     def absorb(
         self,
@@ -428,10 +421,9 @@ class BatchRun:
                 "its bets hold for counts that were fixed before the first measurement"
             )
         batch.add(counts, self._without_known(counts, sums), removed)
-        if self._bounded is not None:
+        if isinstance(self._noise, BoundedNoise):
             for probe in np.flatnonzero(counts).tolist():
-                own = self._bounded_values(probe, int(counts[probe]), {} if values is None else values)
-                batch.keep(probe, own)
+                batch.keep(probe, self._bounded_values(probe, int(counts[probe]), values or {}, self._noise))
         if batch.is_complete:
             self.settle(batch)
 
@@ -441,9 +433,10 @@ class BatchRun:
             return sums
         return np.asarray(sums - counts[self._readings.owner] * self._known_parts)
 
-    def _bounded_values(self, probe: int, n: int, values: Mapping[int, FloatArray]) -> FloatArray:
+    def _bounded_values(
+        self, probe: int, n: int, values: Mapping[int, FloatArray], noise: BoundedNoise
+    ) -> FloatArray:
         """Return the readings of n uses, (n, m), without known parts; each of them must be there."""
-        assert self._bounded is not None
         here = self._probes.readings_of(probe)
         own = np.asarray(values.get(probe, ()), dtype=float).reshape(-1, here.stop - here.start)
         if len(own) != n:
@@ -452,20 +445,18 @@ class BatchRun:
             )
         own = own if self._known_parts is None else own - self._known_parts[here]
         # bounds hold up to rounding where a value was recorded, and exactly in the proof
-        return np.clip(own, self._bounded.low[here], self._bounded.high[here])
+        return np.clip(own, noise.low[here], noise.high[here])
 
     def settle(self, batch: Batch) -> None:
         """Multiply wealth by the factors of the bets, and let the complete batch guide the next ones."""
-        counted = batch.without_removed(replicates=self._noise is not None)
+        has_replicates = isinstance(self._noise, NoiseEstimate)
+        counted = batch.without_removed(replicates=has_replicates)
         if counted is not None:
             averages = counted.averages(self._readings.owner)
             if counted.bets:
-                self._settle(counted, averages if self._noise is not None else averages[:, 0])
+                self._settle(counted, averages if has_replicates else averages[:, 0])
             if self._noise is not None:
-                self._noise.add(counted.uses, averages)
-                self._noise.refuse_unusable()
-            if self._bounded is not None:
-                self._bounded.add(counted.values)
+                self._noise.add(counted.uses, averages, counted.values)
             self.counts = self.counts + counted.counts
             self.sums = self.sums + (counted.sums + counted.lost).sum(axis=0)
         if self._final is not None:
@@ -479,16 +470,14 @@ class BatchRun:
         gaussian = self._final is not None and self._final.gaussian
         shown = self._readings, self._factor, batch.uses, averages, self._largest
         bounded = None
-        if self._bounded is not None and batch.centres is not None:
-            bounded = BatchReadings(self._bounded, batch.values, batch.centres, batch.cap)
+        if isinstance(self._noise, BoundedNoise) and batch.centres is not None:
+            bounded = BatchReadings(self._noise, batch.values, batch.centres, batch.cap)
         self._question.settle(batch.bets, BatchResult(*shown, batch.is_final, gaussian, bounded))
 
     def _join(self) -> None:
         """Include what has come meanwhile, and choose the next leader."""
-        self._proposal = None
-        self._extra_uses = self._extra_uses + self._waiting_uses
-        self._extra_sums = self._extra_sums + self._waiting_sums
-        self._waiting_uses, self._waiting_sums = 0.0 * self._waiting_uses, 0.0 * self._waiting_sums
+        self._proposal, self._extra = None, self._extra.plus(self._waiting.uses, self._waiting.sums)
+        self._waiting = Sums(0.0 * self._waiting.uses, 0.0 * self._waiting.sums)
         self._refresh()
         if self._is_started and not (self._final is not None and self._final.is_over):
             self._question.choose(self._estimates)
@@ -503,20 +492,18 @@ class BatchRun:
 
         While a batch is open they wait, since its bets were made without them.
         """
-        self._waiting_uses = self._waiting_uses + counts
-        self._waiting_sums = self._waiting_sums + self._without_known(counts, sums)
+        self._waiting = self._waiting.plus(counts, self._without_known(counts, sums))
         if self.may_grow:
             self._join()
 
     def remember(self, past: Past) -> None:
         """Begin with prior data: they guide leader, design and bets from the start, and settle none."""
-        self._extra_uses = self._extra_uses + past.worth
-        self._extra_sums = self._extra_sums + past.worth * past.means
+        self._extra = self._extra.plus(past.worth, past.worth * past.means)
         self._join()
 
     def restore_guides(self, other: BatchRun) -> None:
         """Begin with all that another run on these probes has seen; it guides, and settles no bet."""
-        self._extra_uses, self._extra_sums = other.counts + other._extra_uses, other.sums + other._extra_sums
+        self._extra = other._extra.plus(other.counts, other.sums)
         self._join()
 
     # plans that arrive
@@ -535,13 +522,10 @@ class BatchRun:
         self._probes = arm_probes(problem)
         n, m = len(self._probes), self._probes.n_readings
         self.counts = np.append(self.counts, np.zeros(n - len(self.counts), dtype=np.int64))
-        self._extra_uses, self._waiting_uses = _padded(self._extra_uses, n), _padded(self._waiting_uses, n)
-        self.sums = _padded(self.sums, m)
-        self._extra_sums, self._waiting_sums = _padded(self._extra_sums, m), _padded(self._waiting_sums, m)
+        self.sums = np.append(self.sums, np.zeros(m - len(self.sums)))
+        self._extra, self._waiting = self._extra.extended(n, m), self._waiting.extended(n, m)
         if self._noise is not None:
-            self._noise.extend(self._probes)
-        if self._bounded is not None:
-            self._bounded.extend(self._probes, self._bounds)
+            self._noise.extend(self._probes, self._bounds)
         self._readings = readings_of(self._probes, self._readings.basis)
         question.grow(problem.plan_parts, self._readings, n)
         stays = question.contenders()
@@ -592,21 +576,3 @@ class UniformRun(BatchRun):
     """A run of batches that use all probes equally often, for comparison."""
 
     design_kind = UniformDesign
-
-
-def _factor_for(problem: AnyProblem, question: Question) -> Factor:
-    """Return the factor for the noise of this problem."""
-    if not problem.knows_noise:
-        return Student()
-    if question.learns_variance and problem.bounds is not None:
-        return BoundedReadings()
-    return BoundedVariance() if problem.noise_kind == BOUNDED_VARIANCE else SubGaussian()
-
-
-def _numbers_of(decision: Decision) -> tuple[float, float]:
-    return decision.value_sum, decision.wealth
-
-
-def _padded(values: FloatArray, n: int) -> FloatArray:
-    """Return the values with zeros for new probes."""
-    return np.append(values, np.zeros(n - len(values)))

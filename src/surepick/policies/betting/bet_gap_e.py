@@ -18,8 +18,8 @@ many workers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import known_noise_scale
@@ -27,8 +27,6 @@ from surepick.core.polytope import Polytope
 from surepick.core.problem import Problem
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.best import Best, WithinMany
-from surepick.policies.betting.question import Question
-from surepick.policies.betting.scale_bound import ScaleBoundRun
 from surepick.policies.betting.within import MOST_PLANS, WithinFew
 from surepick.policies.sound import BettingPolicy
 
@@ -71,43 +69,34 @@ class BetGapE(BettingPolicy):
             has_single_gaps = not problem.plays and problem.best_within is None
         return has_single_gaps and problem.bounds is not None
 
-    def start(self, problem: AnyProblem) -> BatchRun | ScaleBoundRun:
+    def start(self, problem: AnyProblem) -> BatchRun:
         """Return a fresh run on this problem."""
-        needs_scale = not isinstance(problem, Problem) and not (
-            isinstance(problem, Polytope) and (self.epsilon == 0 or not problem.relevant.any())
-        )
-        if problem.noise_scale is None and needs_scale:
-            return ScaleBoundRun(
-                problem, self.delta, lambda known, delta: replace(self, delta=delta)._start(known)
-            )
-        return self._start(problem)
-
-    def _start(self, problem: AnyProblem) -> BatchRun:
-        if isinstance(problem, Problem | Polytope):
+        if isinstance(problem, Problem):
             return BatchRun(problem, self, question_for(problem, self.delta, self.epsilon))
-        from surepick.policies.oracles.oracle_best import OracleBest
+        from surepick.policies.betting import scale_bound
         from surepick.policies.oracles.plan_probes import PlanProbeRun
 
+        needs_scale = not isinstance(problem, Polytope) or (self.epsilon > 0 and problem.relevant.any())
+        if problem.noise_scale is None and needs_scale:
+            kind = scale_bound.ScaleBoundPlanRun if problem.plays else scale_bound.ScaleBoundRun
+            return kind(problem, self, lambda known, delta: question_for(known, delta, self.epsilon))
         run = PlanProbeRun if problem.plays else BatchRun
-        return run(problem, self, OracleBest(problem, self.delta, self.epsilon))
+        return run(problem, self, question_for(problem, self.delta, self.epsilon))
 
 
-def question_for(problem: Problem | Polytope, delta: float, epsilon: float) -> Question:
+def question_for(problem: AnyProblem, delta: float, epsilon: float) -> Any:
     """Return the question of the best plan, or of one within epsilon of the best."""
-    if isinstance(problem, Polytope):
-        return _question_of_polytope(problem, delta, epsilon)
-    if epsilon == 0:
-        return Best(problem.oriented, delta)
-    few = problem.n_plans <= MOST_PLANS
-    return (
-        WithinFew(problem.oriented, delta, epsilon) if few else WithinMany(problem.oriented, delta, epsilon)
-    )
+    if isinstance(problem, Problem):
+        if epsilon == 0:
+            return Best(problem.oriented, delta)
+        few = problem.n_plans <= MOST_PLANS
+        return (WithinFew if few else WithinMany)(problem.oriented, delta, epsilon)
+    if not isinstance(problem, Polytope):
+        from surepick.policies.oracles.oracle_best import OracleBest
 
-
-def _question_of_polytope(problem: Polytope, delta: float, epsilon: float) -> Question:
-    """Return the question of the best vertex, or of a plan within epsilon, which needs known noise."""
+        return OracleBest(problem, delta, epsilon)
     if epsilon == 0 or not problem.relevant.any():
-        from surepick.policies.betting.best_vertex import BestVertex  # imports compiled linear programs
+        from surepick.policies.betting.best_vertex import BestVertex  # imports linear programs
 
         return BestVertex(problem, delta)
     from surepick.policies.betting.within_polytope import WithinPolytope

@@ -33,7 +33,7 @@ from surepick.design.play_allocation import (
 )
 from surepick.policies.betting.batch import Batch
 from surepick.policies.betting.batch_design import NEED_SMOOTHING
-from surepick.policies.betting.batch_run import BatchPolicy, BatchRun
+from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.question import Pace, Targets
 from surepick.policies.oracles.oracle_best import OracleBest
 
@@ -48,38 +48,40 @@ _PACE = Pace()  # of batches
 class PlanBatch(Batch):
     """A batch of uses of whole plans; `uses` and `missing` count readings of arms. Changed by `add`."""
 
-    plans: Plays = field(kw_only=True)  # that are still to be measured
-    n_uses: int = field(kw_only=True)  # of plans in the whole batch
+    plans: Plays = field(kw_only=True)  # of each replicate
+    n_made: int = 0  # uses of plans in the open replicate
 
-    def next_plans(self, max_batch: int | None) -> Plays:
-        """Return the plans that are missing, at most `max_batch` of them."""
-        return self.plans if max_batch is None else self.plans.first(max_batch)
+    def _next_plans(self, max_batch: int | None) -> Plays:
+        """Return the plans that the open replicate lacks, at most `max_batch` of them."""
+        left = self.plans.without(self.plans.first(self.n_made))
+        return left if max_batch is None else left.first(max_batch)
 
     def next_request(self, max_batch: int | None) -> IntArray:
         """Return the readings of the next plans."""
-        return self.next_plans(max_batch).counts
+        return self._next_plans(max_batch).counts
 
     def next_measure(self, max_batch: int | None) -> Measure:
         """Return the next plans."""
-        plans = self.next_plans(max_batch)
+        plans = self._next_plans(max_batch)
         return Measure(plans.counts, plans)
 
     def add(self, counts: IntArray, sums: FloatArray, removed: IntArray) -> None:
         """Add the readings of the next plans; their number says how many plans these are."""
         super().add(counts, sums, removed)
-        sizes = np.repeat(self.plans.plans.sum(axis=1), self.plans.uses)
-        n = int(np.searchsorted(np.cumsum(sizes), (counts + removed).sum())) + 1
-        self.plans = self.plans.without(self.plans.first(n))
+        left = self._next_plans(None)
+        sizes = np.repeat(left.plans.sum(axis=1), left.uses)
+        self.n_made += int(np.searchsorted(np.cumsum(sizes), (counts + removed).sum())) + 1
+        self.n_made %= self.plans.n_uses
 
     @property
     def n_measurements(self) -> int:
         """Uses of plans in the whole batch."""
-        return self.n_uses
+        return self.plans.n_uses * self.n_replicates
 
     @property
     def n_missing(self) -> int:
         """Uses of plans that are still to come."""
-        return self.plans.n_uses
+        return self.plans.n_uses * int(self.missing.any(axis=1).sum()) - self.n_made
 
 
 class PlanDesign:
@@ -161,13 +163,13 @@ class PlanProbeRun(BatchRun):
     _question: OracleBest
     _design: Any
 
-    def __init__(self, problem: OracleProblem, policy: BatchPolicy, question: OracleBest) -> None:
+    def __init__(self, problem: OracleProblem, policy: Any, question: OracleBest) -> None:
         super().__init__(problem, policy, question)
         variance = 1.0 / self._readings.matrix(self.counts + 1)
         self._design = PlanDesign(question.find_plan(), self._design.first_cover, variance)
 
     def _first_counts(self, design: Any) -> IntArray:
-        return design.cover(design.first_cover & (self.counts + self._extra_uses == 0))
+        return design.cover(design.first_cover & (self._estimates.uses == 0))
 
     def _next_counts(self, design: Any, aims: Targets) -> tuple[IntArray, int]:
         return design.counts(aims, self._question.free, int(self.counts.sum())), 1
@@ -186,7 +188,7 @@ class PlanProbeRun(BatchRun):
         plain, plans = super()._opened(decision, bets), _plans_of(decision.more["plans"], len(self.counts))
         counts, sums = (plain.uses, plain.missing, plain.removed), (plain.sums, plain.lost)
         parts = *counts, *sums, plain.bets, plain.is_final
-        return PlanBatch(*parts, plans=plans, n_uses=plans.n_uses)
+        return PlanBatch(*parts, plans=plans)
 
     def objection(self, decision: Decision) -> str | None:
         """Return why no run takes this decision here: it measures plans of the oracle."""
