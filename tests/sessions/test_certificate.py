@@ -9,13 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 import surepick as sp
 from common import largest
-from session_tools import MEANS, PLANS, SCALE, Tapes, problem, run_to_end
-from surepick.certificates.rivals import rivals_of
-from surepick.core.evidence import Evidence
+from session_tools import SCALE, Tapes, problem, run_to_end
 from surepick.errors import ParameterError, SessionError
 from surepick.policies import Challenge
 from surepick.sessions import codec
@@ -204,20 +201,6 @@ def test_a_changed_measurement_is_noticed(store):
     statement = "UPDATE surepick_events SET body = replace(body, '.', '.1') WHERE kind = 'measured'"
     store._database.run([(statement, {})])
     assert not verify(store, "mine").holds
-
-
-@pytest.mark.parametrize("of", [np.asarray, sparse.csr_array])
-def test_the_evidence_per_rival_is_the_difference_in_units_of_its_error(of):
-    counts = np.array([10, 20, 30, 40])
-    listed = sp.Problem(of(PLANS), noise=SCALE, goal="largest")
-    rivals = rivals_of(listed, Evidence(counts, counts * MEANS), 4)
-    assert {rival.plan for rival in rivals} == {0, 1, 2, 3}
-    for rival in rivals:
-        difference = PLANS[4] - PLANS[rival.plan]
-        assert rival.gap == pytest.approx(difference @ MEANS)
-        assert rival.error == pytest.approx(np.sqrt(difference**2 @ (SCALE**2 / counts)))
-    distances = [rival.gap / rival.error for rival in rivals]
-    assert distances == sorted(distances)
 
 
 def test_several_plans_that_are_good_enough_are_all_named_and_verified():

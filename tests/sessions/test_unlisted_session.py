@@ -134,25 +134,6 @@ def test_a_policy_that_needs_the_list_is_refused_before_anything_is_written(meas
     assert store.names() == []
 
 
-@pytest.mark.parametrize("problem", [family_problem(), own_problem()], ids=["family", "function"])
-def test_rivals_are_the_best_plans_that_differ_somewhere(problem):
-    session = new(problem=problem)
-    run_to_end(session, tapes(), n=9)
-    certificate = session.certificate()
-    means, answer = np.array(list(certificate.means.values())), np.array(certificate.plan)
-    values = TREES @ means
-    expected = set()
-    for arm in range(5):
-        apart = np.flatnonzero(TREES[:, arm] != answer[arm])
-        expected.add(tuple(TREES[apart[np.argmin(values[apart])]].tolist()))
-    assert {rival.plan for rival in certificate.rivals} == expected
-    gaps = [float(means @ (np.array(rival.plan) - answer)) for rival in certificate.rivals]
-    assert [rival.gap for rival in certificate.rivals] == pytest.approx(gaps)
-    closeness = [rival.gap / rival.error for rival in certificate.rivals]
-    assert closeness == sorted(closeness)
-    assert closeness[0] > 0
-
-
 def test_verify_decides_every_round_again(ended):
     """An oracle that lies later than the probes is found out: the log was decided by another one."""
     calls = 0

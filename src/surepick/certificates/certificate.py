@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from surepick._version import __version__
-from surepick.certificates.rivals import Rival
-from surepick.certificates.text import text
 from surepick.core.about import Listing
+from surepick.core.answers import listed, measured
 from surepick.core.guarantee import Doubt, Promise, no_guarantee
 from surepick.core.run import Answer
 from surepick.core.wording import how_many, shortened
@@ -43,7 +42,6 @@ class Certificate:
     n_rounds: int
     n_extra: int  # recorded without an open request, or late
     n_extra_used: int
-    rivals: tuple[Rival, ...]
     problem: str  # its fingerprint, SHA-256
     log_position: int
     log_checksum: str
@@ -52,7 +50,7 @@ class Certificate:
     checker: str  # the command of the independent checker, docs/check.py; "" where it is not covered
     extensions: tuple[Mapping[str, Any], ...]  # delta and budget after each
     covariances: Mapping[str, list[list[float]]]  # of probes whose readings share noise
-    knows_plans: bool  # whether the function that knows the plans was there; if not, risk and rivals are not
+    knows_plans: bool  # whether the function that knows the plans was there; if not, the risk is not
     title: str = ""
     unit: str = ""  # of a measurement and of a plan's value
     leader: Answer | None = None  # the answer, or who leads where there is none
@@ -60,8 +58,6 @@ class Certificate:
     leader_amounts: Mapping[str, float] | None = None  # what it takes of each arm
     leader_value: tuple[float, float] | None = None  # by the estimates, and its standard deviation
     risk: float | None = None  # an anytime p-value of the leader, where the policy has one
-    closest_rival: str | None = None  # the hardest to rule out
-    runner_up: str | None = None  # the best after the leader by the estimates
     listing: Mapping[str, Any] | None = None  # how complete the list of plans is, where it was searched for
     noise_check: str = ""  # what the check of the noise could have seen
     surepick: str = __version__
@@ -69,9 +65,7 @@ class Certificate:
     n_remaining: int | None = None
     remaining: tuple[str, ...] | None = None
     among: str | None = None  # the same as a sentence; beside an answer, which others are good enough
-    good: tuple[str, ...] | None = (
-        None  # all plans proved within epsilon of the best, where there are several
-    )
+    good: tuple[str, ...] | None = None  # plans proved within epsilon of the best, where there are several
     final_batch: int | None = None  # measurements after which it was to end, if it was called
     added: tuple[str, ...] | None = None  # plans that were added while it ran
     past: Mapping[str, float] | None = None  # measurements that what was thought before counted as, by arm
@@ -107,7 +101,61 @@ class Certificate:
         return f"Certificate({self.session}: {answer}, {self.state}, delta={self.delta:g}, {n})"
 
     def __str__(self) -> str:
-        return text(self)
+        return "\n".join(f"{name:<13}{words}" for name, words in self._facts())
+
+    def _facts(self) -> Iterator[tuple[str, str]]:
+        """Yield the facts as people read them: the answer and what it does first, then what it rests on."""
+        if self.title:
+            yield "about", self.title
+        yield "session", f"{self.session}: {self.state}"
+        if self.doubts:
+            yield "DOUBTS", no_guarantee(self.doubts)
+        yield "question", self.question
+        yield "answer", self.answer
+        would = "" if self.trusted else "would hold if the noise were as assumed: "
+        if self.among is not None:
+            yield "proved", f"{would}{self.among}"
+        if self.leader is not None and not self.is_confident:
+            shows_risk = self.risk is not None and self.trusted
+            risk = f"; its risk is {self.risk:.3g}, an answer needs {self.delta:g}" if shows_risk else ""
+            yield "leader", f"{self.leader_name}{risk}"
+        if self.leader_amounts:
+            yield "the plan", listed(dict(self.leader_amounts))
+        if (worth := measured(self.leader_value, self.unit)) is not None:
+            yield "value", f"{worth} (± one standard error)"
+        yield "claim", f"{would}{self.claim}"
+        if self.listing is not None:
+            yield "list", self.listing["explanation"]
+        yield "assumes", self.assumption
+        yield "policy", f"{self.policy['name']} version {self.policy['version']}"
+        first = "" if self.first_delta == self.delta else f" ({self.first_delta:g} at first)"
+        yield "settings", f"delta {self.delta:g}{first}, epsilon {self.epsilon:g}, seed {self.seed}"
+        for name, matrix in self.covariances.items():
+            yield "covariance", f"{name}: {matrix}"
+        for one in self.extensions:
+            budget = "" if one["budget"] is None else f", budget {one['budget']:,}"
+            yield "extended", f"to delta {one['delta']:g}{budget}"
+        if not self.knows_plans:
+            yield "made", "without the function that knows the plans: it says nothing about the risk"
+        extra = f"; {how_many(self.n_extra, 'extra one')}, {self.n_extra_used:,} used" if self.n_extra else ""
+        removed = f"; {how_many(self.n_removed, 'value')} removed" if self.n_removed else ""
+        n, rounds = how_many(self.n_measured, "measurement"), how_many(self.n_rounds, "round")
+        yield "rests on", f"{n} in {rounds}{extra}{removed}"
+        if self.final_batch is not None:
+            yield "final batch", how_many(self.final_batch, "measurement")
+        if self.added:
+            yield "added", f"while it ran: {', '.join(self.added)}"
+        if self.past is not None:
+            least, most = min(self.past.values()), max(self.past.values())
+            counted = f"{most:.3g}" if least == most else f"{least:.3g} to {most:.3g}"
+            yield "prior data", f"guided the design like {counted} measurements of each arm; no evidence"
+        if self.noise_check:
+            yield "noise check", self.noise_check
+        yield "log", f"{how_many(self.log_position, 'event')}, fingerprint {self.log_checksum}"
+        if self.checker:
+            yield "checker", f"{self.checker} (docs/check.py)"
+        for warning in self.warnings:
+            yield "warning", warning
 
 
 def canonical(values: Mapping[str, Any]) -> str:

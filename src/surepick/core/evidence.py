@@ -145,12 +145,6 @@ def closest_first(
     return order
 
 
-def runner_up(lead: int, gap: FloatArray) -> int | None:
-    """The plan that looks best after the leader; its gap is the smallest, however well it is known."""
-    others = np.delete(np.arange(len(gap)), lead)
-    return int(others[np.argmin(gap[others])]) if len(others) else None
-
-
 def squares_of(plans: Plans) -> Plans:
     """Every entry squared."""
     squares: Plans = plans**2 if isinstance(plans, np.ndarray) else plans.multiply(plans).tocsr()

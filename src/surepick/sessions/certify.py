@@ -7,13 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from surepick.certificates.certificate import Certificate
-from surepick.certificates.rivals import MOST_RIVALS, Rival, rivals_of, unlisted_rivals
 from surepick.core.answers import also_good, among, amounts, called, named, value_of
-from surepick.core.evidence import behind_by, closest_first, runner_up
 from surepick.core.guarantee import Promise, learns_variance
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.policy import OwnQuestion, assumes_noise, delta_of, epsilon_of, finds_none
-from surepick.core.run import Answer
 from surepick.core.wording import how_many
 from surepick.noise.check import could_have_seen
 from surepick.sessions import codec
@@ -23,6 +20,7 @@ from surepick.simulation.outcome import State
 from surepick.store import Event
 
 CHECKER = "python check.py log.json"  # docs/check.py, and the log that `surepick export -o log.json` writes
+MOST_NAMED = 100  # plans that are left
 COVERED = ("BetGapE", "Challenge")  # policies that it knows
 
 
@@ -33,7 +31,6 @@ def certify(name: str, state: SessionState, end: Event) -> Certificate:
     standing = state.standing()
     lead = standing.leader if state.plan is None else state.plan
     listing = problem.about.listing
-    closest, second = (None, None) if lead is None else _closest_and_second(state, lead)
     scale = problem.noise_scale
     shared = {} if problem.probes is None else problem.probes.covariances
     return Certificate(
@@ -63,7 +60,6 @@ def certify(name: str, state: SessionState, end: Event) -> Certificate:
         n_rounds=state.n_rounds,
         n_extra=state.n_extra,
         n_extra_used=state.n_extra_used,
-        rivals=_rivals(state, lead),
         problem=codec.fingerprint(codec.problem_to_json(setup.problem)),
         log_position=end.position,
         log_checksum=end.checksum,
@@ -74,8 +70,6 @@ def certify(name: str, state: SessionState, end: Event) -> Certificate:
         leader_amounts=None if lead is None else amounts(problem, lead),
         leader_value=None if lead is None else value_of(problem, lead, state.evidence),
         risk=codec.finite_or_none(standing.risk),
-        closest_rival=problem.name_of(closest),
-        runner_up=problem.name_of(second),
         n_removed=state.n_removed,
         first_delta=state.first_delta,
         checker=_checker(state),
@@ -178,7 +172,7 @@ def _remaining(state: SessionState) -> dict[str, Any]:
         return {}
     return {
         "n_remaining": len(standing.remaining),
-        "remaining": tuple(named(problem, standing, MOST_RIVALS)),
+        "remaining": tuple(named(problem, standing, MOST_NAMED)),
         "among": among(problem, state.setup.policy, standing),
     }
 
@@ -190,28 +184,6 @@ def _good(state: SessionState) -> dict[str, Any]:
     if also is None:
         return {}
     return {"good": tuple(problem.name_of(plan) or "" for plan in standing.good), "among": also}
-
-
-def _closest_and_second(state: SessionState, lead: Answer) -> tuple[Answer | None, Answer | None]:
-    """The rival that is hardest to rule out, and the one that looks best; the latter of listed plans only."""
-    problem, evidence = state.problem, state.evidence
-    if not problem.is_listed:
-        rival = state.standing().rival
-        return (None if rival == lead else rival), None
-    assert isinstance(lead, int)
-    gap, error = behind_by(problem, lead, evidence)
-    return int(closest_first(lead, gap, error, state.run.log_evidence())[0]), runner_up(lead, gap)
-
-
-def _rivals(state: SessionState, lead: Answer | None) -> tuple[Rival, ...]:
-    """Return the closest rivals: of all plans where they are listed, else the best without each arm."""
-    if lead is None:
-        return ()
-    problem, evidence = state.problem, state.evidence
-    if not problem.is_listed:
-        return unlisted_rivals(problem, evidence, lead)[:MOST_RIVALS] if problem.has_oracle else ()
-    assert isinstance(lead, int)
-    return rivals_of(problem, evidence, lead)[:MOST_RIVALS]
 
 
 def assumption_of(state: SessionState) -> str:

@@ -166,19 +166,6 @@ class Vertices:
         return max(0.0, float((room[moves] / np.abs(step[moves])).min(initial=math.inf)))
 
 
-def neighbours(problem: Polytope, plan: FloatArray) -> list[FloatArray]:
-    """The vertices at the other ends of the edges of a vertex, of one basis where it has several.
-
-    >>> square = Polytope(lower=[0, 0], upper=[1, 2], goal="largest")
-    >>> [plan.tolist() for plan in neighbours(square, np.array([1.0, 0.0]))]
-    [[0.0, 0.0], [1.0, 2.0]]
-    """
-    vertices = Vertices(problem)
-    edges = vertices.edges(problem.form.basis_near(plan)[1])
-    found = [vertices.neighbour(edges, int(k)) for k in np.flatnonzero(edges.is_edge)]
-    return [other for other in found if not np.array_equal(other, plan)]
-
-
 def _unsolved() -> ProblemError:
     """Return the error for a linear program that cannot be solved."""
     return ProblemError(
