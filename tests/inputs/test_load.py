@@ -86,17 +86,6 @@ def test_a_table_carries_all_that_the_file_says(load):
     assert problem.costs.tolist() == [3, 3]
 
 
-def test_names_in_the_file_win_over_those_of_its_attachment(load, tmp_path):
-    (tmp_path / "plans.csv").write_text(",x,y\np,1,0\nq,0,1\n")
-    problem = load('kind = "table"\ngoal = "largest"\nplans = "plans.csv"\narms = ["road", "rail"]').problem
-    assert (problem.arm_names, problem.plan_names) == (("road", "rail"), ("p", "q"))
-
-
-def test_json_says_the_same_as_toml(load):
-    text = JSON + '"plans": [[1, 0], [0, 1]], "truth": {"means": {"arm 1": 2, "arm 0": 1}}}'
-    assert load(text, "case.json").means.tolist() == [1, 2]
-
-
 def test_a_knapsack_file_is_the_knapsack_of_its_values(load):
     loaded = load(
         KNAPSACK + 'spread = 2.0\nn_draws = 30\nseed = 4\nitem_names = ["tea", "coffee"]\ncost = [1, 2]'
@@ -160,67 +149,49 @@ def test_a_file_too_large_to_read_is_refused_by_its_size(tmp_path):
         read_table(tmp_path / "large.csv")
 
 
-@pytest.mark.parametrize("text", [KNAPSACK + "n_draws = 500_000_000", PATHS + "n_best = 500_000_000"])
-def test_a_search_that_would_take_hours_is_refused_before_it_begins(load, text):
-    with pytest.raises(SurepickError):
-        load(text)
-
-
 @pytest.mark.parametrize(
     ("field", "text"),
     [
         (None, "kind = "),
-        (None, "{"),
         (None, "[1, 2]"),
         (None, JSON + '"kind": "table", "goal": "largest"}'),
         ("capacity", TABLE + "capacity = 3"),
         ("capacity", KNAPSACK.replace("10", "10.5")),
-        ("capacity", KNAPSACK.replace("10", "1")),
         ("cost", TABLE + 'cost = [1, "x"]'),
         ("cost", JSON + '"plans": [[1, 0], [0, 1]], "cost": null}'),
-        ("cost", TABLE + "cost = [1, 2, 3]\n"),
         ("cost", TABLE + "[cost]\nraod = 1\nrail = 2"),
         ("edges", 'kind = "paths"\nedges = [["A", "B"], ["C", "D"]]\nsource = "A"\ntarget = "C"\n'),
         ("edges", 'kind = "trees"\nedges = [["A", "B"], ["C", "D"]]\n'),
         ("goal", TABLE.replace("largest", "yes")),
         ("guess", TRANSPORT.replace("guess", "#")),
-        ("guess", TABLE + "guess = [1, 2, 3]\n"),
         ("guess", TRANSPORT.replace("[[2, 3], [2, 2]]", '"hours.csv"')),
         ("guess", 'kind = "matchings"\ngoal = "smallest"\nguess = [[1, nan], [1, nan]]\n'),
         ("kind", ""),
         ("kind", 'kind = "tabel"'),
-        ("kind", "kind = 3"),
         ("low", TABLE + "noise = 1\nlow = 2\nhigh = 1\n"),
         ("measure", TABLE + 'measure = "whole"\n'),
         ("n_draws", KNAPSACK + "n_draws = true"),
+        ("n_draws", KNAPSACK + "n_draws = 500_000_000"),
+        ("n_best", PATHS + "n_best = 500_000_000"),
         ("nois", TABLE + "nois = 1"),
         ("noise", TABLE + 'noise = "big"'),
-        ("noise", TABLE + "noise = true"),
         ("noise", TABLE + "noise = [1, 0]"),
-        ("noise", TABLE + "noise = -1\n"),
-        ("noises", TABLE + "noises = 1\n"),
-        ("plan_names", TABLE + 'plan_names = "ab"'),
         ("plan_names", TABLE + "plan_names = [1, 2]"),
         ("plan_names", TABLE + 'plan_names = ["a", "a"]\n'),
         ("plans", 'kind = "table"\ngoal = "largest"'),
         ("plans", BARE + "plans = [[1, 0], [1]]"),
-        ("plans", BARE + 'plans = [[1, "x"], [1, 0]]'),
         ("plans", BARE + "plans = 7"),
         ("plans", BARE + "plans = [[1, 0], [1, 0]]"),
-        ("plans", BARE + "plans = [[1, nan], [1, 0]]"),
         ("plans", BARE + 'plans = "absent.csv"'),
         ("plans", JSON + '"plans": [[1, NaN], [0, 1]]}'),
-        ("plans", TABLE.replace("[0, 1]", '["a", 1]')),
         ("program", 'kind = "production"\nprogram = "mix.txt"\n'),
         ("spread", KNAPSACK + "spread = -1"),
         ("supply", TRANSPORT.replace("[4, 1]", "[4, 2]")),
-        ("supply", TRANSPORT.replace("[3, 2]", "[3, 1]")),
         ("target", 'kind = "paths"\nedges = [["A", "B"]]\nsource = "A"\ntarget = "C"\n'),
         ("title", TABLE + "title = 5"),
         ("truth", TABLE + "truth = 3"),
         ("truth.mean", TABLE + "[truth]\nmean = [1]"),
         ("truth.means", TABLE + "[truth]"),
-        ("truth.means", TABLE + "[truth]\nmeans = [1]"),
         ("truth.means", TABLE + "[truth]\nmeans = 4"),
         ("truth.means", TABLE + '[truth]\nmeans = "guess"'),
         ("truth.means", TABLE + "[truth]\nmeans = [1, 2, 3]\n"),
@@ -235,12 +206,6 @@ def test_a_search_that_would_take_hours_is_refused_before_it_begins(load, text):
 def test_an_error_in_a_file_names_the_key(load, field, text):
     with refuses(field, FileError):
         load(text, "case.json" if text.startswith(("{", "[")) else "case.toml")
-
-
-def test_an_error_in_a_sheet_names_the_key_that_its_row_stands_for(load):
-    for row, field in (("noise,x,1", "noise"), ("goal,most", "goal"), ("by bus,x,2", "plans")):
-        with refuses(field, FileError):
-            load(f"plan,bus,walk\n{row}\non foot,,7\n", "ways.csv")
 
 
 def test_a_file_says_which_means_are_known(load):

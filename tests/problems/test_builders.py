@@ -75,12 +75,6 @@ def test_means_that_are_needed_and_not_known_are_refused():
         _ = Truth(PROBLEM).true_means
 
 
-def test_the_noise_of_the_truth_stands_in_for_an_unknown_one():
-    assert Truth(PROBLEM, MEANS, np.array([2.0, 3.0])).known.noise_scale.tolist() == [2, 3]
-    known = sp.Problem([[1, 0], [0, 1]], noise=4, goal="largest")
-    assert Truth(known, MEANS, np.array([2.0, 3.0])).known is known
-
-
 @pytest.mark.parametrize(
     ("kind", "supplier", "demander", "hours"),
     [

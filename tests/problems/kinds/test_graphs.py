@@ -115,14 +115,6 @@ def test_names_lead_from_the_table_to_the_answer():
     assert "Ann: x, Bob: y" in problem.plan_names
 
 
-def test_the_family_may_be_made_without_a_guess():
-    family = problems.matching_family(
-        ["a", "b"], ["x", "y"], possible=[[True, True], [True, False]], goal="smallest"
-    )
-    assert family.arm_names == ("a: x", "a: y", "b: x")
-    assert family.best([0.0, 9.0, 9.0]).tolist() == [0, 1, 1]
-
-
 def lengths(weights, n):
     """The length of every tour from place 0, by its order."""
     table = np.zeros((n, n))

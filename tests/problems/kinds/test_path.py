@@ -105,17 +105,6 @@ def test_networkx_csv_and_pairs_say_the_same(tmp_path):
         assert {plan[0] for plan in plans} == {"A -> B -> D", "A -> C -> D"}
 
 
-def test_acyclic_networks_take_any_signs_and_may_maximise():
-    grid = list(nx.DiGraph(nx.grid_2d_graph(3, 3)).edges)
-    grid = [(f"{i},{j}", f"{k},{m}") for (i, j), (k, m) in grid if (i, j) < (k, m)]
-    family = problems.path_family(grid, "0,0", "2,2", directed=True, goal="largest")
-    assert family.n_plans == 6
-    problem = problems.paths(grid, "0,0", "2,2", directed=True, goal="largest", noise=1)
-    weights = np.random.default_rng(0).normal(size=len(grid))
-    assert weights @ family.best(weights) == pytest.approx(problem.values(weights).max())
-    assert not problem.minimize
-
-
 @pytest.mark.parametrize(
     ("args", "field"),
     [
@@ -149,16 +138,6 @@ def test_edges_in_a_csv_or_a_data_frame_say_where_they_are_wrong(tmp_path):
     assert "row 1" in str(refusal(frame, "A", "B"))
     assert refusal(frame.rename(columns={"to": "end"}), "A", "B").field == "graph"
     assert refusal(frame.fillna("C"), "A", "C", "hours").field == "guess"
-
-
-def test_too_many_paths_to_list_are_refused_with_the_way_out():
-    wide = [(i, f"{i}{way}") for i in range(18) for way in "xy"] + [
-        (f"{i}{w}", i + 1) for i in range(18) for w in "xy"
-    ]
-    family = problems.path_family(wide, 0, 18, directed=True)
-    assert family.n_plans == 2**18
-    with refuses("guess", ProblemError):
-        family.problem()
 
 
 # Sioux Falls, 24 nodes and 38 roads of two links each with their free-flow minutes: a fact of the public
@@ -242,14 +221,3 @@ def test_a_graphml_file_that_is_none_is_refused(tmp_path):
     for path in (tmp_path / "g.graphml", tmp_path / "absent.graphml"):
         with refuses("graph", ProblemError):
             problems.as_network(path)
-
-
-def test_draws_of_lengths_are_not_negative(monkeypatch):
-    boxes = []
-    drawn = problems.family.drawn_plans
-    monkeypatch.setattr(problems.family, "drawn_plans", lambda *g: boxes.append(g[1]) or drawn(*g))
-    for first in (1, -1):
-        edges = [("A", "B", first), ("B", "C", 1), ("A", "C", 2)]
-        problems.paths(edges, "A", "C", spread=3.0, n_draws=50, directed=first < 0)
-    assert boxes[0][0].min() == 0.0
-    assert boxes[1][0].min() == -4.0
