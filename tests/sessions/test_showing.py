@@ -57,6 +57,9 @@ def test_reprs_are_one_short_line(session):
     oracle = sp.problems.top_k_family(["a", "b", "c"], 2, goal="largest").oracle_problem(noise=1)
     outcome = sp.simulate(problem, Gaussian([1.0, 9.0]), policy=sp.CombGapE())
     limit = sp.limit(problem, [1.0, 9.0])
+    for shown in (problem, oracle):
+        assert "<b>road" not in shown._repr_html_()
+        assert Balanced(shown._repr_html_()).open == []
     for shown in (problem, oracle, outcome, session, limit, session.certificate()):
         assert "\n" not in repr(shown)
         assert len(repr(shown)) < 200

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from html import escape
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -265,6 +266,28 @@ class Measurable:
     def _noise_words(self) -> str:
         """The noise scale, or that it is not known."""
         return brief(self.noise_scale) if self.knows_noise and self.noise_scale is not None else "unknown"
+
+    @property
+    def completeness(self) -> str:
+        """How many plans there are, and whether some may be missing, for people."""
+        raise NotImplementedError
+
+    @property
+    def relevant(self) -> BoolArray:
+        """Which arms have unknown means that may matter, (n_arms,)."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        """Return how the problem was understood, as a table for notebooks."""
+        rows = {
+            "plans": self.completeness,
+            "goal": self.goal,
+            "arms": f"{len(self.arm_names):,}, of which {int(self.relevant.sum()):,} matter",
+            "measured by": "single arms" if self.arms_alone else "plans" if self.plays else "probes",
+            "noise": self._noise_words,
+        }
+        cells = "".join(f"<tr><td>{name}</td><td>{escape(words)}</td></tr>" for name, words in rows.items())
+        return f"<table><caption>{escape(self.about.title or 'Problem')}</caption>{cells}</table>"
 
     def _fill(
         self, arms: tuple[str, ...], limits: Limits, cost: PerArm | None, *, goal: Goal, **others: Any
