@@ -171,7 +171,10 @@ class Gaussian(Arms):
 
 
 class Bernoulli(Arms):
-    """Measurements that are 1 with probability `means[s]` and 0 otherwise: sub-Gaussian with scale 1/2."""
+    """Measurements that are 1 with probability `means[s]` and 0 otherwise: sub-Gaussian with scale 1/2.
+
+    Where a problem has probes, a use tosses every arm once.
+    """
 
     def __init__(self, means: Numbers) -> None:
         super().__init__(means)
@@ -187,6 +190,10 @@ class Bernoulli(Arms):
         sums[once] = self.draw(len(once), rng) < self.means[once]
         sums[often] = rng.binomial(counts[often], self.means[often])
         return sums
+
+    def rows(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Return n tosses of every arm, (n, n_arms)."""
+        return np.asarray(rng.random((n, len(self.means))) < self.means, dtype=float)
 
     @property
     def noise_scale(self) -> FloatArray:
@@ -240,6 +247,7 @@ class Replay(Arms):
 
     `table` has one sequence of past measurements per arm: a list of lists in the order of the arms, a 2-d
     array with one column per arm, or, by the names of the arms, a dictionary or a pandas DataFrame.
+    Where a problem has probes, a use reads one row of the table, so that values measured together stay so.
 
     >>> Replay([[1.0, 3.0], [5.0]]).means.tolist()
     [2.0, 5.0]
@@ -268,6 +276,20 @@ class Replay(Arms):
 
     def __repr__(self) -> str:
         return f"Replay({len(self.means)} arms, means {brief(self.means)})"
+
+    @property
+    def table(self) -> FloatArray:
+        """The past data as rows that were measured together, (n_rows, n_arms)."""
+        if len({len(column) for column in self.columns}) > 1:
+            raise ParameterError(
+                "with probes, each row of past data is one use, so all arms need as many values",
+                field="table",
+            )
+        return np.column_stack(list(self.columns))
+
+    def rows(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Return n rows of past data, drawn with replacement, (n, n_arms)."""
+        return np.asarray(self.table[rng.integers(len(self.columns[0]), size=n)])
 
     @property
     def noise_scale(self) -> FloatArray:
@@ -348,6 +370,43 @@ class Readings:
         return sums + (self.probes.colour(noise) if self.scale is None else self.scale * noise)
 
 
+@dataclass(frozen=True, eq=False)
+class RowReadings:
+    """An environment of probes: one use sees one value of every arm, and its readings are of these.
+
+    The values are a toss of every coin, or a row of past data, so that values measured together stay so.
+    """
+
+    arms: Bernoulli | Replay
+    probes: Probes
+
+    @property
+    def means(self) -> FloatArray:
+        """The true mean of each arm."""
+        return self.arms.means
+
+    @property
+    def bounds(self) -> FloatArray:
+        """Low and high of each reading, (n_readings, 2)."""
+        mixes = self.probes.entries.dense(0, self.probes.n_readings)
+        if isinstance(self.arms, Replay):
+            found = mixes @ self.arms.table.T
+            return np.column_stack([found.min(axis=1), found.max(axis=1)])
+        return np.column_stack([np.minimum(mixes, 0).sum(axis=1), np.maximum(mixes, 0).sum(axis=1)])
+
+    def uses(self, probe: int, n: int, rng: np.random.Generator) -> FloatArray:
+        """Return the readings of n uses of this probe, (n, n_readings) of it."""
+        own = self.probes.readings_of(probe)
+        return np.asarray(self.arms.rows(n, rng) @ self.probes.entries.dense(own.start, own.stop).T)
+
+    def measure(self, counts: IntArray, rng: np.random.Generator) -> FloatArray:
+        """Return sums of readings."""
+        sums = np.zeros(self.probes.n_readings)
+        for probe in np.flatnonzero(counts).tolist():
+            sums[self.probes.readings_of(probe)] = self.uses(probe, int(counts[probe]), rng).sum(axis=0)
+        return sums
+
+
 def single_values(
     environment: Environment, counts: IntArray, rng: np.random.Generator, problem: AnyProblem
 ) -> dict[int, FloatArray]:
@@ -402,10 +461,17 @@ def _probed(problem: AnyProblem, probes: Probes, environment: Environment) -> En
     """Return the environment of arms as one of the problem's probes."""
     if isinstance(environment, Readings) or getattr(environment, "n_readings", 0) == probes.n_readings:
         return environment
+    if isinstance(environment, Bernoulli | Replay):
+        if problem.knows_noise and problem.bounds is None:
+            raise ParameterError(
+                "readings of one use share noise in past data; state low and high, or leave the noise out",
+                field="environment",
+            )
+        return RowReadings(environment, probes)
     if not isinstance(environment, Gaussian | UniformNoise):
         raise ParameterError(
             f"{type(environment).__name__} does not give the {probes.n_readings} readings of this problem; "
-            "use Gaussian(means), UniformNoise(means, half_width), or an environment with n_readings whose "
+            "use Gaussian, UniformNoise, Bernoulli, Replay, or an environment with n_readings whose "
             "measure(counts, rng) takes counts per probe and returns sums per reading",
             field="environment",
         )

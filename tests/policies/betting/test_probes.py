@@ -5,12 +5,13 @@ import pytest
 from scipy.stats import binom
 
 import surepick as sp
-from common import largest
+from common import largest, refuses
 from surepick.core.run import Stop
 from surepick.errors import ParameterError, ProblemError
 from surepick.experiments import probe_cases
 from surepick.inference.contrasts import arm_probes
 from surepick.simulation import Bernoulli, Gaussian, Replay, State, UniformNoise
+from surepick.simulation.environments import fitted
 
 
 def mixed(scales=(1.0, 2.0, 0.5)):
@@ -168,31 +169,36 @@ def past(n=400):
     return np.column_stack([day, day + 0.2]) + 0.1 * rng.normal(size=(n, 2))
 
 
-class Rows:
-    """Past data of two arms, of which one use of their probe reads a row."""
-
-    n_readings = 2
-
-    def __init__(self, rows):
-        self.rows, self.means = rows, rows.mean(axis=0)
-
-    def uses(self, probe, n, rng):
-        return self.rows[rng.integers(len(self.rows), size=n)]
-
-    def measure(self, counts, rng):
-        return self.uses(0, int(counts[0]), rng).sum(axis=0)
-
-
-def test_readings_that_go_together_need_fewer_uses():
-    rows = past()
+def test_rows_of_past_data_stay_together_and_pairs_need_fewer_uses():
+    rows, plans = past(), {"old": "a", "new": "b"}
     bounds = {"low": rows.min(), "high": rows.max(), "noise": None}
-    pair = largest({"old": "a", "new": "b"}, measure={"pair": sp.Probe(["a", "b"])}, **bounds)
-    apart = largest({"old": "a", "new": "b"}, **bounds)
+    pair, apart = largest(plans, measure={"pair": ["a", "b"]}, **bounds), largest(plans, **bounds)
+    world = fitted(pair, Replay(rows), allow_noisier=False)
+    values = world.uses(0, 1000, np.random.default_rng(1))
+    assert {tuple(row) for row in values} <= {tuple(row) for row in rows}
+    assert world.measure(np.array([1000]), np.random.default_rng(1)) == pytest.approx(values.sum(axis=0))
     together, alone = (
-        [sp.simulate(problem, truth, policy=sp.BetGapE(), seed=seed) for seed in range(3)]
-        for problem, truth in ((pair, Rows(rows)), (apart, Replay(rows)))
+        [sp.simulate(problem, Replay(rows), policy=sp.BetGapE(), seed=seed) for seed in range(3)]
+        for problem in (pair, apart)
     )
     assert {one.plan_name for one in together + alone} == {"new"}
     assert sum(one.n_measured for one in together) < 0.4 * sum(one.n_measured for one in alone)
     outcome = sp.simulate(pair, {"a": 0.0, "b": 0.2}, policy=sp.BetGapE(), seed=1)  # uniform within bounds
     assert outcome.plan_name == "new"
+    stated = largest(plans, measure={"pair": sp.Probe(["a", "b"], noise=2.0)})
+    for problem, refused in ((stated, Replay(rows)), (pair, Replay([[0.1, 0.2], [0.1]]))):
+        with pytest.raises(ParameterError):
+            sp.simulate(problem, refused, policy=sp.BetGapE())
+
+
+def test_readings_of_one_use_see_the_same_toss():
+    both = {"sum": {"a": 1, "b": 1}, "difference": {"a": 1, "b": -1}}
+    problem = largest({"old": "a", "new": "b"}, measure={"both": sp.Probe(both)}, low=-1, high=2, noise=None)
+    world = fitted(problem, Bernoulli([0.3, 0.6]), allow_noisier=False)
+    values = world.uses(0, 20_000, np.random.default_rng(1))
+    assert set(map(tuple, values)) == {(0, 0), (1, 1), (1, -1), (2, 0)}
+    assert values.mean(axis=0) == pytest.approx([0.9, -0.3], abs=0.02)
+    assert sp.simulate(problem, Bernoulli([0.3, 0.6]), policy=sp.BetGapE(), seed=1).plan_name == "new"
+    narrow = largest({"old": "a", "new": "b"}, measure={"both": sp.Probe(both)}, low=0, high=2, noise=None)
+    with refuses("environment", ParameterError):
+        fitted(narrow, Bernoulli([0.3, 0.6]), allow_noisier=False)
