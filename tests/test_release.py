@@ -27,7 +27,6 @@ NEEDS = {
     "problems": "open('x.graphml', 'w').close(); sp.problems.as_network('x.graphml')",
     "plots": "from surepick import plots; plots.plans(SESSION)",
     "postgres": "surepick.store.open_store('postgresql://localhost/x').names()",
-    "cluster": "import surepick.experiments as e; e.run_cases([CASE], 'rows.jsonl', jobs='tcp://127.0.0.1:9')",
     "testing": "import surepick.testing",
     "web": "from surepick.cli.serve import serve; serve()",
     "mcp": "from surepick.web.mcp import make_server; make_server('x.db')",
@@ -39,10 +38,7 @@ import sys
 import surepick, surepick.store
 import surepick as sp
 from surepick.inputs.load import read_problem
-from surepick.experiments import Case
-PROBLEM = {"kind": "given", "plans": [[1, 0], [0, 1]], "means": [1, 0]}
 SESSION = sp.Session.create("memory://", "trips", sp.Problem([[1, 0], [0, 1]], goal="largest"))
-CASE = Case(PROBLEM, {"policy": "Uniform"}, seed=0, budget=10)
 for extra, code in %r.items():
     try:
         exec(code)

@@ -11,7 +11,7 @@ import numpy as np
 from drawing import CHOSEN, effort, panels
 
 import surepick as sp
-from surepick.experiments.probe_cases import transductive
+from surepick.experiments.instances import transductive
 from surepick.policies import RAGE
 
 RUNS = 5

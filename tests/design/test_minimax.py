@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+import probe_cases
 import surepick as sp
 from common import largest
 from surepick.design.allocation import optimal_allocation
 from surepick.design.counts import cover, mixed_counts
 from surepick.design.grid import on_grid, rounded
 from surepick.design.minimax import minimax, own_arm_shares
-from surepick.experiments import probe_cases
 from surepick.inference.contrasts import Contrasts, arm_probes, readings_of
 from surepick.simulation import Gaussian
 

@@ -1,7 +1,6 @@
 """Cases and the numbers that their rows give."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ from common import refuses
 from surepick.errors import ParameterError
 from surepick.experiments import Case, Row, run_case
 from surepick.experiments.cases import LARGEST_GAP, policy_from_spec
-from surepick.experiments.instances import prepared
+from surepick.experiments.instances import instance_from_spec
 from surepick.experiments.summary import spread, summarize
 from tiny_cases import PUBLISHED, problem
 
@@ -18,7 +17,7 @@ KNAPSACK = {"kind": "knapsack", "n_items": 5, "seed": 2}
 
 
 def test_the_key_of_a_case_is_the_same_on_every_machine():
-    assert Case(KNAPSACK, {"policy": "CombGapE", "delta": 0.05}, 7, 1000).key == "eecad0b1e5b1765c"
+    assert Case(KNAPSACK, {"policy": "CombGapE", "delta": 0.05}, 7, 1000).key == "bba1ecf74faf71c9"
 
 
 def test_all_policies_see_the_same_instance():
@@ -69,7 +68,7 @@ def test_a_case_that_cannot_run_is_refused(case, field):
 
 
 def test_a_parameter_may_be_the_largest_gap_of_the_instance():
-    found = prepared(KNAPSACK)
+    found = instance_from_spec(KNAPSACK)
     values = found.problem.values(found.means)
     policy = policy_from_spec({"policy": "CombGapE", "epsilon": LARGEST_GAP}, found)
     assert policy.epsilon == pytest.approx(values.max() - values.min())
@@ -77,18 +76,7 @@ def test_a_parameter_may_be_the_largest_gap_of_the_instance():
         policy_from_spec({"policy": "CombGapE", "epsilon": LARGEST_GAP})
 
 
-def test_options_are_those_of_simulate_and_a_guess_guides():
-    case = Case(problem(gap=0.5), {"policy": "BetGapE"}, 3, budget=60)
-    plain = run_case(case)
-    called = run_case(replace(case, options={"last_call": 0.5, "gaussian": True}))
-    assert called.risk is not None
-    assert called.counts != plain.counts or called.risk != plain.risk
-    knapsack = Case(KNAPSACK, {"policy": "BetGapE"}, 3)
-    guessed = run_case(replace(knapsack, options={"guess": {"worth": 4.0, "errors": 1.0}}))
-    assert guessed.counts != run_case(knapsack).counts
-
-
-def made_up(n, seed, *, cut_off=False, correct=True, risk=None):
+def made_up(n, seed, *, cut_off=False, correct=True):
     return Row(
         case=Case(problem(), PUBLISHED, seed),
         state="budget spent" if cut_off else "confident",
@@ -102,9 +90,6 @@ def made_up(n, seed, *, cut_off=False, correct=True, risk=None):
         proved=False,
         loss=0.0 if correct else 0.5,
         second_gap=0.25,
-        risk=risk,
-        chance=0.5,
-        expected_loss=0.25,
         versions={},
         seconds=0.5,
         cpu_seconds=0.5,
@@ -113,15 +98,14 @@ def made_up(n, seed, *, cut_off=False, correct=True, risk=None):
 
 def test_the_summary_of_tiny_rows_is_as_computed_by_hand():
     reference = [made_up(10, 0), made_up(20, 1), made_up(40, 2), made_up(50, 3, cut_off=True)]
-    rows = [made_up(20, 0), made_up(80, 1, correct=False, risk=0.1), made_up(360, 2), made_up(500, 3)]
+    rows = [made_up(20, 0), made_up(80, 1, correct=False), made_up(360, 2), made_up(500, 3)]
     found = summarize(rows, reference)  # ratios 2, 4, 9; the last trial has none
     assert (found.relative.n, found.relative.mean.number) == (3, pytest.approx(5.0))
     assert found.relative.deviation == pytest.approx(math.sqrt((9 + 1 + 16) / 2))
     assert found.relative.median.number == pytest.approx(4.0)
     assert found.multiple.mean.number == pytest.approx((2 + 8 + 36 + 50) / 4)
     assert (found.wrong, found.answers, found.cut_off, found.cpu_seconds) == (1, 4, 0, 0.5)
-    assert (found.wrong_leads, found.wrong_though_safe, found.risk) == (1, 1, 1.0)
-    assert (found.loss, found.loss_ratio, found.chance) == (0.5, 2.0, 0.5)
+    assert (found.wrong_leads, found.loss) == (1, 0.5)
 
 
 def test_trials_without_a_row_are_passed_over():

@@ -9,10 +9,9 @@ import pytest
 from common import refuses
 from surepick.errors import ParameterError
 from surepick.experiments import STUDIES, Settings, run_case
-from surepick.experiments.instances import prepared
+from surepick.experiments.instances import instance_from_spec
 from surepick.experiments.study import (
     enters,
-    expected_seconds,
     refusal,
     result_of,
     run_study,
@@ -94,7 +93,7 @@ def test_the_paper_s_tables_have_the_paper_s_values_and_instances():
 def test_slow_methods_run_last_and_quick_ones_take_turns():
     settings = Settings(runs=2)
     cells = study_cases(KNAPSACK, settings)
-    order = running_order(cells, expected_seconds(KNAPSACK, settings, cells))
+    order = list(running_order(KNAPSACK, settings, cells))
     assert [case.policy["policy"] for case in order[-6:]] == ["GenTSExplore"] * 6
     quick = [case.problem["seed"] for case in order[:-6]]
     assert quick == sorted(quick)  # the first instance of every family before the second of any
@@ -104,7 +103,7 @@ def test_budgets_are_multiples_of_t_star_on_instances_that_are_neither_trivial_n
     cells, _, _ = budgets
     for (_, _, label), cases in cells.items():
         for case in cases:
-            limit = prepared(case.problem).limit
+            limit = instance_from_spec(case.problem).limit
             multiple = float(label.split()[0])
             assert case.budget == max(math.ceil(multiple * limit.time.value), limit.once.n + 1)
             assert 4 * limit.once.n <= limit.time.value < 150_000
@@ -114,7 +113,7 @@ def test_budgets_are_multiples_of_t_star_on_instances_that_are_neither_trivial_n
 
 def test_methods_that_measure_one_by_one_are_cut_off_and_phases_are_not(arena):
     case = arena[0]["monotone", "CombGapE", ""][0]
-    assert case.budget == math.ceil(60 * prepared(case.problem).limit.at(0.05))
+    assert case.budget == math.ceil(60 * instance_from_spec(case.problem).limit.at(0.05))
     assert arena[0]["monotone", "BetGapE", ""][0].budget == 10**15
     assert arena[0]["zone-two", "BetGapE", ""][0].policy["epsilon"] == 0.3
     assert arena[0]["zone-two", "KN", ""][0].policy["zone"] == 0.3
@@ -227,9 +226,6 @@ def test_an_interrupted_study_has_a_result_and_resumes(tmp_path):
         ("oracle", "trees-5"),
         ("polytope", "3x3"),
         ("radii", "three-.05"),
-        ("prior", "knapsack-5"),
-        ("estimates", "ten-arms"),
-        ("final-batch", "two-.02"),
     ],
 )
 def test_our_own_studies_run(name, first):

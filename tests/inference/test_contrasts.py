@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+import probe_cases
 import surepick as sp
 from common import largest
-from surepick.experiments import probe_cases
 from surepick.inference import contrasts as module
 from surepick.inference.contrasts import Contrasts, arm_probes, readings_of
 from surepick.simulation import Gaussian

@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+import probe_cases
 import surepick as sp
 from clarabel_oracle import clarabel_allocation
 from common import largest, refuses
+from probe_cases import published_tree
 from surepick.design.allocation import optimal_allocation
 from surepick.errors import ProblemError
-from surepick.experiments import probe_cases
-from surepick.experiments.probe_cases import published_tree
 from surepick.limits.limit import limit
 from surepick.limits.value import binary_kl
 

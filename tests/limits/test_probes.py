@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+import probe_cases
 import surepick as sp
 from common import largest
 from surepick.design.allocation import optimal_allocation
 from surepick.design.information import information_of
 from surepick.design.minimax import minimax
-from surepick.experiments import probe_cases
 from surepick.limits.limit import least_cover
 
 # The ends of certified brackets, found once by another program.

@@ -18,13 +18,13 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
+import probe_cases
 import surepick as sp
 from polytopes import assignment, product_mix, transport
 from surepick.core.arrays import FloatArray
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.plan_sets import plan_set, spanned
 from surepick.core.run import Measure
-from surepick.experiments import probe_cases
 from surepick.inference.contrasts import arm_probes
 from surepick.policies import Challenge
 from surepick.policy import Policy

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+import probe_cases
 import surepick as sp
 from common import largest, refuses
 from surepick.errors import ParameterError, ProblemError
-from surepick.experiments import probe_cases
 from surepick.peers.linear import LinearRun, best_of_game
 from surepick.peers.linear_phases import greedy
 from surepick.peers.sequential import pair_radius

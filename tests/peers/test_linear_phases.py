@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
+import probe_cases
 import surepick as sp
 from common import largest
 from surepick.errors import ProblemError
-from surepick.experiments import probe_cases
 from surepick.peers.linear_phases import PolyALBARun, g_optimal
 from surepick.policies import PolyALBA
 from surepick.simulation import Gaussian

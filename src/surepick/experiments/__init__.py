@@ -2,7 +2,7 @@
 
 from surepick.experiments.cases import Case, Row, run_case
 from surepick.experiments.instances import instance_from_spec
-from surepick.experiments.running import CasesFailedError, ClusterError, RunProgress, read_rows, run_cases
+from surepick.experiments.running import CasesFailedError, RunProgress, read_rows, run_cases
 from surepick.experiments.studies import STUDIES, study_named
 from surepick.experiments.study import Family, Method, Result, Settings, Study, run_study
 
@@ -10,7 +10,6 @@ __all__ = [
     "STUDIES",
     "Case",
     "CasesFailedError",
-    "ClusterError",
     "Family",
     "Method",
     "Result",

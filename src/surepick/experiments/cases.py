@@ -17,19 +17,18 @@ from typing import Any
 import numpy as np
 
 from surepick._version import __version__
-from surepick.core.past import Past
 from surepick.core.policy import Policy, is_proved, known_deviation
 from surepick.errors import ParameterError
-from surepick.experiments.instances import Prepared, Spec, prepared, problem_builder
+from surepick.experiments.instances import Instance, Spec, instance_from_spec, problem_builder
 from surepick.policies import policy_named
 from surepick.sessions import codec
 from surepick.simulation.environments import Gaussian
-from surepick.simulation.outcome import Outcome, State
+from surepick.simulation.outcome import State
 from surepick.simulation.simulate import simulate
 
 # Values of policy parameters that stand for a property of the instance, which a user does not have: Peace
-# needs a bound on the largest gap, LinGapE one on the norm of the means, Challenge a plan of today.
-LARGEST_GAP, MEANS_NORM, MEDIAN_PLAN = "largest gap", "norm of the means", "median plan"
+# needs a bound on the largest gap, LinGapE one on the norm of the means.
+LARGEST_GAP, MEANS_NORM = "largest gap", "norm of the means"
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +38,6 @@ class Case:
     - problem: a spec, as `instance_from_spec` takes it.
     - policy: its name and its parameters: {"policy": "CombGapE", "radius": "published"}.
     - seed: of the noise and of the policy's own draws.
-    - options: of `simulate` (`last_call`, `gaussian`), or {"guess": {"worth": w, "errors": e}}: prior data
-      worth w measurements of each arm, with errors e times as large as stated.
 
     >>> case = Case({"kind": "knapsack", "n_items": 5, "seed": 3}, {"policy": "CombGapE"}, seed=1)
     >>> case == Case(case.problem, case.policy, seed=1), case == Case(case.problem, case.policy, seed=2)
@@ -51,7 +48,6 @@ class Case:
     policy: Spec
     seed: int = 0
     budget: int = 10**7
-    options: Spec = field(default_factory=dict)
 
     def check(self) -> None:
         """Refuse a case that cannot run: an unknown name, a negative seed, no budget."""
@@ -91,9 +87,6 @@ class Row:
     proved: bool  # whether the policy's guarantee has a proof
     loss: float | None  # how much worse than the best plan the leader is; None without a leader
     second_gap: float | None  # how much worse than the best plan the second best is
-    risk: float | None  # proved bound on the probability that the leader is wrong
-    chance: float | None  # estimated probability that the leader is best
-    expected_loss: float | None  # estimate of `loss`
     versions: Spec
     seconds: float
     cpu_seconds: float  # of the run alone, without building the problem
@@ -119,17 +112,14 @@ def run_case(case: Case) -> Row:
     """
     case.check()
     began = time.perf_counter()
-    found = prepared(case.problem)
+    found = instance_from_spec(case.problem)
     problem, means = found.problem, found.means
     policy = policy_from_spec(case.policy, found)
     # with probes the noise is that of their readings, and the environment knows it
     deviation = None if problem.probes is not None else known_deviation(problem, plays=True)
     environment = Gaussian(means) if deviation is None else Gaussian(means, deviation)
-    options = dict(case.options)
-    if guess := options.pop("guess", None):
-        options["past"] = _guess(found, case.seed, **guess)
     cpu = time.process_time()
-    outcome = simulate(problem, environment, policy=policy, seed=case.seed, budget=case.budget, **options)
+    outcome = simulate(problem, environment, policy=policy, seed=case.seed, budget=case.budget)
     cpu = time.process_time() - cpu
     least = found.limit.at(policy.delta) if hasattr(policy, "delta") else math.inf
     return Row(
@@ -137,7 +127,7 @@ def run_case(case: Case) -> Row:
         state=str(outcome.state),
         plan=outcome.plan if isinstance(outcome.plan, int) else None,  # unlisted plans have no number
         leader=outcome.leader if isinstance(outcome.leader, int) else None,
-        correct=_is_correct(found, outcome),
+        correct=outcome.correct,
         n_measured=outcome.n_measured,
         counts=tuple(outcome.counts.tolist()),
         limit=least if math.isfinite(least) else None,
@@ -145,9 +135,6 @@ def run_case(case: Case) -> Row:
         proved=is_proved(outcome.policy),
         loss=outcome.loss,
         second_gap=found.second_gap,
-        risk=outcome.risk,
-        chance=outcome.chance if problem.is_listed else None,
-        expected_loss=outcome.expected_loss if problem.is_listed else None,
         versions=_versions(),
         seconds=round(time.perf_counter() - began, 6),
         cpu_seconds=round(cpu, 6),
@@ -160,21 +147,7 @@ def run_in_worker(case: Case) -> Row:
         return run_case(case)
 
 
-def _is_correct(found: Prepared, outcome: Outcome) -> bool | None:
-    incumbent = getattr(outcome.policy, "incumbent", None)
-    if incumbent is None or outcome.plan in (None, incumbent):
-        return outcome.correct
-    values = found.problem.sign * found.problem.values(found.means)
-    return bool(values[outcome.plan] > values[incumbent])
-
-
-def _guess(found: Prepared, seed: int, worth: float, errors: float) -> Past:
-    spread = found.problem.noise_scale / math.sqrt(worth)
-    off = errors * spread * np.random.default_rng(seed).standard_normal(len(found.means))
-    return Past.from_guess(found.problem, found.means + off, spread)
-
-
-def policy_from_spec(spec: Spec, found: Prepared | None = None) -> Policy:
+def policy_from_spec(spec: Spec, found: Instance | None = None) -> Policy:
     """Return the policy that the spec describes; properties of the instance are filled in from it.
 
     >>> policy_from_spec({"policy": "CombGapE", "delta": 0.1}).delta
@@ -183,8 +156,11 @@ def policy_from_spec(spec: Spec, found: Prepared | None = None) -> Policy:
     kind = policy_class(spec)
     parameters = {name: value for name, value in spec.items() if name != "policy"}
     for name, value in parameters.items():
-        if value in (LARGEST_GAP, MEANS_NORM, MEDIAN_PLAN):
-            parameters[name] = _true_value(value, found, name)
+        if value in (LARGEST_GAP, MEANS_NORM):
+            if found is None or not found.problem.is_listed:
+                raise ParameterError(f"{name} = {value!r} needs an instance with a list of plans", field=name)
+            gap, norm = np.ptp(found.problem.values(found.means)), np.linalg.norm(found.means)
+            parameters[name] = float(gap if value == LARGEST_GAP else norm)
     try:
         return kind(**parameters)
     except TypeError:
@@ -192,15 +168,6 @@ def policy_from_spec(spec: Spec, found: Prepared | None = None) -> Policy:
         raise ParameterError(
             f"{kind.name} takes {known}; got {', '.join(parameters)}", field="policy"
         ) from None
-
-
-def _true_value(value: str, found: Prepared | None, name: str) -> float:
-    if found is None or not found.problem.is_listed:
-        raise ParameterError(f"{name} = {value!r} needs an instance with a list of plans", field=name)
-    if value == MEANS_NORM:
-        return float(np.linalg.norm(found.means))
-    values = found.problem.values(found.means)
-    return int(np.argsort(values)[len(values) // 2]) if value == MEDIAN_PLAN else float(np.ptp(values))
 
 
 def policy_class(spec: Spec) -> type[Policy]:

@@ -1,4 +1,4 @@
-"""Run many cases on local processes or a Dask cluster; finished cases are on disk, and never run again.
+"""Run many cases on local processes; finished cases are on disk, and never run again.
 
 A row file has one JSON line for each finished case. It survives a kill at any moment: a torn last line is cut
 off and its case runs again. Every worker computes with one thread, so that sums are added in the same order
@@ -7,36 +7,28 @@ wherever a case runs.
 
 from __future__ import annotations
 
-import importlib
+import contextlib
 import json
 import multiprocessing
 import os
 import signal
 import threading
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
-from typing import IO, Any, NamedTuple
+from typing import NamedTuple
 
-from surepick._version import __version__
-from surepick.errors import FileError, ParameterError, SurepickError, missing_extra
+from surepick.errors import FileError, ParameterError, SurepickError
 from surepick.experiments.cases import Case, Row, row_from_json, row_to_json, run_in_worker
 from surepick.sessions import codec
 
-POLL_SECONDS = 0.5  # how often to check the cluster and to report the time left
+POLL_SECONDS = 0.5  # how often to report the time left
 SYNC_SECONDS = 1.0  # a power cut may cost the rows of this long; a kill costs none
-CONNECT_SECONDS = 5.0  # how long to look for a cluster
 HOPELESS = 2  # worker deaths, each with a single case, before any case finished: nothing can run
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-
-
-class ClusterError(SurepickError, ConnectionError):
-    """A cluster cannot be reached, has no workers, or runs another version of surepick."""
 
 
 class Failure(NamedTuple):
@@ -73,16 +65,16 @@ def run_cases(
     cases: Iterable[Case],
     path: str | Path,
     *,
-    jobs: int | str = 1,
+    jobs: int = 1,
     progress: Callable[[RunProgress], object] | None = None,
-    expected: Callable[[Case], float] | None = None,
+    expected: Mapping[Case, float] | None = None,
 ) -> list[Row]:
     """Return the rows of all cases, in their order; cases with a row in the file do not run again.
 
     - path: JSON-lines file to which rows are appended as they finish, so that a killed run can resume.
-    - jobs: local processes, or the address of a Dask scheduler ("tcp://host:8786").
+    - jobs: local processes.
     - progress: called with a `RunProgress` before anything runs, after every row and twice a second.
-    - expected: seconds that a case may take, for the time left while no case like it has finished.
+    - expected: seconds that each case may take; the time left is judged by it and by how long cases took.
 
     A worker that dies costs its cases a retry. Rows do not depend on where or how many at once cases run.
 
@@ -96,33 +88,25 @@ def run_cases(
     ([True, True, True], True)
     """
     path, wanted = Path(path), list(dict.fromkeys(cases))
-    if jobs < 1 if isinstance(jobs, int) else "://" not in jobs:
-        raise ParameterError(
-            f"jobs is a number of processes or a Dask scheduler (tcp://host:8786), got {jobs!r}", field="jobs"
-        )
+    if not (isinstance(jobs, int) and jobs >= 1):
+        raise ParameterError(f"jobs is a number of processes, 1 or more, got {jobs!r}", field="jobs")
     for case in wanted:
         case.check()
     read_rows(path)  # damage is an error before anything runs
     with _appending(path) as write:
-        tally = Tally({row.case: row for row in read_rows(path)}, wanted, progress, expected)
-        todo = [case for case in wanted if case not in tally.rows]
-        tally.report()
-
-        def finish(row: Row) -> None:
-            write(row)
-            tally.add(row)
-
-        _dispatch(todo, jobs, finish, tally)
+        rows = {row.case: row for row in read_rows(path)}
+        tally = Tally(rows, wanted, jobs, progress, expected)
+        _dispatch([case for case in wanted if case not in rows], write, tally)
     if tally.failures:
         raise CasesFailedError(tally.failures, path)
-    return [tally.rows[case] for case in wanted]
+    return [rows[case] for case in wanted]
 
 
-def _dispatch(todo: Sequence[Case], jobs: int | str, finish: Callable[[Row], None], tally: Tally) -> None:
+def _dispatch(todo: Sequence[Case], write: Callable[[Row], None], tally: Tally) -> None:
     """Submit cases and take rows back until none is left.
 
-    When a local worker dies, its whole pool is broken, and any case that was out may be to blame. Those cases
-    then run one at a time: the case that breaks the pool again, alone, has failed.
+    When a worker dies, its whole pool is broken, and any case that was out may be to blame. Those cases then
+    run one at a time: the case that breaks the pool again, alone, has failed.
     """
     queue, suspects = deque(todo), deque[Case]()
     deaths = 0
@@ -131,11 +115,11 @@ def _dispatch(todo: Sequence[Case], jobs: int | str, finish: Callable[[Row], Non
         source = suspects if alone else queue
         out: dict[Future[Row], Case] = {}
         try:
-            with _open_pool(jobs) as pool:
-                tally.jobs = pool.jobs
+            with _open_pool(tally.jobs) as pool:
                 while source or out:
-                    while source and len(out) < (1 if alone else pool.window):
-                        out[pool.executor.submit(run_in_worker, source[0])] = source[0]
+                    # one case waits beside those that run, so that no worker is idle
+                    while source and len(out) < (1 if alone else tally.jobs + 1):
+                        out[pool.submit(run_in_worker, source[0])] = source[0]
                         source.popleft()
                     done = wait(out, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED).done
                     for future in [future for future in out if future in done]:  # as they were submitted
@@ -143,13 +127,13 @@ def _dispatch(todo: Sequence[Case], jobs: int | str, finish: Callable[[Row], Non
                             row = future.result()
                         except BrokenExecutor:
                             raise
-                        except Exception as error:  # whatever the case raised, or Dask for it
+                        except Exception as error:  # whatever the case raised
                             why = f"{type(error).__name__}: {error}"
                             tally.failures.append(Failure(out.pop(future), why))
                         else:
                             del out[future]
-                            finish(row)
-                    pool.check()
+                            write(row)
+                            tally.add(row)
                     tally.report()
         except BrokenExecutor:
             if not alone or not out:
@@ -171,52 +155,43 @@ class Tally:
         self,
         rows: dict[Case, Row],
         wanted: Sequence[Case],
+        jobs: int,
         report: Callable[[RunProgress], object] | None = None,
-        expected: Callable[[Case], float] | None = None,
+        expected: Mapping[Case, float] | None = None,
     ) -> None:
-        self.rows, self.failures, self.jobs, self.n_new = rows, list[Failure](), 1, 0
+        self.rows, self.failures, self.jobs, self.n_new = rows, list[Failure](), jobs, 0
         self._report, self._began = report, time.monotonic()
-        self._kinds = {case: _kind(case) for case in wanted}
-        self._left = Counter(self._kinds.values())
-        self._prior = {self._kinds[case]: expected(case) for case in wanted} if expected else {}
-        self._seconds: dict[str, list[float]] = {}
+        self._expected = dict.fromkeys(wanted, 1.0) if expected is None else expected
+        self._known = expected is not None  # whether there is something to judge the time left by
+        self._total, self._left = len(wanted), sum(self._expected[case] for case in wanted)
+        self._taken = self._foreseen = 0.0  # seconds of the cases done, and what was expected of them
         finished = [rows[case] for case in wanted if case in rows]
-        self._resumed = len(finished)
+        self._done = self._resumed = len(finished)
         for row in finished:
             self._learn(row)
+        self.report()
 
     def add(self, row: Row) -> None:
         """Count a new row."""
         self.rows[row.case] = row
         self.n_new += 1
+        self._done += 1
         self._learn(row)
         self.report()
 
     def _learn(self, row: Row) -> None:
-        kind = self._kinds[row.case]
-        self._left[kind] -= 1
-        self._seconds.setdefault(kind, []).append(row.seconds)
+        self._left -= self._expected[row.case]
+        self._foreseen += self._expected[row.case]
+        self._taken += row.seconds
+        self._known = True
 
     def report(self) -> None:
-        """Tell the caller where the run stands.
-
-        The time left is the mean seconds of the kind of each case left, divided by the workers. A kind
-        without a finished case counts as expected, or as the average kind.
-        """
-        if self._report is None:
-            return
-        means = {**self._prior, **{kind: fmean(seconds) for kind, seconds in self._seconds.items()}}
-        usual = fmean(means.values()) if means else 0.0
-        left = sum(n * means.get(kind, usual) for kind, n in self._left.items()) / self.jobs
-        total, elapsed = len(self._kinds), time.monotonic() - self._began
-        done, failed = total - self._left.total(), len(self.failures)
-        self._report(RunProgress(done, total, self._resumed, failed, elapsed, left if means else None))
-
-
-def _kind(case: Case) -> str:
-    """Return what cases that take about as long have in common: all but the seeds and the budget."""
-    problem = {name: value for name, value in case.problem.items() if name != "seed"}
-    return codec.dumps([problem, dict(case.policy)])
+        """Tell the caller where the run stands; what is left is late as much as what is done."""
+        if self._report is not None:
+            factor = self._taken / self._foreseen if self._foreseen else 1.0
+            left = self._left * factor / self.jobs if self._known else None
+            elapsed, failed = time.monotonic() - self._began, len(self.failures)
+            self._report(RunProgress(self._done, self._total, self._resumed, failed, elapsed, left))
 
 
 # --- Row files -------------------------------------------------------------------------------------------
@@ -245,7 +220,7 @@ def read_rows(path: str | Path) -> list[Row]:
     return rows
 
 
-@contextmanager
+@contextlib.contextmanager
 def _appending(path: Path) -> Iterator[Callable[[Row], None]]:
     """Open the file for more rows, with any torn end cut off; one process at a time.
 
@@ -254,7 +229,16 @@ def _appending(path: Path) -> Iterator[Callable[[Row], None]]:
     path.parent.mkdir(parents=True, exist_ok=True)
     synced = time.monotonic()
     with path.open("ab") as stream:
-        _lock(stream, path)
+        with contextlib.suppress(ImportError):  # Windows has no such lock: there do not start two runs
+            import fcntl
+
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise FileError(
+                    f"another run is writing to {str(path)!r}; wait for it, or choose another folder",
+                    field="out",
+                ) from None
         stream.truncate(path.read_bytes().rfind(b"\n") + 1)
 
         def write(row: Row) -> None:
@@ -271,45 +255,18 @@ def _appending(path: Path) -> Iterator[Callable[[Row], None]]:
             os.fsync(stream.fileno())
 
 
-def _lock(stream: IO[bytes], path: Path) -> None:
-    try:
-        import fcntl
-    except ImportError:  # Windows has no such lock: there the user must not start two runs on one file
-        return
-    try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        raise FileError(
-            f"another run is writing to {str(path)!r}; wait for it, or choose another folder", field="out"
-        ) from None
-
-
 # --- Workers ---------------------------------------------------------------------------------------------
 
 
-class Pool(NamedTuple):
-    """An executor that runs `jobs` cases at once, of which `window` are submitted."""
-
-    executor: Executor
-    jobs: int
-    window: int
-    check: Callable[[], None]  # raises a ClusterError when no result can arrive any more
-
-
-@contextmanager
-def _open_pool(jobs: int | str) -> Iterator[Pool]:
-    """Start local processes, by spawning: compiled code and threads do not survive a fork. Or a cluster's."""
-    if isinstance(jobs, str):
-        with _dask_pool(jobs) as found:
-            yield found
-        return
+@contextlib.contextmanager
+def _open_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
+    """Start processes, by spawning: compiled code and threads do not survive a fork."""
     before = {name: os.environ.get(name) for name in _THREADS}
     os.environ.update(dict.fromkeys(_THREADS, "1"))
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=end_with_parent)
     try:
-        # one case waits beside those that run, so that no worker is idle
-        yield Pool(pool, jobs, jobs + 1, lambda: None)
+        yield pool
     except BaseException:  # interrupted: do not wait for the cases that still run
         for process in list((pool._processes or {}).values()):
             process.terminate()
@@ -333,49 +290,3 @@ def end_with_parent() -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=wait_for_parent, daemon=True).start()
-
-
-@contextmanager
-def _dask_pool(address: str) -> Iterator[Pool]:
-    """Connect to a Dask scheduler, which gives the cases of a dead worker to another one."""
-    try:
-        distributed: Any = importlib.import_module("distributed")
-    except ImportError:
-        raise missing_extra("distributed", "cluster") from None
-    try:
-        client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
-    except (OSError, TimeoutError, ValueError) as error:
-        raise ClusterError(
-            f"no Dask scheduler at {address} ({error}); start one: dask scheduler", field="jobs"
-        ) from None
-
-    def check() -> None:
-        if client.status != "running":
-            raise ClusterError(
-                f"the connection to {address} was lost; finished cases are kept: run the command again",
-                field="jobs",
-            )
-
-    try:
-        try:
-            client.wait_for_workers(1, timeout=CONNECT_SECONDS)
-            found = set(client.run(installed_version).values())
-        except Exception as error:  # whatever a worker raised
-            raise ClusterError(
-                f"{address} has no worker with surepick ({error}); start one: dask worker {address}",
-                field="jobs",
-            ) from None
-        if found != {__version__}:
-            others = ", ".join(sorted(found))
-            raise ClusterError(
-                f"workers of {address} have surepick {others}, not {__version__}", field="jobs"
-            )
-        # Dask queues all cases itself, and feeds workers that join later
-        yield Pool(client.get_executor(pure=False), max(1, sum(client.nthreads().values())), 10**9, check)
-    finally:
-        client.close(timeout=2)
-
-
-def installed_version() -> str:
-    """Return the version of surepick where this is called."""
-    return __version__

@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from surepick.errors import ParameterError, all_names
-from surepick.experiments.cases import LARGEST_GAP, MEANS_NORM, MEDIAN_PLAN
-from surepick.experiments.instances import Spec, prepared
+from surepick.experiments.cases import LARGEST_GAP, MEANS_NORM
+from surepick.experiments.instances import Spec, instance_from_spec
 from surepick.experiments.study import NEVER, Family, Method, Rule, Study
 
 
@@ -24,25 +24,17 @@ def _by_pace(**most: int) -> dict[str, Rule]:
 
 def _times_limit(method: Method, problem: Spec, delta: float) -> int:
     """Cut a method off at 60 times the limit; methods of phases are not cut off."""
-    return NEVER if method.pace == "phases" else math.ceil(60 * prepared(problem).limit.at(delta))
+    return NEVER if method.pace == "phases" else math.ceil(60 * instance_from_spec(problem).limit.at(delta))
 
 
 def _times_t_star(multiple: float) -> Rule:
     """Give every method a multiple of T*, and enough to see every arm once."""
 
     def budget(method: Method, problem: Spec, delta: float) -> int:
-        limit = prepared(problem).limit
+        limit = instance_from_spec(problem).limit
         return max(math.ceil(multiple * limit.time.value), limit.once.n + 1)
 
     return budget
-
-
-def _of_each_arm(n: int) -> Rule:
-    return lambda method, problem, delta: n * prepared(problem).limit.once.n
-
-
-def _fixed(n: int) -> Rule:
-    return lambda method, problem, delta: n
 
 
 def _methods(*names: str, questions: str = "", **more: Any) -> tuple[Method, ...]:
@@ -321,72 +313,8 @@ RADII = Study(
 )
 
 
-def _guess(worth: float, errors: float) -> Method:
-    name = f"guess worth {worth:g}" + (f", errors x {errors:g}" if errors > 1 else "")
-    return Method(name, "BetGapE", "phases", options={"guess": {"worth": worth, "errors": errors}})
-
-
-PRIOR = Study(
-    "prior",
-    "What prior data, bounded variance and an incumbent save or cost",
-    _MODERATE_FAMILIES,
-    (
-        _BETTING,
-        *(_guess(worth, errors) for worth, errors in ((0.25, 1), (1, 1), (4, 1), (16, 1), (1, 3), (4, 3))),
-        Method("bounded variance", "BetGapE", "phases", problem={"bounded_variance": True}),
-        Method(f"Challenge:incumbent={MEDIAN_PLAN}", pace="phases"),
-    ),
-    ("ratio", "median", "q90", "wrong", "x limit"),
-    _by_pace(phases=10**8),
-    reference="BetGapE",
-    notes="""
-ratio: measurements over those of BetGapE without the option, on the same instance and noise.
-
-A guess worth w has a standard deviation of noise / sqrt(w); with errors x 3 it is three times as far off as
-stated. Bounded variance: the noise is Gaussian, and no more than its variance is assumed.
-
-Challenge keeps or replaces the median plan; a replacement that is no better counts as wrong.
-""",
-)
-ESTIMATES = Study(
-    "estimates",
-    "Estimated chances and losses of the leader beside real ones",
-    tuple(replace(f, times=(0.0, math.inf), repeats=1, runs=100) for f in _MODERATE_FAMILIES),
-    _methods("Pick"),
-    ("chance", "stated loss"),
-    {f"{n} of each arm": _of_each_arm(n) for n in (2, 5, 12, 30, 80)},
-    notes="""
-chance: the mean estimated probability that the leader is best / the share of leaders that are.
-
-stated loss: the mean estimated loss over the mean real loss.
-""",
-)
-FINAL_BATCH = Study(
-    "final-batch",
-    "Final batches on hard instances: the proved risk, and how often it is low for a wrong leader",
-    (
-        _arms("two-hair", "two arms, 1e-9 apart", (1e-9, 0.0), 2000, quick=50),
-        _arms("two-.02", "two arms, gap .02", (0.02, 0.0), 2000, quick=50),
-        _arms("ten-hair", "ten arms, one better by 1e-9", (1e-9, *[0.0] * 9), 2000, quick=50),
-        _knapsack(9, runs=200, **_MODERATE),
-    ),
-    (replace(_BETTING, options={"last_call": 0.5, "gaussian": True}),),
-    ("risk", "though safe"),
-    {f"{n}": _fixed(n) for n in (50, 150, 500)},
-    notes="""
-Half of the budget is a final batch, settled as a test for Gaussian noise. risk: the median of the proved
-bounds.
-
-though safe: wrong leaders whose risk is at most .2, which may happen in at most a fifth of the runs.
-""",
-)
-
 STUDIES: Mapping[str, Study] = {
-    study.name: study
-    for study in (
-        *(KNAPSACK, TRANSPORT, BUDGET, ARENA, ORACLE, POLYTOPE, RADII),
-        *(PRIOR, ESTIMATES, FINAL_BATCH),
-    )
+    study.name: study for study in (KNAPSACK, TRANSPORT, BUDGET, ARENA, ORACLE, POLYTOPE, RADII)
 }
 
 

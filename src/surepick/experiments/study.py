@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 from surepick.core.policy import start
 from surepick.errors import ParameterError, SurepickError, all_names
 from surepick.experiments.cases import Case, Row, policy_from_spec, setting_names
-from surepick.experiments.instances import Spec, prepared
+from surepick.experiments.instances import Spec, instance_from_spec
 from surepick.experiments.running import CasesFailedError, RunProgress, read_rows, run_cases
 from surepick.experiments.summary import Summary, summarize
 from surepick.policies import parse_policy, parse_settings
@@ -68,7 +68,6 @@ class Method:
     slow_on: tuple[str, ...] = ()  # families that it enters only if it is named
     named_only: bool = False  # enters only if it is named
     problem: Spec = field(default_factory=dict, hash=False)  # what it is told otherwise of the problem
-    options: Spec = field(default_factory=dict, hash=False)  # of its cases
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -161,7 +160,7 @@ def refusal(method: Method, family: Family) -> str | None:
         return "it needs an indifference zone"
     problem = {**family.problem, "seed": family.first_seed} if family.drawn else family.problem
     try:
-        found = prepared({**problem, **method.problem})
+        found = instance_from_spec({**problem, **method.problem})
         start(policy_from_spec(_policy(method, family, 0.05), found), found.problem)
     except SurepickError as error:
         return str(error)
@@ -196,7 +195,7 @@ def study_cases(study: Study, settings: Settings) -> dict[Place, list[Case]]:
                 policy = _policy(method, family, study.delta)
                 for label, rule in study.budgets.items():
                     budget = rule(method, problem, study.delta)
-                    case = Case({**problem, **method.problem}, policy, seed, budget, method.options)
+                    case = Case({**problem, **method.problem}, policy, seed, budget)
                     cells.setdefault((family.name, method.name, label), []).append(case)
     if not cells:
         raise ParameterError("no policy that was named takes a family that was named", field="policy")
@@ -212,7 +211,7 @@ def _trials(family: Family, settings: Settings) -> Iterator[tuple[Spec, int]]:
             return
         problem = {**family.problem, "seed": seed} if family.drawn else family.problem
         if family.times != (0.0, math.inf):
-            limit = prepared(problem).limit
+            limit = instance_from_spec(problem).limit
             if not least * limit.once.n <= limit.time.value < most:
                 continue
         found += 1
@@ -240,7 +239,7 @@ def run_study(
     settings: Settings,
     path: str | Path,
     *,
-    jobs: int | str = 1,
+    jobs: int = 1,
     progress: Callable[[RunProgress], object] | None = None,
 ) -> Result:
     """Run what is missing into the row file and summarize all of it; see `run_cases` for the options.
@@ -250,10 +249,10 @@ def run_study(
     of what is finished.
     """
     cells = study_cases(study, settings)
-    expected = expected_seconds(study, settings, cells)
+    expected = running_order(study, settings, cells)
     failures: tuple[str, ...] = ()
     try:
-        run_cases(running_order(cells, expected), path, jobs=jobs, progress=progress, expected=expected.get)  # type: ignore[arg-type]
+        run_cases(expected, path, jobs=jobs, progress=progress, expected=expected)
     except CasesFailedError as error:
         failures = tuple(f"{case.key}: {reason}" for case, reason in error.failures)
     except KeyboardInterrupt:
@@ -261,27 +260,22 @@ def run_study(
     return result_of(study, settings, {row.case: row for row in read_rows(path)}, cells, failures)
 
 
-def expected_seconds(
+def running_order(
     study: Study, settings: Settings, cells: Mapping[Place, Sequence[Case]]
 ) -> dict[Case, float]:
-    """Return the seconds that each case may take."""
+    """Return all cases with the seconds that each may take, by slowness, then by turn.
+
+    Cases of one instance are neighbours, to build it once.
+    """
     methods = {method.name: method.seconds for method in chosen_methods(study, settings)}
     weights = {family.name: family.weight for family in study.families}
-    return {
-        case: methods[method] * weights[family]
-        for (family, method, _), cases in cells.items()
-        for case in cases
-    }
-
-
-def running_order(cells: Mapping[Place, Sequence[Case]], expected: Mapping[Case, float]) -> list[Case]:
-    """Return all cases by slowness, then by turn; cases of one instance are neighbours, to build it once."""
     turns = [
-        (sum(expected[case] > tier for tier in SLOW), turn, case)
-        for cases in cells.values()
+        (methods[method] * weights[family], turn, case)
+        for (family, method, _), cases in cells.items()
         for turn, case in enumerate(cases)
     ]
-    return list(dict.fromkeys(case for _, _, case in sorted(turns, key=lambda found: found[:2])))
+    turns.sort(key=lambda found: (sum(found[0] > tier for tier in SLOW), found[1]))
+    return {case: seconds for seconds, _, case in turns}
 
 
 def result_of(
@@ -301,14 +295,6 @@ def result_of(
     every = [row for some in found.values() for row in some if row is not None]
     n_missing = sum(row is None for some in found.values() for row in some)
     versions = {f"{name} {version}" for row in every for name, version in row.versions.items()}
-    return Result(
-        study,
-        settings,
-        chosen_families(study, settings),
-        chosen_methods(study, settings),
-        summaries,
-        tuple(sorted(versions)),
-        len(every),
-        n_missing,
-        failures,
-    )
+    chosen = chosen_families(study, settings), chosen_methods(study, settings)
+    known = tuple(sorted(versions))
+    return Result(study, settings, *chosen, summaries, known, len(every), n_missing, failures)

@@ -17,7 +17,6 @@ from surepick.experiments.cases import Row
 from surepick.simulation.comparison import binomial_interval
 
 GROUP = 30  # runs: the paper's tables are means of this many
-LOW_RISK = 0.2  # a leader is called safe where its risk is at most this
 
 
 @dataclass(frozen=True)
@@ -65,10 +64,6 @@ class Summary:
     wrong_interval: tuple[float, float]  # exact (Clopper-Pearson), 95%
     wrong_leads: int
     loss: float  # mean loss of the leader, in units of the gap of the second best plan
-    chance: float  # mean of the estimated probabilities that the leader is best
-    loss_ratio: float  # mean of the estimated losses of the leader over the mean of the real ones
-    risk: float  # median of the proved bounds
-    wrong_though_safe: int  # leaders that are wrong although their risk is at most LOW_RISK
     cpu_seconds: float  # median
     measurements: Spread | None
     relative: Spread | None
@@ -92,9 +87,6 @@ def summarize(rows: Sequence[Row | None], reference: Sequence[Row | None] = ()) 
     finite = [row for row in some if row.limit is not None]
     answers, wrong = sum(not row.cut_off for row in some), sum(row.correct is False for row in some)
     losses = [(row.loss or 0.0) / row.second_gap for row in some if row.second_gap]
-    risks = [1.0 if row.risk is None else row.risk for row in some]
-    estimated = [row for row in some if row.expected_loss is not None]
-    real = sum(row.loss or 0.0 for row in estimated)
     return Summary(
         runs=len(some),
         instances=len({row.instance for row in some}),
@@ -104,11 +96,7 @@ def summarize(rows: Sequence[Row | None], reference: Sequence[Row | None] = ()) 
         wrong=wrong,
         wrong_interval=binomial_interval(wrong, answers) if answers else (0.0, 1.0),
         wrong_leads=sum(row.wrong_lead for row in some),
-        loss=_mean(losses),
-        chance=_mean([row.chance for row in some if row.chance is not None]),
-        loss_ratio=sum(row.expected_loss or 0.0 for row in estimated) / real if real else math.nan,
-        risk=float(np.median(risks)),
-        wrong_though_safe=sum(r <= LOW_RISK and row.wrong_lead for r, row in zip(risks, some, strict=True)),
+        loss=fmean(losses) if losses else math.nan,
         cpu_seconds=float(np.median([row.cpu_seconds for row in some])),
         measurements=spread([row.n_measured for row in some], [row.cut_off for row in some]),
         relative=spread(
@@ -119,10 +107,6 @@ def summarize(rows: Sequence[Row | None], reference: Sequence[Row | None] = ()) 
             [row.n_measured / row.limit for row in finite if row.limit], [row.cut_off for row in finite]
         ),
     )
-
-
-def _mean(numbers: Sequence[float]) -> float:
-    return fmean(numbers) if numbers else math.nan
 
 
 def spread(numbers: Sequence[float], bounds: Sequence[bool]) -> Spread | None:

@@ -62,10 +62,6 @@ COLUMNS: Mapping[str, Callable[[Summary], str]] = {
 BUDGET_COLUMNS: Mapping[str, Callable[[Summary], str]] = {
     "wrong": _wrong_leads,
     "loss": lambda cell: brief(cell.loss),
-    "chance": lambda cell: f"{cell.chance:.2f} / {1 - cell.lead_rate[0]:.2f}",
-    "stated loss": lambda cell: brief(cell.loss_ratio),
-    "risk": lambda cell: brief(cell.risk),
-    "though safe": lambda cell: f"{cell.wrong_though_safe} of {cell.runs}",
 }
 
 

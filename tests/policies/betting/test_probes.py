@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+import probe_cases
 import surepick as sp
 from common import largest, refuses
 from surepick.core.run import Stop
 from surepick.errors import ParameterError, ProblemError
-from surepick.experiments import probe_cases
 from surepick.inference.contrasts import arm_probes
 from surepick.simulation import Bernoulli, Gaussian, Replay, State, UniformNoise
 from surepick.simulation.environments import fitted

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+import probe_cases
 import surepick as sp
 from common import largest, refuses
-from surepick.experiments import probe_cases
 from surepick.simulation import Gaussian
 
 SINGLE = largest(np.eye(4)), np.array([0.4, 0.0, 0.0, 0.0])

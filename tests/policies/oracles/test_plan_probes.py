@@ -8,9 +8,9 @@ from scipy.stats import binom
 
 import surepick as sp
 from common import largest, refuses
+from probe_cases import published_tree
 from surepick.core.run import Measure, Stop
 from surepick.errors import ParameterError, ProblemError
-from surepick.experiments.probe_cases import published_tree
 from surepick.policies import GenTSExplore
 from surepick.policies.oracles.oracle_best import OracleBest
 from surepick.policies.oracles.plan_probes import PlanProbeRun
