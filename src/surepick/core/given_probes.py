@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
@@ -10,31 +9,16 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import LARGEST, FloatArray, IntArray, Numbers, PerArm, per_arm, scale_and_bounds
+from surepick.core.arrays import LARGEST, FloatArray, Numbers, PerArm, per_arm, scale_and_bounds
 from surepick.core.probes import VALUE, Entries, Probe, Probes
 from surepick.errors import ProblemError, suggestion
 
-ARMS, PLANS, PLAN_ARMS = "arms", "plans", "plan arms"
-KINDS = (ARMS, PLANS, PLAN_ARMS)
+ARMS, PLANS, PLAN_ARMS = KINDS = ("arms", "plans", "plan arms")
 # A kind, named probes, or an array with a row per probe.
 GivenProbes: TypeAlias = "str | Mapping[str, Any] | npt.NDArray[Any] | Probes"
+_Readings: TypeAlias = dict[str, dict[int, float]]  # by name: how much of each arm a reading has
 
 _DEFINITE = 1e-10  # of its largest entry: the least eigenvalue of a covariance that can be divided by
-
-
-class Row(NamedTuple):
-    """One reading: the arms in it, in order, and how much of each."""
-
-    arms: IntArray
-    numbers: FloatArray
-
-
-class _Given(NamedTuple):
-    """A probe as it was given: its readings, and its price and noise (the readings of `probe` are unused)."""
-
-    name: str
-    readings: dict[str, Row]
-    probe: Probe
 
 
 class Limits(NamedTuple):
@@ -44,60 +28,78 @@ class Limits(NamedTuple):
     low: Numbers | float | None = None
     high: Numbers | float | None = None
 
-    @property
-    def is_one_for_all(self) -> bool:
-        """Whether these are single numbers: they then hold for mixes of arms too."""
-        return all(np.ndim(x) == 0 and not isinstance(x, Mapping) for x in self if x is not None)  # type: ignore[arg-type]
-
 
 def read_probes(
     given: GivenProbes, problem: Any, limits: Limits, cost: PerArm | None
 ) -> tuple[Probes, FloatArray | None]:
     """Return the probes of this problem's plans and arms, and the bounds of each reading if there are any.
 
-    Where the noise of a reading is not stated, the noise of all is unknown: stated scales are then guesses.
+    A reading has its own noise, else that of all readings, else that of the one arm that it reads. Where one
+    has none, the noise of all is unknown: stated scales are then guesses.
     """
     if isinstance(given, Probes):
         return _stored(given, limits, cost)
-    found = _given(given, problem)
+    found = _described(given, problem)
+    own = given if isinstance(given, Mapping) else {}
+    probes = {name: one if isinstance(one := own.get(name), Probe) else Probe([]) for name in found}
+    for name, readings in found.items():
+        if not name or not readings or not all(readings.values()):
+            raise ProblemError(
+                f"probe {name!r} needs a name, and arms that each reading of it reads", field="measure"
+            )
     if not found:
         raise ProblemError("measure is empty; name at least one way to measure", field="measure")
-    for name, readings, _ in found:
-        if not name:
-            raise ProblemError("a probe has an empty name; give it one", field="measure")
-        if not readings or not all(len(row.arms) for row in readings.values()):
+    shared, bounds = scale_and_bounds(*limits, problem.arm_names)
+    is_one_for_all = all(np.ndim(x) == 0 and not isinstance(x, Mapping) for x in limits if x is not None)  # type: ignore[arg-type]
+    scales, covariances = list[float | None](), dict[int, FloatArray]()
+    for o, (name, readings) in enumerate(found.items()):
+        probe = probes[name]
+        if bounds is not None and not (probe.noise is None and probe.covariance is None):
             raise ProblemError(
-                f"probe {name!r} reads no arm; name the arms that a use of it measures", field="measure"
+                "low and high are for every reading; leave the noise of probes out", field="noise"
             )
-    rows = [row for one in found for row in one.readings.values()]
-    own, covariances = list[float | None](), dict[int, FloatArray]()
-    for o, (name, readings, probe) in enumerate(found):
         if probe.covariance is not None:
             covariances[o] = _covariance(probe, name, len(readings))
-            own += np.sqrt(np.diag(covariances[o])).tolist()
+            scales += np.sqrt(np.diag(covariances[o])).tolist()
         elif probe.noise is not None:
-            scale = per_arm("noise", probe.noise, list(readings), kind=f"reading of probe {name!r},")
-            own += scale.tolist()
+            kind = f"reading of probe {name!r},"
+            scales += per_arm("noise", probe.noise, list(readings), kind=kind).tolist()
         else:
-            own += [None] * len(readings)
-    scales, bounds = _scales(found, rows, own, limits, problem.arm_names)
+            for mix in readings.values():
+                is_arm = len(mix) == 1 and abs(next(iter(mix.values()))) == 1.0
+                if shared is not None and not is_arm and not is_one_for_all:
+                    what = "noise" if bounds is None else "low"
+                    raise ProblemError(
+                        f"{what} has one number per arm, and probe {name!r} reads a mix of {len(mix)}; give "
+                        "that probe a noise of its own, sp.Probe(..., noise=...), or all readings one number",
+                        field=what,
+                    )
+                scales.append(None if shared is None else float(shared[min(mix)]))
     stated = [scale for scale in scales if scale is not None]
     guess = float(np.median(stated)) if stated else 1.0  # guides the design; never counts as evidence
-    probes = Probes(
-        names=tuple(one.name for one in found),
-        reading_names=tuple(tuple(one.readings) for one in found),
+    mixes = [sorted(mix.items()) for readings in found.values() for mix in readings.values()]
+    priced = [name for name, one in probes.items() if one.cost is not None]
+    if cost is not None and priced:
+        raise ProblemError(
+            f"the cost of probe {priced[0]!r} is given twice, by the probe and for all; keep one",
+            field="cost",
+        )
+    prices = [1.0 if one.cost is None else one.cost for one in probes.values()] if cost is None else cost
+    made = Probes(
+        names=tuple(found),
+        reading_names=tuple(tuple(readings) for readings in found.values()),
         entries=Entries(
-            np.concatenate([row.numbers for row in rows]),
-            np.concatenate([row.arms for row in rows]),
-            np.concatenate([[0], np.cumsum([len(row.arms) for row in rows])]),
-            (len(rows), len(problem.arm_names)),
+            np.array([amount for mix in mixes for _, amount in mix]),
+            np.array([arm for mix in mixes for arm, _ in mix], dtype=np.int64),
+            np.concatenate([[0], np.cumsum([len(mix) for mix in mixes])]),
+            (len(mixes), len(problem.arm_names)),
         ),
-        costs=_costs(found, cost),
+        costs=per_arm("cost", prices, tuple(found), kind="probe"),
         noise_scale=np.array([guess if scale is None else scale for scale in scales]),
         covariances=covariances,
         unknown=len(stated) < len(scales),
     )
-    return probes, bounds
+    return made, None if bounds is None else np.asarray(bounds[[mix[0][0] for mix in mixes]])
 
 
 def _stored(probes: Probes, limits: Limits, cost: PerArm | None) -> tuple[Probes, FloatArray | None]:
@@ -122,53 +124,47 @@ def _stored(probes: Probes, limits: Limits, cost: PerArm | None) -> tuple[Probes
     return replace(probes, entries=probes.entries.sorted(), costs=prices, noise_scale=scale), bounds
 
 
-def _given(given: Any, problem: Any) -> list[_Given]:
-    """Return the probes that a person described."""
+def _described(given: Any, problem: Any) -> dict[str, _Readings]:
+    """Return the readings of each probe that a person described, by its name."""
     arms = {name: s for s, name in enumerate(problem.arm_names)}
     if isinstance(given, str) and given == ARMS:
-        return [_Given(name, {VALUE: _unit(s)}, Probe([])) for name, s in arms.items()]
+        return {name: {VALUE: {s: 1.0}} for name, s in arms.items()}
     if isinstance(given, str) and given in KINDS:
-        rows = {name: _plan(problem.plans, k) for k, name in enumerate(problem.plan_names)}
+        plans = zip(problem.plan_names, _mixes(problem.plans), strict=True)
         if given == PLANS:
-            return [_Given(name, {VALUE: row}, Probe([])) for name, row in rows.items() if len(row.arms)]
-        reads = {name: {problem.arm_names[s]: _unit(s) for s in row.arms} for name, row in rows.items()}
-        return [_Given(name, readings, Probe([])) for name, readings in reads.items() if readings]
+            return {name: {VALUE: mix} for name, mix in plans if mix}
+        return {name: {problem.arm_names[s]: {s: 1.0} for s in mix} for name, mix in plans if mix}
     if isinstance(given, Mapping):
-        probes = {str(name): one if isinstance(one, Probe) else Probe(one) for name, one in given.items()}
-        return [_Given(name, _readings(name, one.readings, arms), one) for name, one in probes.items()]
-    if isinstance(given, np.ndarray):
-        if given.ndim != 2 or given.shape[1] != len(arms) or given.dtype.kind not in "fiub":
-            raise ProblemError(
-                f"an array of probes has a row of numbers for each, one per arm ({len(arms)}), got shape "
-                f"{given.shape} of {given.dtype}",
-                field="measure",
-            )
-        if not (np.abs(given) <= LARGEST).all():
-            raise ProblemError(f"probes must have finite numbers of at most {LARGEST:g}", field="measure")
-        found = [(row, np.flatnonzero(row)) for row in given.astype(float)]
+        readings = {str(name): one.readings if isinstance(one, Probe) else one for name, one in given.items()}
+        return {name: _readings(name, one, arms) for name, one in readings.items()}
+    if not isinstance(given, np.ndarray):
+        raise ProblemError(
+            f"measure must be {', '.join(map(repr, KINDS))}, a dictionary of probes by name, or an array "
+            f"with a row for each, got {given!r}",
+            field="measure",
+        )
+    is_table = given.ndim == 2 and given.shape[1] == len(arms) and given.dtype.kind in "fiub"
+    if not is_table or not (np.abs(given) <= LARGEST).all():
+        raise ProblemError(
+            f"an array of probes has a row for each, with a number of at most {LARGEST:g} for each of the "
+            f"{len(arms)} arms, got shape {given.shape} of {given.dtype}",
+            field="measure",
+        )
+    return {f"probe {o}": {VALUE: mix} for o, mix in enumerate(_mixes(given.astype(float)))}
+
+
+def _mixes(rows: Any) -> list[dict[int, float]]:
+    """Return how much of each arm every row has, without zeros; rows are dense or sparse."""
+    if isinstance(rows, np.ndarray):
+        where = [np.flatnonzero(row) for row in rows]
         return [
-            _Given(f"probe {o}", {VALUE: Row(at, row[at])}, Probe([])) for o, (row, at) in enumerate(found)
+            dict(zip(at.tolist(), row[at].tolist(), strict=True)) for at, row in zip(where, rows, strict=True)
         ]
-    raise ProblemError(
-        f"measure must be {', '.join(map(repr, KINDS))}, a dictionary of probes by name, or an array with a "
-        f"row for each, got {given!r}",
-        field="measure",
-    )
+    parts = [slice(*ends) for ends in zip(rows.indptr[:-1], rows.indptr[1:], strict=True)]
+    return [dict(zip(rows.indices[at].tolist(), rows.data[at].tolist(), strict=True)) for at in parts]
 
 
-def _plan(plans: Any, k: int) -> Row:
-    if isinstance(plans, np.ndarray):
-        where = np.flatnonzero(plans[k])
-        return Row(where, plans[k, where])
-    here = slice(plans.indptr[k], plans.indptr[k + 1])
-    return Row(plans.indices[here], plans.data[here])
-
-
-def _unit(arm: int) -> Row:
-    return Row(np.array([arm]), np.ones(1))
-
-
-def _readings(probe: str, given: Any, arms: Mapping[str, int]) -> dict[str, Row]:
+def _readings(probe: str, given: Any, arms: Mapping[str, int]) -> _Readings:
     """The readings of one probe, by name, each as its row."""
     if isinstance(given, str):
         given = [given]
@@ -182,18 +178,17 @@ def _readings(probe: str, given: Any, arms: Mapping[str, int]) -> dict[str, Row]
             f"by the names of its readings, got {given!r}",
             field="measure",
         )
-    twice = [name for name, n in Counter(given).items() if n > 1]
-    if twice:
+    if len(set(given)) < len(given):
         raise ProblemError(
-            f"probe {probe!r} reads {twice[0]!r} twice; give two readings of one arm names of their own: "
-            f"{{'first': {{{twice[0]!r}: 1}}, 'second': {{{twice[0]!r}: 1}}}}",
+            f"probe {probe!r} reads an arm twice, got {given!r}; give two readings of one arm names of their "
+            "own: {'first': {'a': 1}, 'second': {'a': 1}}",
             field="measure",
         )
     return {name: _mix(probe, name, arms) for name in given}
 
 
-def _mix(probe: str, given: str | Mapping[str, Any], arms: Mapping[str, int]) -> Row:
-    """Return the row of one reading: coefficients by arm, without zeros."""
+def _mix(probe: str, given: str | Mapping[str, Any], arms: Mapping[str, int]) -> dict[int, float]:
+    """Return how much of each arm one reading has, without zeros."""
     row: dict[int, float] = {}
     for name, value in {given: 1.0}.items() if isinstance(given, str) else given.items():
         if name not in arms:
@@ -213,7 +208,7 @@ def _mix(probe: str, given: str | Mapping[str, Any], arms: Mapping[str, int]) ->
             )
         if number:
             row[arms[name]] = number
-    return Row(np.array(sorted(row), dtype=np.int64), np.array([row[arm] for arm in sorted(row)]))
+    return row
 
 
 def _covariance(probe: Probe, name: str, n: int) -> FloatArray:
@@ -244,50 +239,3 @@ def _covariance(probe: Probe, name: str, n: int) -> FloatArray:
             field="covariance",
         )
     return np.asarray((matrix + matrix.T) / 2)
-
-
-def _scales(
-    found: list[_Given], rows: list[Row], own: list[float | None], limits: Limits, arms: Sequence[str]
-) -> tuple[list[float | None], FloatArray | None]:
-    """Return the scale of each reading and the bounds of all readings.
-
-    A reading has its own scale, else that of all readings, else that of the one arm that it reads; None where
-    none is stated.
-    """
-    scale, bounds = scale_and_bounds(*limits, arms)
-    if scale is None:
-        return own, None
-    what = "noise" if bounds is None else "low"
-    if bounds is not None and any(number is not None for number in own):
-        raise ProblemError(
-            "low and high are for every reading; leave the noise of single probes out", field="noise"
-        )
-    names = [one.name for one in found for _ in one.readings]
-    for name, row, mine in zip(names, rows, own, strict=True):
-        is_unit = len(row.arms) == 1 and abs(row.numbers[0]) == 1.0
-        if mine is None and not is_unit and not limits.is_one_for_all:
-            raise ProblemError(
-                f"{what} has one number per arm, and probe {name!r} reads a mix of {len(row.arms)}, whose "
-                "noise does not follow from theirs; give that probe a noise of its own, "
-                "sp.Probe(..., noise=...), or one number for all readings",
-                field=what,
-            )
-    where = np.array([row.arms[0] for row in rows])
-    scales: list[float | None] = [
-        float(scale[s]) if mine is None else mine for s, mine in zip(where, own, strict=True)
-    ]
-    return scales, None if bounds is None else np.asarray(bounds[where])
-
-
-def _costs(found: list[_Given], cost: PerArm | None) -> FloatArray:
-    names = [one.name for one in found]
-    shared = per_arm("cost", 1.0 if cost is None else cost, names, kind="probe")
-    own = [one.probe.cost for one in found]
-    priced = [name for name, price in zip(names, own, strict=True) if price is not None]
-    if cost is not None and priced:
-        raise ProblemError(
-            f"the cost of probe {priced[0]!r} is given twice, by the probe and for all; keep one",
-            field="cost",
-        )
-    prices = [float(shared[o]) if price is None else price for o, price in enumerate(own)]
-    return per_arm("cost", prices, names, kind="probe")
