@@ -9,7 +9,7 @@ import csv
 import re
 import stat
 import zipfile
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -80,13 +80,16 @@ def read_table(path: TablePath, *, empty: float | None = None) -> Table:
 
     Cells are separated, and lines skipped, as in `csv_lines`. An empty cell is `empty`, or refused.
     """
-    path = Path(path)
     _, columns, rows = named_rows(path)
-    names = tuple(row[0] for _, row in rows)
-    numbers = parse_cells(
-        [row[1:] for _, row in rows], columns, names, within=f" of {str(path)!r}", empty=empty
-    )
-    return Table(read_only(numbers), names, columns)
+    numbers = np.empty((len(rows), len(columns)))
+    for k, (_, (name, *cells)) in enumerate(rows):
+        for s, cell in enumerate(cells):
+            try:
+                numbers[k, s] = numeral(cell) if cell or empty is None else empty
+            except ParameterError as error:
+                where = f"row {name!r}, column {columns[s]!r} of {str(path)!r}"
+                raise ProblemError(f"{where}: {error}") from None
+    return Table(read_only(numbers), tuple(row[0] for _, row in rows), columns)
 
 
 def named_rows(
@@ -218,7 +221,12 @@ def _sheet_lines(path: Path, name: str | None) -> Lines:
                 f"{str(path)!r} unpacks to {size / 1e6:,.0f} MB, more than the {MOST_UNPACKED / 1e6:,.0f} MB "
                 "that a table may have; save the sheet as CSV"
             )
-        values, formulas = (_sheet(load_workbook(path, data_only=known), name) for known in (True, False))
+        books = [load_workbook(path, data_only=known) for known in (True, False)]
+        if name is not None and name not in books[0].sheetnames:
+            raise ProblemError(
+                f"there is no sheet {name!r}; {suggestion(name, books[0].sheetnames)}", field="sheet"
+            )
+        values, formulas = (book.worksheets[0] if name is None else book[name] for book in books)
     except ProblemError:
         raise
     except OSError as error:
@@ -249,16 +257,6 @@ def _sheet_lines(path: Path, name: str | None) -> Lines:
     return [(row, [filled.get((row, column), "") for column in range(1, width + 1)]) for row in rows]
 
 
-def _sheet(workbook: Any, name: str | None) -> Any:
-    if name is None:
-        return workbook.worksheets[0]
-    if name not in workbook.sheetnames:
-        raise ProblemError(
-            f"there is no sheet {name!r}; {suggestion(name, workbook.sheetnames)}", field="sheet"
-        )
-    return workbook[name]
-
-
 def _cell_text(cell: Any) -> str:
     """Return a cell as text from which the same number is read; a share shown as 10% is "10%"."""
     value = cell.value
@@ -269,30 +267,3 @@ def _cell_text(cell: Any) -> str:
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return str(int(value))
     return value.strip() if isinstance(value, str) else str(value)
-
-
-def parse_cells(
-    rows: Iterable[Sequence[object]],
-    columns: Sequence[str],
-    names: Sequence[str],
-    *,
-    within: str = "",
-    empty: float | None = None,
-) -> FloatArray:
-    """The cells as numbers; `within` says, in an error, which table they are of."""
-    matrix = np.empty((len(names), len(columns)))
-    for k, row in enumerate(rows):
-        for s, cell in enumerate(row):
-            try:
-                matrix[k, s] = cell_number(cell, empty)
-            except (TypeError, ValueError, OverflowError) as error:
-                why = f"expected a number, got {cell!r}" if not isinstance(error, ParameterError) else error
-                raise ProblemError(f"row {names[k]!r}, column {columns[s]!r}{within}: {why}") from None
-    return matrix
-
-
-def cell_number(cell: object, empty: float | None = None) -> float:
-    """The number in a cell; an empty one is `empty`, if that is given."""
-    if isinstance(cell, str):
-        return empty if empty is not None and not cell.strip() else numeral(cell)
-    return float(cell)  # type: ignore[arg-type]

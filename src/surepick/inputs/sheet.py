@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from surepick.core.wording import shortened
 from surepick.errors import FileError, ParameterError, ProblemError
-from surepick.tables import SHEETS, cell_number, named_rows
+from surepick.tables import SHEETS, named_rows, numeral
 
 SUFFIXES = (".csv", ".tsv", *SHEETS)
 # Rows that are no plans, by the name in their first cell, and what they say; each is a key of problem files.
@@ -163,7 +163,7 @@ class _Reader:
         """The number in this cell; a share such as "10%" stays one where it is of the guess."""
         text, is_share = cell.strip(), cell.strip().endswith("%")
         try:
-            value = cell_number(text.removesuffix("%").strip())
+            value = numeral(text.removesuffix("%").strip())
         except ParameterError as error:
             hint = "write 1 where the plan takes it once, nothing where it does not" if key == "plans" else ""
             self.wrong(
