@@ -48,38 +48,24 @@ def objection_to_signature(certificate: Mapping[str, Any], key: Ed25519PublicKey
     return None
 
 
-def read_private_key(path: Path, password: Callable[[], str]) -> Ed25519PrivateKey:
-    """The private key in this file, PEM or OpenSSH; `password` is called if it needs one."""
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey as Private
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_ssh_private_key
-
+def read_key(path: Path, password: Callable[[], str] | None = None) -> Any:
+    """The key in this file, PEM or OpenSSH: a private one if its `password` can be asked for, else a public."""
     data = _content(path)
-    load = load_ssh_private_key if b"OPENSSH PRIVATE KEY" in data else load_pem_private_key
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import ed25519
+
+    form = "ssh" if b"OPENSSH" in data or data.startswith(b"ssh-") else "pem"
+    load = getattr(serialization, f"load_{form}_{'public' if password is None else 'private'}_key")
     try:
         try:
-            key = load(data, None)
+            key = load(data) if password is None else load(data, None)
         except TypeError:  # it is encrypted
+            assert password is not None
             key = load(data, password().encode())
-    except Exception as error:
-        raise FileError(f"{str(path)!r} is no private key that can be read: {error}; {_HOW}") from None
-    if not isinstance(key, Private):
-        raise FileError(f"{str(path)!r} is a key of another kind than {ALGORITHM}; {_HOW}")
-    return key
-
-
-def read_public_key(path: Path) -> Ed25519PublicKey:
-    """The public key in this file, PEM or OpenSSH."""
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey as Public
-    from cryptography.hazmat.primitives.serialization import load_pem_public_key, load_ssh_public_key
-
-    data = _content(path)
-    try:
-        key = load_ssh_public_key(data) if data.startswith(b"ssh-") else load_pem_public_key(data)
-    except Exception as error:
-        private = "; this one is private, and the public one is wanted" if b"PRIVATE" in data else ""
-        raise FileError(f"{str(path)!r} is no public key that can be read{private}: {error}") from None
-    if not isinstance(key, Public):
-        raise FileError(f"{str(path)!r} is a key of another kind than {ALGORITHM}; {_HOW}")
+        if not isinstance(key, ed25519.Ed25519PrivateKey | ed25519.Ed25519PublicKey):
+            raise TypeError("it is a key of another kind")
+    except Exception as error:  # of the many that keys raise
+        raise FileError(f"{str(path)!r} is no {ALGORITHM} key to use here: {error}; {_HOW}") from None
     return key
 
 

@@ -40,21 +40,19 @@ def ask(
     n: Annotated[int | None, typer.Option("-n", min=1, help="How many. [1; with -o the batch]")] = None,
     worker: Worker = "user",
     wait: Annotated[float, typer.Option(help="Seconds to wait until there is something.")] = 0.0,
-    to: Annotated[
-        Path | None, typer.Option("-o", help="Write a measuring sheet: .xlsx, .csv, or .html to print.")
-    ] = None,
+    to: Annotated[Path | None, typer.Option("-o", help="Write a measuring sheet: .xlsx or .csv.")] = None,
     session: Name = None,
 ) -> None:
     """Show what to measure next, or write a measuring sheet.
 
     Exit code 1: nothing to measure now. Example: surepick ask -o monday.xlsx
     """
-    from surepick.views.sheet import measuring_sheet, openpyxl
+    from surepick.views.sheet import openpyxl, write_sheet
 
     opened = open_session(session)
     if to is not None:  # refuse what cannot be written before any measurement is taken
-        if to.suffix.lower() not in (".html", ".csv", ".xlsx"):
-            raise FileError(f"a measuring sheet ends in .xlsx, .csv or .html, got {str(to)!r}", field="o")
+        if to.suffix.lower() not in (".csv", ".xlsx"):
+            raise FileError(f"a measuring sheet ends in .xlsx or .csv, got {str(to)!r}", field="o")
         if to.suffix.lower() == ".xlsx":
             openpyxl()
         refuse_existing(to, force=False)
@@ -74,11 +72,10 @@ def ask(
             hint("surepick status", session=session)
         raise typer.Exit(NO)
     if to is not None:
-        measuring_sheet(opened, requests).write(to)
+        write_sheet(opened, requests, to)
         many = how_many(len(requests), "measurement")
         answer({"file": str(to), "n": len(requests)}, f"Wrote {to} with {many} to make.")
-        if to.suffix.lower() != ".html":
-            hint(f"surepick tell --from {shlex.quote(str(to))}", "Filled in", session=session)
+        hint(f"surepick tell --from {shlex.quote(str(to))}", "Filled in", session=session)
         return
     rows, lines = list[dict[str, Any]](), list[str]()
     for one in requests:
@@ -186,7 +183,7 @@ def refuse_surprising(session: Session, told: Sequence[tuple[Any, Any]], *, yes:
 
 def _tell_file(file: Path, name: str | None, worker: str, *, yes: bool) -> None:
     """Record all values of a file, or none if one cannot be read."""
-    from surepick.files.measurements import import_rows, probes_and_values, read_rows
+    from surepick.files.measurements import import_rows, in_words, probes_and_values, read_rows
 
     opened = open_session(name)
     rows = read_rows(file)
@@ -194,5 +191,4 @@ def _tell_file(file: Path, name: str | None, worker: str, *, yes: bool) -> None:
     counts = import_rows(opened, rows, worker=worker)
     opened.keep_snapshot()
     view = opened.view()
-    shown = ", ".join(f"{n} {what}" for what, n in counts.items() if n) or "no row has a value"
-    show(view, [f"{file}: {shown}.", *where(view)], name, {"counts": counts, "view": view})
+    show(view, [f"{file}: {in_words(counts)}.", *where(view)], name, {"counts": counts, "view": view})

@@ -70,7 +70,7 @@ def _write(file: Path, session: Session | None, sign: Path | None) -> str:
     if sign is not None and file.name.startswith("certificate"):
         from surepick.certificates import signing
 
-        key = signing.read_private_key(sign, lambda: str(typer.prompt("password", hide_input=True, err=True)))
+        key = signing.read_key(sign, lambda: str(typer.prompt("password", hide_input=True, err=True)))
         data = signing.sign(session.certificate().to_json(), key)
         file.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
         return " (signed)"
@@ -114,7 +114,7 @@ def verify(
     if public_key is not None:
         if not certificates:
             raise ParameterError("--public-key needs the certificate that is signed", field="public_key")
-        wrong = signing.objection_to_signature(certificates[0], signing.read_public_key(public_key))
+        wrong = signing.objection_to_signature(certificates[0], signing.read_key(public_key))
         objections += [] if wrong is None else [wrong]
     view = None if objections else _view_of(logs, name)
     data = {**vars(verdict), "doubts": [asdict(doubt) for doubt in verdict.doubts]}

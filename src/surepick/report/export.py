@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 from surepick.errors import FileError
-from surepick.files.measurements import write_csv, write_json
+from surepick.files.log import log_of
+from surepick.files.measurements import write_csv
 from surepick.sessions.session import Session
 from surepick.views.sheet import write_workbook
 
@@ -17,16 +18,21 @@ COLUMNS = ("number", "arm", "reading", "value", "worker")
 def export(session: Session, path: str | Path) -> Path:
     """Write the session into this file and return its path."""
     file = Path(path)
-    kind = file.suffix.lower()
+    kind, is_certificate = file.suffix.lower(), file.stem.startswith("certificate")
     if kind == ".html":
         from surepick.report import write_report
 
         write_report(session, file)
-    elif kind == ".json" and file.stem.startswith("certificate"):
-        file.write_text(json.dumps(session.certificate().to_json(), indent=1) + "\n", encoding="utf-8")
-    elif kind in (".json", ".csv"):
+    elif kind == ".json":
+        certificate = (
+            session.certificate().to_json() if is_certificate or session.status != "running" else None
+        )
+        log = log_of(session.store, session.name).to_json()
+        data = certificate if is_certificate else {"certificate": certificate, "log": log}
+        file.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    elif kind == ".csv":
         with file.open("w", newline="", encoding="utf-8") as stream:
-            (write_csv if kind == ".csv" else write_json)(session, stream)
+            write_csv(session, stream)
     elif kind == ".xlsx":
         rows = [[m.number, m.probe_name, m.reading, m.value, m.worker] for m in session.measurements()]
         write_workbook(file, COLUMNS, rows)
