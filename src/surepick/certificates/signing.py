@@ -49,7 +49,7 @@ def objection_to_signature(certificate: Mapping[str, Any], key: Ed25519PublicKey
 
 
 def read_key(path: Path, password: Callable[[], str] | None = None) -> Any:
-    """The key in this file, PEM or OpenSSH: a private one if its `password` can be asked for, else a public."""
+    """The key in this file, PEM or OpenSSH: private if its `password` can be asked for, else public."""
     data = _content(path)
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ed25519
