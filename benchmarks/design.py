@@ -4,9 +4,8 @@
 
 Prints Markdown tables. The first has the CPU time of a batch of BetGapE: deciding, absorbing, settling;
 `--batches` prints it alone. The second compares the allocation solvers: milliseconds, the time ratio, the
-certified relative gap, and whether Clarabel's optimum lies inside our bracket. "cold" starts from nothing;
-"warm" from the dual of the same instance with every row rescaled by about 10%, as between two rounds of a
-policy. Instances are those of the check values: normal means, integer plans in 0..4, rows y^2 / gap^2.
+certified relative gap, and whether Clarabel's optimum lies inside our bracket. Instances are those of the
+check values: normal means, integer plans in 0..4, rows y^2 / gap^2.
 """
 
 from __future__ import annotations
@@ -26,8 +25,11 @@ import numpy as np  # noqa: E402
 import surepick as sp  # noqa: E402
 from clarabel_oracle import clarabel_allocation  # noqa: E402
 from surepick.core.run import Measure  # noqa: E402
-from surepick.design.allocation import optimal_allocation  # noqa: E402
-from surepick.design.pairs import pair_allocation, width_allocation  # noqa: E402
+from surepick.design.allocation import (  # noqa: E402
+    optimal_allocation,
+    pair_allocation,
+    width_allocation,
+)
 
 SIZES = [(100, 20), (1000, 50), (1000, 81), (10_000, 200)]
 TOLERANCES = [1e-2, 1e-3, 1e-8]
@@ -58,19 +60,13 @@ def allocation_rows(repeats, largest):
         squares = instance(n_plans, n_arms)
         slow = 1 if n_plans > 1000 else min(repeats, 3)
         reference, (optimum, _) = timed(lambda s=squares: clarabel_allocation(s), slow)
-        nearby = squares * np.random.default_rng(1).lognormal(0, 0.1, (len(squares), 1))
         for tolerance in TOLERANCES:
-            start = optimal_allocation(nearby, tolerance=tolerance).dual
-            for kind, dual in (("cold", None), ("warm", start)):
-                ours, found = timed(
-                    lambda s=squares, t=tolerance, v=dual: optimal_allocation(s, tolerance=t, start=v),
-                    repeats,
-                )
-                inside = found.lower <= optimum <= found.value * (1 + AGREES)
-                yield (
-                    f"| {n_plans} | {n_arms} | {tolerance:g} | {kind} | {ours:.2f} | {reference:.0f} "
-                    f"| {reference / ours:.0f} | {found.gap:.1e} | {'yes' if inside else 'NO'} |"
-                )
+            ours, found = timed(lambda s=squares, t=tolerance: optimal_allocation(s, tolerance=t), repeats)
+            inside = found.lower <= optimum <= found.value * (1 + AGREES)
+            yield (
+                f"| {n_plans} | {n_arms} | {tolerance:g} | {ours:.2f} | {reference:.0f} "
+                f"| {reference / ours:.0f} | {found.gap:.1e} | {'yes' if inside else 'NO'} |"
+            )
 
 
 def pair_rows(repeats):
@@ -131,8 +127,8 @@ def main():
         print(row, flush=True)
     if given.batches:
         return
-    print("\n| plans | arms | tolerance | start | ours, ms | Clarabel, ms | ratio | gap | optimum inside |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    print("\n| plans | arms | tolerance | ours, ms | Clarabel, ms | ratio | gap | optimum inside |")
+    print("|---|---|---|---|---|---|---|---|")
     for row in allocation_rows(given.repeats, given.largest):
         print(row, flush=True)
     print("\n| plans | arms | all pairs (RAGE), ms | gap | width (Peace), ms | relative error |")

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common import refuses
-from surepick.design.allocation import optimal_allocation
-from surepick.design.pairs import pair_allocation, width_allocation
+from surepick.design.allocation import optimal_allocation, pair_allocation, width_allocation
 from surepick.errors import ParameterError
 
 

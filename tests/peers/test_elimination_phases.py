@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 from common import largest
+from surepick.design.allocation import pair_allocation, width_allocation
 from surepick.design.counts import round_allocation
-from surepick.design.pairs import pair_allocation, width_allocation
 from surepick.policies import RAGE, Peace
 from surepick.policy import Stop
 from surepick.simulation.seeds import round_rng

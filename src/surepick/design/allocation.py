@@ -11,22 +11,21 @@ with n_s = sqrt(sum_k v_k a_ks) at the optimum. Any v brackets the optimum: with
 w = r / sum(r), (sum r)^2 / sum(v) is below it and max_k sum_s a_ks / w_s is above it. Both ends are computed
 for every candidate, so a result is certified however it was found.
 
-Few rows bind. A few steps of the multiplicative iteration v_k <- v_k (f_k / v.f)^2 on a pool of rows spot
-those that may; this working set is solved by `interior_point`; all rows are checked at once by one matrix
-product, and the worst are added until the bracket is as narrow as asked. `pairs` has rows that are never
-listed.
+Few rows bind. A working set of them is solved by an interior-point method; all rows are checked at once, and
+the worst are added until the bracket is as narrow as asked. The pairs of plans (RAGE) are rows that are never
+listed. `width_allocation` adds a term that counts how many plans there are, the Gaussian width (Peace).
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from surepick.core.arrays import FloatArray, IntArray, as_dense
-from surepick.design.interior_point import dual_value, interior_point
 from surepick.errors import ParameterError
 
 Squares: TypeAlias = Any  # (n_rows, n_arms) float array or scipy.sparse.csr_array
@@ -34,10 +33,19 @@ Squares: TypeAlias = Any  # (n_rows, n_arms) float array or scipy.sparse.csr_arr
 TIGHTEST = 1e-11  # relative gaps below this drown in rounding
 _WEIGHT_FLOOR = 1e-13  # share of an arm no row of the working set touches: finite, and soon corrected
 _LIVE = 1e-5  # rows with less than this share of the largest dual weight may leave the working set
-_SPOTTED = 1e-3  # the same, for the rows that survive the first sifting
-_SIFTING = 8  # multiplicative steps of that sifting
 _ROUND_GAIN = 0.01  # each working set is solved to this share of the gap that is left
 _MOST_STEPS = 500  # Newton steps of one solution
+_LEAST_DUAL, _LEAST_SLACK = 1e-4, 0.3  # of an interior start: no dual weight or slack is below these
+_WHOLE_STEPS = (
+    20  # Newton steps; nearly always fewer are needed, and as whole ones may cycle, later are halved
+)
+_TO_BOUNDARY = 0.99  # share of the way to the nearest bound that a step may go
+_PARTS, _BLOCK = 8, 1024  # parts of the plans that each offer a farthest plan; plans in a block of distances
+_DESCENT, _DRAWS, _CHECKED = (
+    80,
+    64,
+    2000,
+)  # steps for the width, draws for each, and draws that judge the result
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,20 +65,14 @@ class Allocation:
 
 
 def optimal_allocation(
-    squares: Squares,
-    *,
-    tolerance: float = 1e-3,
-    costs: FloatArray | None = None,
-    start: FloatArray | None = None,
-    max_steps: int = _MOST_STEPS,
+    squares: Squares, *, tolerance: float = 1e-3, costs: FloatArray | None = None
 ) -> Allocation:
     """Return the shares w that minimise max_k sum_s squares[k, s] / w_s, to a certified relative `tolerance`.
 
     `squares` is a non-negative (n_rows, n_arms) array or SciPy CSR array. Arms with no positive square get
     weight 0; rows of zeros are satisfied by every allocation and are ignored, but not all may be zero.
     With `costs` (one positive price per arm) the expected cost is minimised instead: `value` is in cost,
-    `weights` are still shares of measurements. `start` is the `dual` of a similar matrix. When `max_steps`
-    Newton steps run out the bracket is still valid, and `converged` is False.
+    `weights` are still shares of measurements.
 
     >>> found = optimal_allocation([[1.0, 4.0, 0.0], [1.0, 0.0, 0.0]], tolerance=1e-6)
     >>> found.weights.round(3).tolist(), round(found.value, 3)  # one row binds: w in proportion to |y|
@@ -82,55 +84,67 @@ def optimal_allocation(
     rows = _ListedRows(matrix)
     if not (np.isfinite(rows.peaks).all() and rows.peaks.any()):
         raise ParameterError("squares must be finite, and not all of them 0", field="squares")
-    found, ids = column_generation(rows, tolerance, start, max_steps)
+    found, ids = _column_generation(rows, tolerance)
     dual = np.zeros(matrix.shape[0])
     dual[ids] = found.dual
-    weights = found.weights if costs is None else normalised(found.weights / costs)
+    weights = found.weights if costs is None else _normalised(found.weights / costs)
     return Allocation(weights, found.value, found.lower, found.converged, dual)
 
 
-class Rows(ABC):
+@dataclass(frozen=True, eq=False)
+class PairAllocation(Allocation):
+    """Shares of measurements for the hardest pair of plans."""
+
+    pairs: IntArray  # (m, 2) the pairs that bind, one for each entry of `dual`
+
+
+def pair_allocation(plans: npt.ArrayLike, *, tolerance: float = 1e-3) -> PairAllocation:
+    """Return the shares w that minimise the max over pairs of sum_s (z_s - z'_s)^2 / w_s, certified.
+
+    Pairs are never listed: for given weights the worst pair is the diameter of the points z / sqrt(w), exact
+    from blocks of a Gram matrix. For noise that differs between arms, pass `plans * noise_scale`.
+
+    >>> found = pair_allocation([[1, 0, 5], [0, 2, 5], [0, 0, 5]], tolerance=1e-6)
+    >>> found.weights.round(3).tolist(), round(found.value, 3), found.pairs[found.dual.argmax()].tolist()
+    ([0.333, 0.667, 0.0], 9.0, [0, 1])
+    """
+    points = np.asarray(plans, dtype=float)
+    if points.ndim != 2 or not np.isfinite(points).all() or not np.ptp(points, axis=0).any():
+        raise ParameterError(
+            f"plans must be a finite array with at least two plans that differ, got shape {points.shape}",
+            field="plans",
+        )
+    rows = _PairRows(points)
+    found, ids = _column_generation(rows, tolerance)
+    live = found.dual > 1e-9 * found.dual.max()
+    pairs, dual = np.column_stack(np.divmod(ids[live], rows.n_plans)), _normalised(found.dual[live])
+    return PairAllocation(found.weights, found.value, found.lower, found.converged, dual, pairs)
+
+
+class _Rows(Protocol):
     """Rows of squares, listed or not, that can be asked for the worst under some weights, 1 / `inverse`."""
 
-    shape: tuple[int, int]  # n_rows, n_arms
     peaks: FloatArray  # (n_arms,) the largest square of each arm
 
-    @abstractmethod
     def worst(self, inverse: FloatArray, count: int) -> tuple[float, IntArray, FloatArray]:
         """Return the largest value of all rows; and the ids and values of the worst rows, worst first."""
 
-    @abstractmethod
     def covering(self, arms: IntArray) -> IntArray:
         """Return the ids of rows that touch these arms, together."""
 
-    @abstractmethod
     def take(self, ids: IntArray) -> FloatArray:
         """Return these rows as a dense array."""
 
-    def pool(self, inverse: FloatArray, warm: IntArray) -> tuple[IntArray, Squares, int]:
-        """Return candidates for the first working set, and how many cheap steps should sift them."""
-        _, ids, _ = self.worst(inverse, max(10, int(np.count_nonzero(inverse))))
-        ids = np.union1d(ids, warm)
-        return ids, self.take(ids), _SIFTING
 
-
-class _ListedRows(Rows):
+class _ListedRows:
     """Rows given as a matrix."""
 
     def __init__(self, matrix: Squares) -> None:
-        self._matrix, self.shape = matrix, matrix.shape
-        self.peaks = as_dense(matrix.max(axis=0)).ravel()
-
-    def pool(self, inverse: FloatArray, warm: IntArray) -> tuple[IntArray, Squares, int]:
-        if isinstance(self._matrix, np.ndarray):
-            return super().pool(inverse, warm)
-        # steps on sparse rows are cheap beside the interior point
-        steps = _SIFTING + min(300, self.shape[1] ** 3 // (20 * self._matrix.nnz))
-        return np.arange(self.shape[0]), self._matrix, steps
+        self._matrix, self.peaks = matrix, as_dense(matrix.max(axis=0)).ravel()
 
     def worst(self, inverse: FloatArray, count: int) -> tuple[float, IntArray, FloatArray]:
         values = self._matrix @ inverse
-        ids = largest(values, count)
+        ids = _largest(values, count)
         return float(values.max()), ids, values[ids]
 
     def covering(self, arms: IntArray) -> IntArray:
@@ -140,71 +154,169 @@ class _ListedRows(Rows):
         return as_dense(self._matrix[ids])
 
 
-def column_generation(
-    rows: Rows, tolerance: float, start: FloatArray | None = None, max_steps: int = _MOST_STEPS
-) -> tuple[Allocation, IntArray]:
+class _PairRows:
+    """The squared differences of all pairs of plans; pair (i, j) has the id i * n_plans + j, i < j."""
+
+    def __init__(self, plans: FloatArray) -> None:
+        self._plans = plans - plans.mean(axis=0)  # only differences count; centred, the Gram matrix is exact
+        self.n_plans = len(plans)
+        self.peaks = np.ptp(self._plans, axis=0) ** 2
+
+    def worst(self, inverse: FloatArray, count: int) -> tuple[float, IntArray, FloatArray]:
+        pairs = self._far_pairs(self._plans * np.sqrt(inverse), 8 * count)
+        values = self.take(pairs) @ inverse  # again from the differences: no cancellation
+        order = _largest(values, len(values))
+        # pairs without a common plan first: spread over the plans, they bind together
+        taken, disjoint = np.zeros(self.n_plans, dtype=bool), np.zeros(len(pairs), dtype=bool)
+        for k, (i, j) in enumerate(zip(*np.divmod(pairs[order], self.n_plans), strict=True)):
+            if not (taken[i] or taken[j]):
+                taken[i] = taken[j] = disjoint[k] = True
+        order = np.concatenate([order[disjoint], order[~disjoint]])[:count]
+        return float(values.max()), pairs[order], values[order]
+
+    def _far_pairs(self, points: FloatArray, count: int) -> IntArray:
+        """Return the ids of the farthest of: each plan with the plan farthest from it in each part."""
+        n, near = len(points), np.arange(len(points))
+        norms = np.einsum("ks,ks->k", points, points)
+        ids, squares = list[IntArray](), list[FloatArray]()
+        for part in np.array_split(near, min(_PARTS, n)):
+            for low in range(0, n, _BLOCK):
+                here = near[low : low + _BLOCK]
+                gram = norms[part] - 2 * (points[here] @ points[part].T)  # |x - y|^2 - |x|^2
+                far = gram.argmax(axis=1)
+                squares.append(norms[here] + np.take_along_axis(gram, far[:, None], axis=1)[:, 0])
+                ids.append(np.minimum(here, part[far]) * n + np.maximum(here, part[far]))
+        every, square = np.concatenate(ids), np.concatenate(squares)
+        apart = every % (n + 1) != 0  # no plan with itself
+        return np.unique(every[apart][_largest(square[apart], count)])  # most come twice
+
+    def covering(self, arms: IntArray) -> IntArray:
+        low, high = self._plans[:, arms].argmin(axis=0), self._plans[:, arms].argmax(axis=0)
+        return np.unique(np.minimum(low, high) * self.n_plans + np.maximum(low, high))
+
+    def take(self, ids: IntArray) -> FloatArray:
+        i, j = np.divmod(ids, self.n_plans)
+        return np.asarray((self._plans[i] - self._plans[j]) ** 2)
+
+
+def _column_generation(rows: _Rows, tolerance: float) -> tuple[Allocation, IntArray]:
     """Solve small working sets of rows until all rows agree that the bracket is narrow enough.
 
     Return the best bracket, and the ids of the rows of its dual.
     """
-    used = np.flatnonzero(rows.peaks > 0)
-    ids, dual = _cover(rows, used, *_first_rows(rows, tolerance, start))
-    scale = dual_value(rows.take(ids), dual)
-    weights, upper, lower, best, budget = np.zeros(rows.shape[1]), np.inf, 0.0, (dual, ids), max_steps
+    n_arms, used = len(rows.peaks), np.flatnonzero(rows.peaks > 0)
+    roots = np.sqrt(rows.peaks)
+    _, ids, _ = rows.worst(_inverse(np.maximum(roots, 1e-3 * roots.max()) * (roots > 0)), max(10, len(used)))
+    dual, scale = np.full(len(ids), 1.0 / len(ids)), 0.0
+    weights, upper, lower, best, budget = np.zeros(n_arms), np.inf, 0.0, (dual, ids), _MOST_STEPS
     while True:
+        bare = used[~(rows.take(ids)[:, used] > 0).any(axis=0)]  # arms that no row of the set touches
+        extra = np.setdiff1d(rows.covering(bare), ids) if bare.size else bare
+        ids, dual = np.append(ids, extra), np.append(dual, np.full(len(extra), 1e-2 * dual.max()))
+        chosen = rows.take(ids)[:, used]
+        scale = scale or _dual_value(chosen, dual)
         gap = min(upper / lower - 1, 1.0) if lower > 0 else 1.0
-        inner = interior_point(
-            rows.take(ids)[:, used] / scale, dual, max(tolerance / 4, _ROUND_GAIN * gap), budget
-        )
+        inner = _interior_point(chosen / scale, dual, max(tolerance / 4, _ROUND_GAIN * gap), budget)
         budget -= inner.steps
         if improved := inner.value * scale > lower:
             lower, best = inner.value * scale, (inner.dual, ids)
-        trial = np.zeros(rows.shape[1])
-        trial[used] = normalised(np.maximum(inner.roots, _WEIGHT_FLOOR * inner.roots.sum()))
+        trial = np.zeros(n_arms)
+        trial[used] = _normalised(np.maximum(inner.roots, _WEIGHT_FLOOR * inner.roots.sum()))
         n_new = max(10, len(used) // 4)
         worst, candidates, values = rows.worst(_inverse(trial), n_new + len(ids))
         if worst < upper:
             weights, upper = trial, worst
         if (converged := upper <= lower * (1 + tolerance)) or budget <= 0:
-            break
+            # ends that are equal may be rounded past each other
+            return Allocation(weights, upper, min(lower, upper), converged, _normalised(best[0])), best[1]
         fresh = candidates[(values > lower) & ~np.isin(candidates, ids)][:n_new]
         live = inner.dual > _LIVE * inner.dual.max() if improved else np.ones(len(ids), dtype=bool)
-        dual = np.concatenate([inner.dual[live], np.full(len(fresh), 1e-2 * inner.dual.max())])
-        ids, dual = _cover(rows, used, np.concatenate([ids[live], fresh]), dual)
-    return Allocation(weights, upper, lower, converged, normalised(best[0])), best[1]
+        dual = np.append(inner.dual[live], np.full(len(fresh), 1e-2 * inner.dual.max()))
+        ids = np.append(ids[live], fresh)
 
 
-def _first_rows(rows: Rows, tolerance: float, start: FloatArray | None) -> tuple[IntArray, FloatArray]:
-    """Return the rows of a promising pool, warm ones included, on which multiplicative steps leave weight."""
-    start = start if start is not None and start.any() else None
-    warm = np.zeros(0, dtype=np.int64) if start is None else np.flatnonzero(start > _LIVE * start.max())
-    roots = np.sqrt(rows.peaks) if start is None else np.sqrt(start[warm] @ rows.take(warm))
-    inverse = _inverse(np.maximum(roots, 1e-3 * roots.max()) * (rows.peaks > 0))
-    ids, pool, n_steps = rows.pool(inverse, warm)
-    dual = np.full(len(ids), 1 / len(ids))
-    if start is not None:
-        dual = normalised(start[ids]) + 0.1 * dual  # a tenth of new weight lets new rows in
-    transposed = pool.T if isinstance(pool, np.ndarray) else pool.T.tocsr()
-    for _ in range(n_steps):
-        root = np.sqrt(transposed @ dual)
-        f = pool @ _inverse(root) / root.sum()  # dual.f = 1
-        if f.max() <= 1 + tolerance / 4:
+@dataclass(frozen=True, eq=False)
+class _Inner:
+    """Dual weights of a working set, and the bracket they certify for it."""
+
+    dual: FloatArray  # (m,)
+    roots: FloatArray  # (d,) n_s = sqrt(v A)
+    loads: FloatArray  # (m,) f = A (1/n): at the optimum 1 where v_k > 0, at most 1 elsewhere
+    value: float  # (sum n)^2 / sum v: below the optimum
+    gap: float  # relative width of the bracket
+    steps: int  # Newton steps spent
+
+
+@np.errstate(divide="ignore", over="ignore", invalid="ignore")  # what is not finite is never certified
+def _interior_point(rows: FloatArray, dual: FloatArray, tolerance: float, budget: int) -> _Inner:
+    """Maximise 2 sum sqrt(v A) - sum v over v >= 0 for a working set A, to a relative gap.
+
+    Newton on grad = z, v z = mu, with z_k = 1 - sum_s A_ks / r_s the slack of row k and r = sqrt(v A), and
+    Mehrotra's second-order correction of a trial step.
+    """
+
+    def certified(v: FloatArray, steps: int) -> _Inner:
+        r = np.sqrt(v @ rows)
+        f, total = rows @ (1 / r), r.sum()
+        value = float(total * total / v.sum())
+        return _Inner(v, r, f, value, float(f.max() * total / value - 1), steps)
+
+    v = dual * (_dual_value(rows, dual) / dual.sum())  # the best multiple of this dual
+    at = best = certified(v, 1)
+    if at.gap <= tolerance:
+        return at
+    z = 1 - at.loads / at.loads.max() + _LEAST_SLACK
+    at = certified(np.maximum(v, _LEAST_DUAL * v.max()), 1)
+    for step in range(2, budget + 1):
+        v, ahead = at.dual, at.loads - 1
+        solve = _newton_solver(rows * at.roots**-1.5, v / z)
+        dv = solve(ahead)
+        dz = -z - z * dv / v
+        length = min(1.0, _distance(v, dv), _distance(z, dz))
+        mu = v @ z / len(v)
+        trial = (v + length * dv) @ (z + length * dz) / len(v)
+        aim = mu * (trial / mu) ** 3 - dv * dz  # (m,) what v z should become
+        dv = solve(ahead + aim / v)
+        dz = (aim - z * dv) / v - z
+        length = min(1.0, _TO_BOUNDARY * _distance(v, dv), _TO_BOUNDARY * _distance(z, dz))
+        length *= 1.0 if step <= _WHOLE_STEPS else 0.5
+        at, z = certified(v + length * dv, step), z + length * dz
+        if at.value > best.value:
+            best = at
+        if at.gap <= tolerance:
+            return at
+        if not np.isfinite(at.gap):  # the end of floating point
             break
-        dual = normalised(dual * f * f)  # the classical iteration, with twice its step
-    live = np.flatnonzero(dual > _SPOTTED * dual.max())
-    return ids[live], dual[live]
+    return replace(best, steps=at.steps)
 
 
-def _cover(rows: Rows, used: IntArray, ids: IntArray, dual: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Return the working set with a row for every arm that it did not touch."""
-    bare = used[~(rows.take(ids)[:, used] > 0).any(axis=0)]
-    if not bare.size:
-        return ids, dual
-    extra = np.setdiff1d(rows.covering(bare), ids)
-    return np.concatenate([ids, extra]), np.concatenate([dual, np.full(len(extra), 1e-2 * dual.max())])
+def _newton_solver(scaled: FloatArray, ratio: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    """Solve (diag(1/ratio) + scaled scaled^T / 2) x = b in the smaller of the two dimensions."""
+    m, d = scaled.shape
+    s = np.sqrt(ratio)
+    g = scaled * (s * np.sqrt(0.5))[:, None]  # diag(s) M diag(s) = I + g g^T: well scaled to the end
+    gram = g @ g.T if m <= d else g.T @ g
+    gram.flat[:: len(gram) + 1] += 1
+    from scipy.linalg.lapack import dpotrf, dpotrs  # slow to import, and few commands solve a design
+
+    factor, _ = dpotrf(gram, lower=1, clean=0, overwrite_a=1)
+    if m <= d:
+        return lambda b: s * dpotrs(factor, s * b, lower=1)[0]
+    return lambda b: s * (s * b - g @ dpotrs(factor, g.T @ (s * b), lower=1)[0])  # Woodbury
 
 
-def largest(values: FloatArray, count: int) -> IntArray:
+def _distance(position: FloatArray, direction: FloatArray) -> float:
+    """Return the longest step that keeps every coordinate non-negative."""
+    steepest = float((-direction / position).max())
+    return 1 / steepest if steepest > 0 else np.inf
+
+
+def _dual_value(rows: FloatArray, dual: FloatArray) -> float:
+    """Return (sum_s sqrt(sum_k v_k a_ks))^2 / sum v: below the optimum for any v >= 0."""
+    return float(np.sqrt(dual @ rows).sum() ** 2 / dual.sum())
+
+
+def _largest(values: FloatArray, count: int) -> IntArray:
     """Return the indices of the largest values, largest first."""
     if count < len(values):
         chosen = np.argpartition(-values, count)[:count]
@@ -217,6 +329,75 @@ def _inverse(values: FloatArray) -> FloatArray:
     return np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
 
 
-def normalised(weights: FloatArray) -> FloatArray:
+def _normalised(weights: FloatArray) -> FloatArray:
     """Return these weights as shares."""
     return np.asarray(weights / weights.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class WidthAllocation:
+    """Shares of measurements that make tau of Peace small, and what tau is there."""
+
+    weights: FloatArray  # (n_arms,), sums to 1
+    value: float  # estimate of tau(weights)
+    standard_error: float  # Monte-Carlo standard error of `value`
+    width: float  # estimate of the Gaussian width E max_{z,z'} (z - z')^T diag(weights)^(-1/2) eta
+    diameter: float  # max_{z,z'} sum_s (z - z')_s^2 / weights_s, exact
+
+
+def width_allocation(plans: npt.ArrayLike, *, log_term: float, rng: np.random.Generator) -> WidthAllocation:
+    """Return shares w that nearly minimise tau(w) of Peace, with an unbiased estimate of tau there.
+
+    tau(w) = (E max_{z,z'} (z - z')^T diag(w)^(-1/2) eta)^2 + 2 log_term max_{z,z'} sum_s (z - z')_s^2 / w_s,
+    eta ~ N(0, I), log_term = log(1/delta_k). Stochastic mirror descent in log w from the best allocation of
+    the second term: each of 80 steps averages 64 fresh draws, and the later half of the iterates is
+    averaged (tau is convex). The better of start and average is kept, and judged on 2,000 new draws.
+
+    >>> found = width_allocation([[1, 0], [0, 1]], log_term=3.0, rng=np.random.default_rng(0))
+    >>> found.weights.round(2).tolist(), round(found.diameter, 2)
+    ([0.5, 0.5], 4.0)
+    """
+    start = pair_allocation(plans, tolerance=1e-2)
+    used = start.weights > 0
+    points, first = np.asarray(plans, dtype=float)[:, used], start.weights[used]
+    averaged = _mirror_descent(points, first, start, log_term, rng)
+    draws = rng.standard_normal((points.shape[1], _CHECKED))
+    chosen = min((first, averaged), key=lambda w: _tau(points, w, log_term, draws).value)
+    found = _tau(points, chosen, log_term, rng.standard_normal((points.shape[1], _CHECKED)))
+    weights = np.zeros(len(used))
+    weights[used] = found.weights
+    return WidthAllocation(weights, found.value, found.standard_error, found.width, found.diameter)
+
+
+def _mirror_descent(
+    points: FloatArray,
+    weights: FloatArray,
+    start: PairAllocation,
+    log_term: float,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Return the average of the later half of the iterates of entropic mirror descent on tau."""
+    rows = (points[start.pairs[:, 0]] - points[start.pairs[:, 1]]) ** 2  # (m, d) the pairs that bind
+    dual, total = start.dual, np.zeros_like(weights)
+    for step in range(_DESCENT):
+        draws = rng.standard_normal((points.shape[1], _DRAWS)) / np.sqrt(weights)[:, None]  # (d, n)
+        heights = points @ draws  # (K, n)
+        y = points[heights.argmax(axis=0)] - points[heights.argmin(axis=0)]  # (n, d)
+        parts = np.einsum("ns,sn->s", y, draws) / _DRAWS  # (d,) sums to the mean maximum
+        values = rows @ (1 / weights)
+        dual = dual * values / (dual @ values)  # the multiplicative dual follows the hardest pairs
+        share = parts.sum() * parts + 2 * log_term * (dual @ rows) / weights  # -w_s d tau / d w_s
+        descent = share / share.sum() / weights  # -(d tau / d w_s) / tau: all 1 at the optimum
+        weights = _normalised(weights * np.exp(np.clip(descent - 1, -1, 1) / (2 + 0.1 * step)))
+        if step >= _DESCENT // 2:
+            total += weights
+    return _normalised(total)
+
+
+def _tau(points: FloatArray, weights: FloatArray, log_term: float, draws: FloatArray) -> WidthAllocation:
+    """Return tau at these weights: the width from the draws, the diameter exactly."""
+    heights = points @ (draws / np.sqrt(weights)[:, None])
+    widths = np.ptp(heights, axis=0)
+    width, error = float(widths.mean()), float(widths.std(ddof=1) / np.sqrt(len(widths)))
+    diameter = _PairRows(points).worst(1 / weights, 1)[0]
+    return WidthAllocation(weights, width**2 + 2 * log_term * diameter, 2 * width * error, width, diameter)

@@ -134,7 +134,7 @@ def least_of(
     time = Bracket.twice(found.lower, found.value, found.weights)
     if np.ptp(costs) == 0:
         return time, time.at_price(float(costs[0]))
-    found = optimal_allocation(squares, tolerance=tolerance, costs=costs, start=found.dual)
+    found = optimal_allocation(squares, tolerance=tolerance, costs=costs)
     return time, Bracket.twice(found.lower, found.value, found.weights)
 
 

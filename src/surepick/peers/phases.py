@@ -61,10 +61,10 @@ from surepick.core.plan_sets import check_zeros_and_ones
 from surepick.core.probes import refuse_probes
 from surepick.core.problem import Problem
 from surepick.core.run import Measure, Standing, Stop
+from surepick.design.allocation import pair_allocation, width_allocation
 from surepick.design.counts import refuse_too_many, round_allocation
 from surepick.design.information import information_of
 from surepick.design.minimax import minimax
-from surepick.design.pairs import pair_allocation, width_allocation
 from surepick.errors import ParameterError
 from surepick.peers.linear import Readings, readings_of
 from surepick.policies.sound import SoundPolicy, check_choice
