@@ -178,3 +178,41 @@ def test_the_demo_decides_and_init_writes_what_check_reads():
     assert Path("table.toml").read_text().startswith("#:schema ./surepick.schema.json")
     assert json.loads(Path("surepick.schema.json").read_text())["oneOf"]
     assert surepick("init", "--schema").code == 2, "it is there"
+
+
+LINKS = """
+kind = "table"
+goal = "smallest"
+epsilon = 2
+plans = {cable = "Depot road", radio = "Tunnel", satellite = "Bridge"}
+arms = ["Depot road", "Tunnel", "Bridge", "Old town", "Harbour", "Ring west"]
+noise = 1
+[limit]
+at_most = 10
+tolerance = 1
+load = {cable = "Old town", radio = "Harbour", satellite = "Ring west"}
+[truth]
+means = [6, 10.4, 12.9, 12.6, 9.1, 20.6]
+"""
+
+
+def test_the_best_plan_that_keeps_the_limit_of_a_file_is_found(folder):
+    (folder / "links.toml").write_text(LINKS)
+    assert surepick("check", "links.toml", "--json").json["not_measured"] == {}
+    rehearsed = surepick("simulate", "links.toml", "--json").json
+    assert (rehearsed["plan"], rehearsed["correct"], rehearsed["policy"]) == ("radio", True, "Limited")
+    assert run("links.toml", "--policy", "Limited").code == 0
+    data = view()
+    assert (data["plan"], data["proved"]["claim"]) == ("radio", "own")
+    assert surepick("verify").code == 0
+    (folder / "links.toml").write_text(LINKS.replace("at_most = 10", "at_most = 5"))
+    assert run("links.toml", "-s", "none").code == 4
+    assert view("none")["proved"]["claim"] == "no_plan"
+
+
+def test_plans_that_are_tied_are_all_named():
+    assert run("trips.csv", "--policy", "Tied", "--epsilon", "6").code == 0
+    data = view()
+    assert len(data["proved"]["plans"]) >= 2
+    assert all(name in data["headline"] for name in data["proved"]["plans"])
+    assert {row["status"] for row in data["plans"]} >= {"leader", "tied"}

@@ -10,6 +10,7 @@ from surepick import problems
 from surepick.errors import FileError, ProblemError, SurepickError
 from surepick.inputs import keys
 from surepick.inputs.load import read_problem
+from surepick.policies import policy_for
 from surepick.tables import read_table
 
 ROOT = Path(__file__).parents[2]
@@ -224,3 +225,30 @@ def test_a_transport_may_have_known_costs_and_spreads_in_percent_or_as_a_table(l
     assert problem.relevant.tolist() == [False, True, True, True]
     assert problem.best_plan([10.0, 20.0, 30.0, 40.0]).reshape(2, 2).sum() == 50  # 15 of the supply stay
     assert load(head + "spread = [[1, 2], [2, 1]]\n").problem.spread.tolist() == [1, 2, 2, 1]
+
+
+LIMITED = """
+kind = "table"
+goal = "smallest"
+epsilon = 2
+plans = {cable = "price cable", radio = "price radio"}
+arms = ["price cable", "price radio", "ms cable", "ms radio"]
+noise = [2, 2, 20, 20]
+[limit]
+at_most = 200
+tolerance = 20
+"""
+
+
+def test_a_file_says_which_limit_to_keep(tmp_path):
+    file = tmp_path / "links.toml"
+    file.write_text(LIMITED + 'load = {radio = "2*ms radio", cable = "ms cable"}')
+    loaded = read_problem(file)
+    policy = policy_for(loaded.policy(None), delta=0.1, epsilon=2.0)
+    assert (policy.name, policy.delta, policy.at_most, policy.tolerance) == ("Limited", 0.1, 200, 20)
+    assert policy.loads == ((0, 0, 1, 0), (0, 0, 0, 2))
+    assert (policy_for(loaded.policy("Limited")).loads, loaded.policy("Tied")) == (policy.loads, "Tied")
+    for wrong in ("", "load = 3", 'load = {radio = "ms radio"}', 'load = {radio = "x", cable = "ms cable"}'):
+        file.write_text(LIMITED + wrong)
+        with refuses("limit.load", FileError):
+            read_problem(file)

@@ -114,7 +114,7 @@ def described(found: Check) -> Iterator[str]:
 def _forecast_lines(checked: Check, budget: int | None) -> Iterator[str]:
     found = checked.forecast
     if found is None:
-        yield wrapped(f"none: add {checked.missing}.", "Forecast  ")
+        yield wrapped(f"none: it needs {checked.missing}.", "Forecast  ")
         return
     if budget is not None:
         rest = "" if found.confident == 1 else "; else a few plans remain"

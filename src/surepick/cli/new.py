@@ -107,6 +107,7 @@ def begin(
         if high:
             loaded = with_limits(loaded, numeral(low), numeral(high))
     chosen = {**loaded.settings, **{key: value for key, value in given.items() if value is not None}}
+    chosen["policy"] = loaded.policy(given.get("policy"))
     chosen.setdefault("lease", lease)
     if takes_past(policy_for(chosen.get("policy"))):
         chosen["prior"] = loaded.past

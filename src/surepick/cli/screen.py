@@ -25,7 +25,7 @@ def answer_lines(view: View, *, everything: bool = False) -> Iterator[str]:
     if view.state == "running" or everything:
         yield from _plan_rows(view, everything)
         yield from _open(view)
-    elif view.second is not None:
+    elif view.second is not None and not view.proved.is_tie:
         yield wrapped(
             f"{shortened(view.second.name, LONGEST_NAME)}; {_behind(view, view.second)}", "Runner-up: "
         )
@@ -42,7 +42,7 @@ def _progress(view: View) -> str:
 def _headline(view: View) -> Iterator[str]:
     """The first line: what to take, or what leads."""
     total = "" if view.best is None or view.best.value is None else _total(view, view.best)
-    if not view.trusted or view.proved.claim == "no_plan":
+    if not view.trusted or view.proved.is_tie or view.proved.claim == "no_plan":
         yield wrapped(f"{view.headline}.", indent=2)
     elif view.state == "confident":
         verb, name = view.headline.split(" ", 1)

@@ -63,7 +63,7 @@ def simulate(
         stated["delta"] if delta is None else delta,
         stated["epsilon"] if epsilon is None else epsilon,
     )
-    chosen = [policy_for(name or stated.get("policy"), delta=delta, epsilon=epsilon) for name in names]
+    chosen = [policy_for(loaded.policy(name), delta=delta, epsilon=epsilon) for name in names]
     if to is not None:
         refuse_existing(to, force=False)
     most = budget or stated.get("budget") or (MOST if runs == 1 else MOST_COMPARED)
@@ -150,17 +150,17 @@ def _show_one(loaded: Truth, outcome: Outcome) -> int:
         text = [f"Not confident after {n}{limit}; {leader} leads. Give a larger --budget or --epsilon."]
     else:
         right = (
-            "the true best plan"
-            if not lost
-            else f"{value(lost, loaded.problem.about.unit)} worse than the best"
+            f"{value(lost, loaded.problem.about.unit)} worse than the best" if lost else "the true best plan"
         )
+        if loaded.limited:
+            right = f"{outcome.plan_name} is {'the right' if outcome.correct else 'a wrong'} answer"
         text = [f"Confident after {n}{limit}; {right}."]
     data = {
         "state": str(outcome.state),
         "plan": outcome.plan_name,
         "leader": outcome.leader_name,
         "policy": outcome.policy.name,
-        "correct": None if lost is None else not lost,
+        "correct": outcome.correct,
         "loss": lost,
         "n_measured": outcome.n_measured,
         "n_batches": outcome.n_rounds,

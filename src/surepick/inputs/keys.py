@@ -210,11 +210,20 @@ COMMON: dict[str, Key] = {
     "delta": Key("number", "how often the answer may be wrong", "0.05"),
     "epsilon": Key("number", "the difference that you do not care about", "0"),
     "budget": Key("whole", "the most measurements"),
+    "limit": Key(
+        "section",
+        "a [measured limit](../how-to/limits.md): `at_most`, `tolerance`, and the `load` of each plan",
+    ),
     "session": Key("section", "a table with `seed`, `lease` and `policy` of sessions"),
     "truth": Key("section", "what simulations draw from: `means`, and `noise` where it is unknown"),
 }
 
 SESSION = {"seed": Key("whole", ""), "lease": Key("number", ""), "policy": Key("text", "")}
+LIMIT = {
+    "at_most": Key("number", "", REQUIRED),
+    "tolerance": Key("number", "", REQUIRED),
+    "load": Key("section", "", REQUIRED),
+}
 TRUTH = {"means": Key("means", "", REQUIRED), "noise": Key("per arm", "")}
 
 _DRAWN = {"spread": SPREAD, "n_draws": DRAWS, "seed": SEED}

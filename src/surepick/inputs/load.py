@@ -16,10 +16,11 @@ import numpy as np
 
 from surepick.core.about import plausible_pairs
 from surepick.core.arrays import per_arm, read_only
+from surepick.core.frames import read_expressions
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
 from surepick.errors import FileError, ProblemError, suggestion
-from surepick.inputs.keys import COMMON, KEYS, SESSION, TRUTH
+from surepick.inputs.keys import COMMON, KEYS, LIMIT, SESSION, TRUTH
 from surepick.inputs.kinds import AS_KEY, build
 from surepick.inputs.section import Section, by_name
 from surepick.inputs.sheet import SUFFIXES, read_sheet
@@ -108,9 +109,26 @@ def _load(path: Path, sheet: str | None, progress: Progress | None, confined: bo
         spread,
         title=values.get("title", path.stem),
         kind=kind,
-        settings=own if part is None else {**own, **part.values},
+        settings={**own, **({} if part is None else part.values), **_limit(document, problem)},
         past=_past(problem),
     )
+
+
+def _limit(document: Section, problem: AnyProblem) -> dict[str, Any]:
+    """Return the policy that keeps the limit of the file, by its settings; empty if it has none."""
+    part = document.part("limit", LIMIT)
+    if part is None:
+        return {}
+    load = part.get("load")
+    if not problem.is_listed or set(load) != set(problem.plan_names):
+        raise part.wrong("load", "a table with the load of each plan, such as {north = 'weight north'}")
+    try:
+        rows, _, names = read_expressions(load, problem.arm_names)
+    except ProblemError as error:
+        raise part.error(str(error), "load") from error
+    loads = [rows[names.index(name)].tolist() for name in problem.plan_names]
+    limits = {key: part.get(key) for key in ("at_most", "tolerance")}
+    return {"policy": {"name": "Limited", **limits, "loads": loads}}
 
 
 def _past(problem: AnyProblem) -> Past | None:

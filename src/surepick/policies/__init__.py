@@ -168,7 +168,7 @@ def parse_settings(text: str) -> tuple[str, dict[str, str | int | float]]:
 
 
 def policy_for(
-    policy: str | Policy | None = None,
+    policy: str | Policy | Mapping[str, Any] | None = None,
     *,
     delta: float | None = None,
     epsilon: float | None = None,
@@ -176,9 +176,14 @@ def policy_for(
 ) -> Policy:
     """Return the policy that these settings mean: an instance as it is, else one of this name, or BetGapE.
 
+    A mapping has the settings of a policy beside its name.
+
     >>> policy_for(delta=0.1).name, policy_for("CombGapE").delta, policy_for(incumbent="rail").name
     ('BetGapE', 0.05, 'Challenge')
     """
+    if isinstance(policy, Mapping):
+        name, settings = policy["name"], {key: of for key, of in policy.items() if key != "name"}
+        return parse_policy(name, delta=delta, epsilon=epsilon, **settings)
     if policy is not None and not isinstance(policy, str):
         for name, value in (("delta", delta), ("epsilon", epsilon), ("incumbent", incumbent)):
             if value is not None:
@@ -206,7 +211,7 @@ def describe(policy: Policy) -> str:
     changed = [
         f"{f.name}={getattr(policy, f.name)}"
         for f in dataclasses.fields(policy)  # type: ignore[arg-type]
-        if f.name not in ("delta", "epsilon") and getattr(policy, f.name) != f.default
+        if f.name not in ("delta", "epsilon", "loads") and getattr(policy, f.name) != f.default
     ]
     return ":".join([policy.name, *changed])
 

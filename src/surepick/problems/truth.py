@@ -26,6 +26,19 @@ class Truth:
     settings: Mapping[str, Any] = field(default_factory=dict)  # of sessions: delta, epsilon, ...
     past: Past | None = None  # the guess as what a session begins with, where its spread was stated
 
+    def policy(self, name: str | None) -> str | Mapping[str, Any] | None:
+        """Return the policy of this name, with the file's settings for it if any; by default the file's."""
+        of_file: str | Mapping[str, Any] | None = self.settings.get("policy")
+        is_same = isinstance(of_file, Mapping) and of_file["name"] == name
+        return of_file if name is None or is_same else name
+
+    @property
+    def limited(self) -> frozenset[str]:
+        """The arms of the loads that the file's limit is about; none if it has no limit."""
+        of_file, names = self.settings.get("policy"), self.problem.arm_names
+        loads = of_file["loads"] if isinstance(of_file, Mapping) else ()
+        return frozenset(name for row in loads for name, load in zip(names, row, strict=True) if load)
+
     @property
     def true_means(self) -> FloatArray:
         """The means, for what cannot be done without them."""

@@ -42,7 +42,8 @@ class Check:
         problem = self.loaded.problem
         found: dict[str, list[str]] = {"measured": [], "known": [], "same in all plans": [], "in no plan": []}
         for name, role in zip(problem.arm_names, roles_of(problem), strict=True):
-            found[role].append(name)
+            is_limited = name in self.loaded.limited and role != "known"
+            found["measured" if is_limited else role].append(name)
         return found
 
     @property
@@ -69,6 +70,8 @@ class Check:
         """What a forecast needs and the file does not have; empty if there is one."""
         if self.forecast is not None:
             return ""
+        if self.loaded.limited:
+            return "a file without a measured limit (surepick simulate rehearses one)"
         has_guess = self.loaded.guess is not None
         return "a spread, or the noise" if has_guess else "a guess of each arm, with its spread"
 
@@ -123,7 +126,7 @@ def check(
     """Rehearse a decision; `asked` has delta, epsilon and budget. No choice is tried after these seconds."""
     centre = loaded.means if loaded.guess is None else loaded.guess
     noise = _rough_noise(loaded)
-    if centre is None or noise is None:
+    if centre is None or noise is None or loaded.limited:
         return Check(loaded, None, ())
     stage = Rehearsals.around(
         loaded.problem,

@@ -133,6 +133,8 @@ def _headline(look: Look, state: str, proved: Proved) -> str:
     if proved.claim == "no_plan":
         doubt = f", but do not rely on it: {look.doubts[0].text}" if look.doubts else ""
         return f"No plan will do{doubt}"
+    if proved.is_tie:
+        return f"Tied for best: {_listed(tuple(map(quoted, proved.plans)))}"
     if state == CONFIDENT:
         return f"{'Keep' if proved.claim == 'incumbent_stays' else 'Take'} {leader}"
     if str(look.state.status) == CLOSED and (ended := look.ended()) is not None:
@@ -189,7 +191,10 @@ def _one_of(look: Look) -> tuple[tuple[str, ...], str]:
     if standing.unless:  # a polytope: the leader is best, or differs from the best in one of these
         listed = _listed(standing.unless)
         return (), f"The leader is the best plan, or the best has another amount of {listed}."
-    nothing = f"The best is one of {everything}; nothing is ruled out yet."
+    best = "the best"
+    if getattr(look.policy, "may_find_none", False):
+        best = "the best that keeps the limit (if any does)"
+    nothing = f"T{best[1:]} is one of {everything}; nothing is ruled out yet."
     if not look.problem.is_listed:
         return (), nothing
     remaining = range(look.problem.n_plans) if standing.remaining is None else standing.remaining
@@ -199,7 +204,7 @@ def _one_of(look: Look) -> tuple[tuple[str, ...], str]:
         return names, nothing
     listed = _listed(names, len(remaining))
     if look.epsilon:
-        near = f"within {value(look.epsilon, look.unit)} of the best"
+        near = f"within {value(look.epsilon, look.unit)} of {best}"
         return names, f"One of {len(remaining):,} of {everything} is {near}: {listed}."
     if len(remaining) == 1:
         return names, f"The best of {everything} is {listed}."
@@ -345,7 +350,7 @@ def _arms(look: Look) -> tuple[ArmRow, ...]:
             mean=float(means[s]) if seen[s] else None,
             se=0.0 if known[s] else float(np.sqrt(variance[s])) if seen[s] else None,
             n=int(counts[s]),
-            role=roles[s],
+            role="measured" if counts[s] else roles[s],  # an arm of a limit may be in no plan
             safe=None if safe is None else safe[names[s]],
         )
         for s in range(min(len(names), MOST_LISTED))

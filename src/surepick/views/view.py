@@ -38,6 +38,11 @@ class Proved:
     assumes: str
     text: str
 
+    @property
+    def is_tie(self) -> bool:
+        """Whether several plans are the answer."""
+        return self.claim == "own" and len(self.plans) > 1
+
 
 @dataclass(frozen=True)
 class Bet:

@@ -123,9 +123,14 @@ class New(Body):
     seed: int = Field(0, ge=0, le=LARGEST)
 
 
-def begin(store: str | Store, problem: AnyProblem, guess: Past | None, name: str, body: New) -> Session:
-    """Begin a session about this problem, with the guess as prior data where the policy can use it."""
-    policy = policy_for(body.policy or None, delta=body.delta, epsilon=body.epsilon)
+def begin(
+    store: str | Store, problem: AnyProblem, guess: Past | None, name: str, body: New, of_file: Any = None
+) -> Session:
+    """Begin a session about this problem, with the guess as prior data where the policy can use it.
+
+    The policy is the file's, unless the body names one.
+    """
+    policy = policy_for(body.policy or of_file, delta=body.delta, epsilon=body.epsilon)
     prior = guess if takes_past(policy) else None
     return Session.create(
         store, name, problem, policy=policy, budget=body.budget, seed=body.seed, prior=prior, lease=HAND_LEASE

@@ -325,13 +325,13 @@ class Web:
         if body.policy and body.policy not in policies():
             raise ParameterError(f"there is no policy {body.policy[:40]!r} here", field="policy")
         scale_and_bounds(None, body.low, body.high, ("value",))  # refused here at their field
-        problem, past = await self.uploads.problem(uploads, {"low": body.low, "high": body.high})
+        problem, past, policy = await self.uploads.problem(uploads, {"low": body.low, "high": body.high})
 
         def begun() -> str:
             store = self.sessions.store
             stem, taken = PurePath(uploads[0].name).stem, store.names()
             name = body.name or (next_name(stem, taken) if stem in taken else stem)
-            return begin(store, problem, past, name, body).name
+            return begin(store, problem, past, name, body, policy).name
 
         try:
             return await self.sessions.run(begun)

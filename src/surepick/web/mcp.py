@@ -101,7 +101,9 @@ class Tools:
 
         loaded = with_limits(read_problem(Path(file)), low, high)
         body = New(name=name, delta=delta, epsilon=epsilon, budget=budget, seed=0)
-        return _brief(begin(self._store, loaded.problem, loaded.past, name, body))
+        return _brief(
+            begin(self._store, loaded.problem, loaded.past, name, body, loaded.settings.get("policy"))
+        )
 
     def ask(self, session: str, n: int = 1, worker: str = "") -> dict[str, Any]:
         """Return what to measure now, up to n at once: the arm of each, or the probe with the names of its

@@ -77,15 +77,15 @@ class Uploads:
 
     async def problem(
         self, uploads: Sequence[Upload], limits: Mapping[str, float | None]
-    ) -> tuple[AnyProblem, Past | None]:
-        """Return the problem in the file among these, within these limits, and its guess.
+    ) -> tuple[AnyProblem, Past | None, str | dict[str, Any] | None]:
+        """Return the problem in the file among these, within these limits, its guess and its policy.
 
         The other files are attachments.
         """
         answer = await self.read("problem", uploads, limits)
         past, about = answer["past"], vars(About.from_json(answer["about"]))
         problem = codec.problem_from_json(answer["problem"]).with_about(**about)
-        return problem, None if past is None else Past.from_json(past)
+        return problem, None if past is None else Past.from_json(past), answer["policy"]
 
     async def rows(self, upload: Upload) -> list[Row]:
         """Return the measurements in this spreadsheet."""
@@ -208,7 +208,8 @@ def _answer(what: str, path: str, settings: dict[str, Any]) -> dict[str, Any]:
             return describe(loaded, settings)
         loaded = with_limits(loaded, settings["low"], settings["high"])
         problem, past = loaded.problem, None if loaded.past is None else loaded.past.to_json()
-        return {"problem": codec.problem_to_json(problem), "past": past, "about": problem.about.to_json()}
+        found = {"problem": codec.problem_to_json(problem), "past": past, "about": problem.about.to_json()}
+        return found | {"policy": loaded.settings.get("policy")}
     except MissingExtraError as error:
         return {"error": f"{error} (where the server runs), or save the spreadsheet as CSV"}
     except SurepickError as error:

@@ -111,7 +111,8 @@ class Limited(BettingPolicy):
             return (
                 f"No plan keeps the limit: all {problem.n_plans} have a load of more than {self.at_most:g}."
             )
-        better = f"better by more than {self.epsilon:g}" if self.epsilon else "better"
+        by = f"{self.epsilon:g} {problem.about.unit}".rstrip()
+        better = f"better by more than {by}" if self.epsilon else "better"
         kept = f"Its load is at most {self.at_most + self.tolerance:g}"
         return f"{kept}; no plan with a load of at most {self.at_most:g} is {better}."
 
@@ -129,7 +130,7 @@ class Limited(BettingPolicy):
         if np.shape(self.loads) != (problem.n_plans, problem.n_arms):
             raise ParameterError(
                 f"loads has one row for each of {problem.n_plans} plans and one number for each of "
-                f"{problem.n_arms} arms, got shape {np.shape(self.loads)}",
+                f"{problem.n_arms} arms, got shape {np.shape(self.loads)}; files have them in [limit]",
                 field="loads",
             )
         refuse_odd(self, problem)

@@ -84,8 +84,10 @@ class Tied(BettingPolicy):
 
     def claim(self, problem: AnyProblem, standing: Standing) -> str:
         """Return what an answer says."""
-        named = f"{how_many(len(standing.good), 'plan is', 'plans are')} within {self.epsilon:g} of the best"
-        return f"{named}; each other of {problem.n_plans} plans is more than {self.near:g} worse."
+        unit = f" {problem.about.unit}".rstrip()
+        named = f"{how_many(len(standing.good), 'plan is', 'plans are')} within {self.epsilon:g}{unit}"
+        others = f"each other of {problem.n_plans} plans is more than {self.near:g}{unit} worse"
+        return f"{named} of the best; {others}."
 
     def start(self, problem: Problem) -> BatchRun:
         """Return a fresh run on this problem."""
