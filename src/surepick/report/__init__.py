@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from surepick._version import __version__
+from surepick.core.answers import listed
 from surepick.core.wording import how_many
 from surepick.errors import FileError, SurepickError
 from surepick.files.log import LogFile, log_of, put_log
@@ -57,8 +58,7 @@ def report(session: Session) -> str:
     (True, False)
     """
     view = session.view()
-    ended = view.state != "running"
-    certificate = session.certificate().to_json() if ended else None
+    certificate = session.certificate().to_json() if view.state != "running" else None
     data = json.dumps({"certificate": certificate, "log": log_of(session.store, session.name).to_json()})
     title = escape(view.title or view.session)
     parts = [
@@ -69,11 +69,10 @@ def report(session: Session) -> str:
         f"<style>{STYLE}</style>",
         CHART_STYLE,
         *_answer(view, title),
-        *_section("All plans", _plans(view)),
-        *_section("The plan", [_amounts(view)]),
-        *_section("Arms", [_arms(view)]),
-        *_section("Values", [_values(session, view)]),
-        *_section("What it rests on", _grounds(view, certificate)),
+        *_tables(session, view),
+        f"<p>This file holds the log{' and the certificate' if certificate else ''}.",
+        "To check it: <code>surepick verify report.html</code></p>",
+        f'<p>What this proves, and what not: <a href="{GUARANTEES}">{GUARANTEES}</a></p>',
         f'<script type="application/json" id="surepick-log">{data.replace("<", chr(92) + "u003c")}</script>',
         "</html>\n",
     ]
@@ -98,99 +97,78 @@ def _answer(view: View, title: str) -> Iterator[str]:
             yield f"<p>! {escape(remark.text)}</p>"
 
 
-def _section(heading: str, parts: Iterable[str]) -> Iterator[str]:
-    found = [part for part in parts if part]
-    if found:
-        yield f"<h2>{heading}</h2>"
-        yield from found
-
-
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table; columns whose heading ends in a colon are text, the others numbers."""
-    if not rows:
-        return ""
-    kinds = ["" if heading.endswith(":") else ' class="n"' for heading in headings]
-    head = "".join(f"<th{k}>{escape(h.rstrip(':'))}</th>" for h, k in zip(headings, kinds, strict=True))
-    body = "".join(
-        "<tr>"
-        + "".join(f"<td{k}>{escape(cell)}</td>" for cell, k in zip(row, kinds, strict=True))
-        + "</tr>\n"
-        for row in rows
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def _plans(view: View) -> Iterator[str]:
+def _tables(session: Session, view: View) -> Iterator[str]:
+    """Yield the plans, the arms, the values and the settings, each under its heading."""
+    unit = view.unit
+    yield "<h2>All plans</h2>"
     yield plans_chart(view)
     yield f'<p class="soft">{escape(caption(view))}</p>'
-    rows = [
-        (
-            row.name,
-            value(row.value, view.unit, row.se) + ("*" if row.uses_guess else ""),
-            value(row.behind, view.unit, row.behind_se),
-            row.status,
-        )
-        for row in view.plans
-    ]
-    yield _table(("plan:", "total", "behind", "status:"), rows)
-
-
-def _amounts(view: View) -> str:
-    means = {arm.name: arm for arm in view.arms}
-    rows = [
-        (name, value(amount), value(means[name].mean, view.unit, means[name].se) if name in means else "-")
-        for name, amount in view.amounts.items()
-    ]
-    return _table(("arm:", "amount", "mean"), rows)
-
-
-def _arms(view: View) -> str:
-    rows = [
-        (
-            arm.name,
-            count(arm.n),
-            value(arm.mean, view.unit, arm.se),
-            safe_range(arm.safe, view.unit),
-            arm.role,
-        )
-        for arm in view.arms
-    ]
-    return _table(("arm:", "measured", "mean", "safe range:", "role:"), rows)
-
-
-def _values(session: Session, view: View) -> str:
+    yield _table(
+        ("plan:", "total", "behind", "status:"),
+        [
+            (
+                row.name,
+                value(row.value, unit, row.se) + ("*" if row.uses_guess else ""),
+                value(row.behind, unit, row.behind_se),
+                row.status,
+            )
+            for row in view.plans
+        ],
+    )
+    yield "<h2>Arms</h2>"
+    if view.amounts:
+        yield f"<p>{escape(view.leader or 'The leader')}: {escape(listed(dict(view.amounts)))}</p>"
+    yield _table(
+        ("arm:", "measured", "mean", "safe range:", "role:"),
+        [
+            (
+                arm.name,
+                count(arm.n),
+                value(arm.mean, unit, arm.se),
+                safe_range(arm.safe, unit),
+                arm.role,
+            )
+            for arm in view.arms
+        ],
+    )
     values = list(session.measurements())
-    shown = values[-MOST_VALUES:]
-    rows = [
-        (
-            str(m.number),
-            m.probe_name if m.reading == "value" else f"{m.probe_name}: {m.reading}",
-            f"{m.value:.6g} {view.unit}".rstrip(),
-            m.worker,
-            minute(m.time),
-            "removed" if m.removed else "",
-        )
-        for m in shown
-    ]
-    more = len(values) - len(shown)
-    note = f'<p class="soft">and {more:,} earlier ones, in the log</p>' if more else ""
-    return _table(("number", "arm:", "value", "by:", "UTC:", ":"), rows) + note
-
-
-def _grounds(view: View, certificate: dict[str, Any] | None) -> Iterator[str]:
+    yield "<h2>Values</h2>"
+    yield _table(
+        ("number", "arm:", "value", "by:", "UTC:", ":"),
+        [
+            (
+                str(m.number),
+                m.probe_name if m.reading == "value" else f"{m.probe_name}: {m.reading}",
+                f"{m.value:.6g} {unit}".rstrip(),
+                m.worker,
+                minute(m.time),
+                "removed" if m.removed else "",
+            )
+            for m in values[-MOST_VALUES:]
+        ],
+    )
+    if len(values) > MOST_VALUES:
+        yield f'<p class="soft">and {len(values) - MOST_VALUES:,} earlier ones, in the log</p>'
+    yield "<h2>What it rests on</h2>"
     facts = {
         "goal": f"the {view.goal} total",
         "delta": f"{view.delta:g}",
-        "epsilon": value(view.epsilon, view.unit),
+        "epsilon": value(view.epsilon, unit),
         "budget": "none" if view.budget is None else count(view.budget),
         "policy": view.policy,
         "values": f"{count(view.n_measured)}; {count(view.n_extra)} extra, {count(view.n_removed)} removed",
         "log": f"{how_many(view.head.position, 'event')}, checksum {view.head.checksum}",
     }
     yield _table((":", ":"), list(facts.items()))
-    inside = "the log and the certificate" if certificate else "the log"
-    yield f"<p>This file holds {inside}. To check it: <code>surepick verify report.html</code></p>"
-    yield f'<p>What this proves, and what not: <a href="{GUARANTEES}">{GUARANTEES}</a></p>'
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table; columns whose heading ends in a colon are text, the others numbers."""
+    kinds = ["" if heading.endswith(":") else ' class="n"' for heading in headings]
+    head = "".join(f"<th{k}>{escape(h.rstrip(':'))}</th>" for h, k in zip(headings, kinds, strict=True))
+    lines = ("".join(f"<td{k}>{escape(x)}</td>" for x, k in zip(row, kinds, strict=True)) for row in rows)
+    body = "".join(f"<tr>{line}</tr>\n" for line in lines)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def read_report(path: Path) -> dict[str, Any]:

@@ -37,48 +37,36 @@ def _words(kind: str, body: dict[str, Any], problem: AnyProblem) -> Iterator[str
         case "created":
             plans = f"{in_short(problem.n_plans)} plans" if problem.n_plans else "many plans"
             ways = how_many(len(problem.counted_names), "arm" if problem.probes is None else "probe")
-            ways += " read by plays" if problem.plays else ""
             yield f"{plans}, {ways}, {body['policy']['name']}, seed {body['seed']}"
         case "asked":
-            counts = body["counts"]
             yield f"asked, batch {body['number']}:"
-            yield ", ".join(f"{names[probe]} {count} ×" for probe, count in counts[:MOST_LISTED])
-            yield _and_more(len(counts))
+            yield _listed([f"{names[probe]} {count} ×" for probe, count in body["counts"]])
         case "measured":
-            yield from _told(body, names[body["probe"]], problem.reads(body["probe"]))
+            reads = problem.reads(body["probe"])
+            shown = ["lost" if value is None else f"{value:g}" for value in body["values"]]
+            if len(reads) > 1:
+                shown = [f"{read} {one}" for read, one in zip(reads, shown, strict=True)]
+            yield f"{names[body['probe']]} = {_listed(shown)}"
+            yield f"by {body['worker']}" if body["worker"] else ""
+            place = f"{body['probe']}.{body['index']}"
+            yield "(extra)" if body["request"] == "" else "" if body["request"] == place else "(late)"
+            yield f"({body['note']})" if body["note"] else ""
         case "removed":
             yield f"removed: {names[body['probe']]}, the value of request {body['probe']}.{body['index']}"
             yield f"({body['reason']})"
         case "stopped":
             yield body["status"]
             yield "" if body["plan"] is None else f"with {problem.name_of(body['plan'])}"
-        case "extended":
-            yield f"delta {body['delta']}, budget {body['budget']}"
         case "plan-added":
             amounts = ", ".join(f"{amount:g} × {problem.arm_names[arm]}" for arm, amount in body["amounts"])
             yield f"added the plan “{body['name']}” ({amounts})"
-            new = ", ".join(arm["name"] for arm in body.get("new_arms", ()))
-            yield f"with {'a new arm' if len(body['new_arms']) == 1 else 'new arms'}: {new}" if new else ""
         case "final-batch":
             yield f"the next {how_many(body['n'], 'measurement')} are the last"
             yield "and their noise is Gaussian" if body["gaussian"] else ""
-        case "renamed":
-            yield f"renamed to “{body['title']}”"
         case _:
             yield ", ".join(f"{key} {value}" for key, value in body.items() if value not in ("", None))
 
 
-def _told(body: dict[str, Any], name: str, reads: Sequence[str]) -> Iterator[str]:
-    """Yield the words for a recorded value of this arm or probe."""
-    shown = ["lost" if value is None else f"{value:g}" for value in body["values"]]
-    values = shown if len(reads) == 1 else [f"{read} {one}" for read, one in zip(reads, shown, strict=True)]
-    yield f"{name} = {', '.join(values[:MOST_LISTED])}"
-    yield _and_more(len(values))
-    yield f"by {body['worker']}" if body["worker"] else ""
-    place = f"{body['probe']}.{body['index']}"
-    yield "(extra)" if body["request"] == "" else "" if body["request"] == place else "(late)"
-    yield f"({body['note']})" if body["note"] else ""
-
-
-def _and_more(n: int) -> str:
-    return f"and {n - MOST_LISTED} more" if n > MOST_LISTED else ""
+def _listed(words: Sequence[str]) -> str:
+    more = f" and {len(words) - MOST_LISTED} more" if len(words) > MOST_LISTED else ""
+    return ", ".join(words[:MOST_LISTED]) + more
