@@ -32,8 +32,6 @@ from surepick.errors import ProblemError, SurepickError, hinted
 Best = Callable[[FloatArray], npt.ArrayLike]
 # The same among the plans within lower and upper bounds, one of each per arm; None where there is none.
 BestWithin = Callable[[FloatArray, FloatArray, FloatArray], npt.ArrayLike | None]
-# How much worse the best plan with another entry is, for each arm, than this plan, the best of all.
-Losses = Callable[[FloatArray, FloatArray], FloatArray]
 
 N_TRIALS = 3
 TRIAL_SEED = 271828
@@ -84,7 +82,6 @@ class OracleProblem(Measurable):
     name_plan: Callable[[FloatArray], str] | None
     about: About = NOTHING  # title, unit and the like; decides nothing
     best_within: BestWithin | None = None
-    losses: Losses | None = None  # families of the library have it; it saves calls, and decides nothing
 
     is_listed: ClassVar[Literal[False]] = False
     has_batches: ClassVar[bool] = False
@@ -136,7 +133,6 @@ class OracleProblem(Measurable):
             n_plans=n_plans,
             name_plan=name_plan,
             best_within=best_within,
-            losses=None,
             plays=plays,
         )
         self._become(self.with_settings(known=known))

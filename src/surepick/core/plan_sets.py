@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from surepick.core.arrays import BoolArray, FloatArray, IntArray, as_dense
+from surepick.core.arrays import FloatArray, IntArray, as_dense
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
 from surepick.core.polytope import Polytope
 from surepick.core.problem import Problem
@@ -71,24 +71,20 @@ class Branch:
         if self.upper[arm] >= above:
             yield self._with(arm, above, self.upper[arm])
 
-    def without(
-        self, plan: FloatArray, step: float, *, one_size: bool = False, left_out: BoolArray | None = None
-    ) -> Iterator[Branch]:
+    def without(self, plan: FloatArray, step: float, *, one_size: bool = False) -> Iterator[Branch]:
         """Branches that hold every plan of this one but `plan`, and no plan twice (Lawler's partition).
 
         The i-th agrees with the plan on the first i free arms and differs on the next; both ways, so that
         plans that contain others are not lost. Where all entries of a plan always add up to the same sum
         (`one_size`), another plan must fall below this one somewhere and rise above it elsewhere, so that
-        looking at the arms where it can fall is enough, or at those where it can rise. Parts that differ from
-        the plan on arms of `left_out` are left out.
+        looking at the arms where it can fall is enough, or at those where it can rise.
         """
         rest, arms = self, self.free
         if one_size:
             falls, rises = arms[plan[arms] > self.lower[arms]], arms[plan[arms] < self.upper[arms]]
             arms = falls if len(falls) <= len(rises) else rises
         for arm in arms:
-            if left_out is None or not left_out[arm]:
-                yield from rest.apart(arm, plan[arm], step)
+            yield from rest.apart(arm, plan[arm], step)
             rest = rest.pinned(arm, plan[arm])
 
     def _with(self, arm: int, low: float, high: float) -> Branch:
@@ -191,13 +187,6 @@ class PlanSet(PlanOracle):
     def best(self, weights: FloatArray, branch: Branch) -> FloatArray | None:
         """Return a plan of the branch with the largest value; None when the branch is empty."""
         raise NotImplementedError
-
-    def losses(self, weights: FloatArray, branch: Branch, plan: FloatArray) -> FloatArray | None:
-        """Return for each free arm a lower bound on what differing there from `plan` loses.
-
-        `plan` is the best of the branch. None if the set knows no such bound: then `best` has to be called.
-        """
-        return None
 
     def slack(self, weights: FloatArray, branch: Branch) -> float:
         """Return how far below the true maximum the value of `best` may lie, by rounding."""
@@ -326,12 +315,6 @@ class AskedPlans(OraclePlans):
         self.n_calls += 1
         self._shown.compare(asked, None, plan)
         return plan if branch.holds(plan) else None
-
-    def losses(self, weights: FloatArray, branch: Branch, plan: FloatArray) -> FloatArray | None:
-        # exchanges that break a pin lose its penalty
-        if self._problem.losses is None:
-            return None
-        return self._problem.losses(self._penalised(weights, branch), self._sign * plan)
 
     def slack(self, weights: FloatArray, branch: Branch) -> float:
         free = branch.upper - branch.lower  # 1, and 0 where an entry is pinned

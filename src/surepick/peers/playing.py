@@ -102,19 +102,11 @@ class PlayOracle:
         return self._plans.answer(self.sign * play + 0.0)
 
     def best_but(self, lead: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return the best play other than this one: the exchange that loses least, or by trying every arm."""
+        """Return the best play other than this one: the best of those that differ on some arm."""
         play = self.best(weights)
         if (play != lead).any():
             return play
-        inside, plan, box = self.sign * weights, self.sign * play + 0.0, self._box
-        losses = self._plans.losses(inside, box, plan)
-        if losses is None:
-            return max(self.exchanges(lead, weights), key=lambda other: float(weights @ other))
-        arm = int(box.free[np.argmin(losses[box.free])])
-        (part,) = box.apart(arm, float(plan[arm]), self._plans.step)
-        found = self._plans.best(inside, part)
-        assert found is not None
-        return np.abs(found)
+        return max(self.exchanges(lead, weights), key=lambda other: float(weights @ other))
 
     def exchanges(self, lead: FloatArray, weights: FloatArray) -> list[FloatArray]:
         """Return for every arm the best play that differs from this one there."""

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.core.arrays import FloatArray, Goal, Numbers, PerArm, vector
-from surepick.core.oracle_problem import BestWithin, Losses, OracleProblem
+from surepick.core.oracle_problem import BestWithin, OracleProblem
 from surepick.core.polytope import Polytope
 from surepick.core.wording import in_short
 from surepick.errors import FileError, ProblemError, suggestion, unexpected
@@ -77,8 +77,6 @@ class Family:
     - `n_plans`: a number that the plans do not exceed, None where there is no such number
     - `solve_within(means, lower, upper)`, for plans of whole numbers: the same among the plans within bounds,
       and None where there are none
-    - `losses(means, plan)`, for plans of zeros and ones: how much worse the best plan with the other entry
-      at each arm is than `plan`, the best of all; infinite where there is none
     - `rows()`, for plans that are amounts: the rows and bounds that they keep, as `Polytope` takes them
     - `listed()`: all plans, one after the other, in any order
     - `recipe()`: the kind of family and the arguments of the function that makes it, as JSON values
@@ -97,7 +95,6 @@ class Family:
     within: Within | None = None
     recipe: Callable[[], Mapping[str, Any]] | None = None
     solve_within: BestWithin | None = None
-    losses: Losses | None = None
     rows: Callable[[], dict[str, Any]] | None = None
     listed: Callable[[], Iterator[FloatArray]] | None = None
     is_slow: bool = False
@@ -186,7 +183,7 @@ class FamilyProblem(OracleProblem):
             best_within=family.solve_within,
             **measured,
         )
-        self.__dict__.update(family=family, losses=family.losses)
+        self.__dict__.update(family=family)
 
     @property
     def completeness(self) -> str:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surepick.core.arrays import BoolArray, FloatArray
+from surepick.core.arrays import FloatArray
 from surepick.core.plan_sets import Branch, PlanSet
 from surepick.inference.factors import log_sum_exp
 from surepick.policies.oracles.plan_wealth import FLAT, CommonWealth, PlanAccount, PlanWealth
@@ -36,7 +36,6 @@ class Bound(NamedTuple):
 
     is_out: bool  # every plan of the branch is ruled out
     worst: FloatArray | None = None  # the plan to split at; None where a plan is not ruled out
-    forced: BoolArray | None = None  # arms on which every plan unlike `worst` is ruled out
 
 
 class BranchSearch:
@@ -156,8 +155,7 @@ class BranchSearch:
                 components = self._wealth.components(self._account, worst)
                 self._account.add_rival(worst, components, is_proxy=True)
                 return False
-            step, forced = self._plans.step, bound.forced
-            branches.extend(current.without(bound.worst, step, one_size=self._one_size, left_out=forced))
+            branches.extend(current.without(bound.worst, self._plans.step, one_size=self._one_size))
         return True
 
     def _bound(self, branch: Branch) -> Bound:
@@ -171,15 +169,13 @@ class BranchSearch:
         tilt = np.append(account.tilt, np.zeros(len(common.constant) - len(account.tilt)))
         points, share = np.zeros((0, len(tilt))), np.zeros(0)
         seen, least, worst = set[bytes](), math.inf, None
-        first: tuple[FloatArray, float, FloatArray] | None = None
         for _ in range(MOST_STEPS):
-            bound, plan, weights = self._lower(tilt, branch)
+            bound, plan = self._lower(tilt, branch)
             if plan is None:
                 return Bound(is_out=True)
             if bound >= self._threshold:
                 account.tilt = tilt
                 return Bound(is_out=True)
-            first = (plan, bound, weights) if first is None else first
             if plan.tobytes() in seen:
                 break
             if not self.rules_out(plan):
@@ -192,32 +188,19 @@ class BranchSearch:
             value, tilt, share = least_log_sum(points, share, self._threshold)
             if value < self._threshold:
                 break
-        forced = self._forced(branch, first) if first is not None and worst is first[0] else None
-        return Bound(is_out=False, worst=worst, forced=forced)
+        return Bound(is_out=False, worst=worst)
 
-    def _forced(self, branch: Branch, first: tuple[FloatArray, float, FloatArray]) -> BoolArray | None:
-        """Return the arms on which every plan of the branch that differs from `first` is ruled out.
+    def _lower(self, tilt: FloatArray, branch: Branch) -> tuple[float, FloatArray | None]:
+        """Return a bound of the log wealth of all plans of the branch, infinite if it is empty, and a plan.
 
-        `first` is the plan with the least bound, that bound and its weights. Differing from the plan on an
-        arm raises the bound by at least `losses` of the arm.
-        """
-        plan, bound, weights = first
-        losses = self._plans.losses(weights, branch, plan)
-        if losses is None:
-            return None
-        return np.asarray(bound + losses - self._plans.slack(weights, branch) >= self._threshold)
-
-    def _lower(self, tilt: FloatArray, branch: Branch) -> tuple[float, FloatArray | None, FloatArray]:
-        """Return a bound of the log wealth of all plans of the branch, where it is least, and its weights.
-
-        It is infinite if the branch is empty.
+        The plan is where the bound is least.
         """
         constant, slope, rounding = self._common.below(tilt, branch)
         plan = self._plans.best(-slope, branch)
         if plan is None:
-            return math.inf, None, -slope
+            return math.inf, None
         bound = constant + float(slope @ plan) - rounding - self._plans.slack(slope, branch) - FLAT
-        return bound, plan, -slope
+        return bound, plan
 
     def lower_bound(self, branch: Branch) -> float:
         """Return a lower bound of the log evidence against every plan of the branch; it changes nothing."""

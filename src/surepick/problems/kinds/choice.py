@@ -10,7 +10,7 @@ from typing import Unpack
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import FloatArray, Goal, Plans, is_smallest, names_for
+from surepick.core.arrays import Goal, Plans, is_smallest, names_for
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.problem import Problem
 from surepick.core.wording import counted
@@ -109,15 +109,8 @@ def top_k_family(arms: Sequence[str], k: int, *, goal: Goal) -> Family:
     if size >= len(names):
         raise ProblemError(f"k must be less than the number of arms, {len(names)}, got {size}", field="k")
     sign = 1.0 if is_smallest(goal) else -1.0
-
-    def losses(means: FloatArray, plan: FloatArray) -> FloatArray:
-        """An arm that joins drives out the worst of those chosen; one that leaves lets in the best other."""
-        costs, used = sign * means, plan > 0
-        return np.asarray(np.where(used, costs[~used].min() - costs, costs - costs[used].max()))
-
     return Family(
         solve=lambda means: chosen(np.argsort(sign * means, kind="stable")[:size], len(names)),
-        losses=losses,
         arm_names=names,
         goal=goal,
         n_plans=comb(len(names), size),

@@ -99,7 +99,6 @@ def matching_family(
     names = tuple(f"{pairs.rows[i]}: {pairs.columns[j]}" for i, j in zip(rows, columns, strict=True))
     return Family(
         solve=lambda weights: chosen(_assign(pairs, sign * weights, [], []) or [], len(names)),
-        losses=lambda weights, plan: _losses(pairs, sign * weights, plan),
         arm_names=names,
         goal=goal,
         n_plans=perm(max(mask.shape), min(mask.shape)),
@@ -127,22 +126,6 @@ class _Pairs:
     def number(self) -> IntArray:
         """(n_rows, n_columns) the number of each possible pair, -1 for the others."""
         return np.where(self.possible, np.cumsum(self.possible).reshape(self.possible.shape) - 1, -1)
-
-
-def _losses(pairs: _Pairs, weights: FloatArray, plan: FloatArray) -> FloatArray:
-    """Return the loss of each pair's exchange; dummy rows or columns make the cost matrix square."""
-    from surepick.problems.kernels import assignment_losses
-
-    (n_rows, n_columns), n = pairs.possible.shape, max(pairs.possible.shape)
-    costs = np.zeros((n, n))
-    costs[:n_rows, :n_columns] = np.inf
-    costs[:n_rows, :n_columns][pairs.possible] = weights
-    rows, columns = np.nonzero(pairs.possible)
-    used = plan > 0
-    column = np.full(n, -1)
-    column[rows[used]] = columns[used]
-    column[column < 0] = np.setdiff1d(np.arange(n), columns[used])
-    return np.asarray(assignment_losses(costs, column)[rows, columns])
 
 
 def _assign(

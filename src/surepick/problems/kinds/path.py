@@ -74,7 +74,6 @@ def path_family(
     sign = 1.0 if is_smallest(goal) else -1.0
     return Family(
         solve=lambda weights: chosen(_shortest(ways, sign * weights), network.n_edges),
-        losses=(lambda weights, plan: _losses(ways, sign * weights, plan)) if ways.acyclic else None,
         arm_names=network.edge_names,
         goal=goal,
         n_plans=_count_at_most(ways),
@@ -210,15 +209,6 @@ def _shortest(ways: _Ways, weights: FloatArray) -> IntArray:
     if ways.every is None:
         raise ProblemError(f"some cycle has a negative weight: {TOO_MANY}", field="graph")
     return np.array(ways.every[int(np.argmin([weights[path].sum() for path in ways.every]))])
-
-
-def _losses(ways: _Ways, weights: FloatArray, plan: FloatArray) -> FloatArray:
-    from surepick.problems.kernels import path_losses
-
-    ends = ways.source, ways.target, len(ways.network.nodes)
-    losses = np.full(len(plan), np.inf)  # of edges on no path
-    losses[ways.edges] = path_losses(ways.tails, ways.heads, weights[ways.edges], plan[ways.edges] > 0, *ends)
-    return losses
 
 
 def _within(ways: _Ways, weights: FloatArray, required: list[int], forbidden: list[int]) -> list[int] | None:

@@ -67,7 +67,6 @@ def tree_family(graph: Graph, *, goal: Goal = "smallest") -> Family:
         solve=lambda weights: chosen(
             _kruskal(network, np.argsort(sign * weights, kind="stable")), network.n_edges
         ),
-        losses=lambda weights, plan: _losses(network, sign * weights, plan),
         arm_names=network.edge_names,
         goal=goal,
         n_plans=_count_at_most(network),
@@ -85,12 +84,6 @@ def _kruskal(network: Network, order: IntArray) -> IntArray:
 
     edges: IntArray = spanning(network.tails, network.heads, order, len(network.nodes))
     return edges
-
-
-def _losses(network: Network, weights: FloatArray, plan: FloatArray) -> FloatArray:
-    from surepick.problems.kernels import tree_losses
-
-    return np.asarray(tree_losses(network.tails, network.heads, weights, plan > 0, len(network.nodes)))
 
 
 def _within(
