@@ -1,5 +1,6 @@
-"""Row files that survive kills, and workers that die."""
+"""Row files that survive kills, local workers that die, and a real Dask cluster."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -93,7 +94,7 @@ def test_bad_cases_are_refused_before_anything_runs(path):
     bad = Case(problem(), {"policy": "CombGrapE"})
     with pytest.raises(ParameterError):
         run_cases([*quick_cases(2), bad], path)
-    for jobs in (0, -1):
+    for jobs in (0, -1, "localhost", "8786"):
         with refuses("jobs", ParameterError):
             run_cases(quick_cases(2), path, jobs=jobs)
     assert read_rows(path) == []
@@ -142,3 +143,28 @@ def test_two_runs_cannot_write_to_one_file(path):
 
     run_cases(quick_cases(1), path, progress=run_another)
     assert len(read_rows(path)) == 1
+
+
+def test_a_cluster_that_loses_a_worker_gives_the_rows_of_a_local_run(path):
+    distributed = pytest.importorskip("distributed")
+    cases, killed = slow_cases(5), []
+    workers = {"n_workers": 2, "threads_per_worker": 1, "processes": True}
+    with distributed.LocalCluster(dashboard_address=None, **workers) as cluster:
+
+        def kill_one(state):
+            if state.done and not killed:
+                with distributed.Client(cluster.scheduler_address, set_as_default=False) as client:
+                    killed.append(next(iter(client.run(os.getpid).values())))
+                os.kill(killed[0], signal.SIGKILL)
+
+        rows = run_cases(cases, path, jobs=cluster.scheduler_address, progress=kill_one)
+    assert killed
+    assert len(read_rows(path)) == len(cases)
+    assert untimed(rows) == untimed([run_case(case) for case in cases])
+
+
+def test_a_cluster_that_is_not_there_is_an_error(path, monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(running, "CONNECT_SECONDS", 1)
+    with refuses("jobs", ParameterError):
+        run_cases(quick_cases(2), path, jobs="tcp://127.0.0.1:9")

@@ -35,6 +35,10 @@ NOT_RUN = [
     (r"^make ", "sets up an environment of its own and takes minutes; continuous integration runs make test"),
     (r"^pip install", "tests/test_release.py installs the wheel in a clean environment"),
     (
+        r"^dask |--jobs tcp",
+        "needs other machines, or a minute; tests/experiments/test_running.py has a cluster",
+    ),
+    (
         r"^surepick reproduce (?!.*--runs \d\b)",
         "minutes; tests/experiments runs the reproduction with fewer runs",
     ),

@@ -28,7 +28,9 @@ def reproduce(
     ] = None,
     policy: Annotated[list[str] | None, typer.Option(help="A method; repeat, or separate by commas.")] = None,
     runs: Annotated[int | None, typer.Option(help="Instances of each family.")] = None,
-    jobs: Annotated[int, typer.Option(help="Local processes.")] = 1,
+    jobs: Annotated[
+        str, typer.Option(help="Local processes, or a Dask scheduler such as tcp://host:8786.")
+    ] = "1",
     seed: Annotated[int, typer.Option(min=0, help="The first instance; the others follow.")] = 0,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer runs, no slow methods.")] = False,
     out: Annotated[
@@ -65,7 +67,7 @@ def reproduce(
             failed = f", {state.failed} failed" if state.failed else ""
             line.say(f"{table}: {state.done} of {state.total} runs, about {left} left{failed}")
 
-        rows, n_jobs = folder / "rows.jsonl", jobs
+        rows, n_jobs = folder / "rows.jsonl", int(jobs) if jobs.isdecimal() else jobs
         result = run_study(study_named(table), settings, rows, jobs=n_jobs, progress=show)
     written = write_outputs(result, folder)
     answer({**as_json(result), "folder": str(folder)}, markdown(result))

@@ -1,4 +1,4 @@
-"""Run many cases on local processes; finished cases are on disk, and never run again.
+"""Run many cases on local processes or a Dask cluster; finished cases are on disk, and never run again.
 
 A row file has one JSON line for each finished case. It survives a kill at any moment: a torn last line is cut
 off and its case runs again. Every worker computes with one thread, so that sums are added in the same order
@@ -8,6 +8,7 @@ wherever a case runs.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import multiprocessing
 import os
@@ -16,17 +17,18 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from surepick.errors import FileError, ParameterError, SurepickError
+from surepick.errors import FileError, ParameterError, SurepickError, missing_extra
 from surepick.experiments.cases import Case, Row, row_from_json, row_to_json, run_in_worker
 from surepick.sessions import codec
 
 POLL_SECONDS = 0.5  # how often to report the time left
 SYNC_SECONDS = 1.0  # a power cut may cost the rows of this long; a kill costs none
+CONNECT_SECONDS = 10
 HOPELESS = 2  # worker deaths, each with a single case, before any case finished: nothing can run
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
@@ -65,14 +67,14 @@ def run_cases(
     cases: Iterable[Case],
     path: str | Path,
     *,
-    jobs: int = 1,
+    jobs: int | str = 1,
     progress: Callable[[RunProgress], object] | None = None,
     expected: Mapping[Case, float] | None = None,
 ) -> list[Row]:
     """Return the rows of all cases, in their order; cases with a row in the file do not run again.
 
     - path: JSON-lines file to which rows are appended as they finish, so that a killed run can resume.
-    - jobs: local processes.
+    - jobs: local processes, or the address of a Dask scheduler, "tcp://host:8786".
     - progress: called with a `RunProgress` before anything runs, after every row and twice a second.
     - expected: seconds that each case may take; the time left is judged by it and by how long cases took.
 
@@ -88,21 +90,24 @@ def run_cases(
     ([True, True, True], True)
     """
     path, wanted = Path(path), list(dict.fromkeys(cases))
-    if not (isinstance(jobs, int) and jobs >= 1):
-        raise ParameterError(f"jobs is a number of processes, 1 or more, got {jobs!r}", field="jobs")
+    if not (jobs >= 1 if isinstance(jobs, int) else "://" in jobs):
+        raise ParameterError(
+            f"jobs is a number of processes, 1 or more, or a Dask scheduler, tcp://host:8786; got {jobs!r}",
+            field="jobs",
+        )
     for case in wanted:
         case.check()
     read_rows(path)  # damage is an error before anything runs
     with _appending(path) as write:
         rows = {row.case: row for row in read_rows(path)}
-        tally = Tally(rows, wanted, jobs, progress, expected)
-        _dispatch([case for case in wanted if case not in rows], write, tally)
+        tally = Tally(rows, wanted, jobs if isinstance(jobs, int) else 1, progress, expected)
+        _dispatch([case for case in wanted if case not in rows], jobs, write, tally)
     if tally.failures:
         raise CasesFailedError(tally.failures, path)
     return [rows[case] for case in wanted]
 
 
-def _dispatch(todo: Sequence[Case], write: Callable[[Row], None], tally: Tally) -> None:
+def _dispatch(todo: Sequence[Case], jobs: int | str, write: Callable[[Row], None], tally: Tally) -> None:
     """Submit cases and take rows back until none is left.
 
     When a worker dies, its whole pool is broken, and any case that was out may be to blame. Those cases then
@@ -115,7 +120,7 @@ def _dispatch(todo: Sequence[Case], write: Callable[[Row], None], tally: Tally) 
         source = suspects if alone else queue
         out: dict[Future[Row], Case] = {}
         try:
-            with _open_pool(tally.jobs) as pool:
+            with _open_pool(jobs) as (pool, tally.jobs):
                 while source or out:
                     # one case waits beside those that run, so that no worker is idle
                     while source and len(out) < (1 if alone else tally.jobs + 1):
@@ -259,14 +264,21 @@ def _appending(path: Path) -> Iterator[Callable[[Row], None]]:
 
 
 @contextlib.contextmanager
-def _open_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
-    """Start processes, by spawning: compiled code and threads do not survive a fork."""
+def _open_pool(jobs: int | str) -> Iterator[tuple[Executor, int]]:
+    """Yield an executor and how many cases it runs at once.
+
+    Local processes are spawned: compiled code and threads do not survive a fork.
+    """
+    if isinstance(jobs, str):
+        with _open_cluster(jobs) as found:
+            yield found
+        return
     before = {name: os.environ.get(name) for name in _THREADS}
     os.environ.update(dict.fromkeys(_THREADS, "1"))
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=end_with_parent)
     try:
-        yield pool
+        yield pool, jobs
     except BaseException:  # interrupted: do not wait for the cases that still run
         for process in list((pool._processes or {}).values()):
             process.terminate()
@@ -277,6 +289,24 @@ def _open_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
             os.environ.pop(name, None)
             if value is not None:
                 os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _open_cluster(address: str) -> Iterator[tuple[Executor, int]]:
+    """Connect to a Dask scheduler; it gives the cases of a worker that dies to another one."""
+    try:
+        distributed: Any = importlib.import_module("distributed")
+    except ImportError:
+        raise missing_extra("distributed", "cluster") from None
+    try:
+        client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise ParameterError(
+            f"no Dask scheduler answers at {address!r} ({error}); start one with: dask scheduler",
+            field="jobs",
+        ) from None
+    with client, client.get_executor(pure=False) as pool:
+        yield pool, max(sum(client.nthreads().values()), 1)
 
 
 def end_with_parent() -> None:

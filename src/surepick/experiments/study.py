@@ -239,7 +239,7 @@ def run_study(
     settings: Settings,
     path: str | Path,
     *,
-    jobs: int = 1,
+    jobs: int | str = 1,
     progress: Callable[[RunProgress], object] | None = None,
 ) -> Result:
     """Run what is missing into the row file and summarize all of it; see `run_cases` for the options.
