@@ -1,6 +1,7 @@
 """`surepick time`: the fastest of several commands."""
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,12 @@ def test_a_race_is_kept_under_its_name_and_resumed_with_its_settings():
 
 
 def test_a_difference_that_does_not_matter_ends_a_tie():
-    assert surepick("time", "sleep 0.005", "sleep 0.005", "--epsilon", "90%").code == 0
+    words = ("time", "sleep 0.005", "sleep 0.005", "--epsilon", "90%")
+    assert surepick(*words, "-o", "x.md").code == 0
+    assert len(Path("x.md").read_text().splitlines()) == 4
+    assert surepick(*words, "-o", "x.json").code == 0
+    assert json.loads(Path("x.json").read_text())["view"]["state"] == "confident"
+    assert surepick(*words, "-o", "x.pdf", "--json").error["field"] == "o"
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import io
+import json
 import secrets
 import sys
 import time as clock
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +20,7 @@ from surepick.cli.run import exit_code
 from surepick.core.wording import how_many, shortened
 from surepick.errors import ParameterError
 from surepick.views.numbers import duration, odds
+from surepick.views.view import to_json
 
 if TYPE_CHECKING:
     from surepick.core.arrays import FloatArray
@@ -43,7 +46,9 @@ def time(
     prepare: Annotated[str | None, typer.Option(help="A command to run before each run, untimed.")] = None,
     timeout: Annotated[float | None, typer.Option(help="Seconds that a run may take.")] = None,
     shell: Annotated[bool, typer.Option("--shell", help="Call the commands by a shell.")] = False,
-    output: Annotated[Path | None, typer.Option("-o", help="Write all runs to this CSV file.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", help="Also write .json, .md, or all runs: .csv.")
+    ] = None,
 ) -> None:
     """Find the fastest of several commands.
 
@@ -52,6 +57,8 @@ def time(
     """
     from surepick.measure.timing import CommandTimer, as_words, load, rounds_of
 
+    if output is not None and output.suffix not in (".json", ".md", ".csv"):
+        raise ParameterError(f"-o takes a file .json, .md or .csv, got {str(output)!r}", field="o")
     names = names_of(commands, name or [])
     words = {one: as_words(command, shell=shell) for one, command in zip(names, commands, strict=True)}
     before = None if prepare is None else as_words(prepare, shell=shell)
@@ -62,17 +69,18 @@ def time(
     view, rounds = race.view(), rounds_of(race)
     rows = rows_of(view, commands, rounds)
     remarks = list(remarks_on(busy, rounds))
-    data = {"commands": [asdict(row) for row in rows], "rounds": len(rounds), "seconds": taken}
+    data: dict[str, Any] = {
+        "commands": [asdict(row) for row in rows],
+        "rounds": len(rounds),
+        "seconds": taken,
+    }
+    data |= {"remarks": remarks, "view": view}
     lines = list(lines_of(view, rows, share(epsilon), len(rounds), taken))
-    answer({**data, "remarks": remarks, "view": view}, lines)
+    answer(data, lines)
     for remark in [] if settings.json or settings.quiet else remarks:
         note(remark)
     if output is not None:
-        with output.open("w", newline="", encoding="utf-8") as stream:
-            table = csv.writer(stream)
-            table.writerow(["round", *(arm.name for arm in view.arms)])
-            for k, times in enumerate(rounds.tolist()):  # NaN where a command had left
-                table.writerow([k + 1, *("" if x != x else x for x in times)])
+        output.write_text(_exported(output.suffix, data, rows, rounds), encoding="utf-8")
     raise typer.Exit(exit_code(view) if is_over else INTERRUPTED)
 
 
@@ -247,3 +255,22 @@ def remarks_on(busy: float, rounds: FloatArray) -> Iterator[str]:
             f"The machine became {abs(change):.0%} {way} meanwhile. A round compares at one moment, so the "
             "answer holds; medians and ratios may not."
         )
+
+
+def _exported(suffix: str, data: Mapping[str, Any], rows: Sequence[Row], rounds: FloatArray) -> str:
+    """Return the answer as JSON or as a Markdown table, or the seconds of all runs as CSV."""
+    if suffix == ".json":
+        return json.dumps(to_json(data), ensure_ascii=False)
+    if suffix == ".md":
+        lines = ["| command | median | ratio | slower in |", "|---|---|---|---|"]
+        for row in rows:
+            if row.median is not None:
+                wins = f"{row.slower_in} of {row.rounds}"
+                lines.append(f"| `{row.name}` | {_seconds(row.median)} | {row.ratio:.3f} | {wins} |")
+        return "\n".join(lines) + "\n"
+    text = io.StringIO()
+    table = csv.writer(text)
+    table.writerow(["round", *(arm.name for arm in data["view"].arms)])
+    for k, times in enumerate(rounds.tolist()):  # NaN where a command had left
+        table.writerow([k + 1, *("" if x != x else x for x in times)])
+    return text.getvalue()
