@@ -20,7 +20,6 @@ def test_the_page_does_what_it_says_from_the_first_file_to_the_last_command(tmp_
     for block in blocks(PAGE):
         if block.file:
             (folder / block.file).write_text(block.text, encoding="utf-8")
-    (folder / "examples").symlink_to(ROOT / "examples")
     python = environment(place)
     commands = [line for block in blocks(PAGE) if block.language == "console" for line in lines(block)]
     assert [command.split()[0] for command in commands[:2]] == ["pip", "pytest"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -67,41 +69,17 @@ def simulate(
     if to is not None:
         refuse_existing(to, force=False)
     most = budget or stated.get("budget") or (MOST if runs == 1 else MOST_COMPARED)
-    with Progress() as progress:
-        outcomes = _rehearse(loaded, chosen, runs, seed, most, jobs, progress)
-    if to is not None:
-        _write_rows(to, outcomes)
-    if runs == 1 and len(chosen) == 1:
-        code = _show_one(loaded, outcomes[0][0])
-    else:
-        code = _show_comparison(chosen, outcomes)
-    raise typer.Exit(code)
-
-
-def _rehearse(
-    loaded: Truth,
-    policies: Sequence[Policy],
-    runs: int,
-    seed: int,
-    budget: int,
-    jobs: int,
-    progress: Progress,
-) -> list[list[Outcome]]:
-    """Return the outcomes of each policy; run r of each uses the seed `seed + r`."""
-    calls = [(loaded, policy, seed + r, budget) for policy in policies for r in range(runs)]
+    calls = [(loaded, one, seed + r, most) for one in chosen for r in range(runs)]
     found: list[Outcome] = []
-    if jobs == 1:
-        for call in calls:
-            found.append(one_run(call))
+    with Progress() as progress, ProcessPoolExecutor(jobs) if jobs > 1 else nullcontext() as pool:
+        for outcome in map(one_run, calls) if pool is None else pool.map(one_run, calls):
+            found.append(outcome)
             progress.say(f"run {len(found)} of {len(calls)}")
-    else:
-        from concurrent.futures import ProcessPoolExecutor
-
-        with ProcessPoolExecutor(jobs) as pool:
-            for outcome in pool.map(one_run, calls):
-                found.append(outcome)
-                progress.say(f"run {len(found)} of {len(calls)}")
-    return [found[k * runs : (k + 1) * runs] for k in range(len(policies))]
+    if to is not None:
+        _write_rows(to, found)
+    if len(found) == 1:
+        raise typer.Exit(_show_one(loaded, found[0]))
+    _show_comparison(chosen, [found[k * runs : (k + 1) * runs] for k in range(len(chosen))])
 
 
 def one_run(call: tuple[Truth, Policy, int, int]) -> Outcome:
@@ -139,6 +117,8 @@ def truth_of(loaded: Truth) -> Gaussian | UniformNoise:
 
 def _show_one(loaded: Truth, outcome: Outcome) -> int:
     """Print how one rehearsal ended, beside the limit of any method."""
+    from surepick.core.policy import is_proved
+
     found = limit_of(loaded, outcome.policy)
     lost = None if outcome.plan is None else outcome.loss
     n = how_many(outcome.n_measured, "measurement")
@@ -154,7 +134,8 @@ def _show_one(loaded: Truth, outcome: Outcome) -> int:
         )
         if loaded.limited:
             right = f"{outcome.plan_name} is {'the right' if outcome.correct else 'a wrong'} answer"
-        text = [f"Confident after {n}{limit}; {right}."]
+        ended = "Confident" if is_proved(outcome.policy) else "Ended, with no guarantee,"
+        text = [f"{ended} after {n}{limit}; {right}."]
     data = {
         "state": str(outcome.state),
         "plan": outcome.plan_name,
@@ -189,7 +170,7 @@ def limit_of(loaded: Truth, policy: Policy) -> Limit | None:
     return limit(loaded.known, loaded.means, delta=delta, tolerance=tolerance)
 
 
-def _show_comparison(policies: Sequence[Policy], outcomes: list[list[Outcome]]) -> int:
+def _show_comparison(policies: Sequence[Policy], outcomes: list[list[Outcome]]) -> None:
     """Print a row per policy: measurements, how often wrong, how often cut off."""
     from surepick.policies import describe
     from surepick.simulation.comparison import summary
@@ -218,16 +199,15 @@ def _show_comparison(policies: Sequence[Policy], outcomes: list[list[Outcome]]) 
         for row in rows
     ]
     answer({"policies": data}, lines)
-    return DONE
 
 
-def _write_rows(file: Path, outcomes: list[list[Outcome]]) -> None:
+def _write_rows(file: Path, outcomes: Sequence[Outcome]) -> None:
     from surepick.policies import describe
 
     with file.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
         writer.writerow(("policy", "seed", "state", "plan", "loss", "n_measured", "cost", "seconds"))
-        for outcome in (one for own in outcomes for one in own):
+        for outcome in outcomes:
             lost = "" if outcome.plan is None else outcome.loss
             row = (outcome.state, outcome.plan_name or "", lost, outcome.n_measured, outcome.cost)
             writer.writerow((describe(outcome.policy), outcome.seed, *row, f"{outcome.seconds:.3f}"))
