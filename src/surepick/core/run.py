@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -170,29 +170,11 @@ class Standing:
     unless: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        # a policy that keeps its standing as JSON values gets lists back
-        for name in ("remaining", "good", "unless"):
-            if isinstance(getattr(self, name), list):
-                object.__setattr__(self, name, tuple(getattr(self, name)))
-
-
-def parts_of(standing: Standing) -> list[Any]:
-    """Lead, rival, gap, radius and risk, as logs and snapshots keep a standing of the past."""
-    return [standing.leader, standing.rival, standing.gap, standing.radius, standing.risk]
-
-
-def standing_of(parts: Sequence[Any]) -> Standing:
-    """The standing with these parts; a plan vector may come as a list.
-
-    >>> standing_of([[1.0, 0.0], None, 0.5, None, None]).leader
-    (1.0, 0.0)
-    """
-    lead, rival, *numbers = parts
-    return Standing(_as_answer(lead), _as_answer(rival), *numbers)
-
-
-def _as_answer(plan: Any) -> Answer | None:
-    return tuple(plan) if isinstance(plan, list) else plan
+        # a standing that was kept as JSON values has lists, also in place of plan vectors
+        for name, value in vars(self).items():
+            if isinstance(value, list):
+                plain = tuple(tuple(one) if isinstance(one, list) else one for one in value)
+                object.__setattr__(self, name, plain)
 
 
 class Run(Protocol):

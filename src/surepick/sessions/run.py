@@ -30,8 +30,6 @@ from surepick.core.run import (
     ValueRun,
     WeighingRun,
     is_close,
-    parts_of,
-    standing_of,
 )
 from surepick.core.run import Decision as Batch
 from surepick.errors import MissingFunctionError, ParameterError, SessionError
@@ -341,8 +339,7 @@ class PolicyRun:
             "n_rounds": self.n_rounds,
             **self.statistics.to_json(),
             "run": state,
-            "standing": arrays_to_json([*parts_of(standing), standing.remaining, standing.good]),
-            "unless": arrays_to_json(standing.unless),
+            "standing": arrays_to_json(vars(standing)),
             "log_evidence": arrays_to_json(self.log_evidence()),
             "final": None if self.final is None else vars_of(self.final),
             "n_last": self._n_last,
@@ -351,13 +348,7 @@ class PolicyRun:
     @classmethod
     def from_json(cls, setup: Setup, kept: Body) -> PolicyRun:
         """Return the run that was kept."""
-        *parts, remaining, good = kept["standing"]
-        standing = replace(
-            standing_of(parts),
-            remaining=None if remaining is None else tuple(map(as_answer, remaining)),
-            good=tuple(map(as_answer, good)),
-            unless=arrays_from_json(kept["unless"]),
-        )
+        standing = Standing(**arrays_from_json(kept["standing"]))
         run = cls(setup, Kept(kept["run"], standing, arrays_from_json(kept["log_evidence"])))
         run.n_rounds = kept["n_rounds"]
         run.statistics = RunStatistics.from_json(setup.problem, kept)
