@@ -148,8 +148,8 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if close:
         return f"did you mean {close[0]!r}?"
-    shown = ", ".join(repr(n) for n in names[:8])
-    return f"known: {shown}" + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    shown = ", ".join(repr(n) for n in names[:12])
+    return f"known: {shown}" + (f" and {len(names) - 12} more" if len(names) > 12 else "")
 
 
 def unexpected(function: str, name: str, known: Iterable[str]) -> TypeError:
@@ -186,14 +186,3 @@ def hinted(function: Callable[P, R]) -> Callable[P, R]:
         return function(*args, **given)
 
     return checked
-
-
-def all_names(name: str, known: Iterable[str]) -> str:
-    """As `suggestion`, and all known names once, where they are what one wants to choose from.
-
-    >>> all_names("bostn", ["boston", "albany"]), all_names("x", ["boston", "albany"])
-    ("did you mean 'boston'? Known: boston, albany", 'known: boston, albany')
-    """
-    names = list(known)
-    hint, every = suggestion(name, names), ", ".join(names)
-    return f"{hint} Known: {every}" if hint.startswith("did you mean") else f"known: {every}"

@@ -8,16 +8,13 @@ change in a file that others call into, remove the cache.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-
-# without reference counting (`_nrt`) calls that pass many arrays cost less; such a function cannot allocate
-_INNER = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # Python never calls it
 
 AFFINE, THRESHOLD, TABLE = range(3)  # the kinds of a feed
 
@@ -31,29 +28,13 @@ def is_compiling() -> bool:
     return bool(numba)
 
 
-def _decorator(**options: Any) -> Callable[[_F], _F]:
-    """Return what compiles a function with these options, or leaves it as it is where there is no Numba."""
+def compiled(function: _F) -> _F:
+    """Compile a function, with exact floating point, or leave it as it is where there is no Numba."""
     if not is_compiling():
-        return lambda function: function
+        return function
     import numba
 
-    found: Callable[[_F], _F] = numba.njit(**options)
-    return found
-
-
-def compiled(function: _F) -> _F:
-    """Compile a function that makes no arrays, with exact floating point."""
-    return _decorator(cache=True, _nrt=False)(function)
-
-
-def compiled_allocating(function: _F) -> _F:
-    """Compile a function that makes arrays of its own."""
-    return _decorator(cache=True)(function)
-
-
-def compiled_inner(function: _F) -> _F:
-    """Compile a function that makes no arrays and that only compiled functions call."""
-    return _decorator(**_INNER)(function)
+    return cast(_F, numba.njit(cache=True)(function))
 
 
 class Feed(NamedTuple):

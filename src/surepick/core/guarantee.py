@@ -49,16 +49,6 @@ class Promise:
     besides: str = ""
 
     @classmethod
-    def to_find(cls, delta: float, epsilon: float, assumption: str) -> Promise:
-        """Return the proved guarantee to find the best plan, or one within epsilon of it, up to delta.
-
-        >>> Promise.to_find(0.05, 0.0, GAUSSIAN).goal
-        'the best plan, wrong with probability at most 0.05'
-        """
-        goal = "the best plan" if epsilon == 0 else f"a plan within {epsilon:g} of the best"
-        return cls(True, f"{goal}, wrong with probability at most {delta:g}", *_split(assumption))
-
-    @classmethod
     def none(cls, reason: str) -> Promise:
         """Return "no guarantee", with its reason."""
         return cls(False, f"{_NONE}: {reason}")
@@ -81,7 +71,9 @@ class Promise:
         promise = cls.read(policy.guarantee)
         listing = problem.about.listing
         if promise.proved and listing is not None and not listing.is_complete:
-            promise = replace(promise, goal=_of_listed(promise.goal, listing.words))
+            what, wrong, rest = promise.goal.partition(", wrong with")
+            best = "the best" if what == "the best plan" else what
+            promise = replace(promise, goal=f"{best} of {listing.words}{wrong}{rest}")
         probes = problem.probes
         if promise.proved and probes is not None and probes.unknown:
             return replace(promise, assumption=UNKNOWN_NOISE)
@@ -118,12 +110,6 @@ def learns_variance(policy: Policy, problem: AnyProblem) -> bool:
     return learns is not None and bool(learns(problem))
 
 
-def _of_listed(goal: str, listed: str) -> str:
-    """The goal where the best plan is the best of a list that may lack the best of all."""
-    what, wrong, rest = goal.partition(", wrong with")
-    return f"{what.removesuffix(' plan') if what == 'the best plan' else what} of {listed}{wrong}{rest}"
-
-
 def _split(assumption: str) -> tuple[str, str]:
     """An assumption about the noise, and what follows it."""
     for noise in (SUB_GAUSSIAN, GAUSSIAN):
@@ -133,8 +119,13 @@ def _split(assumption: str) -> tuple[str, str]:
 
 
 def promise(delta: float, epsilon: float, assumption: str) -> str:
-    """Return the guarantee of a policy with a proof, in one sentence."""
-    return Promise.to_find(delta, epsilon, assumption).text
+    """Return the guarantee of a policy that is proved to find the best plan, or one within epsilon of it.
+
+    >>> promise(0.05, 0.0, "luck")
+    'the best plan, wrong with probability at most 0.05, given luck'
+    """
+    goal = "the best plan" if epsilon == 0 else f"a plan within {epsilon:g} of the best"
+    return f"{goal}, wrong with probability at most {delta:g}{_GIVEN}{assumption}"
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from surepick.errors import ParameterError, all_names
+from surepick.errors import ParameterError, suggestion
 from surepick.experiments.cases import LARGEST_GAP, MEANS_NORM
 from surepick.experiments.instances import Spec, instance_from_spec
 from surepick.experiments.study import NEVER, Family, Method, Rule, Study
@@ -326,5 +326,5 @@ def study_named(name: str) -> Study:
     """
     if name not in STUDIES:
         what = f"no study named {name!r}" if name else "name a study"
-        raise ParameterError(f"{what}; {all_names(name, STUDIES)}", field="study")
+        raise ParameterError(f"{what}; {suggestion(name, STUDIES)}", field="study")
     return STUDIES[name]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from surepick.core.policy import start
-from surepick.errors import ParameterError, SurepickError, all_names
+from surepick.errors import ParameterError, SurepickError, suggestion
 from surepick.experiments.cases import Case, Row, policy_from_spec, setting_names
 from surepick.experiments.instances import Spec, instance_from_spec
 from surepick.experiments.running import CasesFailedError, RunProgress, read_rows, run_cases
@@ -115,7 +115,7 @@ def chosen_families(study: Study, settings: Settings) -> tuple[Family, ...]:
     known = dict.fromkeys(name for f in study.families for name in (f.name, f.question) if name)
     asked = {name.lower() for name in settings.families}
     for name in sorted(asked - {name.lower() for name in known}):
-        hint = all_names(name, known)
+        hint = suggestion(name, known)
         raise ParameterError(f"no family {name!r} in {study.name}; {hint}", field="families")
     return tuple(f for f in study.families if {f.name.lower(), f.question.lower()} & asked)
 

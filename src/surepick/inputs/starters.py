@@ -6,7 +6,7 @@ import json
 from importlib.resources import files
 from pathlib import Path
 
-from surepick.errors import FileError, all_names
+from surepick.errors import FileError, suggestion
 from surepick.inputs.keys import KEYS, SCHEMA_FILE, schema
 
 EXAMPLES = ("drives", "plays")  # starters beside those that are named like a kind: probes, and plays
@@ -21,7 +21,7 @@ def write_starter(kind: str, folder: str | Path = ".", *, force: bool = False) -
     """
     names = (*KEYS, *EXAMPLES)
     if kind not in names:
-        raise FileError(f"there is no kind of problem named {kind!r}; {all_names(kind, names)}", field="kind")
+        raise FileError(f"there is no kind named {kind!r}; {suggestion(kind, names)}", field="kind")
     target, parts = Path(folder), _parts(kind)
     first = next(iter(parts))
     parts[first] = f"#:schema ./{SCHEMA_FILE}\n{parts[first]}"  # editors then know the keys

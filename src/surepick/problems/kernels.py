@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
-from surepick.kernels import compiled_allocating
+from surepick.kernels import compiled
 
 
-@compiled_allocating
+@compiled
 def shortest(
     tails: IntArray,
     heads: IntArray,
@@ -48,7 +48,7 @@ def shortest(
     return back[:length][::-1].copy()
 
 
-@compiled_allocating
+@compiled
 def spanning(tails: IntArray, heads: IntArray, order: IntArray, n_nodes: int) -> IntArray:
     """The edges of the spanning tree that takes edges in this order unless they close a cycle (Kruskal).
 

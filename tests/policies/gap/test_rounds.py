@@ -10,7 +10,7 @@ from scipy import sparse
 
 import surepick as sp
 from common import largest
-from surepick.kernels import compiled_allocating
+from surepick.kernels import compiled
 from surepick.policies.gap import radius as radii
 from surepick.policies.gap import rounds
 from surepick.policies.gap.radius import kaufmann_koolen_c
@@ -152,14 +152,14 @@ def test_loops_and_array_operations_round_alike(code):
     rng, d, n = np.random.default_rng(code), 7, 53
     columns = rng.normal(size=(d, n)) * (rng.random((d, n)) < 0.5)
     weight, term, lead = rng.random(d), rng.random(d), columns[:, 3].copy()
-    by_loop, by_arrays = compiled_allocating(rounds._compare_by_loop), rounds._compare_by_arrays
+    by_loop, by_arrays = compiled(rounds._compare_by_loop), rounds._compare_by_arrays
     for by_size in (False, True):
         found = [form(columns, lead, weight, term, by_size) for form in (by_loop, by_arrays)]
         assert all((one == other).all() for one, other in zip(*found, strict=True))
     rule = rounds.Rule(code, rounds.GAP, False, code in (1, 3), 0.0, -3.0, 2.0, 1.0)
     value, moved = columns.T @ rng.random(d), (0.1, -0.02, 0.3)
     both = [rounds.Rivals(value.copy(), found[0][0].copy(), found[0][1].copy()) for _ in range(2)]
-    forms = (compiled_allocating(rounds._move_and_score_by_loop), rounds._move_and_score_by_arrays)
+    forms = (compiled(rounds._move_and_score_by_loop), rounds._move_and_score_by_arrays)
     answers = [
         form(columns[2], lead[2], moved, 4.2, rivals, 3, rule)
         for form, rivals in zip(forms, both, strict=True)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.kernels import Feed, compiled_allocating, is_compiling, measured
+from surepick.kernels import Feed, compiled, is_compiling, measured
 from surepick.policies.gap import radius
 from surepick.policies.gap.radius import NORMAL_MIXTURE_JOINT, RECTANGLE, RIDGE
 
@@ -30,13 +30,13 @@ NEGLIGIBLE = 1e-4  # of a radius: rounding that may be left out, since it change
 ARM_RULES = ("gap", "naive", "cycle")
 GAP, NAIVE, CYCLE = range(3)  # their codes
 
-_measured = compiled_allocating(measured)
-_inflation = compiled_allocating(radius.inflation)
-_term = compiled_allocating(radius.term)
-_level = compiled_allocating(radius.level)
-_ridge_level = compiled_allocating(radius.ridge_level)
-_lam_value = compiled_allocating(radius.lam_value)
-_lam_log_weight = compiled_allocating(radius.lam_log_weight)
+_measured = compiled(measured)
+_inflation = compiled(radius.inflation)
+_term = compiled(radius.term)
+_level = compiled(radius.level)
+_ridge_level = compiled(radius.ridge_level)
+_lam_value = compiled(radius.lam_value)
+_lam_log_weight = compiled(radius.lam_log_weight)
 
 
 class Rule(NamedTuple):
@@ -89,7 +89,7 @@ class Now(NamedTuple):
     radius: float  # of the gap between leader and rival
 
 
-@compiled_allocating
+@compiled
 def play_rounds(
     columns: FloatArray,
     rows: FloatArray,
@@ -127,7 +127,7 @@ def play_rounds(
     return found, n_used
 
 
-@compiled_allocating
+@compiled
 def update_arm(arms: Arms, s: int, rule: Rule, lam: int) -> None:
     """Bring what is kept of an arm in line with its count and sum."""
     count, variance, lam_value = float(arms.counts[s]), arms.variance[s], _lam_value(lam)
@@ -142,7 +142,7 @@ def update_arm(arms: Arms, s: int, rule: Rule, lam: int) -> None:
         arms.gain[s] = variance / ((count + ridge) * (count + ridge + 1.0) * arms.cost[s])
 
 
-@compiled_allocating
+@compiled
 def update_arms(arms: Arms, used: IntArray, rule: Rule, lam: int) -> float:
     """Bring all arms in line with their counts and sums; return the sum of their terms."""
     joint = 0.0
@@ -152,7 +152,7 @@ def update_arms(arms: Arms, used: IntArray, rule: Rule, lam: int) -> float:
     return joint
 
 
-@compiled_allocating
+@compiled
 def level_of(rule: Rule, n_measured: int, joint: float, lam: int) -> float:
     """Return the part of the threshold that all pairs share."""
     found = _level(rule.code, float(n_measured), rule.log_delta, rule.log_plans, _lam_log_weight(lam))
@@ -163,7 +163,7 @@ def level_of(rule: Rule, n_measured: int, joint: float, lam: int) -> float:
     return found
 
 
-@compiled_allocating
+@compiled
 def radius_of(rule: Rule, rivals: Rivals, k: int, level: float) -> float:
     """Return the radius of plan k's gap to the leader."""
     if rule.code == RECTANGLE:
@@ -236,7 +236,7 @@ def _move_and_score_by_arrays(
 
 # Move every plan by what one arm changed; return the plan of the largest value and the rival with the largest
 # score. `entry` is the leader's entry in the column, `moved` the changes of the arm's mean, weight and term.
-move_and_score = compiled_allocating(_move_and_score_by_loop) if is_compiling() else _move_and_score_by_arrays
+move_and_score = compiled(_move_and_score_by_loop) if is_compiling() else _move_and_score_by_arrays
 
 
 def _compare_by_loop(
@@ -266,10 +266,10 @@ def _compare_by_arrays(
 
 # Compare every plan with a leader whose entries are `lead`, over the arms s in which y_s is not 0: the sums
 # of y_s^2 weight_s (of |y_s| weight_s with `by_size`), of term_s, and the number of arms.
-compare_columns = compiled_allocating(_compare_by_loop) if is_compiling() else _compare_by_arrays
+compare_columns = compiled(_compare_by_loop) if is_compiling() else _compare_by_arrays
 
 
-@compiled_allocating
+@compiled
 def lacks(
     arms: Arms, used: IntArray, rivals: Rivals, rule: Rule, leader: int, rival: int, width: float
 ) -> float:
@@ -285,7 +285,7 @@ def lacks(
     return found if gathered <= NEGLIGIBLE * width else found + gathered
 
 
-@compiled_allocating
+@compiled
 def gathered_rounding(arms: Arms, used: IntArray) -> float:
     """Return a bound on the rounding error in the difference of two plans' estimated values.
 
@@ -302,7 +302,7 @@ def gathered_rounding(arms: Arms, used: IntArray) -> float:
     return EPS * total
 
 
-@compiled_allocating
+@compiled
 def choose_arm(arms: Arms, used: IntArray, lead: FloatArray, rival: FloatArray, rule: Rule) -> int:
     """Return the arm to measure where leader and rival have these entries.
 
