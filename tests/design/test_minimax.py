@@ -11,7 +11,7 @@ from surepick.design.allocation import optimal_allocation
 from surepick.design.counts import cover, mixed_counts
 from surepick.design.grid import on_grid, rounded
 from surepick.design.minimax import minimax, own_arm_shares
-from surepick.inference.contrasts import Contrasts, arm_probes, readings_of
+from surepick.inference.contrasts import Contrasts, arm_probes, readings_of, show
 from surepick.simulation import Gaussian
 
 
@@ -61,7 +61,7 @@ def test_a_cover_shows_every_contrast(feedback, n_rivals):
     chosen = cover(readings.information, shares, readings.costs, contrasts.dense(), contrasts.support())
     assert chosen.sum() <= 6
     uses = chosen.astype(np.int64)
-    _, variance = readings.show(contrasts, uses, np.zeros(problem.probes.n_readings), 1.0)
+    _, variance = show(readings, contrasts, uses, np.zeros(problem.probes.n_readings), 1.0)
     assert np.isfinite(variance).all()
 
 

@@ -10,7 +10,7 @@ import probe_cases
 import surepick as sp
 from common import largest
 from surepick.inference import contrasts as module
-from surepick.inference.contrasts import Contrasts, arm_probes, readings_of
+from surepick.inference.contrasts import Contrasts, arm_probes, readings_of, show
 from surepick.simulation import Gaussian
 
 
@@ -40,7 +40,7 @@ def of_first(readings, problem):
 
 def shown(problem, uses, averages):
     readings = readings_of(problem.probes)
-    return readings.show(of_first(readings, problem), np.asarray(uses), averages, 1.0)
+    return show(readings, of_first(readings, problem), np.asarray(uses), averages, 1.0)
 
 
 def gaps_in_batches(problem, uses, means, seed, n):
@@ -74,12 +74,12 @@ def test_single_arms_have_the_means_and_variances_of_arms():
     problem = sp.Problem([[1.0, 0, 2], [0, 1, 2], [1, 1, 0]], noise=[1.0, 2.0, 3.0], goal="largest")
     readings = readings_of(arm_probes(problem))
     averages, uses = np.array([0.5, -1.0, 2.0]), np.array([2, 4, 9])
-    gap, variance = readings.show(of_first(readings, problem), uses, averages, 0.0)
+    gap, variance = show(readings, of_first(readings, problem), uses, averages, 0.0)
     contrasts = problem.plans[0] - problem.plans[1:]
     assert gap == pytest.approx(contrasts @ averages)
     assert variance == pytest.approx(contrasts**2 @ np.array([1 / 2, 4 / 4, 9 / 9]))
     sparse = Contrasts(csr_array(contrasts))
-    found = readings.show(sparse, uses, averages, 0.0)
+    found = show(readings, sparse, uses, averages, 0.0)
     assert np.array_equal(found[0], gap)
     assert found[1] == pytest.approx(variance)
 
@@ -87,7 +87,7 @@ def test_single_arms_have_the_means_and_variances_of_arms():
 def test_an_arm_without_measurements_matters_only_where_plans_differ():
     readings = readings_of(arm_probes(largest(np.eye(3))))
     contrasts = Contrasts(np.array([[0.0, 1.0, -1.0], [1.0, -1.0, 0.0]]))
-    _, variance = readings.show(contrasts, np.array([0, 2, 2]), np.zeros(3), 0.0)
+    _, variance = show(readings, contrasts, np.array([0, 2, 2]), np.zeros(3), 0.0)
     assert variance.tolist() == [1.0, np.inf]
 
 

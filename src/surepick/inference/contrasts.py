@@ -84,6 +84,27 @@ def _one_arm_each(probes: Probes) -> bool:
     return not probes.share_uses and bool((np.diff(probes.entries.indptr) == 1).all())
 
 
+def show(
+    readings: DiagonalReadings | DenseReadings,
+    contrasts: Contrasts,
+    uses: IntArray,
+    averages: FloatArray,
+    largest: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Return D and v of each contrast from a batch's uses and averages, (n_readings,) or (n_readings, G).
+
+    D is lowered by a bound on its bias; it is (n,) or, for G replicates of these uses, (n, G). v is infinite
+    where the batch does not show a gap. `largest` is the largest whitened average before the batch.
+    """
+    weights, variance, bias = readings.use_weights(contrasts, uses, largest)
+    sums = (uses[readings.owner] * averages.T).T
+    gap = np.asarray(((weights @ sums).T + contrasts.constant - bias).T)
+    if contrasts.rounding:  # replicates are lowered alike: their factor then does not rise
+        size = abs(weights) @ np.abs(sums)
+        gap -= contrasts.rounding * (size if gap.ndim == 1 else size.max(axis=1, keepdims=True))
+    return gap, variance
+
+
 class DiagonalReadings:
     """Every reading is of one arm, with noise of its own: a mean per arm, weighted by precision."""
 
@@ -130,32 +151,13 @@ class DiagonalReadings:
         found = contrasts.squares @ np.divide(1.0, matrix, out=np.zeros(len(matrix)), where=seen)
         return np.where(contrasts.squares @ np.where(seen, 0.0, 1.0) > 0, np.inf, found)
 
-    def show(
-        self, contrasts: Contrasts, uses: IntArray, averages: FloatArray, largest: float
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return D and v of each contrast from a batch's uses and averages, (n_readings,) or (n_readings, G).
-
-        D is (n,) or, for G replicates of these uses, (n, G). v is infinite where the batch does not show a
-        gap.
-        """
-        del largest  # there is no bias to bound
-        matrix, n = self.matrix(uses), uses[self.owner].astype(float)
-        variance = self.gap_variance(matrix, contrasts)
-        vector = self.vector((n * averages.T).T)
-        means = np.divide(vector.T, matrix, out=np.zeros(vector.T.shape), where=matrix > 0)
-        gap = np.asarray(((contrasts.rows @ means.T).T + contrasts.constant).T)
-        if contrasts.rounding:  # replicates are lowered alike: their factor then does not rise
-            size = np.abs(contrasts.rows) @ np.abs(means.T)
-            gap -= contrasts.rounding * (size if gap.ndim == 1 else size.max(axis=1, keepdims=True))
-        return gap, variance
-
     def use_weights(
         self, contrasts: Contrasts, uses: IntArray, largest: float
     ) -> tuple[Any, FloatArray, FloatArray]:
-        """Return w, v and a bound on the bias of each contrast, for readings one by one.
+        """Return w, v and a bound on the bias of each contrast, from the uses of a batch alone.
 
         w, (n, n_readings), dense or sparse, is the weight of a reading in one use: y.mu is the sum over uses
-        of w times the reading's mean, up to the bias.
+        of w times the reading's mean, up to the bias. v is infinite where the batch does not show a gap.
         """
         del largest  # there is no bias to bound
         matrix = self.matrix(uses)
@@ -219,51 +221,26 @@ class DenseReadings:
         trace = float(matrix.diagonal().sum()) / self._trace
         return np.asarray(matrix + (_RIDGE * trace + 1e-30) * self._uniform)
 
-    def show(
-        self, contrasts: Contrasts, uses: IntArray, averages: FloatArray, largest: float
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return D, lowered by a bound on its bias, and v; v is infinite where the bias is no rounding.
+    def use_weights(
+        self, contrasts: Contrasts, uses: IntArray, largest: float
+    ) -> tuple[Any, FloatArray, FloatArray]:
+        """Return w, v and a bound on the bias of each contrast; v is infinite where it is no rounding.
 
         That catches a contrast which this batch does not show, a failed factorisation and a nan. `largest` is
         the largest whitened average before the batch.
         """
-        used, n, weights = self._used(uses)
-        gap = contrasts.rows @ (weights @ self.probes.whiten(averages)[used])
-        variance = np.einsum("jd,jd->j", contrasts.rows @ ((weights / n) @ weights.T), contrasts.rows)
-        variance, bias = self._lowered(contrasts, variance, used, weights, largest)
-        return np.asarray((gap.T + contrasts.constant - bias).T), variance
-
-    def use_weights(
-        self, contrasts: Contrasts, uses: IntArray, largest: float
-    ) -> tuple[Any, FloatArray, FloatArray]:
-        """Return w, v and a bound on the bias of each contrast; see `DiagonalReadings`."""
-        used, n, weights = self._used(uses)
-        variance = np.einsum("jd,jd->j", contrasts.rows @ ((weights / n) @ weights.T), contrasts.rows)
-        variance, bias = self._lowered(contrasts, variance, used, weights, largest)
-        each = np.zeros((len(contrasts), len(self.owner)))
-        each[:, used] = contrasts.rows @ weights / n
-        return self.probes.unwhiten_weights(each), variance, bias
-
-    def _used(self, uses: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
-        """Return which readings a batch has, how often, and the weights A of their averages, (rank, n)."""
         used = np.flatnonzero(uses[self.owner])
         n = uses[self.owner[used]].astype(float)
-        return used, n, _least_squares(self.information.rows[used], n)
-
-    def _lowered(
-        self,
-        contrasts: Contrasts,
-        variance: FloatArray,
-        used: IntArray,
-        weights: FloatArray,
-        largest: float,
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the variance, infinite where the bias is no rounding, and the bias; 0 there."""
+        averages = _least_squares(self.information.rows[used], n)  # A: weights of averages, (rank, n)
+        variance = np.einsum("jd,jd->j", contrasts.rows @ ((averages / n) @ averages.T), contrasts.rows)
         # the residual in the caller's coordinates, so that rounding of the basis is part of it
-        residual = contrasts.rows @ (self.basis - weights @ self._white[used])
+        residual = contrasts.rows @ (self.basis - averages @ self._white[used])
         bias = np.linalg.norm(residual, axis=1) * self._reach * MEAN_BOUND * (1.0 + largest)
         is_shown = bias <= TOLERATED_BIAS * np.sqrt(np.maximum(variance, 0.0))  # false for a nan
-        return np.where(is_shown, variance, np.inf), np.where(is_shown, bias, 0.0)
+        each = np.zeros((len(contrasts), len(self.owner)))
+        each[:, used] = contrasts.rows @ averages / n
+        weights = self.probes.unwhiten_weights(each)
+        return weights, np.where(is_shown, variance, np.inf), np.where(is_shown, bias, 0.0)
 
 
 def _least_squares(rows: FloatArray, n: FloatArray) -> FloatArray:

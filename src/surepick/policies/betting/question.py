@@ -23,7 +23,7 @@ from surepick.core.run import TOLERANCE, Answer, Decision, Standing
 from surepick.design.grid import VALUE_BITS, on_grid
 from surepick.errors import ProblemError
 from surepick.inference.bounded import BatchReadings
-from surepick.inference.contrasts import Contrasts, DenseReadings, DiagonalReadings
+from surepick.inference.contrasts import Contrasts, DenseReadings, DiagonalReadings, show
 from surepick.inference.factors import Factor
 from surepick.inference.wealth import Account, Wealth
 
@@ -93,7 +93,7 @@ class BatchResult:
         if self.bounded is not None:
             sums, variance = self.bounded.show(self.readings, contrasts, self.uses, self.largest)
             return sums, variance, np.isfinite(variance) & (variance > 0)
-        gap, variance = self.readings.show(contrasts, self.uses, self.averages, self.largest)
+        gap, variance = show(self.readings, contrasts, self.uses, self.averages, self.largest)
         shown = np.isfinite(variance) & (variance > 0)
         if gap.ndim == 2:
             # Equal replicates have probability 0 under Gaussian noise, so that skipping them costs the
