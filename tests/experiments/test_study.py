@@ -148,7 +148,7 @@ def test_methods_enter_the_families_whose_plans_they_take():
     assert vectors <= entering("soare")
     assert not {"CombGapE", "RAGE", "KN", "GenLUCB"} & entering("soare")
     assert entering("trees") == {"BetGapE", "PFWS", "CombGame"}
-    assert entering("three-played") == {"BetGapE", "Uniform", "PFWS", "CombGame"}
+    assert entering("three-played") == {"BetGapE", "PFWS", "CombGame"}
     assert "ExactExpGap" in entering("three-of-ten")
     assert not {"LUCB", "KN", "TSExplore", "ExactExpGap", "NaiveGapElim"} & entering("knapsack", "all")
 

@@ -208,7 +208,7 @@ def refuse_probes(problem: Any, who: str, *, field: str = "policy") -> None:
     if problem.probes is not None:
         raise ProblemError(
             f"{who} measures single arms, and this problem has {len(problem.probes):,} probes of its own; "
-            "use BetGapE or Uniform, or leave measure out so that each arm is measured by itself",
+            "use BetGapE, or leave measure out so that each arm is measured by itself",
             field=field,
         )
 

@@ -207,22 +207,3 @@ class BatchDesign:
         counts = np.zeros(len(ideal), dtype=np.int64)
         counts[np.argsort(-ideal, kind="stable")[:n]] = 1
         return counts, n_span
-
-
-class UniformDesign(BatchDesign):
-    """Uses all probes equally often, for comparison; batches are as long as those of a design."""
-
-    def begin(self, readings: Readings, targets: FloatArray, contrasts: Contrasts) -> None:
-        """Use all probes in the first batch, in shares of their costs."""
-        self.shares = readings.costs / readings.costs.sum()
-
-    def start_from(self, spent: FloatArray, more: Mapping[str, Any]) -> None:
-        """Keep the shares."""
-
-    def counts(
-        self, readings: Readings, targets: Targets, n_plans: int, spent: float, replicates: tuple[int, int]
-    ) -> tuple[IntArray, int]:
-        """Return the same number of uses for each probe, and the number of replicates."""
-        budget, n_replicates, _ = self._length(readings, targets, spent, replicates)
-        each = max(1, round(budget / float(readings.costs.sum())))
-        return np.full(len(readings.costs), each, dtype=np.int64), n_replicates

@@ -36,7 +36,7 @@ from surepick.inference.steps import are_steps, from_steps, to_steps
 from surepick.inference.wealth import Account, Wealth
 from surepick.policies.betting import run_state
 from surepick.policies.betting.batch import Batch, FinalBatch
-from surepick.policies.betting.batch_design import WORKING_SET, BatchDesign, UniformDesign, first_uses
+from surepick.policies.betting.batch_design import WORKING_SET, BatchDesign, first_uses
 from surepick.policies.betting.question import NO_LEADER, BatchResult, Bet, Estimates, Question, Targets
 
 _GOLDEN = 0.618033988749895  # its multiples are unlike each other: weights of readings in a sum
@@ -81,8 +81,6 @@ class BatchRun:
     )
     KINDS: ClassVar[tuple[type, ...]] = (Account, Wealth, Batch, Bet, Decision, FinalBatch, Sums)
 
-    design_kind: ClassVar[type[BatchDesign]] = BatchDesign
-
     def __init__(self, problem: AnyProblem, policy: Any, question: Question) -> None:
         """Ask this about the problem's oriented plans; of the policy `name` and `max_batch` are read."""
         self._policy, self._question, self._setup_cost = policy, question, problem.setup_cost
@@ -103,7 +101,7 @@ class BatchRun:
         self._waiting = Sums(np.zeros(n), np.zeros(m))  # of the same, that came while a batch was open
         if isinstance(problem, Problem):
             question.bind(self._readings, problem.plan_parts)
-        self._design = self.design_kind(self._readings, self._setup_cost, question.pace)
+        self._design = BatchDesign(self._readings, self._setup_cost, question.pace)
         targets, contrasts = question.first_contrasts(WORKING_SET)
         if len(contrasts):
             self._design.begin(self._readings, targets, contrasts)
@@ -570,9 +568,3 @@ class BatchRun:
         self._proposal = None
         run_state.restore(self, state, (*self.KINDS, *self._question.KINDS))
         self._refresh()
-
-
-class UniformRun(BatchRun):
-    """A run of batches that use all probes equally often, for comparison."""
-
-    design_kind = UniformDesign

@@ -39,13 +39,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from surepick.core.policy import known_noise_scale
 from surepick.core.problem import Problem
 from surepick.errors import ParameterError
-from surepick.policies.betting.batch_run import BatchRun, UniformRun
-from surepick.policies.betting.bet_gap_e import question_for
 from surepick.policies.gap import radius as radii
 from surepick.policies.gap.probe_ridge import RidgeRun
 from surepick.policies.gap.run import GapRun
@@ -146,18 +144,7 @@ class Uniform(RadiusPolicy):
     """
 
     name: ClassVar[str] = "Uniform"
-    takes_probes: ClassVar[bool] = True
 
-    def start(self, problem: Problem) -> GapRun | BatchRun:
+    def start(self, problem: Problem) -> GapRun:
         """A fresh run on this problem."""
-        if problem.probes is not None:
-            question = question_for(problem, self.delta, self.epsilon)
-            return UniformRun(problem, _Asked(self.name), question)
         return GapRun(problem, self, radii.radius_named(self.radius), "cycle")
-
-
-class _Asked(NamedTuple):
-    """What a run of batches needs to know."""
-
-    name: str
-    max_batch: int | None = None
