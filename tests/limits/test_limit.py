@@ -15,7 +15,7 @@ from probe_cases import published_tree
 from surepick.design.allocation import optimal_allocation
 from surepick.errors import ProblemError
 from surepick.limits.limit import limit
-from surepick.limits.value import binary_kl
+from surepick.limits.value import binary_kl, half_kl
 
 
 def random_instance(seed, n_arms, n_plans, **arguments):
@@ -230,3 +230,38 @@ def test_known_means_take_no_measurements_whatever_holds_the_plans(n_known):
         assert found.time.lower == pytest.approx(listed.time.lower, rel=1e-3)
         assert found.once == listed.once
         assert not found.time.shares[:n_known].any()
+
+
+ARMS = np.eye(2)
+TWO = {
+    "list": sp.Problem(ARMS, noise=1, goal="largest"),
+    "probes": sp.Problem(ARMS, measure="plans", noise=1, goal="largest"),
+    "oracle": asked(ARMS, noise=1),
+    "polytope": sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], noise=1, goal="largest"),
+}
+
+
+@pytest.mark.parametrize("gap", [0.3, 0.05, 0.0])
+@pytest.mark.parametrize("kind", TWO)
+def test_within_epsilon_two_arms_have_a_closed_form(kind, gap):
+    """Of a polytope, mixtures are within epsilon, too; of two plans the second only where its gap is."""
+    found, epsilon = sp.limit(TWO[kind], [gap, 0.0], epsilon=0.1), 0.1
+    alone = gap > epsilon and kind != "polytope"
+    time = 8 / (gap + (1 if alone else 2) * epsilon) ** 2
+    assert found.time.lower == pytest.approx(time, rel=2e-3)
+    least = time * binary_kl(0.05) if alone else time * half_kl(0.05)
+    assert found.measurements == pytest.approx(least, rel=2e-3)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_no_plan_is_within_epsilon_in_both_worlds_of_a_pair(seed):
+    """The worlds of the proof, for every rival: moved by as much as gaps are raised, and a hair more."""
+    rng = np.random.default_rng(seed)
+    plans, means, epsilon = rng.integers(0, 3, (8, 4)).astype(float), rng.normal(size=4), rng.uniform(0, 2)
+    values = plans @ means
+    for y in plans[values.argmax()] - plans:
+        if y.any():
+            u = y / (y @ y) * (y @ means + 2 * epsilon + 1e-9)
+            first, second = plans @ (means + u), plans @ (means - u)
+            assert not ((first >= first.max() - epsilon) & (second >= second.max() - epsilon)).any()

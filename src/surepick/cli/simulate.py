@@ -156,18 +156,15 @@ def _show_one(loaded: Truth, outcome: Outcome) -> int:
 
 
 def limit_of(loaded: Truth, policy: Policy) -> Limit | None:
-    """Return how few measurements any method needs under the file's truth, if it has one.
-
-    The limit is about the best plan itself: within epsilon there is none.
-    """
+    """Return how few measurements any method needs under the file's truth, if it has one."""
     from surepick.core.policy import delta_of, epsilon_of
     from surepick.limits.limit import limit
 
     delta = delta_of(policy)  # 1 for a policy that guarantees nothing: then there is no limit
-    if loaded.means is None or loaded.known.noise_scale is None or delta >= 1 or epsilon_of(policy):
+    if loaded.means is None or loaded.known.noise_scale is None or delta >= 1:
         return None
     tolerance = TOLERANCE if loaded.problem.is_listed else UNLISTED_TOLERANCE
-    return limit(loaded.known, loaded.means, delta=delta, tolerance=tolerance)
+    return limit(loaded.known, loaded.means, delta=delta, tolerance=tolerance, epsilon=epsilon_of(policy))
 
 
 def _show_comparison(policies: Sequence[Policy], outcomes: list[list[Outcome]]) -> None:

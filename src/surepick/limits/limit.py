@@ -24,6 +24,13 @@ shows must be hit, by a probe that reads it, with probability 1 - 2 delta; so th
 (1 - 2 delta) times the least *fractional* cover. The least whole cover is no bound: four readings in two
 dimensions, any two of which are enough, have a fractional cover of 4/3.
 
+**Within epsilon** a plan is good if it is at most epsilon worse than the best. If the best one alone is good,
+another world has to make a rival better than it by epsilon: gaps are raised by epsilon. Else take two worlds
+mu + u and mu - u with (best - rival).u > 2 epsilon + gap. A plan x that is good in both has
+2 x.mu >= (best + rival).mu + (best - rival).u - 2 epsilon > 2 best.mu, so that there is none: the answer is
+bad in one of the two with probability 1/2 at least, and may be so there with probability delta. Gaps are
+raised by 2 epsilon, and kl(1/2, delta) takes the place of kl(delta, 1 - delta).
+
 Plans that are not listed, behind an oracle or of a polytope, are in `unlisted`.
 """
 
@@ -36,7 +43,7 @@ import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, Numbers, as_dense
 from surepick.core.oracle_problem import OracleProblem
-from surepick.core.policy import check_delta, known_deviation
+from surepick.core.policy import check_delta, check_epsilon, known_deviation
 from surepick.core.polytope import Polytope
 from surepick.core.probes import Probes
 from surepick.core.problem import Problem
@@ -45,7 +52,7 @@ from surepick.design.information import information_of
 from surepick.design.minimax import minimax
 from surepick.errors import ParameterError, ProblemError
 from surepick.limits.unlisted import edge_limit, oracle_limit
-from surepick.limits.value import WHOLE, Bracket, Limit, Once, least_of, no_limit
+from surepick.limits.value import WHOLE, Bracket, Limit, Once, least_of, no_limit, raised
 
 _ROUGH_TOLERANCE = 1e-3  # of T* behind an oracle and with probes, where further digits come slowly
 _MOST_COVERED = 10**5  # readings for which a cover is looked for
@@ -57,11 +64,13 @@ def limit(
     *,
     delta: float = 0.05,
     tolerance: float = 1e-8,
+    epsilon: float = 0.0,
 ) -> Limit:
     """Return how few measurements any method needs on this problem under these means, on average.
 
     T* is found to a certified relative `tolerance`, at best a thousandth where probes are measured. Where
-    plans are known by an oracle it is a bound from below: the hardest plans that were found.
+    plans are known by an oracle it is a bound from below: the hardest plans that were found. With `epsilon`
+    it is about a plan within epsilon of the best, and a bound from below, too.
 
     >>> problem = Problem([[3, 0, 1], [0, 2, 2], [1, 1, 3], [2, 2, 0], [0, 0, 4]], noise=1, goal="largest")
     >>> found = limit(problem, [1, 0.5, 0.3])
@@ -69,6 +78,7 @@ def limit(
     (355.5556, [0.25, 0.5, 0.25])
     """
     check_delta(delta)
+    check_epsilon(epsilon)
     if not TIGHTEST <= tolerance < 1:
         raise ParameterError(
             f"tolerance must be between {TIGHTEST:g} and 1, got {tolerance!r}; try 1e-3", field="tolerance"
@@ -76,14 +86,16 @@ def limit(
     truth = problem.as_means(means)
     problem.refuse_contrary(truth, "means")
     if isinstance(problem, Polytope):
-        return edge_limit(problem, truth, delta, tolerance)
+        return edge_limit(problem, truth, delta, tolerance, epsilon)
     if not problem.is_listed:
-        return oracle_limit(problem, truth, delta, max(tolerance, _ROUGH_TOLERANCE))
-    found = _listed_limit(problem, truth, delta, tolerance)
+        return oracle_limit(problem, truth, delta, max(tolerance, _ROUGH_TOLERANCE), epsilon)
+    found = _listed_limit(problem, truth, delta, tolerance, epsilon)
     return replace(found, setup_cost=problem.setup_cost) if problem.setup_cost else found
 
 
-def _listed_limit(problem: Problem, means: FloatArray, delta: float, tolerance: float) -> Limit:
+def _listed_limit(
+    problem: Problem, means: FloatArray, delta: float, tolerance: float, epsilon: float
+) -> Limit:
     """Return the limit over all rows of a list; T* is exact where single arms are measured."""
     plans, constants, may_be_best = problem.plan_parts
     values = problem.sign * problem.values(means)
@@ -105,15 +117,18 @@ def _listed_limit(problem: Problem, means: FloatArray, delta: float, tolerance: 
     sizes = abs(plans) @ np.abs(means) + np.abs(constants)
     rounding = np.finfo(float).eps * problem.n_arms * (sizes[rivals] + sizes[best])
     gaps = np.asarray(differences @ means) + constants[best] - constants[rivals]
-    tied = tuple(rivals[gaps <= rounding].tolist())
+    tied = tuple(rivals[gaps <= rounding].tolist()) if not epsilon else ()
+    shift = raised(float(values[best] - np.delete(values, best).max()), epsilon)
+    gaps = gaps + shift
     if problem.probes is not None:
         targets = None if tied else as_dense(differences) / gaps[:, None]
-        return _probe_limit(problem, best, tied, targets, delta, tolerance)
+        found = _probe_limit(problem, best, tied, targets, delta, tolerance)
+        return replace(found, epsilon=epsilon, is_paired=shift > epsilon)
     once = Once.of(problem.costs, np.flatnonzero(problem.relevant))
     if tied:
         return no_limit(best, delta, problem.n_arms, once, tied)
-    found = least_of(differences, gaps, known_deviation(problem), problem.costs, tolerance)
-    return Limit(best, delta, *found, once)
+    time, cost = least_of(differences, gaps, known_deviation(problem), problem.costs, tolerance)
+    return Limit(best, delta, time, cost, once, epsilon=epsilon, is_paired=shift > epsilon)
 
 
 def _probe_limit(

@@ -40,7 +40,7 @@ from surepick.design.play_allocation import (
     play_allocation,
 )
 from surepick.errors import ProblemError
-from surepick.limits.value import WHOLE, Bracket, Limit, Once, least_of, no_limit
+from surepick.limits.value import WHOLE, Bracket, Limit, Once, least_of, no_limit, raised
 from surepick.policies.polytopes.edges import Edges, Vertices
 
 _MOST_CALLS = 20_000  # of the oracle for one bracket
@@ -53,7 +53,9 @@ _AT_BOUND = 1e-9  # amounts of a polytope are near 1
 _ROUNDING = 1e-12  # of the sizes of what is added up in the gain of an edge
 
 
-def oracle_limit(problem: OracleProblem, means: FloatArray, delta: float, tolerance: float) -> Limit:
+def oracle_limit(
+    problem: OracleProblem, means: FloatArray, delta: float, tolerance: float, epsilon: float
+) -> Limit:
     """Return the limit by column generation, in measurements and in cost."""
     # a known mean takes no measurements: its variance is 0
     variance = np.where(problem.is_known, 0.0, known_deviation(problem, plays=True) ** 2)
@@ -68,17 +70,19 @@ def oracle_limit(problem: OracleProblem, means: FloatArray, delta: float, tolera
     rivals = Rivals(plans, branch, best, means, find)
     measured = branch.free[~problem.is_known[branch.free]]
     answer, once, price = plans.answer(best), Once.of(problem.costs, measured), float(problem.costs[0])
-    if tied := rivals.tied():
+    if not epsilon and (tied := rivals.tied()):
         return no_limit(answer, delta, problem.n_arms, once, tied)
+    rivals.shift = raised(rivals.least_gap, epsilon)
     time = rivals.bracket(variance, tolerance)
+    cost = time.at_price(price)
     if find is not None:
         n = least_plan_cover(find, branch.lower < branch.upper)
-        return Limit(answer, delta, time, time.at_price(price), Once(int(n + WHOLE), price * n))
-    if np.ptp(problem.costs) == 0:
-        return Limit(answer, delta, time, time.at_price(price), once)
-    found = rivals.bracket(variance * problem.costs, tolerance)
-    uses = found.shares / problem.costs
-    return Limit(answer, delta, time, Bracket(found.lower, found.upper, uses / uses.sum()), once)
+        once = Once(int(n + WHOLE), price * n)
+    elif np.ptp(problem.costs) > 0:
+        found = rivals.bracket(variance * problem.costs, tolerance)
+        uses = found.shares / problem.costs
+        cost = Bracket(found.lower, found.upper, uses / uses.sum())
+    return Limit(answer, delta, time, cost, once, epsilon=epsilon, is_paired=rivals.shift > epsilon)
 
 
 class Rivals:
@@ -96,9 +100,15 @@ class Rivals:
         ]
         for part in self._parts:
             self._ask(means, part)
+        self.shift = 0.0  # what gaps are raised by
         self._design: PlayAllocation | None = None
         if find is not None:
             self._design = even(covering_plays(find, branch.lower < branch.upper, np.zeros(len(best))))
+
+    @property
+    def least_gap(self) -> float:
+        """The gap of the second best plan; the first rows are the best ones that differ on each arm."""
+        return float(((self._best - self.rows) @ self._means).min())
 
     def tied(self) -> tuple[Answer, ...]:
         """Return the first rival whose gap may be rounding alone, if there is one."""
@@ -147,7 +157,7 @@ class Rivals:
         return bool((self._ratios(self.rows[n_known:], inverse) > level * (1 + _ABOVE)).any())
 
     def _gaps(self, plans: FloatArray) -> FloatArray:
-        return np.asarray((self._best - plans) @ self._means)
+        return np.asarray((self._best - plans) @ self._means + self.shift)
 
     def _ratios(self, plans: FloatArray, inverse: FloatArray) -> FloatArray:
         return np.asarray((self._best - plans) ** 2 @ inverse / self._gaps(plans) ** 2)
@@ -199,8 +209,11 @@ def least_plan_cover(find: FindPlay, wanted: BoolArray) -> float:
     return least
 
 
-def edge_limit(problem: Polytope, means: FloatArray, delta: float, tolerance: float) -> Limit:
-    """Return the limit over the edges at the best vertex; only a lower end where these are too many."""
+def edge_limit(problem: Polytope, means: FloatArray, delta: float, tolerance: float, epsilon: float) -> Limit:
+    """Return the limit over the edges at the best vertex; only a lower end where these are too many.
+
+    Within epsilon the rivals are the plans at the other ends of the edges.
+    """
     if not problem.relevant.any():
         raise ProblemError("no arm of unknown mean differs between plans; nothing has to be measured")
     means = np.where(problem.is_known, problem.known_means, means)
@@ -210,6 +223,10 @@ def edge_limit(problem: Polytope, means: FloatArray, delta: float, tolerance: fl
     best = tuple(problem.form.plan(first.values).tolist())
     gains, ends, is_complete = _edges_of(vertices, first)
     once = Once.of(problem.costs, np.flatnonzero(gains.any(axis=0) & ~problem.is_known))
+    if epsilon:
+        rows = problem.sign * (np.array(best) - ends)
+        found = least_of(rows, rows @ means + 2 * epsilon, noise, problem.costs, tolerance)
+        return Limit(best, delta, *found, once, epsilon=epsilon, is_paired=True)
     gaps = -gains @ means
     if (tied := gaps <= _ROUNDING * (np.abs(gains) @ np.abs(means))).any():
         plans = tuple(tuple(plan) for plan in ends[tied].tolist())

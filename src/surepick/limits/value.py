@@ -56,12 +56,12 @@ class Once:
 
 @dataclass(frozen=True, eq=False)
 class Limit:
-    """The fewest measurements, on average, that find the best plan.
+    """The fewest measurements, on average, that find the best plan, or one within epsilon of it.
 
     `measurements` is the limit and `shares` how they are best divided between arms (probes). Where plans tie
     with the best, no number of measurements is enough: it is infinite, and `tied` says which they are. Plans
     are indices; of an `OracleProblem` or a `Polytope` they are vectors. `time` and `cost` bracket the
-    characteristic time T*, in measurements and in cost.
+    characteristic time T*, in measurements and in cost; within epsilon, of a bound from below.
     """
 
     best: Answer
@@ -70,6 +70,8 @@ class Limit:
     cost: Bracket
     once: Once
     tied: tuple[Answer, ...] = ()
+    epsilon: float = 0.0
+    is_paired: bool = False  # whether other plans are within epsilon: the bound is by pairs of worlds
     setup_cost: float = 0.0  # of one batch, without which nothing is known
 
     def __repr__(self) -> str:
@@ -94,7 +96,7 @@ class Limit:
     @property
     def price(self) -> float:
         """The limit of the cost, with one set-up where that has a price."""
-        return fewest(self.cost.lower, self.once.cost, self.delta) + self.setup_cost
+        return self._fewest(self.cost.lower, self.once.cost, self.delta) + self.setup_cost
 
     def at(self, delta: float) -> float:
         """Return the limit at another delta: max(T* kl(delta, 1 - delta), (1 - 2 delta) relevant arms).
@@ -104,7 +106,14 @@ class Limit:
         >>> round(found.at(0.05), 2), round(found.at(0.001), 2)
         (21.2, 55.14)
         """
-        return fewest(self.time.lower, self.once.n, delta)
+        return self._fewest(self.time.lower, self.once.n, delta)
+
+    def _fewest(self, characteristic_time: float, once: float, delta: float) -> float:
+        """Return what every method needs at this delta, if seeing each arm that matters once takes `once`."""
+        check_delta(delta)
+        if self.is_paired:
+            return characteristic_time * half_kl(delta)
+        return max(characteristic_time * binary_kl(delta), (1 - 2 * delta) * once)
 
     @property
     def explanation(self) -> str:
@@ -114,8 +123,9 @@ class Limit:
                 f"{how_many(len(self.tied), 'plan ties', 'plans tie')} with the best, so no number of "
                 "measurements can tell them apart; ask for a plan within epsilon of the best"
             )
+        asked = f" and asked for a plan within {self.epsilon:g} of the best" if self.epsilon else ""
         return (
-            f"every method that is wrong with probability at most {self.delta:g} needs at least "
+            f"every method that is wrong with probability at most {self.delta:g}{asked} needs at least "
             f"{self.measurements:.4g} measurements on average"
         )
 
@@ -144,10 +154,9 @@ def no_limit(best: Answer, delta: float, n: int, once: Once, tied: tuple[Answer,
     return Limit(best, delta, nothing, nothing, once, tied)
 
 
-def fewest(characteristic_time: float, once: float, delta: float) -> float:
-    """Return what every method needs at this delta, if seeing each arm that matters once takes `once`."""
-    check_delta(delta)
-    return max(characteristic_time * binary_kl(delta), (1 - 2 * delta) * once)
+def raised(least_gap: float, epsilon: float) -> float:
+    """Return what gaps are raised by within epsilon: twice epsilon where another plan is within it, too."""
+    return epsilon if least_gap > epsilon or not epsilon else 2 * epsilon
 
 
 def binary_kl(delta: float) -> float:
@@ -157,3 +166,12 @@ def binary_kl(delta: float) -> float:
     (2.65, 0.0)
     """
     return (1 - 2 * delta) * math.log((1 - delta) / delta) if delta < 0.5 else 0.0
+
+
+def half_kl(delta: float) -> float:
+    """Return kl(1/2, delta), the nats that an answer needs which is right in one of two worlds alone.
+
+    >>> round(half_kl(0.05), 4), half_kl(0.5)
+    (0.8304, 0.0)
+    """
+    return -0.5 * math.log(4 * delta * (1 - delta)) if delta < 0.5 else 0.0
