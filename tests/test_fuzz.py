@@ -17,7 +17,7 @@ FUZZER = Path(__file__).parent / "support" / "fuzzing.py"
 
 @pytest.mark.parametrize(
     ("targets", "inputs"),
-    [(("codec", "files", "certificate"), 100), (("csv", "http", "cli"), 40), (("forms", "mcp"), 25)],
+    [(("codec", "files", "certificate"), 100), (("csv", "cli"), 40), (("forms", "mcp"), 40)],
 )
 def test_odd_inputs_are_refused_by_name(targets, inputs):
     words = [word for target in targets for word in ("--target", target)]
@@ -37,16 +37,6 @@ def test_the_fuzzer_sees_an_error_of_ours(monkeypatch):
 
     monkeypatch.setitem(fuzzing.TARGETS, "codec", broken)
     assert "KeyError" in (fuzzing.fuzz("codec", 0) or "")
-
-
-def test_the_fuzzer_counts_its_own_memory_and_not_that_of_its_parent():
-    child = (
-        f"import sys; sys.path[:0] = [{str(FUZZER.parent)!r}]; import fuzzing; print(fuzzing.most_memory())"
-    )
-    start = f"subprocess.run([sys.executable, '-c', {child!r}])"
-    parent = f"held = b'x' * (900 << 20); import subprocess, sys; {start}"
-    done = subprocess.run([sys.executable, "-c", parent], capture_output=True, text=True, check=True)
-    assert 20 < int(done.stdout) < 900
 
 
 @pytest.mark.parametrize(
