@@ -27,6 +27,7 @@ NEEDS = {
     "problems": "open('x.graphml', 'w').close(); sp.problems.as_network('x.graphml')",
     "plots": "from surepick import plots; plots.plans(SESSION)",
     "postgres": "surepick.store.open_store('postgresql://localhost/x').names()",
+    "cluster": "sp_experiments.run_cases([CASE], 'rows.jsonl', jobs='tcp://127.0.0.1:9')",
     "testing": "import surepick.testing",
     "web": "from surepick.cli.serve import serve; serve()",
     "mcp": "from surepick.web.mcp import make_server; make_server('x.db')",
@@ -37,7 +38,10 @@ SCRIPT = """
 import sys
 import surepick, surepick.store
 import surepick as sp
+import surepick.experiments as sp_experiments
 from surepick.inputs.load import read_problem
+ARMS = {"kind": "given", "plans": [[1, 0], [0, 1]], "means": [1, 0]}
+CASE = sp_experiments.Case(ARMS, {"policy": "Uniform"}, seed=0, budget=10)
 SESSION = sp.Session.create("memory://", "trips", sp.Problem([[1, 0], [0, 1]], goal="largest"))
 for extra, code in %r.items():
     try:

@@ -124,7 +124,7 @@ def test_methods_that_measure_one_by_one_are_cut_off_and_phases_are_not(arena):
     [
         (Settings(families=("knapsak",)), "families"),
         (Settings(policies=("BetGapX",)), "policy"),
-        (Settings(policies=("CombGapE:radius=wide",)), "policy"),
+        (Settings(policies=("CombGapE:radius=wide",)), "radius"),
         (Settings(policies=("RAGE:size=3",)), "policy"),
         (Settings(policies=("KN",), families=("knapsack",)), "policy"),
         (Settings(policies=("CLUCB:epsilon=0.1",), families=("soare",)), "policy"),

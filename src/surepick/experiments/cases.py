@@ -8,11 +8,9 @@ import io
 import math
 import platform
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
 import numpy as np
 
@@ -182,19 +180,6 @@ def policy_class(spec: Spec) -> type[Policy]:
 def setting_names(spec: Spec) -> list[str]:
     """Return the names of the parameters of the policy that the spec names."""
     return [setting.name for setting in dataclasses.fields(policy_class(spec))]  # type: ignore[arg-type]
-
-
-def row_to_json(row: Row) -> dict[str, Any]:
-    """Return the row as JSON values."""
-    return {**dataclasses.asdict(row), "counts": list(row.counts)}
-
-
-def row_from_json(data: Mapping[str, Any]) -> Row:
-    """Return the row of these JSON values; raise a ValueError if they are none."""
-    try:
-        return Row(**{**data, "case": Case(**data["case"]), "counts": tuple(data["counts"])})
-    except (TypeError, KeyError) as error:
-        raise ValueError(f"it is not a row ({error})") from None
 
 
 @lru_cache(maxsize=1)

@@ -8,6 +8,7 @@ wherever a case runs.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import importlib
 import json
 import multiprocessing
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from surepick.errors import FileError, ParameterError, SurepickError, missing_extra
-from surepick.experiments.cases import Case, Row, row_from_json, row_to_json, run_in_worker
+from surepick.experiments.cases import Case, Row, run_in_worker
 from surepick.sessions import codec
 
 POLL_SECONDS = 0.5  # how often to report the time left
@@ -216,8 +217,9 @@ def read_rows(path: str | Path) -> list[Row]:
     rows = []
     for number, line in enumerate(content.split(b"\n")[:-1], start=1):
         try:
-            rows.append(row_from_json(json.loads(line)))
-        except ValueError as error:
+            data = json.loads(line)
+            rows.append(Row(**{**data, "case": Case(**data["case"]), "counts": tuple(data["counts"])}))
+        except (ValueError, TypeError, KeyError) as error:
             raise FileError(
                 f"line {number} of {str(path)!r} is damaged: {error}. Remove the line; its case runs again.",
                 field=f"line {number}",
@@ -248,7 +250,9 @@ def _appending(path: Path) -> Iterator[Callable[[Row], None]]:
 
         def write(row: Row) -> None:
             nonlocal synced
-            stream.write(codec.dumps(row_to_json(row)).encode() + b"\n")
+            stream.write(
+                codec.dumps({**dataclasses.asdict(row), "counts": list(row.counts)}).encode() + b"\n"
+            )
             stream.flush()
             if time.monotonic() - synced > SYNC_SECONDS:
                 os.fsync(stream.fileno())

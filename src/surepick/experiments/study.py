@@ -130,16 +130,11 @@ def chosen_methods(study: Study, settings: Settings) -> tuple[Method, ...]:
         return tuple(method for method in fast if not method.named_only)
     listed = {method.name.lower(): method for method in study.methods}
     always = [] if study.reference is None else [listed[study.reference.lower()]]
-    named = [listed.get(name.lower()) or _guest(name) for name in settings.policies]
+    named = [listed.get(name.lower()) or Method(name, questions=None) for name in settings.policies]
+    for name in settings.policies:
+        if name.lower() not in listed:
+            parse_policy(name)  # refuses an unknown name or setting
     return tuple(dict.fromkeys([*always, *named]))
-
-
-def _guest(text: str) -> Method:
-    try:
-        parse_policy(text)
-    except ParameterError as error:
-        raise ParameterError(str(error), field="policy") from None
-    return Method(text, questions=None)
 
 
 def enters(method: Method, family: Family, settings: Settings) -> bool:

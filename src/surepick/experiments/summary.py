@@ -69,12 +69,6 @@ class Summary:
     relative: Spread | None
     multiple: Spread | None  # of the limit
 
-    @property
-    def lead_rate(self) -> tuple[float, float]:
-        """The share of wrong leaders and its standard error."""
-        rate = self.wrong_leads / self.runs
-        return rate, math.sqrt(rate * (1.0 - rate) / self.runs)
-
 
 def summarize(rows: Sequence[Row | None], reference: Sequence[Row | None] = ()) -> Summary:
     """Return what the rows of one method say; `reference` has the rows of the same trials in the same order.

@@ -42,8 +42,9 @@ def _part(name: str, part: str) -> Callable[[Summary], str]:
 
 
 def _wrong_leads(cell: Summary) -> str:
-    rate, error = cell.lead_rate
-    return f"{100 * rate:.1f} ±{100 * error:.1f}"
+    """Return the share of wrong leaders and its standard error, in %."""
+    rate = cell.wrong_leads / cell.runs
+    return f"{100 * rate:.1f} ±{100 * math.sqrt(rate * (1.0 - rate) / cell.runs):.1f}"
 
 
 COLUMNS: Mapping[str, Callable[[Summary], str]] = {
@@ -83,7 +84,8 @@ def family_table(result: Result, family: Family) -> tuple[list[str], list[list[s
                 show = BUDGET_COLUMNS[column]
                 line += [NOTHING if cell is None else show(cell) for cell in cells.values()]
             elif column == "paper":
-                line.append(_printed(family, method.name))
+                printed = family.printed.get(method.name, ())
+                line.append(" ± ".join(brief(x) if x >= 1000 else f"{x:g}" for x in printed) or NOTHING)
             else:
                 line.append(NOTHING if first is None else COLUMNS[column](first))
         multiple = first.multiple if first else None
@@ -91,11 +93,6 @@ def family_table(result: Result, family: Family) -> tuple[list[str], list[list[s
     if study.reference is None and not several:
         lines.sort(key=lambda found: found[0])
     return ["method", *header], [line for _, line in lines]
-
-
-def _printed(family: Family, method: str) -> str:
-    numbers = family.printed.get(method, ())
-    return " ± ".join(brief(x) if x >= 1000 else f"{x:g}" for x in numbers) or NOTHING
 
 
 def markdown(result: Result) -> str:

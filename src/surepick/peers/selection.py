@@ -132,7 +132,8 @@ class KNRun(ZoneRun):
 
     def __init__(self, problem: Problem, policy: KN) -> None:
         super().__init__(read_arms(problem, policy.name), policy)
-        self._h_squared = h_squared(policy.delta / (len(self._counts) - 1), policy.first - 1)
+        freedom, share = policy.first - 1, policy.delta / (len(self._counts) - 1)
+        self._h_squared = freedom * ((2.0 * share) ** (-2.0 / freedom) - 1.0)
         self._a = self._products  # h^2 S_il^2
 
     def _judge(self) -> int | None:
@@ -144,8 +145,8 @@ class KNRun(ZoneRun):
             covariance = self._covariance()
             own = np.diag(covariance)
             self._a = self._h_squared * np.maximum(own[:, None] + own - 2.0 * covariance, 0.0)
-        # (i, l): how far i is behind l, beyond what is allowed
-        behind = self._means[None, :] - self._means[:, None] - triangle(n, self._a, self._zone)
+        allowed = np.maximum(0.0, self._zone / (2.0 * n) * (self._a / self._zone**2 - n))  # W_il(n)
+        behind = self._means[None, :] - self._means[:, None] - allowed  # (i, l): how far i is behind l
         behind[:, ~self._active] = -np.inf
         np.fill_diagonal(behind, -np.inf)
         self._active = self._active & (behind.max(axis=1) <= 0.0)
@@ -163,24 +164,6 @@ class KN(ZonePolicy):
     name: ClassVar[str] = "KN"
     _run: ClassVar[type[Any]] = KNRun
     takes_probes: ClassVar[bool] = True
-
-
-def h_squared(share: float, freedom: int) -> float:
-    """Return h^2 = f ((2 share)^(-2/f) - 1) for a share of delta and f degrees of freedom.
-
-    >>> round(h_squared(0.05, 19), 2)
-    5.21
-    """
-    return freedom * ((2.0 * share) ** (-2.0 / freedom) - 1.0)
-
-
-def triangle(n: int, a: FloatArray, zone: float) -> FloatArray:
-    """Return max(0, z/(2n) (a/z^2 - n)), a = h^2 S^2: how far an arm may be behind after n rounds.
-
-    >>> triangle(10, np.array([9.0, 1.0]), 0.5).tolist()
-    [0.65, 0.0]
-    """
-    return np.asarray(np.maximum(0.0, zone / (2.0 * n) * (a / zone**2 - n)))
 
 
 class RinottRun(ZoneRun):

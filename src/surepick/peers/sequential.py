@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -32,22 +32,8 @@ from surepick.errors import ProblemError
 from surepick.policies.gap import radius as radii
 from surepick.policies.sound import RadiusPolicy
 
-
-class Ways(Protocol):
-    """What a sequential method measures."""
-
-    @property
-    def n_ways(self) -> int:
-        """The number of ways."""
-        ...
-
-    def counts(self, of_ways: IntArray) -> IntArray:
-        """Return uses of the ways as uses of all arms or probes."""
-        ...
-
-    def seen(self, counts: IntArray, sums: FloatArray) -> tuple[IntArray, FloatArray]:
-        """Return what was measured as uses of the ways, and sums in the method's coordinates."""
-        ...
+if TYPE_CHECKING:
+    from surepick.peers.linear import Readings
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +154,7 @@ class SequentialRun(ABC):
     `_counts` are those of the ways, `_sums` what was measured in the method's own coordinates.
     """
 
-    def __init__(self, ways: Ways, n_sums: int) -> None:
+    def __init__(self, ways: Candidates | Readings, n_sums: int) -> None:
         self._ways = ways
         self._counts: IntArray = np.zeros(ways.n_ways, dtype=np.int64)
         self._sums: FloatArray = np.zeros(n_sums)
