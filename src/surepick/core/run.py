@@ -314,10 +314,6 @@ class FollowingRun(Run, Protocol):
     """A run that follows recorded decisions: all that fixes its bets is in them and in the values before."""
 
     @property
-    def can_follow(self) -> bool:
-        """Whether that holds for its question."""
-
-    @property
     def is_open(self) -> bool:
         """Whether a batch is being measured, whose other requests follow from its decision."""
 

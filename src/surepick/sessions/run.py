@@ -89,7 +89,7 @@ class PolicyRun:
     @property
     def follows(self) -> bool:
         """Whether recorded decisions hold all that fixes the bets, so that none is decided again."""
-        return bool(getattr(self._run, "can_follow", False))
+        return isinstance(self._run, FollowingRun)
 
     @property
     def can_grow(self) -> bool:

@@ -81,18 +81,17 @@ def panel():
 
 def test_weights_fitted_on_the_batch_s_values_are_caught(monkeypatch):
     """They still show the gap (A X = I) and lean to where the values have gone: no guard can see it."""
-    dense = contrasts.DenseReadings
-    show = dense.show
+    show = contrasts.show
 
-    def fitted(self, rows, uses, averages, largest):
-        gap, variance = show(self, rows, uses, averages, largest)
-        n, design = uses[self.owner].astype(float), self.information.rows
-        means = self.probes.whiten(averages)
+    def fitted(readings, rows, uses, averages, largest):
+        gap, variance = show(readings, rows, uses, averages, largest)
+        n, design = uses[readings.owner].astype(float), readings.information.rows
+        means = readings.probes.whiten(averages)
         left = means - design @ (contrasts._least_squares(design, n) @ means)
         square = float(left @ (n * left))
         lean = variance / np.maximum(gap, np.sqrt(variance))
         return gap + lean * square, variance + lean**2 * square
 
     assert not is_refuted(sum(peak >= -np.log(DELTA) for peak in panel()))
-    monkeypatch.setattr(dense, "show", fitted)
+    monkeypatch.setattr("surepick.policies.betting.question.show", fitted)
     assert is_refuted(sum(peak >= -np.log(DELTA) for peak in panel()))

@@ -66,20 +66,11 @@ class BatchRun:
     """A run of batches for one question; changed by the loop or session that started it."""
 
     STATE: ClassVar[tuple[str, ...]] = (
-        *(
-            "counts",
-            "sums",
-            "_extra",
-            "_waiting",
-            "_batch",
-            "_asked",
-            "_final",
-            "_design",
-            "_noise",
-            "_question",
-        ),
+        *("counts", "sums", "_extra", "_waiting"),
+        *("_batch", "_asked", "_final", "_design", "_noise", "_question"),
     )
     KINDS: ClassVar[tuple[type, ...]] = (Account, Wealth, Batch, Bet, Decision, FinalBatch, Sums)
+    recalls_unasked = True  # bets may depend on anything known before them
 
     def __init__(self, problem: AnyProblem, policy: Any, question: Question) -> None:
         """Ask this about the problem's oriented plans; of the policy `name` and `max_batch` are read."""
@@ -171,11 +162,6 @@ class BatchRun:
     def is_open(self) -> bool:
         """Whether a batch is being measured, in several requests."""
         return self._batch is not None
-
-    @property
-    def can_follow(self) -> bool:
-        """Whether recorded decisions hold all that fixes the bets: those of every question do."""
-        return True
 
     def propose(self) -> Decision | Stop:
         """Return the next batch, or the answer. Nothing changes: a proposal may be thrown away."""
@@ -479,11 +465,6 @@ class BatchRun:
         self._refresh()
         if self._is_started and not (self._final is not None and self._final.is_over):
             self._question.choose(self._estimates)
-
-    @property
-    def recalls_unasked(self) -> bool:
-        """Whether extra measurements may be recalled: bets may depend on anything known before them."""
-        return True
 
     def recall(self, counts: IntArray, sums: FloatArray) -> None:
         """Use measurements that no batch asked for: they guide, and settle no bet.
