@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from surepick.policies.betting.tied import Tied as Tied
     from surepick.policies.gap.comb_gap_e import CLUCB as CLUCB
     from surepick.policies.gap.comb_gap_e import CombGapE as CombGapE
-    from surepick.policies.gap.comb_gap_e import LinGapE as LinGapE
     from surepick.policies.gap.comb_gap_e import Uniform as Uniform
     from surepick.policies.picking import Pick as Pick
 
@@ -48,7 +47,7 @@ _HOMES = {
     "LUCB": "peers.confidence",
     "Limited": "policies.betting.limited",
     "LinGame": "peers.linear",
-    "LinGapE": "policies.gap.comb_gap_e",
+    "LinGapE": "peers.lin_gap_e",
     "MinimaxCombSAR": "peers.budget",
     "NaiveGapElim": "peers.phases",
     "OCBA": "peers.budget",

@@ -1,5 +1,4 @@
 """Policies that watch gaps: tell the leader from its closest rival until a radius allows a stop.
 
-`radius` says how sure a gap is, `rounds` is the compiled loop, `run` drives it; `probe_ridge` is LinGapE
-where vectors are measured.
+`radius` says how sure a gap is, `rounds` is the compiled loop, `run` drives it.
 """

@@ -1,4 +1,4 @@
-"""CombGapE, CLUCB, LinGapE, and Uniform, the floor of any comparison: tell the leader from its closest rival.
+"""CombGapE, CLUCB, and Uniform, the floor of any comparison: tell the leader from its closest rival.
 
 All assume independent sub-Gaussian measurements with the noise scale of the problem (radius
 `kaufmann-koolen`: Gaussian), stop at "within epsilon of the best" with `epsilon`, and measure no arm on which
@@ -21,31 +21,16 @@ every round t have their own share of delta; while all intervals hold, no plan b
 Deviations: real plans weigh the intervals by |y_s|; d counts the arms on which plans differ; costs divide
 y_s^2 rad_s^2.
 
-**LinGapE**: Xu, Honda & Sugiyama (2018), A Fully Adaptive Algorithm for Pure Exploration in Linear Bandits,
-with ridge means sum_s / (T_s + 1); the radius of a pair is sqrt(V(y)) times R sqrt(2 log(K^2 prod_s (1 +
-T_s)^(1/2) / delta)) + S with V(y) = sum_s y_s^2/(T_s + 1), and the arm is greedy, argmax y_s^2 / ((T_s +
-1)(T_s + 2)). It also assumes true means whose Euclidean norm is at most S = `norm_bound`; proved then
-(self-normalised bound of Abbasi-Yadkori, Pal & Szepesvari 2011, for all pairs and rounds at once). With
-larger means it has no guarantee: ridge pulls estimates towards 0. Deviations: noise scales are taken out by
-measuring each arm in units of its own, S divided by the smallest; costs divide the greedy gain. Probes, its
-own setting, are measured by `probe_ridge`.
-
-**Uniform**: the relevant arms in turn, and the stop of CombGapE, whose radius holds for any rule. Probes are
-used equally often in growing batches, and it stops by the bets of BetGapE: no radius here is about readings
-that mix arms.
+**Uniform**: the relevant arms in turn, and the stop of CombGapE, whose radius holds for any rule.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from surepick.core.policy import known_noise_scale
 from surepick.core.problem import Problem
-from surepick.errors import ParameterError
 from surepick.policies.gap import radius as radii
-from surepick.policies.gap.probe_ridge import RidgeRun
 from surepick.policies.gap.run import GapRun
 from surepick.policies.sound import RadiusPolicy, WithinPolicy, check_choice
 
@@ -95,41 +80,6 @@ class CLUCB(WithinPolicy):
     def start(self, problem: Problem) -> GapRun:
         """A fresh run on this problem."""
         return GapRun(problem, self, radii.RECTANGLE_RADIUS, "gap")
-
-
-@dataclass(frozen=True)
-class LinGapE(WithinPolicy):
-    """Compare the leader with the plan that may still beat it, all means being known to be small.
-
-    `norm_bound` is the largest that the Euclidean norm of the true means can be; the default of 1 is that
-    of the paper's experiments, and rarely true elsewhere.
-
-    >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
-    >>> sp.simulate(problem, [1.0, 0.0], policy=sp.policies.LinGapE(delta=0.05), seed=1).plan
-    0
-    """
-
-    norm_bound: float = 1.0
-
-    name: ClassVar[str] = "LinGapE"
-    takes_probes: ClassVar[bool] = True
-    _assumption: ClassVar[str] = radii.RIDGE_RADIUS.assumption
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not (self.norm_bound >= 0 and math.isfinite(self.norm_bound)):
-            raise ParameterError(
-                f"norm_bound is the largest norm of the true means, 0 or more, got {self.norm_bound!r}",
-                field="norm_bound",
-            )
-
-    def start(self, problem: Problem) -> GapRun | RidgeRun:
-        """A fresh run on this problem."""
-        if problem.probes is not None:
-            return RidgeRun(problem, delta=self.delta, epsilon=self.epsilon, norm_bound=self.norm_bound)
-        in_units = self.norm_bound / float(known_noise_scale(problem).min())
-        return GapRun(problem, self, radii.RIDGE_RADIUS, "gap", norm_bound=in_units)
 
 
 @dataclass(frozen=True)
