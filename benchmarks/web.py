@@ -199,7 +199,7 @@ def first_page(folder: Path, size: int) -> None:
     store = f"sqlite:///{folder}/long.db"
     fill(store, size)
     session = Session.load(store, NAME)
-    n_told, n_events = session.state().n_values, session.fingerprint.position
+    n_told, n_events = session.state().n_values, session.journal.head.position
     print(f"first page of {n_told} measurements, {N_PLANS} plans, {n_events} events")
     with serving(store) as (url, _):
         fetch(f"{url}/static/style.css")  # the server is up, and opens the session in the background

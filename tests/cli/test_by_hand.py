@@ -240,7 +240,7 @@ def test_limits_replace_the_noise_and_hold_in_a_session_that_begins_again():
     assert surepick("new", "trips.csv", "-s", "mine", "--low", "0", "--high", "60").code == 0
     assert surepick("tell", "Tunnel", "61", "-s", "mine").code == 2, "no value is above 60"
     assert surepick("new", "--prior", "mine", "-s", "again", "--low", "0", "--high", "99").code == 0
-    again = sp.Session.load("surepick.db", "again").given_problem
+    again = sp.Session.load("surepick.db", "again").problem
     assert again.bounds.max() == 99
     for wrong, field in ((("--low", "3"), "high"), (("--low", "3", "--high", "3"), "low")):
         said = surepick("new", "trips.csv", "-s", "wrong", *wrong, "--json")

@@ -23,7 +23,7 @@ def finished(tmp_path):
     problem = tools.problem(noise=None, low=-3, high=3)
     session = Session.create(f"sqlite:///{tmp_path}/s.db", "trips", problem, policy=sp.BetGapE())
     tools.run_to_end(session, tools.Tapes(scale=0.1))
-    text = Promise.of(session.policy, session.given_problem).text
+    text = Promise.of(session.policy, session.problem).text
     assert text != session.policy.guarantee
     return text, session
 

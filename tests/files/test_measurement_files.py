@@ -114,10 +114,10 @@ def imported(session, path, text):
 )
 def test_what_can_be_read_in_two_ways_is_refused_with_its_cell(tmp_path, text, field):
     session = session_of(["a", "b"])
-    before = session.fingerprint
+    before = session.journal.head
     with refuses(field):
         imported(session, tmp_path / "odd.csv", text)
-    assert session.fingerprint == before
+    assert session.journal.head == before
 
 
 def test_all_mistakes_of_a_file_are_listed_at_once(tmp_path):
@@ -140,9 +140,9 @@ def test_an_export_has_a_key_in_every_row_that_has_no_token(tmp_path):
     rows = read_rows(path)
     assert all(row["token"] or row["key"] for row in rows)
     assert rows[-1]["key"] == "sheet 7"
-    head = session.fingerprint
+    head = session.journal.head
     assert import_rows(session, rows, worker="me")["repeated"] == 4
-    assert session.fingerprint == head
+    assert session.journal.head == head
     other = session_of(["a", "b"], name="other")
     for expected in ({"recorded": 2, "extra": 2}, {"repeated": 4}):
         counts = import_rows(other, rows, worker="me")
@@ -153,9 +153,9 @@ def test_a_file_is_counted_once_and_so_are_its_first_rows_when_it_grows(tmp_path
     session, path = session_of(["a", "b"]), tmp_path / "mine.csv"
     text = "arm,value\na,1\nb,1\n"
     assert imported(session, path, text) == {"recorded": 2}
-    head = session.fingerprint
+    head = session.journal.head
     assert imported(session, path, text) == {"repeated": 2}
-    assert session.fingerprint == head
+    assert session.journal.head == head
     grown = imported(session, path, f"{text}a,1\n")
     assert grown.pop("repeated") == 2
     assert sum(grown.values()) == 1

@@ -41,7 +41,7 @@ def test_a_plan_that_arrives_in_the_middle_of_a_round_can_win_and_is_verified():
     asked = [request.token for request in session.pending()]
     session.add_plan("by bike", "bike + walk")
     assert [request.token for request in session.pending()] == asked  # the open round stays as it was
-    standing = session.standing()
+    standing = session.state().standing()
     assert standing.risk == 1.0
     assert 2 in standing.remaining
     certificate = measured(session).certificate()
@@ -82,10 +82,10 @@ def test_one_that_arrives_after_the_answer_reopens_the_session():
 )
 def test_what_is_no_new_plan_is_refused_and_nothing_is_written(name, plan):
     session = begun()
-    before = session.fingerprint
+    before = session.journal.head
     with pytest.raises(SurepickError):
         session.add_plan(name, plan)
-    assert session.fingerprint == before
+    assert session.journal.head == before
 
 
 def test_sessions_that_cannot_take_a_plan_say_so():
@@ -116,9 +116,9 @@ def test_a_plan_may_bring_arms_that_there_were_not(tmp_path):
         measured(session, 1)
     assert elsewhere.tell(tokens[0], 9.0).result == "recorded"  # who had not looked since
     again = sp.Session.load(place, "trips")
-    assert again.standing() == session.standing()
+    assert again.state().standing() == session.state().standing()
     assert [r.token for r in again.pending()] == [r.token for r in session.pending()]
-    session.keep_snapshot()
+    session.journal.keep_if_small()
     kept = sp.Session.load(place, "trips")
     assert measured(kept).outcome.plan_name == "by bike"
     assert kept.outcome.means[3] == pytest.approx(9.0, abs=2.0)
@@ -136,7 +136,7 @@ def test_a_session_with_new_arms_decides_as_one_that_had_them_from_the_start():
     for session in (grown, listed):
         measured(session)
     assert grown.outcome.counts.tolist() == listed.outcome.counts.tolist()
-    assert grown.standing() == listed.standing()
+    assert grown.state().standing() == listed.state().standing()
 
 
 def test_new_arms_of_a_bounded_problem_have_bounds():
@@ -177,7 +177,7 @@ def test_more_plans_than_all_leads_can_be_go_on_from_the_log(tmp_path):
     session.add_plan("one more", np.eye(70)[64])
     [request] = session.ask()
     session.tell(request, 0.3)
-    session.keep_snapshot()
+    session.journal.keep_if_small()
     again = sp.Session.load(place)
     assert [r.token for r in again.pending()] == [r.token for r in session.pending()]
 
@@ -198,7 +198,7 @@ def test_new_arms_with_prior_data_costs_epsilon_and_a_snapshot(epsilon):
     state = session.state()
     assert state.setup.past.worth.tolist() == [*prior.worth.tolist(), 0.0]
     kept = json.loads(json.dumps(state.to_json()))
-    restored = type(state).from_json(session._setup, kept)
+    restored = type(state).from_json(session.state().given, kept)
     assert restored.standing() == state.standing()
     assert json.dumps(restored.to_json()) == json.dumps(kept)
     assert measured(session).verify().holds
@@ -211,11 +211,11 @@ def test_a_successor_takes_the_values_before_as_prior_data_alone():
         session.successor(" ", name="after")
     later = session.successor("the bridge is closed", name="after")
     assert session.status == State.CLOSED
-    assert later.budget == 100 - n_used
+    assert later.journal.setup.budget == 100 - n_used
     prior = later.state().setup.past
     assert 0 < prior.worth.max() <= 20
     assert prior.means[0] == pytest.approx(session.outcome.means[0])
     assert later.state().n_values == 0
-    assert later.standing().risk in (None, 1.0)  # nothing is proved by it
+    assert later.state().standing().risk in (None, 1.0)  # nothing is proved by it
     assert measured(later).verify().holds
     assert begun(policy=sp.CombGapE()).successor("spring", name="other").state().setup.past is None

@@ -61,7 +61,7 @@ def two_arms(**options):
 def test_a_value_beyond_the_limit_is_refused_at_every_door(value):
     session = sp.Session.create("memory://", "s", two_arms(noise=0.2), policy=sp.BetGapE())
     (request,) = session.ask()
-    before = session.fingerprint
+    before = session.journal.head
     for attempt in (
         lambda: session.tell(request, value),
         lambda: session.tell(request, [1.0, value]),
@@ -69,7 +69,7 @@ def test_a_value_beyond_the_limit_is_refused_at_every_door(value):
     ):
         with refuses("value", SessionError):
             attempt()
-    assert session.fingerprint == before
+    assert session.journal.head == before
     session.tell(request, 1.0)
 
 
@@ -105,10 +105,10 @@ def test_unknown_noise_whose_values_lie_too_far_from_zero_says_so():
 def test_what_is_not_plainly_a_number_is_refused(value):
     session = sp.Session.create("memory://", "s", two_arms(), policy=sp.BetGapE())
     (request,) = session.ask()
-    before = session.fingerprint
+    before = session.journal.head
     with refuses("value", SessionError):
         session.tell(request, value)
-    assert session.fingerprint == before
+    assert session.journal.head == before
 
 
 @pytest.mark.parametrize("value", ["12.5", np.float32(12.5), np.array(12.5), [12.5], np.array([12.5])])
@@ -121,7 +121,7 @@ def test_numbers_of_all_kinds_are_taken(value):
 def test_texts_that_no_file_can_hold_are_refused():
     session = sp.Session.create("memory://", "s", two_arms(), policy=sp.BetGapE())
     (request,) = session.ask()
-    before = session.fingerprint
+    before = session.journal.head
     for attempt in (
         lambda: session.rename("half a pair: \ud800"),
         lambda: session.release(request, reason="\udcff"),
@@ -131,7 +131,7 @@ def test_texts_that_no_file_can_hold_are_refused():
     ):
         with pytest.raises(ParameterError):
             attempt()
-    assert session.fingerprint == before
+    assert session.journal.head == before
 
 
 FAR = (1e9, 0.99 * MOST_SCALES)

@@ -110,7 +110,7 @@ def test_a_certificate_with_another_number_or_letter_anywhere_is_noticed():
     session = finished(scale=0.05)
     true = json.loads(codec.dumps(session.certificate().to_json()))
     held = [at for at in leaves(true) if session.verify(other_at(true, at)).holds]
-    assert held == []
+    assert held == [("surepick",)]  # any version may have written it
     assert len(list(leaves(true))) > 50
 
 
@@ -145,7 +145,7 @@ def with_field(certificate, name, value):
     ("version", "holds"),
     [
         *((sp.__version__, True), ("1.0.0.dev3", True), ("1.0.0rc1", True), ("1.0.0+ours.2", True)),
-        *(("99.0.0", False), ("0.0.1", False), ("1.0", False), ("1.0.0\n", False), ("1.0.0x", False)),
+        *(("99.0.0", True), ("x", False), ("1.0.0\n", False), (1.0, False), (None, False)),
     ],
 )
 def test_the_version_in_a_certificate_can_have_written_it(version, holds):

@@ -39,7 +39,7 @@ def tell_next(value, worker):
     """Tell the first token that the round waits for: what its tape says, or another value."""
 
     def tell(session):
-        token = TOKENS[session.seed]
+        token = TOKENS[session.journal.setup.seed]
         return session.tell(token, TAPES.value(token) if value is None else value, worker=worker)
 
     return tell
@@ -50,7 +50,7 @@ OPERATIONS: dict[str, Callable[[Session], object]] = {
     "ask, b": lambda s: s.ask(2, worker="b", wait=False),
     "tell, a": tell_next(None, "a"),
     "tell otherwise, b": tell_next(7.0, "b"),
-    "withdraw": lambda s: s.release(TOKENS[s.seed]),
+    "withdraw": lambda s: s.release(TOKENS[s.journal.setup.seed]),
     "record": lambda s: s.tell(0, 1.0, key="sheet"),
     "rename": lambda s: s.rename("a title"),
     "extend to .2": lambda s: s.extend(delta=0.2),
@@ -94,7 +94,7 @@ def of_bets(seed):
     policy = sp.BetGapE(delta=0.3)
     session = Session.create(store, NAME, PROBLEM, policy=policy, seed=seed, lease=100.0, clock=lambda: NOW)
     place = session.state().streams.of[0].appended_at
-    session._journal.commit(lambda: Change([Measured(EXTRA, 0, place, [0.5], "", "", "", "")]))
+    session.journal.commit(lambda: Change([Measured(EXTRA, 0, place, [0.5], "", "", "", "")]))
     for _ in range(3):
         (request,) = session.ask(worker="a", wait=False)
         session.tell(request, 0.1 * request.probe)

@@ -37,7 +37,7 @@ def act(session, what, arguments):
         elif what == "extend":
             session.extend(delta=arguments[0])
         else:
-            with session.held() as ledger:
+            with session.journal.held() as ledger:
                 n = len(ledger.late) + len(ledger.keys)
                 return ledger.n_recorded - n, n, ledger.setup.policy.delta
     except (SessionError, ParameterError):

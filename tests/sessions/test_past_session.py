@@ -40,9 +40,9 @@ def begun(**settings):
 
 def test_it_is_in_the_log_the_question_and_the_certificate_and_is_verified():
     bare, session = begun(), begun(prior=PAST)
-    assert bare.question != session.question
+    assert bare.state().given.fingerprint != session.state().given.fingerprint
     assert json.loads(next(iter(bare.events())).body)["past"] is None
-    assert session.standing().leader == 1  # before anything is measured
+    assert session.state().standing().leader == 1  # before anything is measured
     certificate = measured(session).certificate()
     assert certificate.past == {"road": 1.0, "rail": 1.0}
     assert session.verify().holds
@@ -53,7 +53,7 @@ def test_open_refuses_another_past():
     session = begun(prior=PAST)
     other = Past.from_guess(PROBLEM, [0.0, 2.0], spread=1.0)
     same = sp.Session.open(session.store, "trips", PROBLEM, policy=sp.BetGapE(), prior=PAST)
-    assert same.question == session.question
+    assert same.state().given.fingerprint == session.state().given.fingerprint
     with pytest.raises(SessionError):
         sp.Session.open(session.store, "trips", PROBLEM, policy=sp.BetGapE(), prior=other)
 

@@ -63,14 +63,14 @@ def test_an_open_session_that_was_deleted_cannot_touch_the_new_one_of_its_name(u
     old = Session.create(url, "mine", problem(), policy=POLICY, seed=3)
     run_to_end(old, Tapes())
     other = Session.load(old.store, "mine")
-    old.keep_snapshot()
+    old.journal.keep_if_small()
     assert old.status is State.CONFIDENT
     other.delete(expected=old.store.head("mine"))
     begun = Session.create(other.store, "mine", problem(), policy=POLICY, seed=3)
     used: tuple[Callable[[], object], ...] = (
         old.ask,
         old.state,
-        old.standing,
+        lambda: old.state().standing(),
         old.certificate,
         old.leases,
         lambda: old.tell("0.0", 1.0),
@@ -79,12 +79,12 @@ def test_an_open_session_that_was_deleted_cannot_touch_the_new_one_of_its_name(u
         lambda: old.rename("still there?"),
         lambda: old.release("0.0"),
         lambda: list(old.events()),
-        lambda: old.delete(expected=begun.fingerprint),
+        lambda: old.delete(expected=begun.journal.head),
     )
     for use in used:
         with pytest.raises(DeletedError):
             use()
-    old.keep_snapshot()
+    old.journal.keep_if_small()
     again = Session.load(other.store, "mine")
     assert again.status == "running"
     assert again.state().n_values == 0

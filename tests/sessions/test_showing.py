@@ -8,7 +8,7 @@ import pytest
 
 import surepick as sp
 from common import largest
-from surepick.sessions import reader as showing
+from surepick.sessions import session as showing
 from surepick.simulation import Gaussian
 from surepick.store import MemoryStore
 

@@ -56,7 +56,7 @@ def test_eight_threads_on_one_session_lose_nothing(kind, request):
     def work(i):
         while requests := session.ask(2, worker=f"thread {i}"):
             receipts.extend(session.tell(asked, tapes.value(asked.token)) for asked in requests)
-            assert session.standing() is not None
+            assert session.state().standing() is not None
             assert {lease.worker for lease in session.leases()} <= {f"thread {k}" for k in range(N_THREADS)}
 
     in_threads(work)

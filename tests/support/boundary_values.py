@@ -45,7 +45,7 @@ def drive(session, cycle, scale):
                 else:
                     raise AssertionError(f"{beyond} was taken at scale {scale}")
         session.tell(request, list(itertools.islice(values, max(1, request.wanted))), sure=True)
-        session.standing()
+        session.state().standing()
     return n_refused
 
 

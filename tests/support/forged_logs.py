@@ -81,9 +81,9 @@ def honest(problem, policy, *, n_rounds=MOST_ROUNDS):
 
     def value(name):
         """A measurement of this probe, as `tell` takes it."""
-        arms = session.probe_names
+        arms = session.problem.probe_names
         found = 0.05 * arms.index(name) + rng.gauss(0.0, NOISE)
-        reads = session.reads(arms.index(name))
+        reads = session.problem.reads(arms.index(name))
         return found if len(reads) == 1 else {read: found + k for k, read in enumerate(reads)}
 
     def attempt(step):

@@ -21,8 +21,8 @@ def unchecked(patch, kind):
 def close_before_the_decision(patch):
     def close(self, reason=""):
         with self._changing() as journal:
-            event = Closed(self._state.n_closed + 1, reason)
-            journal.commit(lambda: Change([] if self._state.is_over else [event]), quick=False)
+            event = Closed(self.journal.state.n_closed + 1, reason)
+            journal.commit(lambda: Change([] if self.journal.state.is_over else [event]), quick=False)
 
     patch.setattr(Session, "close", close)
     unchecked(patch, Closed)
@@ -30,8 +30,8 @@ def close_before_the_decision(patch):
 
 def extend_what_was_seen_before(patch):
     def extend(self, *, delta=None, budget=None):
-        change = commands.extended(self._state, delta, budget)
-        checked(change.events[0], self._state)
+        change = commands.extended(self.journal.state, delta, budget)
+        checked(change.events[0], self.journal.state)
         with self._changing() as journal:
             journal.commit(lambda: change, quick=False)
 

@@ -78,7 +78,7 @@ class Running:
                     Session.create(store, NAME, history.problem, clock=self.clock, **history.options)
             session = Session.load(store, NAME, clock=self.clock)
             self.log = session.store.number(NAME)
-            session._lock = TurnLock(history.scheduler)
+            session.journal.lock = TurnLock(history.scheduler)
             self.session = session
         return self.session
 
@@ -219,7 +219,7 @@ class Client:
             self._say(f"withdrew {token}, refused: {error}")
         else:
             probe, index = Place.parse(token)
-            is_recorded = session._state.streams.of[probe].is_recorded(index)  # an extra value took its place
+            is_recorded = session.journal.state.streams.of[probe].is_recorded(index)  # by an extra value
             self.done.n_withdrawn += not is_recorded
             self._say(f"withdrew {token}")
         del self.held[token]
@@ -370,7 +370,7 @@ class Client:
 
     def look(self, session):
         self._say(f"sees {session.status}, {session.state().n_values} told")
-        assert session.standing() is not None
+        assert session.state().standing() is not None
         session.pending()
         session.leases()
         if session.status is State.CONFIDENT:

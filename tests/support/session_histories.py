@@ -253,7 +253,7 @@ class History:
                 running.session.state()
             return
         mine = running.session.state()
-        assert running.session.fingerprint == events[-1].head
+        assert running.session.journal.head == events[-1].head
         assert _text(mine) == _text(self.state), "two processes see different sessions"
 
     def _finish(self, session):
@@ -276,11 +276,11 @@ class History:
         state = session.state()
         if called or arrived or self.problem.probes is not None:
             return  # of these `simulate` knows nothing: that the log verifies has to do
-        if state.n_removed or state.first_delta != session.policy.delta:
+        if state.n_removed or state.given.policy.delta != session.policy.delta:
             self._check_evidence(session)
             return  # decisions are kept, so a run that begins with what is left now decides otherwise
         tapes = LoggedTapes(session)
-        expected = sp.simulate(self.problem, tapes, policy=session.policy, seed=session.seed)
+        expected = sp.simulate(self.problem, tapes, policy=session.policy, seed=session.journal.setup.seed)
         assert (outcome.plan, outcome.n_rounds) == (expected.plan, expected.n_rounds)
         assert outcome.counts.tolist() == expected.counts.tolist()
         assert outcome.means.tolist() == expected.means.tolist()

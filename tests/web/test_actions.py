@@ -139,7 +139,7 @@ def test_a_session_is_managed_to_its_end(writing, store, by_form):
             assert writing.do(name, action, **body)[0] == 200
 
     do("rename", name="A better name")
-    assert session.title == "A better name"
+    assert session.state().title == "A better name"
     arms = [{"name": "gold", "noise": 0.3}, {"name": "silver"}]
     do("plans", name="new", plan="2*copper + gold + silver", arms=arms)
     assert session.view().n_plans == 6
@@ -199,7 +199,7 @@ def test_a_session_whose_noise_was_stated_too_small_begins_again_without(writing
         == 303
     )
     assert session.view().state == "closed"
-    assert not Session.load(store, "learned").given_problem.knows_noise
+    assert not Session.load(store, "learned").problem.knows_noise
 
 
 def test_undo_removes_the_last_value_that_is_left(writing, store):

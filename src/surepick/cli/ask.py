@@ -79,7 +79,7 @@ def ask(
         return
     rows, lines = list[dict[str, Any]](), list[str]()
     for one in requests:
-        reads = [] if opened.given_problem.arms_alone else list(one.readings)
+        reads = [] if opened.problem.arms_alone else list(one.readings)
         rows.append({"id": one.id, "arm": one.arm, "readings": reads, "expires": one.expires})
         lines.append(f"{one.arm} ({', '.join(reads)})" if reads else one.arm)
     answer({"requests": rows, "view": view}, lines)
@@ -116,7 +116,7 @@ def tell(
     for k, one in enumerate(told):
         own = f"{key}-{k + 1}" if key and k else key
         receipts.append(opened.tell(arm, one, worker=worker, lost=lost, sure=yes, note=remark, key=own))
-    opened.keep_snapshot()
+    opened.journal.keep_if_small()
     view = opened.view()
     data = [{"number": one.number, "result": one.result} for one in receipts]
     shown = [_receipt_line(view, arm, one, receipt) for one, receipt in zip(told, receipts, strict=True)]
@@ -169,7 +169,10 @@ def refuse_surprising(session: Session, told: Sequence[tuple[Any, Any]], *, yes:
 
     A right value is recorded however odd it is: leaving one out for its size would break the guarantee.
     """
-    doubts = [] if yes else [found for arm, one in told if (found := session.doubt(arm, one)) is not None]
+    from surepick.sessions.commands import doubt
+
+    found = [] if yes else [doubt(session.state(), arm, one) for arm, one in told]
+    doubts = [words for words in found if words is not None]
     if not doubts:
         return
     text = "; ".join(doubts[:3]) + (f"; and {len(doubts) - 3} more" if len(doubts) > 3 else "")
@@ -189,6 +192,6 @@ def _tell_file(file: Path, name: str | None, worker: str, *, yes: bool) -> None:
     rows = read_rows(file)
     refuse_surprising(opened, probes_and_values(opened, rows), yes=yes)
     counts = import_rows(opened, rows, worker=worker)
-    opened.keep_snapshot()
+    opened.journal.keep_if_small()
     view = opened.view()
     show(view, [f"{file}: {in_words(counts)}.", *where(view)], name, {"counts": counts, "view": view})

@@ -69,7 +69,7 @@ def new(
         raise ParameterError("which problem? Name a file: surepick new routes.csv", field="file")
     else:
         begun = begin(file, session, create=True, limits=(low, high), **given)
-    begun.keep_snapshot()
+    begun.journal.keep_if_small()
     view = begun.view()
     title = f": {view.title}" if view.title and view.title != view.session else ""
     plans = "plans" if view.n_plans is None else f"{view.n_plans:,} plans"
@@ -138,7 +138,7 @@ def begin_again(
         if name is None and file.stem not in old.store.names():
             name = file.stem
     elif limits != (None, None):
-        chosen["problem"] = with_limits(Truth(old.given_problem), *limits).problem
+        chosen["problem"] = with_limits(Truth(old.journal.state.given.problem), *limits).problem
     return old.successor("values become prior data", name=name, **chosen)
 
 

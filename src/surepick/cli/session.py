@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def _done(session: Session, name: str | None, done: str) -> None:
     """Print what was done to the session, where it stands, and the next step."""
-    session.keep_snapshot()
+    session.journal.keep_if_small()
     view = session.view()
     show(view, [done, *where(view)], name)
 
@@ -139,7 +139,7 @@ def delete(
     It must have ended. Example: surepick session delete --yes
     """
     opened = open_session(session)
-    seen = opened.fingerprint
+    seen = opened.journal.head
     if not yes:
         values = how_many(opened.view().n_measured, "value")
         if settings.json or not typer.confirm(f"Delete {opened.name!r} with {values} for good?", err=True):

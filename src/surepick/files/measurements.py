@@ -11,7 +11,8 @@ from typing import Any, TextIO
 
 from surepick.errors import FileError, ProblemError, SessionError, SurepickError
 from surepick.sessions import codec
-from surepick.sessions.commands import number
+from surepick.sessions.commands import exported_key, number
+from surepick.sessions.events import AHEAD, place_of
 from surepick.sessions.session import Session
 from surepick.sessions.streams import Place
 from surepick.tables import SHEETS, as_cell, csv_lines, from_cell, numeral
@@ -29,7 +30,7 @@ def write_csv(session: Session, stream: TextIO) -> None:
 
     Of a probe every reading has a row.
     """
-    by_arm = session.given_problem.arms_alone
+    by_arm = session.problem.arms_alone
     writer = csv.DictWriter(stream, COLUMNS if by_arm else PROBE_COLUMNS)
     writer.writeheader()
     for m in session.measurements():
@@ -41,7 +42,7 @@ def write_csv(session: Session, stream: TextIO) -> None:
             "value": repr(m.value),
             "time": datetime.fromtimestamp(m.time, UTC).isoformat(),
             "worker": m.worker,
-            "key": m.key or ("" if m.token else session.exported_key(m.number)),
+            "key": m.key or ("" if m.token else exported_key(session.journal, m.number)),
         }
         writer.writerow({name: as_cell(str(cell)) if name in NAMES else cell for name, cell in row.items()})
 
@@ -214,7 +215,8 @@ def _named(row: Row) -> str:
 
 
 def _probe(session: Session, row: Row) -> int:
-    return session.probe_of(row["token"]) if row.get("token") else session.problem.probe(_named(row))
+    token = row.get("token")
+    return place_of(token, session.state()).probe if token else session.problem.probe(_named(row))
 
 
 def _is_known(session: Session, row: Row) -> bool:
@@ -225,15 +227,22 @@ def _is_known(session: Session, row: Row) -> bool:
     return _named(row) in problem.probe_names or Place.parse(row["token"]).probe < problem.n_probes
 
 
+def _takes(session: Session, token: str) -> bool:
+    """Return whether a value for this request can be recorded: it is open, answered, or not far ahead."""
+    state = session.state()
+    place = place_of(token, state)
+    return place.index < state.streams.of[place.probe].end + AHEAD
+
+
 def _tell_use(session: Session, use: list[Row], worker: str, counts: dict[str, int]) -> bool:
     """Record one measurement and count its result; return False if it is too far ahead to record yet."""
     row = use[0]
     token = row.get("token", "")
-    if not _is_known(session, row) or (token and not session.takes(token)):
+    if not _is_known(session, row) or (token and not _takes(session, token)):
         return False
     is_single = len(session.problem.reads(_probe(session, row))) == 1
     receipt = session.tell(
-        token or _named(row),
+        place_of(token, session.state()) if token else _named(row),
         numeral(row["value"]) if is_single else {one["reading"]: numeral(one["value"]) for one in use},
         worker=row.get("worker") or worker,
         key="" if token else row.get("key", ""),

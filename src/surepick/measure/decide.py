@@ -140,7 +140,7 @@ def decide(
     report.show(view)
     log.info("session %r: %s after %s", session, view.state, how_many(view.n_measured, "measurement"))
     if view.doubts:
-        warnings.warn(f"{session}: {no_guarantee(opened.doubts)}", NoiseWarning, stacklevel=3)
+        warnings.warn(f"{session}: {no_guarantee(opened.state().doubts())}", NoiseWarning, stacklevel=3)
     return view
 
 

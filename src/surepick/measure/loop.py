@@ -97,7 +97,11 @@ class _Loop:
         It wakes up now and then to ask again, which keeps the leases of long measurements.
         """
         session = self.session
-        done, _ = wait(self.under_way, timeout=min(LEASE, session.lease) / 4, return_when=FIRST_COMPLETED)
+        done, _ = wait(
+            self.under_way,
+            timeout=min(LEASE, session.journal.setup.lease) / 4,
+            return_when=FIRST_COMPLETED,
+        )
         failed: list[tuple[Request, Exception]] = []
         for future in done:
             request, tries = self.under_way.pop(future)
@@ -114,9 +118,9 @@ class _Loop:
                 else:
                     failed.append((request, error))
         if len(failed) < len(done):
-            if self.final_batch is not None and session.budget is not None:
+            if self.final_batch is not None and session.journal.setup.budget is not None:
                 state = session.state()
-                left, is_open = session.budget - state.n_measurements, not state.is_over
+                left, is_open = session.journal.setup.budget - state.n_measurements, not state.is_over
                 if (
                     is_open
                     and not state.has_final_batch
@@ -146,7 +150,7 @@ def measure_all(
     and the error is raised; nothing that was measured is lost. The same happens after Ctrl-C. A second one,
     and a TerminatedError, drop what is under way.
     """
-    if final_batch is not None and session.budget is None:
+    if final_batch is not None and session.journal.setup.budget is None:
         raise ParameterError("the final batch is the end of the budget; give a budget too", field="budget")
     if jobs > 1 and getattr(session.policy, "one_at_a_time", False):
         log.warning("session %r: %d at the same time disturb each other; use 1", session.name, jobs)

@@ -71,7 +71,7 @@ def certify(name: str, state: SessionState, end: Event) -> Certificate:
         leader_value=None if lead is None else value_of(problem, lead, state.evidence),
         risk=codec.finite_or_none(standing.risk),
         n_removed=state.n_removed,
-        first_delta=state.first_delta,
+        first_delta=delta_of(state.given.policy),
         checker=_checker(state),
         extensions=tuple(
             {name: value for name, value in one.items() if name != "n_ahead"} for one in state.extensions

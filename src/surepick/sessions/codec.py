@@ -21,7 +21,7 @@ from surepick.core.policy import Policy
 from surepick.core.polytope import POLYTOPE, polytope_from
 from surepick.core.probes import Entries, Probes
 from surepick.core.problem import Problem
-from surepick.errors import FileError, MissingFunctionError, ParameterError, SurepickError
+from surepick.errors import FileError, MissingFunctionError, ParameterError, SessionError, SurepickError
 from surepick.policies import policy_named
 
 SHORT = 16  # digits of a fingerprint where forgery is no concern, such as rows of experiments
@@ -291,26 +291,30 @@ def policy_to_json(policy: Policy) -> Json:
     return {"name": policy.name, "version": policy.version, "parameters": parameters}
 
 
-def version_now(data: Mapping[str, Any]) -> int:
-    """The version that the policy of these JSON values has today, which may depend on how it is set."""
-    try:
-        return policy_from_json(data).version
-    except SurepickError:  # its parameters are of another version
-        return int(policy_named(data["name"]).version)
+class VersionError(SessionError):
+    """This surepick has the policy in another version, which may decide otherwise."""
 
 
 def policy_from_json(data: Mapping[str, Any]) -> Policy:
-    """The policy that these JSON values describe; its version may have changed since, see `version`."""
+    """The policy that these JSON values describe; refused if this surepick has it in another version."""
     with _readable("policy"):
-        kind = policy_named(data["name"])
-        kept = data["parameters"].items()
-        parameters = {name: tuple(value) if isinstance(value, list) else value for name, value in kept}
+        kind, kept = policy_named(data["name"]), data["parameters"].items()
         try:
-            return kind(**parameters)
-        except TypeError as error:
-            raise FileError(
-                f"policy {data['name']} does not take the parameters it was kept with: {error}"
-            ) from None
+            policy = kind(
+                **{name: tuple(value) if isinstance(value, list) else value for name, value in kept}
+            )
+            version = policy.version
+        except (SurepickError, TypeError):  # its parameters may be of another version
+            version = int(kind.version)
+            if version == data["version"]:
+                raise
+        if version != data["version"]:
+            raise VersionError(
+                f"this was begun with {data['name']} version {data['version']}; this surepick has version "
+                f"{version}, which may decide otherwise. Use the one that began it, or import its values "
+                "into a new session"
+            )
+        return policy
 
 
 def finite_or_none(value: Any) -> Any:

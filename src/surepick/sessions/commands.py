@@ -34,8 +34,7 @@ from surepick.sessions.events import (
     growing,
     recorded_key,
 )
-from surepick.sessions.journal import Change, Journal
-from surepick.sessions.leases import leased
+from surepick.sessions.journal import Change, Journal, leased
 from surepick.sessions.setup import whole
 from surepick.sessions.state import SessionState
 from surepick.sessions.streams import Place
@@ -231,6 +230,20 @@ def repeated(journal: Journal, place: Place, telling: Telling) -> Receipt:
             field="key" if telling.key else "value",
         )
     return Receipt(kept.number, "repeated")
+
+
+def exported_key(journal: Journal, number: int) -> str:
+    """Return the key that exports give to an extra measurement without one: `tell` knows it again."""
+    return f"{journal.created.checksum[:12]}-{number}"
+
+
+def doubt(state: SessionState, arm: int | str, value: Any) -> str | None:
+    """Return why this value, or these readings by name, would surprise as a measurement of the arm."""
+    problem = state.problem
+    probe = problem.probe(arm) if isinstance(arm, str) else arm
+    reads = problem.reads(probe)
+    by_name = value if isinstance(value, Mapping) else {reads[0]: value}
+    return surprise(state, probe, [by_name.get(name) for name in reads])
 
 
 def measured_at(journal: Journal, place: Place) -> Measured:

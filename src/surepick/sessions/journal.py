@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from surepick._version import __version__
+from surepick.core.oracle_problem import Best, OracleProblem, absent
 from surepick.errors import (
     ConflictError,
     DamageError,
@@ -22,11 +24,12 @@ from surepick.errors import (
     StoreError,
     SurepickError,
 )
+from surepick.sessions import codec
 from surepick.sessions.events import Event, Extended, decode, encode
 from surepick.sessions.setup import Setup
 from surepick.sessions.state import NotWholeError, SessionState
 from surepick.sessions.streams import Place
-from surepick.store import Draft, Head, Lease, Snapshot, Store, View
+from surepick.store import START, Draft, Head, Lease, Snapshot, Store, View
 from surepick.store import Event as Row
 
 SNAPSHOT_EVERY = 3000  # events
@@ -52,17 +55,35 @@ class Journal:
     """The state of one session as its log has it, and the way to append to that log.
 
     `state` has taken in the log up to `head`. It is changed here and nowhere else, and is `stale` from its
-    first change until the log has taken the same: a stale one is read again before it is used.
+    first change until the log has taken the same: a stale one is read again before it is used. Threads may
+    share a journal: one that uses the state, or changes it, holds the lock.
+
+    Plans known by a function that the log does not hold need it as `oracle`; with `read_only` they can be
+    looked at without it.
     """
 
     def __init__(
-        self, store: Store, name: str, setup: Setup, created: Row, clock: Callable[[], float]
+        self,
+        store: Store,
+        name: str,
+        *,
+        oracle: Best | OracleProblem | None = None,
+        read_only: bool = False,
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        self.store = store
+        self.store = store.pin(name)  # another session that begins under this name is another one
         self.name = name
-        self.clock = clock
-        self._setup = setup
-        self._created = created
+        self.clock = in_seconds(clock)
+        self.lock = threading.RLock()
+        created = next(iter(self.store.read(name, limit=1)), None)
+        if created is None:
+            raise DamageError(f"the log of session {name!r} is empty; run `surepick verify --all`")
+        with making_sense_of(lambda: created, name):
+            body = json.loads(created.body)
+            if read_only and oracle is None and codec.needs_function(body["problem"]):
+                oracle = absent
+            self._given = Setup.from_json(body, oracle)
+        self.created = created
         self._kept = 0  # how far the last snapshot was
         self._next_snapshot = 0.0  # when the next one is due, at the earliest
         self._slow = False
@@ -70,6 +91,34 @@ class Journal:
         self.is_stale = False
         self.state, self.head = self._open()
         self._company_at = self.head.position  # where the log was when another process had last appended
+
+    @property
+    def setup(self) -> Setup:
+        """The settings as they are now."""
+        return self.state.setup
+
+    @contextmanager
+    def held(self) -> Iterator[SessionState]:
+        """Hold the state, with what other processes have appended: no other thread changes it within."""
+        with self.lock:
+            self.refresh()
+            yield self.state
+
+    @contextmanager
+    def held_with_leases(self) -> Iterator[tuple[SessionState, dict[Place, Lease]]]:
+        """The same, with the leases on open requests, in one trip to the store."""
+        with self.lock:
+            view = self.store.look(self.name, after=self.head)
+            self.read_on(view.events)
+            streams, leases = self.state.streams.of, leased(view.leases)
+            yield (
+                self.state,
+                {p: lease for p, lease in leases.items() if not streams[p.probe].is_recorded(p.index)},
+            )
+
+    def events(self, *, after: int = 0) -> Iterator[Row]:
+        """Yield the log, from its beginning or after this position."""
+        return self.store.read(self.name, after=self.store.head(self.name, at=after) if after else START)
 
     def refresh(self) -> None:
         """Apply the events that other processes have appended."""
@@ -143,9 +192,8 @@ class Journal:
 
         A claim of a worker who had not read the log to its end can lease what was recorded a moment before.
         """
-        streams = self.state.streams.of
-        places = ((lease.token, Place.parse(lease.token)) for lease in leases)
-        return [request for request, (probe, index) in places if streams[probe].is_recorded(index)]
+        streams, places = self.state.streams.of, leased(leases)
+        return [lease.token for (probe, k), lease in places.items() if streams[probe].is_recorded(k)]
 
     def decide(self) -> None:
         """Record what the policy decides, for as long as its rounds are complete."""
@@ -171,7 +219,7 @@ class Journal:
 
     def _kept_state(self) -> tuple[SessionState, Head] | None:
         """The state of the last snapshot and where the log was then, if there is one that can be read."""
-        problem = self._setup.problem
+        problem = self._given.problem
         looks_only = not problem.is_listed and not problem.has_oracle
         snapshot = None if looks_only else self.store.snapshot(self.name)
         if snapshot is None:
@@ -180,7 +228,7 @@ class Journal:
             kept = json.loads(snapshot.body)
             if kept["format"] != self._format():
                 return None
-            state = SessionState.from_json(self._setup, kept["state"])
+            state = SessionState.from_json(self._given, kept["state"])
             latest = float(kept.get("time", 0.0))
         except (LookupError, TypeError, ValueError, AttributeError, AssertionError):
             return None  # a cache that does not fit is no cache: the log has everything
@@ -190,20 +238,20 @@ class Journal:
 
     def _format(self) -> list[str | int]:
         """Return the versions that must be the same to read a snapshot as when it was written."""
-        policy = self._setup.policy
+        policy = self._given.policy
         return [__version__, SNAPSHOT_FORMAT, policy.name, policy.version]
 
     def _open_whole(self) -> tuple[SessionState, Head]:
-        state, begin = SessionState(self._setup), self._created.head
+        state, begin = SessionState(self._given), self.created.head
         return state, self._fold(state, self.store.read(self.name, after=begin), begin)
 
     def _fold(self, state: SessionState, rows: Iterable[Row], head: Head) -> Head:
-        row = self._created
+        row = self.created
         with making_sense_of(lambda: row, self.name):  # around the loop, of which every open feels the cost
             for row in rows:
                 state.apply(decode(row.kind, row.body))
         self._latest = max(self._latest, row.time)
-        return head if row is self._created else row.head
+        return head if row is self.created else row.head
 
     def _append(self, make: Callable[[], Change], quick: bool, leases: Sequence[Lease] = ()) -> Head:
         """Check, apply and append what `make` gives, and what the policy decides on it if that is quick.
@@ -262,7 +310,7 @@ class Journal:
 
     def _is_quick(self) -> bool:
         """Whether the policy decides fast enough to do so while others wait; its first rounds may compile."""
-        if not self._setup.problem.is_listed:
+        if not self._given.problem.is_listed:
             return False  # a solver may take long, or fail: values are on disk before it is called
         return not self._slow and self.state.n_rounds > 1
 
@@ -292,6 +340,27 @@ class Journal:
         if len(body) <= most:
             with suppress(StoreError):  # a full disk: what matters was acknowledged, and says so itself
                 self.store.save_snapshot(self.name, Snapshot(self.head, body))
+
+
+def leased(leases: Iterable[Lease]) -> dict[Place, Lease]:
+    """Return the leases of a store by their places."""
+    return {Place(*map(int, lease.token.split("."))): lease for lease in leases}
+
+
+def in_seconds(clock: Callable[[], float]) -> Callable[[], float]:
+    """Return the clock with times that the log can keep: plain finite floats.
+
+    >>> in_seconds(lambda: 5)()
+    5.0
+    """
+
+    def now() -> float:
+        seconds = float(clock())
+        if not math.isfinite(seconds):
+            raise ParameterError(f"the clock must give seconds since 1970, got {seconds}", field="clock")
+        return seconds
+
+    return now
 
 
 def decided(state: SessionState) -> list[Event]:

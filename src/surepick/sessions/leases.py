@@ -27,7 +27,7 @@ from typing import NamedTuple
 from surepick.core.about import LISTED
 from surepick.core.probes import VALUE
 from surepick.sessions.events import AHEAD
-from surepick.sessions.journal import Journal
+from surepick.sessions.journal import Journal, leased
 from surepick.sessions.state import SessionState
 from surepick.sessions.streams import Place
 from surepick.store import Lease
@@ -79,11 +79,6 @@ class Request:
         """
         probe, index = map(int, self.token.split("."))
         return (probe + index) * (probe + index + 1) // 2 + probe  # Cantor's numbering of pairs
-
-
-def leased(leases: Iterable[Lease]) -> Leases:
-    """Return the leases of a store by their places."""
-    return {Place(*map(int, lease.token.split("."))): lease for lease in leases}
 
 
 def request_for(state: SessionState, token: Place, lease: Lease) -> Request:

@@ -1,26 +1,37 @@
 """Sessions: real measurements by many workers, kept in a store, decided as a simulation would.
 
 The log is the truth and `SessionState` is what it means; a `Journal` keeps them together. This is the page on
-which a user of sessions finds all that they do: `SessionReader` looks, `Session` changes. Each change is one
-event or a few (`commands`), checked against the state at the end of the log and appended in one transaction.
+which a user of sessions finds all that they do. Each change is one event or a few (`commands`), checked
+against the state at the end of the log and appended in one transaction. Views, files and web pages read the
+state itself, through `Session.journal`.
 """
 
 from __future__ import annotations
 
+import itertools
+import sys
 import time
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any, cast
+from dataclasses import fields, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from surepick.certificates.certificate import Certificate
+from surepick.core.answers import named_ranging
 from surepick.core.arrays import Numbers
+from surepick.core.frames import make_frame
+from surepick.core.guarantee import no_guarantee
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
 from surepick.core.past import Past
 from surepick.core.policy import Policy
 from surepick.core.problem import GivenArms, Problem
-from surepick.errors import NameTakenError, ParameterError, SessionError
+from surepick.errors import DamageError, NameTakenError, NoiseWarning, ParameterError, SessionError
 from surepick.policies import policy_for
 from surepick.sessions import commands
+from surepick.sessions.certify import certify, promised
 from surepick.sessions.commands import Receipt, Telling, Use
 from surepick.sessions.events import (
     Created,
@@ -31,21 +42,32 @@ from surepick.sessions.events import (
     Renamed,
     decode,
     place_of,
+    recorded_key,
 )
-from surepick.sessions.journal import Change, Journal, decided, drafts_of
-from surepick.sessions.leases import Request, claim, default_worker, is_dead, leased
-from surepick.sessions.reader import SessionReader, in_seconds, oracle_of
-from surepick.sessions.setup import NewSession, refuse_other, seconds
+from surepick.sessions.journal import Change, Journal, decided, drafts_of, in_seconds, leased
+from surepick.sessions.leases import Request, claim, default_worker, in_turn, is_dead, request_for
+from surepick.sessions.records import Measurement, measurements_in
+from surepick.sessions.setup import Setup, refuse_other, seconds
 from surepick.sessions.state import SessionState
 from surepick.sessions.streams import Place
-from surepick.store import Head, Store, open_store
+from surepick.sessions.verify import Verdict, verify
+from surepick.simulation.outcome import Outcome, State
+from surepick.store import Event as Row
+from surepick.store import Head, Lease, Store, open_store
 from surepick.store.log import LEASE
 from surepick.tables import count_in
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from surepick.views.view import View
+
 FIRST_WAIT, LONGEST_WAIT = 0.002, 0.5  # seconds between two looks for a free request
+COLUMNS = ("number", "arm", "value", "worker")
+PROBE_COLUMNS = ("number", "probe_name", "reading", "value", "worker")
 
 
-class Session(SessionReader):
+class Session:
     """A problem, a policy and every measurement, in a store; any number of processes may share one log.
 
     A session changes by its methods, and by what other processes write: every method reads on first. Threads
@@ -71,7 +93,9 @@ class Session(SessionReader):
         read_only: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        super().__init__(store, name, oracle=oracle, read_only=read_only, clock=clock)
+        self.journal = Journal(store, name, oracle=oracle, read_only=read_only, clock=clock)
+        self.store, self.name = self.journal.store, name
+        self._is_read_only = read_only
 
     @classmethod
     def create(
@@ -104,13 +128,11 @@ class Session(SessionReader):
         An `OracleProblem` around a function of your own is kept without the function: `load` needs it again.
         """
         chosen = policy_for(policy, delta=delta, epsilon=epsilon, incumbent=incumbent)
-        new = NewSession(problem, chosen, name, seed, budget, lease, prior)
-        state = SessionState(new.setup)
-        events: list[Event] = [Created(new.to_json())]
-        events += decided(state)
-        place = _as_store(store, create=True)
+        setup = Setup(problem, chosen, seed, budget, prior, name, lease).checked()
+        events: list[Event] = [Created(setup.to_json()), *decided(SessionState(setup))]
+        place = open_store(store) if isinstance(store, str) else store
         place.create(name, drafts_of(events, in_seconds(clock)()))
-        return cls(place, name, oracle=oracle_of(problem), clock=clock)
+        return cls(place, name, oracle=_oracle_of(problem), clock=clock)
 
     @classmethod
     def open(
@@ -134,18 +156,22 @@ class Session(SessionReader):
         The settings are those of `create`. A session that was begun with another problem or other settings
         than given here is refused, so a program that is started again continues where it was.
         """
-        place = _as_store(store, create=problem is not None)
-        settings: Any = _given(
-            delta=delta, epsilon=epsilon, budget=budget, policy=policy, incumbent=incumbent, prior=prior
-        )
-        settings |= {"seed": seed} if seed else {}
+        place = open_store(store, create=problem is not None) if isinstance(store, str) else store
+        given: Any = {"budget": budget, "prior": prior, "seed": seed or None}
+        asked: Any = {"delta": delta, "epsilon": epsilon, "policy": policy, "incumbent": incumbent}
         if problem is not None and name not in place.names():
-            more: Any = {"lease": lease, "clock": clock}
             try:
-                return cls.create(place, name, problem, **settings, **more)
+                begin = given | asked | {"seed": seed, "lease": lease, "clock": clock}
+                return cls.create(place, name, problem, **begin)
             except NameTakenError:  # another process began it at the same moment
                 pass
-        return cls.load(place, name, problem, **settings, clock=clock)
+        session = cls.load(place, name, problem, clock=clock)
+        settings = {key: value for key, value in given.items() if value is not None}
+        if any(value is not None for value in asked.values()):
+            settings["policy"] = policy_for(**asked)
+        state = session.state()
+        refuse_other(name, replace(state.setup, problem=state.given.problem), problem, settings)
+        return session
 
     @classmethod
     def load(
@@ -154,34 +180,28 @@ class Session(SessionReader):
         name: str | None = None,
         problem: AnyProblem | Best | None = None,
         *,
-        delta: float | None = None,
-        epsilon: float | None = None,
-        budget: int | None = None,
-        policy: str | Policy | None = None,
-        incumbent: str | int | None = None,
-        prior: Past | None = None,
-        seed: int | None = None,
         read_only: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> Session:
         """Open a session of this store; its name may be left out when there is only one.
 
-        Settings that are given must be those that it was begun with. Plans that are known by a function of
-        your own need it again, as `problem`: the function, or the whole problem. With `read_only=True` a
-        session can be looked at without it, and nothing can be changed.
+        Plans that are known by a function of your own need it again, as `problem`: the function, or the whole
+        problem. With `read_only=True` a session can be looked at without it, and nothing can be changed.
         """
-        place = _as_store(store, create=False)
-        chosen = only_session(place) if name is None else name
-        given = problem if isinstance(problem, Problem | OracleProblem) else None
-        in_log = isinstance(given, Problem) or (given is not None and given.recipe() is not None)
-        oracle: Any = None if in_log else problem if given is None else oracle_of(given)
-        session = cls(place, chosen, oracle=oracle, read_only=read_only, clock=clock)
-        settings = _given(budget=budget, prior=prior, seed=seed)
-        begun = replace(session.state().setup, problem=session.given_problem)
-        if any(one is not None for one in (delta, epsilon, policy, incumbent)):
-            settings["policy"] = policy_for(policy, delta=delta, epsilon=epsilon, incumbent=incumbent)
-        refuse_other(chosen, begun, given if in_log else None, settings)
-        return session
+        place = open_store(store, create=False) if isinstance(store, str) else store
+        if isinstance(problem, Problem) or (
+            isinstance(problem, OracleProblem) and problem.recipe() is not None
+        ):
+            oracle: Any = None  # the log has all of it
+        else:
+            oracle = problem
+        return cls(
+            place,
+            only_session(place) if name is None else name,
+            oracle=oracle,
+            read_only=read_only,
+            clock=clock,
+        )
 
     # Measuring
 
@@ -206,22 +226,23 @@ class Session(SessionReader):
         """
         if not hasattr(n, "__index__") or n < 1:
             raise ParameterError(f"ask for a whole number of measurements, 1 or more, got n={n!r}", field="n")
-        lasting = self.lease if lease is None else min(seconds("lease", lease), self.lease)
+        longest = self.journal.setup.lease
+        lasting = longest if lease is None else min(seconds("lease", lease), longest)
         pause, who = FIRST_WAIT, default_worker() if worker is None else worker
         until = float("inf") if wait is True else time.monotonic() + float(wait)
         while True:
             with self._changing():
-                requests, next_end = claim(self._journal, n, who, lasting, self.lease)
-                if requests or self._state.is_over or time.monotonic() >= until:
+                requests, next_end = claim(self.journal, n, who, lasting, longest)
+                if requests or self.journal.state.is_over or time.monotonic() >= until:
                     return requests
-                until_free = next_end - self._clock()
+                until_free = next_end - self.journal.clock()
             left = until - time.monotonic()
             time.sleep(min(pause, max(until_free, FIRST_WAIT), max(left, 0.0)))
             pause = min(1.5 * pause, LONGEST_WAIT)
 
     def tell(
         self,
-        what: str | int | Request,
+        what: str | int | Request | Place,
         value: Use | list[Any],
         *,
         worker: str | None = None,
@@ -244,14 +265,15 @@ class Session(SessionReader):
         whatever they measure say `sure=True` at once.
         """
         who = _whose(what, worker)
-        with self._changing():
+        with self._changing() as journal:
             found = self._request(what)
             probe = found.probe if isinstance(found, Place) else found
-            uses = commands.readings_of(self._journal.state.setup.problem, probe, None if lost else value)
+            uses = commands.readings_of(journal.state.problem, probe, None if lost else value)
             telling = Telling(found, uses, who, str(key), str(note), sure)
-            if key and (number := self._exported_number(key)) is not None:
-                return commands.repeated(self._journal, self._place_of(number), telling)
-            return commands.tell(self._journal, telling)
+            number = count_in(telling.key.rpartition("-")[2])  # of a row that was exported without a key
+            if number is not None and telling.key == commands.exported_key(journal, number):
+                return commands.repeated(journal, self._place_of(number), telling)
+            return commands.tell(journal, telling)
 
     def release(self, request: str | Request, reason: str = "", *, worker: str | None = None) -> None:
         """Release a request, so that another worker gets it at once.
@@ -262,15 +284,15 @@ class Session(SessionReader):
         text, who = request.token if isinstance(request, Request) else request, _whose(request, worker)
 
         def make() -> Change:
-            place = place_of(text, self._state)
+            place = place_of(text, self.journal.state)
             self._refuse_anothers(place, who)
-            stream = self._state.streams.of[place.probe]
-            if stream.is_recorded(place.index) and commands.measured_at(self._journal, place).is_extra:
+            stream = self.journal.state.streams.of[place.probe]
+            if stream.is_recorded(place.index) and commands.measured_at(self.journal, place).is_extra:
                 return Change([], [str(place)])  # an extra value took its place: nothing is asked for
             return Change([Released(*place, who, str(reason))], [str(place)])
 
         with self._changing() as journal:
-            place_of(text, self._state)
+            place_of(text, self.journal.state)
             journal.commit(make)
 
     def remove(self, number: int | str | Request, reason: str) -> bool:
@@ -286,7 +308,7 @@ class Session(SessionReader):
             place = self._place_of(number)
 
             def make() -> Change:
-                used[:] = [place.index < self._state.streams.of[place.probe].cursor]
+                used[:] = [place.index < self.journal.state.streams.of[place.probe].cursor]
                 return Change([Removed(*place, str(reason))], [str(place)])
 
             journal.commit(make, quick=False)
@@ -301,7 +323,7 @@ class Session(SessionReader):
         new session: see `successor`.
         """
         with self._changing() as journal:
-            journal.commit(lambda: commands.extended(self._state, delta, budget), quick=False)
+            journal.commit(lambda: commands.extended(self.journal.state, delta, budget), quick=False)
 
     def add_plan(self, name: str, plan: Numbers | str, *, arms: GivenArms = ()) -> None:
         """Add a plan to the list while the session runs, or after its answer, which was about the others.
@@ -312,7 +334,7 @@ class Session(SessionReader):
         wait for a later batch.
         """
         with self._changing() as journal:
-            journal.commit(lambda: commands.plan_added(self._state, name, plan, arms), quick=False)
+            journal.commit(lambda: commands.plan_added(self.journal.state, name, plan, arms), quick=False)
 
     def final_batch(self, n: int | None = None, *, gaussian: bool = False) -> None:
         """Make the next n measurements the last: one batch, and a test of what leads then.
@@ -323,7 +345,7 @@ class Session(SessionReader):
         everything that the policy has used; not on values that wait for a later batch.
         """
         with self._changing() as journal:
-            make = lambda: commands.final_batch(self._state, n, gaussian=gaussian)  # noqa: E731
+            make = lambda: commands.final_batch(self.journal.state, n, gaussian=gaussian)  # noqa: E731
             journal.commit(make, quick=False)
 
     def close(self, reason: str = "") -> None:
@@ -333,9 +355,9 @@ class Session(SessionReader):
         only not written down yet: it is decided first.
         """
         with self._changing() as journal:
-            journal.commit(lambda: commands.closed(self._state, reason), quick=False)
-            while not self._state.is_over:  # a batch was complete and is decided now; maybe not the last
-                journal.commit(lambda: commands.closed(self._state, reason), quick=False)
+            journal.commit(lambda: commands.closed(self.journal.state, reason), quick=False)
+            while not self.journal.state.is_over:  # a batch was complete, and maybe not the last
+                journal.commit(lambda: commands.closed(self.journal.state, reason), quick=False)
 
     def successor(
         self,
@@ -361,11 +383,14 @@ class Session(SessionReader):
             raise ParameterError("say why: a successor has a reason", field="reason")
         if name in self.store.names():
             raise ParameterError(f"there is a session named {name!r} already; choose another", field="name")
-        with self.held() as state:
+        with self.journal.held() as state:
             setup, n_measured = state.setup, state.n_measurements
             if policy is None and incumbent is None:
                 before: Any = setup.policy
-                chosen: Policy = replace(before, **_given(delta=delta, epsilon=epsilon))
+                changes = {"delta": delta, "epsilon": epsilon}
+                chosen: Policy = replace(
+                    before, **{name: to for name, to in changes.items() if to is not None}
+                )
             else:
                 chosen = policy_for(policy, delta=delta, epsilon=epsilon, incumbent=incumbent)
             about = setup.problem if problem is None else problem
@@ -385,7 +410,7 @@ class Session(SessionReader):
             budget=left if budget is None else budget,
             prior=past,
             seed=setup.seed,
-            lease=self.lease,
+            lease=self.journal.setup.lease,
         )
         self.close(f"continued as {begun.name!r}: {reason}")  # once it has begun
         return begun
@@ -393,7 +418,7 @@ class Session(SessionReader):
     def rename(self, title: str) -> None:
         """Give it another title, in the log like everything else; its name in a store never changes."""
         with self._changing() as journal:
-            make = lambda: Change([Renamed(self._state.n_titles + 1, title)])  # noqa: E731
+            make = lambda: Change([Renamed(self.journal.state.n_titles + 1, title)])  # noqa: E731
             journal.commit(make, quick=False)
 
     def delete(self, *, expected: Head) -> None:
@@ -405,44 +430,209 @@ class Session(SessionReader):
                 )
             self.store.delete(self.name, expected=expected)
 
-    def keep_snapshot(self) -> None:
-        """Keep the state beside the log, for commands that end now: the next one opens faster."""
-        with self._lock:
-            self._journal.keep_if_small()
+    # Where it stands
+
+    @property
+    def problem(self) -> AnyProblem:
+        """The problem, with the plans that were added."""
+        return self.journal.state.problem
+
+    @property
+    def policy(self) -> Policy:
+        """The policy as it was chosen or extended."""
+        return self.journal.setup.policy
+
+    @property
+    def status(self) -> State:
+        """The state: running, confident, budget spent or closed (or done, by a policy without guarantee)."""
+        return self.state().status or State.RUNNING
+
+    def state(self) -> SessionState:
+        """Return the state of the session now, others' measurements included; to look at, not to change.
+
+        It changes with the session: where threads share one, look at it within `journal.held`.
+        """
+        with self.journal.held() as state:
+            return state
+
+    @property
+    def outcome(self) -> Outcome:
+        """Return where the session stands, or how it ended; warn if the guarantee does not apply.
+
+        While it runs its `state` is RUNNING and its `plan` None; `leader` is the plan that looks best.
+        """
+        with self.journal.held() as state:
+            problem, evidence, standing = state.estimated_problem, state.evidence, state.standing()
+            lead = standing.leader if state.plan is None else state.plan
+            outcome = Outcome(
+                plan=state.plan,
+                plan_name=problem.name_of(state.plan),
+                state=state.status or State.RUNNING,
+                leader=lead,
+                leader_name=problem.name_of(lead),
+                n_measured=state.n_measurements,
+                n_rounds=state.n_rounds,
+                cost=problem.spent(evidence.cost(problem.costs), state.n_rounds),
+                counts=evidence.counts,
+                means=evidence.means,
+                standing=standing,
+                policy=state.setup.policy,
+                guarantee=promised(state).text,
+                seed=state.setup.seed,
+                seconds=self.journal.clock() - self.journal.created.time,
+                noise_scale=problem.noise_scale,
+                problem=problem,
+                ranging=named_ranging(problem, state.plan, evidence),
+                doubts=state.doubts(),
+            )
+        if outcome.doubts:
+            warnings.warn(f"{self.name}: {no_guarantee(outcome.doubts)}", NoiseWarning, stacklevel=2)
+        return outcome
+
+    def view(self) -> View:
+        """Return where the session stands: answer, proof, estimates, plans, arms, what to measure."""
+        from surepick.views.build import build
+
+        return build(self)
+
+    def pending(self, n: int | None = None) -> list[Request]:
+        """Return the open requests of the batch, assigned or not, at most n; nothing is leased by looking."""
+        with self.journal.held_with_leases() as (state, leases):
+            nobody = Lease("", "", 0.0)
+            first = [one.token for one in itertools.islice(in_turn(state), n)]
+            return [request_for(state, place, leases.get(place, nobody)) for place in first]
+
+    def leases(self) -> list[Lease]:
+        """Return who is measuring what, and until when, ended leases included."""
+        with self.journal.held_with_leases() as (_, leases):
+            return list(leases.values())
+
+    def events(self, *, after: int = 0) -> Iterator[Row]:
+        """Yield the log, from its beginning or after this position."""
+        return self.journal.events(after=after)
+
+    def measurements(self, last: int | None = None) -> Iterator[Measurement]:
+        """Yield everything that was recorded, in its order; what was removed is marked.
+
+        With `last`, only the last so many uses, at most 64: then the end of the log is read alone.
+        """
+        state, after = self.state(), 0
+        if last is not None and len(state.recent_values) >= last:
+            first = self.store.find(self.name, recorded_key(state.recent_values[-last]))
+            after = 0 if first is None else first.position - 1
+        for event in self.events(after=after):
+            yield from measurements_in(event, state)
+
+    def certificate(self) -> Certificate:
+        """Return what the session found and what it rests on, to be checked with `verify`."""
+        with self.journal.held() as state:
+            if not state.is_over:
+                raise SessionError(
+                    f"session {self.name!r} is still running, so there is nothing to certify; ask and tell "
+                    "until it stops, or close it"
+                )
+            end = self.store.find(self.name, state.end_key)
+            if end is None:
+                raise DamageError(
+                    f"session {self.name!r} lacks the event that ended it; run `surepick verify --all`"
+                )
+            return certify(self.name, state, end)
+
+    def verify(self, certificate: Mapping[str, Any] | None = None) -> Verdict:
+        """Replay the log from its first event and say whether it, and a certificate if given, hold."""
+        oracle = _oracle_of(self.journal.state.given.problem)
+        return verify(self.store, self.name, certificate, oracle=oracle)
+
+    def export(self, path: str | Path) -> Path:
+        """Write a report (.html), the values (.csv, .xlsx), the log (.json) or certificate.json."""
+        from surepick.report.export import export
+
+        return export(self, path)
+
+    def __repr__(self) -> str:
+        return f"Session({self.view().line()})"
+
+    def _repr_html_(self) -> str:
+        return self.view()._repr_html_()
+
+    def plot(self, what: str = "plans") -> Figure:
+        """Return a matplotlib figure: "plans" or "arms"."""
+        from surepick import plots
+
+        if what not in plots.__all__:
+            raise ParameterError(f"a session plots {', '.join(plots.__all__)}, got {what!r}", field="what")
+        figure: Figure = getattr(plots, what)(self)
+        return figure
+
+    def to_frame(self, what: str = "values") -> Any:
+        """Return "values" (a row per recorded number), "plans" or "arms" as a pandas data frame."""
+        if what in ("plans", "arms"):
+            rows: Sequence[Any] = getattr(self.view(), what)
+            names = [one.name for one in fields(rows[0])] if rows else []
+            return make_frame({name: [getattr(row, name) for row in rows] for name in names})
+        if what != "values":
+            raise ParameterError(f"a frame has values, plans or arms, got {what!r}", field="what")
+        told = list(self.measurements())
+        names = list(COLUMNS if self.problem.arms_alone else PROBE_COLUMNS)
+        columns: dict[str, list[Any]] = {name: [getattr(m, name) for m in told] for name in names}
+        times = [datetime.fromtimestamp(m.time, UTC) for m in told]
+        return make_frame({**columns, "time": times, "removed": [m.removed for m in told]})
+
+    def watch(self, every: float = 1.0) -> None:
+        """Show where the session stands, updated in place until it has ended; Ctrl-C ends the watching alone.
+
+        In a notebook it is the table that the session shows, elsewhere a line on the terminal.
+        """
+        update, done = _display(self)
+        try:
+            while True:
+                update()
+                if self.state().is_over:
+                    break
+                time.sleep(every)
+            update()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            done()
 
     # How it does it
 
     @contextmanager
     def _changing(self) -> Iterator[Journal]:
         """Give the journal to one thread at a time; refused where a session is only shown."""
-        if self.read_only:
+        if self._is_read_only:
             raise SessionError(
                 f"session {self.name!r} was opened to be looked at, so nothing was changed; load it without "
                 "read_only to continue it"
             )
-        with self._lock:
-            yield self._journal
+        with self.journal.lock:
+            yield self.journal
 
-    def _request(self, what: object) -> Place | int:
-        """Return the place of the request that is answered, or the number of the arm or probe."""
-        if isinstance(what, Request):
-            return place_of(what.token, self._journal.state)
+    def _request(self, what: Any) -> Place | int:
+        """Return the place of the request that is answered, or the number of the arm or probe.
+
+        The name of an arm is that arm, also where it looks like the id of a request.
+        """
+        if isinstance(what, Request | Place):
+            return place_of(str(what.token if isinstance(what, Request) else what), self.journal.state)
+        names = self.journal.state.problem.probe_names
+        if what not in names and what not in range(len(names)):
+            self.journal.refresh()  # an arm may have come with a plan meanwhile
+            names = self.journal.state.problem.probe_names
         if isinstance(what, str):
-            if what not in self.probe_names:
-                self._journal.refresh()  # an arm may have come with a plan meanwhile
-            if what not in self.probe_names or self.is_pending(what):
-                return place_of(what, self._state)  # an open request beats an arm of the same name
-        elif not hasattr(what, "__index__"):
+            return names.index(what) if what in names else place_of(what, self.journal.state)
+        if what not in range(len(names)):
             raise SessionError(f"expected an arm or a request, got {what!r:.60}", field="request")
-        return self._probe(cast(Any, what))
+        return int(what)
 
     def _place_of(self, number: int | str | Request) -> Place:
         """Return where the value of this number or request is."""
         text = number.token if isinstance(number, Request) else str(number)
         value = count_in(text)
         if value is None:
-            self._journal.refresh()
-            return place_of(text, self._state)
+            self.journal.refresh()
+            return place_of(text, self.journal.state)
         for found in self.events():
             if found.kind == "measured" and f'"number":{value},' in found.body:
                 event = decode(found.kind, found.body)
@@ -450,22 +640,17 @@ class Session(SessionReader):
                     return event.place
         raise SessionError(f"session {self.name!r} has no value {value}", field="number")
 
-    def _exported_number(self, key: str) -> int | None:
-        """Return the number of the value whose export has this key, if it is one of this session."""
-        number = count_in(key.rpartition("-")[2])
-        is_own = number is not None and number <= self._state.n_recorded and key == self.exported_key(number)
-        return number if is_own else None
-
     def _refuse_anothers(self, place: Place, worker: str) -> None:
         """Refuse to take a request from the worker who has it, which may not be the one who had it."""
         lease = leased(self.store.leases(self.name)).get(place)
-        if lease is None or lease.worker == worker or lease.expires <= self._clock() or is_dead(lease.worker):
+        if lease is None or lease.expires <= self.journal.clock() or is_dead(lease.worker):
             return
-        raise SessionError(
-            f"request {place} is assigned to {lease.worker!r}, not to {worker!r}, so nothing was changed; to "
-            f"release it for them, say so: worker={lease.worker!r}",
-            field="worker",
-        )
+        if lease.worker != worker:
+            raise SessionError(
+                f"request {place} is assigned to {lease.worker!r}, not to {worker!r}; to release it "
+                f"for them, say so: worker={lease.worker!r}",
+                field="worker",
+            )
 
 
 def _whose(request: object, worker: str | None) -> str:
@@ -475,13 +660,9 @@ def _whose(request: object, worker: str | None) -> str:
     return request.worker if isinstance(request, Request) else default_worker()
 
 
-def _given(**settings: Any) -> dict[str, Any]:
-    """Return the settings that are not None."""
-    return {name: value for name, value in settings.items() if value is not None}
-
-
-def _as_store(store: str | Store, *, create: bool) -> Store:
-    return open_store(store, create=create) if isinstance(store, str) else store
+def _oracle_of(problem: AnyProblem) -> OracleProblem | None:
+    """Return the problem if it has a function that a log does not hold."""
+    return problem if not problem.is_listed and problem.has_oracle else None
 
 
 def only_session(store: Store) -> str:
@@ -491,3 +672,28 @@ def only_session(store: Store) -> str:
         return names[0]
     found = "none" if not names else ", ".join(map(repr, names[:8])) + (" ..." if len(names) > 8 else "")
     raise SessionError(f"say which session of {store.place} is meant; it has {len(names)}: {found}")
+
+
+def _display(session: Session) -> tuple[Callable[[], None], Callable[[], None]]:
+    """Return how to show the session again in the same place, and what to do at the end."""
+    if _in_notebook():
+        from IPython.display import display
+
+        handle = display(session, display_id=True)  # type: ignore[no-untyped-call, unused-ignore]
+        return (lambda: handle.update(session)), (lambda: None)
+    shown = [""]
+
+    def update() -> None:
+        line = session.view().line()
+        if line != shown[0]:
+            print(f"\r{line:<{len(shown[0])}}", end="", file=sys.stderr, flush=True)
+        shown[0] = line
+
+    return update, (lambda: print(file=sys.stderr))
+
+
+def _in_notebook() -> bool:
+    """Return whether a notebook or another front end that shows HTML is looking."""
+    shell = sys.modules.get("IPython")
+    current = shell.get_ipython() if shell is not None else None
+    return current is not None and type(current).__name__ != "TerminalInteractiveShell"

@@ -18,8 +18,9 @@ from surepick.core.past import Past, fitting
 from surepick.core.policy import Policy, delta_of, takes_past
 from surepick.core.problem import NewArm, Problem
 from surepick.core.wording import shortened
-from surepick.errors import MissingFunctionError, ParameterError, SessionError, SurepickError
+from surepick.errors import MissingFunctionError, ParameterError, SessionError
 from surepick.sessions import codec
+from surepick.sessions.codec import VersionError
 from surepick.store.log import LEASE
 
 MOST_BUDGET = 10**15  # measurements; more would not be whole numbers to those who reckon with them
@@ -29,16 +30,40 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True)
 class Setup:
-    """What a session was created with, or extended to."""
+    """What a session was created with, or extended to; `past` is what was thought of the arms before."""
 
     problem: AnyProblem
     policy: Policy
-    seed: int
-    budget: int | None
-    past: Past | None = None  # what was thought of the arms before
+    seed: int = 0
+    budget: int | None = None
+    past: Past | None = None
+    name: str = ""
+    lease: float = LEASE
 
-    def to_json(self) -> Body:
-        """Return this as JSON values."""
+    def checked(self) -> Setup:
+        """Return the settings of a new session as they are kept; refuse those that it cannot have."""
+        problem, past, budget = self.problem, self.past, self.budget
+        if not isinstance(problem, Problem | OracleProblem):
+            raise ParameterError(
+                f"a session needs a Problem or an OracleProblem, got {type(problem).__name__}"
+            )
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise ParameterError(f"a session needs a name, got {self.name!r}", field="name")
+        if budget is not None:
+            budget = whole("budget", "a number of measurements", budget, least=1, most=MOST_BUDGET)
+        if past is None and takes_past(self.policy):
+            past = Past.of_problem(problem)
+        return replace(
+            self,
+            problem=problem if isinstance(problem, Problem) else problem.without_asked_plays(),
+            seed=whole("seed", "a whole number", self.seed, least=0),
+            budget=budget,
+            past=fitting(problem, past),
+            lease=seconds("lease", self.lease),
+        )
+
+    def question(self) -> Body:
+        """Return all that decides, as JSON values: all but the name, the lease and what is only shown."""
         return {
             "problem": codec.problem_to_json(self.problem),
             "policy": codec.policy_to_json(self.policy),
@@ -49,24 +74,28 @@ class Setup:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the question: problem, policy and what else decides, as JSON text.
+        """SHA-256 of the question as JSON text; it can be made public before anything is measured."""
+        return codec.fingerprint(self.question())
 
-        It can be made public before anything is measured. Names of sessions, leases and drawings are no part.
-        """
-        return codec.fingerprint(self.to_json())
+    def to_json(self) -> Body:
+        """Return the body of the first event of the log."""
+        about = self.problem.about.to_json()
+        body = {**self.question(), "name": self.name, "lease": self.lease, "surepick": __version__}
+        return {**body, "about": about} if about else body
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any], oracle: Best | OracleProblem | None = None) -> Setup:
         """The setup in the first event of a log; a function that it does not hold comes as `oracle`."""
-        policy, past = _policy_of(body["policy"]), body["past"]
+        policy, past = codec.policy_from_json(body["policy"]), body["past"]
+        about = vars(About.from_json(body.get("about")))
         return cls(
-            codec.problem_from_json(body["problem"], oracle).with_about(
-                **vars(About.from_json(body.get("about")))
-            ),
+            codec.problem_from_json(body["problem"], oracle).with_about(**about),
             policy,
             body["seed"],
             body["budget"],
             None if past is None else Past.from_json(past),
+            body["name"],
+            body["lease"],
         )
 
     def extended(self, delta: float, budget: int | None) -> Setup:
@@ -87,63 +116,6 @@ class Setup:
             row[arm] = amount
         past = None if self.past is None else self.past.lengthened(problem.n_arms)
         return replace(self, problem=problem.with_plan(name, row), past=past)
-
-
-@dataclass(frozen=True)
-class NewSession:
-    """The settings of a session that is to begin, all of them checked.
-
-    | setting | what it is | unless given |
-    |---|---|---|
-    | problem | a `Problem` or an `OracleProblem` | |
-    | policy | which measurements to ask for, and when to stop | |
-    | name | the session's name in its store | |
-    | seed | fixes the policy's own randomness; a whole number, 0 or more | 0 |
-    | budget | measurements after which it gives up | no limit |
-    | lease | seconds until a request without a value is handed out again | 3600 |
-    | past | prior data or guesses; they guide, and never count as evidence | none |
-    """
-
-    problem: AnyProblem
-    policy: Policy
-    name: str
-    seed: int = 0
-    budget: int | None = None
-    lease: float = LEASE
-    past: Past | None = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.problem, Problem | OracleProblem):
-            raise ParameterError(
-                f"a session needs a Problem or an OracleProblem, got {type(self.problem).__name__}"
-            )
-        if not isinstance(self.name, str) or not self.name.strip():
-            raise ParameterError(f"a session needs a name, got {self.name!r}", field="name")
-        checked: Body = {"seed": whole("seed", "a whole number", self.seed, least=0)}
-        if not self.problem.is_listed:
-            checked["problem"] = self.problem.without_asked_plays()
-        if self.budget is not None:
-            what = "a number of measurements"
-            checked["budget"] = whole("budget", what, self.budget, least=1, most=MOST_BUDGET)
-        checked["lease"] = seconds("lease", self.lease)
-        past = self.past
-        if past is None and takes_past(self.policy):
-            past = Past.of_problem(self.problem)
-        checked["past"] = fitting(self.problem, past)
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
-
-    @property
-    def setup(self) -> Setup:
-        """The settings that affect decisions: all but the name and the lease."""
-        return Setup(self.problem, self.policy, self.seed, self.budget, self.past)
-
-    def to_json(self) -> Body:
-        """The body of the first event of the log."""
-        body = {**self.setup.to_json(), "name": self.name, "lease": self.lease, "surepick": __version__}
-        if about := self.problem.about.to_json():
-            body["about"] = about
-        return body
 
 
 def refuse_other(name: str, begun: Setup, problem: AnyProblem | None, settings: Body) -> None:
@@ -200,33 +172,6 @@ def seconds(name: str, value: Any) -> float:
     return number
 
 
-def _policy_of(kept: Mapping[str, Any]) -> Policy:
-    """The policy that a session was begun with; refused if this surepick has it in another version."""
-    try:
-        policy = codec.policy_from_json(kept)
-        if policy.version == kept["version"]:
-            return policy
-    except SurepickError:
-        if codec.version_now(kept) == kept["version"]:
-            raise
-    raise SessionError(
-        f"this session was begun with {kept['name']} version {kept['version']}, and this surepick has "
-        f"version {codec.version_now(kept)}, which may decide otherwise; nothing was changed: go on with the "
-        "surepick that began it, or export the measurements and import them into a new session"
-    )
-
-
-# With the suffixes of Python packages: builds before, after and beside a release can have written it.
-VERSION = re.compile(
-    r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})(?:(?:a|b|rc)[0-9]{1,9})?(?:\.post[0-9]{1,9})?"
-    r"(?:\.dev[0-9]{1,9})?(?:\+[a-z0-9]{1,40}(?:\.[a-z0-9]{1,40}){0,3})?"
-)
-
-
-class ForgedError(SessionError):
-    """The first event of a log is not one that a session writes."""
-
-
 def checked_setup(body: Body, oracle: Best | OracleProblem | None) -> Setup:
     """Return the settings in the first event of a log; refuse settings that no new session would write.
 
@@ -234,48 +179,23 @@ def checked_setup(body: Body, oracle: Best | OracleProblem | None) -> Setup:
     """
     try:
         setup = Setup.from_json(body, oracle)
-        new = NewSession(
-            setup.problem,
-            setup.policy,
-            body["name"],
-            setup.seed,
-            setup.budget,
-            body["lease"],
-            setup.past,
-        ).to_json()
-    except MissingFunctionError:
+        written = {**setup.checked().to_json(), "surepick": body["surepick"]}
+    except (MissingFunctionError, VersionError):
         raise
-    except SurepickError as error:
-        if _is_of_another_version(body):
-            raise
-        raise ForgedError(f"its settings are none that a session begins with: {error}") from None
     except Exception as error:  # any JSON may stand there
-        raise ForgedError(f"its settings cannot be read: {type(error).__name__}: {error}") from None
-    if version_of(body.get("surepick")) is None:
-        raise ForgedError("it does not say which surepick began the session", field="surepick")
-    written = {**new, "surepick": body["surepick"]}
-    differing = [name for name in sorted({*written, *body}) if not _same(written, body, name)]
-    if differing:
-        raise ForgedError(f"no session begins with its {', '.join(differing)}", field=differing[0])
+        raise SessionError(f"no session begins with its settings: {type(error).__name__}: {error}") from None
+    if not is_version(body["surepick"]):
+        raise SessionError("it does not say which surepick began the session", field="surepick")
+    for name in sorted({*written, *body}):
+        if not (name in written and name in body and codec.dumps(written[name]) == codec.dumps(body[name])):
+            raise SessionError(f"no session begins with its {name}", field=name)
     return setup
 
 
-def version_of(text: object) -> tuple[int, ...] | None:
-    """The numbers of a version of surepick; None if it is none.
+def is_version(text: object) -> bool:
+    """Return whether this may be the version of a surepick, which may be older or newer than this one.
 
-    >>> version_of("0.1.0"), version_of("1.2.3.dev4"), version_of("0.1.0x")
-    ((0, 1, 0), (1, 2, 3), None)
+    >>> is_version("0.1.0"), is_version("1.2.3.dev4+x"), is_version("x")
+    (True, True, False)
     """
-    found = VERSION.fullmatch(text) if isinstance(text, str) else None
-    return None if found is None else tuple(map(int, found.groups()))
-
-
-def _is_of_another_version(body: Body) -> bool:
-    try:
-        return bool(body["policy"]["version"] != codec.version_now(body["policy"]))
-    except Exception:  # any JSON may stand there
-        return False
-
-
-def _same(a: Mapping[str, Any], b: Mapping[str, Any], name: str) -> bool:
-    return name in a and name in b and codec.dumps(a[name]) == codec.dumps(b[name])
+    return isinstance(text, str) and re.fullmatch(r"[0-9]+(\.[0-9]+)+[a-z0-9.+]{0,60}", text) is not None

@@ -55,7 +55,7 @@ class SessionState:
     """
 
     def __init__(self, setup: Setup, run: PolicyRun | None = None) -> None:
-        self.setup = self._first_setup = setup
+        self.setup = self.given = setup  # as it is now, and as it was given
         self.streams = Streams(setup.problem.n_probes)
         self.is_whole = run is None  # a snapshot does not hold the values of complete batches
         self.status: State | None = None
@@ -69,14 +69,14 @@ class SessionState:
         self.keys: dict[str, Place] = {}  # callers' keys
         self.late: dict[tuple[str, str], Place] = {}  # by request and worker: where a late value went
         self.n_decisions = self.n_closed = self.n_titles = 0
-        self.first_delta = delta_of(setup.policy)
+        self.title = setup.problem.about.title
         self.extensions: list[Body] = []  # delta and budget after each, and values ahead
         self.added: list[PlanAdded] = []
         self.releases: dict[str, int] = {}  # how often each request was released unmeasured
         self._released_since: list[Released] = []  # since it ended: the answer does not rest on them
         self.recent_probes: deque[int] = deque(maxlen=RECENT)
         self.recent_workers: deque[str] = deque(maxlen=RECENT_VALUES)
-        self.recent_values: deque[Place] = deque(maxlen=RECENT_VALUES)  # without lost and removed ones
+        self.recent_values: deque[Place] = deque(maxlen=RECENT_VALUES)  # without lost ones
         self._run = run
         self._steps: list[Callable[[PolicyRun], None]] = []  # what the run takes, in order
         self._n_taken = 0  # of them
@@ -119,6 +119,7 @@ class SessionState:
                 self._give(lambda run: run.call_final_batch(event, n_missing))
             case Renamed():
                 self.n_titles += 1
+                self.title = event.title
 
     def _end(self, status: State, event: Event, plan: Answer | None = None) -> None:
         self.status, self.plan, self.end_key = status, plan, event.key() or ""
@@ -198,8 +199,6 @@ class SessionState:
         if is_used and not self.is_whole:
             raise NotWholeError
         self.streams.clear(event.place, removed=True)
-        if event.place in self.recent_values:
-            self.recent_values.remove(event.place)
         if is_used:
             self._run, self._n_taken = None, 0
             self._continue()
@@ -234,7 +233,7 @@ class SessionState:
     def run(self) -> PolicyRun:
         """The run of the policy, which has taken all complete batches and decisions."""
         if self._run is None:
-            self._run = PolicyRun(self._first_setup)
+            self._run = PolicyRun(self.given)
         if self._n_taken == len(self._steps):
             return self._run
         while self._n_taken < len(self._steps):
@@ -364,7 +363,7 @@ class SessionState:
     @classmethod
     def from_json(cls, setup: Setup, kept: Body) -> SessionState:
         """Return the state that was kept, of a session that was created with this setup."""
-        first = delta_of(setup.policy)
+        given = setup
         setup = setup.extended(kept["delta"], kept["budget"])
         for name, amounts, new_arms, _ in kept["added"]:
             setup = setup.with_plan(name, amounts, new_arms)
@@ -374,7 +373,7 @@ class SessionState:
         state.streams = Streams.from_json(kept)
         for name in _NUMBERS:
             setattr(state, name, kept[name])
-        state.first_delta = first
+        state.given = given
         state.added = [PlanAdded(*parts) for parts in kept["added"]]
         state.extensions = list(kept["extensions"])
         state.keys = {key: Place(*place) for key, *place in kept["keys"]}
@@ -390,5 +389,5 @@ class SessionState:
 
 _NUMBERS = (
     *("n_recorded", "n_lost", "_n_lost_since", "n_extra", "n_extra_used"),
-    *("n_decisions", "n_closed", "n_titles", "end_key"),
+    *("n_decisions", "n_closed", "n_titles", "title", "end_key"),
 )

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from surepick._version import __version__
 from surepick.certificates.certificate import as_certificate
 from surepick.core import proofs
 from surepick.core.guarantee import Doubt, Promise
@@ -23,8 +22,9 @@ from surepick.core.wording import how_many
 from surepick.errors import DamageError, MissingFunctionError, SurepickError
 from surepick.sessions import codec
 from surepick.sessions.certify import assumption_of, certify, claim_of
+from surepick.sessions.codec import VersionError
 from surepick.sessions.events import decode, decode_strictly, require
-from surepick.sessions.setup import Body, ForgedError, Setup, checked_setup, version_of
+from surepick.sessions.setup import Body, Setup, checked_setup, is_version
 from surepick.sessions.state import SessionState
 from surepick.simulation.outcome import State
 from surepick.store import START, Event, Head, Store
@@ -119,10 +119,7 @@ class Replay:
             require(first.kind == "created" and first.key is None, "a log begins with 'created'", "kind")
             body = json.loads(first.body)
             decode_strictly(first.kind, first.body)
-        try:
             self.setup = checked_setup(body, oracle)
-        except ForgedError as error:
-            raise RefusedError(str(error)) from None
         self.name: str = body["name"]
         self.surepick: str = body["surepick"]
         self.state = SessionState(self.setup)
@@ -153,10 +150,10 @@ class Replay:
 
 @contextmanager
 def _refusing() -> Iterator[None]:
-    """Turn a refusal, and what a policy cannot take, into a RefusedError; a missing function stays one."""
+    """Turn a refusal, and what a policy cannot take, into a RefusedError."""
     try:
         yield
-    except MissingFunctionError:
+    except (MissingFunctionError, VersionError):
         raise
     except FAILURES as error:
         raise RefusedError(str(error)) from None
@@ -245,10 +242,7 @@ class _Log:
         mine = as_certificate(certify(self.name, state, end).to_json())
         accepted = {
             "session": given.get("session") in (self.name, replay.name),
-            # not before the log began, and not by a later surepick, which would know more than this one
-            "surepick": (version_of(replay.surepick) or ())
-            <= (version_of(given.get("surepick")) or ())
-            <= (version_of(__version__) or ()),
+            "surepick": is_version(given.get("surepick")),  # which may be another than began the session
             "n_extra": type(given.get("n_extra")) is int
             and self.n_extra <= given["n_extra"] <= replay.state.n_extra,
             "signature": True,  # which is about the certificate, not a part of it

@@ -107,8 +107,8 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def head(self, name: str) -> Head:
-        """Return where this log ends now."""
+    def head(self, name: str, *, at: int | None = None) -> Head:
+        """Return where this log ends now; with a position, where it ended then."""
 
     @abstractmethod
     def read(self, name: str, *, after: Head = START, limit: int | None = None) -> Iterator[Event]:

@@ -74,8 +74,9 @@ class MemoryStore(Store):
             raise StoreError(f"there is no session named {name!r} in memory; {suggestion(name, self._ids)}")
         return self._ids[name]
 
-    def head(self, name: str) -> Head:
-        return self._log(name).head
+    def head(self, name: str, *, at: int | None = None) -> Head:
+        log = self._log(name)
+        return log.head if at is None or not 0 < at <= len(log.events) else log.events[at - 1].head
 
     def read(self, name: str, *, after: Head = START, limit: int | None = None) -> Iterator[Event]:
         with self._lock:

@@ -88,9 +88,13 @@ class SqlStore(Store):
         pinned._pinned = (name, pinned._session(name)[0])
         return pinned
 
-    def head(self, name: str) -> Head:
-        _, position, checksum = self._session(name)
-        return Head(position, checksum)
+    def head(self, name: str, *, at: int | None = None) -> Head:
+        number, position, checksum = self._session(name)
+        found = [] if at is None else self._checksum_at(number, at)
+        return Head(position, checksum) if at is None or not found else Head(at, found[0][0])
+
+    def _checksum_at(self, number: int, position: int) -> list[tuple[Any, ...]]:
+        return self._database.query(schema.CHECKSUM_AT, {"session_id": number, "position": position})
 
     def read(self, name: str, *, after: Head = START, limit: int | None = None) -> Iterator[Event]:
         return itertools.chain.from_iterable(self._pages(name, after, limit))
@@ -204,9 +208,8 @@ class SqlStore(Store):
         """
         self._database.disconnect()
         lock = self._database.lock_session
-        row = {"session_id": number, "position": head.position}
-        with self._database.transaction([] if lock is None else [(lock, row)]):
-            return self._database.query(schema.CHECKSUM_AT, row) == [(head.checksum,)]
+        with self._database.transaction([] if lock is None else [(lock, {"session_id": number})]):
+            return self._checksum_at(number, head.position) == [(head.checksum,)]
 
     def claim(self, name: str, tokens: Iterable[str], *, worker: str, until: float, now: float) -> list[str]:
         wanted = list(tokens)

@@ -52,7 +52,7 @@ LITTLE_LEFT = 0.9  # of the budget
 
 def build(session: Session) -> View:
     """Return the View of the session now; no other thread changes the session meanwhile."""
-    with session.held_with_leases() as (state, leases):
+    with session.journal.held_with_leases() as (state, leases):
         return _view(Look(session, state, leases))
 
 
@@ -67,7 +67,7 @@ def _view(look: Look) -> View:
             held[Place.parse(lease.token).probe].append(Assigned(lease.worker, iso(lease.expires)))
     return View(
         session=session.name,
-        title=session.title,
+        title=look.state.title,
         state=state,
         trusted=not look.doubts,
         doubts=look.doubts,
@@ -110,8 +110,8 @@ def _view(look: Look) -> View:
         else Last(last.number, last.probe_name, last.value, last.worker, iso(last.time)),
         remarks=tuple(_remarks(look, state)),
         next=tuple(_next(look, state)),
-        created=iso(session.created_at),
-        head=HeadOfLog(*session.fingerprint),
+        created=iso(session.journal.created.time),
+        head=HeadOfLog(*session.journal.head),
     )
 
 
@@ -158,7 +158,7 @@ def _proved(look: Look, state: str) -> Proved:
     wrong = "" if nothing else f" Wrong at most {odds(look.delta)}."
     if look.doubts:
         text = f"Would be proved if the assumption held: {text[0].lower()}{text[1:]}"
-    assumes = assumption(look.promise, look.session.given_problem, look.unit)
+    assumes = assumption(look.promise, look.state.given.problem, look.unit)
     return Proved(claim, plans, look.delta, assumes, f"{text}{wrong}")
 
 

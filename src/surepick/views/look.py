@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections import deque
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,7 @@ from surepick.core.wording import shortened
 from surepick.sessions.certify import promised
 from surepick.sessions.events import recorded_key
 from surepick.sessions.leases import Leases, in_turn
-from surepick.sessions.reader import Measurement, measurements_in
+from surepick.sessions.records import Measurement, measurements_in
 from surepick.sessions.session import Session
 from surepick.sessions.state import SessionState
 from surepick.views.view import Forecast
@@ -52,7 +51,7 @@ class Look:
 
     def __init__(self, session: Session, state: SessionState, leases: Leases) -> None:
         self.session, self.state, self.leases = session, state, tuple(leases.values())
-        self.now = session.now()
+        self.now = session.journal.clock()
         self.problem, self.policy = state.estimated_problem, state.setup.policy
         self.unit, self.budget = self.problem.about.unit, state.setup.budget
         self.delta, self.epsilon = delta_of(self.policy), epsilon_of(self.policy)
@@ -118,14 +117,12 @@ class Look:
         return called(self.problem, plan)
 
     def last(self) -> Measurement | None:
-        """The last value that was not removed; of several readings of one use the last."""
+        """The last value that was not removed, of the last 64; of several readings of one use the last."""
         session, state = self.session, self.state
-        if state.recent_values:
-            event = session.store.find(session.name, recorded_key(state.recent_values[-1]))
-            return None if event is None else list(measurements_in(event, state))[-1]
-        events = session.events() if state.n_values else ()  # all that were remembered are removed
-        left = (one for event in events for one in measurements_in(event, state) if not one.removed)
-        return next(iter(deque(left, maxlen=1)), None)
+        left = (place for place in reversed(state.recent_values) if place not in state.streams.removed)
+        place = next(left, None)
+        event = None if place is None else session.store.find(session.name, recorded_key(place))
+        return None if event is None else list(measurements_in(event, state))[-1]
 
     def ended(self) -> tuple[float, str] | None:
         """When the session ended, and the reason that was given."""

@@ -23,7 +23,7 @@ WIDTHS = {"value": 16, "worker": 16, "token": 12, "number": 10}  # letters; name
 
 def write_sheet(session: Session, requests: Sequence[Request], file: Path) -> None:
     """Write the sheet of these requests in the order of measuring; of a probe a row for each reading."""
-    by_arm = session.given_problem.arms_alone
+    by_arm = session.problem.arms_alone
     columns = [*(["arm"] if by_arm else ["probe", "reading"]), "value", "worker", "remarks", "token"]
     rows = [
         (one.probe_name, *(() if by_arm else (reading,)), "", one.worker, "", Place.parse(one.id).for_sheets)

@@ -32,6 +32,8 @@ from surepick.core.wording import shortened
 from surepick.errors import ParameterError, SurepickError
 from surepick.files import measurements
 from surepick.policies import policy_for
+from surepick.sessions import commands
+from surepick.sessions.events import place_of
 from surepick.sessions.session import Session
 from surepick.store import Head, Store
 from surepick.store.log import HAND_LEASE
@@ -168,8 +170,8 @@ def tell(
         raise ParameterError("choose what was measured: an arm, or a request", field="arm")
     if value is None and not lost:
         raise ParameterError("enter a number", field="value")
-    about = what if request is None else session.probe_of(request)
-    if request is not None and arm not in (None, about, session.probe_names[int(about)]):
+    about = what if request is None else place_of(request, session.state()).probe
+    if request is not None and arm not in (None, about, session.problem.probe_names[int(about)]):
         raise ParameterError(f"request {what!r} is not about {arm!r}; nothing was recorded", field="arm")
     if not sure and not lost:
         refuse_surprising(session, [(about, value)])
@@ -186,7 +188,9 @@ def _decide(session: Session, worker: str) -> None:
 
 def refuse_surprising(session: Session, told: Sequence[tuple[int | str, Any]]) -> None:
     """Refuse values that surprise, before any is recorded."""
-    doubts = [doubt for arm, value in told if (doubt := session.doubt(arm, value)) is not None]
+    doubts = [
+        doubt for arm, value in told if (doubt := commands.doubt(session.state(), arm, value)) is not None
+    ]
     if doubts:
         more = f"; and {len(doubts) - MOST_DOUBTED:,} more" if len(doubts) > MOST_DOUBTED else ""
         raise ParameterError(f"{'; '.join(doubts[:MOST_DOUBTED])}{more}. Not recorded yet", field="sure")

@@ -109,7 +109,9 @@ class Live:
 
 def moment(session: Session) -> object:
     """Return what the page of a session depends on: the log, and who is assigned what."""
-    held = tuple((lease.token, lease.worker, lease.expires > session.now()) for lease in session.leases())
+    held = tuple(
+        (lease.token, lease.worker, lease.expires > session.journal.clock()) for lease in session.leases()
+    )
     return session.store.head(session.name), held
 
 

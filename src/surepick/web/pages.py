@@ -16,7 +16,7 @@ from markupsafe import Markup
 from surepick._version import __version__
 from surepick.core.probes import VALUE
 from surepick.errors import SurepickError
-from surepick.sessions.reader import Measurement
+from surepick.sessions.records import Measurement
 from surepick.sessions.session import Session
 from surepick.views import numbers
 from surepick.views.build import build
@@ -115,10 +115,10 @@ def session_model(session: Session, entered: Entered | None = None) -> Model:
     """Return the page of a session."""
     entered = entered or Entered()
     view, slug = build(session), quote(slug_of(session.name))
-    names = session.probe_names
+    problem, names = session.problem, session.problem.probe_names
     choices = _choices(view, entered)
     listed = {choice["arm"] for choice in choices}
-    history = _values(session.latest(HISTORY), view.unit)
+    history = _values(session.measurements(HISTORY), view.unit)
     return {
         "view": view,
         "here": f"/s/{slug}",
@@ -142,8 +142,8 @@ def session_model(session: Session, entered: Entered | None = None) -> Model:
         "has_older": len(history) > LATEST,
         "rivals": _rivals(view),
         "log": _log(session, view.head.position),
-        "seed": session.seed,
-        "noise_is_stated": session.given_problem.bounds is None and session.given_problem.knows_noise,
+        "seed": session.journal.setup.seed,
+        "noise_is_stated": problem.bounds is None and problem.knows_noise,
         "by_cost": view.cost != view.n_measured,
         "assigned": [
             {"arm": one.arm, "worker": held.worker, "until": held.until}
@@ -223,10 +223,10 @@ def _choices(view: View, entered: Entered) -> list[Model]:
 
 def _readings(session: Session, view: View, choices: Sequence[Model]) -> list[Model]:
     """Return the fields of the probes that give several readings."""
-    names = session.probe_names
+    names = session.problem.probe_names
     found = []
     for k, probe in enumerate(names):
-        reads = session.reads(k)
+        reads = session.problem.reads(k)
         if len(reads) > 1 and (len(names) <= MOST_CHOICES or any(one["arm"] == probe for one in choices)):
             fields = [
                 {"name": name, "field": reading_field(probe, name), "id": f"reading-{k}-{r}"}
@@ -258,7 +258,7 @@ def history_model(session: Session, page: int) -> Model:
     """Return a page of all recorded values."""
     found, slug = _values(session.measurements(), session.problem.about.unit), quote(slug_of(session.name))
     return {
-        "title": session.title or session.name,
+        "title": session.journal.state.title or session.name,
         "here": f"/s/{slug}",
         "api": f"/api/sessions/{slug}",
         "entered": Entered(),
