@@ -33,7 +33,7 @@ ROOMS: dict[str, set[str]] = {
     "views": {"errors", "core", "tables", "design", "simulation", "sessions", "store"},
     "plots": {"errors", "core", "sessions", "views"},
 }
-SHOWN = "sessions/reader.py"  # a session shows itself by its View and figures, imported when it is asked to
+SHOWN = "sessions/session.py"  # a session shows itself by its View and figures, imported when it is asked to
 REGISTRY = "policies/__init__.py"  # names the peers, and imports one when it is first used
 EDGES = {"cli", "experiments", "report", "testing", "web"}  # may import every room above, and these edges:
 BETWEEN_EDGES = {

@@ -283,7 +283,7 @@ def test_a_session_begins_from_a_spreadsheet_under_its_name(writing, store):
     assert answer.headers["location"] == "/s/Monday%20trips"
     view = Session.load(store, "Monday trips").view()
     assert (view.delta, view.epsilon, view.goal, view.unit) == (0.02, 0.5, "smallest", "min")
-    assert Session.load(store, "Monday trips").lease == 3 * 86400
+    assert Session.load(store, "Monday trips").journal.setup.lease == 3 * 86400
     assert create(writing, ("Monday trips.csv", SHEET)).headers["location"] == "/s/Monday%20trips%202"
     assert writing.post("/api/sessions", example="yes").headers["location"] == "/s/trips"
 
