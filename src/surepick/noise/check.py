@@ -362,7 +362,12 @@ def _drift(sample: Sample, level: float) -> Seen:
         return [], None
     size = WANDERING / math.sqrt(longest)
     power = Power(size, f"a mean that wanders by {size:.2g} scales") if size < 5 else None
-    chance, group = sample.least_likely(lambda group: wander(group, max(1.0, _deviation(group)))[0])
+
+    def tail(group: list[Reading]) -> float:
+        is_short = max(one.record.n for one in group) < FEWEST_FOR_DRIFT
+        return 1.0 if is_short else wander(group, max(1.0, _deviation(group)))[0]
+
+    chance, group = sample.least_likely(tail)
     if chance >= level:
         return [], power
     n, far = max(one.record.n for one in group), wander(group)[1]

@@ -19,7 +19,7 @@ from surepick.policies import BetGapE
 from surepick.problems.truth import Truth
 from surepick.simulation.forecast import Choice, Forecast, Rehearsals
 from surepick.views.look import roles_of
-from surepick.views.numbers import value
+from surepick.views.numbers import span, value
 
 MOST_NAMED = 200  # plans
 ASK_LIMITS = (
@@ -55,8 +55,7 @@ class Check:
             return f"Every value is between {low} and {high}: nothing is assumed about the noise."
         if not problem.knows_noise or problem.noise_scale is None:
             return "Unknown: learned while measuring, assumed to be normal."
-        least, most = float(problem.noise_scale.min()), float(problem.noise_scale.max())
-        scale = value(most, unit) if least == most else f"{value(least)} to {value(most, unit)}"
+        scale = span(problem.noise_scale.min(), problem.noise_scale.max(), unit)
         return f"{scale}, stated. If it is larger, nothing is guaranteed."
 
     @property

@@ -10,7 +10,6 @@ import numpy as np
 
 from surepick.core import guarantee as assumptions
 from surepick.core.answers import amounts, named_ranging, value_of, whole_plan
-from surepick.core.arrays import FloatArray
 from surepick.core.evidence import between, estimate
 from surepick.core.guarantee import Promise
 from surepick.core.oracle_problem import AnyProblem
@@ -19,7 +18,7 @@ from surepick.core.wording import how_many, shortened
 from surepick.sessions.session import Session
 from surepick.sessions.streams import Place
 from surepick.views.look import Look, roles_of
-from surepick.views.numbers import chance, count, day, duration, iso, odds, value
+from surepick.views.numbers import chance, count, day, duration, iso, odds, span, value
 from surepick.views.view import (
     BUDGET_SPENT,
     CLOSED,
@@ -222,7 +221,7 @@ def _all_plans(look: Look) -> str:
 def assumption(promise: Promise, problem: AnyProblem, unit: str) -> str:
     """Return what a guarantee assumes about the values, with the numbers of the problem."""
     noise, bounds = problem.noise_scale, problem.bounds
-    scale = "" if noise is None else _range(noise, unit)
+    scale = "" if noise is None else span(noise.min(), noise.max(), unit)
     inside = "" if bounds is None else f"{value(bounds.min())} and {value(bounds.max(), unit)}"
     words = {
         assumptions.SUB_GAUSSIAN: "independent values, noise no heavier than normal with standard deviation "
@@ -234,11 +233,6 @@ def assumption(promise: Promise, problem: AnyProblem, unit: str) -> str:
         assumptions.BOUNDED_MEANS: f"values between {inside} (stated), each with the same mean",
     }
     return words.get(promise.assumption, promise.assumption) + promise.besides
-
-
-def _range(numbers: FloatArray, unit: str) -> str:
-    low, high = float(numbers.min()), float(numbers.max())
-    return value(high, unit) if low == high else f"{value(low)} to {value(high, unit)}"
 
 
 def _bet(look: Look, proved: Proved) -> Bet | None:

@@ -70,6 +70,15 @@ def duration(seconds: float) -> str:
     return f"{max(seconds, 0):.2g} s" if seconds < 9.5 else f"{seconds:.0f} s"
 
 
+def span(low: float, high: float, unit: str = "") -> str:
+    """Return the range of some numbers, or the number if all are the same.
+
+    >>> span(1, 2.5, "min"), span(3, 3)
+    ('1 to 2.5 min', '3')
+    """
+    return value(high, unit) if low == high else f"{value(low)} to {value(high, unit)}"
+
+
 def safe_range(safe: tuple[float | None, float | None] | None, unit: str = "") -> str:
     """Return in which range of an arm's mean the leader stays best.
 
@@ -83,7 +92,7 @@ def safe_range(safe: tuple[float | None, float | None] | None, unit: str = "") -
         return "any"
     if high is None:
         return f"above {value(low, unit)}"
-    return f"below {value(high, unit)}" if low is None else f"{value(low)} to {value(high, unit)}"
+    return f"below {value(high, unit)}" if low is None else span(low, high, unit)
 
 
 def odds(delta: float) -> str:
