@@ -27,7 +27,8 @@ ORACLE_POLICIES = [
     policy
     for policy in sp.policies.POLICIES.values()
     if getattr(policy, "takes_oracle", False)
-    and policy.name not in (*FOR_PLAYS, "BetGapE", "CTnS", "CGE")  # they need plays, lists or rows
+    and policy.name
+    not in (*FOR_PLAYS, "BetGapE", "Challenge", "CTnS", "CGE")  # others need plays, lists or rows
 ]
 
 

@@ -188,6 +188,11 @@ class PlanSet(PlanOracle):
         """Return a plan of the branch with the largest value; None when the branch is empty."""
         raise NotImplementedError
 
+    def has(self, plan: FloatArray) -> bool:
+        """Return whether this is one of the plans."""
+        found = self.best(np.zeros(len(plan)), Branch(plan, plan)) if self.everything().holds(plan) else None
+        return found is not None and np.array_equal(found, plan)
+
     def slack(self, weights: FloatArray, branch: Branch) -> float:
         """Return how far below the true maximum the value of `best` may lie, by rounding."""
         raise NotImplementedError

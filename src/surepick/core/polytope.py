@@ -16,6 +16,7 @@ from surepick.core.wording import in_short, plural
 from surepick.errors import ProblemError, hinted
 
 POLYTOPE = "polytope"  # the kind of its recipe
+_MET = 1e-8  # how far a row or a bound may be missed, of 1 and the largest amount
 _NAMED_ARMS = 4  # of a plan, in its name; the largest amounts
 
 
@@ -97,6 +98,16 @@ class Polytope(OracleProblem):
     def relevant(self) -> BoolArray:
         """The arms whose amounts are not the same in all plans, and whose means are not known."""
         return np.asarray(self.form.moves & ~self.is_known)
+
+    def keeps(self, plan: FloatArray) -> bool:
+        """Return whether these amounts keep all rows and bounds, up to rounding."""
+        rows, room = self.rows, _MET * (1 + np.abs(plan).max(initial=0.0))
+        return bool(
+            (rows.a_ub @ plan <= rows.b_ub + room).all()
+            and (np.abs(rows.a_eq @ plan - rows.b_eq) <= room).all()
+            and (plan >= rows.lower - room).all()
+            and (plan <= rows.upper + room).all()
+        )
 
     @property
     def completeness(self) -> str:

@@ -50,15 +50,11 @@ def objections(
     if "edges" in proof:
         return _vertex_objections(problem, plan, proof, delta)
     vector, average, target = problem.vector(plan), np.array(proof["average"], dtype=float), -math.log(delta)
-    rows, room = problem.rows, _MET * (1 + np.abs(vector).max(initial=0.0))
-    keeps = (
-        (rows.a_ub @ vector <= rows.b_ub + room).all()
-        and (np.abs(rows.a_eq @ vector - rows.b_eq) <= room).all()
-        and (vector >= rows.lower - room).all()
-        and (vector <= rows.upper + room).all()
-    )
     is_it = np.abs(vector - average).max() <= _MET * problem.form.unit
-    found = {"the answer is not the average of the leads": not is_it, "the answer is no plan": not keeps}
+    found = {
+        "the answer is not the average of the leads": not is_it,
+        "the answer is no plan": not problem.keeps(vector),
+    }
     if "test" in proof:
         found |= _test_objections(problem, vector / problem.form.unit, proof, target, epsilon)
         target = float(proof["log_wealth"])

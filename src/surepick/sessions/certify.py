@@ -13,6 +13,7 @@ from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.policy import OwnQuestion, assumes_noise, delta_of, epsilon_of, finds_none
 from surepick.core.wording import how_many
 from surepick.noise.check import could_have_seen
+from surepick.policies.betting.challenge import Challenge
 from surepick.sessions import codec
 from surepick.sessions.setup import Setup
 from surepick.sessions.state import SessionState
@@ -95,14 +96,16 @@ def _question(state: SessionState) -> str:
     best = f"the {'smallest' if problem.sign < 0 else 'largest'} total"
     amount = f"{epsilon:g} {problem.about.unit}".rstrip()
     within = f", or one within {amount} of it" if epsilon else ""
-    if not problem.is_listed:
-        return f"Which plan has {best}{within}?"
-    listing, incumbent = problem.about.listing, getattr(policy, "incumbent", None)
+    listing = problem.about.listing
     plans = f"{problem.n_plans:,} plans" if listing is None or listing.is_complete else listing.words
-    if incumbent is not None:
-        name = incumbent if isinstance(incumbent, str) else problem.name_of(int(incumbent))
+    if not problem.is_listed:
+        plans = "all plans"
+    if isinstance(policy, Challenge):
+        name = policy.incumbent_name(problem)
         by = f" by more than {amount}" if epsilon else ""
         return f"Is one of {plans} better than {name}{by} ({best} is best)?"
+    if not problem.is_listed:
+        return f"Which plan has {best}{within}?"
     return f"Which of {plans} has {best}{within}?"
 
 

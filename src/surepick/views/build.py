@@ -171,7 +171,7 @@ def _claim(look: Look, state: str) -> tuple[str, tuple[str, ...], str]:
         also = [look.name_of(plan) or "" for plan in look.standing.good if plan != look.leader]
         return "own", (leader, *also[: MOST_LISTED - 1]), look.policy.claim(look.problem, look.standing)
     if state == CONFIDENT and look.incumbent is not None:
-        if leader != look.incumbent:
+        if not look.keeps_incumbent:
             return "better_than_incumbent", (leader,), f"It is better than {quoted(look.incumbent)}."
         more = f" by more than {epsilon}" if look.epsilon else ""
         return "incumbent_stays", (leader,), f"No {others} is better{more}."

@@ -67,10 +67,13 @@ class Look:
         if isinstance(self.leader, int) and self.problem.is_listed:
             self.gap, self.error = behind_by(self.problem, self.leader, self.evidence)
             self.gap[self.leader] = self.error[self.leader] = 0.0  # whatever rounding makes of it
-        given = getattr(self.policy, "incumbent", None)
         self.incumbent: str | None = None  # the plan in use, where the question is whether another is better
-        if given is not None and self.problem.is_listed:
-            self.incumbent = given if isinstance(given, str) else self.name_of(int(given))
+        self.keeps_incumbent = False
+        challenge: Any = self.policy
+        if hasattr(challenge, "incumbent_name"):
+            self.incumbent = challenge.incumbent_name(self.problem)
+            is_led = self.leader is not None
+            self.keeps_incumbent = is_led and challenge.is_incumbent(self.problem, self.leader)
 
     @property
     def missing(self) -> tuple[tuple[int, int], ...]:

@@ -124,3 +124,51 @@ def test_a_final_batch_can_prove_either_answer():
         how = {"seed": 4, "budget": 40, "last_call": 0.6, "gaussian": True}
         outcome = sp.simulate(problem, Gaussian(means), policy=Challenge(0), **how)
         assert (outcome.plan, outcome.n_measured <= 40) == (answer, True)
+
+
+def teams(noise=1.0):
+    return sp.problems.top_k_family(list("abcde"), 2, goal="largest").oracle_problem(noise=noise)
+
+
+def mixtures(noise=1.0):
+    return sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], arms=list("abc"), noise=noise, goal="largest")
+
+
+UNLISTED = [(teams, "a + b", "a + c"), (mixtures, "a", "0.5 a + 0.5 b")]
+
+
+@pytest.mark.parametrize(("kind", "best", "other"), UNLISTED)
+def test_where_plans_are_not_listed_the_best_plan_keeps_or_replaces(kind, best, other):
+    problem = kind()
+    means = np.linspace(2.0, -2.0, problem.n_arms)
+    for incumbent in (best, other):
+        policy = Challenge(incumbent)
+        outcome = sp.simulate(problem, Gaussian(means), policy=policy, seed=0)
+        assert outcome.plan == tuple(Challenge(best).vector(problem))
+        assert policy.is_incumbent(problem, outcome.plan) == (incumbent == best)
+    for wrong in ("z", "a + b + c", "a +"):
+        with refuses("incumbent", ParameterError):
+            Challenge(wrong).start(problem)
+    with refuses("epsilon", ParameterError):
+        Challenge(best, epsilon=0.1).start(problem)
+
+
+@pytest.mark.parametrize("noise", [1.0, 0.2])  # the second is understated: the negative control
+@pytest.mark.parametrize(("kind", "incumbent", "other"), UNLISTED)
+def test_an_incumbent_that_ties_with_others_is_seldom_replaced(kind, incumbent, other, noise):
+    """It is best, and so are all: each replacement is wrong."""
+    problem, runs, policy = kind(noise), 40, Challenge(incumbent, delta=DELTA)
+    truth = Gaussian(np.zeros(problem.n_arms), 1.0)
+    given = {"policy": policy, "budget": 300, "allow_noisier": True}
+    plans = [sp.simulate(problem, truth, seed=seed, **given).plan for seed in range(runs)]
+    wrong = sum(plan is not None and not policy.is_incumbent(problem, plan) for plan in plans)
+    assert (binom.sf(wrong - 1, runs, DELTA) < 1e-6) == (noise < 1)
+
+
+def test_a_session_keeps_an_incumbent_of_plans_that_are_not_listed():
+    session = sp.Session.create("memory://", problem=teams(), name="mine", incumbent="a + b")
+    while requests := session.ask():
+        for request in requests:
+            session.tell(request, {"a": 3.0, "b": 2.0}.get(request.arm, 0.0))
+    assert session.view().proved.claim == "incumbent_stays"
+    assert session.verify(session.certificate().to_json()).holds

@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from surepick.core.oracle_problem import AnyProblem
+from surepick.core.oracle_problem import AnyProblem, OracleProblem
 from surepick.core.policy import known_noise_scale
 from surepick.core.polytope import Polytope
 from surepick.core.problem import Problem
@@ -73,15 +73,21 @@ class BetGapE(BettingPolicy):
         """Return a fresh run on this problem."""
         if isinstance(problem, Problem):
             return BatchRun(problem, self, question_for(problem, self.delta, self.epsilon))
-        from surepick.policies.betting import scale_bound
-        from surepick.policies.oracles.plan_probes import PlanProbeRun
+        return unlisted_run(problem, self)
 
-        needs_scale = not isinstance(problem, Polytope) or (self.epsilon > 0 and problem.relevant.any())
-        if problem.noise_scale is None and needs_scale:
-            kind = scale_bound.ScaleBoundPlanRun if problem.plays else scale_bound.ScaleBoundRun
-            return kind(problem, self, lambda known, delta: question_for(known, delta, self.epsilon))
-        run = PlanProbeRun if problem.plays else BatchRun
-        return run(problem, self, question_for(problem, self.delta, self.epsilon))
+
+def unlisted_run(problem: OracleProblem, policy: BettingPolicy) -> BatchRun:
+    """Return a run that finds the best plan of those behind an oracle, or of a polytope."""
+    from surepick.policies.betting import scale_bound
+    from surepick.policies.oracles.plan_probes import PlanProbeRun
+
+    delta, epsilon = policy.delta, policy.epsilon
+    needs_scale = not isinstance(problem, Polytope) or (epsilon > 0 and problem.relevant.any())
+    if problem.noise_scale is None and needs_scale:
+        kind = scale_bound.ScaleBoundPlanRun if problem.plays else scale_bound.ScaleBoundRun
+        return kind(problem, policy, lambda known, delta: question_for(known, delta, epsilon))
+    run = PlanProbeRun if problem.plays else BatchRun
+    return run(problem, policy, question_for(problem, delta, epsilon))
 
 
 def question_for(problem: AnyProblem, delta: float, epsilon: float) -> Any:

@@ -11,6 +11,9 @@ reached 2/delta. Replace: each challenger i has an account of one row, which bet
 while i is pursued; all are staked from one common cash, so that the accounts of all plans that are no better
 never grow together on average. Replace by i when cash and its account have reached 2/delta.
 
+Where plans are not listed the run is BetGapE's for the best plan itself: if that is the incumbent, keep it,
+and else it is better. Both claims follow from the same accounts with all of delta.
+
 Cost of a batch: that of BetGapE.
 """
 
@@ -23,10 +26,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, as_dense
+from surepick.core.frames import amounts_in
+from surepick.core.oracle_problem import AnyProblem
+from surepick.core.plan_sets import plan_set
+from surepick.core.polytope import Polytope
 from surepick.core.problem import PlanParts, Problem
-from surepick.core.run import TOLERANCE, Decision, Standing
+from surepick.core.run import TOLERANCE, Answer, Decision, Standing
 from surepick.design.grid import VALUE_BITS, on_grid
-from surepick.errors import ParameterError, suggestion
+from surepick.errors import ParameterError, ProblemError, suggestion
 from surepick.inference.wealth import COMMON, Account
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.best import (
@@ -39,6 +46,7 @@ from surepick.policies.betting.best import (
     next_stake,
     stake_all,
 )
+from surepick.policies.betting.bet_gap_e import BetGapE, unlisted_run
 from surepick.policies.betting.question import CERTAIN, NO_LEADER, Bet, Estimates, Readings, Recorded, Targets
 from surepick.policies.sound import BettingPolicy
 
@@ -50,6 +58,8 @@ class Challenge(BettingPolicy):
     `incumbent` is the plan of today, by its name or its place in the list. The answer is the incumbent if no
     plan is better by more than `epsilon`, and otherwise *a* better plan, which need not be the best. With an
     epsilon of 0 a run ends only if the incumbent is the best plan by itself, or something is better.
+    Where plans are not listed the incumbent is written by its arms, such as "2*tea + coffee", there is no
+    epsilon, and the answer is the best plan itself.
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0], [0, 1]], plan_names=["today", "other"], noise=1, goal="largest")
@@ -69,6 +79,10 @@ class Challenge(BettingPolicy):
     version: ClassVar[int] = 2
     takes_past: ClassVar[bool] = True
     takes_known: ClassVar[bool] = True
+    takes_oracle: ClassVar[bool] = True
+    takes_plays: ClassVar[bool] = True
+    learns_noise = BetGapE.learns_noise
+    learns_variance = BetGapE.learns_variance
 
     @property
     def goal(self) -> str:
@@ -76,9 +90,49 @@ class Challenge(BettingPolicy):
         than = "any plan" if self.epsilon == 0 else f"any plan by more than {self.epsilon:g}"
         return f"no worse than {than} if it is the incumbent, and better than the incumbent if it is another"
 
-    def start(self, problem: Problem) -> BatchRun:
+    def start(self, problem: AnyProblem) -> BatchRun:
         """Return a fresh run on this problem."""
-        return BatchRun(problem, self, KeepOrReplace(problem, self.delta, self.epsilon, self.place(problem)))
+        if isinstance(problem, Problem):
+            question = KeepOrReplace(problem, self.delta, self.epsilon, self.place(problem))
+            return BatchRun(problem, self, question)
+        plan = self.vector(problem)
+        if isinstance(problem, Polytope):
+            is_plan = problem.keeps(plan)
+        else:
+            is_plan = plan_set(problem).has(problem.sign * plan + 0.0)
+        if not is_plan:
+            raise ParameterError(
+                f"the incumbent must be a plan, written by its arms, got {self.incumbent!r}, which is none",
+                field="incumbent",
+            )
+        if self.epsilon:
+            raise ParameterError(
+                "where plans are not listed an incumbent is compared with the best plan itself, without an "
+                f"epsilon, got {self.epsilon:g}; leave epsilon out, or list the plans in a Problem",
+                field="epsilon",
+            )
+        return unlisted_run(problem, self)
+
+    def vector(self, problem: AnyProblem) -> FloatArray:
+        """Return the incumbent as an array, one number per arm."""
+        if isinstance(problem, Problem):
+            return problem.vector(self.place(problem))
+        vector = np.zeros(problem.n_arms)
+        try:
+            for arm, amount in amounts_in("incumbent", str(self.incumbent), problem.arm_names).items():
+                vector[problem.arm(arm)] = amount
+        except ProblemError as error:
+            raise ParameterError(str(error), field="incumbent") from None
+        return vector
+
+    def is_incumbent(self, problem: AnyProblem, plan: Answer) -> bool:
+        """Return whether this answer is the incumbent."""
+        return bool(np.allclose(problem.vector(plan), self.vector(problem), rtol=1e-9, atol=1e-9))
+
+    def incumbent_name(self, problem: AnyProblem) -> str:
+        """Return the name of the incumbent, as answers are named."""
+        plan = self.place(problem) if isinstance(problem, Problem) else tuple(self.vector(problem).tolist())
+        return problem.name_of(plan) or ""
 
     def place(self, problem: Problem) -> int:
         """Return the place of the incumbent in the problem's list of plans."""

@@ -304,17 +304,11 @@ class OracleBest(Question):
         is_plan = isinstance(leader, list) and len(leader) == len(self._point)
         if not is_plan or not all(type(entry) in (int, float) for entry in leader):
             return "its leader is no list of numbers, one for each arm"
-        return None if self._is_in_set(np.array(leader, dtype=float)) else "its leader is no plan"
-
-    def _is_in_set(self, plan: FloatArray) -> bool:
-        if not self._everything.holds(plan):
-            return False
-        found = self._set.best(np.zeros(len(plan)), Branch(plan, plan))
-        return found is not None and np.array_equal(found, plan)
+        return None if self._set.has(np.array(leader, dtype=float)) else "its leader is no plan"
 
     def is_plan(self, reads: FloatArray) -> bool:
         """Return whether a use that reads these arms is that of a plan."""
-        return self._is_in_set(reads if self._everything.lower.min() >= 0 else -reads)
+        return self._set.has(reads if self._everything.lower.min() >= 0 else -reads)
 
     def objection(self, decision: Decision) -> str | None:
         """Return why no run decides so here: arms that it does not count as free are fixed."""
