@@ -29,11 +29,6 @@ def contrast(one, other):
     return (high + 0.05) / (low + 0.05)
 
 
-def test_contrast_is_computed_as_it_is_defined():
-    assert round(contrast("#000000", "#ffffff"), 1) == 21.0
-    assert round(contrast("#777777", "#ffffff"), 2) == 4.48
-
-
 @pytest.mark.parametrize("scheme", [LIGHT, DARK], ids=["light", "dark"])
 def test_text_and_what_is_drawn_have_contrast(scheme):
     for least, pairs in ((4.5, TEXT), (3.0, DRAWN)):
@@ -51,5 +46,3 @@ def without_green_cones(colour):
 def test_blue_and_orange_differ_for_the_colour_blind(scheme):
     one, other = (without_green_cones(scheme[name]) for name in ("blue", "orange"))
     assert sum((a - b) ** 2 for a, b in zip(one, other, strict=True)) ** 0.5 > 0.3
-    red, green = without_green_cones("#c03030"), without_green_cones("#5d7a30")
-    assert sum((a - b) ** 2 for a, b in zip(red, green, strict=True)) ** 0.5 < 0.3, "red and green would not"

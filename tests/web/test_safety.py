@@ -1,6 +1,7 @@
 """The door: who gets in, from where, and what may be sent."""
 
 import asyncio
+import contextlib
 import socket
 import time
 from urllib.parse import quote
@@ -109,22 +110,16 @@ def test_a_forged_cookie_opens_nothing(writing, cookie):
     assert answer.status_code == 401
 
 
-def test_a_cookie_expires(monkeypatch):
-    keys = Keys(TOKEN)
-    cookie = keys.new_cookie()
-    assert keys.remembers(cookie)
-    now = time.time()
-    monkeypatch.setattr(time, "time", lambda: now + 31 * 86400)
-    assert not keys.remembers(cookie)
-
-
-def test_a_cookie_holds_over_restarts_as_long_as_the_token(tmp_path):
+def test_a_cookie_holds_over_restarts_as_long_as_the_token_and_expires(tmp_path, monkeypatch):
     token = token_in(tmp_path / "deep" / "token")
     assert token == token_in(tmp_path / "deep" / "token")
     assert (tmp_path / "deep" / "token").stat().st_mode & 0o077 == 0
     cookie = Keys(token).new_cookie()
     assert Keys(token).remembers(cookie)
     assert not Keys(token_in(tmp_path / "another")).remembers(cookie)
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 31 * 86400)
+    assert not Keys(token).remembers(cookie)
 
 
 def test_logging_out_ends_the_cookie_wherever_it_was_copied(writing):
@@ -224,20 +219,18 @@ def test_pages_load_nothing_from_elsewhere_and_hold_no_inline_code(writing):
             assert sign not in page
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/static/../app.py",
-        "/static/..%2fapp.py",
-        "/static/%2e%2e/app.py",
-        "/static/....//app.py",
-        "/static//etc/passwd",
-        "/static/..%5capp.py",
-        "/s/..%2f..%2fetc%2fpasswd",
-        "/s/~Li4vLi4vZXRjL3Bhc3N3ZA",
-        "/../../etc/passwd",
-    ],
-)
+PATHS = [
+    f"/static/{way}" for way in ("../app.py", "..%2fapp.py", "%2e%2e/app.py", "....//app.py", "..%5capp.py")
+]
+PATHS += [
+    "/static//etc/passwd",
+    "/s/..%2f..%2fetc%2fpasswd",
+    "/s/~Li4vLi4vZXRjL3Bhc3N3ZA",
+    "/../../etc/passwd",
+]
+
+
+@pytest.mark.parametrize("path", PATHS)
 def test_paths_lead_nowhere_else(looking, path):
     with connected(looking) as line:
         line.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{BEARER}Connection: close\r\n\r\n".encode())
@@ -291,15 +284,12 @@ def _assert_harmless(text):
         assert sign not in text
 
 
-def test_a_body_that_is_too_long_is_refused_by_what_it_announces(writing):
+def test_a_body_that_is_too_long_is_refused_by_what_it_announces_and_by_what_it_is(writing):
     long = b" " * (writing.settings.max_body + 1)
     assert writing.api.post("/api/sessions/middle/tell", content=long, headers=JSON).status_code == 413
     files = {"files": ("trips.toml", b" " * (writing.settings.max_upload + 1))}
     assert writing.client.post("/api/sessions", files=files).status_code == 413
     assert writing.stranger.post("/login", data={"token": "x" * 5000}).status_code == 413
-
-
-def test_and_by_what_it_is(writing):
     sent = []
 
     def endless():
@@ -307,11 +297,9 @@ def test_and_by_what_it_is(writing):
             sent.append(b" " * 65536)
             yield sent[-1]
 
-    try:
+    with contextlib.suppress(httpx.WriteError):  # the server may hang up while we are still sending
         answer = writing.client.post("/api/sessions/middle/tell", content=endless(), headers=JSON)
         assert answer.status_code == 413
-    except httpx.WriteError:
-        pass  # the server has hung up while we were still sending
     assert len(sent) < 1000
 
 
@@ -319,37 +307,21 @@ def nested(depth):
     return b'{"a":' * depth + b"1" + b"}" * depth
 
 
-VALUES = (
-    *(b"NaN", b"Infinity", b"1e400", b"9" * 5000, b"[1, 1e999]", b'"1"', b"true", b"{}", b"[]"),
-    b"[" + b"1," * 5000 + b"1]",
-)
-OPTIONS = (b'"delta": "x"', b'"seed": -1', b'"policy": {}')
-TABLE = b'{"kind": "table", "goal": "largest", "plans": %s}'
+TABLE = b'{"name": "odd", "problem": {"kind": "table", "goal": "largest", "plans": %s}}'
+VALUES = (b"NaN", b"1e400", b"9" * 5000, b"[1, 1e999]", b'"1"', b"true", b"{}", b"[" + b"1," * 5000 + b"1]")
 ODD_BODIES = [
-    *(("fresh/ask", body) for body in (b"", b"[]", b'{"n": 1e400}', b'{"n": null, "m": 1}', nested(300))),
-    ("fresh/ask", b'{"worker": "\\ud800"}'),
-    *(
-        ("fresh/tell", body)
-        for body in (b"", b"{", b"[1]", b'"text"', b"\xff\xfe", b"[" * 100_000, nested(50_000))
-    ),
+    *(("fresh/ask", body) for body in (b"", b"[]", b'{"n": 1e400}', nested(300), b'{"worker": "\\ud800"}')),
+    *(("fresh/tell", body) for body in (b"{", b'"text"', b"\xff\xfe", b"[" * 100_000, nested(50_000))),
     *(("fresh/tell", b'{"arm": "copper", "value": ' + value + b"}") for value in VALUES),
-    *(
-        ("fresh/tell", b'{"request": %s, "value": 1}' % one)
-        for one in (b"0", b'"99.0"', b'"0.9999999999999999"', b'"x"')
-    ),
+    *(("fresh/tell", b'{"request": %s, "value": 1}' % one) for one in (b"0", b'"99.0"', b'"x"')),
     *(
         ("fresh/tell", b'{"arm": "copper", "value": 1, "worker": %s}' % one)
-        for one in (b"7", b'"' + b"w" * 500 + b'"', b'"a\\u0000b"', b'"\\udfff"')
+        for one in (b"7", b'"' + b"w" * 500 + b'"', b'"a\\u0000b"')
     ),
-    ("fresh/tell", b'{"arm": "copper"}'),
-    ("fresh/tell", b'{"arm": "copper", "value": 1, "surprise": 1}'),
     ("fresh/tell", b'{"arm": "copper", "value": 1n": 2}'),  # "expected `,` or `}`" is no pattern to be filled
-    ("fresh/tell", b'{"arm": "copper", "{0}": "{x}"}}'),
     ("fresh/tell", b'{"arm": "\\ud800", "value": 1}'),
     *(("", b'{"name": "odd", "problem": %s}' % one) for one in (nested(190), nested(5000), b"[]")),
-    ("", b'{"name": "odd", "problem": %s}' % (TABLE % b"[[1, NaN], [0, 1]]")),
-    ("", b'{"name": "\\ud800", "problem": %s}' % (TABLE % b"[[1, 0], [0, 1]]")),
-    *(("", b'{"name": "odd", "problem": %s, %s}' % (TABLE % b'["a", "b"]', one)) for one in OPTIONS),
+    *(("", TABLE % plans) for plans in (b"[[1, NaN], [0, 1]]", b'["a", "b"], "delta": "x"')),
 ]
 
 
