@@ -35,7 +35,6 @@ from surepick.sessions.session import Session
 NAME = "bench"
 TOKEN = "benchmarks-only-token"
 N_PLANS, N_ARMS = 1000, 40
-WARM_SECONDS = 5.0  # after which the server has opened the youngest sessions
 SPAWN = multiprocessing.get_context("spawn")
 
 
@@ -190,7 +189,7 @@ def fill(store: str, size: int) -> None:
     session = Session.create(store, NAME, problem(N_PLANS, N_ARMS), policy=sp.BetGapE(delta=1e-12))
     rng = np.random.default_rng(1)
     while session.state().n_values < size:
-        for request in session.ask(64, worker="filler"):
+        for request in session.ask(1, worker="filler"):
             session.tell(request, (0.0 + rng.standard_normal(max(1, request.wanted))).tolist())
     session.store.close()
 
@@ -202,8 +201,6 @@ def first_page(folder: Path, size: int) -> None:
     n_told, n_events = session.state().n_values, session.journal.head.position
     print(f"first page of {n_told} measurements, {N_PLANS} plans, {n_events} events")
     with serving(store) as (url, _):
-        fetch(f"{url}/static/style.css")  # the server is up, and opens the session in the background
-        time.sleep(WARM_SECONDS)
         for label, path in (
             ("first", f"/s/{NAME}"),
             ("again", f"/s/{NAME}"),

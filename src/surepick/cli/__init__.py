@@ -16,29 +16,23 @@ from typing import Any
 from surepick.cli.output import BAD_INPUT, INTERRUPTED, Settings, answers_only, settings, wrapped
 from surepick.errors import ParameterError, SurepickError, suggestion
 
+_MODULES = {  # and their commands; the function has the command's name
+    "start": ("demo", "init"),
+    "check": ("check",),
+    "simulate": ("simulate",),
+    "run": ("run",),
+    "time": ("time",),
+    "new": ("new", "status"),
+    "ask": ("ask", "tell"),
+    "serve": ("serve",),
+    "share": ("export", "verify"),
+    "reproduce": ("reproduce",),
+    "session": ("remove", "release", "extend", "final-batch", "close", "add-plan", "rename", "delete"),
+}
 COMMANDS = {  # by name: the module and the function
-    "demo": ("start", "demo"),
-    "init": ("start", "init"),
-    "check": ("check", "check"),
-    "simulate": ("simulate", "simulate"),
-    "run": ("run", "run"),
-    "time": ("time", "time"),
-    "new": ("new", "new"),
-    "ask": ("ask", "ask"),
-    "tell": ("ask", "tell"),
-    "status": ("new", "status"),
-    "serve": ("serve", "serve"),
-    "export": ("share", "export"),
-    "verify": ("share", "verify"),
-    "reproduce": ("reproduce", "reproduce"),
-    "session remove": ("session", "remove"),
-    "session release": ("session", "release"),
-    "session extend": ("session", "extend"),
-    "session final-batch": ("session", "final_batch"),
-    "session close": ("session", "close"),
-    "session add-plan": ("session", "add_plan"),
-    "session rename": ("session", "rename"),
-    "session delete": ("session", "delete"),
+    f"session {name}" if module == "session" else name: (module, name.replace("-", "_"))
+    for module, names in _MODULES.items()
+    for name in names
 }
 EXPECTED = {  # names that people try, and the command that does it
     "import": "tell --from FILE",
@@ -145,7 +139,9 @@ def call(arguments: Sequence[str]) -> int:
         words, program = take_global_options(arguments)
         return _call(words, program)
     except UsageError as error:
-        return _report("UsageError", _field_of(error), error.format_message())
+        parameter = getattr(error, "param", None)
+        field = getattr(error, "option_name", None) or (None if parameter is None else parameter.name)
+        return _report("UsageError", field and str(field).lstrip("-"), error.format_message())
     except SurepickError as error:
         return _report(type(error).__name__, error.field, str(error), getattr(error, "hint", None))
     except OSError as error:
@@ -261,12 +257,6 @@ def refuse_unknown(ctx: Any, parameters: Iterable[Any], words: Iterable[str]) ->
             for option in by_word:
                 said = said.replace(f"'{option}'", by_word[option])
             ctx.fail(f"there is no option {name}; {said}")
-
-
-def _field_of(error: Any) -> str | None:
-    parameter = getattr(error, "param", None)
-    name = getattr(error, "option_name", None) or (None if parameter is None else parameter.name)
-    return None if name is None else str(name).lstrip("-")
 
 
 def _report(kind: str, field: str | None, message: str, hint: str | None = None) -> int:

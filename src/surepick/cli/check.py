@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -76,13 +76,9 @@ def check(
     missing = None if listing is None else listing.warning(asked["delta"])
     for text in filter(None, (missing, ASK_LIMITS if found.asks_limits else None)):
         note(text)
-    hint(f"surepick new {shlex.quote(str(file))}{_options({**asked, 'low': low, 'high': high})}")
-
-
-def _options(asked: Mapping[str, Any]) -> str:
-    """Return the options that differ from the usual settings, to type."""
-    changed = {name: now for name, now in asked.items() if now is not None and now != USUAL.get(name)}
-    return "".join(f" --{name} {now:g}" for name, now in changed.items())
+    options = {name: now for name, now in {**asked, "low": low, "high": high}.items() if now is not None}
+    changed = "".join(f" --{name} {now:g}" for name, now in options.items() if now != USUAL.get(name))
+    hint(f"surepick new {shlex.quote(str(file))}{changed}")
 
 
 def described(found: Check) -> Iterator[str]:

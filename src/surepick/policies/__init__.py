@@ -181,8 +181,10 @@ def policy_for(
     ('BetGapE', 0.05, 'Challenge')
     """
     if isinstance(policy, Mapping):
-        name, settings = policy["name"], {key: of for key, of in policy.items() if key != "name"}
-        return parse_policy(name, delta=delta, epsilon=epsilon, **settings)
+        settings = {key: of for key, of in policy.items() if key != "name"}
+        if incumbent is None:
+            return parse_policy(policy["name"], delta=delta, epsilon=epsilon, **settings)
+        policy = str(policy["name"])
     if policy is not None and not isinstance(policy, str):
         for name, value in (("delta", delta), ("epsilon", epsilon), ("incumbent", incumbent)):
             if value is not None:
