@@ -14,7 +14,6 @@ from surepick.experiments.study import (
     enters,
     refusal,
     result_of,
-    run_study,
     running_order,
     study_cases,
 )
@@ -200,24 +199,6 @@ def test_wrong_leaders_and_losses_are_counted_from_the_rows(budgets):
         assert all(loss == 0 or loss > 0.999 for loss in losses)  # a wrong plan is the second best or worse
     header, _ = family_table(result, result.families[0])
     assert len(header) == 1 + 2 * 5
-
-
-def test_an_interrupted_study_has_a_result_and_resumes(tmp_path):
-    settings = Settings(families=("zone-two",), policies=("CombGapE", PUBLISHED), runs=4)
-    states = []
-
-    def interrupt(state):
-        if state.done >= 3:
-            raise KeyboardInterrupt
-
-    path = tmp_path / "rows.jsonl"
-    seen = run_study(ARENA, settings, path, progress=interrupt)
-    assert 0 < seen.n_missing <= 5
-    assert sum(cell.runs for cell in seen.cells.values()) == 8 - seen.n_missing
-    whole = run_study(ARENA, settings, path, progress=states.append)
-    assert whole.n_missing == 0
-    assert states[0].done == 8 - seen.n_missing
-    assert len(notes(seen)) == len(notes(whole)) + 1
 
 
 @pytest.mark.parametrize(

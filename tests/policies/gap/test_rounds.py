@@ -9,23 +9,28 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import surepick as sp
-from common import largest
+from common import largest, refuses
+from surepick.errors import ParameterError
 from surepick.kernels import compiled
+from surepick.policies import CLUCB, LinGapE
 from surepick.policies.gap import radius as radii
 from surepick.policies.gap import rounds
 from surepick.policies.gap.radius import kaufmann_koolen_c
 from surepick.policy import Stop
 from surepick.simulation import Gaussian
 
+NORM_BOUND = 2.0
+
 
 class FromScratch:
-    """CombGapE as in the paper's two boxes: no incremental update, no bound, no compiled code."""
+    """The boxes of CombGapE, CLUCB and LinGapE: no incremental update, no bound, no compiled code."""
 
     def __init__(self, plans, scale, costs, delta, epsilon, radius, arm_rule):
         self.plans, self.scale, self.costs = plans, scale, costs
         self.delta, self.epsilon, self.radius, self.arm_rule = delta, epsilon, radius, arm_rule
         relevant = (plans != plans[0]).any(axis=0)
         self.arms = np.flatnonzero(relevant | (radius == "published"))
+        self.ridge = 1.0 if radius == "LinGapE" else 0.0
         self.counts, self.sums = np.zeros(plans.shape[1]), np.zeros(plans.shape[1])
 
     def beta(self, k, i):
@@ -33,6 +38,13 @@ class FromScratch:
         used = y != 0
         T, R = self.counts[used], self.scale[used]
         K, total = len(self.plans), self.counts.sum()
+        if self.radius == "CLUCB":
+            log = math.log(4 * len(self.arms) * (total + 1) ** 3 / self.delta)
+            return (np.abs(y[used]) * R * np.sqrt(2 * log / T)).sum()
+        if self.radius == "LinGapE":
+            log = math.log(K**2 / self.delta) + 0.5 * np.log1p(self.counts[self.arms]).sum()
+            width = math.sqrt(2 * log) + NORM_BOUND / self.scale.min()
+            return math.sqrt((y[used] ** 2 * R**2 / (T + 1)).sum()) * width
         if self.radius == "published":
             log = math.log(2 * K**2 * (total + 1) ** 2 / self.delta)
             return math.sqrt(0.5 * (y[used] ** 2 * R**2 / T).sum() * log)
@@ -54,7 +66,8 @@ class FromScratch:
 
     def decide(self):
         """(lead, rival, arm or None to stop, how close the choices were to a tie)."""
-        means = np.divide(self.sums, self.counts, out=np.zeros_like(self.sums), where=self.counts > 0)
+        known = self.counts + self.ridge
+        means = np.divide(self.sums, known, out=np.zeros_like(self.sums), where=self.counts > 0)
         values = self.plans @ means
         lead = int(np.argmax(values))
         scores = np.array([values[k] - values[lead] + self.beta(k, lead) if k != lead else -np.inf
@@ -71,7 +84,8 @@ class FromScratch:
             differing = np.flatnonzero(y)
             return lead, rival, int(differing[np.argmin(self.counts[differing])]), closeness
         with np.errstate(divide="ignore", invalid="ignore"):
-            merit = np.where(y != 0, y**2 * self.scale**2 / (self.counts * (self.counts + 1) * self.costs), 0)
+            more = 1.0 if self.radius == "CLUCB" else known + 1
+            merit = np.where(y != 0, y**2 * self.scale**2 / (known * more * self.costs), 0)
         two = np.sort(merit)[-2:]
         return lead, rival, int(np.argmax(merit)), min(closeness, two[1] - two[0] if two[0] else 1.0)
 
@@ -80,7 +94,7 @@ RADII = ["published", "normal-mixture", "normal-mixture-joint", "kaufmann-koolen
 
 
 @pytest.mark.parametrize(("arm_rule", "storage"), [("gap", "dense"), ("naive", "sparse")])
-@pytest.mark.parametrize("radius", RADII)
+@pytest.mark.parametrize("radius", [*RADII, "CLUCB", "LinGapE"])
 @given(seed=st.integers(0, 10**6), integer=st.booleans(), epsilon=st.sampled_from([0.0, 0.3]))
 @settings(max_examples=4, deadline=None)
 def test_takes_the_decisions_of_an_independent_implementation(
@@ -97,7 +111,11 @@ def test_takes_the_decisions_of_an_independent_implementation(
     scale, costs = rng.uniform(0.5, 2, n_arms), rng.uniform(0.5, 2, n_arms)
     given_plans = plans if storage == "dense" else sparse.csr_array(plans)
     problem = sp.Problem(given_plans, noise=scale, cost=costs, goal="largest")
-    policy = sp.CombGapE(delta=0.1, epsilon=epsilon, radius=radius, arm_rule=arm_rule)
+    arm_rule = "gap" if radius in ("CLUCB", "LinGapE") else arm_rule
+    policy = {
+        "CLUCB": lambda: CLUCB(0.1, epsilon),
+        "LinGapE": lambda: LinGapE(0.1, epsilon, NORM_BOUND),
+    }.get(radius, lambda: sp.CombGapE(0.1, epsilon, radius, arm_rule))()
     run, reference = policy.start(problem), FromScratch(plans, scale, costs, 0.1, epsilon, radius, arm_rule)
     means = rng.normal(size=n_arms)
     for _ in range(120):
@@ -179,6 +197,12 @@ def test_shares_of_delta_over_the_lam_grid_sum_to_one():
     shares = [math.exp(radii.lam_log_weight(i)) for i in range(10_000)]
     assert sum(shares) == pytest.approx(1.0, abs=2e-4)
     assert sum(shares) < 1.0
+
+
+@pytest.mark.parametrize("norm_bound", [-1.0, math.nan])
+def test_a_norm_is_no_less_than_zero(norm_bound):
+    with refuses("norm_bound", ParameterError):
+        LinGapE(norm_bound=norm_bound)
 
 
 def test_the_risk_is_the_delta_at_which_the_run_would_stop_now():
