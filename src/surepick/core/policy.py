@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Protocol, cast, runtime_checkable
+from typing import ClassVar, Protocol, cast, runtime_checkable
 
 import numpy as np
 
 from surepick.core.arrays import LARGEST, FloatArray, IntArray
 from surepick.core.guarantee import Promise
 from surepick.core.measurable import BOUNDED_VARIANCE
-from surepick.core.oracle_problem import AnyProblem, OracleProblem
+from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
 from surepick.core.probes import refuse_probes
 from surepick.core.problem import Problem
-from surepick.core.run import LastCallRun, Measure, RecallingRun, Run, Standing, Stop
+from surepick.core.run import LastCallRun, Measure, Run, Standing, Stop
 from surepick.core.wording import shortened
 from surepick.errors import ParameterError, PluginError, ProblemError
 
@@ -70,16 +70,7 @@ def finds_none(policy: Policy, standing: Standing) -> bool:
 
 
 class Onlooker:
-    """A run without the oracle's function, for a session that is only looked at.
-
-    The log has the decisions of others; this run makes none. It counts extra measurements if the policy's
-    own runs do.
-    """
-
-    def __init__(self, policy: Any) -> None:
-        best = OracleProblem(lambda w: np.eye(2)[np.argmax(w)], 2, n_plans=2, noise=1, goal="largest")
-        like = policy.start(best)
-        self.recalls_unasked = isinstance(like, RecallingRun) and like.recalls_unasked
+    """A run without the oracle's function, for a session that is only looked at; its log has the decisions."""
 
     def decide(self, rng: np.random.Generator) -> Measure | Stop:
         """Refused: without its function nothing can be decided."""
@@ -90,8 +81,6 @@ class Onlooker:
 
     def absorb(self, counts: IntArray, sums: FloatArray) -> None:
         """Measurements change nothing here."""
-
-    recall = absorb
 
     def standing(self) -> Standing:
         """Unknown."""
@@ -121,7 +110,7 @@ def start(policy: Policy, problem: AnyProblem, past: Past | None = None) -> Run:
             "builders and files list candidates with list_plans=True",
             field="policy",
         )
-    run = policy.start(cast(Problem, problem)) if problem.can_decide else Onlooker(policy)
+    run = policy.start(cast(Problem, problem)) if problem.can_decide else Onlooker()
     if past is not None:
         refuse_probes(problem, "a run with a past", field="past")
         if not takes_past(policy) or not hasattr(run, "remember"):
@@ -172,20 +161,6 @@ def last_calling(policy: Policy, run: Run | None) -> LastCallRun:
             field="last_call",
         )
     return run
-
-
-def recalling(policy: Policy, run: Run | None, *, unasked: bool) -> RecallingRun | None:
-    """Return the run if its proof allows measurements that it did not ask for, else None.
-
-    Without a proof the answer is None too, except for a run that any measurement helps and none can spoil
-    (`pools_all`). With `unasked` they are extra measurements recorded by hand; otherwise their counts were
-    fixed before.
-    """
-    if not isinstance(run, RecallingRun):
-        return None
-    if getattr(run, "pools_all", False):
-        return run
-    return run if is_proved(policy) and (run.recalls_unasked or not unasked) else None
 
 
 def takes_past(policy: Policy) -> bool:

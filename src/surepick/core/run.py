@@ -198,21 +198,6 @@ class Run(Protocol):
 
 
 @runtime_checkable
-class RecallingRun(Run, Protocol):
-    """A run whose proof allows measurements that it did not ask for, between two rounds.
-
-    Every such run may take in measurements before its first round whose counts were fixed in advance.
-    """
-
-    @property
-    def recalls_unasked(self) -> bool:
-        """Whether the proof allows any number of them, at any time, not only before the first round."""
-
-    def recall(self, counts: IntArray, sums: FloatArray) -> None:
-        """Take in measurements of arms that matter which no request asked for."""
-
-
-@runtime_checkable
 class ValueRun(Run, Protocol):
     """A run that may need the readings of a request one by one, beside their sums."""
 

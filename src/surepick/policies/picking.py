@@ -71,9 +71,7 @@ class PickingPolicy(Starting):
 
 
 class PooledRun:
-    """Counts and sums, and what is left of a budget. It changes by `absorb`, `recall` and `allow`."""
-
-    recalls_unasked = pools_all = True  # any measurement helps, and nothing is proved that it could spoil
+    """Counts and sums, and what is left of a budget. It changes by `absorb` and `allow`."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
@@ -87,10 +85,6 @@ class PooledRun:
 
     def absorb(self, counts: IntArray, sums: FloatArray) -> None:
         """Pool what was measured."""
-        self.evidence = self.evidence + Evidence(counts, sums)
-
-    def recall(self, counts: IntArray, sums: FloatArray) -> None:
-        """Pool extra measurements."""
         self.evidence = self.evidence + Evidence(counts, sums)
 
     def _block_size(self, *limits: int | None) -> int:

@@ -16,7 +16,7 @@ from scipy import sparse
 
 import surepick as sp
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.policy import Policy, can_start, is_proved, recalling, start
+from surepick.core.policy import Policy, can_start, is_proved, start
 from surepick.core.run import KeptRun, Measure, ProvingRun, Run, Stop, WeighingRun
 from surepick.policies import parse_policy, policy_named
 from surepick.sessions.codec import arrays_to_json
@@ -306,25 +306,3 @@ class PolicyContract:
         with pytest.raises(sp.SurepickError) as caught:
             start(policy, problem)
         assert caught.value.field == "noise"
-
-    def test_measurements_it_did_not_ask_for_are_taken_in_between_rounds(self, policy: Policy) -> None:
-        """Two of each arm at first, then one every third round; the best plan wins all the same."""
-        plans, means = self.instance(0, policy)
-        problem = self.problem(plans, noise=0.2)
-        if self.never_stops(policy):
-            pytest.skip("its runs have no end to compare")
-        run, arms = policy.start(problem), np.flatnonzero(problem.relevant)
-        if recalling(policy, run, unasked=True) is None:
-            pytest.skip("this policy takes in what it asked for and nothing else")
-        extra = 2 * problem.relevant.astype(np.int64)
-        for n_round in range(MOST_ROUNDS):
-            taking = recalling(policy, run, unasked=True)
-            if taking is not None and n_round % 3 == 0:
-                taking.recall(extra, extra * means)
-                extra = np.bincount([arms[n_round % len(arms)]], minlength=problem.n_arms)
-            decision = run.decide(round_rng(0, n_round))
-            if isinstance(decision, Stop):
-                assert self.has_found(decision.plan, plans[np.argmax(plans @ means)], problem)
-                return
-            run.absorb(decision.counts, decision.counts * means)
-        pytest.fail(f"it has not stopped after {MOST_ROUNDS} rounds")

@@ -41,12 +41,6 @@ class TestContract(OwnContract):
         else:
             assert outcome.plan in (0, None)
 
-    def test_measurements_it_did_not_ask_for_are_taken_in_between_rounds(self, policy):
-        run = policy.start(largest(np.eye(3)))
-        run.recall(np.array([4, 4, 4]), np.array([4.0, 0.0, 0.0]))
-        assert run.standing().risk == 1.0, "what nobody asked for wins no bet"
-        assert run.decide().counts.sum() > 0
-
 
 class OwnCash(KeepOrReplace):
     """A control: every challenger has a cash of its own, a union over plans that nothing pays for."""

@@ -89,7 +89,7 @@ class BatchRun:
         n, m = len(self._probes), self._probes.n_readings
         self.counts, self.sums = np.zeros(n, dtype=np.int64), np.zeros(m)  # of complete batches
         self._extra = Sums(np.zeros(n), np.zeros(m))  # of prior data, outside of batches: settle no bet
-        self._waiting = Sums(np.zeros(n), np.zeros(m))  # of the same, that came while a batch was open
+        self._waiting = Sums(np.zeros(n), np.zeros(m))  # of the same, until bets are made
         if isinstance(problem, Problem):
             question.bind(self._readings, problem.plan_parts)
         self._design = BatchDesign(self._readings, self._setup_cost, question.pace)
@@ -465,15 +465,6 @@ class BatchRun:
         self._refresh()
         if self._is_started and not (self._final is not None and self._final.is_over):
             self._question.choose(self._estimates)
-
-    def recall(self, counts: IntArray, sums: FloatArray) -> None:
-        """Use measurements that no batch asked for: they guide, and settle no bet.
-
-        While a batch is open they wait, since its bets were made without them.
-        """
-        self._waiting = self._waiting.plus(counts, self._without_known(counts, sums))
-        if self.may_grow:
-            self._join()
 
     def remember(self, past: Past) -> None:
         """Begin with prior data: they guide leader, design and bets from the start, and settle none."""

@@ -28,7 +28,7 @@ class GapRun:
     - every_arm_first: also measure the arms on which all plans agree, as the paper does.
     - norm_bound: on the true means in units of the noise scales, for the ridge radius.
 
-    It is changed by `absorb`, `recall` and `drive` alone. `drive` takes many simulated measurements at once,
+    It is changed by `absorb` and `drive` alone. `drive` takes many simulated measurements at once,
     with the decisions that decide-measure-absorb takes.
     """
 
@@ -96,22 +96,12 @@ class GapRun:
         if self.is_started and counts[arm] == 1 and counts.sum() == 1:
             self.drive(self._as_is, np.array([sums[arm]], dtype=float))
             return
-        self.recall(counts, sums)
-        if not self.is_started:
-            raise ParameterError("the first answer must hold a measurement of every arm that was asked for")
-
-    @property
-    def recalls_unasked(self) -> bool:
-        """Every radius holds for all counts at once, however the arms were chosen: see docs/guarantees.md."""
-        return True
-
-    def recall(self, counts: IntArray, sums: FloatArray) -> None:
-        """Pool any measurements with the others, and decide if every arm has one."""
         self._arms.counts[:] += counts
         self._arms.total[:] += sums
-        if self._arms.counts[self._used].all():
-            self._now = self._now._replace(n_measured=int(self._arms.counts.sum()), is_stopped=False)
-            self._pass(fresh=True)
+        if not self._arms.counts[self._used].all():
+            raise ParameterError("the first answer must hold a measurement of every arm that was asked for")
+        self._now = self._now._replace(n_measured=int(self._arms.counts.sum()), is_stopped=False)
+        self._pass(fresh=True)
 
     def drive(self, feed: Feed, draws: FloatArray) -> int:
         """Measure and decide, one draw a round, until the stop; return how many draws were used."""
