@@ -70,7 +70,7 @@ def finds_none(policy: Policy, standing: Standing) -> bool:
 
 
 class Onlooker:
-    """A run without the oracle's function, for a session that is only looked at; its log has the decisions."""
+    """A run without the oracle's function, for a session that is only looked at."""
 
     def decide(self, rng: np.random.Generator) -> Measure | Stop:
         """Refused: without its function nothing can be decided."""
