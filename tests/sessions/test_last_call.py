@@ -44,7 +44,7 @@ def test_it_decides_as_a_simulation_does_and_a_reopened_session_goes_on():
     assert outcome.risk is not None
     assert outcome.risk <= 0.001
     assert "independent Gaussian noise" in outcome.guarantee
-    assert "with Gaussian noise" in again.certificate().assumption
+    assert "independent Gaussian noise" in again.certificate().assumption
     assert again.certificate().claim == outcome.guarantee
     assert Session.load(session.store, "mine").verify(again.certificate().to_json()).holds
 

@@ -8,14 +8,12 @@ from typing import Any
 
 from surepick.certificates.certificate import Certificate
 from surepick.core.answers import also_good, among, amounts, called, named, value_of
-from surepick.core.guarantee import Promise, learns_variance
-from surepick.core.measurable import BOUNDED_VARIANCE
+from surepick.core.guarantee import Promise
 from surepick.core.policy import OwnQuestion, assumes_noise, delta_of, epsilon_of, finds_none
 from surepick.core.wording import how_many
 from surepick.noise.check import could_have_seen
 from surepick.policies.betting.challenge import Challenge
 from surepick.sessions import codec
-from surepick.sessions.setup import Setup
 from surepick.sessions.state import SessionState
 from surepick.simulation.outcome import State
 from surepick.store import Event
@@ -81,10 +79,12 @@ def certify(name: str, state: SessionState, end: Event) -> Certificate:
         knows_plans=problem.is_listed or problem.has_oracle,
         listing=None if listing is None else dataclasses.asdict(listing),
         final_batch=None if state.final is None else state.final.n,
-        past=_worth(setup),
+        past=None
+        if setup.past is None
+        else dict(zip(setup.problem.arm_names, setup.past.worth.tolist(), strict=True)),
         added=tuple(event.name for event in state.added) or None,
         proof=None if state.plan is None else state.run.proof(),
-        **(_remaining(state) if state.plan is None else _good(state)),
+        **_others(state),
     )
 
 
@@ -155,55 +155,36 @@ def _checker(state: SessionState) -> str:
     return CHECKER if covered else ""
 
 
-def _worth(setup: Setup) -> dict[str, float] | None:
-    """Return how many measurements of each arm the past counted as."""
-    if setup.past is None:
-        return None
-    return dict(zip(setup.problem.arm_names, setup.past.worth.tolist(), strict=True))
-
-
 def promised(state: SessionState) -> Promise:
     """Return the policy's guarantee on the given problem; a final batch can make it assume Gaussian noise."""
     setup, called = state.setup, state.final
     return Promise.of(setup.policy, setup.problem).if_gaussian(called is not None and called.gaussian)
 
 
-def _remaining(state: SessionState) -> dict[str, Any]:
-    """The plans that the best one is among, where the policy proves that at every moment."""
-    standing, problem = state.standing(), state.problem
+def _others(state: SessionState) -> dict[str, Any]:
+    """The plans that the best one is among; with an answer, those proved to be within epsilon of the best."""
+    standing, problem, policy = state.standing(), state.problem, state.setup.policy
+    if state.plan is not None:
+        also = also_good(problem, policy, standing)
+        good = tuple(problem.name_of(plan) or "" for plan in standing.good)
+        return {} if also is None else {"good": good, "among": also}
     if standing.remaining is None:
         return {}
     return {
         "n_remaining": len(standing.remaining),
         "remaining": tuple(named(problem, standing, MOST_NAMED)),
-        "among": among(problem, state.setup.policy, standing),
+        "among": among(problem, policy, standing),
     }
-
-
-def _good(state: SessionState) -> dict[str, Any]:
-    """The plans that are proved to be within epsilon of the best, where there are others than the answer."""
-    standing, problem = state.standing(), state.problem
-    also = also_good(problem, state.setup.policy, standing)
-    if also is None:
-        return {}
-    return {"good": tuple(problem.name_of(plan) or "" for plan in standing.good), "among": also}
 
 
 def assumption_of(state: SessionState) -> str:
     """Return what the guarantee assumes of the noise, and of what people chose."""
-    return _noise(state.setup, state) + "".join(f"; {words}" for words in _assumptions(state))
+    promise = promised(state)
+    return "; ".join(filter(None, (promise.assumption + promise.besides, *_assumptions(state))))
 
 
 def _assumptions(state: SessionState) -> Iterator[str]:
     """Yield what the guarantee assumes beside the noise."""
-    problem, probes = state.setup.problem, state.setup.problem.probes
-    if problem.plays:
-        yield "readings of one use are independent too"
-    elif probes is not None and probes.share_uses and not probes.unknown:
-        if probes.covariances:
-            yield "readings of one use have the given covariance, others are independent"
-        else:
-            yield "readings of one use are independent too"
     if n := state.n_lost:
         yield f"{how_many(n, 'measurement was', 'measurements were')} lost, whatever the value would be"
     if n := state.n_extra_used:
@@ -211,7 +192,7 @@ def _assumptions(state: SessionState) -> Iterator[str]:
     if n := state.n_removed:
         were = how_many(n, "removed value was", "removed values were")
         yield f"{were} no measurement, and not removed for size"
-    if problem.mean_bounds is not None:
+    if state.problem.mean_bounds is not None:
         yield "the means that were stated as known"
     final = 0 if state.final is None else state.final.n_ahead
     added = max((event.n_ahead for event in state.added), default=0)
@@ -224,30 +205,3 @@ def _assumptions(state: SessionState) -> Iterator[str]:
         if n:
             ahead = how_many(n, "value that waited", "values that waited")
             yield f"{what} did not depend on {ahead} for a batch"
-
-
-def _noise(setup: Setup, state: SessionState) -> str:
-    if not assumes_noise(setup.policy):
-        return Promise.of(setup.policy, setup.problem).assumption
-    if learns_variance(setup.policy, setup.problem):
-        return (
-            "measurements that lie within the given bounds, each with the mean of its arm given those before "
-            "it; nothing is assumed of their variance and distribution"
-        )
-    if setup.problem.bounds is not None:
-        return (
-            "independent measurements that lie within the given bounds, and so have sub-Gaussian noise with "
-            "half of their width as its scale"
-        )
-    if setup.problem.probes is not None and setup.problem.probes.unknown:
-        return (
-            "independent uses of probes with Gaussian noise, whatever its scales are and however the "
-            "readings of one use depend on each other; nothing rests on the noise that was guessed"
-        )
-    if setup.problem.noise_kind == BOUNDED_VARIANCE:
-        return "independent measurements with noise whose standard deviation is at most the given scale"
-    if setup.problem.noise_scale is None:
-        return "independent measurements with Gaussian noise of unknown scale, the same in every measurement"
-    called = state.final
-    kind = "Gaussian" if called is not None and called.gaussian else "sub-Gaussian"
-    return f"independent measurements with {kind} noise of the given scale"

@@ -367,11 +367,6 @@ def recorded_key(place: object) -> str:
     return f"measured:{place}"
 
 
-def decision_key(number: int) -> str:
-    """Return the key of the decision of this number."""
-    return f"decision:{number}"
-
-
 def place_of(text: object, state: SessionState) -> Place:
     """Return the place with this id; refused if this session has none such."""
     try:
