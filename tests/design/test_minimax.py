@@ -24,7 +24,7 @@ def of_first(problem):
 
 def designed(readings, targets, **effort):
     start = np.full(len(readings.costs), 1 / len(readings.costs))
-    found = minimax(readings.information, targets, readings.costs, start=start, **effort)
+    found = minimax(readings, targets, readings.costs, start=start, **effort)
     return found.shares, found.dual
 
 
@@ -47,7 +47,7 @@ def test_shares_of_probes_are_near_the_certified_optimum(problem):
     readings, targets = of_first(problem)
     shares, _ = designed(readings, targets, most_steps=120, tolerance=0.02)
     value = readings.gap_variance(readings.matrix(shares / readings.costs), Contrasts(targets)).max()
-    certified = minimax(readings.information, targets, readings.costs, tolerance=0.01)
+    certified = minimax(readings, targets, readings.costs, tolerance=0.01)
     assert certified.lower * 0.999 <= value <= 1.1 * certified.upper
 
 
@@ -58,7 +58,7 @@ def test_a_cover_shows_every_contrast(feedback, n_rivals):
     readings, targets = of_first(problem)
     contrasts = Contrasts(targets[:n_rivals])
     shares = np.full(15, 1 / 15)
-    chosen = cover(readings.information, shares, readings.costs, contrasts.dense(), contrasts.support())
+    chosen = cover(readings, shares, readings.costs, contrasts.dense(), contrasts.support())
     assert chosen.sum() <= 6
     uses = chosen.astype(np.int64)
     _, variance = show(readings, contrasts, uses, np.zeros(problem.probes.n_readings), 1.0)
@@ -69,7 +69,7 @@ def test_whole_counts_of_mixed_readings_spend_the_budget_and_beat_rounding():
     problem, _ = probe_cases.sphere(40, 5, 3)
     readings, targets = of_first(problem)
     shares = np.random.default_rng(0).dirichlet(np.ones(40))
-    counts = mixed_counts(readings.information, shares, np.ones(40), targets, 20.0)
+    counts = mixed_counts(readings, shares, np.ones(40), targets, 20.0)
     assert counts.sum() == 20
     contrasts = Contrasts(targets)
     ideal = readings.gap_variance(readings.matrix(20 * shares), contrasts).sum()

@@ -206,3 +206,11 @@ def test_the_best_vertex_of_a_polytope_is_found_with_a_learned_variance():
     stated = [sp.simulate(known, narrow, seed=k) for k in range(8)]
     assert sum(outcome.plan != (1.0, 0.0, 0.0) for outcome in learned) <= 2
     assert sum(o.n_measured for o in learned) < 4 * sum(o.n_measured for o in stated)
+
+
+def test_arms_that_no_probe_reads_are_left_out():
+    """Both plans have arm c, so that nothing has to be measured of it."""
+    problem = sp.Problem(
+        {"p": "a + c", "q": "b + c"}, measure={"A": "a", "B": "b"}, low=0, high=1, goal="largest"
+    )
+    assert sp.simulate(problem, sp.simulation.Bernoulli([0.2, 0.5, 0.8]), seed=1).plan_name == "q"

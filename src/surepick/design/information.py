@@ -25,12 +25,12 @@ TRACE = 1e-10  # of the uniform design: keeps M regular, and is counted in all p
 Prices: TypeAlias = tuple[FloatArray, Callable[[FloatArray], FloatArray]]
 
 
-def information_of(probes: Probes, basis: FloatArray | None = None) -> Diagonal | Dense:
-    """Return the information of these probes, kept as their readings allow; in this basis, if it is known."""
+def information_of(probes: Probes) -> Diagonal | Dense:
+    """Return the information of these probes, kept as their readings allow."""
     rows = probes.whitened
     if probes.is_diagonal:
         return Diagonal(rows.indices.astype(np.int64), rows.data**2, probes.owner, len(probes), rows.shape[1])
-    basis = span(probes.rows) if basis is None else basis
+    basis = span(probes.rows)
     return Dense(np.ascontiguousarray(rows @ basis.T), probes.owner, len(probes), basis)
 
 
@@ -47,7 +47,7 @@ class Dense:
         """Return differences of plans, (n, n_arms), in the basis of what the readings can show."""
         return np.asarray(vectors @ self.basis.T)
 
-    def matrix(self, counts: FloatArray) -> FloatArray:
+    def matrix(self, counts: FloatArray | IntArray) -> FloatArray:
         """Return M, (rank, rank), for these uses of each probe."""
         weights = counts[self.owner]
         used = weights > 0
@@ -104,7 +104,7 @@ class Diagonal:
         """Return the vectors: the arms are the coordinates."""
         return vectors
 
-    def matrix(self, counts: FloatArray) -> FloatArray:
+    def matrix(self, counts: FloatArray | IntArray) -> FloatArray:
         """Return the diagonal of M, (n_arms,), for these uses of each probe."""
         weights = counts[self.owner] * self.precision
         return np.asarray(np.bincount(self.arm, weights, minlength=self.n_arms), dtype=float)

@@ -20,7 +20,7 @@ import numpy as np
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, as_dense
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.probes import VALUE, Entries, Probes, span
-from surepick.design.information import Dense, Diagonal, information_of
+from surepick.design.information import Dense, Diagonal
 
 MEAN_BOUND = 2.0**20  # no reading's mean exceeds this many times the largest average so far and the noise
 TOLERATED_BIAS = 0.01  # standard errors of bias with which a bet is still made, lowered by the bias
@@ -105,38 +105,27 @@ def show(
     return gap, variance
 
 
-class DiagonalReadings:
+class DiagonalReadings(Diagonal):
     """Every reading is of one arm, with noise of its own: a mean per arm, weighted by precision."""
 
     basis = None
 
     def __init__(self, probes: Probes) -> None:
-        self.probes, self.owner, self.costs = probes, probes.owner, probes.costs
+        self.probes, self.costs = probes, probes.costs
         arm, amount = probes.entries.indices.astype(np.int64), probes.entries.data
         self._coefficient = amount / probes.noise_scale  # whitened
-        self.information = Diagonal(
-            arm, self._coefficient**2, self.owner, len(probes), probes.entries.shape[1]
-        )
-        self.is_single = self.information.is_single  # allocations have a closed form then
-        self.is_ordered = self.is_single and bool((np.diff(arm) > 0).all())  # reading s is of arm s
-        self.is_plain = self.is_ordered and len(arm) == probes.entries.shape[1] and bool((amount == 1).all())
-
-    def coordinates(self, plans: Any) -> Any:
-        """Return the plans as contrasts are taken of them: the arms are their own coordinates."""
-        return plans
-
-    def matrix(self, uses: FloatArray | IntArray) -> FloatArray:
-        """Return the information of these uses: its diagonal, (n_arms,)."""
-        return self.information.matrix(uses.astype(float))
+        super().__init__(arm, self._coefficient**2, probes.owner, len(probes), probes.entries.shape[1])
+        self.is_ordered = np.array_equal(arm, np.arange(self.n_arms))  # reading s is of arm s
+        self.is_plain = self.is_ordered and bool((amount == 1).all())
 
     def vector(self, sums: FloatArray) -> FloatArray:
         """Return X' times the whitened sums of readings."""
         white = ((self._coefficient / self.probes.noise_scale) * sums.T).T
-        found = np.zeros((self.information.n_arms, *sums.shape[1:]))
+        found = np.zeros((self.n_arms, *sums.shape[1:]))
         if self.is_single:
-            found[self.information.arm] = white
+            found[self.arm] = white
         else:
-            np.add.at(found, self.information.arm, white)
+            np.add.at(found, self.arm, white)
         return found
 
     def means(self, matrix: FloatArray, vector: FloatArray) -> FloatArray:
@@ -162,35 +151,31 @@ class DiagonalReadings:
         del largest  # there is no bias to bound
         matrix = self.matrix(uses)
         inverse = np.divide(1.0, matrix, out=np.zeros(len(matrix)), where=matrix > 0)
-        arm = self.information.arm
+        arm = self.arm
         each = np.where(uses[self.owner] > 0, self._coefficient / self.probes.noise_scale * inverse[arm], 0.0)
         rows = contrasts.rows[:, arm] if not self.is_ordered else contrasts.rows
         weights = rows * each if isinstance(rows, np.ndarray) else rows.multiply(each).tocsr()
         return weights, self.gap_variance(matrix, contrasts), np.zeros(len(contrasts))
 
 
-class DenseReadings:
+class DenseReadings(Dense):
     """Readings mix arms or share noise: generalised least squares within the batch, in their span."""
 
     is_single = is_plain = False
 
     def __init__(self, probes: Probes, basis: FloatArray | None = None) -> None:
-        self.probes, self.owner, self.costs = probes, probes.owner, probes.costs
+        self.probes, self.costs = probes, probes.costs
         if basis is None:
             basis = span(probes.rows)
             # where every arm can be estimated the arms themselves are the coordinates: nothing is rotated
             basis = np.eye(len(basis)) if len(basis) == probes.rows.shape[1] else basis
-        information = information_of(probes, basis)
-        if not isinstance(information, Dense):  # unknown noise of single arms, weighed in a given basis
-            information = Dense(
-                np.ascontiguousarray(probes.whitened @ basis.T), self.owner, len(probes), basis
-            )
-        self.information, self.basis = information, basis
+        rows = np.ascontiguousarray(probes.whitened @ basis.T)
+        super().__init__(rows, probes.owner, len(probes), basis)
         self._white = as_dense(probes.whitened)  # (n_readings, n_arms), in the caller's coordinates
-        n = len(information.rows)
-        self._uniform = information.rows.T @ information.rows / n
-        self._trace = max(float(np.trace(self._uniform)), 1e-300)
-        least = float(np.linalg.eigvalsh(self._uniform)[0]) * n
+        n = len(self.rows)
+        self._average = self.rows.T @ self.rows / n  # information of a reading in the uniform design
+        self._trace = max(float(np.trace(self._average)), 1e-300)
+        least = float(np.linalg.eigvalsh(self._average)[0]) * n
         self._reach = np.sqrt(n / max(least, 1e-300))  # |mu| <= reach times the largest mean of a reading
 
     def coordinates(self, plans: Any) -> FloatArray:
@@ -198,13 +183,9 @@ class DenseReadings:
         dense = as_dense(plans)
         return np.asarray((dense - dense.mean(axis=0)) @ self.basis.T)
 
-    def matrix(self, uses: FloatArray | IntArray) -> FloatArray:
-        """Return the information X'NX of these uses."""
-        return self.information.matrix(uses.astype(float))
-
     def vector(self, sums: FloatArray) -> FloatArray:
         """Return X' times the whitened sums of readings."""
-        return np.asarray(self.probes.whiten(sums) @ self.information.rows)
+        return np.asarray(self.probes.whiten(sums) @ self.rows)
 
     def means(self, matrix: FloatArray, vector: FloatArray) -> FloatArray:
         """Return the least-squares estimate of mu in the basis, with a trace of the uniform design."""
@@ -219,7 +200,7 @@ class DenseReadings:
 
     def _ridge(self, matrix: FloatArray) -> FloatArray:
         trace = float(matrix.diagonal().sum()) / self._trace
-        return np.asarray(matrix + (_RIDGE * trace + 1e-30) * self._uniform)
+        return np.asarray(matrix + (_RIDGE * trace + 1e-30) * self._average)
 
     def use_weights(
         self, contrasts: Contrasts, uses: IntArray, largest: float
@@ -231,7 +212,7 @@ class DenseReadings:
         """
         used = np.flatnonzero(uses[self.owner])
         n = uses[self.owner[used]].astype(float)
-        averages = _least_squares(self.information.rows[used], n)  # A: weights of averages, (rank, n)
+        averages = _least_squares(self.rows[used], n)  # A: weights of averages, (rank, n)
         variance = np.einsum("jd,jd->j", contrasts.rows @ ((averages / n) @ averages.T), contrasts.rows)
         # the residual in the caller's coordinates, so that rounding of the basis is part of it
         residual = contrasts.rows @ (self.basis - averages @ self._white[used])

@@ -85,7 +85,7 @@ def test_weights_fitted_on_the_batch_s_values_are_caught(monkeypatch):
 
     def fitted(readings, rows, uses, averages, largest):
         gap, variance = show(readings, rows, uses, averages, largest)
-        n, design = uses[readings.owner].astype(float), readings.information.rows
+        n, design = uses[readings.owner].astype(float), readings.rows
         means = readings.probes.whiten(averages)
         left = means - design @ (contrasts._least_squares(design, n) @ means)
         square = float(left @ (n * left))

@@ -56,23 +56,24 @@ def first_uses(cost: float, setup_cost: float) -> int:
 class BatchDesign:
     """Shares of cost: an average over the last batches, as they were recorded, from which a design starts.
 
-    `counts` improves them and finds the weights of the targets (the dual); a run calls it on a copy.
+    `counts` improves them and finds the weights of the targets (the dual); a run calls it on a copy. The run
+    keeps `readings` as the noise is known.
     """
 
     STATE: ClassVar[tuple[str, ...]] = ("shares", "first_cover", "n_batches")
 
     def __init__(self, readings: Readings, setup_cost: float, pace: Pace) -> None:
         n = len(readings.costs)
-        self._setup_cost, self._pace = setup_cost, pace
+        self.readings, self._setup_cost, self._pace = readings, setup_cost, pace
         self.shares = np.full(n, 1.0 / n)
         self.dual = np.zeros(0)  # (n_plans,) how much each plan binds the counts
         self.first_cover = np.ones(n, dtype=bool)  # the probes of the first batch
         self.n_batches = 0  # that `start_from` has seen
 
-    def begin(self, readings: Readings, targets: FloatArray, contrasts: Contrasts) -> None:
+    def begin(self, targets: FloatArray, contrasts: Contrasts) -> None:
         """Choose the probes of the first batch, which must show all these contrasts."""
-        self.shares = self._minimax(readings, targets, steps=60, tolerance=0.05)[0]
-        self.first_cover = self._cover(readings, self.shares, contrasts)
+        self.shares = self._minimax(targets, steps=60, tolerance=0.05)[0]
+        self.first_cover = self._cover(self.shares, contrasts)
 
     def start_from(self, spent: FloatArray, more: Mapping[str, Any]) -> None:
         """Let the next design start nearer to a batch that spent this much on each probe."""
@@ -94,23 +95,24 @@ class BatchDesign:
     def extend(self, readings: Readings, contrasts: Contrasts) -> None:
         """Continue with these probes, the old ones first; a first batch shows these contrasts too."""
         n = len(readings.costs) - len(self.shares)
-        self.shares = np.append(self.shares, np.zeros(n))
+        self.readings, self.shares = readings, np.append(self.shares, np.zeros(n))
         first_cover = np.append(self.first_cover, np.zeros(n, dtype=bool))
-        self.first_cover = first_cover | self._cover(readings, self.shares, contrasts)
+        self.first_cover = first_cover | self._cover(self.shares, contrasts)
 
     def counts(
-        self, readings: Readings, targets: Targets, n_plans: int, spent: float, replicates: tuple[int, int]
+        self, targets: Targets, n_plans: int, spent: float, replicates: tuple[int, int]
     ) -> tuple[IntArray, int]:
         """Return the uses of each probe in one replicate of the next batch, and the number of replicates."""
-        weighted, dual = self._improve(readings, targets, n_plans)
-        budget, n_replicates, span = self._length(readings, targets, spent, replicates)
-        costs, information = readings.costs, readings.information
-        if isinstance(information, Dense):
+        weighted, dual = self._improve(targets, n_plans)
+        budget, n_replicates, span = self._length(targets, spent, replicates)
+        readings, costs = self.readings, self.readings.costs
+        if isinstance(readings, Dense):
             binding = dual > _BINDING * dual.max()
             pull = weighted[binding] * np.sqrt(dual[binding])[:, None]
-            counts = mixed_counts(information, self.shares, costs, pull, budget)
-            chosen = on_grid(counts * costs / budget + 1e-6 * self.shares, SHARE_BITS)
-            span = self._cover(readings, chosen, targets.contrasts)
+            counts = mixed_counts(readings, self.shares, costs, pull, budget)
+            span = self._cover(
+                on_grid(counts * costs / budget + 1e-6 * self.shares, SHARE_BITS), targets.contrasts
+            )
         else:
             counts = np.rint(self.shares * budget / costs)
             if readings.is_single:
@@ -120,29 +122,29 @@ class BatchDesign:
         counts[idle] = np.floor(SIDE_SHARE * budget / (costs[idle] * self.first_cover.sum()))
         return counts.astype(np.int64), n_replicates
 
-    def _improve(self, readings: Readings, targets: Targets, n_plans: int) -> tuple[FloatArray, FloatArray]:
+    def _improve(self, targets: Targets, n_plans: int) -> tuple[FloatArray, FloatArray]:
         """Improve the shares for the targets that are worst off; return these, weighted, and their dual."""
+        readings, contrasts, plans = self.readings, targets.contrasts, targets.behind
         gap2 = np.maximum(targets.gap + targets.shift, 0.0) ** 2
         priced = np.ptp(readings.costs[self.first_cover]) > 0
         smoothing = min(self._pace.smoothing, SMOOTHING_WITH_COSTS if priced else np.inf)
         priority = rounded(targets.evidence_needed / (gap2 + smoothing * targets.gap_variance), PRIORITY_BITS)
-        contrasts, plans, information = targets.contrasts, targets.behind, readings.information
-        if len(contrasts) > FEW_RIVALS and not isinstance(information, Dense) and readings.is_single:
+        if len(contrasts) > FEW_RIVALS and not isinstance(readings, Dense) and readings.is_single:
             # the variance of one measurement times its price, by arm
             price = np.zeros(contrasts.rows.shape[1])
-            price[information.arm] = readings.costs / information.precision
+            price[readings.arm] = readings.costs / readings.precision
             by_arm = own_arm_shares(contrasts.squares, priority, price)
             if by_arm is not None:  # all targets at once, in closed form
-                self.shares, self.dual = on_grid(by_arm[information.arm], SHARE_BITS), np.zeros(0)
+                self.shares, self.dual = on_grid(by_arm[readings.arm], SHARE_BITS), np.zeros(0)
                 return np.zeros((0, 0)), np.zeros(0)
         if len(contrasts) > WORKING_SET:
-            needs = rounded(priority * self._price(readings, contrasts), PRIORITY_BITS)
+            needs = rounded(priority * self._price(contrasts), PRIORITY_BITS)
             worst = np.sort(np.argsort(-needs, kind="stable")[:WORKING_SET])
             contrasts, plans, priority = contrasts.take(worst), plans[worst], priority[worst]
         weighted, steps = contrasts.dense() * np.sqrt(priority)[:, None], _STEPS
-        if isinstance(information, Dense):  # from the shares of the last batch a few are enough
+        if isinstance(readings, Dense):  # from the shares of the last batch a few are enough
             steps = min(_MIXED_STEPS, max(_FEWEST_STEPS, _FLAT_STEPS // weighted.shape[1]))
-        shares, dual = self._minimax(readings, weighted, steps=steps)
+        shares, dual = self._minimax(weighted, steps=steps)
         new = self._pace.renewal if self.n_batches else 1.0
         self.shares = shares if new == 1.0 else (1.0 - new) * self.shares + new * shares
         self.dual = np.zeros(n_plans)
@@ -150,60 +152,62 @@ class BatchDesign:
         return weighted, dual
 
     def _minimax(
-        self, readings: Readings, targets: FloatArray, *, steps: int, tolerance: float = 0.02
+        self, targets: FloatArray, *, steps: int, tolerance: float = 0.02
     ) -> tuple[FloatArray, FloatArray]:
-        information, costs = readings.information, readings.costs
-        found = minimax(information, targets, costs, tolerance=tolerance, most_steps=steps, start=self.shares)
+        readings, start = self.readings, self.shares
+        found = minimax(readings, targets, readings.costs, tolerance=tolerance, most_steps=steps, start=start)
         return on_grid(found.shares, SHARE_BITS), on_grid(found.dual, SHARE_BITS)
 
-    def _cover(self, readings: Readings, shares: FloatArray, contrasts: Contrasts) -> BoolArray:
-        dense = contrasts.dense() if isinstance(readings.information, Dense) else None
-        return cover(readings.information, shares, readings.costs, dense, contrasts.support())
+    def _cover(self, shares: FloatArray, contrasts: Contrasts) -> BoolArray:
+        dense = contrasts.dense() if isinstance(self.readings, Dense) else None
+        return cover(self.readings, shares, self.readings.costs, dense, contrasts.support())
 
-    def _price(self, readings: Readings, contrasts: Contrasts) -> FloatArray:
+    def _price(self, contrasts: Contrasts) -> FloatArray:
         """Return the variance of each contrast after a batch of cost 1 with these shares."""
-        shares = self.shares
+        shares, readings = self.shares, self.readings
         if readings.is_single:
             shares = np.maximum(shares, _LEAST_SHARE / len(shares))
         return readings.gap_variance(readings.matrix(shares / readings.costs), contrasts)
 
     def _length(
-        self, readings: Readings, targets: Targets, spent: float, replicates: tuple[int, int]
+        self, targets: Targets, spent: float, replicates: tuple[int, int]
     ) -> tuple[float, int, BoolArray]:
         """Return the cost of one replicate, the number of replicates, and the probes that each must use."""
         # the cost that still seems to be needed, by the rival that is worst off
         gap2 = np.maximum(targets.gap + targets.shift, 0.0) ** 2
-        smoothed, price = (
-            gap2 + NEED_SMOOTHING * targets.gap_variance,
-            self._price(readings, targets.contrasts),
-        )
-        need = 2.0 * float((targets.evidence_needed / smoothed * price).max())
+        smoothed = gap2 + NEED_SMOOTHING * targets.gap_variance
+        need = 2.0 * float((targets.evidence_needed / smoothed * self._price(targets.contrasts)).max())
         fewest, most = replicates
         most = fewest if self._setup_cost else most  # every replicate is a request, and pays a set-up
         wished = min(self._pace.batch_share * spent, self._pace.need_share * need)
         wished = float(rounded(batch_cost(wished, need, fewest * self._setup_cost), PRIORITY_BITS))
-        span = self._must_use(readings, targets)
+        span = self._must_use(targets)
         # least squares on as many readings as unknowns interpolates: batches of mixed readings are longer
-        covers = 2.0 if isinstance(readings.information, Dense) and replicates[1] == 1 else 1.0
-        budget = max(covers * float(readings.costs[span].sum()), wished / most)
+        covers = 2.0 if isinstance(self.readings, Dense) and replicates[1] == 1 else 1.0
+        budget = max(covers * float(self.readings.costs[span].sum()), wished / most)
         return budget, int(np.clip(round(wished / budget), fewest, most)), span
 
-    def _must_use(self, readings: Readings, targets: Targets) -> BoolArray:
+    def _must_use(self, targets: Targets) -> BoolArray:
         """Return the probes that a batch must use to show these contrasts."""
-        if self._pace.uses_all:
-            return self.first_cover
-        return self._cover(readings, self.shares, targets.contrasts)
+        return self.first_cover if self._pace.uses_all else self._cover(self.shares, targets.contrasts)
 
-    def final_counts(self, readings: Readings, targets: Targets, n: int) -> tuple[IntArray, int]:
-        """Return n uses in these shares, one at least of each probe of a cover, and the size of the cover.
+    def final_counts(
+        self, targets: Targets, left: int, replicates: tuple[int, int]
+    ) -> tuple[IntArray, int] | None:
+        """Return uses and replicates of a final batch in these shares; None if too little is left for these.
 
-        Where n is less than the cover, the probes of the largest shares are used.
+        Each probe of a cover is used; where less is left than that, the probes of the largest shares are.
         """
-        span = self._must_use(readings, targets)
-        ideal = np.where(span, np.maximum(self.shares, 1e-9) / readings.costs, 0.0)
-        n_span = int(span.sum())
-        if n >= n_span:
-            return round_allocation(ideal, n), n_span
+        span = self._must_use(targets)
+        n_replicates = int(np.clip(left // max(int(span.sum()), 1), *replicates))
+        n, ideal = (
+            left // n_replicates,
+            np.where(span, np.maximum(self.shares, 1e-9) / self.readings.costs, 0.0),
+        )
+        if not n:
+            return None
+        if n >= span.sum():
+            return round_allocation(ideal, n), n_replicates
         counts = np.zeros(len(ideal), dtype=np.int64)
         counts[np.argsort(-ideal, kind="stable")[:n]] = 1
-        return counts, n_span
+        return counts, n_replicates

@@ -95,7 +95,7 @@ class BatchRun:
         self._design = BatchDesign(self._readings, self._setup_cost, question.pace)
         targets, contrasts = question.first_contrasts(WORKING_SET)
         if len(contrasts):
-            self._design.begin(self._readings, targets, contrasts)
+            self._design.begin(targets, contrasts)
         else:
             self._design.first_cover[:] = False  # nothing has to be measured
         self._batch: Batch | None = None
@@ -125,7 +125,7 @@ class BatchRun:
     def _estimate(self) -> None:
         readings, owner = self._readings, self._readings.owner
         known = self._extra.plus(self.counts, self.sums)
-        first = readings.matrix(self._design.first_cover.astype(float))
+        self._design.readings, first = readings, readings.matrix(self._design.first_cover)
         self._estimates = Estimates(readings, first, self.counts, known.uses, known.sums)
         if self._mean_bounds is not None and readings.basis is None:
             self._estimates.means = np.clip(self._estimates.means, *self._mean_bounds.T)
@@ -230,17 +230,11 @@ class BatchRun:
     def _next_counts(self, design: BatchDesign, aims: Targets) -> tuple[IntArray, int]:
         """Return uses and replicates of the next batch."""
         spent = float(self.counts @ self._readings.costs)
-        n_plans, replicates = self._question.n_plans, self._factor.replicates
-        return design.counts(self._readings, aims, n_plans, spent, replicates)
+        return design.counts(aims, self._question.n_plans, spent, self._factor.replicates)
 
     def _final_counts(self, design: BatchDesign, aims: Targets, left: int) -> tuple[IntArray, int] | None:
         """Return uses and replicates of a final batch; None if too little is left for replicates."""
-        fewest, most = self._factor.replicates
-        _, n_cover = design.final_counts(self._readings, aims, left // fewest)
-        n_replicates = int(np.clip(left // max(n_cover, 1), fewest, most))
-        if left < n_replicates:
-            return None
-        return design.final_counts(self._readings, aims, left // n_replicates)[0], n_replicates
+        return design.final_counts(aims, left, self._factor.replicates)
 
     def follow(self, decision: Decision) -> None:
         """Open this batch, perhaps as recorded: stake, and fix its bets, by it and the batches before it."""

@@ -83,7 +83,7 @@ class Best(Question):
         may_search = self.searches and self.n_plans > FEW
         if may_search and isinstance(readings, DiagonalReadings) and readings.is_single:
             arms, probe_of_arm = _arm_of_each(self.plans), np.zeros(self.plans.shape[1], dtype=np.int64)
-            probe_of_arm[readings.information.arm] = np.arange(len(readings.costs))
+            probe_of_arm[readings.arm] = np.arange(len(readings.costs))
             self._probe_of = None if arms is None else probe_of_arm[arms]
         if had_own_arms != (self._probe_of is not None):
             self.led, self.first_led_at = NO_LEADER, {}  # kept in another form from now on
@@ -108,7 +108,7 @@ class Best(Question):
         """Return the standard error of the value of each of these plans, which have one arm each."""
         assert self._probe_of is not None
         assert isinstance(estimates.readings, DiagonalReadings)
-        arm = estimates.readings.information.arm[self._probe_of[plans]]
+        arm = estimates.readings.arm[self._probe_of[plans]]
         amounts = np.asarray(abs(self.plans[plans]).sum(axis=1)).ravel()
         return np.asarray(amounts * np.sqrt(estimates.arm_variance()[arm]))
 
