@@ -28,6 +28,7 @@ from surepick.noise.record import ArmRecord
 
 FEWEST_FOR_DRIFT, FEWEST_FOR_SKEWNESS, FEWEST_FOR_KURTOSIS = 8, 8, 20  # values of an arm
 FINE = 0.1  # of successive values are equal where the step of rounding is .35 standard deviations
+LOUD = 0.001  # noise so unlikely is larger than stated, and drift is seen in its own units
 LONGEST_RUN = 5  # times that one request is released before it is said
 N_WEIGHTS = 16  # of Nyblom's statistic; the others are less than a hundredth of their sum
 POWER = 0.9  # the share of sessions in which a look finds what is named as its power
@@ -109,10 +110,10 @@ class Sample:
     def least_likely(self, tail: Callable[[list[Reading]], float]) -> tuple[float, list[Reading]]:
         """Return the group with the smallest tail probability, corrected for the number of groups.
 
-        All together count as much as all single ones.
+        All together have three quarters of the level, single ones share the rest.
         """
-        many = 2 * len(self.readings) if len(self.apart) > 1 else len(self.readings)
-        found = [(tail(one) * (many if len(one) == 1 else 2), one) for one in self.groups]
+        many = (4 if len(self.apart) > 1 else 1) * len(self.readings)
+        found = [(tail(one) * (many if len(one) == 1 else 4 / 3), one) for one in self.groups]
         return min(found, key=lambda pair: pair[0])
 
 
@@ -210,6 +211,11 @@ def _deviation(readings: list[Reading]) -> float:
     return math.sqrt(sum(one.squares for one in readings) / freedom)
 
 
+def _loudness(readings: list[Reading]) -> float:
+    """Return the probability of so large deviations if the noise has its scales."""
+    return chi_square_tail(sum(one.squares for one in readings), sum(one.record.n - 1 for one in readings))
+
+
 def _binomial_tail(k: int, n: int, p: float) -> float:
     """Return the probability of k or more successes of n."""
     from scipy.special import bdtrc  # takes a quarter of a second to load, and is rarely needed
@@ -290,10 +296,7 @@ def _noise(sample: Sample, level: float) -> Seen:
     times = (high / low) ** 1.5  # of chi-square quantiles, by their cube roots
     power = Power(times, f"noise of {times:.2f} times its scale in all arms") if times < 10 else None
 
-    def tail(group: list[Reading]) -> float:
-        return chi_square_tail(sum(one.squares for one in group), sum(one.record.n - 1 for one in group))
-
-    chance, group = sample.least_likely(tail)
+    chance, group = sample.least_likely(_loudness)
     if chance >= level:
         return [], power
     seen, one = _deviation(group), group[0]
@@ -365,7 +368,8 @@ def _drift(sample: Sample, level: float) -> Seen:
 
     def tail(group: list[Reading]) -> float:
         is_short = max(one.record.n for one in group) < FEWEST_FOR_DRIFT
-        return 1.0 if is_short else wander(group, max(1.0, _deviation(group)))[0]
+        is_loud = _loudness(group) < LOUD  # then in units of the noise that there is
+        return 1.0 if is_short else wander(group, _deviation(group) if is_loud else 1.0)[0]
 
     chance, group = sample.least_likely(tail)
     if chance >= level:
