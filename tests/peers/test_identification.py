@@ -10,9 +10,9 @@ from common import largest, refuses
 from surepick.errors import ProblemError
 from surepick.peers.sequential import pair_radius, single_arms
 from surepick.peers.tracking import best_shares
-from surepick.policies import EBTCI, TTTS, TTUCB, TrackAndStop, UGapE, Uniform
+from surepick.policies import EBTCI, TTTS, TTUCB, TrackAndStop, UGapE
 from surepick.policies.gap.radius import kaufmann_koolen_c
-from surepick.simulation import Gaussian, State
+from surepick.simulation import Gaussian
 
 MEANS = np.array([0.5, 0.9, 0.1, 0.4])
 
@@ -56,17 +56,6 @@ def test_the_stops_are_those_of_their_radii():
     assert found == pytest.approx(np.sqrt(2 * (variance[1] + variance) * level))
 
 
-@pytest.mark.parametrize("radius", ["heuristic", "kaufmann-koolen", "normal-mixture"])
-def test_a_radius_means_the_same_here_and_in_the_gap_policies(radius):
-    """Uniform stops on the very measurement at which the same radius would stop a run of single arms."""
-    problem, means = largest(np.eye(3)), [0.9, 0.3, 0.0]
-    for seed in range(4):
-        outcome = sp.simulate(problem, Gaussian(means), policy=Uniform(radius=radius), seed=seed)
-        ahead = outcome.means[outcome.plan] - outcome.means
-        ahead[outcome.plan] = np.inf
-        assert (ahead > pair_radius(radius, 0.05, outcome.plan, outcome.counts, np.ones(3)) - 1e-9).all()
-
-
 UGAP_MEANS = np.array([0.5, 0.45, 0.1, 0.3])
 COUNTS = np.array([10, 4, 6, 5])
 SCALE = np.array([1.0, 0.5, 2.0, 1.0])
@@ -84,25 +73,6 @@ def test_names_and_measures_as_the_box_of_the_paper():
     assert run._bounds() == (named, rival, pytest.approx(costs[named]))
     assert np.flatnonzero(run.decide(None).counts).tolist() == [named if beta[named] > beta[rival] else rival]
     assert run.standing().rival == rival
-
-
-def test_two_arms_stop_at_the_first_count_whose_radii_part():
-    """Without noise, each of two arms needs n with 2 sqrt(2 log(8 (2n)^3 / delta) / n) <= gap."""
-    outcome = sp.simulate(largest(np.eye(2)), Gaussian([1.0, 0.0], scale=0.0), policy=UGapE(0.05))
-    parted = [n for n in range(1, 400) if 2 * math.sqrt(2 * math.log(8 * (2 * n) ** 3 / 0.05) / n) <= 1]
-    assert outcome.plan == 0
-    assert abs(outcome.n_measured - 2 * parted[0]) <= 1
-
-
-def test_errs_no_more_than_delta_and_epsilon_ends_ties():
-    problem = largest(np.eye(3))
-    wrong = sum(
-        sp.simulate(problem, Gaussian([0.8, 0.0, 0.0]), policy=UGapE(0.2), seed=s).plan != 0
-        for s in range(20)
-    )
-    assert wrong <= 4
-    tied = sp.simulate(problem, Gaussian([0.3, 0.3, 0.3]), policy=UGapE(0.1, epsilon=0.8), seed=1)
-    assert tied.state is State.CONFIDENT
 
 
 def test_each_plan_gets_its_own_arm_whatever_all_share():

@@ -151,14 +151,14 @@ BUDGET = Study(
         *("Pick", "BetGapE", "Uniform:delta=1e-9", "CSA", "CSAR", "MinimaxCombSAR", "OCBA"),
         "SuccessiveRejects",
     ),
-    ("wrong", "loss"),
+    ("wrong leads", "loss"),
     {f"{m:g} T*": _times_t_star(m) for m in (0.25, 0.5, 1, 2, 4)},
     notes="""
 The budget ends every run: no method guarantees anything. A proved answer needs 2.65 T* on average. BetGapE
 is stopped by the budget; Uniform measures all arms equally often, its delta of 1e-9 keeps it from stopping
 early.
 
-wrong: runs whose leading plan is not the best, in % ± one standard error. loss: how much worse than the
+wrong leads: runs whose leading plan is not the best, in % ± one standard error. loss: how much worse than the
 best that plan is, in units of the gap of the second best plan.
 
 CSAR decides as CSA does on sets.

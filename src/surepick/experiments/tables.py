@@ -58,39 +58,35 @@ COLUMNS: Mapping[str, Callable[[Summary], str]] = {
     "wrong": _wrong,
     "CPU s": lambda cell: f"{cell.cpu_seconds:.3f}",
     "proof": lambda cell: "yes" if cell.proved else "no",
-}
-# Columns that a study with several budgets has for each of them.
-BUDGET_COLUMNS: Mapping[str, Callable[[Summary], str]] = {
-    "wrong": _wrong_leads,
+    "wrong leads": _wrong_leads,
     "loss": lambda cell: brief(cell.loss),
 }
 
 
 def family_table(result: Result, family: Family) -> tuple[list[str], list[list[str]]]:
-    """Return the header and a line per method; without a reference, the fewest measurements first."""
+    """Return the header and a line per method, with a column for each budget.
+
+    With one budget and without a reference the fewest measurements come first.
+    """
     study, lines = result.study, []
     budgets = list(study.budgets)
-    if several := len(budgets) > 1:
-        header = [f"{column} {budget}" for column in study.columns for budget in budgets]
-    else:
-        header = list(study.columns)
+    header = [f"{column} {budget}".strip() for column in study.columns for budget in budgets]
     for method in result.methods:
         cells = {at: result.cells.get((family.name, method.name, at)) for at in budgets}
         if not any(cells.values()):
             continue
-        line, first = [method.name], cells[budgets[0]]
+        line = [method.name]
         for column in study.columns:
-            if several:
-                show = BUDGET_COLUMNS[column]
-                line += [NOTHING if cell is None else show(cell) for cell in cells.values()]
-            elif column == "paper":
+            if column == "paper":
                 printed = family.printed.get(method.name, ())
                 line.append(" ± ".join(brief(x) if x >= 1000 else f"{x:g}" for x in printed) or NOTHING)
             else:
-                line.append(NOTHING if first is None else COLUMNS[column](first))
+                show = COLUMNS[column]
+                line += [NOTHING if cell is None else show(cell) for cell in cells.values()]
+        first = cells[budgets[0]]
         multiple = first.multiple if first else None
         lines.append((multiple.mean.number if multiple else math.inf, line))
-    if study.reference is None and not several:
+    if study.reference is None and len(budgets) == 1:
         lines.sort(key=lambda found: found[0])
     return ["method", *header], [line for _, line in lines]
 

@@ -44,30 +44,6 @@ def test_scores_are_the_fall_of_the_expected_loss():
     assert run.scores() / run.scores().sum() == pytest.approx(expected / expected.sum(), rel=1e-3)
 
 
-def test_it_picks_better_than_equal_shares():
-    """Three of seven: the wrong leads of Pick and of Uniform at the same budget, on the same truths."""
-    import itertools
-
-    plans = np.array([[s in chosen for s in range(7)] for chosen in itertools.combinations(range(7), 3)])
-    problem, wrong = largest(plans.astype(float)), {"Pick": 0, "Uniform": 0}
-    for seed in range(60):
-        means = np.random.default_rng([5, seed]).normal(0, 0.5, 7)
-        for policy in (Pick(), Uniform(delta=1e-9)):
-            found = sp.simulate(problem, Gaussian(means), policy=policy, seed=seed, budget=150)
-            assert found.n_measured == 150
-            wrong[policy.name] += found.leader != problem.best(means)
-    assert wrong["Pick"] < 0.85 * wrong["Uniform"]
-
-
-def test_a_costly_arm_is_measured_less():
-    counts = []
-    for costs in ([1.0, 1.0], [1.0, 25.0]):
-        problem = largest(np.eye(2), cost=costs)
-        counts.append(sp.simulate(problem, Gaussian([0.2, 0.0]), policy=Pick(), budget=600).counts)
-    assert abs(counts[0][0] - counts[0][1]) < 30
-    assert counts[1][0] > 4 * counts[1][1]
-
-
 def test_unasked_measurements_are_pooled():
     session = sp.Session.create("memory://", "mine", largest(np.eye(2)), policy=Pick(), budget=9)
     session.tell(0, 3.0)

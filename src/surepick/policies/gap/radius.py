@@ -79,12 +79,7 @@ RADII = {
     for radius in (
         Radius("published", PUBLISHED, False, "its proof has holes; measured error rates exceed delta"),
         Radius("normal-mixture", NORMAL_MIXTURE, True, SUB_GAUSSIAN),
-        Radius(
-            "normal-mixture-joint",
-            NORMAL_MIXTURE_JOINT,
-            True,
-            SUB_GAUSSIAN,
-        ),
+        Radius("normal-mixture-joint", NORMAL_MIXTURE_JOINT, True, SUB_GAUSSIAN),
         Radius("kaufmann-koolen", KAUFMANN_KOOLEN, True, GAUSSIAN),
         Radius("heuristic", HEURISTIC, False, "it has no proof"),
     )
