@@ -7,7 +7,7 @@ import pytest
 
 import surepick as sp
 from common import largest, refuses
-from surepick.errors import MissingExtraError, NameTakenError, ParameterError, SurepickError, missing_extra
+from surepick.errors import NameTakenError, ParameterError
 from surepick.policies import parse_policy
 from surepick.simulation import Gaussian
 from surepick.store import open_store
@@ -30,13 +30,7 @@ def test_a_setting_that_is_refused_is_named(field, text, settings):
 @pytest.mark.parametrize(
     ("field", "make"),
     [
-        ("plans", lambda: largest([[1, 0], [1, 0]])),
-        ("arms", lambda: sp.Problem(np.eye(2), arms=["a"], goal="largest")),
         ("noise_kind", lambda: largest(np.eye(2), noise_kind="loud")),
-        ("cost", lambda: sp.Problem(np.eye(2), cost={"arm 0": 1}, goal="largest")),
-        ("measure", lambda: sp.Problem(np.eye(2), measure={"both": []}, goal="largest")),
-        ("means", lambda: sp.Problem(np.eye(2), goal="largest").as_means([1])),
-        ("arm", lambda: sp.Problem(np.eye(2), goal="largest").arm("tea")),
         ("best", lambda: sp.OracleProblem(lambda weights: None, n_arms=2, goal="largest").best_plan([1, 2])),
         ("b_ub", lambda: sp.Polytope(A_ub=[[1, 1]], goal="largest")),
         ("radius", lambda: sp.CombGapE(radius="wide")),
@@ -58,13 +52,6 @@ def test_a_name_that_is_taken_is_an_error_of_its_own():
 def test_an_error_keeps_its_field_on_the_way_to_another_process():
     error = pickle.loads(pickle.dumps(ParameterError("too large", field="delta")))
     assert (str(error), error.field) == ("too large", "delta")
-
-
-def test_an_error_about_nothing_in_particular_has_no_field():
-    assert SurepickError("so be it").field is None
-    error = missing_extra("ot", "problems")
-    assert isinstance(error, MissingExtraError)
-    assert error.field is None
 
 
 @pytest.mark.parametrize(

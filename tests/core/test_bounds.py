@@ -1,8 +1,6 @@
 """Measurements within bounds: the noise scale for free, and no value outside them."""
 
 import json
-from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +8,6 @@ from scipy import stats
 
 import surepick as sp
 from common import refuses
-from surepick import problems
 from surepick.errors import ParameterError, ProblemError, SessionError
 from surepick.inputs.load import read_problem
 from surepick.policies import Uniform
@@ -37,11 +34,6 @@ def test_limits_that_are_none_are_refused(low, high):
     assert caught.value.field in ("low", "high")
 
 
-def test_another_noise_scale_beside_bounds_is_refused_with_advice():
-    with refuses("noise", ProblemError):
-        sp.Problem(TWO, low=0, high=1, noise=0.2, goal="largest")
-
-
 def test_bounds_survive_the_codec_and_change_the_fingerprint():
     bounded = sp.Problem(TWO, low=[0, 0], high=[1, 0.3], goal="largest")
     again = codec.problem_from_json(json.loads(codec.dumps(codec.problem_to_json(bounded))))
@@ -57,33 +49,6 @@ def test_bounds_survive_the_codec_and_change_the_fingerprint():
 def session(**options):
     problem = sp.Problem(TWO, arms=["old", "new"], **{"low": 0, "high": 1, **options}, goal="largest")
     return Session.create("memory://", "mine", problem, policy=Uniform(delta=0.1))
-
-
-BUILDERS: dict[str, Callable[..., sp.Problem]] = {
-    "knapsack": partial(problems.knapsack, [4, 5], guess=[4.0, 5.0], capacity=10, spread=1.0, n_draws=100),
-    "transport": partial(problems.transport, [3, 2], [4, 1], guess=[[2, 3], [2, 2]], n_draws=100),
-    "paths": partial(problems.paths, [("A", "B"), ("B", "D"), ("A", "D")], "A", "D"),
-    "trees": partial(problems.trees, [("A", "B"), ("B", "C"), ("A", "C")]),
-    "matchings": partial(problems.matchings, goal="smallest", guess=[[2, 3], [2, 2]]),
-    "portfolio": partial(problems.portfolio, [5, 4, 3], upper=0.5, spread=2, n_draws=100),
-    "production": partial(problems.production, [[1, 2], [3, 1]], [8, 9], [3.0, 4.0], n_draws=100),
-    "choice": partial(problems.choice, ["tea", "coffee"], goal="largest"),
-    "top_k": partial(problems.top_k, ["tea", "coffee", "cocoa"], 2, goal="largest"),
-    "top_k with a guess": partial(
-        problems.top_k, ["tea", "coffee", "cocoa"], 2, goal="largest", guess=[3, 2, 2], n_draws=50
-    ),
-}
-
-
-@pytest.mark.parametrize("build", BUILDERS.values(), ids=BUILDERS)
-def test_every_builder_takes_bounds_as_problem_does(build):
-    bounded = build(low=0, high=3)
-    assert bounded.noise_scale.tolist() == [1.5] * bounded.n_arms
-    assert codec.problem_to_json(bounded) == codec.problem_to_json(
-        build().with_noise(bounded.noise_scale, bounded.bounds)
-    )
-    with refuses("noise", ProblemError):
-        build(low=0, high=3, noise=2.0)
 
 
 def test_a_session_refuses_values_outside_and_records_nothing():

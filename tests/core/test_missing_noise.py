@@ -1,6 +1,7 @@
 """A noise scale that is left out is unknown, whichever way a problem is made; it is never taken to be 1."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,36 +9,43 @@ from scipy import stats
 
 import surepick as sp
 from command_line import surepick
-from common import largest
+from common import largest, refuses
 from surepick import problems
+from surepick.errors import ProblemError
 from surepick.simulation import Gaussian
 
 PLANS = np.eye(2)
 TABLE = {"kind": "table", "goal": "largest", "plans": [[1, 0], [0, 1]]}
+EDGES = [("A", "B"), ("B", "C"), ("A", "C")]
 DOORS = {
-    "Problem": lambda: sp.Problem(PLANS, goal="largest"),
-    "OracleProblem": lambda: sp.OracleProblem(
-        lambda weights: PLANS[np.argmax(weights)], 2, n_plans=2, goal="largest"
+    "Problem": partial(sp.Problem, PLANS, goal="largest"),
+    "OracleProblem": partial(sp.OracleProblem, lambda w: PLANS[np.argmax(w)], 2, n_plans=2, goal="largest"),
+    "Polytope": partial(sp.Polytope, A_eq=[[1, 1]], b_eq=[1], goal="largest"),
+    "choice": partial(problems.choice, ["a", "b"], goal="largest"),
+    "top_k": partial(problems.top_k, ["a", "b", "c"], 2, goal="largest"),
+    "top_k of a guess": partial(
+        problems.top_k, ["a", "b", "c"], 2, goal="largest", guess=[3, 2, 2], n_draws=50
     ),
-    "Polytope": lambda: sp.Polytope(A_eq=[[1, 1]], b_eq=[1], goal="largest"),
-    "choice": lambda: problems.choice(["a", "b"], goal="largest"),
-    "top_k": lambda: problems.top_k(["a", "b", "c"], 2, goal="largest"),
-    "knapsack": lambda: problems.knapsack([4, 5], [4.0, 5.0], 10),
-    "transport": lambda: problems.transport([3, 2], [4, 1], [[2, 3], [2, 2]]),
-    "paths": lambda: problems.paths([("A", "B"), ("B", "C"), ("A", "C")], "A", "C"),
-    "trees": lambda: problems.trees([("A", "B"), ("B", "C"), ("A", "C")]),
-    "matchings": lambda: problems.matchings([[1, 2], [2, 1]], goal="smallest"),
-    "portfolio": lambda: problems.portfolio([1, 2, 3], upper=0.5),
-    "production": lambda: problems.production([[1, 2]], [3], [1.0, 1.0]),
-    "family": lambda: problems.top_k_family(["a", "b", "c"], 2, goal="largest").oracle_problem(),
+    "knapsack": partial(problems.knapsack, [4, 5], [4.0, 5.0], 10),
+    "transport": partial(problems.transport, [3, 2], [4, 1], [[2, 3], [2, 2]]),
+    "paths": partial(problems.paths, EDGES, "A", "C"),
+    "trees": partial(problems.trees, EDGES),
+    "matchings": partial(problems.matchings, [[1, 2], [2, 1]], goal="smallest"),
+    "portfolio": partial(problems.portfolio, [1, 2, 3], upper=0.5),
+    "production": partial(problems.production, [[1, 2]], [3], [1.0, 1.0]),
+    "family": problems.top_k_family(["a", "b", "c"], 2, goal="largest").oracle_problem,
 }
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_noise_that_was_not_stated_is_unknown(door):
-    problem = DOORS[door]()
+def test_noise_that_was_not_stated_is_unknown_and_limits_bound_it(door):
+    problem, bounded = DOORS[door](), DOORS[door](low=0, high=3)
     assert problem.noise_scale is None
     assert not problem.knows_noise
+    assert bounded.noise_scale.tolist() == [1.5] * bounded.n_arms
+    assert bounded.bounds.tolist() == [[0.0, 3.0]] * bounded.n_arms
+    with refuses("noise", ProblemError):
+        DOORS[door](low=0, high=3, noise=2.0)
 
 
 @pytest.mark.parametrize("probes", ["plans", "plan arms", {"both": ["arm 0", "arm 1"]}])

@@ -70,7 +70,6 @@ class BatchRun:
         *("_batch", "_asked", "_final", "_design", "_noise", "_question"),
     )
     KINDS: ClassVar[tuple[type, ...]] = (Account, Wealth, Batch, Bet, Decision, FinalBatch, Sums)
-    recalls_unasked = True  # bets may depend on anything known before them
 
     def __init__(self, problem: AnyProblem, policy: Any, question: Question) -> None:
         """Ask this about the problem's oriented plans; of the policy `name` and `max_batch` are read."""
