@@ -116,13 +116,3 @@ def test_the_only_rival_left_is_bet_on_against_the_leader(n_arms, is_bet_on):
         run.absorb(counts, counts * values[:n_arms])
         if values[0] == 0.0:  # the leader was beaten in this batch, so that bets against it win
             assert (account.components[0, -1] > before) == is_bet_on
-
-
-def test_a_leader_forgotten_among_many_counts_as_new():
-    rng = np.random.default_rng(0)
-    run = sp.BetGapE().start(largest(np.eye(80)))
-    for leader in range(80):  # every plan leads once, more than are remembered
-        counts = run.decide().counts
-        run.absorb(counts, counts * (rng.normal(size=80) + 60.0 * (leader + 1) * (np.arange(80) == leader)))
-    assert isinstance(run.decide(), Measure | Stop)
-    assert len(run._question.first_led_at) == 64
