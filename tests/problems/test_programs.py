@@ -1,8 +1,6 @@
 """Linear and integer programs: no plan brings more, and MPS files are read to the letter."""
 
-import importlib
 from itertools import combinations, product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -206,17 +204,3 @@ def test_variables_that_the_objective_does_not_have_are_known_and_never_measured
     outcome = sp.simulate(problem, Gaussian([3.0, 2.0, 0.0]), policy=sp.BetGapE(), seed=1)
     assert outcome.counts[2] == 0
     assert outcome.plan == (4.0, 0.0, 0.0)
-
-
-def test_afiro_of_the_gallery_is_that_of_netlib_and_is_solved_within_twenty_measurements(monkeypatch):
-    pytest.importorskip("matplotlib")
-    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "examples" / "gallery")
-    problem, costs = importlib.import_module("afiro").afiro()
-    assert (len(problem.rows.b_ub) + len(problem.rows.b_eq), problem.n_arms) == (27, 32)
-    means = np.array(list(costs.values()))
-    assert problem.best_plan(means) @ means == pytest.approx(-464.75314286, abs=1e-7)
-    for seed in range(3):
-        outcome = sp.simulate(problem, costs, policy=sp.BetGapE(delta=0.05), seed=seed)
-        assert (outcome.state, outcome.correct) == ("confident", True)
-        assert outcome.n_measured <= 20
-        assert not outcome.counts[means == 0].any()

@@ -31,11 +31,15 @@ ORDER = [
     "freeway_tie",
     "street_grid",
     "sioux_falls",
+    "upper_west_side",
     "afiro",
     "constrained_mixture",
     "transductive",
     "blends",
     "same_seed",
+    "model_routing",
+    "throughput",
+    "programs",
 ]
 INTRODUCTION = """\
 # Gallery
