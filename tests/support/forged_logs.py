@@ -241,10 +241,7 @@ def a_decision_before_its_batch_is_complete(log):
 
 @rule()
 def a_value_that_was_changed(log):
-    """Every value moves the numbers, or the decisions, that follow it.
-
-    Behind an oracle those of the first batch guide the design alone, so the last one is changed there.
-    """
+    """Every value moves the numbers, or the decisions, that follow it: the first one, too."""
     last = max(at for at, line in enumerate(log) if line.kind in ("asked", "stopped"))
     removed = {place(line.body) for line in log if line.kind == "removed"}
     used = [
@@ -256,7 +253,9 @@ def a_value_that_was_changed(log):
     ]
     if not used:
         return None
-    at = used[0 if "plans" in log[0].body["problem"] else -1]
+    first = next((line.body["decision"] for line in log if line.kind == "asked"), None)
+    has_parts = bool(first) and first["replicates"] > 1  # one with a removed value counts for nothing
+    at = used[len(used) // 2 if has_parts else 0]
     log[at].body["values"][0] += 5.0  # not all readings: a paired comparison does not see what they share
     return ANYWHERE
 

@@ -113,6 +113,11 @@ class ScaleBoundRun(BatchRun):
         self._extra = guides
         self._join()
 
+    def _numbers(self, leader: Any) -> tuple[float, float]:
+        """Return what a decision records of the values before it, those that bounded the noise among them."""
+        value_sum, wealth = super()._numbers(leader)
+        return value_sum + float(self._values.sum()), wealth
+
     def lower_delta(self, policy: Any, delta: float) -> None:
         """Continue with a smaller delta: wider bounds, and bets that begin anew, guided by all values."""
         self._policy, self._delta, self._proposal = policy, delta, None
