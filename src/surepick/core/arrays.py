@@ -223,13 +223,8 @@ def per_arm(what: str, given: PerArm, arms: Sequence[str], *, kind: str = "arm")
     return array
 
 
-def furthest_value(noise_scale: FloatArray | None, arm: int) -> float:
-    """Return how far from zero a measurement of this arm may lie without losing precision that matters."""
-    return LARGEST if noise_scale is None else MOST_SCALES * float(noise_scale[arm])
-
-
 def furthest_values(noise_scale: FloatArray | None, n_arms: int) -> FloatArray:
-    """Return `furthest_value` of every arm, (n_arms,)."""
+    """Return how far from zero values of each arm may lie without losing precision, (n_arms,)."""
     return np.full(n_arms, LARGEST) if noise_scale is None else MOST_SCALES * noise_scale
 
 

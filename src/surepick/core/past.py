@@ -40,7 +40,7 @@ class Past:
     def from_guess(cls, problem: AnyProblem, means: Numbers, spread: Numbers) -> Past:
         """A guess of each mean, off by about `spread`: worth (noise scale / spread)^2 measurements, up to 20.
 
-        A spread of infinity says that nothing is known.
+        A spread of infinity, or of 0, says that it is unknown how far off it is: it is then worth nothing.
         """
         if not problem.arms_alone:
             fitting(problem, cls(np.zeros(problem.n_arms), np.zeros(problem.n_arms)))  # says why not
@@ -51,13 +51,9 @@ class Past:
                 field="past",
             )
         width = _blaming_past("spread", spread, problem)
-        if not (width > 0).all():
-            arm = int(np.argmin(width))
-            raise ParameterError(
-                f"the spread of a guess is how far it may be off, more than 0, got {width[arm]:g} for "
-                f"arm {arm} ({problem.arm_names[arm]!r}); a mean that is known exactly needs no measurement",
-                field="past",
-            )
+        if (width < 0).any():
+            raise ParameterError(f"the spread of a guess is 0 or more, got {width.min():g}", field="past")
+        width = np.where(width > 0, width, np.inf)
         return cls._capped((problem.noise_scale / width) ** 2, means, problem)
 
     @classmethod
@@ -66,7 +62,7 @@ class Past:
         guess, spread = problem.guess, problem.spread
         if guess is None or spread is None or problem.noise_scale is None or not problem.arms_alone:
             return None
-        return cls.from_guess(problem, guess, np.where(spread > 0, spread, np.inf)) if spread.any() else None
+        return cls.from_guess(problem, guess, spread) if spread.any() else None
 
     @classmethod
     def from_history(cls, problem: AnyProblem, counts: Numbers, means: Numbers) -> Past:

@@ -110,7 +110,7 @@ def _load(path: Path, sheet: str | None, progress: Progress | None, confined: bo
         title=values.get("title", path.stem),
         kind=kind,
         settings={**own, **({} if part is None else part.values), **_limit(document, problem)},
-        past=_past(problem),
+        past=Past.of_problem(problem),
     )
 
 
@@ -129,19 +129,6 @@ def _limit(document: Section, problem: AnyProblem) -> dict[str, Any]:
     loads = [rows[names.index(name)].tolist() for name in problem.plan_names]
     limits = {key: part.get(key) for key in ("at_most", "tolerance")}
     return {"policy": {"name": "Limited", **limits, "loads": loads}}
-
-
-def _past(problem: AnyProblem) -> Past | None:
-    """Return the guess as prior data, if the file says how far off it may be and the noise is stated.
-
-    A spread of 0 does not say so. The noise converts a spread into a number of measurements.
-    """
-    guess, spread = problem.guess, problem.spread
-    if guess is None or spread is None or not spread.any():
-        return None
-    if problem.noise_scale is None or not problem.arms_alone:
-        return None
-    return Past.from_guess(problem, guess, np.where(spread > 0, spread, np.inf))
 
 
 def _means(truth: Section, problem: AnyProblem, kind: str) -> Any:

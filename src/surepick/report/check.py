@@ -163,5 +163,5 @@ def with_limits(loaded: Truth, low: float | None, high: float | None) -> Truth:
     problem, spread, past = loaded.problem, loaded.spread, loaded.past
     problem = problem.with_noise(*scale_and_bounds(None, low, high, problem.arm_names))
     if loaded.guess is not None and spread is not None and spread.any() and problem.arms_alone:
-        past = Past.from_guess(problem, loaded.guess, np.where(spread > 0, spread, np.inf))
+        past = Past.from_guess(problem, loaded.guess, spread)
     return replace(loaded, problem=problem, past=past)

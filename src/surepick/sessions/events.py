@@ -13,7 +13,7 @@ import types
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Union, get_args, get_origin, get_type_hints
 
-from surepick.core.arrays import MOST_SCALES, furthest_value, outside
+from surepick.core.arrays import MOST_SCALES, furthest_values, outside
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import check_gaussian, delta_of
 from surepick.core.problem import NewArm, Problem, settled
@@ -395,7 +395,7 @@ def check_value(problem: AnyProblem, reading: int, value: float) -> None:
             f"{value:g}; if it is right, {SUCCESSOR} with wider bounds",
             field="value",
         )
-    furthest = furthest_value(problem.noise_scale, reading)
+    furthest = float(furthest_values(problem.noise_scale, problem.n_readings)[reading])
     if abs(value) > furthest:
         scales = f" ({MOST_SCALES:g} times the noise)" if problem.noise_scale is not None else ""
         raise SessionError(

@@ -164,11 +164,6 @@ class Outcome:
         return self.standing.good
 
 
-def described(policy: Policy) -> str:
-    """Return the policy's name and its delta, or that it guarantees nothing."""
-    return f"{policy.name}, " + (f"delta {delta_of(policy):g}" if is_proved(policy) else "no guarantee")
-
-
 def end_of(stop: Stop | None, standing: Standing, policy: Policy) -> tuple[Answer | None, State]:
     """Return the answer of a run that ended, and why it ended; no stop means that the budget is spent.
 

@@ -119,7 +119,7 @@ def test_a_guess_counts_by_its_spread_and_a_history_by_its_counts_up_to_a_limit(
 @pytest.mark.parametrize(
     "make",
     [
-        lambda p: Past.from_guess(p, [1, 2], 0.0),
+        lambda p: Past.from_guess(p, [1, 2], -1.0),
         lambda p: Past.from_guess(p, [1, 2], [1, 2, 3]),
         lambda p: Past.from_guess(p, [1, 2], "wide"),
         lambda p: Past.from_guess(p, [1, 1e30], 1.0),

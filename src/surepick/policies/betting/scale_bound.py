@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from surepick.core.arrays import MOST_SCALES, SMALLEST, FloatArray, IntArray, furthest_value
+from surepick.core.arrays import MOST_SCALES, SMALLEST, FloatArray, IntArray, furthest_values
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
 from surepick.core.run import Decision, Standing
@@ -103,7 +103,7 @@ class ScaleBoundRun(BatchRun):
         scale = scale_bound(self._values * np.sqrt(self._uses), problem, self._delta, self._uses)
         means = np.abs(self._values.mean(axis=0))
         for arm in np.flatnonzero(problem.relevant).tolist():
-            if means[arm] > furthest_value(scale, arm):
+            if means[arm] > furthest_values(scale, len(scale))[arm]:
                 raise ProblemError(
                     f"measurements of {problem.arm_names[arm]!r} are {means[arm]:g} in size, over "
                     f"{MOST_SCALES:g} times their noise, {scale[arm]:.3g}; subtract a constant from them",
