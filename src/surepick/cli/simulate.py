@@ -180,21 +180,7 @@ def _show_comparison(policies: Sequence[Policy], outcomes: list[list[Outcome]]) 
         f"{row.cut_off:>13}"
         for row in rows
     ]
-    names = {
-        "runs": "runs",
-        "mean": "mean",
-        "deviation": "sd",
-        "median": "median",
-        "mean_cost": "cost",
-        "errors": "wrong",
-        "error_interval": "wrong_interval",
-        "cut_off": "not_confident",
-        "seconds": "seconds",
-    }
-    data = [
-        {"policy": describe(row.policy), **{name: getattr(row, of) for of, name in names.items()}}
-        for row in rows
-    ]
+    data = [{**vars(row), "policy": describe(row.policy)} for row in rows]
     answer({"policies": data}, lines)
 
 
