@@ -161,9 +161,3 @@ def test_a_builder_knows_what_is_plausible_where_the_guess_has_a_spread():
     for problem in (trees(7, spread=2.0, noise=0.5), trees(7, spread=2.0, n_draws=9, noise=0.5)):
         low, high = np.array(problem.about.plausible).T
         assert high - low == pytest.approx(2 * (2 * 2.0 + 4 * 0.5))
-
-
-def test_amounts_have_a_plausible_range_too():
-    problem = problems.transport([3, 2], [4, 1], [[2, 3], [2, 2]], spread=[[1, 1], [1, 2]], noise=0.25)
-    assert problem.about.plausible == ((-1.0, 5.0), (0.0, 6.0), (-1.0, 5.0), (-3.0, 7.0))
-    assert problems.transport([3, 2], [4, 1], [[2, 3], [2, 2]], noise=1).about.plausible is None

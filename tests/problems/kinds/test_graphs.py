@@ -102,19 +102,6 @@ def test_no_assignment_is_better_and_all_are_listed(guess, minimize):
     assert some.values(weights)[0] == pytest.approx(best)
 
 
-def test_names_lead_from_the_table_to_the_answer():
-    problem = problems.matchings(
-        [[1, 5], [np.nan, 2], [3, 3]],
-        row_names=["Ann", "Bob", "Cleo"],
-        column_names=["x", "y"],
-        spread=3,
-        noise=1,
-        goal="smallest",
-    )
-    assert problem.arm_names == ("Ann: x", "Ann: y", "Bob: y", "Cleo: x", "Cleo: y")
-    assert "Ann: x, Bob: y" in problem.plan_names
-
-
 def lengths(weights, n):
     """The length of every tour from place 0, by its order."""
     table = np.zeros((n, n))

@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common import refuses
 from surepick import problems
-from surepick.errors import ProblemError
 
 ITEMS = st.lists(
     st.tuples(st.integers(1, 9), st.floats(-3, 9, allow_nan=False, width=32), st.integers(0, 2)),
@@ -56,16 +54,6 @@ def test_the_best_k_are_the_k_largest(means, k, minimize):
     values = problem.values(means)
     assert np.array(means) @ family.best(means) == pytest.approx(chosen.sum())
     assert (values.min() if minimize else values.max()) == pytest.approx(chosen.sum())
-
-
-def test_a_guess_narrows_many_choices_down():
-    names = [f"a{s}" for s in range(40)]
-    with refuses("guess", ProblemError):
-        problems.top_k(names, 20, list_plans=True, goal="largest")
-    problem = problems.top_k(
-        names, 20, guess=np.arange(40.0), spread=1.0, list_plans=True, noise=1, goal="largest"
-    )
-    assert 2 <= problem.n_plans < 10
 
 
 @settings(deadline=None, max_examples=30)
