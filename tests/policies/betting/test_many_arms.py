@@ -33,7 +33,7 @@ class Pooled(BatchRun):
     """A control: bets are settled by all measurements so far, planning rounds among them."""
 
     def _settle(self, batch, averages):
-        sums = self.sums + self._extra.sums + (batch.sums + batch.lost)[0]
+        sums = self.sums + self._prior.sums + (batch.sums + batch.lost)[0]
         uses = (batch.uses + self.counts).astype(np.int64)
         super()._settle(replace(batch, uses=uses), sums / np.maximum(uses, 1))
 

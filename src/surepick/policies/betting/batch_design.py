@@ -14,12 +14,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
-from surepick.design.counts import cover, mixed_counts, round_allocation
+from surepick.design.counts import cover, cut, mixed_counts, round_allocation
 from surepick.design.grid import PRIORITY_BITS, SHARE_BITS, on_grid, rounded
 from surepick.design.information import Dense
 from surepick.design.minimax import minimax, own_arm_shares
 from surepick.inference.contrasts import Contrasts
-from surepick.policies.betting.question import Pace, Readings, Targets
+from surepick.policies.betting.question import Pace, Question, Readings, Targets
 
 WORKING_SET = 256  # targets that a design looks at
 FEW_RIVALS = 64  # with more that have an arm each the allocation is found in closed form
@@ -42,15 +42,6 @@ def batch_cost(wished: float, need: float, setup_cost: float) -> float:
     (10.0, 200.0, 40.0)
     """
     return max(wished, min(math.sqrt(2.0 * need * setup_cost), need))
-
-
-def first_uses(cost: float, setup_cost: float) -> int:
-    """Return how often each probe of a first batch is used: for a quarter of the set-up's price.
-
-    >>> first_uses(10.0, 0.0), first_uses(10.0, 120.0)
-    (1, 3)
-    """
-    return max(1, round(0.25 * setup_cost / cost)) if cost > 0.0 else 1
 
 
 class BatchDesign:
@@ -99,11 +90,26 @@ class BatchDesign:
         first_cover = np.append(self.first_cover, np.zeros(n, dtype=bool))
         self.first_cover = first_cover | self._cover(self.shares, contrasts)
 
+    def first_counts(self, is_known: BoolArray) -> IntArray:
+        """Return uses that show something of all that is not known, for a quarter of the set-up's price."""
+        once = np.where(is_known, 0, self.first_cover).astype(np.int64)
+        cost = float(once @ self.readings.costs)
+        return max(1, round(0.25 * self._setup_cost / cost)) * once if cost > 0 else once
+
+    def cut(self, uses: IntArray, n_replicates: int, left: int, fewest: int) -> tuple[IntArray, int]:
+        """Return uses and replicates of a batch that is cut to what a budget leaves."""
+        if left >= int(uses.sum()) * n_replicates:
+            return uses, n_replicates
+        each = left // max(int(np.count_nonzero(uses)), 1)
+        n_replicates = max(fewest, min(n_replicates, each))
+        return cut(uses, left // n_replicates), n_replicates
+
     def counts(
-        self, targets: Targets, n_plans: int, spent: float, replicates: tuple[int, int]
+        self, targets: Targets, question: Question, so_far: IntArray, replicates: tuple[int, int]
     ) -> tuple[IntArray, int]:
         """Return the uses of each probe in one replicate of the next batch, and the number of replicates."""
-        weighted, dual = self._improve(targets, n_plans)
+        weighted, dual = self._improve(targets, question.n_plans)
+        spent = float(so_far @ self.readings.costs)
         budget, n_replicates, span = self._length(targets, spent, replicates)
         readings, costs = self.readings, self.readings.costs
         if isinstance(readings, Dense):

@@ -26,7 +26,6 @@ from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
 from surepick.core.problem import Problem
 from surepick.core.run import Answer, Decision, Measure, Standing, Stop, is_close
-from surepick.design.counts import cut
 from surepick.errors import ParameterError
 from surepick.inference.bounded import BatchReadings, BoundedNoise, BoundedReadings
 from surepick.inference.contrasts import arm_probes, readings_of
@@ -36,8 +35,8 @@ from surepick.inference.steps import are_steps, from_steps, to_steps
 from surepick.inference.wealth import Account, Wealth
 from surepick.policies.betting import run_state
 from surepick.policies.betting.batch import Batch, FinalBatch
-from surepick.policies.betting.batch_design import WORKING_SET, BatchDesign, first_uses
-from surepick.policies.betting.question import NO_LEADER, BatchResult, Bet, Estimates, Question, Targets
+from surepick.policies.betting.batch_design import WORKING_SET, BatchDesign
+from surepick.policies.betting.question import NO_LEADER, BatchResult, Bet, Estimates, Question
 
 _GOLDEN = 0.618033988749895  # its multiples are unlike each other: weights of readings in a sum
 LEARNED = ("noise", "centres", "cap")  # what a decision records of noise that is learned
@@ -54,20 +53,12 @@ class Sums:
         """Return these with more."""
         return Sums(self.uses + uses, self.sums + sums)
 
-    def extended(self, n: int, m: int) -> Sums:
-        """Return these for n probes with m readings, none of the new ones used."""
-        return Sums(
-            np.append(self.uses, np.zeros(n - len(self.uses))),
-            np.append(self.sums, np.zeros(m - len(self.sums))),
-        )
-
 
 class BatchRun:
     """A run of batches for one question; changed by the loop or session that started it."""
 
     STATE: ClassVar[tuple[str, ...]] = (
-        *("counts", "sums", "_extra", "_waiting"),
-        *("_batch", "_asked", "_final", "_design", "_noise", "_question"),
+        *("counts", "sums", "_prior", "_batch", "_asked", "_final", "_design", "_noise", "_question"),
     )
     KINDS: ClassVar[tuple[type, ...]] = (Account, Wealth, Batch, Bet, Decision, FinalBatch, Sums)
 
@@ -87,11 +78,10 @@ class BatchRun:
         self._readings = readings_of(self._probes if self._noise is None else self._noise.probes())
         n, m = len(self._probes), self._probes.n_readings
         self.counts, self.sums = np.zeros(n, dtype=np.int64), np.zeros(m)  # of complete batches
-        self._extra = Sums(np.zeros(n), np.zeros(m))  # of prior data, outside of batches: settle no bet
-        self._waiting = Sums(np.zeros(n), np.zeros(m))  # of the same, until bets are made
+        self._prior = Sums(np.zeros(n), np.zeros(m))  # data that guide, and settle no bet
         if isinstance(problem, Problem):
             question.bind(self._readings, problem.plan_parts)
-        self._design = BatchDesign(self._readings, self._setup_cost, question.pace)
+        self._design: Any = BatchDesign(self._readings, self._setup_cost, question.pace)
         targets, contrasts = question.first_contrasts(WORKING_SET)
         if len(contrasts):
             self._design.begin(targets, contrasts)
@@ -123,7 +113,7 @@ class BatchRun:
 
     def _estimate(self) -> None:
         readings, owner = self._readings, self._readings.owner
-        known = self._extra.plus(self.counts, self.sums)
+        known = self._prior.plus(self.counts, self.sums)
         self._design.readings, first = readings, readings.matrix(self._design.first_cover)
         self._estimates = Estimates(readings, first, self.counts, known.uses, known.sums)
         if self._mean_bounds is not None and readings.basis is None:
@@ -178,7 +168,7 @@ class BatchRun:
         fewest, _ = self._factor.replicates
         nothing = np.zeros(0, dtype=np.int64)
         if not self._is_started:
-            uses = self._first_counts(design)
+            uses = design.first_counts(estimates.uses > 0)
             more = question.more(None, uses, design.dual) | design.more()
             if self._bets_at_once:
                 more |= self._learned() | question.wagers(estimates, None)
@@ -192,14 +182,14 @@ class BatchRun:
                 if self._budget is None or int(uses.sum()) * fewest <= self._budget:
                     return Decision(NO_LEADER, nothing, uses, fewest, False, {}, *self._numbers(NO_LEADER))
         aims = question.aims(estimates, targets)
-        uses, n_replicates = self._next_counts(design, aims)
+        found = design.counts(aims, question, self.counts, self._factor.replicates)
         if final is not None:
-            found = self._final_counts(design, aims, final.left)
-            if found is None:
-                return Stop(None)
-            uses, n_replicates = found
+            found = design.final_counts(aims, final.left, self._factor.replicates)
         elif self._budget is not None and fewest <= self._budget:
-            uses, n_replicates = self._cut(design, uses, n_replicates, self._budget)
+            found = design.cut(*found, self._budget, fewest)
+        if found is None:
+            return Stop(None)
+        uses, n_replicates = found
         more = question.more(aims, uses * n_replicates, design.dual) | design.more() | self._learned()
         if final is None:
             with np.errstate(invalid="ignore"):  # where all earlier values of an arm were removed
@@ -211,29 +201,6 @@ class BatchRun:
         """Return what a decision records of the values before it."""
         weights = 1.0 + np.modf(_GOLDEN * np.arange(1, len(self.sums) + 1))[0]
         return float(weights @ self.sums), self._question.recorded_wealth(leader)
-
-    def _first_counts(self, design: BatchDesign) -> IntArray:
-        """Return uses that show something of all that is not known."""
-        once = np.where(self._estimates.uses > 0, 0, design.first_cover).astype(np.int64)
-        return first_uses(float(once @ self._readings.costs), self._setup_cost) * once
-
-    def _cut(self, design: BatchDesign, uses: IntArray, n_replicates: int, left: int) -> tuple[IntArray, int]:
-        """Return uses and replicates of a batch that is cut to what a budget leaves."""
-        del design
-        if left >= int(uses.sum()) * n_replicates:
-            return uses, n_replicates
-        each = left // max(int(np.count_nonzero(uses)), 1)
-        n_replicates = max(self._factor.replicates[0], min(n_replicates, each))
-        return cut(uses, left // n_replicates), n_replicates
-
-    def _next_counts(self, design: BatchDesign, aims: Targets) -> tuple[IntArray, int]:
-        """Return uses and replicates of the next batch."""
-        spent = float(self.counts @ self._readings.costs)
-        return design.counts(aims, self._question.n_plans, spent, self._factor.replicates)
-
-    def _final_counts(self, design: BatchDesign, aims: Targets, left: int) -> tuple[IntArray, int] | None:
-        """Return uses and replicates of a final batch; None if too little is left for replicates."""
-        return design.final_counts(aims, left, self._factor.replicates)
 
     def follow(self, decision: Decision) -> None:
         """Open this batch, perhaps as recorded: stake, and fix its bets, by it and the batches before it."""
@@ -452,21 +419,15 @@ class BatchRun:
         self._question.settle(batch.bets, BatchResult(*shown, batch.is_final, gaussian, bounded))
 
     def _join(self) -> None:
-        """Include what has come meanwhile, and choose the next leader."""
-        self._proposal, self._extra = None, self._extra.plus(self._waiting.uses, self._waiting.sums)
-        self._waiting = Sums(0.0 * self._waiting.uses, 0.0 * self._waiting.sums)
+        """Look at everything anew, and choose the next leader."""
+        self._proposal = None
         self._refresh()
         if self._is_started and not (self._final is not None and self._final.is_over):
             self._question.choose(self._estimates)
 
     def remember(self, past: Past) -> None:
         """Begin with prior data: they guide leader, design and bets from the start, and settle none."""
-        self._extra = self._extra.plus(past.worth, past.worth * past.means)
-        self._join()
-
-    def restore_guides(self, other: BatchRun) -> None:
-        """Begin with all that another run on these probes has seen; it guides, and settles no bet."""
-        self._extra = other._extra.plus(other.counts, other.sums)
+        self._prior = self._prior.plus(past.worth, past.worth * past.means)
         self._join()
 
     # plans that arrive
@@ -486,7 +447,8 @@ class BatchRun:
         n, m = len(self._probes), self._probes.n_readings
         self.counts = np.append(self.counts, np.zeros(n - len(self.counts), dtype=np.int64))
         self.sums = np.append(self.sums, np.zeros(m - len(self.sums)))
-        self._extra, self._waiting = self._extra.extended(n, m), self._waiting.extended(n, m)
+        uses, sums = self._prior.uses, self._prior.sums
+        self._prior = Sums(np.append(uses, np.zeros(n - len(uses))), np.append(sums, np.zeros(m - len(sums))))
         if self._noise is not None:
             self._noise.extend(self._probes, self._bounds)
         self._readings = readings_of(self._probes, self._readings.basis)

@@ -49,7 +49,7 @@ class ScaleBoundRun(BatchRun):
     Until then it is a run with a guess of the noise, 1, which makes no bets.
     """
 
-    STATE: ClassVar[tuple[str, ...]] = (*BatchRun.STATE, "_values", "_uses", "_delta", "_is_late")
+    STATE: ClassVar[tuple[str, ...]] = (*BatchRun.STATE, "_values", "_uses", "_later", "_delta", "_is_late")
 
     def __init__(
         self, problem: AnyProblem, policy: Any, ask: Callable[[AnyProblem, float], Question]
@@ -58,6 +58,8 @@ class ScaleBoundRun(BatchRun):
         self._unbounded, self._ask, self._delta = problem, ask, policy.delta
         self._values = np.zeros((0, problem.n_arms))  # (n, n_arms) averages of replicates
         self._uses = np.zeros(problem.n_arms, dtype=np.int64)  # of each arm in a replicate
+        nothing = np.zeros(problem.n_arms)
+        self._later = Sums(nothing, nothing)  # prior data, which guide the bets
         self._is_late = False  # whether a smaller delta waits for the end of a batch
         self._ask_with(policy, np.ones(problem.n_arms))
         self._factor = Replicated()
@@ -88,14 +90,14 @@ class ScaleBoundRun(BatchRun):
         if self.may_call_last:
             super().settle(batch)
             if self._is_late:
-                self._start_bets(self._extra.plus(self.counts, self.sums))
+                self._start_bets(self._prior.plus(self.counts, self.sums))
             return
         whole = batch.without_removed(replicates=True)
         if whole is None:
             raise ParameterError("two replicates at least are needed to bound the noise", field="removed")
         self._values, self._uses = whole.averages(self._readings.owner).T, whole.uses
         sums = whole.uses * self._values.sum(axis=0)
-        self._start_bets(self._waiting.plus(len(self._values) * whole.uses, sums))
+        self._start_bets(self._later.plus(len(self._values) * whole.uses, sums))
 
     def _start_bets(self, guides: Sums) -> None:
         """Begin with the bound on the noise; everything measured so far guides, and settles no bet."""
@@ -110,7 +112,7 @@ class ScaleBoundRun(BatchRun):
                     field="values",
                 )
         self._ask_with(self._policy, scale)
-        self._extra = guides
+        self._prior = guides
         self._join()
 
     def _numbers(self, leader: Any) -> tuple[float, float]:
@@ -122,13 +124,13 @@ class ScaleBoundRun(BatchRun):
         """Continue with a smaller delta: wider bounds, and bets that begin anew, guided by all values."""
         self._policy, self._delta, self._proposal = policy, delta, None
         if self.may_grow:
-            self._start_bets(self._extra.plus(self.counts, self.sums))
+            self._start_bets(self._prior.plus(self.counts, self.sums))
         else:
             self._is_late = self.may_call_last
 
     def remember(self, past: Past) -> None:
         """Begin the bets with prior data."""
-        self._waiting = self._waiting.plus(past.worth, past.worth * past.means)
+        self._later = self._later.plus(past.worth, past.worth * past.means)
 
     def call_last(self, n: int, *, gaussian: bool) -> None:
         """Make these n measurements a final batch, of noise that is Gaussian by assumption."""
@@ -156,7 +158,7 @@ class ScaleBoundRun(BatchRun):
         """Become the run whose state this is."""
         self._values, self._uses, self._delta = state["_values"], state["_uses"], state["_delta"]
         if self.may_call_last:
-            self._start_bets(self._extra)
+            self._start_bets(self._prior)
         super().restore(state)
 
 

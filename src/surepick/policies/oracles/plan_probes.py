@@ -19,7 +19,6 @@ import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.oracle_problem import OracleProblem
-from surepick.core.plan_sets import FindPlay
 from surepick.core.probes import Plays
 from surepick.core.run import Decision, Measure
 from surepick.design.counts import largest_remainders
@@ -89,9 +88,11 @@ class PlanDesign:
 
     STATE: ClassVar[tuple[str, ...]] = ("plans", "shares", "first_cover")
 
-    def __init__(self, find: FindPlay, relevant: BoolArray, variance: FloatArray) -> None:
-        self._find, self._variance = find, variance
-        start = even(covering_plays(find, relevant, np.zeros(len(relevant))))
+    readings: Any = None  # those of the run, as they are known
+
+    def __init__(self, question: OracleBest, relevant: BoolArray, variance: FloatArray) -> None:
+        self._question, self._find, self._variance = question, question.find_plan(), variance
+        start = even(covering_plays(self._find, relevant, np.zeros(len(relevant))))
         self.plans, self.shares = start.plays, start.shares
         self.dual = np.zeros(0)  # of the rivals of the last batch
         self.first_cover = relevant  # the arms that a first batch reads
@@ -120,13 +121,23 @@ class PlanDesign:
         """Return a few plans that together read all these arms."""
         return covering_plays(self._find, arms, self.shares @ self.plans)
 
-    def cover(self, arms: BoolArray) -> IntArray:
-        """Choose plans that read all these arms."""
-        found = self.covering(arms)
+    def first_counts(self, is_known: BoolArray) -> IntArray:
+        """Choose plans that read all arms of the first batch of which nothing is known."""
+        found = self.covering(self.first_cover & ~is_known)
         return self.take(Plays(found, np.ones(len(found), dtype=np.int64)))
 
-    def counts(self, targets: Targets, must: BoolArray, n_read: int) -> IntArray:
-        """Choose the plans of the next batch, which read all arms of `must`, after so many readings."""
+    def cut(self, uses: IntArray, n_replicates: int, left: int, fewest: int) -> tuple[IntArray, int]:
+        """Return the fewest plans that read all arms that matter, where the batch is more than is left."""
+        del fewest
+        if self.chosen.n_uses > left and len(few := self.covering(self._question.free)) <= left:
+            uses = self.take(Plays(few, np.ones(len(few), dtype=np.int64)))
+        return uses, n_replicates
+
+    def counts(
+        self, targets: Targets, question: OracleBest, so_far: IntArray, replicates: tuple[int, int]
+    ) -> tuple[IntArray, int]:
+        """Choose the plans of the next batch, which read all arms that matter."""
+        del replicates
         gap2 = np.maximum(targets.gap + targets.shift, 0.0) ** 2
         squares, needed = targets.contrasts.squares * self._variance, targets.evidence_needed
         priority = rounded(needed / (gap2 + _PACE.smoothing * targets.gap_variance), PRIORITY_BITS)
@@ -135,17 +146,19 @@ class PlanDesign:
         self.plans, self.shares, self.dual = found.plays, found.shares, found.dual
         each = np.maximum(self.shares @ self.plans, 1e-12)  # readings of each arm by one use
         to_go = needed / (gap2 + NEED_SMOOTHING * targets.gap_variance) * (squares @ (1 / each))
-        wished = min(
-            _PACE.batch_share * n_read / float(each.sum()), _PACE.need_share * 2 * float(to_go.max())
-        )
-        return self.take(self._in_shares(max(1, round(wished)), must))
+        in_share = _PACE.batch_share * int(so_far.sum()) / float(each.sum())
+        wished = min(in_share, _PACE.need_share * 2 * float(to_go.max()))
+        return self.take(self._in_shares(max(1, round(wished)), question.free)), 1
 
-    def final_counts(self, must: BoolArray, n: int) -> IntArray | None:
-        """Choose at most n plans that read all these arms; return None if so few cannot."""
-        for fewer in range(n, 0, -1):
-            found = self._in_shares(fewer, must)
-            if found.n_uses <= n:
-                return self.take(found)
+    def final_counts(
+        self, targets: Targets, left: int, replicates: tuple[int, int]
+    ) -> tuple[IntArray, int] | None:
+        """Choose at most so many plans that read all arms that matter; return None if so few cannot."""
+        del targets, replicates
+        for fewer in range(left, 0, -1):
+            found = self._in_shares(fewer, self._question.free)
+            if found.n_uses <= left:
+                return self.take(found), 1
         return None
 
     def _in_shares(self, n: int, must: BoolArray) -> Plays:
@@ -161,28 +174,11 @@ class PlanProbeRun(BatchRun):
 
     KINDS: ClassVar[tuple[type, ...]] = (*BatchRun.KINDS, PlanBatch, Plays)
     _question: OracleBest
-    _design: Any
 
     def __init__(self, problem: OracleProblem, policy: Any, question: OracleBest) -> None:
         super().__init__(problem, policy, question)
         variance = 1.0 / self._readings.matrix(self.counts + 1)
-        self._design = PlanDesign(question.find_plan(), self._design.first_cover, variance)
-
-    def _first_counts(self, design: Any) -> IntArray:
-        return design.cover(design.first_cover & (self._estimates.uses == 0))
-
-    def _next_counts(self, design: Any, aims: Targets) -> tuple[IntArray, int]:
-        return design.counts(aims, self._question.free, int(self.counts.sum())), 1
-
-    def _final_counts(self, design: Any, aims: Targets, left: int) -> tuple[IntArray, int] | None:
-        counts = design.final_counts(self._question.free, left)
-        return None if counts is None else (counts, 1)
-
-    def _cut(self, design: Any, uses: IntArray, n_replicates: int, left: int) -> tuple[IntArray, int]:
-        """Return the fewest plans that read all arms that matter, where the batch is more than is left."""
-        if design.chosen.n_uses > left and len(few := design.covering(self._question.free)) <= left:
-            uses = design.take(Plays(few, np.ones(len(few), dtype=np.int64)))
-        return uses, n_replicates
+        self._design = PlanDesign(question, self._design.first_cover, variance)
 
     def _opened(self, decision: Decision, bets: list[Any]) -> Batch:
         plain, plans = super()._opened(decision, bets), _plans_of(decision.more["plans"], len(self.counts))
