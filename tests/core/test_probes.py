@@ -134,11 +134,7 @@ def test_a_problem_with_probes_survives_its_file_to_the_last_bit():
     np.testing.assert_array_equal(again.probes.whitened.toarray(), problem.probes.whitened.toarray())
 
 
-NOT_THESE = (
-    "PFWS",
-    "CombGame",
-    "KN",
-)  # of those that take probes: they play plans, or need single arms
+NOT_THESE = ("PFWS", "CombGame")  # of those that take probes: they play plans
 
 
 @pytest.mark.parametrize("name", sorted(POLICIES))

@@ -11,18 +11,13 @@ c = 1. With S_il^2 the variance of X_i - X_l over the first n0 rounds, h^2 = (n0
 mean_i(r) >= mean_l(r) - W_il(r) for every l in contention. The only arm left is the answer; so is the best
 one when r exceeds max h^2 S_il^2 / z^2. A round costs all pairs of arms in contention.
 
-Pairs: where probes read several arms in one use (common random numbers), a round uses every probe once that
-reads an arm in contention. S_il^2 is then of differences within a use, and a shared noise is no noise. The
-paper's theorem is for rounds that are jointly Gaussian; every arm is read by one probe throughout, so that
-dropping others changes no difference.
-
 **Rinott**: Rinott (1978), On Two-Stage Selection Procedures and Related Probability-Inequalities, the
 classical baseline. After n0 of each, measure arm i to max(n0, ceil(h^2 S_i^2 / z^2)) in all, and answer with
 the largest mean; h solves, with x, y chi-square with n0 - 1 degrees of freedom,
 
     E[ (E[ Phi(h / sqrt((n0 - 1) (1/x + 1/y))) | y ])^(k-1) ] = 1 - delta,
 
-here by quadrature, to three digits. It needs arms that are measured independently.
+here by quadrature, to three digits.
 """
 
 from __future__ import annotations
@@ -39,7 +34,7 @@ from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import check_delta
 from surepick.core.problem import Problem
 from surepick.errors import ParameterError
-from surepick.peers.sequential import Candidates, CandidatesRun, read_arms, single_arms
+from surepick.peers.sequential import CandidatesRun, single_arms
 from surepick.policies.sound import Starting
 
 _NODES = 96  # of the quadrature, in each direction
@@ -95,9 +90,9 @@ class ZoneRun(CandidatesRun):
     Sums of products are of the values less those of the first round, which avoids cancellation.
     """
 
-    def __init__(self, candidates: Candidates, policy: ZonePolicy) -> None:
-        super().__init__(candidates)
-        n = candidates.n_ways
+    def __init__(self, problem: Problem, policy: ZonePolicy) -> None:
+        super().__init__(single_arms(problem, policy.name, learns_noise=True))
+        n = len(self._counts)
         self._zone, self._first = policy.zone, policy.first
         self._origin, self._products = np.zeros(n), np.zeros((n, n))
         self._active: BoolArray = np.ones(n, dtype=bool)
@@ -131,7 +126,7 @@ class KNRun(ZoneRun):
     """A run of KN."""
 
     def __init__(self, problem: Problem, policy: KN) -> None:
-        super().__init__(read_arms(problem, policy.name), policy)
+        super().__init__(problem, policy)
         freedom, share = policy.first - 1, policy.delta / (len(self._counts) - 1)
         self._h_squared = freedom * ((2.0 * share) ** (-2.0 / freedom) - 1.0)
         self._a = self._products  # h^2 S_il^2
@@ -156,21 +151,17 @@ class KNRun(ZoneRun):
 
 @dataclass(frozen=True)
 class KN(ZonePolicy):
-    """Kim and Nelson's procedure: single arms, unknown noise, a zone of differences that do not matter.
-
-    Probes that read several arms in one use are used as pairs.
-    """
+    """Kim and Nelson's procedure: single arms, unknown noise, a zone of differences that do not matter."""
 
     name: ClassVar[str] = "KN"
     _run: ClassVar[type[Any]] = KNRun
-    takes_probes: ClassVar[bool] = True
 
 
 class RinottRun(ZoneRun):
     """A run of Rinott's procedure: the first stage, then all of the second at once."""
 
     def __init__(self, problem: Problem, policy: Rinott) -> None:
-        super().__init__(single_arms(problem, policy.name), policy)
+        super().__init__(problem, policy)
         self._h = rinott_h(len(self._counts), policy.first, policy.delta)
 
     def _choose(self) -> IntArray:

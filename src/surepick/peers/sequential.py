@@ -25,7 +25,7 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray, as_dense
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import known_noise_scale
-from surepick.core.probes import Probes
+from surepick.core.probes import refuse_probes
 from surepick.core.problem import Problem
 from surepick.core.run import Answer, Measure, Standing, Stop
 from surepick.errors import ProblemError
@@ -38,11 +38,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Ways with one reading each: up to a constant common to all, a value is `factor` times a reading."""
+    """Arms as ways: up to a constant common to all, a value is `factor` times a measurement of the arm."""
 
-    n_places: int  # arms or probes of the problem
-    place: IntArray  # (n_ways,) the arm, or the probe, which may read several candidates at once
-    reading: IntArray  # (n_ways,) where it stands among the sums: the place, where arms are measured
+    n_arms: int  # of the problem
+    place: IntArray  # (n_ways,) which arms these are
     factor: FloatArray  # (n_ways,)
     scale: FloatArray  # (n_ways,) noise of one measurement of the candidate
 
@@ -52,100 +51,53 @@ class Candidates:
         return len(self.place)
 
     def counts(self, of_ways: IntArray) -> IntArray:
-        """Return counts of the candidates as uses of arms or probes; one use reads all that it can."""
-        found = np.zeros(self.n_places, dtype=np.int64)
-        np.maximum.at(found, self.place, of_ways)
+        """Return counts of the candidates as counts of all arms."""
+        found = np.zeros(self.n_arms, dtype=np.int64)
+        found[self.place] = of_ways
         return found
 
     def seen(self, counts: IntArray, sums: FloatArray) -> tuple[IntArray, FloatArray]:
         """Return what was measured as counts and sums of the candidates."""
-        return counts[self.place], self.factor * sums[self.reading]
+        return counts[self.place], self.factor * sums[self.place]
 
 
 def relevant_arms(problem: AnyProblem) -> Candidates:
     """Return the arms on which plans differ, as they are."""
     arms = np.flatnonzero(problem.relevant)
-    return Candidates(problem.n_arms, arms, arms, np.ones(len(arms)), known_noise_scale(problem)[arms])
+    return Candidates(problem.n_arms, arms, np.ones(len(arms)), known_noise_scale(problem)[arms])
 
 
-def single_arms(problem: Problem, policy: str) -> Candidates:
+def single_arms(problem: Problem, policy: str, *, learns_noise: bool = False) -> Candidates:
     """Return the arm of each plan, in the order of plans; larger is better, whatever the goal.
 
     What all plans have in common does not matter: the plans may share amounts of every arm. Other plans are
-    refused, with what to use instead.
+    refused, with what to use instead. With `learns_noise` the scales of unknown noise count as 1.
 
     >>> found = single_arms(Problem([[5, 2], [3, 4]], noise=1, goal="largest"), "LUCB")
     >>> found.place.tolist(), found.factor.tolist()
     ([0, 1], [2.0, 2.0])
     """
-    scale = known_noise_scale(problem)
-    arm, factor = _arms_of_plans(problem, policy)
-    return Candidates(problem.n_arms, arm, arm, factor, np.abs(factor) * scale[arm])
-
-
-def read_arms(problem: Problem, policy: str) -> Candidates:
-    """Return `single_arms` for a problem whose probes may read several arms in one use.
-
-    Each arm is always read by the same probe, chosen greedily: the one that reads most remaining arms first.
-
-    >>> read_arms(
-    ...     Problem([[1, 0], [0, 1]], measure={"both": ["arm 0", "arm 1"]}, goal="largest"), "KN"
-    ... ).place.tolist()
-    [0, 0]
-    """
-    probes = problem.probes
-    if probes is None:
-        return single_arms(problem, policy)
-    arm, factor = _arms_of_plans(problem, policy)
-    reading = _readings_of_arms(probes, arm, policy, problem.arm_names)
-    factor = factor / probes.rows[reading, arm]
-    scale = np.abs(factor) * probes.noise_scale[reading]
-    return Candidates(len(probes), probes.owner[reading], reading, factor, scale)
-
-
-def _readings_of_arms(probes: Probes, arms: IntArray, policy: str, names: tuple[str, ...]) -> IntArray:
-    """Return for each of these arms a reading of it alone; probes are chosen greedily to be few."""
-    alone = np.flatnonzero(np.diff(probes.rows.indptr) == 1)
-    read = probes.rows.indices[probes.rows.indptr[alone]]  # the arm of each
-    found = {}
-    left = set(arms.tolist())
-    while left:
-        wanted = np.isin(read, list(left))
-        if not wanted.any():
-            raise ProblemError(
-                f"{policy} needs a reading of every arm by itself, and no probe reads {names[min(left)]!r} "
-                "so; give one that does, or use BetGapE, which takes any mixes",
-                field="policy",
-            )
-        probe = int(np.argmax(np.bincount(probes.owner[alone[wanted]], minlength=len(probes))))
-        for reading in alone[wanted & (probes.owner[alone] == probe)][::-1]:  # the first of several
-            found[int(probes.rows.indices[probes.rows.indptr[reading]])] = int(reading)
-        left -= found.keys()
-    return np.array([found[arm] for arm in arms.tolist()], dtype=np.int64)
-
-
-def _arms_of_plans(problem: Problem, policy: str) -> tuple[IntArray, FloatArray]:
-    """Return for each plan its arm, and its amount beyond what all plans have; larger is better."""
+    refuse_probes(problem, policy)
+    is_unknown = learns_noise and not problem.knows_noise
+    scale = np.ones(problem.n_arms) if is_unknown else known_noise_scale(problem)
     arms = np.flatnonzero(problem.relevant)
     plans = as_dense(problem.oriented)[:, arms]
-    if (
-        problem.n_plans == len(arms) == 2
-    ):  # either column tells them apart: each plan gets what it has more of
-        more = plans[0] - plans[1]
-        return arms, np.array([more[0], -more[1]])
     place, factor = np.full(problem.n_plans, -1), np.zeros(problem.n_plans)
-    for s, column in zip(arms.tolist(), plans.T, strict=True):
-        common = np.median(column)  # of three plans or more all but one are equal here
-        odd = np.flatnonzero(column != common)
-        if problem.n_plans != len(arms) or len(odd) != 1 or place[odd[0]] >= 0:
-            raise ProblemError(
-                f"{policy} chooses between single arms, and here plans share arms or "
-                f"have several ({problem.n_plans} plans, {len(arms)} arms on which they differ); use "
-                "BetGapE, or CombGapE, which take any plans",
-                field="policy",
-            )
-        place[odd[0]], factor[odd[0]] = s, column[odd[0]] - common
-    return place, factor
+    if problem.n_plans == len(arms) == 2:  # either column tells them apart: each gets what it has more of
+        place, factor = arms, (plans[0] - plans[1]) * [1.0, -1.0]
+    else:
+        for s, column in zip(arms.tolist(), plans.T, strict=True):
+            common = np.median(column)  # of three plans or more all but one are equal here
+            odd = np.flatnonzero(column != common)
+            if problem.n_plans != len(arms) or len(odd) != 1 or place[odd[0]] >= 0:
+                raise ProblemError(
+                    f"{policy} chooses between single arms, and here plans share arms or have several "
+                    f"({problem.n_plans} plans, {len(arms)} arms on which they differ); use BetGapE, or "
+                    "CombGapE, which take any plans",
+                    field="policy",
+                )
+            place[odd[0]], factor[odd[0]] = s, column[odd[0]] - common
+    return Candidates(problem.n_arms, place, factor, np.abs(factor) * scale[place])
 
 
 class SequentialRun(ABC):
