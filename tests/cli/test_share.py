@@ -20,7 +20,9 @@ def test_every_file_is_written_by_its_ending_and_holds_elsewhere(decided):
     assert said.code == 0, said.err
     assert said.json["files"] == names
     assert surepick("export", "-o", "report.html").code == 2
-    assert surepick("export", "-o", "report.html", "--force").code == 0
+    assert surepick("export", "-o", "report.html", "-o", "backup.db", "--force").code == 0
+    assert surepick("export", "-o", "surepick.db", "--force").code == 2  # the store itself
+    assert view()["state"] == "confident"
     (decided / "surepick.db").unlink()
     for files in ("report.html", "log.json", "certificate.json log.json", "report.html certificate.json"):
         checked = surepick("verify", *files.split(), "--json")

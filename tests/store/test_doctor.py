@@ -157,3 +157,8 @@ def test_a_backup_overwrites_nothing_and_a_server_has_its_own_tools(path, postgr
         with refuses(field, StoreError):
             back_up(url, target)
     assert (other.read_text(), new.exists()) == ("mine", False)
+    with refuses("file", StoreError):
+        back_up(str(path), path, replace=True)
+    n = len(examine(str(path)).logs)
+    assert len(back_up(str(path), other, replace=True).logs) == n
+    assert len(examine(str(path)).logs) == n

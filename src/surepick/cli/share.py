@@ -63,8 +63,7 @@ def _write(file: Path, session: Session | None, sign: Path | None) -> str:
     if file.suffix.lower() == ".db":
         from surepick.store.doctor import back_up
 
-        file.unlink(missing_ok=True)
-        found = back_up(settings.url, file)
+        found = back_up(settings.url, file, replace=True)  # `export` has asked for --force
         return f" ({how_many(len(found.logs), 'session')}, {'intact' if found.is_well else 'DAMAGED'})"
     assert session is not None
     if sign is not None and file.name.startswith("certificate"):

@@ -87,8 +87,10 @@ def _health(store: Store, name: str) -> LogHealth:
     return LogHealth(name, head, last)
 
 
-def back_up(url: str, target: Path) -> Diagnosis:
-    """Copy the SQLite store at this address into a new file, and return what a check of the copy found.
+def back_up(url: str, target: Path, *, replace: bool = False) -> Diagnosis:
+    """Copy the SQLite store at this address into a file, and return what a check of the copy found.
+
+    With `replace` an earlier backup gives way once the new one is complete; the store itself never does.
 
     `cp` is not enough: the last values are in the write-ahead log beside the file, and a file that is written
     to while it is copied may be torn. SQLite's backup interface copies one moment of the store.
@@ -98,18 +100,23 @@ def back_up(url: str, target: Path) -> Diagnosis:
         raise StoreError(f"{database.place} is backed up by its own tools; run pg_dump", field="store")
     if not database.exists():
         raise StoreError(f"there is no store at {database.place}; check the path", field="store")
+    if target.exists() and (not replace or target.samefile(database.where)):
+        why = "is the store itself" if target.samefile(database.where) else "is there already"
+        raise StoreError(f"{target} {why}; name a new file", field="file")
+    part = target.with_name(f"{target.name}.part")
     try:
-        os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        os.close(os.open(part, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600))
     except OSError as error:
         raise StoreError(
             f"{target} cannot be made ({error.strerror}); name a new file", field="file"
         ) from None
     try:
-        with closing(database.connect()) as source, closing(sqlite3.connect(target)) as copy:
+        with closing(database.connect()) as source, closing(sqlite3.connect(part)) as copy:
             source.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE")  # one file, complete by itself
+        part.replace(target)
     except BaseException as error:
-        target.unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
         if isinstance(error, database.errors):
             raise database.explain(error) from error
         raise
