@@ -284,7 +284,7 @@ def test_a_session_begins_from_a_spreadsheet_under_its_name(writing, store):
     view = Session.load(store, "Monday trips").view()
     assert (view.delta, view.epsilon, view.goal, view.unit) == (0.02, 0.5, "smallest", "min")
     assert Session.load(store, "Monday trips").journal.setup.lease == 3 * 86400
-    assert create(writing, ("Monday trips.csv", SHEET)).headers["location"] == "/s/Monday%20trips%202"
+    assert create(writing, ("Monday trips.csv", SHEET)).headers["location"] == "/s/Monday%20trips-2"
     assert writing.post("/api/sessions", example="yes").headers["location"] == "/s/trips"
 
 

@@ -32,6 +32,7 @@ from surepick.errors import NameTakenError, ParameterError, StoreError, Surepick
 from surepick.files.measurements import in_words
 from surepick.policies import POLICIES, parse_policy
 from surepick.report.export import export
+from surepick.sessions.commands import next_name
 from surepick.sessions.session import Session
 from surepick.tables import count_in
 from surepick.views.build import build
@@ -41,7 +42,7 @@ from surepick.web import pages
 from surepick.web.actions import ACTIONS, Action, New, begin, delete, import_table
 from surepick.web.forms import Sent
 from surepick.web.live import VIEW, Live, Parts, TooManyViewersError
-from surepick.web.pages import Entered, Templates, next_name
+from surepick.web.pages import Entered, Templates
 from surepick.web.security import COOKIE, COOKIE_SECONDS, Guard, Keys, safe_path, wants_html
 from surepick.web.session_cache import SessionCache, UnknownSessionError, name_of, slug_of
 from surepick.web.settings import Settings

@@ -10,7 +10,7 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 
 from surepick.web.actions import B, read_form, read_json
-from surepick.web.pages import Entered, reading_field
+from surepick.web.pages import Entered
 from surepick.web.security import is_form
 from surepick.web.uploads import MOST_FILES, Upload, Uploads
 
@@ -69,7 +69,7 @@ def to_body(action: str, fields: Mapping[str, str]) -> dict[str, Any]:
     match action:
         case "tell":
             given["arm"] = arm = _line_ends(given.get("arm") or fields.get("other", ""))
-            start = reading_field(arm, "")
+            start = f"reading/{arm}/"
             readings = {
                 name.removeprefix(start): text.strip()
                 for name, text in fields.items()

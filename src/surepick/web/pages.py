@@ -16,6 +16,7 @@ from markupsafe import Markup
 from surepick._version import __version__
 from surepick.core.probes import VALUE
 from surepick.errors import SurepickError
+from surepick.sessions.commands import next_name
 from surepick.sessions.records import Measurement
 from surepick.sessions.session import Session
 from surepick.views import numbers
@@ -23,7 +24,7 @@ from surepick.views.build import build
 from surepick.views.chart import caption, plans_chart
 from surepick.views.events import log_row
 from surepick.views.numbers import iso, value
-from surepick.views.view import LEADER, OPEN, RUNNING, Open, View
+from surepick.views.view import LEADER, OPEN, Open, View
 from surepick.web.session_cache import SessionCache, slug_of
 
 SESSIONS = 24  # on a page of the home page
@@ -119,51 +120,36 @@ def session_model(session: Session, entered: Entered | None = None) -> Model:
     choices = _choices(view, entered)
     listed = {choice["arm"] for choice in choices}
     history = _values(session.measurements(HISTORY), view.unit)
+    rivals = [row for row in view.plans if row.status != LEADER and row.behind is not None]
+    rivals.sort(key=lambda row: (row.status != OPEN, row.wealth or 0.0))  # the hardest to rule out first
     return {
         "view": view,
         "here": f"/s/{slug}",
         "api": f"/api/sessions/{slug}",
         "entered": entered,
-        "headline": view.headline.replace(
-            f'"{view.leader}"', view.leader or ""
-        ),  # large letters need no quotes
+        "headline": view.headline.replace(f'"{view.leader}"', view.leader or ""),  # large: without quotes
         "total": _total(view),
         "amounts": _amounts(view),
         "chart": Markup(plans_chart(view)),
         "caption": caption(view),
-        "step": _next_step(view, slug),
         "choices": choices,
         "others": [name for name in names if name not in listed],
         "is_other": entered.action == "tell" and not entered.fields.get("arm"),
-        "readings": _readings(session, view, choices),
-        "must_decide": view.state == RUNNING and not view.open,
+        "readings": {
+            probe: reads
+            for k, probe in enumerate(names)
+            if len(reads := problem.reads(k)) > 1 and (len(names) <= MOST_CHOICES or probe in listed)
+        },
         "last": next((one for one in history if not one["removed"]), None),
         "history": history[:LATEST],
         "has_older": len(history) > LATEST,
-        "rivals": _rivals(view),
+        "rivals": rivals[: 4 * MOST_PLANS],
         "log": _log(session, view.head.position),
         "seed": session.journal.setup.seed,
         "noise_is_stated": problem.bounds is None and problem.knows_noise,
-        "by_cost": view.cost != view.n_measured,
-        "assigned": [
-            {"arm": one.arm, "worker": held.worker, "until": held.until}
-            for one in view.open
-            for held in one.assigned
-        ],
         "example_sum": " + ".join(names[:2]),
         "next_name": next_name(session.name, session.store.names()),
     }
-
-
-def next_name(name: str, taken: Sequence[str]) -> str:
-    """Return the name with the first free number.
-
-    >>> next_name("trips", ["trips"]), next_name("trips 2", ["trips", "trips 2"])
-    ('trips 2', 'trips 3')
-    """
-    stem, _, number = name.rpartition(" ")
-    first = stem if number.isdecimal() and stem else name
-    return next(found for k in itertools.count(2) if (found := f"{first} {k}") not in taken)
 
 
 def _total(view: View) -> str:
@@ -185,21 +171,6 @@ def _amounts(view: View) -> str:
     return "" if text == view.leader else text
 
 
-def _next_step(view: View, slug: str) -> Model | None:
-    """Return the button below the answer."""
-    if not view.trusted:
-        return {"text": "Begin again, noise unknown", "href": "#menu-new", "download": False}
-    if view.state == RUNNING:
-        return None
-    steps = {
-        "confident": ("Report", f"/api/sessions/{slug}/export/report.html"),
-        "budget spent": ("Raise the budget", "#menu-extend"),
-        "closed": ("Continue", "#menu-extend"),
-    }
-    text, href = steps[view.state]
-    return {"text": text, "href": href, "download": href.endswith(".html")}
-
-
 def _choices(view: View, entered: Entered) -> list[Model]:
     """Return the arms to choose from; chosen is the one before, else the person's own or a free one."""
     arms = {one.arm: one for one in view.open[:MOST_CHOICES]}
@@ -219,26 +190,6 @@ def _choices(view: View, entered: Entered) -> list[Model]:
         }
         for one in arms.values()
     ]
-
-
-def _readings(session: Session, view: View, choices: Sequence[Model]) -> list[Model]:
-    """Return the fields of the probes that give several readings."""
-    names = session.problem.probe_names
-    found = []
-    for k, probe in enumerate(names):
-        reads = session.problem.reads(k)
-        if len(reads) > 1 and (len(names) <= MOST_CHOICES or any(one["arm"] == probe for one in choices)):
-            fields = [
-                {"name": name, "field": reading_field(probe, name), "id": f"reading-{k}-{r}"}
-                for r, name in enumerate(reads)
-            ]
-            found.append({"arm": probe, "fields": fields})
-    return found
-
-
-def reading_field(arm: str, reading: str) -> str:
-    """Return the name of the field of a reading."""
-    return f"reading/{arm}/{reading}"
 
 
 def _values(measurements: Iterable[Measurement], unit: str) -> list[Model]:
@@ -268,22 +219,11 @@ def history_model(session: Session, page: int) -> Model:
     }
 
 
-def _rivals(view: View) -> list[Model]:
-    """Return the rivals, the hardest to rule out first."""
-    rows = [row for row in view.plans if row.status != LEADER and row.behind is not None]
-    rows.sort(key=lambda row: (row.status != OPEN, row.wealth or 0.0))
-    return [
-        {**vars(row), "wealth_text": "-" if row.wealth is None else f"{min(row.wealth, 9999):,.3g}"}
-        for row in rows[: 4 * MOST_PLANS]
-    ]
-
-
 def _log(session: Session, position: int) -> list[Any]:
     """Return the last events, the newest first."""
     events = itertools.islice(session.events(after=max(0, position - LOG)), LOG)
-    return [{**vars(row), "time": iso(row.time)} for row in (log_row(e, session.problem) for e in events)][
-        ::-1
-    ]
+    rows = [log_row(event, session.problem) for event in events]
+    return [{**vars(row), "time": iso(row.time)} for row in reversed(rows)]
 
 
 def sheet_model(session: Session) -> Model:
@@ -330,7 +270,13 @@ def when(moment: str) -> str:
     return f"{found.day} {found:%b, %H:%M} UTC"
 
 
+def wealth(number: float | None) -> str:
+    """Return the evidence against a rival."""
+    return "-" if number is None else f"{min(number, 9999):,.3g}"
+
+
 FILTERS = {
+    "wealth": wealth,
     "value": numbers.value,
     "count": numbers.count,
     "odds": numbers.odds,
