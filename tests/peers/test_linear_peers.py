@@ -11,7 +11,6 @@ import surepick as sp
 from common import largest, refuses
 from surepick.errors import ParameterError, ProblemError
 from surepick.peers.linear import LinearRun, best_of_game
-from surepick.peers.linear_phases import greedy
 from surepick.peers.sequential import pair_radius
 from surepick.policies import FWS, RAGE, LinGame, LinGapE, XYAdaptive
 from surepick.simulation import Gaussian
@@ -174,45 +173,6 @@ def test_what_cannot_be_measured_so_is_refused():
         LinGame(radius="published")
     with refuses("variant", ParameterError):
         RAGE().start(probe_cases.soare(3, 0.5)[0])
-
-
-def test_a_greedy_phase_takes_the_use_that_helps_the_worst_difference_most():
-    pairs = np.array([PLANS[i] - PLANS[j] for j in range(4) for i in range(j)])
-    counts, matrix, expected = np.zeros(5, dtype=np.int64), np.eye(3), np.zeros(5, dtype=np.int64)
-
-    def worst(x):
-        inverse = np.linalg.inv(matrix + np.outer(x, x))
-        return max(y @ inverse @ y for y in pairs)
-
-    reached = greedy((pairs**2).sum(axis=1), PROBES @ pairs.T, PROBES @ PROBES.T, counts, 2e-3)
-    for t in range(1, 1000):
-        scores = [worst(x) for x in PROBES]
-        best = int(np.argmin(scores))
-        expected[best] += 1
-        matrix += np.outer(PROBES[best], PROBES[best])
-        if min(scores) / t < 2e-3:
-            break
-    assert counts.tolist() == expected.tolist()
-    assert reached == pytest.approx(min(scores) / t)
-
-
-def test_xy_adaptive_drops_by_its_radius():
-    problem, means = probe_cases.soare(3, 0.5)
-    run = XYAdaptive(delta=0.1).start(problem)
-    assert run._log_term == pytest.approx(math.log(2 * math.pi**2 * 16 / (6 * 0.1)))
-    counts = run.decide(np.random.default_rng()).counts
-    many = 400 * counts
-    run.absorb(many, many * (problem.probes.rows @ means))
-    assert run.standing().remaining == (0,)
-    assert run._log_term == pytest.approx(math.log(2 * math.pi**2 * 16 * 4 / (6 * 0.1)))
-
-
-def test_a_phase_drops_nothing_that_it_did_not_read():
-    problem, means = probe_cases.soare(3, 0.5)
-    run = RAGE(variant="authors").start(problem)
-    counts = np.array([10**6, 0, 0, 0])  # the first vector alone: no difference is read
-    run.absorb(counts, counts * (problem.probes.rows @ means))
-    assert run.standing().remaining == (0, 1, 2, 3)
 
 
 def test_lin_gap_e_measures_the_vectors_that_the_closest_pair_needs():
