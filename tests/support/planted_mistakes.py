@@ -53,10 +53,11 @@ def acknowledge_before_the_commit(patch):
 
     def hasty(self, make, **how):
         try:
-            commit(self, make, **how)
+            return commit(self, make, **how)
         except Exception as error:
             if "simulated" not in str(error):
                 raise
+            return make().result
 
     patch.setattr(Journal, "commit", hasty)
 

@@ -97,9 +97,10 @@ def _question(state: SessionState) -> str:
     amount = f"{epsilon:g} {problem.about.unit}".rstrip()
     within = f", or one within {amount} of it" if epsilon else ""
     listing = problem.about.listing
-    plans = f"{problem.n_plans:,} plans" if listing is None or listing.is_complete else listing.words
-    if not problem.is_listed:
+    if not problem.is_listed:  # their number may be unknown
         plans = "all plans"
+    else:
+        plans = f"{problem.n_plans:,} plans" if listing is None or listing.is_complete else listing.words
     if isinstance(policy, Challenge):
         name = policy.incumbent_name(problem)
         by = f" by more than {amount}" if epsilon else ""

@@ -76,28 +76,21 @@ class Telling:
 
 def tell(journal: Journal, telling: Telling) -> Receipt:
     """Record values, all or none; return what became of them."""
-    receipt: list[Receipt] = []
-
-    def make() -> Change:
-        change, became = _measured(journal, telling)
-        receipt[:] = [became]
-        return change
-
-    journal.commit(make)
-    return receipt[0]
+    receipt: Receipt = journal.commit(lambda: _measured(journal, telling))
+    return receipt
 
 
-def _measured(journal: Journal, telling: Telling) -> tuple[Change, Receipt]:
-    """Return the events of these values at the end of the log."""
+def _measured(journal: Journal, telling: Telling) -> Change:
+    """Return the events of these values at the end of the log, and their receipt."""
     state, uses = journal.state, telling.uses
     if telling.key and (place := state.keys.get(telling.key)) is not None:
-        return Change([]), repeated(journal, place, telling)
+        return Change([], result=repeated(journal, place, telling))
     answered, late, probe = None, "", telling.what
     if isinstance(telling.what, Place):
         answered, probe = telling.what, telling.what.probe
         if state.streams.of[probe].is_recorded(answered.index):
             if (known := _known(journal, answered, telling)) is not None:
-                return Change([]), known
+                return Change([], result=known)
             late, answered = str(answered), None
     assert isinstance(probe, int)
     for use in () if telling.sure else uses:
@@ -120,7 +113,7 @@ def _measured(journal: Journal, telling: Telling) -> tuple[Change, Receipt]:
         events.append(Measured(number, probe, index, values, telling.worker, request, key, note))
         release.append(own)
     result = "extra" if n_open < len(uses) else "recorded"
-    return Change(events, release), Receipt(events[-1].number, result)
+    return Change(events, release, Receipt(events[-1].number, result))
 
 
 def _open_places(journal: Journal, probe: int, answered: Place | None, telling: Telling) -> list[int]:

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from surepick._version import __version__
 from surepick.core.oracle_problem import Best, OracleProblem, absent
@@ -41,10 +41,11 @@ ALONE_AFTER = 20  # consecutive events of its own after which a journal assumes 
 
 
 class Change(NamedTuple):
-    """What is to be written together: events, and the requests whose leases end with them."""
+    """What is to be written together: events, the requests whose leases end with them, and what to return."""
 
     events: Sequence[Event]
     release: Sequence[str] = ()
+    result: Any = None
 
 
 class UndecidedError(Exception):
@@ -141,44 +142,42 @@ class Journal:
             if head.position - self._kept >= SNAPSHOT_EVERY:
                 self._kept = head.position  # a snapshot is due: the writer of the last event keeps it
 
-    def is_alone(self) -> bool:
-        """Return whether no other process has appended for a while."""
-        return not self.is_stale and self.head.position - self._company_at > ALONE_AFTER
-
-    def commit(self, make: Callable[[], Change], *, quick: bool = True) -> None:
+    def commit(self, make: Callable[[], Change], *, quick: bool = True) -> Any:
         """Append what `make` gives, and the decisions that follow from it, in one transaction.
 
-        `make` looks at the state, changes nothing, and may be called twice. There are two ways to know that
-        it looks at the end of the log. A session that has been alone for a while appends where it believes
-        the log to end, and the store refuses if it does not: one trip to the store. One that has company
-        would be refused more often than not, so it holds the log, reads what it has missed, and only then
-        makes and appends. What `make` refuses without holding the log may be out of date: it is asked again.
+        It returns the result of `make`, which looks at the state, changes nothing, and may be called twice.
+        There are two ways to know that it looks at the end of the log. A session that has been alone for a
+        while appends where it believes the log to end, and the store refuses if it does not: one trip to the
+        store. One that has company would be refused more often than not, so it holds the log, reads what it
+        has missed, and only then makes and appends. What `make` refuses without holding the log may be out of
+        date: it is asked again.
 
         With `quick=False`, and where the policy takes its time, it decides after the transaction, so that the
         others do not wait for it. A policy that fails, a plug-in perhaps, does so when all that was to be
         written is on disk.
         """
         try:
-            self._write(make, quick=quick)
+            result = self._write(make, quick=quick)
         except UndecidedError:
-            self._write(make, quick=False)
+            result = self._write(make, quick=False)
         self.decide()
         self._keep_snapshot()
+        return result
 
-    def _write(self, make: Callable[[], Change], *, quick: bool) -> None:
-        if self.is_alone():
+    def _write(self, make: Callable[[], Change], *, quick: bool) -> Any:
+        if not self.is_stale and self.head.position - self._company_at > ALONE_AFTER:
             try:
-                self.head = self._append(make, quick)
+                self.head, result = self._append(make, quick)
                 self.is_stale = False
-                return
+                return result
             except ConflictError:  # it came too late, and has to be made again at the end of the log
                 self._company_at = self.head.position
             except (ParameterError, SessionError):
                 pass  # it may be out of date: it is made again at the end of the log
-        self.refresh()
         with self.write_transaction() as view:
-            head = self._append(make, quick, view.leases)
+            head, result = self._append(make, quick, view.leases)
         self.head, self.is_stale = head, False
+        return result
 
     @contextmanager
     def write_transaction(self, *, durable: bool = True) -> Iterator[View]:
@@ -253,14 +252,16 @@ class Journal:
         self._latest = max(self._latest, row.time)
         return head if row is self.created else row.head
 
-    def _append(self, make: Callable[[], Change], quick: bool, leases: Sequence[Lease] = ()) -> Head:
+    def _append(
+        self, make: Callable[[], Change], quick: bool, leases: Sequence[Lease] = ()
+    ) -> tuple[Head, Any]:
         """Check, apply and append what `make` gives, and what the policy decides on it if that is quick.
 
         Of these leases, those on recorded measurements end with it.
         """
-        events, release = make()
+        events, release, result = make()
         if not events:
-            return self.head
+            return self.head, result
         drafts = self._dated(events)  # before anything is applied: it refuses what UTF-8 cannot hold
         for event in events:
             event.check(self.state)
@@ -278,7 +279,7 @@ class Journal:
             except Exception as error:
                 raise UndecidedError from error
         ended = list({*release, *(self.recorded(leases) if leases else ())})
-        return self.store.append(self.name, drafts, expected=self.head, release=ended)
+        return self.store.append(self.name, drafts, expected=self.head, release=ended), result
 
     def _decide_behind(self, drafts: list[Draft]) -> None:
         """Append decisions after events that others appended meanwhile; if those matter, reopen instead."""

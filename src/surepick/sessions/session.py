@@ -303,16 +303,15 @@ class Session:
         settles the batch again without it, and decisions stay; other policies refuse. The guarantee assumes
         that the value was no measurement, and not removed for its size.
         """
-        used: list[bool] = []
         with self._changing() as journal:
             place = self._place_of(number)
 
             def make() -> Change:
-                used[:] = [place.index < self.journal.state.streams.of[place.probe].cursor]
-                return Change([Removed(*place, str(reason))], [str(place)])
+                known = place.probe < len(journal.state.streams.of)  # else the event is refused
+                is_used = known and place.index < journal.state.streams.of[place.probe].cursor
+                return Change([Removed(*place, str(reason))], [str(place)], is_used)
 
-            journal.commit(make, quick=False)
-        return used[0]
+            return bool(journal.commit(make, quick=False))
 
     # Steering
 
@@ -583,18 +582,28 @@ class Session:
 
         In a notebook it is the table that the session shows, elsewhere a line on the terminal.
         """
-        update, done = _display(self)
+        shell = sys.modules.get("IPython")
+        current = None if shell is None else shell.get_ipython()
+        handle, shown = None, ""
+        if current is not None and type(current).__name__ != "TerminalInteractiveShell":
+            from IPython.display import display
+
+            handle = display(self, display_id=True)  # type: ignore[no-untyped-call, unused-ignore]
         try:
             while True:
-                update()
-                if self.state().is_over:
+                is_over = self.state().is_over
+                if handle is not None:
+                    handle.update(self)
+                elif (line := self.view().line()) != shown:
+                    print(f"\r{line:<{len(shown)}}", end="", file=sys.stderr, flush=True)
+                    shown = line
+                if is_over:
                     break
                 time.sleep(every)
-            update()
         except KeyboardInterrupt:
             pass
-        finally:
-            done()
+        if handle is None:
+            print(file=sys.stderr)
 
     # How it does it
 
@@ -672,28 +681,3 @@ def only_session(store: Store) -> str:
         return names[0]
     found = "none" if not names else ", ".join(map(repr, names[:8])) + (" ..." if len(names) > 8 else "")
     raise SessionError(f"say which session of {store.place} is meant; it has {len(names)}: {found}")
-
-
-def _display(session: Session) -> tuple[Callable[[], None], Callable[[], None]]:
-    """Return how to show the session again in the same place, and what to do at the end."""
-    if _in_notebook():
-        from IPython.display import display
-
-        handle = display(session, display_id=True)  # type: ignore[no-untyped-call, unused-ignore]
-        return (lambda: handle.update(session)), (lambda: None)
-    shown = [""]
-
-    def update() -> None:
-        line = session.view().line()
-        if line != shown[0]:
-            print(f"\r{line:<{len(shown[0])}}", end="", file=sys.stderr, flush=True)
-        shown[0] = line
-
-    return update, (lambda: print(file=sys.stderr))
-
-
-def _in_notebook() -> bool:
-    """Return whether a notebook or another front end that shows HTML is looking."""
-    shell = sys.modules.get("IPython")
-    current = shell.get_ipython() if shell is not None else None
-    return current is not None and type(current).__name__ != "TerminalInteractiveShell"
