@@ -16,7 +16,7 @@ from drawing import CHOSEN, OTHER, panels
 import surepick as sp
 from surepick.policies import SignRace
 
-KEPT = np.load(Path(__file__).parents[2] / "benchmarks" / "results" / "timings.npy").astype(float)
+KEPT = np.load(Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "timings.npy").astype(float)
 COMMANDS = ["gzip -5", "gzip -6", "gzip -4", "sort", "sort --parallel=1 -S 1M"]
 CASES = {"gzip": [0, 1, 2], "sort": [3, 4]}
 MARGIN, RUNS = 0.02, 100

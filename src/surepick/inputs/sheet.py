@@ -6,30 +6,18 @@ The sheet becomes the document that a TOML file of `kind = "table"` would be, so
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from surepick.core.wording import shortened
 from surepick.errors import FileError, ParameterError, ProblemError
 from surepick.tables import SHEETS, named_rows, numeral
 
 SUFFIXES = (".csv", ".tsv", *SHEETS)
-# Rows that are no plans, by the name in their first cell, and what they say; each is a key of problem files.
-ROWS = {
-    "goal": "smallest or largest is best",
-    "unit": "of a measurement",
-    "low": "the least that a measurement can be",
-    "high": "the most that it can be: then no noise is needed",
-    "noise": "the standard deviation of one measurement; 5%: of guess plus spread",
-    "guess": "what you expect",
-    "spread": "how far off that may be, or 10%",
-    "cost": "of one measurement",
-    "known": "means that need no measurement: 6, or 11 to 14",
-    "measure": "arms, plan arms (a plan, with a value per arm) or plans (its total)",
-    "delta": "how often the answer may be wrong",
-    "epsilon": "the difference that you do not care about",
-    "budget": "the most measurements",
-    "truth": "means to rehearse with",
-}
+# Rows that are no plans, by the name in their first cell; each is a key of problem files.
+ROWS = (
+    *("goal", "unit", "low", "high", "noise", "guess", "spread", "cost", "known", "measure"),
+    *("delta", "epsilon", "budget", "truth"),
+)
 _WORDS = {
     "goal": ("smallest", "largest"),
     "measure": ("arms", "plan arms", "plan", "plans"),
@@ -38,14 +26,6 @@ _WORDS = {
 _ALONE = ("delta", "epsilon", "budget")  # one number for the whole problem
 _EACH = ("guess", "truth")  # one number per arm: a single one does not hold for all
 _SHARES = ("noise", "spread")
-
-
-class Mistake(NamedTuple):
-    """A cell that cannot be read: where it is, what is wrong, and the key that it belongs to."""
-
-    cell: str
-    what: str
-    field: str
 
 
 def read_sheet(path: Path, sheet: str | None = None) -> dict[str, Any]:
@@ -74,7 +54,7 @@ def read_sheet(path: Path, sheet: str | None = None) -> dict[str, Any]:
         shown = "".join(f"\n  {cell:<5} {what}" for cell, what, _ in reader.mistakes)
         count = len(reader.mistakes)
         cells_are = "1 cell" if count == 1 else f"{count} cells"
-        raise FileError(f"{str(path)!r} has {cells_are} to correct:{shown}", field=reader.mistakes[0].field)
+        raise FileError(f"{str(path)!r} has {cells_are} to correct:{shown}", field=reader.mistakes[0][2])
     return {
         "kind": "table",
         **({"noun": noun.lower()} if noun.isalpha() else {}),
@@ -92,10 +72,10 @@ class _Reader:
         self.arms = arms
         self.said: dict[str, Any] = {}
         self.plans: dict[str, list[float]] = {}
-        self.mistakes: list[Mistake] = []
+        self.mistakes: list[tuple[str, str, str]] = []  # the cell, what is wrong, the key
 
     def wrong(self, cell: str, what: str, field: str) -> None:
-        self.mistakes.append(Mistake(cell, what, field))
+        self.mistakes.append((cell, what, field))
 
     def row(self, number: int, name: str, cells: list[str]) -> None:
         key = name.strip().lower()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import FloatArray, aligned, vector
+from surepick.core.arrays import FloatArray, aligned, aligned_table, labels_of, names_for, vector
 from surepick.errors import ParameterError, ProblemError
 from surepick.tables import numeral
 
@@ -52,6 +52,28 @@ def as_numbers(
         place = f"entry {where[0]}" if ndim == 1 else f"row {where[0]}, column {where[1]}"
         raise ProblemError(f"{what} must be finite, got {array[where]} in {place}", field=what)
     return array
+
+
+def as_table(
+    what: str,
+    given: Any,
+    row_names: Sequence[str] | None,
+    column_names: Sequence[str] | None,
+    *,
+    kinds: tuple[str, str],
+) -> tuple[FloatArray, tuple[str, ...], tuple[str, ...]]:
+    """Return a table of numbers, in which nan marks a gap, and the names of its rows and columns.
+
+    Names that are not given are the labels of a DataFrame, or the kind with a number: "row 0".
+    """
+    rows, columns = row_names or labels_of(given), column_names or labels_of(given, columns=True)
+    table = aligned_table(what, given, rows or (), columns or (), kinds=kinds)
+    numbers = as_numbers(what, table, ndim=2, gaps=True)
+    return (
+        numbers,
+        names_for(kinds[0], rows, len(numbers)),
+        names_for(kinds[1], columns, numbers.shape[1]),
+    )
 
 
 def half_widths(spread: Any, names: Sequence[str], guess: FloatArray | None = None) -> FloatArray:

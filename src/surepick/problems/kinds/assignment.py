@@ -17,16 +17,13 @@ from surepick.core.arrays import (
     Goal,
     IntArray,
     Numbers,
-    aligned_table,
     is_smallest,
-    labels_of,
-    names_for,
 )
 from surepick.core.oracle_problem import OracleProblem
 from surepick.errors import ProblemError
 from surepick.problems.candidates import FoundProblem, chosen
 from surepick.problems.family import DrawOptions, Family, builder_problem
-from surepick.problems.numbers import as_numbers
+from surepick.problems.numbers import as_table
 
 Prices: TypeAlias = "Mapping[str, Mapping[str, float]] | Numbers"
 ROUNDING = 1e-12  # of sums of prices: .1 and .2 are within a budget of .3
@@ -78,7 +75,12 @@ def assign_family(
     >>> family.best([0.5, 0.9, 0.4, 0.9]).tolist(), family.n_plans
     ([1.0, 0.0, 0.0, 1.0], 4)
     """
-    table, slots, columns = _table(prices, slot_names, option_names)
+    if isinstance(prices, Mapping):
+        slot_names = list(prices) if slot_names is None else slot_names
+        found = dict.fromkeys(name for own in prices.values() for name in own)
+        option_names = list(found) if option_names is None else option_names
+        prices = [[prices[slot].get(name, np.nan) for name in option_names] for slot in slot_names]
+    table, slots, columns = as_table("prices", prices, slot_names, option_names, kinds=("slot", "option"))
     possible = np.isfinite(table)
     slot, option = np.nonzero(possible)
     cost = table[possible]
@@ -127,26 +129,6 @@ def assign_family(
             "option_names": list(columns),
         },
     )
-
-
-def _table(
-    prices: Prices, slot_names: Sequence[str] | None, option_names: Sequence[str] | None
-) -> tuple[FloatArray, tuple[str, ...], tuple[str, ...]]:
-    if isinstance(prices, Mapping):
-        slot_names = list(prices) if slot_names is None else slot_names
-        found = dict.fromkeys(name for own in prices.values() for name in own)
-        option_names = list(found) if option_names is None else option_names
-        given = [[prices[slot].get(name, np.nan) for name in option_names] for slot in slot_names]
-    else:
-        slot_names, option_names = (
-            slot_names or labels_of(prices),
-            option_names or labels_of(prices, columns=True),
-        )
-        given = aligned_table(
-            "prices", prices, slot_names or (), option_names or (), kinds=("slot", "option")
-        )
-    table = as_numbers("prices", given, ndim=2, gaps=True)
-    return table, names_for("slot", slot_names, len(table)), names_for("option", option_names, table.shape[1])
 
 
 def _best(

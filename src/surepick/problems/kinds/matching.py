@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from math import perm
 from typing import Unpack
 
@@ -12,21 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.core.arrays import (
-    BoolArray,
     FloatArray,
     Goal,
-    IntArray,
     Numbers,
     aligned_table,
     is_smallest,
-    labels_of,
     names_for,
 )
 from surepick.core.oracle_problem import OracleProblem
 from surepick.errors import ProblemError
 from surepick.problems.candidates import FoundProblem, chosen
 from surepick.problems.family import DrawOptions, Family, builder_problem
-from surepick.problems.numbers import as_numbers
+from surepick.problems.numbers import as_table
 
 
 def matchings(
@@ -55,13 +50,9 @@ def matchings(
     >>> sorted(problem.plan_names)
     ['Ann: paint, Bob: weld', 'Ann: weld, Bob: paint']
     """
-    row_names = labels_of(guess) if row_names is None else row_names
-    column_names = labels_of(guess, columns=True) if column_names is None else column_names
     kinds = ("row", "column")
-    in_order = aligned_table("guess", guess, row_names or (), column_names or (), kinds=kinds)
-    table = as_numbers("guess", in_order, ndim=2, gaps=True)
+    table, rows, columns = as_table("guess", guess, row_names, column_names, kinds=kinds)
     possible = ~np.isnan(table)
-    rows, columns = names_for("row", row_names, len(table)), names_for("column", column_names, table.shape[1])
     if np.ndim(options.get("spread", 1.0)) == 2:  # type: ignore[arg-type]
         spread = aligned_table("spread", options["spread"], rows, columns, kinds=kinds)
         options["spread"] = np.asarray(spread, dtype=float)[possible]
@@ -82,67 +73,49 @@ def matching_family(
     >>> family.best([2.0, 3.0, 2.0, 2.0]).tolist(), family.n_plans
     ([1.0, 0.0, 0.0, 1.0], 2)
     """
-    mask = np.ones((len(row_names), len(column_names))) if possible is None else np.asarray(possible)
-    pairs = _Pairs(
-        names_for("row", row_names, len(mask)),
-        names_for("column", column_names, mask.shape[1]),
-        mask.astype(bool),
-    )
-    rows, columns = np.nonzero(pairs.possible)
-    if _assign(pairs, np.zeros(len(rows)), [], []) is None:
+    shape = len(row_names), len(column_names)
+    mask = np.ones(shape, dtype=bool) if possible is None else np.asarray(possible, dtype=bool)
+    rows, columns = names_for("row", row_names, len(mask)), names_for("column", column_names, mask.shape[1])
+    at_row, at_column = np.nonzero(mask)
+    names = tuple(f"{rows[i]}: {columns[j]}" for i, j in zip(at_row, at_column, strict=True))
+    number = np.where(mask, np.cumsum(mask).reshape(mask.shape) - 1, -1)  # of each possible pair
+    sign = 1.0 if is_smallest(goal) else -1.0
+
+    def within(weights: FloatArray, required: list[int], forbidden: list[int]) -> list[int] | None:
+        """The pairs of a best assignment with the required pairs and without the forbidden ones."""
+        from scipy.optimize import linear_sum_assignment
+
+        costs = np.full(mask.shape, np.inf)
+        costs[mask] = sign * weights
+        costs[at_row[forbidden], at_column[forbidden]] = np.inf
+        free_rows = np.setdiff1d(np.arange(len(rows)), at_row[required])
+        free_columns = np.setdiff1d(np.arange(len(columns)), at_column[required])
+        try:
+            i, j = linear_sum_assignment(costs[np.ix_(free_rows, free_columns)])
+        except ValueError:  # infeasible
+            return None
+        return required + [int(s) for s in number[free_rows[i], free_columns[j]]]
+
+    if within(np.zeros(len(names)), [], []) is None:
         raise ProblemError(
             "no assignment exists: the possible pairs do not leave every row a column of its own; allow more "
             "pairs (those marked nan are not possible)",
             field="possible",
         )
-    sign = 1.0 if is_smallest(goal) else -1.0
-    names = tuple(f"{pairs.rows[i]}: {pairs.columns[j]}" for i, j in zip(rows, columns, strict=True))
     return Family(
-        solve=lambda weights: chosen(_assign(pairs, sign * weights, [], []) or [], len(names)),
+        solve=lambda weights: chosen(within(weights, [], []) or [], len(names)),
         arm_names=names,
         goal=goal,
         n_plans=perm(max(mask.shape), min(mask.shape)),
-        count_is_exact=bool(pairs.possible.all()),
+        count_is_exact=bool(mask.all()),
         noun="matching",
         name_of=lambda plan: ", ".join(names[s] for s in np.flatnonzero(plan)),
-        within=lambda weights, required, forbidden: _assign(pairs, sign * weights, required, forbidden),
+        within=within,
         recipe=lambda: {
             "kind": "matchings",
-            "row_names": list(pairs.rows),
-            "column_names": list(pairs.columns),
-            "possible": pairs.possible.astype(int).tolist(),
+            "row_names": list(rows),
+            "column_names": list(columns),
+            "possible": mask.astype(int).tolist(),
             "goal": goal,
         },
     )
-
-
-@dataclass(frozen=True, eq=False)
-class _Pairs:
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
-    possible: BoolArray  # (n_rows, n_columns)
-
-    @cached_property
-    def number(self) -> IntArray:
-        """(n_rows, n_columns) the number of each possible pair, -1 for the others."""
-        return np.where(self.possible, np.cumsum(self.possible).reshape(self.possible.shape) - 1, -1)
-
-
-def _assign(
-    pairs: _Pairs, weights: FloatArray, required: list[int], forbidden: list[int]
-) -> list[int] | None:
-    """The pairs of a least assignment with the required pairs and without the forbidden ones."""
-    from scipy.optimize import linear_sum_assignment
-
-    costs = np.full(pairs.possible.shape, np.inf)
-    costs[pairs.possible] = weights
-    rows, columns = np.arange(len(pairs.rows)), np.arange(len(pairs.columns))
-    if required or forbidden:
-        at_row, at_column = np.nonzero(pairs.possible)
-        costs[at_row[forbidden], at_column[forbidden]] = np.inf
-        rows, columns = np.setdiff1d(rows, at_row[required]), np.setdiff1d(columns, at_column[required])
-    try:
-        i, j = linear_sum_assignment(costs[np.ix_(rows, columns)] if required else costs)
-    except ValueError:  # infeasible
-        return None
-    return required + [int(s) for s in pairs.number[rows[i], columns[j]]]

@@ -13,12 +13,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
-from math import comb, isfinite, prod
+from math import comb, prod
 from pathlib import Path
 from typing import Any, TypeAlias, Unpack
 
 import numpy as np
-import numpy.typing as npt
 
 from surepick.core.arrays import (
     BoolArray,
@@ -64,28 +63,8 @@ class Program:
     variable_names: tuple[str, ...]
     goal: Goal = "largest"
 
-    def recipe(self) -> dict[str, Any]:
-        """All of it as JSON values that `program_family` reads; None stands for infinity."""
-        kept = {name: _as_json(getattr(self, name)) for name in _ARRAYS}
-        return {**kept, "variable_names": list(self.variable_names), "goal": self.goal}
-
 
 _ARRAYS = ("matrix", "row_lower", "row_upper", "lower", "upper", "whole", "objective")
-
-
-def _as_json(array: npt.NDArray[Any]) -> list[Any]:
-    if array.ndim > 1:
-        return [_as_json(row) for row in array]
-    return [x if isfinite(x) else None for x in array.astype(float).tolist()]
-
-
-def _from_recipe(data: Mapping[str, Any]) -> Program:
-    arrays: dict[str, Any] = {}
-    for name in _ARRAYS:
-        array = np.array(data[name], dtype=float)  # None becomes nan
-        arrays[name] = np.where(np.isnan(array), np.inf if "upper" in name else -np.inf, array)
-    arrays["whole"] = arrays["whole"].astype(bool)
-    return Program(**arrays, variable_names=tuple(data["variable_names"]), goal=data["goal"])
 
 
 def program_family(program: Program | Mapping[str, Any] | str | Path) -> Family:
@@ -95,8 +74,24 @@ def program_family(program: Program | Mapping[str, Any] | str | Path) -> Family:
     >>> program_family(program).best([3.0, 4.0]).tolist()
     [2.0, 3.0]
     """
-    limits = _from_recipe(program) if isinstance(program, Mapping) else _as_given(program)
+    if isinstance(program, Mapping):  # a recipe, in which None stands for infinity and becomes nan
+        found: dict[str, Any] = {name: np.array(program[name], dtype=float) for name in _ARRAYS}
+        for name, array in found.items():
+            array[np.isnan(array)] = np.inf if "upper" in name else -np.inf
+        found["whole"] = found["whole"].astype(bool)
+        names = tuple(program["variable_names"])
+        limits = Program(**found, variable_names=names, goal=program["goal"])
+    else:
+        limits = _as_given(program)
     solve_program(limits, limits.objective)
+
+    def recipe() -> dict[str, Any]:
+        arrays = {name: getattr(limits, name).astype(object) for name in _ARRAYS}
+        for array in arrays.values():
+            array[~np.isfinite(array.astype(float))] = None
+        kept = {name: array.tolist() for name, array in arrays.items()}
+        return {**kept, "variable_names": list(limits.variable_names), "goal": limits.goal}
+
     return Family(
         solve=partial(solve_program, limits),
         arm_names=limits.variable_names,
@@ -104,7 +99,7 @@ def program_family(program: Program | Mapping[str, Any] | str | Path) -> Family:
         n_plans=_count_at_most(limits),
         noun="program",
         name_of=(lambda plan: counted(limits.variable_names, plan)) if limits.whole.all() else None,
-        recipe=lambda: {"kind": "program", "program": limits.recipe()},
+        recipe=lambda: {"kind": "program", "program": recipe()},
         solve_within=partial(_solve_within, limits) if limits.whole.all() else None,
         rows=None if limits.whole.any() else partial(_rows, limits),
         is_slow=bool(limits.whole.any()),
@@ -272,23 +267,19 @@ def _count_at_most(program: Program) -> int | None:
     """A number that the plans that can be best do not exceed; None where there is none.
 
     Vertices (of all bounds and constraints as many are tight as there are variables that are not whole) times
-    the ranges of the whole variables.
+    the ranges of the whole variables, which constraints may limit where bounds do not.
     """
-    n_free = int((~program.whole).sum())
-    ranges = [_range(program, int(s)) for s in np.flatnonzero(program.whole)]
-    if not np.isfinite(ranges).all():
-        return None
-    return comb(2 * len(program.matrix) + 2 * n_free, n_free) * prod(int(width) + 1 for width in ranges)
-
-
-def _range(program: Program, s: int) -> float:
-    """How many values above its least an integer variable can take; infinite when nothing limits it."""
-    width = float(program.upper[s] - program.lower[s])
-    if np.isfinite(width) or not np.isfinite(program.lower[s]):
-        return width
+    n_free, ranges = int((~program.whole).sum()), list[float]()
     relaxed = replace(program, whole=np.zeros_like(program.whole))
-    answer = _least(relaxed, -np.eye(len(program.lower))[s])
-    return float(np.floor(answer.x[s] - program.lower[s] + FEASIBLE)) if answer.status == 0 else np.inf
+    for s in np.flatnonzero(program.whole):
+        width = float(program.upper[s] - program.lower[s])
+        if np.isinf(width) and np.isfinite(program.lower[s]):
+            answer = _least(relaxed, -np.eye(len(program.lower))[s])
+            width = np.floor(answer.x[s] - program.lower[s] + FEASIBLE) if answer.status == 0 else np.inf
+        if np.isinf(width):
+            return None
+        ranges.append(width)
+    return comb(2 * len(program.matrix) + 2 * n_free, n_free) * prod(int(width) + 1 for width in ranges)
 
 
 def production(
