@@ -33,7 +33,7 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray, as_dense
 from surepick.core.probes import Probes
 from surepick.inference.contrasts import Contrasts, DenseReadings, DiagonalReadings
-from surepick.inference.factors import QuantileMixture, log_sum_exp
+from surepick.inference.factors import Factor, log_sum_exp
 from surepick.inference.steps import CENTRE_STEPS, are_steps, from_steps, to_steps
 
 CAP = 0.75  # the most that one use may take of a bet
@@ -65,7 +65,7 @@ class PowerSums:
         return PowerSums(self.base[which], self.reach[which], self.sums[which], self.mixture_cap)
 
 
-class BoundedReadings(QuantileMixture):
+class BoundedReadings(Factor):
     """Readings between bounds: the factor of Lemma 1 with the series of Lemma 2.
 
     `gap` holds power sums here, and `variance` is the one expected of the batch: a bet on a gap of size g has
@@ -73,19 +73,13 @@ class BoundedReadings(QuantileMixture):
     never correctness.
     """
 
-    replicates: ClassVar[tuple[int, int]] = (1, 1)
-
     def log_factors(self, gap: Any, variance: FloatArray, sizes: FloatArray) -> FloatArray:
         """Return log F."""
         return self._logs(gap, variance, sizes, CAP)
 
-    def log_mixture(
-        self, gap: Any, variance: FloatArray, centre: FloatArray, prior_variance: FloatArray
-    ) -> FloatArray:
-        """Return the log of the mean factor."""
-        sizes, is_bet = self.mixture_sizes(centre, prior_variance)
-        logs = np.where(is_bet, self._logs(gap, variance, sizes, gap.mixture_cap), -np.inf)
-        return np.asarray(log_sum_exp(logs) - np.log(is_bet.sum(axis=1)))
+    def log_mixed(self, gap: Any, variance: FloatArray, sizes: FloatArray) -> FloatArray:
+        """Return log F of sizes in a mixture, which a use may take less of while little is known."""
+        return self._logs(gap, variance, sizes, gap.mixture_cap)
 
     def log_p(self, gap: Any, variance: FloatArray, *, gaussian: bool) -> FloatArray:
         """Return the log of 1 / F, for the mean F of a few sizes: P(F >= 1/p) <= p."""

@@ -13,36 +13,17 @@ from __future__ import annotations
 
 import functools
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from statistics import NormalDist
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
-from surepick.core.arrays import BoolArray, FloatArray
+from surepick.core.arrays import FloatArray
 
 # medians of twelve equally likely parts of N(0, 1): a mixture over them stands for one over N(0, 1)
 QUANTILES = np.array([NormalDist().inv_cdf((k + 0.5) / 12) for k in range(12)])
-
-
-class Factor(Protocol):
-    """What a batch's estimate of a gap is worth under the null hypothesis."""
-
-    replicates: ClassVar[tuple[int, int]]  # fewest and most equal parts in which a batch is measured
-
-    def log_factors(self, gap: FloatArray, variance: FloatArray, sizes: FloatArray) -> FloatArray:
-        """Return log F, (n, k), for n gaps and k bet sizes each."""
-        ...
-
-    def log_mixture(
-        self, gap: FloatArray, variance: FloatArray, centre: FloatArray, prior_variance: FloatArray
-    ) -> FloatArray:
-        """Return the log of the mean factor over g ~ N(centre, prior_variance) given g > 0."""
-        ...
-
-    def log_p(self, gap: FloatArray, variance: FloatArray, *, gaussian: bool) -> FloatArray:
-        """Return log p; 0 where the estimated gap is not above 0. `gaussian` says that the noise is."""
-        ...
 
 
 def log_sum_exp(logs: FloatArray) -> FloatArray:
@@ -55,10 +36,37 @@ def log_sum_exp(logs: FloatArray) -> FloatArray:
     return np.asarray(top + np.log(np.exp(logs - top[..., None]).sum(axis=-1)))
 
 
-class SubGaussian:
-    """E exp(t (D - E D)) <= exp(t^2 v / 2) for all t: F_g = exp((g D - g^2/2) / v)."""
+class Factor(ABC):
+    """What a batch's estimate of a gap is worth under the null hypothesis."""
 
-    replicates: ClassVar[tuple[int, int]] = (1, 1)
+    replicates: ClassVar[tuple[int, int]] = (1, 1)  # fewest and most equal parts in which a batch is measured
+
+    @abstractmethod
+    def log_factors(self, gap: Any, variance: FloatArray, sizes: FloatArray) -> FloatArray:
+        """Return log F, (n, k), for n gaps and k bet sizes each."""
+
+    def log_mixture(
+        self, gap: Any, variance: FloatArray, centre: FloatArray, prior_variance: FloatArray
+    ) -> FloatArray:
+        """Return the log of the mean factor over g ~ N(centre, prior_variance) given g > 0.
+
+        Without a closed form it is the mean over twelve sizes, those of them above 0.
+        """
+        sizes = centre[:, None] + np.sqrt(prior_variance)[:, None] * QUANTILES
+        logs = self.log_mixed(gap, variance, np.maximum(sizes, 0.0))
+        return np.asarray(log_sum_exp(np.where(sizes > 0, logs, -np.inf)) - np.log((sizes > 0).sum(axis=1)))
+
+    def log_mixed(self, gap: Any, variance: FloatArray, sizes: FloatArray) -> FloatArray:
+        """Return log F of sizes in a mixture."""
+        return self.log_factors(gap, variance, sizes)
+
+    @abstractmethod
+    def log_p(self, gap: Any, variance: FloatArray, *, gaussian: bool) -> FloatArray:
+        """Return log p; 0 where the estimated gap is not above 0. `gaussian` says that the noise is."""
+
+
+class SubGaussian(Factor):
+    """E exp(t (D - E D)) <= exp(t^2 v / 2) for all t: F_g = exp((g D - g^2/2) / v)."""
 
     def log_factors(self, gap: FloatArray, variance: FloatArray, sizes: FloatArray) -> FloatArray:
         """Return log F.
@@ -105,36 +113,12 @@ class SubGaussian:
         return np.where(z > 0, log_ndtr(-z) if gaussian else -0.5 * z * z, 0.0)
 
 
-class QuantileMixture:
-    """Mixtures without a closed form: the mean over twelve sizes, those of them above 0."""
-
-    def log_factors(self, gap: Any, variance: FloatArray, sizes: FloatArray) -> FloatArray:
-        """Return log F."""
-        raise NotImplementedError
-
-    def log_mixture(
-        self, gap: FloatArray, variance: FloatArray, centre: FloatArray, prior_variance: FloatArray
-    ) -> FloatArray:
-        """Return the log of the mean factor."""
-        sizes, is_bet = self.mixture_sizes(centre, prior_variance)
-        logs = np.where(is_bet, self.log_factors(gap, variance, sizes), -np.inf)
-        return np.asarray(log_sum_exp(logs) - np.log(is_bet.sum(axis=1)))
-
-    @staticmethod
-    def mixture_sizes(centre: FloatArray, prior_variance: FloatArray) -> tuple[FloatArray, BoolArray]:
-        """Return twelve bet sizes for each gap, (n, 12), and which of them are above 0."""
-        sizes = centre[:, None] + np.sqrt(prior_variance)[:, None] * QUANTILES
-        return np.maximum(sizes, 0.0), sizes > 0
-
-
-class BoundedVariance(QuantileMixture):
+class BoundedVariance(Factor):
     """Var D <= v and nothing else: F_g = [1 + ((1 + g D / v)_+)^2] / 2 / (1 + g^2 / (2 v)).
 
     E ((1 + x)_+)^2 <= (1 + E x)^2 + Var x, and x = g D / v has E x <= 0 (the factor does not fall in D) and
     Var x <= g^2 / v.
     """
-
-    replicates: ClassVar[tuple[int, int]] = (1, 1)
 
     def log_factors(self, gap: FloatArray, variance: FloatArray, sizes: FloatArray) -> FloatArray:
         """Return log F.
@@ -152,7 +136,7 @@ class BoundedVariance(QuantileMixture):
         return np.where(gap > 0, -np.log1p(np.maximum(gap, 0.0) ** 2 / variance), 0.0)
 
 
-class Student(QuantileMixture):
+class Student(Factor):
     """Gaussian noise of unknown variance: a gap is estimated by G equal replicates x_1, ..., x_G.
 
     The replicates are independent with one mean and one unknown variance, so that r = sum x / |x| is
