@@ -163,12 +163,9 @@ class Estimates:
         >>> estimates.distances(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([16.0, 16.0])).tolist()
         [1.0, inf]
         """
-        # |x - y| = x + (1 - 2x) y for zeros and ones: two products with the plans
-        toward = (1.0 - 2.0 * self.lead) * self.price(readings)
-        found = plans @ np.column_stack([self.means, toward, 1.0 - 2.0 * self.lead])
-        gaps = self.lead @ self.means - found[:, 0]
-        variance = self.lead @ self.price(readings) + found[:, 1]
-        differs = found[:, 2] + self.lead.sum() > 0.5
+        contrasts = self.lead - plans
+        gaps, variance = contrasts @ self.means, contrasts**2 @ self.price(readings)
+        differs = contrasts.any(axis=1)
         return np.divide(gaps**2, 2.0 * variance, out=np.full(len(plans), np.inf), where=differs)
 
 

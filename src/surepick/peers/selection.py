@@ -31,36 +31,30 @@ import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import check_delta
 from surepick.core.problem import Problem
 from surepick.errors import ParameterError
 from surepick.peers.sequential import CandidatesRun, single_arms
-from surepick.policies.sound import Starting
+from surepick.policies.sound import SoundPolicy
 
 _NODES = 96  # of the quadrature, in each direction
 
 
 @dataclass(frozen=True)
-class ZonePolicy(Starting):
+class ZonePolicy(SoundPolicy):
     """The settings of procedures with an indifference zone, and their guarantee.
 
     `zone` is in the unit of the values; `first` is how often every arm is measured to see its noise.
     """
 
-    delta: float = 0.05
     zone: float = 0.1
     first: int = 20
-
-    name: ClassVar[str]
-    version: ClassVar[int] = 1
-    randomized: ClassVar[bool] = False
 
     def learns_noise(self, problem: AnyProblem) -> bool:
         """Return True: variances come from the measurements alone."""
         return True
 
     def __post_init__(self) -> None:
-        check_delta(self.delta)
+        super().__post_init__()
         if not (self.zone > 0 and math.isfinite(self.zone)):
             raise ParameterError(
                 f"zone is the smallest difference that matters, above 0, got {self.zone!r}", field="zone"
