@@ -40,7 +40,7 @@ def test_settings_refuse_a_short_token_hide_it_and_know_further_names():
 
 @pytest.mark.parametrize(
     "path",
-    ["/", "/new", "/s/sure", "/s/sure/sheet", "/api/sessions", "/api/sessions/sure"]
+    ["/", "/new", "/s/sure", "/s/sure/sheet", "/s/sure/history", "/api/sessions", "/api/sessions/sure"]
     + [f"/api/sessions/sure/{what}" for what in ("stream", "events", "export/certificate.json")],
 )
 def test_without_the_token_nothing_is_shown(writing, path):

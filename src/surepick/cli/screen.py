@@ -18,7 +18,11 @@ LONGEST_NAME = 60
 def answer_lines(view: View, *, everything: bool = False) -> Iterator[str]:
     """The answer of a session and what it rests on."""
     if view.state == "running":
-        yield f"{view.session}: {_progress(view)}"
+        more = ""
+        if view.forecast is not None:
+            middle = view.forecast.median
+            more = ", no end in sight" if middle is None else f", about {count(middle, about=True)} more"
+        yield f"{view.session}: running, {count(view.n_measured)} measured{more}"
     yield from _headline(view)
     yield from plan_lines(view.amounts, view.leader)
     yield from claims(view)
@@ -31,32 +35,23 @@ def answer_lines(view: View, *, everything: bool = False) -> Iterator[str]:
         )
 
 
-def _progress(view: View) -> str:
-    more = ""
-    if view.forecast is not None:
-        middle = view.forecast.median
-        more = ", no end in sight" if middle is None else f", about {count(middle, about=True)} more"
-    return f"running, {count(view.n_measured)} measured{more}"
-
-
 def _headline(view: View) -> Iterator[str]:
     """The first line: what to take, or what leads."""
     total = "" if view.best is None or view.best.value is None else _total(view, view.best)
-    if not view.trusted or view.proved.is_tie or view.proved.claim == "no_plan":
-        yield wrapped(f"{view.headline}.", indent=2)
-    elif view.state == "confident":
+    amounts, leader = view.amounts, view.leader or ""
+    # a plan whose name only repeats its amounts, which are shown below it
+    is_long = len(amounts) > 3 and any(n != 1 for n in amounts.values()) and ARROW in leader
+    is_plain = view.trusted and not view.proved.is_tie and view.proved.claim != "no_plan"
+    if is_plain and view.state == "confident":
         verb, name = view.headline.split(" ", 1)
-        shown = "this plan" if _has_no_name(view.leader, view.amounts) else name
-        yield wrapped(f"{verb} {shown}" + (f": {total}" if total else ""), indent=2)
-    elif view.state != "running":
-        yield wrapped(f"{view.headline}.", indent=2)
-    elif view.leader is None or not view.n_measured:
-        yield f"{view.headline}."
-    else:
-        shown = (
-            "this plan" if _has_no_name(view.leader, view.amounts) else shortened(view.leader, LONGEST_NAME)
+        yield wrapped(
+            f"{verb} {'this plan' if is_long else name}" + (f": {total}" if total else ""), indent=2
         )
+    elif is_plain and view.state == "running" and leader and view.n_measured:
+        shown = "this plan" if is_long else shortened(leader, LONGEST_NAME)
         yield wrapped(shown + (f", {total}" if total else ""), "Leader: ")
+    else:
+        yield wrapped(f"{view.headline}.", indent=2)
 
 
 def _total(view: View, row: PlanRow) -> str:
@@ -109,11 +104,6 @@ def _open(view: View) -> Iterator[str]:
     workers = sorted({one.worker for item in view.open for one in item.assigned})
     assigned = ", ".join(workers[:4]) or "none"
     yield wrapped(f"{', '.join(names)}{more}; assigned: {assigned}", "Open: ")
-
-
-def _has_no_name(leader: str | None, amounts: Mapping[str, float]) -> bool:
-    """Whether the plan's name only repeats its amounts, which are shown below it."""
-    return len(amounts) > 3 and any(amount != 1 for amount in amounts.values()) and ARROW in (leader or "")
 
 
 def plan_lines(amounts: Mapping[str, float], name: str | None) -> Iterator[str]:
