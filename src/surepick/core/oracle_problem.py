@@ -161,35 +161,14 @@ class OracleProblem(Measurable):
 
     def _checked(self, field: str, answer: Any) -> FloatArray:
         """Return the oracle's answer as an array of one finite number per arm."""
-        received = shortened(" ".join(repr(answer).split()), 80, "...")
-        must = f"the oracle must return one number for each of {self.n_arms} arms"
-        if answer is None:
-            raise ProblemError(
-                "the oracle returned None where it must return a plan: it is asked for the best plan under "
-                "any weights",
-                field="best",
-            )
         try:
-            entries = np.asarray(answer)
-            if entries.dtype.kind == "c":
-                raise TypeError("complex numbers")
-            plan = entries.astype(float)
+            plan = np.asarray(answer).astype(float, casting="same_kind")
         except (TypeError, ValueError, OverflowError):
+            plan = np.zeros(())  # which has the wrong shape
+        if plan.shape != (self.n_arms,) or not (math.isfinite(plan @ plan) or np.isfinite(plan).all()):
             raise ProblemError(
-                f"{must}, 0 where the plan does not use the arm, got {received}; names of arms, and a value "
-                "beside the plan, are not understood",
-                field=field,
-            ) from None
-        if plan.shape != (self.n_arms,):
-            raise ProblemError(
-                f"{must}, got shape {plan.shape}: {received}; return a 0 for every arm that the plan does "
-                "not use",
-                field=field,
-            )
-        if not math.isfinite(plan @ plan) and not np.isfinite(plan).all():
-            s = int(np.flatnonzero(~np.isfinite(plan))[0])
-            raise ProblemError(
-                f"the oracle must return finite numbers, got {plan[s]} for arm {s} ({self.arm_names[s]!r})",
+                f"the oracle must return one finite number for each of {self.n_arms} arms, 0 where the plan "
+                f"does not use the arm, got {shortened(' '.join(repr(answer).split()), 80, '...')}",
                 field=field,
             )
         plan += 0.0  # -0.0 becomes 0.0, so that equal plans have equal bytes

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import log_ndtr, logsumexp
+from scipy.special import log_ndtr
 from scipy.stats import binom
 
 import surepick as sp
@@ -14,7 +14,7 @@ from surepick.errors import ProblemError
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.best import GRID, SHRINKAGE
 from surepick.policies.betting.bet_gap_e import BetGapE
-from surepick.policies.oracles.branch_search import BranchSearch, least_log_sum
+from surepick.policies.oracles.branch_search import BranchSearch
 from surepick.policies.oracles.oracle_best import OracleBest
 from surepick.policies.oracles.plan_wealth import SELECTION_BIAS
 from surepick.policy import Stop
@@ -240,30 +240,6 @@ def test_penalties_find_the_best_plan_of_a_branch(seed, minimize):
     assert (found is None) == (len(members) == 0)
     if found is not None:
         assert weights @ found == pytest.approx((members @ weights).max())
-
-
-def hull_and_bound(seed):
-    """The least log-sum found in a random hull, and a number that nothing in the hull is below."""
-    rng = np.random.default_rng(seed)
-    points = 5 * rng.normal(size=(int(rng.integers(1, 8)), 6))
-    value, tilt, share = least_log_sum(points, np.eye(len(points))[0], -np.inf)
-    assert share.sum() == pytest.approx(1.0)
-    assert tilt.sum() == pytest.approx(1.0)
-    assert value == pytest.approx(logsumexp(share @ points))
-    return value, -(tilt @ np.log(np.maximum(tilt, 1e-300))) + (points @ tilt).min()
-
-
-@settings(max_examples=40, deadline=None)
-@given(seed=st.integers(0, 10**6))
-def test_what_is_found_in_a_hull_is_above_its_bound(seed):
-    value, bound = hull_and_bound(seed)
-    assert bound - 1e-9 <= value
-
-
-def test_a_hull_has_the_least_log_sum_found():
-    gaps = [value - bound for value, bound in map(hull_and_bound, range(300))]
-    assert np.quantile(gaps, 0.95) < 0.01
-    assert max(gaps) < 0.5
 
 
 def right_for_one_weight_alone(weights):

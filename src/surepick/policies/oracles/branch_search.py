@@ -2,8 +2,8 @@
 
 For any weights p on cash and common bets, log wealth >= H(p) + sum_r p_r l_r (Jensen). On a branch the right
 side is at least an affine function of the plan, whose least value one call of the oracle finds.
-`BranchSearch.is_out` looks for the p that makes it largest. Where no p will do and the plans that come back
-are all ruled out one by one, it splits the branch without the worst of them (Lawler) and looks at the parts.
+`BranchSearch.is_out` looks for a p that makes it large. Where none will do and the plans that come back are
+all ruled out one by one, it splits the branch without the worst of them (Lawler) and looks at the parts.
 
 Which branches are looked at, how p is found and when a search gives up costs measurements, never correctness.
 """
@@ -11,7 +11,6 @@ Which branches are looked at, how p is found and when a search gives up costs me
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -23,19 +22,7 @@ from surepick.policies.oracles.plan_wealth import FLAT, CommonWealth, PlanAccoun
 MOST_STEPS = 15  # oracle calls on one branch
 CALLS_A_BATCH = 800  # oracle calls that the searches after a batch may use, beyond one for each arm
 CALLS_SHARE = 0.34  # of those left that one search may use before it gives up: the arm it is about stays free
-_HULL_STEPS, _LINE_STEPS, _HULL_TOLERANCE = (
-    60,
-    6,
-    1e-3,
-)  # nats: a hull is searched until it is this well known
 _TEST_SIZES = 0.5 ** np.arange(-1.0, 2.1, 0.5)  # of the size that suits the worst rival of a final test
-
-
-class Bound(NamedTuple):
-    """What bounding a branch found: it is ruled out, it has a plan that is not, or it must be split."""
-
-    is_out: bool  # every plan of the branch is ruled out
-    worst: FloatArray | None = None  # the plan to split at; None where a plan is not ruled out
 
 
 class BranchSearch:
@@ -142,53 +129,50 @@ class BranchSearch:
         oracle calls the search gives up, and the first such plan becomes a proxy, a rival that stands for the
         undecided plans.
         """
-        branches, worst, last_call = [branch], None, self._plans.n_calls + calls
+        branches, first, last_call = [branch], None, self._plans.n_calls + calls
         while branches:
             current = branches.pop()
-            bound = self._bound(current)
-            if bound.is_out:
+            worst = self._worst(current)
+            if worst is None:
                 continue
-            if bound.worst is None:
-                return False  # `_bound` found a plan that is not ruled out, and made it a rival
-            worst = bound.worst if worst is None else worst
-            if self._plans.n_calls > last_call:
-                components = self._wealth.components(self._account, worst)
-                self._account.add_rival(worst, components, is_proxy=True)
+            if worst.tobytes() in self._account.rival_keys:
                 return False
-            branches.extend(current.without(bound.worst, self._plans.step, one_size=self._one_size))
+            first = worst if first is None else first
+            if self._plans.n_calls > last_call:
+                components = self._wealth.components(self._account, first)
+                self._account.add_rival(first, components, is_proxy=True)
+                return False
+            branches.extend(current.without(worst, self._plans.step, one_size=self._one_size))
         return True
 
-    def _bound(self, branch: Branch) -> Bound:
-        """Look for weights p whose bound rules out the whole branch.
+    def _worst(self, branch: Branch) -> FloatArray | None:
+        """Look for weights p whose bound rules out the whole branch; return None if it does.
 
-        One oracle call finds the plan with the least bound under p, which is checked by itself. The next p is
-        the best one for all plans seen: the softmax at the least log-sum over their convex hull. If that is
-        below the threshold, no p rules them all out at once.
+        One oracle call finds the plan with the least bound under p. If that plan is not ruled out by itself
+        it becomes a rival, and is returned. Else the next p is the softmax of the common bets at the plan
+        with the least wealth of those seen, which is returned where no p is left to try: to split there.
         """
         common, account = self._common, self._account
         tilt = np.append(account.tilt, np.zeros(len(common.constant) - len(account.tilt)))
-        points, share = np.zeros((0, len(tilt))), np.zeros(0)
         seen, least, worst = set[bytes](), math.inf, None
         for _ in range(MOST_STEPS):
             bound, plan = self._lower(tilt, branch)
             if plan is None:
-                return Bound(is_out=True)
+                return None
             if bound >= self._threshold:
                 account.tilt = tilt
-                return Bound(is_out=True)
+                return None
             if plan.tobytes() in seen:
                 break
             if not self.rules_out(plan):
-                return Bound(is_out=False)
+                return plan
             seen.add(plan.tobytes())
-            point = common.on(branch, plan)
-            if (own := float(log_sum_exp(point))) < least:
-                least, worst = own, plan
-            points, share = np.vstack([points, point]), np.append(share, 0.0 if len(share) else 1.0)
-            value, tilt, share = least_log_sum(points, share, self._threshold)
-            if value < self._threshold:
-                break
-        return Bound(is_out=False, worst=worst)
+            logs = common.on(branch, plan)
+            if (own := float(log_sum_exp(logs))) < least:
+                least, worst, tilt = own, plan, np.exp(logs - own)
+            if least < self._threshold:
+                break  # one plan alone keeps every bound of this kind below the threshold
+        return worst
 
     def _lower(self, tilt: FloatArray, branch: Branch) -> tuple[float, FloatArray | None]:
         """Return a bound of the log wealth of all plans of the branch, infinite if it is empty, and a plan.
@@ -217,56 +201,3 @@ class BranchSearch:
         """Return a lower bound of the log evidence against every plan of the branch but the leader."""
         parts = self._account.branch.without(self._leader, self._plans.step, one_size=self._one_size)
         return min((self.lower_bound(part) for part in parts), default=math.inf)
-
-
-def least_log_sum(
-    points: FloatArray, share: FloatArray, enough: float
-) -> tuple[float, FloatArray, FloatArray]:
-    """Return the least log sum_r exp(z_r) over convex combinations z of the points (rows), nearly.
-
-    Pairwise Frank-Wolfe from the combination `share`; a value below `enough` ends it. Also returned: the
-    softmax of z, and the combination.
-    """
-    share, total = share.copy(), share @ points
-    for step in range(_HULL_STEPS):
-        top = float(total.max())
-        terms = np.exp(total - top)
-        mass = float(terms.sum())
-        value, tilt = top + math.log(mass), terms / mass
-        slopes = points @ tilt
-        to, away = int(np.argmin(slopes)), int(np.argmax(np.where(share > 0, slopes, -np.inf)))
-        if value < enough or slopes[away] - slopes[to] < _HULL_TOLERANCE or step == _HULL_STEPS - 1:
-            break
-        direction = points[to] - points[away]
-        move = _line_search(total, direction, float(share[away]), float(slopes[to] - slopes[away]), tilt)
-        total = total + move * direction
-        share[to] += move
-        share[away] = max(0.0, share[away] - move)
-    return value, tilt, share
-
-
-def _line_search(
-    total: FloatArray, direction: FloatArray, most: float, slope: float, tilt: FloatArray
-) -> float:
-    """Return the step in [0, most] with nearly the least log-sum-exp, by Newton's method within a bracket.
-
-    `slope`, below 0, and `tilt` are the derivative and the softmax at 0.
-    """
-    low, high, at = 0.0, most, 0.0
-    for _ in range(_LINE_STEPS):
-        bend = float(tilt @ (direction * direction)) - slope * slope
-        step = at - slope / bend if bend > 0 else high
-        at = step if low < step < high else (high if high == most and step >= high else 0.5 * (low + high))
-        shifted = total + at * direction
-        tilt = np.exp(shifted - shifted.max())
-        tilt = tilt / tilt.sum()
-        slope = float(tilt @ direction)
-        if slope < 0:
-            low = at
-            if at == most:
-                break
-        else:
-            high = at
-        if high - low < 1e-3 * most or abs(slope) < 1e-4:
-            break
-    return at
