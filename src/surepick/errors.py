@@ -5,8 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -95,22 +94,6 @@ class MissingExtraError(SurepickError, ImportError):
 
 class PluginError(SurepickError):
     """A policy or a kind of problem that is not surepick's own cannot be used, or breaks its rules."""
-
-
-@contextmanager
-def blaming(field: str) -> Iterator[None]:
-    """Let an error that names no field name this one; also as a decorator.
-
-    >>> with blaming("plans"):
-    ...     raise ProblemError("line 3 has no name")
-    Traceback (most recent call last):
-    surepick.errors.ProblemError: line 3 has no name
-    """
-    try:
-        yield
-    except SurepickError as error:
-        error.field = error.field or field
-        raise
 
 
 def name_taken(name: str, place: str) -> NameTakenError:

@@ -14,7 +14,7 @@ from surepick.core.wording import in_short, plural
 from surepick.errors import ProblemError
 
 Range = tuple[float, float]
-BALANCED, LISTED = ORDERS = ("balanced", "listed")  # in which measurements of one round are made
+LISTED = "listed"  # the order in which measurements of one round are made, unless it is balanced
 
 
 @dataclass(frozen=True)

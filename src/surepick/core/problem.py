@@ -40,7 +40,7 @@ from surepick.core.given_probes import ARMS, GivenProbes, Limits, read_probes
 from surepick.core.measurable import SUB_GAUSSIAN_NOISE, Measurable
 from surepick.core.probes import refuse_inseparable
 from surepick.core.wording import plural, shortened
-from surepick.errors import ProblemError, blaming, hinted
+from surepick.errors import ProblemError, hinted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -342,7 +342,6 @@ class Problem(Measurable):
         return f"Problem({self.n_plans} plans, {arms}, {ways}noise={noise}, {self.goal})"
 
 
-@blaming("plans")
 def _read_plans(
     plans: Any, given_arms: Sequence[str] | None
 ) -> tuple[Any, Sequence[str] | None, Sequence[str] | None]:

@@ -25,7 +25,7 @@ from surepick.core.arrays import (
     read_only,
 )
 from surepick.core.frames import frame_cells, is_frame
-from surepick.errors import ParameterError, ProblemError, blaming, missing_extra, suggestion
+from surepick.errors import ParameterError, ProblemError, SurepickError, missing_extra, suggestion
 from surepick.tables import csv_lines, numeral, refuse_endless
 
 # a Network, a networkx graph, the path of a CSV file, a data frame, or a list of pairs
@@ -107,8 +107,11 @@ def as_network(graph: Graph, *, directed: bool | None = None) -> Network:
         tails, heads = (read_only(ends.copy()) for ends in np.array(graph["edges"], dtype=np.int64).T)
         return Network(tuple(graph["nodes"]), tails, heads, graph["directed"], tuple(graph["edge_names"]), {})
     if isinstance(graph, str | Path):
-        with blaming("graph"):
+        try:
             return _from_file(Path(graph), directed)
+        except SurepickError as error:
+            error.field = error.field or "graph"
+            raise
     if is_frame(graph):
         header, rows = frame_cells(graph)
         numbered = [(f"row {number}", row) for number, row in enumerate(rows)]
