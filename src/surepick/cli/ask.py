@@ -11,19 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from surepick.cli.output import (
-    NO,
-    Name,
-    Worker,
-    answer,
-    hint,
-    note,
-    open_session,
-    refuse_existing,
-    settings,
-    show,
-    where,
-)
+from surepick.cli import output
 from surepick.core.wording import how_many
 from surepick.errors import FileError, ParameterError, SessionError
 from surepick.tables import numeral
@@ -38,10 +26,10 @@ SHEET_ROWS = 40  # of a measuring sheet, unless -n says otherwise: about two pag
 
 def ask(
     n: Annotated[int | None, typer.Option("-n", min=1, help="How many. [1; with -o the batch]")] = None,
-    worker: Worker = "user",
+    worker: output.Worker = "user",
     wait: Annotated[float, typer.Option(help="Seconds to wait until there is something.")] = 0.0,
     to: Annotated[Path | None, typer.Option("-o", help="Write a measuring sheet: .xlsx or .csv.")] = None,
-    session: Name = None,
+    session: output.Name = None,
 ) -> None:
     """Show what to measure next, or write a measuring sheet.
 
@@ -49,13 +37,13 @@ def ask(
     """
     from surepick.views.sheet import openpyxl, write_sheet
 
-    opened = open_session(session)
+    opened = output.open_session(session)
     if to is not None:  # refuse what cannot be written before any measurement is taken
         if to.suffix.lower() not in (".csv", ".xlsx"):
             raise FileError(f"a measuring sheet ends in .xlsx or .csv, got {str(to)!r}", field="o")
         if to.suffix.lower() == ".xlsx":
             openpyxl()
-        refuse_existing(to, force=False)
+        output.refuse_existing(to, force=False)
     wanted = n or (1 if to is None else max(1, len(opened.pending(SHEET_ROWS))))
     requests = opened.ask(wanted, worker=worker, wait=False)
     until = time.monotonic() + wait
@@ -64,27 +52,27 @@ def ask(
         requests = opened.ask(wanted, worker=worker, wait=False)
     view = opened.view()
     if not requests:
-        answer({"requests": [], "view": view}, [])
+        output.answer({"requests": [], "view": view}, [])
         if view.state == "running":
-            note("other workers have taken all that can be measured now; wait with --wait SECONDS")
+            output.note("other workers have taken all that can be measured now; wait with --wait SECONDS")
         else:
-            note(f"{view.session} is {view.state}: {view.headline}")
-            hint("surepick status", session=session)
-        raise typer.Exit(NO)
+            output.note(f"{view.session} is {view.state}: {view.headline}")
+            output.hint("surepick status", session=session)
+        raise typer.Exit(output.NO)
     if to is not None:
         write_sheet(opened, requests, to)
         many = how_many(len(requests), "measurement")
-        answer({"file": str(to), "n": len(requests)}, f"Wrote {to} with {many} to make.")
-        hint(f"surepick tell --from {shlex.quote(str(to))}", "Filled in", session=session)
+        output.answer({"file": str(to), "n": len(requests)}, f"Wrote {to} with {many} to make.")
+        output.hint(f"surepick tell --from {shlex.quote(str(to))}", "Filled in", session=session)
         return
     rows, lines = list[dict[str, Any]](), list[str]()
     for one in requests:
         reads = [] if opened.problem.arms_alone else list(one.readings)
         rows.append({"id": one.id, "arm": one.arm, "readings": reads, "expires": one.expires})
         lines.append(f"{one.arm} ({', '.join(reads)})" if reads else one.arm)
-    answer({"requests": rows, "view": view}, lines)
+    output.answer({"requests": rows, "view": view}, lines)
     order = "In this order; then" if len(requests) > 1 else "Then"
-    hint(f"surepick tell {shlex.quote(requests[0].probe_name)} VALUE", order, session=session)
+    output.hint(f"surepick tell {shlex.quote(requests[0].probe_name)} VALUE", order, session=session)
 
 
 def tell(
@@ -93,12 +81,12 @@ def tell(
         list[str] | None, typer.Argument(help="The value, or several; NAME=VALUE for readings of a probe.")
     ] = None,
     source: Annotated[Path | None, typer.Option("--from", help="A filled-in sheet: .csv or .xlsx.")] = None,
-    worker: Worker = "user",
+    worker: output.Worker = "user",
     yes: Annotated[bool, typer.Option("--yes", help="A surprising value is right.")] = False,
     lost: Annotated[bool, typer.Option("--lost", help="It was tried and gave no value.")] = False,
     remark: Annotated[str, typer.Option("--note", help="A remark for the log.")] = "",
     key: Annotated[str, typer.Option(help="Record once, however often it is told.")] = "",
-    session: Name = None,
+    session: output.Name = None,
 ) -> None:
     """Record measurements.
 
@@ -109,7 +97,7 @@ def tell(
         return
     if arm is None or not (values or lost):
         raise ParameterError("say what was measured and its value: surepick tell Tunnel 10.4", field="values")
-    opened = open_session(session)
+    opened = output.open_session(session)
     told = [None] if lost else _numbers(opened, arm, values or [])
     refuse_surprising(opened, [(arm, one) for one in told if one is not None], yes=yes)
     receipts = []
@@ -120,11 +108,13 @@ def tell(
     view = opened.view()
     data = [{"number": one.number, "result": one.result} for one in receipts]
     shown = [_receipt_line(view, arm, one, receipt) for one, receipt in zip(told, receipts, strict=True)]
-    answer({"recorded": data, "view": view}, [*shown, *where(view)])
+    output.answer({"recorded": data, "view": view}, [*shown, *output.where(view)])
     if view.state != "running":
-        hint("surepick status", "See", session=session)
+        output.hint("surepick status", "See", session=session)
     elif receipts[-1].number:
-        hint(f"surepick session remove {receipts[-1].number} --reason typo", "A slip?", session=session)
+        output.hint(
+            f"surepick session remove {receipts[-1].number} --reason typo", "A slip?", session=session
+        )
 
 
 def _receipt_line(view: View, arm: str, told: Any, receipt: Receipt) -> str:
@@ -176,11 +166,11 @@ def refuse_surprising(session: Session, told: Sequence[tuple[Any, Any]], *, yes:
     if not doubts:
         return
     text = "; ".join(doubts[:3]) + (f"; and {len(doubts) - 3} more" if len(doubts) > 3 else "")
-    if sys.stdin.isatty() and not settings.json:
+    if sys.stdin.isatty() and not output.settings.json:
         if typer.confirm(f"{text}. Is that right?", err=True):
             return
-        note("nothing was recorded")
-        raise typer.Exit(NO)
+        output.note("nothing was recorded")
+        raise typer.Exit(output.NO)
     raise SessionError(f"{text}; not recorded. If it is right, repeat the command with --yes", field="values")
 
 
@@ -188,10 +178,12 @@ def _tell_file(file: Path, name: str | None, worker: str, *, yes: bool) -> None:
     """Record all values of a file, or none if one cannot be read."""
     from surepick.files.measurements import import_rows, in_words, probes_and_values, read_rows
 
-    opened = open_session(name)
+    opened = output.open_session(name)
     rows = read_rows(file)
     refuse_surprising(opened, probes_and_values(opened, rows), yes=yes)
     counts = import_rows(opened, rows, worker=worker)
     opened.journal.keep_if_small()
     view = opened.view()
-    show(view, [f"{file}: {in_words(counts)}.", *where(view)], name, {"counts": counts, "view": view})
+    output.show(
+        view, [f"{file}: {in_words(counts)}.", *output.where(view)], name, {"counts": counts, "view": view}
+    )

@@ -9,20 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from surepick.cli.output import (
-    Budget,
-    Delta,
-    Epsilon,
-    File,
-    High,
-    Low,
-    Progress,
-    answer,
-    hint,
-    load_file,
-    note,
-    wrapped,
-)
+from surepick.cli import output
 from surepick.cli.screen import listed
 from surepick.cli.simulate import limit_of
 from surepick.core.wording import how_many, plural
@@ -37,12 +24,12 @@ USUAL = {"delta": 0.05, "epsilon": 0.0, "budget": None}
 
 
 def check(
-    file: File,
-    delta: Delta = None,
-    epsilon: Epsilon = None,
-    budget: Budget = None,
-    low: Low = None,
-    high: High = None,
+    file: output.File,
+    delta: output.Delta = None,
+    epsilon: output.Epsilon = None,
+    budget: output.Budget = None,
+    low: output.Low = None,
+    high: output.High = None,
     rehearsals: Annotated[int, typer.Option(min=1, help="Simulated runs for the forecast.")] = 20,
     limit: Annotated[
         bool, typer.Option("--limit", help="Also the fewest any method needs (needs truth).")
@@ -56,13 +43,13 @@ def check(
     from surepick.report.check import ASK_LIMITS, with_limits
     from surepick.report.check import check as rehearsed
 
-    loaded = with_limits(load_file(file), low, high)
+    loaded = with_limits(output.load_file(file), low, high)
     if limit and loaded.means is None:
         raise ParameterError("--limit needs the true means: add a row truth", field="limit")
     given = {"delta": delta, "epsilon": epsilon, "budget": budget}
     stated = {**USUAL, **loaded.settings}
     asked: dict[str, Any] = {name: stated[name] if of is None else of for name, of in given.items()}
-    with Progress() as progress:
+    with output.Progress() as progress:
         found = rehearsed(loaded, asked, rehearsals=rehearsals, progress=progress.count("rehearsal"))
     lines = [*described(found), *_forecast_lines(found, asked["budget"]), *_choice_lines(found)]
     policy = policy_for(None, delta=asked["delta"], epsilon=asked["epsilon"])
@@ -71,14 +58,14 @@ def check(
         lines.append(f"Limit     {count(least.measurements)} for any method, on average")
     known = None if least is None or not least.is_finite else least.measurements
     data = found.to_json() | {"limit": known}
-    answer(data, lines)
+    output.answer(data, lines)
     listing = loaded.problem.about.listing
     missing = None if listing is None else listing.warning(asked["delta"])
     for text in filter(None, (missing, ASK_LIMITS if found.asks_limits else None)):
-        note(text)
+        output.note(text)
     options = {name: now for name, now in {**asked, "low": low, "high": high}.items() if now is not None}
     changed = "".join(f" --{name} {now:g}" for name, now in options.items() if now != USUAL.get(name))
-    hint(f"surepick new {shlex.quote(str(file))}{changed}")
+    output.hint(f"surepick new {shlex.quote(str(file))}{changed}")
 
 
 def described(found: Check) -> Iterator[str]:
@@ -87,9 +74,11 @@ def described(found: Check) -> Iterator[str]:
     plans = "all plans" if problem.n_plans is None else problem.about.plans(problem.n_plans)
     goal = "smallest" if problem.sign < 0 else "largest"
     unit = f"; {problem.about.unit}" if problem.about.unit else ""
-    yield wrapped(f"{loaded.title}: {plans} over {problem.n_arms} arms; the {goal} total is best{unit}")
+    yield output.wrapped(
+        f"{loaded.title}: {plans} over {problem.n_arms} arms; the {goal} total is best{unit}"
+    )
     if problem.is_listed:
-        yield wrapped(listed(problem.plan_names, 6), "Plans     ")
+        yield output.wrapped(listed(problem.plan_names, 6), "Plans     ")
     words = f"{len(roles['measured'])} to measure."
     for role in ("same in all plans", "in no plan"):
         if arms := roles[role]:
@@ -97,20 +86,20 @@ def described(found: Check) -> Iterator[str]:
             words += f" {listed(arms, 3)} {plural(len(arms), 'is', 'are')} {what}: not measured."
     if roles["known"]:
         words += f" Known: {listed(roles['known'], 3)}."
-    yield wrapped(words, "Arms      ")
+    yield output.wrapped(words, "Arms      ")
     if problem.probes is not None:
-        yield wrapped(f"{problem.probes.summary}.", "Probes    ")
-    yield wrapped(found.noise_text, "Limits    " if problem.bounds is not None else "Noise     ")
+        yield output.wrapped(f"{problem.probes.summary}.", "Probes    ")
+    yield output.wrapped(found.noise_text, "Limits    " if problem.bounds is not None else "Noise     ")
     if problem.is_listed and problem.duplicates:
         gone, kept = problem.duplicates[0]
         alike = how_many(len(problem.duplicates), "plan")
-        yield wrapped(f"{alike} like others, as {gone!r} and {kept!r}.", "Merged    ")
+        yield output.wrapped(f"{alike} like others, as {gone!r} and {kept!r}.", "Merged    ")
 
 
 def _forecast_lines(checked: Check, budget: int | None) -> Iterator[str]:
     found = checked.forecast
     if found is None:
-        yield wrapped(f"none: it needs {checked.missing}.", "Forecast  ")
+        yield output.wrapped(f"none: it needs {checked.missing}.", "Forecast  ")
         return
     if budget is not None:
         rest = "" if found.confident == 1 else "; else a few plans remain"
@@ -121,12 +110,12 @@ def _forecast_lines(checked: Check, budget: int | None) -> Iterator[str]:
         high = "no end" if not math.isfinite(found.high) else count(found.high, about=True)
         text = f"about {count(found.median, about=True)} measurements; "
         text += f"{count(found.low, about=True)} to {high} in 8 of 10 rehearsals"
-    yield wrapped(text, "Forecast  ")
+    yield output.wrapped(text, "Forecast  ")
     busy = sorted(found.shares.items(), key=lambda pair: -pair[1])
     named = [f"{name} {share:.0%}" for name, share in busy[:BUSIEST] if share > 0]
     others = [share for _, share in busy[BUSIEST:] if share > 0]
     rest = f", {how_many(len(others), 'other')} {sum(others):.0%}" if others else ""
-    yield wrapped(f"{', '.join(named)}{rest}", " " * 10)
+    yield output.wrapped(f"{', '.join(named)}{rest}", " " * 10)
 
 
 def _choice_lines(checked: Check) -> Iterator[str]:

@@ -9,29 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from surepick.cli.output import (
-    DOUBTFUL,
-    Budget,
-    Delta,
-    Epsilon,
-    High,
-    Low,
-    MaybeFile,
-    Name,
-    Policy,
-    Progress,
-    answer,
-    hint,
-    load_file,
-    note,
-    only_name,
-    open_place,
-    open_session,
-    place_name,
-    settings,
-    show,
-    wrapped,
-)
+from surepick.cli import output
 from surepick.errors import ParameterError
 from surepick.tables import numeral
 
@@ -44,14 +22,14 @@ BY_HAND = 259_200.0  # seconds: a measurement by hand is reserved for three days
 
 
 def new(
-    file: MaybeFile = None,
-    session: Name = None,
-    delta: Delta = None,
-    epsilon: Epsilon = None,
-    budget: Budget = None,
-    low: Low = None,
-    high: High = None,
-    policy: Policy = None,
+    file: output.MaybeFile = None,
+    session: output.Name = None,
+    delta: output.Delta = None,
+    epsilon: output.Epsilon = None,
+    budget: output.Budget = None,
+    low: output.Low = None,
+    high: output.High = None,
+    policy: output.Policy = None,
     incumbent: Annotated[str | None, typer.Option(help="The plan in use: is another better?")] = None,
     prior: Annotated[
         str | None, typer.Option(help="A session to close; its values become prior data.")
@@ -75,10 +53,10 @@ def new(
     plans = "plans" if view.n_plans is None else f"{view.n_plans:,} plans"
     lines = [f"Began {view.session!r}{title}, {plans} over {view.n_arms} arms."]
     assumes = view.proved.assumes
-    lines.append(wrapped(f"{assumes}.", "Assumes: ") if assumes else "No guarantee.")
-    answer(view, lines)
+    lines.append(output.wrapped(f"{assumes}.", "Assumes: ") if assumes else "No guarantee.")
+    output.answer(view, lines)
     show_remarks(view)
-    hint("surepick ask", session=session)
+    output.hint("surepick ask", session=session)
 
 
 def begin(
@@ -99,8 +77,8 @@ def begin(
     from surepick.report.check import Check, with_limits
     from surepick.sessions.session import Session
 
-    loaded = with_limits(load_file(file), *limits)
-    if create and Check(loaded, None, ()).asks_limits and sys.stdin.isatty() and not settings.json:
+    loaded = with_limits(output.load_file(file), *limits)
+    if create and Check(loaded, None, ()).asks_limits and sys.stdin.isatty() and not output.settings.json:
         print("With limits of all values nothing is assumed about the noise. Enter: none.", file=sys.stderr)
         low = typer.prompt("No value is below", default="", show_default=False, err=True)
         high = low and typer.prompt("No value is above", default="", show_default=False, err=True)
@@ -112,7 +90,7 @@ def begin(
     if takes_past(policy_for(chosen.get("policy"))):
         chosen["prior"] = loaded.past
     make = Session.create if create else Session.open
-    return make(settings.url, name or file.stem, loaded.problem, **chosen)
+    return make(output.settings.url, name or file.stem, loaded.problem, **chosen)
 
 
 def begin_again(
@@ -129,10 +107,10 @@ def begin_again(
     from surepick.problems.truth import Truth
     from surepick.report.check import with_limits
 
-    old = open_session(prior)
+    old = output.open_session(prior)
     chosen = {key: value for key, value in given.items() if value is not None}
     if file is not None:
-        loaded = with_limits(load_file(file), *limits)
+        loaded = with_limits(output.load_file(file), *limits)
         of_file = {key: value for key, value in loaded.settings.items() if key in given}
         chosen = {"problem": loaded.problem, "prior": loaded.past, **of_file, **chosen}
         if name is None and file.stem not in old.store.names():
@@ -144,7 +122,7 @@ def begin_again(
 
 def status(
     name: Annotated[str | None, typer.Argument(help="Which session. [the only one; several: a list]")] = None,
-    session: Name = None,
+    session: output.Name = None,
     watch: Annotated[bool, typer.Option("--watch", help="Follow the session until it ends.")] = False,
     log: Annotated[bool, typer.Option("--log", help="Show the events of the log.")] = False,
     everything: Annotated[bool, typer.Option("--all", help="Show all plans, all events.")] = False,
@@ -154,18 +132,18 @@ def status(
     Example: surepick status --watch
     """
     chosen = name or session
-    place = open_place()
+    place = output.open_place()
     if chosen is None and len(place.names()) > 1 and not (watch or log):
         _list_sessions(place)
         return
-    opened = open_session(chosen or only_name(place), read_only=True)
+    opened = output.open_session(chosen or output.only_name(place), read_only=True)
     if log:
         _show_log(opened, everything=everything)
         return
     view = _follow(opened) if watch else opened.view()
-    show_view(view, place_name(place), chosen, everything=everything)
+    show_view(view, output.place_name(place), chosen, everything=everything)
     if view.state == "confident" and not view.trusted:
-        raise typer.Exit(DOUBTFUL)
+        raise typer.Exit(output.DOUBTFUL)
 
 
 def show_view(view: View, place: str, name: str | None, *, everything: bool = False) -> None:
@@ -175,15 +153,15 @@ def show_view(view: View, place: str, name: str | None, *, everything: bool = Fa
     lines = list(answer_lines(view, everything=everything))
     if view.state != "running":
         lines.append(kept_line(view, place))
-    show(view, lines, name)
+    output.show(view, lines, name)
     show_remarks(view)
 
 
 def show_remarks(view: View) -> None:
     """Print what to know before relying on the answer."""
-    if not (settings.json or settings.quiet):
+    if not (output.settings.json or output.settings.quiet):
         for remark in view.remarks[:4]:
-            note(remark.text)
+            output.note(remark.text)
 
 
 def _list_sessions(place: Any) -> None:
@@ -198,8 +176,8 @@ def _list_sessions(place: Any) -> None:
         for view in views
     ]
     fields = ("session", "title", "state", "trusted", "headline", "leader", "n_measured", "n_open", "created")
-    answer({"sessions": [{name: getattr(view, name) for name in fields} for view in views]}, lines)
-    hint(f"surepick status {views[0].session}", "One of them")
+    output.answer({"sessions": [{name: getattr(view, name) for name in fields} for view in views]}, lines)
+    output.hint(f"surepick status {views[0].session}", "One of them")
 
 
 def _show_log(session: Session, *, everything: bool) -> None:
@@ -209,10 +187,10 @@ def _show_log(session: Session, *, everything: bool) -> None:
     problem = session.problem
     numbers = {m.event: m.number for m in session.measurements()}
     rows = [log_row(event, problem, most_text=60) for event in session.events()]
-    shown = rows if everything or settings.json else rows[-LOG_LINES:]
+    shown = rows if everything or output.settings.json else rows[-LOG_LINES:]
     lines = [f"{numbers.get(row.position, ''):>5}  {minute(row.time)}  {row.text}" for row in shown]
     more = len(rows) - len(shown)
-    answer(
+    output.answer(
         {"events": [{"number": numbers.get(row.position), **vars(row)} for row in shown]},
         [*([f"({more:,} earlier events: --all)"] if more else []), *lines],
     )
@@ -221,7 +199,7 @@ def _show_log(session: Session, *, everything: bool) -> None:
 def _follow(session: Session) -> View:
     """Show the session in one line until it ends; Ctrl-C ends the watching alone."""
     view = session.view()
-    with Progress() as progress:
+    with output.Progress() as progress:
         try:
             while view.state == "running":
                 progress.say(view.line())

@@ -10,29 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from surepick.cli import output
 from surepick.cli.new import begin, show_view
-from surepick.cli.output import (
-    DONE,
-    DOUBTFUL,
-    INTERRUPTED,
-    NO,
-    NOTHING_TO_TAKE,
-    Budget,
-    Delta,
-    Epsilon,
-    High,
-    Low,
-    MaybeFile,
-    Name,
-    Policy,
-    Progress,
-    answer,
-    load_file,
-    note,
-    open_session,
-    place_name,
-    settings,
-)
 from surepick.core.wording import how_many
 from surepick.errors import ParameterError
 from surepick.measure.commands import Command
@@ -50,14 +29,14 @@ PATIENCE = 10.0  # seconds for a notification
 
 
 def run(
-    file: MaybeFile = None,
-    session: Name = None,
-    delta: Delta = None,
-    epsilon: Epsilon = None,
-    budget: Budget = None,
-    low: Low = None,
-    high: High = None,
-    policy: Policy = None,
+    file: output.MaybeFile = None,
+    session: output.Name = None,
+    delta: output.Delta = None,
+    epsilon: output.Epsilon = None,
+    budget: output.Budget = None,
+    low: output.Low = None,
+    high: output.High = None,
+    policy: output.Policy = None,
     jobs: Annotated[int, typer.Option(min=1, help="Measurements at the same time; 1 for timings.")] = 1,
     timeout: Annotated[float | None, typer.Option(help="Seconds that a measurement may take.")] = None,
     retries: Annotated[int, typer.Option(min=0, help="Further tries if a measurement fails.")] = 0,
@@ -74,21 +53,21 @@ def run(
     without a shell. Interrupt it and start it again as you like: it resumes.
     Example: surepick run routes.csv --jobs 4 -- ./drive.sh {arm}
     """
-    if not settings.program:
+    if not output.settings.program:
         raise ParameterError(f"which program? Put it after two dashes: {EXAMPLE}", field="program")
-    program = Command(settings.program, timeout)
+    program = Command(output.settings.program, timeout)
     if aa is not None:
         _against_itself(file, aa, program)
         return
     lease = AN_HOUR if timeout is None else 2 * timeout * (retries + 1)
     given = {"delta": delta, "epsilon": epsilon, "budget": budget, "policy": policy, "incumbent": incumbent}
     if file is None:
-        opened = open_session(session)
+        opened = output.open_session(session)
     else:
         opened = begin(file, session, create=False, lease=lease, limits=(low, high), **given)
     _measure(opened, program, jobs, retries, final_batch)
     view = opened.view()
-    show_view(view, place_name(opened.store), session)
+    show_view(view, output.place_name(opened.store), session)
     if notify is not None:
         post_view(notify, view)
     raise typer.Exit(exit_code(view))
@@ -98,7 +77,7 @@ def _measure(session: Session, program: Command, jobs: int, retries: int, final_
     """Measure until the session has ended; the first Ctrl-C records what was started."""
     from surepick.measure.loop import measure_all
 
-    with Progress() as line:
+    with output.Progress() as line:
 
         def show(session: Session, waiting: bool) -> None:
             if line.is_due:
@@ -115,16 +94,16 @@ def _measure(session: Session, program: Command, jobs: int, retries: int, final_
             pass
     kept = how_many(session.view().n_measured, "value is", "values are")
     print(f"interrupted; {kept} kept, and the same command resumes", file=sys.stderr)
-    raise typer.Exit(INTERRUPTED)
+    raise typer.Exit(output.INTERRUPTED)
 
 
 def exit_code(view: View) -> int:
     """Return 0 if confident, 1 if not, 3 with doubts, 4 if the incumbent stays or no plan will do."""
     if view.state != "confident":
-        return NO
+        return output.NO
     if not view.trusted:
-        return DOUBTFUL
-    return NOTHING_TO_TAKE if view.proved.claim in ("incumbent_stays", "no_plan") else DONE
+        return output.DOUBTFUL
+    return output.NOTHING_TO_TAKE if view.proved.claim in ("incumbent_stays", "no_plan") else output.DONE
 
 
 def _against_itself(file: Path | None, arm: str, program: Command) -> None:
@@ -136,11 +115,11 @@ def _against_itself(file: Path | None, arm: str, program: Command) -> None:
         raise ParameterError(
             "--aa needs the problem file: surepick run FILE --aa ARM -- COMMAND", field="file"
         )
-    problem = load_file(file).problem
+    problem = output.load_file(file).problem
     probe = problem.probe(arm)
     reads, readings = problem.reads(probe), problem.readings_of(probe)
     labels, uses = turns(PAIRS, 0), list[dict[str, float]]()
-    with ended_as_interrupted(), Progress() as progress:
+    with ended_as_interrupted(), output.Progress() as progress:
         for at, _ in enumerate(labels):
             request = Request(f"{probe}.{at}", probe, arm, 1, "", 0.0, reads)
             found = program.measure(request)
@@ -160,8 +139,8 @@ def _against_itself(file: Path | None, arm: str, program: Command) -> None:
         "difference": {n: {"mean": m, "se": e} for n, (m, e) in result.difference.items()},
         "doubts": [vars(doubt) for doubt in result.doubts],
     }
-    answer(data, [f"{'Fine' if result.is_honest else 'Not fine'}: {result.sentence}.", *lines])
-    raise typer.Exit(DONE if result.is_honest else NO)
+    output.answer(data, [f"{'Fine' if result.is_honest else 'Not fine'}: {result.sentence}.", *lines])
+    raise typer.Exit(output.DONE if result.is_honest else output.NO)
 
 
 def post_view(url: str, view: View) -> None:
@@ -174,4 +153,4 @@ def post_view(url: str, view: View) -> None:
         data, kind = json.dumps(view.to_json()).encode(), {"Content-Type": "application/json"}
         urlopen(Request(url, data, kind, method="POST"), timeout=PATIENCE).close()
     except Exception as error:  # a wrong address, no network, a server that is down or answers nonsense
-        note(f"could not notify {url!r} ({error}); the session is kept as it is")
+        output.note(f"could not notify {url!r} ({error}); the session is kept as it is")

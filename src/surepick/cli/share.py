@@ -10,19 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from surepick.cli.output import (
-    DOUBTFUL,
-    NO,
-    Name,
-    answer,
-    hint,
-    only_name,
-    open_place,
-    open_session,
-    refuse_existing,
-    settings,
-    wrapped,
-)
+from surepick.cli import output
 from surepick.core.wording import how_many
 from surepick.errors import FileError, ParameterError
 
@@ -42,20 +30,22 @@ def export(
         Path | None, typer.Option(help="Sign with this private Ed25519 key (PEM, OpenSSH).")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
-    session: Name = None,
+    session: output.Name = None,
 ) -> None:
     """Write a report, certificate, table or backup.
 
     Example: surepick export -o report.html
     """
     for file in to:
-        refuse_existing(file, force=force)
-    opened = None if all(file.suffix == ".db" for file in to) else open_session(session, read_only=True)
+        output.refuse_existing(file, force=force)
+    opened = (
+        None if all(file.suffix == ".db" for file in to) else output.open_session(session, read_only=True)
+    )
     lines = [f"Wrote {file}{_write(file, opened, sign)}" for file in to]
-    answer({"files": [str(file) for file in to]}, lines)
+    output.answer({"files": [str(file) for file in to]}, lines)
     checkable = [file for file in to if file.suffix in (".html", ".json")]
     if checkable:
-        hint(f"surepick verify {' '.join(map(str, checkable))}", "Check it")
+        output.hint(f"surepick verify {' '.join(map(str, checkable))}", "Check it")
 
 
 def _write(file: Path, session: Session | None, sign: Path | None) -> str:
@@ -63,7 +53,7 @@ def _write(file: Path, session: Session | None, sign: Path | None) -> str:
     if file.suffix.lower() == ".db":
         from surepick.store.doctor import back_up
 
-        found = back_up(settings.url, file, replace=True)  # `export` has asked for --force
+        found = back_up(output.settings.url, file, replace=True)  # `export` has asked for --force
         return f" ({how_many(len(found.logs), 'session')}, {'intact' if found.is_well else 'DAMAGED'})"
     assert session is not None
     if sign is not None and file.name.startswith("certificate"):
@@ -88,7 +78,7 @@ def verify(
     public_key: Annotated[
         Path | None, typer.Option(help="The key that the certificate is signed with.")
     ] = None,
-    session: Name = None,
+    session: output.Name = None,
 ) -> None:
     """Replay a log and check every step.
 
@@ -102,12 +92,12 @@ def verify(
         _verify_store()
         return
     logs, certificates, pages = _read(files or ())
-    name = logs[0].name if logs else session or only_name(open_place())
+    name = logs[0].name if logs else session or output.only_name(output.open_place())
     given: list[Any] = [*certificates] or [None]
     if logs:
         verdicts = [log.verify(one) for log in logs for one in given]
     else:
-        verdicts = [check(open_place(), name, one) for one in given]
+        verdicts = [check(output.open_place(), name, one) for one in given]
     verdict = next((one for one in verdicts if not one.holds), verdicts[0])
     objections = [*verdict.objections, *(pages if verdict.holds else [])]
     if public_key is not None:
@@ -118,16 +108,16 @@ def verify(
     view = None if objections else _view_of(logs, name)
     data = {**vars(verdict), "doubts": [asdict(doubt) for doubt in verdict.doubts]}
     data |= {"session": name, "holds": not objections, "trusted": verdict.trusted, "objections": objections}
-    lines = ["Does not hold.", *(wrapped(one, "  - ") for one in objections)]
+    lines = ["Does not hold.", *(output.wrapped(one, "  - ") for one in objections)]
     if view is not None:
         lines = list(verdict_lines(verdict, view))
         if certificates and "signature" in certificates[0] and public_key is None:
             lines.append("Remark     the signature was not checked; give --public-key")
-    answer(data, lines)
+    output.answer(data, lines)
     if objections:
-        raise typer.Exit(NO)
+        raise typer.Exit(output.NO)
     if verdict.status == "confident" and verdict.doubts:
-        raise typer.Exit(DOUBTFUL)
+        raise typer.Exit(output.DOUBTFUL)
 
 
 def _view_of(logs: Sequence[LogFile], name: str) -> View:
@@ -137,7 +127,7 @@ def _view_of(logs: Sequence[LogFile], name: str) -> View:
     from surepick.store import open_store
 
     if not logs:
-        return open_session(name, read_only=True).view()
+        return output.open_session(name, read_only=True).view()
     place = open_store("memory://")
     return Session.load(place, put_log(place, logs[0]), read_only=True).view()
 
@@ -171,29 +161,29 @@ def verdict_lines(verdict: Verdict, view: View) -> Iterator[str]:
     from surepick.views.numbers import day, minute
 
     events, values = how_many(verdict.n_events, "event"), how_many(verdict.n_values, "value")
-    yield wrapped(f"Holds. {events} and {values} replay; every bet was fixed before its batch.")
+    yield output.wrapped(f"Holds. {events} and {values} replay; every bet was fixed before its batch.")
     if not view.trusted:
-        yield wrapped(f"{view.headline}.", "Doubts     ")
+        yield output.wrapped(f"{view.headline}.", "Doubts     ")
     leader = "" if view.plan is None else f"{quoted(view.plan)}: "
-    yield wrapped(
+    yield output.wrapped(
         f"{leader}{view.proved.text} (delta {view.delta:g}, epsilon {view.epsilon:g})", "Claim      "
     )
     for to in verdict.extensions:
         budget = "" if to["budget"] is None else f", budget {to['budget']:,}"
         yield f"Extended   to delta {to['delta']:g}{budget}"
-    yield wrapped(view.proved.assumes or "nothing", "Assumes    ")
+    yield output.wrapped(view.proved.assumes or "nothing", "Assumes    ")
     first, last = verdict.first_time or 0.0, verdict.last_time or 0.0
     until = minute(last).removeprefix(f"{day(first)}, ")
     when = f"{minute(first)} to {until} UTC"
-    yield wrapped(
+    yield output.wrapped(
         f"{verdict.n_values:,} recorded, {view.n_removed:,} removed, {view.n_extra:,} extra; {when}",
         "Values     ",
     )
     remarks = list(verdict.remarks)
     if verdict.n_values >= MANY and last - first < QUICK:
         remarks.append(f"{verdict.n_values:,} values within a minute: recorded by a program?")
-    yield from (wrapped(remark, "Remark     ") for remark in remarks)
-    yield wrapped("whether values are true, whether other sessions were tried", "Unchecked  ")
+    yield from (output.wrapped(remark, "Remark     ") for remark in remarks)
+    yield output.wrapped("whether values are true, whether other sessions were tried", "Unchecked  ")
 
 
 def _verify_store() -> None:
@@ -201,24 +191,24 @@ def _verify_store() -> None:
     from surepick.sessions.verify import verify as check
     from surepick.store.doctor import examine
 
-    found = examine(settings.url)
+    found = examine(output.settings.url)
     wrong = {
         one.name: f"{one.n_proved:,} of {one.head.position:,} events are as written"
         for one in found.logs
         if not one.is_well
     }
     if found.is_well:
-        place = open_place()
+        place = output.open_place()
         verdicts = {name: check(place, name) for name in place.names()}
         wrong = {name: one.objections[0] for name, one in verdicts.items() if not one.holds}
     holds = found.is_well and not wrong
     name = found.place.removeprefix("sqlite:///")
     head = f"{name}: {how_many(len(found.logs), 'session')}, {'all hold' if holds else 'not all hold'}."
-    lines = [wrapped(one, "  - ") for one in found.complaints]
-    lines += [wrapped(f"{name}: {one}", "  - ") for name, one in wrong.items()]
+    lines = [output.wrapped(one, "  - ") for one in found.complaints]
+    lines += [output.wrapped(f"{name}: {one}", "  - ") for name, one in wrong.items()]
     if found.advice:
         lines.append(f"To recover what can be read: {found.advice}")
     data = {"holds": holds, "complaints": found.complaints, "sessions": wrong, "advice": found.advice}
-    answer(data, [head, *lines])
+    output.answer(data, [head, *lines])
     if not holds:
-        raise typer.Exit(NO)
+        raise typer.Exit(output.NO)

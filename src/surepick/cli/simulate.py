@@ -11,18 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from surepick.cli.output import (
-    DONE,
-    NO,
-    Budget,
-    Delta,
-    Epsilon,
-    File,
-    Progress,
-    answer,
-    load_file,
-    refuse_existing,
-)
+from surepick.cli import output
 from surepick.core.wording import how_many
 from surepick.errors import FileError
 from surepick.views.numbers import count, value
@@ -40,10 +29,10 @@ TOLERANCE, UNLISTED_TOLERANCE = 1e-4, 0.25  # of the limit
 
 
 def simulate(
-    file: File,
-    delta: Delta = None,
-    epsilon: Epsilon = None,
-    budget: Budget = None,
+    file: output.File,
+    delta: output.Delta = None,
+    epsilon: output.Epsilon = None,
+    budget: output.Budget = None,
     policy: Annotated[
         list[str] | None, typer.Option(help="As in CombGapE:radius=published; repeat to compare. [BetGapE]")
     ] = None,
@@ -58,7 +47,7 @@ def simulate(
     """
     from surepick.policies import policy_for
 
-    loaded = load_file(file)
+    loaded = output.load_file(file)
     names: Sequence[str | None] = policy or [None]
     stated = {"delta": 0.05, "epsilon": 0.0, **loaded.settings}
     delta, epsilon = (
@@ -67,11 +56,11 @@ def simulate(
     )
     chosen = [policy_for(loaded.policy(name), delta=delta, epsilon=epsilon) for name in names]
     if to is not None:
-        refuse_existing(to, force=False)
+        output.refuse_existing(to, force=False)
     most = budget or stated.get("budget") or (MOST if runs == 1 else MOST_COMPARED)
     calls = [(loaded, one, seed + r, most) for one in chosen for r in range(runs)]
     found: list[Outcome] = []
-    with Progress() as progress, ProcessPoolExecutor(jobs) if jobs > 1 else nullcontext() as pool:
+    with output.Progress() as progress, ProcessPoolExecutor(jobs) if jobs > 1 else nullcontext() as pool:
         for outcome in map(one_run, calls) if pool is None else pool.map(one_run, calls):
             found.append(outcome)
             progress.say(f"run {len(found)} of {len(calls)}")
@@ -151,8 +140,8 @@ def _show_one(loaded: Truth, outcome: Outcome) -> int:
         "seed": outcome.seed,
         "seconds": outcome.seconds,
     }
-    answer(data, text)
-    return DONE if outcome.plan is not None else NO
+    output.answer(data, text)
+    return output.DONE if outcome.plan is not None else output.NO
 
 
 def limit_of(loaded: Truth, policy: Policy) -> Limit | None:
@@ -181,7 +170,7 @@ def _show_comparison(policies: Sequence[Policy], outcomes: list[list[Outcome]]) 
         for row in rows
     ]
     data = [{**vars(row), "policy": describe(row.policy)} for row in rows]
-    answer({"policies": data}, lines)
+    output.answer({"policies": data}, lines)
 
 
 def _write_rows(file: Path, outcomes: Sequence[Outcome]) -> None:
