@@ -19,7 +19,6 @@ from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Policy, delta_of, epsilon_of, finds_none, is_proved
 from surepick.core.run import Answer, Standing, Stop
 from surepick.core.wording import how_many, shortened
-from surepick.errors import ParameterError
 
 LONGEST_NAME = 60  # letters of a plan in one line
 ROUNDING = 1e-12  # of the sizes of what is added up in the value of a plan
@@ -64,8 +63,8 @@ class Outcome:
     guarantee: str
     seed: int
     seconds: float
+    problem: AnyProblem = field(repr=False)  # with the noise scale that it ran with
     noise_scale: FloatArray | None = field(default=None, repr=False)  # given, bounded or estimated
-    problem: AnyProblem | None = field(default=None, repr=False)  # with the noise scale that it ran with
     ranging: Mapping[str, tuple[float, float]] | None = field(default=None, repr=False)
     doubts: tuple[Doubt, ...] = ()  # what contradicts the assumption of the guarantee
     true_means: FloatArray | None = field(default=None, repr=False)  # (n_arms,), of a simulation
@@ -78,7 +77,7 @@ class Outcome:
     @cached_property
     def loss(self) -> float | None:
         """How much worse than the best plan the leader truly is, 0 for a tie; None outside simulations."""
-        if self.true_means is None or self.problem is None or self.leader is None:
+        if self.true_means is None or self.leader is None:
             return None
         plan, means = self.problem.vector(self.leader), self.true_means
         lost = self.problem.sign * float((self.problem.best_plan(means) - plan) @ means)
@@ -100,21 +99,16 @@ class Outcome:
 
     def to_frame(self) -> Any:
         """Return a pandas data frame with a row per arm: its name, measurements and mean."""
-        if self.problem is None:
-            raise ParameterError("this outcome has no problem to name the arms by", field="problem")
         names, counts = self.problem.reading_names, self._evidence.each.astype(int)
         return make_frame({"arm": list(names), "n": counts.tolist(), "mean": self.means.tolist()})
 
     @cached_property
     def estimate(self) -> Estimate | None:
         """How good the leader probably is, by draws from what the measurements leave open; see `chance`."""
-        if self.problem is None:
-            return None
         return estimate(self.problem, self._evidence, self.leader)
 
     @property
     def _evidence(self) -> Evidence:
-        assert self.problem is not None
         seen = Evidence.none_of(self.problem).with_sums(self.counts, self.means)
         return seen.with_sums(self.counts, np.nan_to_num(self.means) * seen.each)
 
