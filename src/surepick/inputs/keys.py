@@ -262,6 +262,7 @@ KEYS: dict[str, dict[str, Key]] = {
         "supply": Key("each", "how much each supplier can send", REQUIRED),
         "demand": Key("each", "how much each demander receives; supply above demand stays", REQUIRED),
         "guess": Key("table", "the cost of every pair, a row per supplier", REQUIRED),
+        "goal": SMALLEST,
         **_DRAWN,
         "supplier_names": NAMES,
         "demander_names": NAMES,

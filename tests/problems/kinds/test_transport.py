@@ -95,3 +95,9 @@ def test_supply_above_demand_stays_and_the_plan_is_cheapest():
         assert problem.best_plan(costs.ravel()) == pytest.approx(plan.ravel())
         again = pickle.loads(pickle.dumps(problem))
         assert again.best_plan(costs.ravel()).tolist() == problem.best_plan(costs.ravel()).tolist()
+
+
+def test_the_dearest_transport_is_the_cheapest_of_the_opposite_costs():
+    supply, demand, costs = random_case(11)
+    dearest = problems.transport_family(supply, demand, goal="largest").best(costs.ravel())
+    assert dearest == pytest.approx(cheapest(supply, demand, -costs).ravel())

@@ -326,6 +326,8 @@ def production(
                 raise ProblemError(f"{name} is said by the program; change it there", field=name)
         program = _as_given(use)
     else:
+        if guess is None:
+            raise ProblemError("guess is missing: say what one unit of each product brings", field="guess")
         program = as_program(
             use,
             limits,

@@ -13,7 +13,7 @@ from typing import Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import FloatArray, Numbers, aligned, aligned_table, labels_of, names_for
+from surepick.core.arrays import FloatArray, Goal, Numbers, aligned, aligned_table, labels_of, names_for
 from surepick.core.oracle_problem import OracleProblem
 from surepick.errors import ProblemError
 from surepick.problems.candidates import FoundProblem
@@ -30,6 +30,7 @@ def transport(
     demand: Numbers,
     guess: Numbers,
     *,
+    goal: Goal = "smallest",
     supplier_names: Sequence[str] | None = None,
     demander_names: Sequence[str] | None = None,
     **options: Unpack[DrawOptions],
@@ -42,6 +43,7 @@ def transport(
 
     - `supply`, `demand`: how much each can send and receives; what is supplied above demand stays
     - `guess`: the cost per unit, a row per supplier and a column per demander; `spread` may be such a table
+    - `goal`: the total of the best plan, "smallest" or "largest"; "smallest"
     - `supplier_names`, `demander_names`: their names; the labels of the guess or of the amounts, or "0", ...
     - `options`: `DrawOptions`; `cost` is of measurements and no part of the transport
 
@@ -67,7 +69,9 @@ def transport(
             f"{centre.shape}",
             field="guess",
         )
-    family = transport_family(supplies, demands, supplier_names=suppliers, demander_names=demanders)
+    family = transport_family(
+        supplies, demands, goal=goal, supplier_names=suppliers, demander_names=demanders
+    )
     if np.ndim(options.get("spread", 1.0)) == 2:  # type: ignore[arg-type]
         spread = aligned_table("spread", options["spread"], *names, kinds=kinds)
         options["spread"] = as_numbers("spread", spread, ndim=2).ravel()
@@ -78,6 +82,7 @@ def transport_family(
     supply: Numbers,
     demand: Numbers,
     *,
+    goal: Goal = "smallest",
     supplier_names: Sequence[str] | None = None,
     demander_names: Sequence[str] | None = None,
 ) -> Family:
@@ -100,7 +105,7 @@ def transport_family(
         np.vstack([np.kron(np.eye(m), np.ones(n)), np.kron(np.ones(m), np.eye(n))]),
         np.concatenate([supplies, demands]) / unit,
         senses=["<=" if is_above else "="] * m + ["="] * n,
-        goal="smallest",
+        goal=goal,
         variable_names=[f"{supplier} -> {demander}" for supplier in suppliers for demander in demanders],
     )
     in_units = program_family(program)
@@ -121,6 +126,7 @@ def transport_family(
             "demand": as_numbers("demand", needs).tolist(),
             "supplier_names": list(suppliers),
             "demander_names": list(demanders),
+            "goal": goal,
         },
     )
 
