@@ -411,7 +411,7 @@ class Log:
         self.run = Run(problem, self.epsilon, policy["parameters"].get("incumbent"))
         self.names, self.steps, self.arrived = [*problem["plan_names"]], [], []
         self.open, self.round, self.called, self.gaussian, self.answer = None, [], False, False, None
-        self.values, self.cursor = {}, {}  # uses by place; by probe the last place that a batch has used
+        self.values, self.cursor, self.last = {}, {}, {}  # by place; by probe the last place used, recorded
         self.removed, self.skipped, self.assumed = set(), set(), set()
         if "known" in problem:
             self.assumed.add("the means that are called known")
@@ -449,7 +449,7 @@ class Log:
             leader = decision["leader"]
             need(decision["final"] == (self.called and leader >= 0), "no such batch")
             need(0 < sum(n for _, n in decision["uses"]) <= 10**6, "a batch of no sane size")
-            if any(at > self.cursor.get(probe, -1) for probe, at in self.values.keys() - self.skipped):
+            if any(at > self.cursor.get(probe, -1) for probe, at in self.last.items()):
                 self.assumed.add("decisions were made without values recorded ahead")
             self.open = decision, {}
         keep = self.run.keep
@@ -469,7 +469,7 @@ class Log:
                 self.assumed.add("values were lost whatever they would have been")
                 return
             need(all(map(math.isfinite, body["values"])), "a value that is no number")
-            self.values[place] = body["values"]
+            self.values[place], self.last[place[0]] = body["values"], place[1]
         elif kind == "removed":
             need(place in self.values and place not in self.removed | self.skipped, "nothing to remove")
             self.assumed.add("removed values were no measurements")
