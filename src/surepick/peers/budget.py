@@ -50,6 +50,7 @@ from surepick.peers.sequential import single_arms
 from surepick.policies.picking import PickingPolicy, PooledRun
 
 SMALLEST_GAP = 1e-3  # of OCBA, in noise scales of the two arms
+_ROUNDING = 1e-9  # of the largest amount: amounts that differ by less are the same, as solvers leave them
 
 
 @dataclass(frozen=True)
@@ -179,7 +180,8 @@ class AssigningRun(BudgetRun):
     def _narrow(self, alive: IntArray, values: FloatArray) -> None:
         """Fix the arm whose change would cost most."""
         lead = int(np.argmax(values))
-        differs = self._plans[alive] != self._plans[alive[lead]]  # (n_alive, n_used)
+        apart = np.abs(self._plans[alive] - self._plans[alive[lead]])  # (n_alive, n_used)
+        differs = apart > _ROUNDING * np.abs(self._plans).max()
         best_other = np.where(differs, values[:, None], -np.inf).max(axis=0)
         arm = int(np.argmax(np.where(self._fixed, -np.inf, values[lead] - best_other)))
         self._fixed[arm] = True
