@@ -270,7 +270,7 @@ class Session:
             probe = found.probe if isinstance(found, Place) else found
             uses = commands.readings_of(journal.state.problem, probe, None if lost else value)
             telling = Telling(found, uses, who, str(key), str(note), sure)
-            number = count_in(telling.key.rpartition("-")[2])  # of a row that was exported without a key
+            number = count_in(telling.key.rpartition("-")[2]) if key else None  # of an exported row
             if number is not None and telling.key == commands.exported_key(journal, number):
                 return commands.repeated(journal, self._place_of(number), telling)
             return commands.tell(journal, telling)
@@ -284,15 +284,21 @@ class Session:
         text, who = request.token if isinstance(request, Request) else request, _whose(request, worker)
 
         def make() -> Change:
-            place = place_of(text, self.journal.state)
-            self._refuse_anothers(place, who)
-            stream = self.journal.state.streams.of[place.probe]
-            if stream.is_recorded(place.index) and commands.measured_at(self.journal, place).is_extra:
+            place = place_of(text, journal.state)
+            lease = leased(self.store.leases(self.name)).get(place)
+            is_held = lease is not None and lease.expires > journal.clock() and not is_dead(lease.worker)
+            if lease is not None and is_held and lease.worker != who:
+                raise SessionError(
+                    f"request {place} is assigned to {lease.worker!r}, not to {who!r}; to release it "
+                    f"for them, say so: worker={lease.worker!r}",
+                    field="worker",
+                )
+            is_recorded = journal.state.streams.of[place.probe].is_recorded(place.index)
+            if is_recorded and commands.measured_at(journal, place).is_extra:
                 return Change([], [str(place)])  # an extra value took its place: nothing is asked for
             return Change([Released(*place, who, str(reason))], [str(place)])
 
         with self._changing() as journal:
-            place_of(text, self.journal.state)
             journal.commit(make)
 
     def remove(self, number: int | str | Request, reason: str) -> bool:
@@ -648,18 +654,6 @@ class Session:
                 if isinstance(event, Measured) and event.number == value:
                     return event.place
         raise SessionError(f"session {self.name!r} has no value {value}", field="number")
-
-    def _refuse_anothers(self, place: Place, worker: str) -> None:
-        """Refuse to take a request from the worker who has it, which may not be the one who had it."""
-        lease = leased(self.store.leases(self.name)).get(place)
-        if lease is None or lease.expires <= self.journal.clock() or is_dead(lease.worker):
-            return
-        if lease.worker != worker:
-            raise SessionError(
-                f"request {place} is assigned to {lease.worker!r}, not to {worker!r}; to release it "
-                f"for them, say so: worker={lease.worker!r}",
-                field="worker",
-            )
 
 
 def _whose(request: object, worker: str | None) -> str:
