@@ -1,4 +1,4 @@
-"""The compiled loops of paths, trees and assignments; importing them imports Numba."""
+"""The compiled loops of paths and trees; importing them imports Numba."""
 
 from __future__ import annotations
 

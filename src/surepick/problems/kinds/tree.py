@@ -7,7 +7,7 @@ from typing import Unpack
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, Goal, IntArray, Numbers, is_smallest
+from surepick.core.arrays import FloatArray, Goal, Numbers, is_smallest
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.wording import counted, how_many
 from surepick.errors import ProblemError
@@ -63,10 +63,23 @@ def tree_family(graph: Graph, *, goal: Goal = "smallest") -> Family:
             field="graph",
         )
     sign = 1.0 if is_smallest(goal) else -1.0
+
+    def within(weights: FloatArray, required: list[int], forbidden: list[int]) -> list[int] | None:
+        """The edges of a best tree with the required edges and without the forbidden ones."""
+        from surepick.problems.kernels import spanning
+
+        first = sign * weights
+        first[required] = -np.inf
+        order = np.argsort(first, kind="stable")
+        if forbidden:
+            order = order[~np.isin(order, forbidden)]
+        found = spanning(network.tails, network.heads, order, len(network.nodes)).tolist()
+        if len(found) < len(network.nodes) - 1:
+            return None
+        return required + [e for e in found if e not in set(required)]
+
     return Family(
-        solve=lambda weights: chosen(
-            _kruskal(network, np.argsort(sign * weights, kind="stable")), network.n_edges
-        ),
+        solve=lambda weights: chosen(within(weights, [], []) or [], network.n_edges),
         arm_names=network.edge_names,
         goal=goal,
         n_plans=_count_at_most(network),
@@ -74,30 +87,9 @@ def tree_family(graph: Graph, *, goal: Goal = "smallest") -> Family:
         noun="tree",
         are_lengths=True,
         name_of=lambda plan: counted(network.edge_names, plan),
-        within=lambda weights, required, forbidden: _within(network, sign * weights, required, forbidden),
+        within=within,
         recipe=lambda: {"kind": "trees", "graph": network.recipe(), "goal": goal},
     )
-
-
-def _kruskal(network: Network, order: IntArray) -> IntArray:
-    from surepick.problems.kernels import spanning
-
-    edges: IntArray = spanning(network.tails, network.heads, order, len(network.nodes))
-    return edges
-
-
-def _within(
-    network: Network, weights: FloatArray, required: list[int], forbidden: list[int]
-) -> list[int] | None:
-    """The least tree with the required edges and without the forbidden ones."""
-    first = weights.copy()
-    first[required] = -np.inf
-    order = np.argsort(first, kind="stable")
-    found = _kruskal(network, order[~np.isin(order, forbidden)])
-    if len(found) < len(network.nodes) - 1:
-        return None
-    rest = [e for e in found.tolist() if e not in set(required)]
-    return required + rest
 
 
 def _count_at_most(network: Network) -> int:
