@@ -190,10 +190,9 @@ def _one_of(look: Look) -> tuple[tuple[str, ...], str]:
     if standing.unless:  # a polytope: the leader is best, or differs from the best in one of these
         listed = _listed(standing.unless)
         return (), f"The leader is the best plan, or the best has another amount of {listed}."
-    best = "the best"
-    if getattr(look.policy, "may_find_none", False):
-        best = "the best that keeps the limit (if any does)"
-    nothing = f"T{best[1:]} is one of {everything}; nothing is ruled out yet."
+    is_limited = getattr(look.policy, "may_find_none", False)  # then those that break the limit are out
+    best = "The best that keeps the limit (if any does)" if is_limited else "The best"
+    nothing = f"{best} is one of {everything}; nothing is ruled out yet."
     if not look.problem.is_listed:
         return (), nothing
     remaining = range(look.problem.n_plans) if standing.remaining is None else standing.remaining
@@ -202,12 +201,12 @@ def _one_of(look: Look) -> tuple[tuple[str, ...], str]:
     if len(remaining) == look.problem.n_plans:
         return names, nothing
     listed = _listed(names, len(remaining))
-    if look.epsilon:
-        near = f"within {value(look.epsilon, look.unit)} of {best}"
+    if look.epsilon and not is_limited:
+        near = f"within {value(look.epsilon, look.unit)} of the best"
         return names, f"One of {len(remaining):,} of {everything} is {near}: {listed}."
     if len(remaining) == 1:
-        return names, f"The best of {everything} is {listed}."
-    return names, f"The best is one of {len(remaining):,} of {everything}: {listed}."
+        return names, f"{best} of {everything} is {listed}."
+    return names, f"{best} is one of {len(remaining):,} of {everything}: {listed}."
 
 
 def _all_plans(look: Look) -> str:
