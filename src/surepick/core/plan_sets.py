@@ -24,6 +24,7 @@ from surepick.core.oracle_problem import AnyProblem, OracleProblem
 from surepick.core.polytope import Polytope
 from surepick.core.problem import Problem
 from surepick.core.run import Answer
+from surepick.core.standard_form import ROUNDING
 from surepick.core.wording import counted
 from surepick.errors import ProblemError
 
@@ -154,16 +155,25 @@ class ShownPlans:
         return f"'{counted(self._problem.arm_names, short)}{more}'"
 
 
-ROUNDING = 2.0**-40  # a sum of up to 4000 products errs by less than this share of the sum of their sizes
 _NEARLY = 1e-4  # a solver's 0.99999 is within this of a whole number
 
 
-class PlanOracle:
-    """A set of plans, asked for the best one."""
+class PlanSet:
+    """Plans behind an oracle, asked for the best one of all or, in subclasses, of a branch.
+
+    In a result a plan is its vector.
+    """
+
+    step: float = 1.0  # the least difference of two entries on one arm; 0 where it is not known
+    n_calls: int = 0  # of `best` so far
+
+    def __init__(self, problem: OracleProblem) -> None:
+        self._problem, self._sign = problem, problem.sign
+        self._shown = ShownPlans(problem)
 
     def best_of_all(self, weights: FloatArray) -> FloatArray:
         """Return a plan with the largest value under these weights."""
-        raise NotImplementedError
+        return self._sign * self._problem.best_plan(weights) + 0.0
 
     def best_of_each(self, weights: FloatArray) -> FloatArray:
         """Return a plan with the largest value for each row of weights, one plan a row."""
@@ -171,14 +181,7 @@ class PlanOracle:
 
     def answer(self, plan: FloatArray) -> Answer:
         """Return the plan in the form that results use: its index, or its vector."""
-        raise NotImplementedError
-
-
-class PlanSet(PlanOracle):
-    """A set of plans, asked for the best one of a branch."""
-
-    step: float  # the least difference of two entries on one arm; 0 where it is not known
-    n_calls: int = 0  # of `best` so far
+        return tuple((self._sign * plan + 0.0).tolist())
 
     def everything(self) -> Branch:
         """Return a branch that holds all plans."""
@@ -195,12 +198,12 @@ class PlanSet(PlanOracle):
 
     def slack(self, weights: FloatArray, branch: Branch) -> float:
         """Return how far below the true maximum the value of `best` may lie, by rounding."""
-        raise NotImplementedError
+        return ROUNDING * float(np.abs(weights) @ np.maximum(np.abs(branch.lower), np.abs(branch.upper)))
 
 
-def plan_oracle(problem: AnyProblem) -> PlanOracle:
-    """The plans of a problem, asked for the best of all."""
-    return ListedPlans(problem) if problem.is_listed else OraclePlans(problem)
+def plan_oracle(problem: AnyProblem) -> PlanSet:
+    """Return the plans of a problem, asked for the best of all."""
+    return ListedPlans(problem) if problem.is_listed else PlanSet(problem)
 
 
 def plan_set(problem: AnyProblem) -> PlanSet:
@@ -248,24 +251,8 @@ def spanned(plans: PlanSet) -> tuple[Branch, FloatArray]:
     return Branch(lower, upper), first
 
 
-class OraclePlans(PlanSet):
-    """Plans behind an oracle, of any numbers: only for the best of all. In a result a plan is its vector."""
-
-    def __init__(self, problem: OracleProblem) -> None:
-        self._problem, self._sign = problem, problem.sign
-        self._shown = ShownPlans(problem)
-
-    def best_of_all(self, weights: FloatArray) -> FloatArray:
-        return self._sign * self._problem.best_plan(weights) + 0.0
-
-    def answer(self, plan: FloatArray) -> tuple[float, ...]:
-        return tuple((self._sign * plan + 0.0).tolist())
-
-
-class WholePlans(OraclePlans):
+class WholePlans(PlanSet):
     """Plans of whole numbers behind an oracle that respects bounds."""
-
-    step = 1.0
 
     def everything(self) -> Branch:
         n = self._problem.n_arms
@@ -273,80 +260,57 @@ class WholePlans(OraclePlans):
 
     def best(self, weights: FloatArray, branch: Branch) -> FloatArray | None:
         self.n_calls += 1
-        plan = self._ask(weights, branch)
+        low, high = (branch.lower, branch.upper) if self._sign > 0 else (-branch.upper, -branch.lower)
+        if np.isinf(low).all() and np.isinf(high).all():
+            plan: FloatArray | None = self._problem.best_plan(weights)
+        else:
+            plan = self._problem.best_plan_within(weights, low, high)
         if plan is None:
             self._shown.refuse_none(branch)
             return None
-        plan = self._sign * plan + 0.0
-        odd = np.flatnonzero((plan != np.rint(plan)) | (plan < branch.lower) | (plan > branch.upper))
+        odd = np.flatnonzero((plan != np.rint(plan)) | (plan < low) | (plan > high))
         if odd.size:
             s = int(odd[0])
-            low, high = sorted((self._sign * branch.lower[s], self._sign * branch.upper[s]))
             raise ProblemError(
-                "best_within must return whole numbers within the bounds, got "
-                f"{float(self._sign * plan[s])!r} for arm {s} ({self._problem.arm_names[s]!r}), between "
-                f"{low:g} and {high:g}; {_advice(plan[s])}",
+                f"best_within must return whole numbers within the bounds, got {float(plan[s])!r} for "
+                f"arm {s} ({self._problem.arm_names[s]!r}), between {low[s]:g} and {high[s]:g}; "
+                f"{_advice(plan[s])}",
                 field="best_within",
             )
+        plan = self._sign * plan + 0.0
         self._shown.compare(weights, branch, plan)
         return plan
 
-    def _ask(self, weights: FloatArray, branch: Branch) -> FloatArray | None:
-        if np.isinf(branch.lower).all() and np.isinf(branch.upper).all():
-            return self._problem.best_plan(weights)
-        low, high = (branch.lower, branch.upper) if self._sign > 0 else (-branch.upper, -branch.lower)
-        return self._problem.best_plan_within(weights, low, high)
 
-    def slack(self, weights: FloatArray, branch: Branch) -> float:
-        return ROUNDING * float(np.abs(weights) @ np.maximum(np.abs(branch.lower), np.abs(branch.upper)))
-
-
-class AskedPlans(OraclePlans):
+class AskedPlans(PlanSet):
     """Plans of zeros and ones behind an oracle."""
 
-    step = 1.0
-
-    def __init__(self, problem: OracleProblem) -> None:
-        super().__init__(problem)
-        self._low, self._high = (-1.0, 0.0) if problem.minimize else (0.0, 1.0)
-
     def everything(self) -> Branch:
-        return Branch(np.full(self._problem.n_arms, self._low), np.full(self._problem.n_arms, self._high))
+        low, high = (-1.0, 0.0) if self._problem.minimize else (0.0, 1.0)
+        return Branch(np.full(self._problem.n_arms, low), np.full(self._problem.n_arms, high))
 
     def best(self, weights: FloatArray, branch: Branch) -> FloatArray | None:
-        # one call of the oracle, in which pinned entries outweigh all others
-        asked = self._penalised(weights, branch)
-        plan = self._sign * self._checked(self._problem.best_plan(asked)) + 0.0
+        # one call of the oracle, in which a pinned entry is worth more than all others together
+        free = branch.upper - branch.lower  # 1, and 0 where an entry is pinned
+        towards = branch.lower + branch.upper - self._sign  # 0, and 1 or -1 where it is pinned
+        asked = weights * free + (2 * float(np.abs(weights) @ free) or 1.0) * towards
+        plan = self._problem.best_plan(asked)
         self.n_calls += 1
-        self._shown.compare(asked, None, plan)
-        return plan if branch.holds(plan) else None
-
-    def slack(self, weights: FloatArray, branch: Branch) -> float:
-        free = branch.upper - branch.lower  # 1, and 0 where an entry is pinned
-        rest = float(np.abs(weights) @ free)
-        return ROUNDING * rest * (1 + 2 * (len(free) - int(np.count_nonzero(free))))
-
-    def _penalised(self, weights: FloatArray, branch: Branch) -> FloatArray:
-        """The weights, and on pinned arms one that is worth more than all others together."""
-        free = branch.upper - branch.lower  # 1, and 0 where an entry is pinned
-        rest = float(np.abs(weights) @ free)
-        towards = branch.lower + branch.upper - (self._low + self._high)  # 0, and 1 or -1 where it is pinned
-        asked = weights * free
-        asked += (2 * rest or 1.0) * towards
-        return np.asarray(asked)
-
-    def _checked(self, plan: FloatArray) -> FloatArray:
-        """Return the plan if it is of zeros and ones."""
-        odd = plan * plan
-        odd -= plan  # exactly 0 for 0 and 1 alone
-        if np.count_nonzero(odd):
-            s = int(np.flatnonzero(odd)[0])
+        if np.count_nonzero(plan * plan - plan):  # exactly 0 for 0 and 1 alone
+            s = int(np.flatnonzero(plan * plan - plan)[0])
             raise ProblemError(
                 f"plans behind best() must be of zeros and ones, got {float(plan[s])!r} for arm {s} "
                 f"({self._problem.arm_names[s]!r}); {_advice(plan[s])}",
                 field="best",
             )
-        return plan
+        plan = self._sign * plan + 0.0
+        self._shown.compare(asked, None, plan)
+        return plan if branch.holds(plan) else None
+
+    def slack(self, weights: FloatArray, branch: Branch) -> float:
+        free = branch.upper - branch.lower
+        rest = float(np.abs(weights) @ free)
+        return ROUNDING * rest * (1 + 2 * (len(free) - int(np.count_nonzero(free))))
 
 
 def _advice(entry: float) -> str:
@@ -368,7 +332,6 @@ class ListedPlans(PlanSet):
     def __init__(self, problem: Problem) -> None:
         self._plans = np.ascontiguousarray(as_dense(problem.oriented)) + 0.0
         self._index = {row.tobytes(): k for k, row in enumerate(self._plans)}
-        self._reach = np.abs(self._plans).max(axis=0)
 
     def best_of_all(self, weights: FloatArray) -> FloatArray:
         return np.asarray(self._plans[np.argmax(self._plans @ weights)])
@@ -385,9 +348,6 @@ class ListedPlans(PlanSet):
         if not inside.size:
             return None
         return np.asarray(self._plans[inside[np.argmax(self._plans[inside] @ weights)]])
-
-    def slack(self, weights: FloatArray, branch: Branch) -> float:
-        return ROUNDING * float(np.abs(weights) @ self._reach)
 
     def answer(self, plan: FloatArray) -> int:
         return self._index[plan.tobytes()]

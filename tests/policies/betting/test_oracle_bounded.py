@@ -40,7 +40,6 @@ def mean_wealth(means, sign, centres, size, *, fitted):
             means=means + sign * 0.2 * y,
             variance=np.full(N, 0.02),
             fresh=np.full(N, 0.02),
-            is_fresh=True,
         )
         far, powers = np.maximum(centres, 1 - centres), power_sums((values - centres[:, None]).T)
         shown = np.vstack([centres, np.full(N, USES), far, powers])

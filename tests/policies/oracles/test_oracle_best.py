@@ -142,7 +142,7 @@ def mixture_by_hand(bet, counts, sums, plan):
         return 0.0
     gap, v = float(y[on] @ (sums[on] / counts[on])), float((y[on] ** 2 / counts[on]).sum())
     prior = float(y[on] ** 2 @ bet.variance[on])
-    new = min(1.0, prior / float(y[on] ** 2 @ bet.fresh[on])) if bet.is_fresh else 0.0
+    new = min(1.0, prior / float(y[on] ** 2 @ bet.fresh[on])) if bet.fresh.any() else 0.0
     centre = float(y @ bet.means) - (SELECTION_BIAS * np.sqrt(1 - new) + SHRINKAGE) * np.sqrt(prior)
     if centre <= 0:
         return 0.0

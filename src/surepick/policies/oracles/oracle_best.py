@@ -420,7 +420,6 @@ class OracleBest(Question):
                 means=self._means(estimates),
                 variance=_inverse(estimates.matrix),
                 fresh=_inverse(estimates.readings.matrix(since)),
-                is_fresh=bool(since.any()),
             )
         ]
 

@@ -30,7 +30,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
-from surepick.core.plan_sets import ROUNDING, Branch
+from surepick.core.plan_sets import Branch
+from surepick.core.standard_form import ROUNDING
 from surepick.inference.bounded import CAP, POWERS, SERIES, YOUNG_CAP, BoundedReadings, PowerSums
 from surepick.inference.factors import Factor, SubGaussian, log_sum_exp
 from surepick.inference.wealth import EMPTY
@@ -49,8 +50,7 @@ class OracleBet:
     sizes: FloatArray  # (n_common,) of the common bets
     means: FloatArray  # (n_arms,) estimated before the batch
     variance: FloatArray  # (n_arms,) of these
-    fresh: FloatArray  # (n_arms,) the same, by what was measured since the leader first led
-    is_fresh: bool  # whether anything was
+    fresh: FloatArray  # (n_arms,) the same, by what was measured since the leader first led; 0 if nothing was
 
 
 @dataclass(eq=False)
@@ -81,7 +81,6 @@ class PlanAccount:
     factors: IntArray  # (n_components,) which factor each is multiplied by: a fixed size, or last the mixture
     begun: IntArray  # (n_components,) the first batch of each
     batches: FloatArray  # (n, 5 + n_shown, n_arms) leader; means, variance, fresh of before; variance, shown
-    is_fresh: BoolArray  # (n,)
     out: FloatArray  # (n, n_arms) plans
     rivals: FloatArray  # (n, n_arms) plans
     components: FloatArray  # (n, n_components) log wealth of plan bets against each rival
@@ -193,7 +192,6 @@ class PlanWealth:
             factors=no_numbers,
             begun=no_numbers,
             batches=np.zeros((0, 5 + self.n_shown, d)),
-            is_fresh=no_rows,
             out=no_plans,
             rivals=no_plans,
             components=np.zeros((0, 0)),
@@ -236,7 +234,6 @@ class PlanWealth:
         account.slope, account.curve = account.slope + slope, account.curve + curve
         parts = bet.leader, bet.means, bet.variance, bet.fresh, variance, *shown
         account.batches = np.concatenate([account.batches, np.array(parts)[None]])
-        account.is_fresh = np.append(account.is_fresh, bet.is_fresh)
         last = np.full(len(account.rivals), len(account.batches) - 1)
         factors = self._log_factors(account, last, account.rivals)
         account.components = account.components + factors[:, account.factors]
@@ -312,8 +309,7 @@ class PlanWealth:
         squares = y * y
         gap, gap_variance = self._shown(y, *shown), (squares * variance).sum(axis=1)
         prior_variance, since = (squares * prior).sum(axis=1), (squares * fresh).sum(axis=1)
-        is_known = account.is_fresh[batches] & (since > 0)
-        new_part = np.divide(prior_variance, since, out=np.zeros(len(y)), where=is_known)
+        new_part = np.divide(prior_variance, since, out=np.zeros(len(y)), where=since > 0)
         correction = SELECTION_BIAS * np.sqrt(1 - np.clip(new_part, 0, 1)) + SHRINKAGE
         centre = (y * means).sum(axis=1) + self._epsilon - correction * np.sqrt(prior_variance)
         found, on = np.zeros((len(y), len(GRID) + 1)), np.flatnonzero(gap_variance > 0)
