@@ -214,6 +214,12 @@ def test_forged_logs_are_refused(checker, question, noise):
     assert held == []
 
 
+@pytest.mark.parametrize(("at_once", "is_ahead"), [(1, False), (300, True)])
+def test_values_that_were_there_before_their_batch_was_decided_are_an_assumption(checker, at_once, is_ahead):
+    log = exported(lines_of(measured(begun("best", "known"), at_once=at_once)))
+    assert ("recorded ahead" in checker.check(log)) is is_ahead
+
+
 def test_a_broken_chain_is_refused(checker):
     log = exported(lines_of(measured(begun("best", "known"))))
     for at, name, value in ((5, "body", '{"values":[9.0]}'), (3, "checksum", "0" * 64), (4, "time", 0.0)):
