@@ -7,7 +7,7 @@ means, and noise of a known scale; the readings of one use are independent, or h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -176,24 +176,21 @@ class Probes:
 
     def colour(self, noise: FloatArray) -> FloatArray:
         """Independent noise of scale 1 as the noise of readings: with their scales and covariances."""
-        return np.asarray(self._factor @ noise)
-
-    @cached_property
-    def _factor(self) -> Any:
-        """L, block diagonal, with the covariance L L' of each use."""
-        return self._block_diagonal(self.noise_scale, lambda lower: lower)
+        coloured = np.asarray((self.noise_scale * noise.T).T)
+        for probe, covariance in self.covariances.items():
+            here = self.readings_of(probe)
+            coloured[here] = np.linalg.cholesky(covariance) @ noise[here]
+        return coloured
 
     @cached_property
     def _inverse_factor(self) -> Any:
-        return self._block_diagonal(1.0 / self.noise_scale, np.linalg.inv)
-
-    def _block_diagonal(self, scale: FloatArray, block: Callable[[Any], Any]) -> Any:
+        """The inverse of L, block diagonal, with the covariance L L' of each use."""
         from scipy import sparse
 
-        diagonal = sparse.lil_array(sparse.diags_array(scale))
+        diagonal = sparse.lil_array(sparse.diags_array(1.0 / self.noise_scale))
         for probe, covariance in self.covariances.items():
             here = self.readings_of(probe)
-            diagonal[here, here] = block(np.linalg.cholesky(covariance))
+            diagonal[here, here] = np.linalg.inv(np.linalg.cholesky(covariance))
         return sparse.csr_array(diagonal)
 
 
