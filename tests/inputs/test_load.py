@@ -168,6 +168,7 @@ def test_a_file_too_large_to_read_is_refused_by_its_size(tmp_path):
         ("guess", TRANSPORT.replace("[[2, 3], [2, 2]]", '"hours.csv"')),
         ("guess", 'kind = "matchings"\ngoal = "smallest"\nguess = [[1, nan], [1, nan]]\n'),
         ("kind", ""),
+        ("prices", 'kind = "assign"\ngoal = "largest"\nbudget = 4\nprices = {mail = 3}\n'),
         ("kind", 'kind = "tabel"'),
         ("low", TABLE + "noise = 1\nlow = 2\nhigh = 1\n"),
         ("measure", TABLE + 'measure = "whole"\n'),

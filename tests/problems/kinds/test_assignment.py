@@ -89,17 +89,3 @@ def test_many_assignments_stay_behind_an_oracle_and_are_decided():
 def test_what_makes_no_choice_is_refused(prices, budget, field):
     with refuses(field, ProblemError):
         problems.assign(prices, budget, goal="largest")
-
-
-def test_a_file_says_the_same(tmp_path):
-    file = tmp_path / "models.toml"
-    head = 'kind = "assign"\ngoal = "largest"\nbudget = 4\nnoise = 0.4\n'
-    file.write_text(head + "[prices]\nmail = {small = 1, large = 3}\nchat = {small = 1, large = 3}\n")
-    named = sp.load(file)
-    assert named.plan_names == problems.assign(PRICES, 4, goal="largest").plan_names
-    (tmp_path / "prices.csv").write_text("slot,small,large\nmail,1,3\nchat,1,3\n")
-    file.write_text(head + 'prices = "prices.csv"\n')
-    assert sp.load(file).plans.tolist() == named.plans.tolist()
-    file.write_text(head + "prices = {mail = 3}\n")
-    with refuses("prices"):
-        sp.load(file)
