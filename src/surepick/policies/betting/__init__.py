@@ -1,14 +1,13 @@
 """Policies that bet: every plan's claim to be best has a wealth, and a plan is ruled out when the bets
 against it win.
 
-    bet_gap_e    BetGapE, for all plan sets; `challenge` is Challenge, against the plan of today
+    bet_gap_e    BetGapE, for all plan sets; `challenge`, `tied` and `limited` ask other questions of lists
       batch_run    a run of batches: decide, absorb, standing, state, final batch, arriving plans, prior data
-      batch        the measurements of one batch
+      scale_bound  the same where bets need a scale of unknown noise: its first batch bounds it
+      batch        the measurements of one batch; `run_state` is the state of a run as plain values
       batch_design which probes a batch uses, how often, and how long it is
-      question     what a run asks: `best` (the best plan), `within` (one within epsilon), `challenge`,
-                   `best_vertex` and `within_polytope` (the same of all plans of a polytope)
-      scale_bound  a run that bounds unknown noise first, where bets need a scale
-      run_state    the state of a run as plain values
+      question     what a run asks: `best` (the best plan, or one of many within epsilon), `within` (one of
+                   few), `best_vertex` and `within_polytope` (the same of all plans of a polytope)
     sign_race    SignRace, rounds in which plans win or lose, whatever the noise
 
 The theorem and its factors are in `surepick.inference`, what polytopes need in `surepick.policies.polytopes`,
