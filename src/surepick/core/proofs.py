@@ -119,11 +119,14 @@ def _vertex_objections(problem: Polytope, plan: Answer, proof: Mapping[str, Any]
     is_low = np.array([edge["bound"] == "lower" for edge in edges])
     ends = np.where(is_low, form.lower[leaving], form.upper[leaving])
     unit_steps = np.diag(np.where(is_low, 1.0, -1.0))
-    weak = [
-        edge["leaves"]
-        for edge, step in zip(edges, steps[:, :n_arms], strict=True)
-        if edge["moves"] and not _does_not_improve(problem, step, edge["log_evidence"], delta)
-    ]
+    weak = []  # edges that may improve: neither known means alone nor the evidence say that they do not
+    for edge, step in zip(edges, steps[:, :n_arms], strict=True):
+        is_worse = (edge["log_evidence"] or 0.0) >= -math.log(delta)
+        if not step[~problem.is_known].any():
+            gains = problem.sign * step * problem.known_means
+            is_worse = float(gains.sum()) <= ROUNDING * float(np.abs(gains).sum())
+        if edge["moves"] and not is_worse:
+            weak.append(edge["leaves"])
     found = {
         "the plan does not keep the rows": np.abs(form.matrix @ values - form.right),
         "the plan does not keep the bounds": np.maximum(form.lower - values, values - form.upper),
@@ -133,14 +136,6 @@ def _vertex_objections(problem: Polytope, plan: Answer, proof: Mapping[str, Any]
     }
     wrong = [words for words, missed in found.items() if not missed.max(initial=0.0) <= _MET]
     return [*wrong, *(f"the evidence on the edge of {name!r} is not enough" for name in weak[:1])]
-
-
-def _does_not_improve(problem: Polytope, step: FloatArray, log_evidence: float | None, delta: float) -> bool:
-    """Return whether an edge does not improve: by known means alone, or by the evidence."""
-    if not (step[~problem.is_known]).any():
-        gains = problem.sign * step * problem.known_means
-        return float(gains.sum()) <= ROUNDING * float(np.abs(gains).sum())
-    return (log_evidence or 0.0) >= -math.log(delta)
 
 
 def _spans(form: StandardForm, steps: FloatArray, leaving: list[int]) -> bool:

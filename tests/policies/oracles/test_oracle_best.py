@@ -78,15 +78,6 @@ def test_finds_the_best_plan_of_every_kind(name):
     assert outcome.risk == pytest.approx(0.05)
 
 
-def test_large_families_are_decided_without_a_list():
-    names = [str(s) for s in range(40)]
-    means = np.repeat([1.0, 0.0], 20)
-    problem = sp.problems.top_k_family(names, 20, goal="largest").oracle_problem(noise=1)
-    outcome = sp.simulate(problem, Gaussian(means), policy=sp.BetGapE(), seed=0)
-    assert outcome.plan == tuple(means)
-    assert outcome.n_measured < 4000
-
-
 def played(problem, seed, n_blocks, *, epsilon=0.0, means=None):
     """A run after some blocks of noise around these means, and what its blocks were."""
     run, rng = BetGapE(delta=0.2, epsilon=epsilon).start(problem), np.random.default_rng(seed)
