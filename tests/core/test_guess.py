@@ -64,7 +64,7 @@ def test_a_forecast_needs_no_guess_beside_the_problem_s_and_refuses_to_do_withou
         problem(guess=None, spread=None),
         GUESS,
         4.0,
-        past=sp.core.past.Past.of_problem(problem()),
+        past=sp.core.run.Past.of_problem(problem()),
         rehearsals=3,
     )
     assert found.measurements.tolist() == said.measurements.tolist()

@@ -8,7 +8,7 @@ import session_tools as tools
 import surepick as sp
 from command_line import surepick
 from policy_contract import WITHOUT_DELTA
-from surepick.core.guarantee import GAUSSIAN, UNKNOWN_NOISE, Promise
+from surepick.core.policy import GAUSSIAN, UNKNOWN_NOISE, Promise
 from surepick.policies import POLICIES, Peace, parse_policy
 from surepick.report import report
 from surepick.sessions.session import Session

@@ -5,7 +5,7 @@ import pytest
 
 import surepick as sp
 from common import largest
-from surepick.core.guarantee import Promise
+from surepick.core.policy import Promise
 from surepick.errors import ProblemError
 from surepick.peers.selection import rinott_h
 from surepick.policies import KN, Rinott

@@ -13,7 +13,7 @@ import pytest
 import surepick as sp
 from common import largest
 from policy_contract import CASES, OF_INCUMBENTS, OF_POLYTOPES
-from surepick.core.guarantee import SUB_GAUSSIAN, promise
+from surepick.core.policy import SUB_GAUSSIAN, promise
 from surepick.policies import POLICIES
 from surepick.policy import Measure, Standing, Stop
 from surepick.simulation import Gaussian, State

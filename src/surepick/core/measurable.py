@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from surepick.core.about import About, plausible_range
 from surepick.core.arrays import (
     LARGEST,
     ROUNDING,
@@ -28,8 +27,8 @@ from surepick.core.arrays import (
     scale_and_bounds,
     vector,
 )
-from surepick.core.given_probes import Limits
-from surepick.core.probes import VALUE, AskedPlays, Probes
+from surepick.core.probes import VALUE, AskedPlays, Limits, Probes
+from surepick.core.wording import About, plausible_range
 from surepick.errors import ProblemError
 
 SUB_GAUSSIAN_NOISE, BOUNDED_VARIANCE = NOISE_KINDS = "sub-Gaussian", "bounded variance"  # by noise

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.about import NOTHING, About
 from surepick.core.arrays import (
     BoolArray,
     FloatArray,
@@ -22,11 +21,10 @@ from surepick.core.arrays import (
     names_for,
     per_arm,
 )
-from surepick.core.given_probes import ARMS, PLAN_ARMS, Limits
 from surepick.core.measurable import Measurable
-from surepick.core.probes import AskedPlays
+from surepick.core.probes import ARMS, PLAN_ARMS, AskedPlays, Limits
 from surepick.core.problem import Problem
-from surepick.core.wording import counted, in_short, plural, shortened
+from surepick.core.wording import NOTHING, About, counted, in_short, plural, shortened
 from surepick.errors import ProblemError, SurepickError, hinted
 
 Best = Callable[[FloatArray], npt.ArrayLike]

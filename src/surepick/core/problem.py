@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, Type
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.about import NOTHING, About, plausible_pairs
 from surepick.core.arrays import (
     LARGEST,
     BoolArray,
@@ -36,10 +35,9 @@ from surepick.core.arrays import (
     without_columns,
 )
 from surepick.core.frames import are_expressions, frame_table, is_frame, read_expressions
-from surepick.core.given_probes import ARMS, GivenProbes, Limits, read_probes
 from surepick.core.measurable import SUB_GAUSSIAN_NOISE, Measurable
-from surepick.core.probes import refuse_inseparable
-from surepick.core.wording import plural, shortened
+from surepick.core.probes import ARMS, GivenProbes, Limits, read_probes, refuse_inseparable
+from surepick.core.wording import NOTHING, About, plausible_pairs, plural, shortened
 from surepick.errors import ProblemError, hinted
 
 if TYPE_CHECKING:

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arrays import vector
-from surepick.core.given_probes import ARMS, PLAN_ARMS
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.plan_sets import plan_set, play_finder, spanned
-from surepick.core.probes import Probe
+from surepick.core.probes import ARMS, PLAN_ARMS, Probe
 from surepick.core.problem import Problem
 from surepick.errors import FileError, ProblemError
 from surepick.inputs.keys import KEYS

@@ -56,8 +56,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
-from surepick.core.guarantee import GAUSSIAN
 from surepick.core.plan_sets import check_zeros_and_ones
+from surepick.core.policy import GAUSSIAN
 from surepick.core.probes import refuse_probes
 from surepick.core.problem import Problem
 from surepick.core.run import Measure, Standing, Stop

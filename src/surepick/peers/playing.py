@@ -52,10 +52,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
-from surepick.core.guarantee import Promise
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.plan_sets import plan_set, play_finder, spanned
-from surepick.core.policy import check_delta, known_noise_scale
+from surepick.core.policy import Promise, check_delta, known_noise_scale
 from surepick.core.probes import Plays, Probes
 from surepick.core.run import Answer, Measure, Standing, Stop
 from surepick.design.play_allocation import covering_plays

@@ -29,10 +29,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.guarantee import Promise
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.plan_sets import check_zeros_and_ones, plan_oracle
-from surepick.core.policy import check_delta, known_noise_scale
+from surepick.core.policy import Promise, check_delta, known_noise_scale
 from surepick.core.run import Measure, Standing, Stop
 from surepick.errors import ParameterError, ProblemError
 from surepick.policies.sound import Starting

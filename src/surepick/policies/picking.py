@@ -37,13 +37,11 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, Plans
 from surepick.core.evidence import Evidence, behind, squares_of
-from surepick.core.guarantee import Promise
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.past import Past
 from surepick.core.plan_sets import plan_oracle
-from surepick.core.policy import check_epsilon, known_deviation
+from surepick.core.policy import Promise, check_epsilon, known_deviation
 from surepick.core.problem import Problem
-from surepick.core.run import Measure, Standing, Stop
+from surepick.core.run import Measure, Past, Standing, Stop
 from surepick.policies.sound import Starting, check_max_batch
 
 BLOCK_SHARE = 0.01  # of the measurements so far

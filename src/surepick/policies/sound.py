@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from surepick.core.guarantee import SUB_GAUSSIAN, Promise, promise
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import check_delta, check_epsilon
+from surepick.core.policy import SUB_GAUSSIAN, Promise, check_delta, check_epsilon, promise
 from surepick.errors import ParameterError
 from surepick.policies.gap import radius as radii
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from surepick.core.about import About, Listing
 from surepick.core.arrays import FloatArray, IntArray, is_smallest, read_only
 from surepick.core.measurable import Measurable
 from surepick.core.problem import Problem
+from surepick.core.wording import About, Listing
 from surepick.errors import ProblemError
 from surepick.problems.numbers import as_count, seeded
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arrays import FloatArray, scale_and_bounds
-from surepick.core.past import Past
+from surepick.core.run import Past
 from surepick.errors import ParameterError
 from surepick.policies import BetGapE
 from surepick.problems.truth import Truth

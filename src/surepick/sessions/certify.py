@@ -8,8 +8,7 @@ from typing import Any
 
 from surepick.certificates.certificate import Certificate
 from surepick.core.answers import also_good, among, amounts, called, named, value_of
-from surepick.core.guarantee import Promise
-from surepick.core.policy import OwnQuestion, assumes_noise, delta_of, epsilon_of, finds_none
+from surepick.core.policy import OwnQuestion, Promise, assumes_noise, delta_of, epsilon_of, finds_none
 from surepick.core.wording import how_many
 from surepick.noise.check import could_have_seen
 from surepick.policies.betting.challenge import Challenge

@@ -24,8 +24,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from surepick.core.about import LISTED
 from surepick.core.probes import VALUE
+from surepick.core.wording import LISTED
 from surepick.sessions.events import AHEAD
 from surepick.sessions.journal import Journal, leased
 from surepick.sessions.state import SessionState

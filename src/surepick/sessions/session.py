@@ -23,11 +23,10 @@ from surepick.certificates.certificate import Certificate
 from surepick.core.answers import named_ranging
 from surepick.core.arrays import Numbers
 from surepick.core.frames import make_frame
-from surepick.core.guarantee import no_guarantee
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
-from surepick.core.past import Past
-from surepick.core.policy import Policy
+from surepick.core.policy import Policy, no_guarantee
 from surepick.core.problem import GivenArms, Problem
+from surepick.core.run import Past
 from surepick.errors import DamageError, NameTakenError, NoiseWarning, ParameterError, SessionError
 from surepick.policies import policy_for
 from surepick.sessions import commands

@@ -14,9 +14,8 @@ from dataclasses import replace
 from typing import Any
 
 from surepick.core.evidence import Evidence
-from surepick.core.guarantee import Doubt
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import assumes_noise, delta_of
+from surepick.core.policy import Doubt, assumes_noise, delta_of
 from surepick.core.run import Answer, Standing
 from surepick.errors import SessionError
 from surepick.noise.check import check_noise

@@ -13,9 +13,8 @@ from typing import Any
 
 from surepick.certificates.certificate import as_certificate
 from surepick.core import proofs
-from surepick.core.guarantee import Doubt, Promise
 from surepick.core.oracle_problem import Best, OracleProblem, absent
-from surepick.core.policy import epsilon_of
+from surepick.core.policy import Doubt, Promise, epsilon_of
 from surepick.core.polytope import Polytope
 from surepick.core.wording import how_many
 from surepick.errors import DamageError, MissingFunctionError, SurepickError

@@ -14,9 +14,8 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Estimate, Evidence, estimate
 from surepick.core.frames import make_frame
-from surepick.core.guarantee import Doubt, no_guarantee
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import Policy, delta_of, epsilon_of, finds_none, is_proved
+from surepick.core.policy import Doubt, Policy, delta_of, epsilon_of, finds_none, is_proved, no_guarantee
 from surepick.core.run import Answer, Standing, Stop
 from surepick.core.wording import how_many, shortened
 

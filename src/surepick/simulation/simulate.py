@@ -13,12 +13,10 @@ import numpy as np
 from surepick.core.answers import named_ranging
 from surepick.core.arrays import FloatArray, IntArray, Numbers, vector
 from surepick.core.evidence import Evidence
-from surepick.core.guarantee import Promise
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
-from surepick.core.past import Past, fitting
-from surepick.core.policy import Policy, check_gaussian, last_calling, n_asked, start
+from surepick.core.policy import Policy, Promise, check_gaussian, last_calling, n_asked, start
 from surepick.core.problem import Problem
-from surepick.core.run import BudgetedRun, Measure, NoiseLearningRun, Run, Stop, ValueRun
+from surepick.core.run import BudgetedRun, Measure, NoiseLearningRun, Past, Run, Stop, ValueRun, fitting
 from surepick.errors import ParameterError
 from surepick.policies import policy_for
 from surepick.simulation.environments import (

@@ -8,12 +8,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from surepick.core import guarantee as assumptions
+from surepick.core import policy as assumptions
 from surepick.core.answers import amounts, named_ranging, value_of, whole_plan
 from surepick.core.evidence import between, estimate
-from surepick.core.guarantee import Promise
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import OwnQuestion, finds_none
+from surepick.core.policy import OwnQuestion, Promise, finds_none
 from surepick.core.wording import how_many, shortened
 from surepick.sessions.session import Session
 from surepick.sessions.streams import Place

@@ -25,9 +25,9 @@ from pydantic import (
 )
 
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.past import Past
 from surepick.core.policy import takes_past
 from surepick.core.problem import NewArm
+from surepick.core.run import Past
 from surepick.core.wording import shortened
 from surepick.errors import ParameterError, SurepickError
 from surepick.files import measurements

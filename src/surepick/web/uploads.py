@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from surepick.core.about import About
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.past import Past
+from surepick.core.run import Past
+from surepick.core.wording import About
 from surepick.errors import FileError, MissingExtraError, SurepickError
 from surepick.files.measurements import Row, read_rows
 from surepick.sessions import codec

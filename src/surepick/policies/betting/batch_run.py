@@ -23,9 +23,8 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.past import Past
 from surepick.core.problem import Problem
-from surepick.core.run import Answer, Decision, Measure, Standing, Stop, is_close
+from surepick.core.run import Answer, Decision, Measure, Past, Standing, Stop, is_close
 from surepick.errors import ParameterError
 from surepick.inference.bounded import BatchReadings, BoundedNoise, BoundedReadings
 from surepick.inference.contrasts import arm_probes, readings_of

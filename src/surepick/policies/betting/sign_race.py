@@ -25,8 +25,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, as_dense
-from surepick.core.guarantee import Promise
 from surepick.core.oracle_problem import AnyProblem
+from surepick.core.policy import Promise
 from surepick.core.probes import refuse_probes
 from surepick.core.problem import Problem
 from surepick.core.run import Measure, Standing, Stop

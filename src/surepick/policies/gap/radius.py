@@ -55,7 +55,7 @@ from functools import lru_cache
 import numpy as np
 
 from surepick.core.arrays import FloatArray
-from surepick.core.guarantee import GAUSSIAN, SUB_GAUSSIAN, Promise, promise
+from surepick.core.policy import GAUSSIAN, SUB_GAUSSIAN, Promise, promise
 from surepick.errors import ParameterError, suggestion
 
 PUBLISHED, NORMAL_MIXTURE, NORMAL_MIXTURE_JOINT, KAUFMANN_KOOLEN, RECTANGLE, RIDGE, HEURISTIC = range(7)

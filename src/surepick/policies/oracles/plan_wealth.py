@@ -31,7 +31,7 @@ import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.plan_sets import Branch
-from surepick.core.standard_form import ROUNDING
+from surepick.core.polytope import ROUNDING
 from surepick.inference.bounded import CAP, POWERS, SERIES, YOUNG_CAP, BoundedReadings, PowerSums
 from surepick.inference.factors import Factor, SubGaussian, log_sum_exp
 from surepick.inference.wealth import EMPTY
