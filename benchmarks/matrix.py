@@ -117,7 +117,7 @@ def problem_of(cell: Cell) -> Any:
         "bounded readings": {"low": 0.0, "high": 1.0},
     }[cell.noise]
     if cell.noise == "bounded readings" and cell.probes != "arms":
-        given = {"low": -1.5, "high": 2.5}  # of sums and differences of arms, with noise of HALF_WIDTH
+        given = {"low": -1.5, "high": 3.0}  # of sums and differences of arms, with noise of HALF_WIDTH
     if cell.probes == "mixed readings":
         given["measure"] = MIXED
     elif cell.probes == "plan arms":
@@ -129,7 +129,7 @@ def problem_of(cell: Cell) -> Any:
     else:
         whole = {"A_eq": np.ones((1, 5)), "b_eq": [2.0], "upper": np.ones(5)}
         problem = sp.Polytope(**whole, goal="largest", **given)
-    return problem.with_bounded_variance() if cell.noise == "bounded variance" else problem
+    return problem.with_settings(noise_kind=cell.noise) if cell.noise == "bounded variance" else problem
 
 
 def policy_of(cell: Cell) -> Any:
