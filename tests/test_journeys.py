@@ -52,7 +52,7 @@ def measure(link):
     if not FIRST.exists():
         FIRST.touch()
         os._exit(9) if sys.argv[1] == "processes" else time.sleep(60)
-    return MEANS[link] + rng.normal(0, 2.0)
+    return MEANS[link] + rng.normal(0, 1.0)  # half of what is stated, or 1 run in 50 is doubted
 
 
 def main():

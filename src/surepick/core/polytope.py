@@ -330,7 +330,7 @@ def refuse_empty(rows: Rows) -> None:
 _ONE_PLAN = "the rows and bounds leave one plan only; with one plan there is nothing to choose"
 _DEPENDENT = 1e-9  # of a row's largest entry: what elimination leaves of a row that follows from others
 _CONTRADICTION = 1e-7  # of the sizes: a right side may miss what the other rows imply by this much
-_SAME = 4e-12  # of a bound: one that follows from rows up to rounding
+_SAME = 4e-12  # of a bound or the room between two: one that follows from rows up to rounding
 _SNAP = 1e-13  # of the larger bound: amounts this near to a bound are at it
 _NEARLY_WHOLE = 1e-9  # entries of a tableau of whole numbers this near to one are it
 _NOTHING = 1e-11  # entries of a tableau that are rounding
@@ -473,11 +473,11 @@ def _finite_bounds(rows: Rows) -> tuple[tuple[FloatArray, FloatArray], BoolArray
     given = np.array([rows.lower, rows.upper])
     active = np.isfinite(given)
     _loosen(bounds, ~active)
-    implied = implied_bounds(matrix, right, bounds)
-    same = _SAME * np.abs(bounds)
+    implied = implied_bounds(matrix, right, bounds, rounding=0.0)
+    same = _SAME * np.maximum(np.abs(bounds), bounds[1] - bounds[0])
     redundant = np.array([implied[0] >= bounds[0] - same[0], implied[1] <= bounds[1] + same[1]]) & active
     for side, s in np.argwhere(redundant).tolist():
-        end = implied_bounds(matrix, right, bounds, only=s)[side][0]
+        end = implied_bounds(matrix, right, bounds, only=s, rounding=0.0)[side][0]
         beyond = bounds[0, s] - end if side == 0 else end - bounds[1, s]
         if beyond <= same[side, s]:
             active[side, s], bounds[side, s] = False, end
@@ -496,11 +496,17 @@ def _loosen(bounds: FloatArray, mask: BoolArray) -> None:
 
 
 def implied_bounds(
-    matrix: FloatArray, right: FloatArray, bounds: FloatArray, only: int | None = None
+    matrix: FloatArray,
+    right: FloatArray,
+    bounds: FloatArray,
+    *,
+    only: int | None = None,
+    rounding: float = ROUNDING,
 ) -> tuple[FloatArray, FloatArray]:
     """Return the bounds of each variable (or one) that follow from single rows a.x <= b and the other bounds.
 
-    bounds: (2, n), which may be infinite. What is returned is moved outwards by what rounding may be.
+    bounds: (2, n), which may be infinite. What is returned is moved outwards by this share of the sizes of
+    what is added up, so that it holds exactly.
     """
     if not len(right):
         n = bounds.shape[1] if only is None else 1
@@ -512,7 +518,7 @@ def implied_bounds(
         sizes = np.abs(right) + np.abs(finite).sum(axis=1)
         part = slice(None) if only is None else slice(only, only + 1)
         a, others_end = matrix[:, part], (endless.sum(axis=1)[:, None] - endless[:, part]) == 0
-        room = (right + ROUNDING * sizes)[:, None] - (finite.sum(axis=1)[:, None] - finite[:, part])
+        room = (right + rounding * sizes)[:, None] - (finite.sum(axis=1)[:, None] - finite[:, part])
         ends = np.where(others_end, room, np.inf) / a
         high = np.where(a > 0, ends, np.inf).min(axis=0)
         low = np.where(a < 0, ends, -np.inf).max(axis=0)

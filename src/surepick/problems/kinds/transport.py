@@ -49,7 +49,7 @@ def transport(
 
     >>> problem = transport([3, 2], [4, 1], guess=[[2, 3], [2, 2]], supplier_names=["X", "Y"])
     >>> problem
-    Polytope(4 arms, 4 rows, at most 3 vertices, smallest)
+    Polytope(4 arms, 4 rows, at most 2 vertices, smallest)
     >>> listed = transport([3, 2], [4, 1], guess=[[2, 3], [2, 2]], n_draws=100)
     >>> listed.arm_names, sorted(listed.plans.tolist())
     (('0 -> 0', '0 -> 1', '1 -> 0', '1 -> 1'), [[2.0, 1.0, 2.0, 0.0], [3.0, 0.0, 1.0, 1.0]])
