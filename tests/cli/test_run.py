@@ -147,6 +147,17 @@ def test_check_counts_what_a_stated_noise_would_save(folder):
     assert surepick("check", "bare.csv", "--json").json["forecast"] is None
 
 
+def test_check_forecasts_whole_plans_where_their_noise_is_stated(folder):
+    whole = (
+        'kind = "table"\ngoal = "largest"\nplans = {left = "A + 2*C", right = "B + C"}\nmeasure = "plans"\n'
+    )
+    (folder / "whole.toml").write_text(whole + "noise = 1\ntruth = {means = [4, 1, 1]}\n")
+    said = surepick("check", "whole.toml", "--json").json
+    assert set(said["forecast"]["shares"]) == {"left", "right"}
+    (folder / "unknown.toml").write_text(whole + "truth = {means = [4, 1, 1]}\n")
+    assert surepick("check", "unknown.toml", "--json").json["forecast"] is None
+
+
 def test_a_rehearsal_ends_beside_the_limit_and_policies_are_compared(folder):
     one = surepick("simulate", "trips.csv", "--json")
     assert (one.code, one.json["plan"], one.json["correct"]) == (0, "Tunnel + station", True)

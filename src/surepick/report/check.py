@@ -71,8 +71,9 @@ class Check:
             return ""
         if self.loaded.limited:
             return "a file without a measured limit (surepick simulate rehearses one)"
-        has_guess = self.loaded.guess is not None
-        return "a spread, or the noise" if has_guess else "a guess of each arm, with its spread"
+        if self.loaded.guess is None and self.loaded.means is None:
+            return "a guess of each arm, with its spread"
+        return "a spread, or the noise" if self.loaded.problem.probes is None else "the noise"
 
     def choice_words(self, one: Choice) -> tuple[str, str]:
         """Return what a choice is, and the option or row that makes it."""
@@ -131,7 +132,7 @@ def check(
         loaded.problem,
         centre,
         0.0 if loaded.spread is None else loaded.spread,
-        noise=noise,
+        noise=noise if loaded.problem.probes is None else None,  # probes have their own, per reading
         budget=asked["budget"],
         rehearsals=rehearsals,
         progress=progress,
@@ -144,12 +145,14 @@ def check(
 def _rough_noise(loaded: Truth) -> FloatArray | None:
     """Return a standard deviation to rehearse with: stated, else half of the spread, else by the limits."""
     problem = loaded.problem
+    if problem.probes is not None:
+        return problem.noise_scale if problem.knows_noise else None
     stated = problem.noise_scale if problem.bounds is None else loaded.noise_scale
     if stated is not None:
         return stated
     if loaded.noise_scale is not None:
         return loaded.noise_scale
-    if loaded.spread is not None and (loaded.spread > 0).any() and problem.probes is None:
+    if loaded.spread is not None and (loaded.spread > 0).any():
         return np.asarray(np.maximum(loaded.spread / 2, loaded.spread.max() / 20))
     return problem.noise_scale
 
