@@ -5,8 +5,10 @@ from hypothesis import strategies as st
 
 import surepick as sp
 from common import largest, refuses
-from surepick.errors import ParameterError
+from surepick.cli.simulate import one_run
+from surepick.errors import FileError, ParameterError
 from surepick.kernels import measured
+from surepick.problems.truth import Truth
 from surepick.simulation import Bernoulli, Gaussian, Replay, State, UniformNoise
 from surepick.simulation.environments import Environment
 
@@ -119,6 +121,36 @@ def test_gaussian_noise_without_a_scale_is_that_of_the_problem():
     learned = sp.simulate(unknown, Gaussian([3.0, 0.0], 1.0), policy=sp.BetGapE(), seed=5).noise_scale
     assert learned is not None
     assert learned.min() > 0.5
+
+
+@pytest.mark.parametrize(
+    "settings_of_noise",
+    [
+        {"noise": 0.5},
+        {"low": 0, "high": 10},
+        {"low": 0, "high": 10, "measure": "plans"},
+        {"noise": 0.5, "measure": "plans"},
+    ],
+)
+def test_means_are_measured_as_the_problem_allows_in_python_and_in_rehearsals_of_files(settings_of_noise):
+    problem = sp.Problem([[1, 1, 0], [0, 1, 1]], goal="largest", **settings_of_noise)
+    means = np.array([4.0, 2.0, 1.0])
+    outcome = sp.simulate(problem, means, seed=3)
+    rehearsed = one_run((Truth(problem, means), sp.BetGapE(), 3, 10**6))
+    assert outcome.plan == rehearsed.plan == 0
+    assert np.array_equal(outcome.means, rehearsed.means, equal_nan=True)
+    quiet = sp.simulate(problem, means, noise=0.2, seed=3)
+    assert quiet.plan == 0
+    with refuses("environment", ParameterError):  # beyond the limits, or noisier than stated
+        sp.simulate(problem, means, noise=3.0, seed=3)
+
+
+@pytest.mark.parametrize("measure", ["arms", "plans"])
+def test_a_rehearsal_of_unknown_noise_needs_that_of_the_truth(measure):
+    problem, means = sp.Problem(np.eye(2), goal="largest", measure=measure), np.array([3.0, 0.0])
+    with refuses("truth.noise", FileError):
+        one_run((Truth(problem, means), sp.BetGapE(), 0, 10**6))
+    assert one_run((Truth(problem, means, np.ones(2)), sp.BetGapE(), 0, 10**6)).plan == 0
 
 
 @pytest.mark.parametrize("mean", [0.0, 1e-9, 0.01, 0.3, 0.5, 0.5 + 1e-7, 0.99, 1.0])

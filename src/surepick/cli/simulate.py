@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from surepick.core.policy import Policy
     from surepick.limits.value import Limit
     from surepick.problems.truth import Truth
-    from surepick.simulation.environments import Gaussian, UniformNoise
     from surepick.simulation.outcome import Outcome
 
 MOST = 10**7  # measurements of a run, unless a budget is given
@@ -78,30 +77,19 @@ def one_run(call: tuple[Truth, Policy, int, int]) -> Outcome:
     """
     from surepick.core.policy import takes_past
     from surepick.simulation.comparison import knowing_noise
+    from surepick.simulation.environments import environment_of
     from surepick.simulation.simulate import simulate as run
 
     loaded, policy, seed, budget = call
-    truth, past = truth_of(loaded), loaded.past if takes_past(policy) else None
-    problem = knowing_noise(loaded.problem, policy, truth)
-    return run(problem, truth, policy=policy, seed=seed, budget=budget, past=past)
-
-
-def truth_of(loaded: Truth) -> Gaussian | UniformNoise:
-    """Return what a rehearsal measures: normal noise; within limits, as evenly spread as they allow."""
-    from surepick.simulation.environments import Gaussian, UniformNoise
-
-    means, bounds = loaded.true_means, loaded.problem.bounds
-    if loaded.problem.probes is not None:
-        return Gaussian(means)
-    if bounds is not None:
-        return UniformNoise(means, (abs(bounds.T - means)).min(axis=0))
-    scale = loaded.problem.noise_scale if loaded.noise_scale is None else loaded.noise_scale
-    if scale is None:
+    if not loaded.problem.knows_noise and loaded.noise_scale is None:
         raise FileError(
             "the noise is unknown, and a simulation has to draw with some; state it beside the truth",
             field="truth.noise",
         )
-    return Gaussian(means, scale)
+    truth = environment_of(loaded.problem, loaded.true_means, loaded.noise_scale)
+    past = loaded.past if takes_past(policy) else None
+    problem = knowing_noise(loaded.problem, policy, truth)
+    return run(problem, truth, policy=policy, seed=seed, budget=budget, past=past)
 
 
 def _show_one(loaded: Truth, outcome: Outcome) -> int:

@@ -21,6 +21,7 @@ from surepick.core.arrays import (
     furthest_values,
     labels_of,
     outside,
+    vector,
 )
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.probes import Probes
@@ -427,6 +428,28 @@ def single_values(
 
 
 # What fits a problem.
+
+
+def environment_of(
+    problem: AnyProblem, means: Numbers, noise: Numbers | None = None
+) -> Gaussian | UniformNoise:
+    """Return arms with these true means: normal noise, or uniform noise where the problem states limits.
+
+    `noise` is its standard deviation. Without it, normal noise is that of the problem, and uniform noise is
+    as wide as the limits of the readings allow.
+
+    >>> import surepick as sp
+    >>> environment_of(sp.Problem([[1, 0], [0, 1]], low=0, high=10, goal="largest"), [2.0, 6.0]).half_width
+    array([2., 4.])
+    """
+    if problem.bounds is None:
+        return Gaussian(means, noise)
+    if noise is not None:
+        return UniformNoise(means, np.sqrt(3.0) * vector("noise", noise, problem.arm_names, one_for_all=True))
+    means = vector("truth", means, problem.arm_names)
+    if problem.probes is None:
+        return UniformNoise(means, np.abs(problem.bounds.T - means).min(axis=0))
+    return UniformNoise(means, np.abs(problem.bounds.T - problem.probes.rows @ means).min())
 
 
 def fitted(problem: AnyProblem, environment: Environment, *, allow_noisier: bool) -> Environment:

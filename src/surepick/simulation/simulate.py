@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 
 from surepick.core.answers import named_ranging
-from surepick.core.arrays import FloatArray, IntArray, Numbers, vector
+from surepick.core.arrays import FloatArray, IntArray, Numbers
 from surepick.core.evidence import Evidence
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
 from surepick.core.policy import Policy, Promise, check_gaussian, last_calling, n_asked, start
@@ -22,8 +22,7 @@ from surepick.policies import policy_for
 from surepick.simulation.environments import (
     Arms,
     Environment,
-    Gaussian,
-    UniformNoise,
+    environment_of,
     fitted,
     refuse_sums,
     single_values,
@@ -71,8 +70,10 @@ def simulate(
 ) -> Outcome:
     """Simulate a decision until the policy stops or the next request would exceed the budget.
 
-    - truth: the true means, measured with normal noise, or an `Environment`.
-    - noise: standard deviation of that noise; the problem's, unless given.
+    - truth: the true means, or an `Environment`. Means are measured with normal noise; with uniform noise
+      where the problem states `low` and `high`.
+    - noise: standard deviation of that noise. Unless given, it is the problem's; within `low` and `high`, as
+      much as they allow.
     - policy: a name, or an instance, which has its own delta and epsilon; BetGapE unless given.
     - delta, epsilon: how often the answer may be wrong (0.05), and the difference that does not matter (0).
     - budget: the most measurements; 10 million.
@@ -106,17 +107,11 @@ def simulate(
 
 
 def _environment(problem: AnyProblem, truth: Environment | Numbers, noise: Numbers | None) -> Environment:
-    """Return the given environment, or one of these means: Gaussian, or uniform within bounds."""
+    """Return the given environment, or that of these means."""
     if isinstance(truth, Policy):
         raise TypeError("simulate(problem, truth, policy=...): the policy is given by name")
     if not isinstance(truth, Environment):
-        if noise is not None or problem.bounds is None:
-            return Gaussian(truth, noise)
-        means = vector("truth", truth, problem.arm_names)
-        if problem.probes is None:
-            return UniformNoise(means, np.abs(problem.bounds.T - means).min(axis=0))
-        room = np.abs(problem.bounds.T - problem.probes.rows @ means).min()
-        return UniformNoise(means, room)
+        return environment_of(problem, truth, noise)
     if noise is not None:
         raise ParameterError(f"{type(truth).__name__} has its own noise; leave noise out", field="noise")
     return truth
