@@ -85,8 +85,8 @@ class Problem(Measurable):
       `high` are then of readings, `cost` of probes. Where the noise of a reading is not stated, all is
       learned from replicates, and stated scales help to plan. Plans that no probe can tell apart are refused
     - `setup_cost`: the price of starting a batch of measurements; BetGapE then asks for fewer and larger ones
-    - `unit`, `title`: for people; `plausible`: (low, high) of values that need no question, one pair or one
-      per arm. These decide nothing
+    - `unit`, `title`: for people; `plausible`: (low, high), other values are asked about first, one pair or
+      one per arm. These decide nothing
 
     Plans that are equal in every arm are merged into the first of them; `duplicates` says which. The order
     of arms, and of the plans that remain, is the caller's.

@@ -27,7 +27,6 @@ from surepick.design.minimax import minimax
 _WARMTH = 0.95  # of shares when a play joins
 _LEAST = 1e-12  # readings a play: keeps prices finite
 _ROUNDING = 1e-9  # of a sum of prices: more than an exact oracle loses
-_IN_USE = 1e-4  # of the largest share: a play with less may be forgotten
 
 
 class PlayEffort(NamedTuple):
@@ -52,15 +51,6 @@ class PlayAllocation:
     def weights(self) -> FloatArray:
         """(n_arms,): the share of the plays that read each arm."""
         return np.asarray(self.shares @ self.plays)
-
-    def kept(self, most: int) -> PlayAllocation:
-        """Return this allocation without plays of small shares, if there are more than `most`."""
-        if len(self.plays) <= most:
-            return self
-        order = np.argsort(-self.shares, kind="stable")[:most]
-        some = np.sort(order[self.shares[order] > _IN_USE * self.shares.max()])
-        shares = self.shares[some] / self.shares[some].sum()
-        return PlayAllocation(self.plays[some], shares, self.dual, self.upper, self.lower)
 
 
 def covering_plays(find: FindPlay, wanted: BoolArray, prices: FloatArray) -> FloatArray:

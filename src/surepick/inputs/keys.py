@@ -202,7 +202,7 @@ COMMON: dict[str, Key] = {
         "or a table for each [probe](../how-to/whole-plans.md)",
         '`"arms"`',
     ),
-    "plausible": Key("ranges", "`[low, high]` of values that need no question, one pair or one per arm"),
+    "plausible": Key("ranges", "`[low, high]`: other values are asked about first; one pair or one per arm"),
     "order": Key("order", 'of measurements in a batch: `"balanced"` or `"listed"`', '`"balanced"`'),
     "list_plans": Key(
         "flag", "`true`: a list of candidates; `false`: all plans, no list", "a list up to 1,000"

@@ -182,6 +182,7 @@ class MatroidRun:
             self._stand(means)
 
     def _eliminate(self, means: FloatArray, eps: float, basis: BoolArray) -> None:
+        """Drop each arm that is spanned by accepted arms and arms of the basis that are better by 1.5 eps."""
         others = np.flatnonzero(self._left & ~basis)
         better = basis[:, None] & (means[:, None] >= means[others] + 1.5 * eps)
         blocked = self._matroid.blocked(better | self._accepted[:, None], others)
@@ -190,15 +191,21 @@ class MatroidRun:
         self._basis, self._eliminated = None, self._eliminated + 1
 
     def _select(self, means: FloatArray, eps: float) -> None:
+        """Accept each arm that is in the best basis by these estimates, even if they err by eps.
+
+        The best basis has an arm unless better arms span it. So an arm is accepted if it is not spanned by
+        the accepted arms together with those that may be better, whose estimates are at least its own less
+        2 eps. Then the arms that the accepted ones span are decided, and leave.
+        """
         arms = np.flatnonzero(self._left)
-        as_good = self._left[:, None] & (means[:, None] >= means[arms] - 2.0 * eps)
-        as_good[arms, np.arange(len(arms))] = False
-        chosen = arms[~self._matroid.blocked(as_good | self._accepted[:, None], arms)]
+        may_be_better = self._left[:, None] & (means[:, None] >= means[arms] - 2.0 * eps)
+        may_be_better[arms, np.arange(len(arms))] = False  # an arm is not compared with itself
+        chosen = arms[~self._matroid.blocked(may_be_better | self._accepted[:, None], arms)]
         self._accepted = self._accepted.copy()
         self._accepted[chosen] = True
         every = np.arange(len(means))
-        loops = self._matroid.blocked(np.tile(self._accepted[:, None], len(means)), every)
-        self._left = self._left & ~loops  # the accepted ones are among these
+        spanned = self._matroid.blocked(np.tile(self._accepted[:, None], len(means)), every)
+        self._left = self._left & ~spanned  # the accepted arms are among these
         self._selected += 1
 
     def _stand(self, means: FloatArray) -> int:

@@ -158,6 +158,16 @@ class BatchRun:
         return self._proposal
 
     def _propose(self) -> Decision | Stop:
+        """Return the first of these that applies; all of it depends on complete batches alone.
+
+        1. Stop: the question is answered, or the final batch is over.
+        2. The first batch: every arm that matters is measured, and nothing leads.
+        3. A batch without bets that finds out which plan should lead, if the question asks for one.
+        4. A batch that bets on the leader against its rivals: as many measurements as the design allocates to
+           the aims, cut to the budget; in a final batch, all that are left.
+
+        A decision records, in `more`, what fixes its stakes and bets.
+        """
         question, estimates, final = self._question, self._estimates, self._final
         design = copy.copy(self._design)
         if question.is_answered:

@@ -290,7 +290,11 @@ class WithinMany(Best):
             self.leader = old
 
     def lead(self, decision: Decision, counts: IntArray) -> None:
-        """Take on the leader of this decision, whose account is the most recently used one now."""
+        """Take on the leader of this decision; open its account, or bring the one it had up to date.
+
+        While a plan does not lead, the common account goes on betting, so its own total has to be added up
+        again: cash, what waits, the common account and its own.
+        """
         has_changed = decision.leader != self.led
         super().lead(decision, counts)
         if has_changed:

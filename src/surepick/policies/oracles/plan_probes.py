@@ -38,6 +38,7 @@ from surepick.policies.oracles.oracle_best import OracleBest
 
 _EFFORT = PlayEffort(tolerance=0.02, steps=40, most_calls=4)
 _MOST_PLANS = 200  # that are kept from batch to batch
+_IN_USE = 1e-4  # of the largest share: plans with less are the first to be forgotten
 
 
 _PACE = Pace()  # of batches
@@ -110,8 +111,11 @@ class PlanDesign:
         rows = np.vstack([used.plans, self.plans])
         plans, where = np.unique(rows, axis=0, return_inverse=True)
         shares = np.bincount(where.ravel(), np.append(used.uses / used.n_uses, self.shares)) / 2
-        kept = PlayAllocation(plans, shares, np.zeros(0), np.inf, 0.0).kept(_MOST_PLANS)
-        self.plans, self.shares = kept.plays, kept.shares
+        if len(plans) > _MOST_PLANS:  # forget those with the smallest shares
+            largest = np.sort(np.argsort(-shares, kind="stable")[:_MOST_PLANS])
+            largest = largest[shares[largest] > _IN_USE * shares.max()]
+            plans, shares = plans[largest], shares[largest] / shares[largest].sum()
+        self.plans, self.shares = plans, shares
 
     def more(self) -> dict[str, Any]:
         """Return the chosen plans by their arms, with how often each is measured, as JSON values."""
