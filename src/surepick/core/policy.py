@@ -292,7 +292,10 @@ class Promise:
         if guarantee.lower().startswith(_NONE):
             return cls(False, guarantee)
         goal, given, assumption = guarantee.partition(_GIVEN)
-        return cls(True, goal, *_split(assumption)) if given else cls(True, guarantee)
+        if not given:
+            return cls(True, guarantee)
+        noise = next((one for one in (SUB_GAUSSIAN, GAUSSIAN) if assumption.startswith(one)), assumption)
+        return cls(True, goal, noise, assumption.removeprefix(noise))
 
     @classmethod
     def of(cls, policy: Policy, problem: AnyProblem) -> Promise:
@@ -337,14 +340,6 @@ def learns_variance(policy: Policy, problem: AnyProblem) -> bool:
     """Return whether the policy needs bounds on readings alone, and learns their variance."""
     learns = getattr(policy, "learns_variance", None)
     return learns is not None and bool(learns(problem))
-
-
-def _split(assumption: str) -> tuple[str, str]:
-    """An assumption about the noise, and what follows it."""
-    for noise in (SUB_GAUSSIAN, GAUSSIAN):
-        if assumption.startswith(noise):
-            return noise, assumption[len(noise) :]
-    return assumption, ""
 
 
 def promise(delta: float, epsilon: float, assumption: str) -> str:

@@ -83,7 +83,7 @@ def program_family(program: Program | Mapping[str, Any] | str | Path) -> Family:
         limits = Program(**found, variable_names=names, goal=program["goal"])
     else:
         limits = _as_given(program)
-    solve_program(limits, limits.objective)
+    solve_program(limits, limits.objective)  # refuses a program without a plan, or without a best one
 
     def recipe() -> dict[str, Any]:
         arrays = {name: getattr(limits, name).astype(object) for name in _ARRAYS}
