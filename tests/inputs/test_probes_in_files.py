@@ -51,3 +51,19 @@ def test_plans_that_are_in_no_list_are_played_and_other_probes_say_what_to_do(tm
     assert (played.costs == 3.0).all()
     with refuses("measure"):
         loaded(tmp_path, PATHS + 'measure = "plans"\nlist_plans = false')
+
+
+def test_limits_of_every_reading_take_the_place_of_the_noise(tmp_path):
+    driven = loaded(tmp_path, PATHS + 'measure = "plan arms"\nlow = 0\nhigh = 5')
+    assert driven.bounds.tolist() == [[0.0, 5.0]] * driven.n_readings
+    played = loaded(tmp_path, PATHS + 'measure = "plan arms"\nlist_plans = false\nlow = 0\nhigh = 5')
+    assert played.bounds.tolist() == [[0.0, 5.0]] * played.n_arms
+    totals = loaded(tmp_path, PATHS + 'measure = "plans"\nlow = 0\nhigh = 9')
+    assert totals.bounds.tolist() == [[0.0, 9.0]] * totals.n_plans
+    means = [1.0, 2.0, 2.5, 1.5, 0.2]
+    for problem in (driven, totals):
+        assert sp.simulate(problem, means, seed=1).plan == problem.best(means)
+    with refuses("low"):  # of the total of a plan no number of an arm says anything
+        loaded(tmp_path, PATHS + 'measure = "plans"\nlow = [0, 0, 0, 0, 1]\nhigh = 9')
+    with refuses("plausible"):
+        loaded(tmp_path, PATHS + 'measure = "plans"\nlow = 0\nhigh = 9\nplausible = [0, 5]')

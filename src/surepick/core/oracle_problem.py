@@ -20,6 +20,7 @@ from surepick.core.arrays import (
     PerArm,
     names_for,
     per_arm,
+    scale_and_bounds,
 )
 from surepick.core.measurable import Measurable
 from surepick.core.probes import ARMS, PLAN_ARMS, AskedPlays, Limits
@@ -135,12 +136,20 @@ class OracleProblem(Measurable):
         )
         self._become(self.with_settings(known=known))
 
-    def with_probes(self, measure: str, *, noise: PerArm | None = None, cost: PerArm | None = None) -> Self:
+    def with_probes(
+        self,
+        measure: str,
+        *,
+        noise: PerArm | None = None,
+        low: Numbers | float | None = None,
+        high: Numbers | float | None = None,
+        cost: PerArm | None = None,
+    ) -> Self:
         """The same plans, played where measure is "plan arms"; settings are those of `OracleProblem`."""
         plays = _are_plays(measure, cost)
-        scale = None if noise is None else per_arm("noise", noise, self.arm_names)
+        scale, bounds = scale_and_bounds(noise, low, high, self.arm_names)
         prices = per_arm("cost", 1.0 if cost is None else cost, self.arm_names)
-        return self._with(plays=plays, noise_scale=scale, costs=prices, bounds=None)
+        return self._with(plays=plays, noise_scale=scale, costs=prices, bounds=bounds)
 
     def best_plan(self, weights: npt.ArrayLike) -> FloatArray:
         """Return the oracle's plan for these weights, checked to be one finite number per arm."""

@@ -172,7 +172,13 @@ class Problem(Measurable):
         return self._with(probes=probes, noise_scale=scale, bounds=bounds, costs=costs)
 
     def with_probes(
-        self, measure: GivenProbes, *, noise: PerArm | None = None, cost: PerArm | None = None
+        self,
+        measure: GivenProbes,
+        *,
+        noise: PerArm | None = None,
+        low: Numbers | float | None = None,
+        high: Numbers | float | None = None,
+        cost: PerArm | None = None,
     ) -> Self:
         """The same plans, measured by these probes instead of arm by arm; settings are those of `Problem`.
 
@@ -180,7 +186,7 @@ class Problem(Measurable):
         >>> paths.with_probes("plan arms").reading_names
         ('coast: AB', 'coast: BC', 'hills: AD', 'hills: DC')
         """
-        return self._measured_by(measure, Limits(noise), cost)
+        return self._measured_by(measure, Limits(noise, low, high), cost)
 
     @property
     def n_plans(self) -> int:

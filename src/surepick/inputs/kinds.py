@@ -107,9 +107,8 @@ def _of_list(builder: Callable[..., AnyProblem], arguments: dict[str, Any], meas
 def _probes(document: Section) -> Any:
     """Return the argument `measure` of a problem from the key of this name; "arms" without it."""
     given = document.get("measure", ARMS)
-    for key in ("low", "high", "plausible"):
-        if given != ARMS and key in document.values:
-            raise document.error(f"{key} is about single arms; give the noise of probes", key)
+    if given != ARMS and "plausible" in document.values:
+        raise document.error("plausible is about single arms; leave it out with probes", "plausible")
     if isinstance(given, str):
         return given
     found = {}
@@ -131,7 +130,7 @@ def _probed(document: Section, problem: AnyProblem, probes: Any, measured: Any) 
             "for a list of candidates with n_draws or n_best",
             "measure",
         )
-    found: AnyProblem = problem.with_probes(probes, noise=measured["noise"], cost=measured.get("cost"))
+    found: AnyProblem = problem.with_probes(probes, **measured)
     if not found.is_listed:
         plans = plan_set(found)
         play_finder(plans, spanned(plans)[0])  # which refuses plans that are not of zeros and ones
