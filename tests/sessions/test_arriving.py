@@ -7,7 +7,7 @@ import pytest
 
 import surepick as sp
 from common import refuses
-from surepick.errors import ParameterError, ProblemError, SessionError, SurepickError
+from surepick.errors import ParameterError, SessionError, SurepickError
 from surepick.problems import NewArm, Past
 from surepick.simulation import State
 
@@ -153,6 +153,22 @@ def test_new_arms_of_a_bounded_problem_have_bounds():
         begun().add_plan("c", "c", arms=[NewArm("c", low=0, high=1)])
 
 
+@pytest.mark.parametrize("epsilon", [0.0, 1.0])
+@pytest.mark.parametrize("n", [0, 3, 12, 60])
+def test_new_arms_of_unknown_noise_are_learned(epsilon, n):
+    session = begun(SMALL.with_noise(None), sp.BetGapE(epsilon=epsilon))
+    session = measured(session, n) if n else session
+    with refuses("arms"):
+        session.add_plan("by bike", "bike + walk", arms=[NewArm("bike", noise=2.0)])
+    session.add_plan("by bike", "bike + walk", arms=["bike"])
+    measured(session, 45)  # so that the open batch is complete, and the plan has joined
+    state = session.state()
+    restored = type(state).from_json(state.given, json.loads(json.dumps(state.to_json())))
+    assert restored.standing() == state.standing()
+    assert measured(session).outcome.plan_name == "by bike"
+    assert session.verify(session.certificate().to_json()).holds
+
+
 def test_an_arm_that_nobody_declared_is_taken_for_a_slip():
     session = begun()
     for plan in ("bik + walk", {"bik": 1}):
@@ -163,8 +179,6 @@ def test_an_arm_that_nobody_declared_is_taken_for_a_slip():
         with pytest.raises(SurepickError):
             session.add_plan("by bike", "bike + walk", arms=arms)
     assert session.problem.n_plans == 2
-    with pytest.raises(ProblemError):  # the noise of the new arm would be unknown
-        begun(PROBLEM.with_noise(None)).add_plan("by tram", "tram", arms=["tram"])
 
 
 def test_more_plans_than_all_leads_can_be_go_on_from_the_log(tmp_path):

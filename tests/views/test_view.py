@@ -94,6 +94,26 @@ def test_an_arm_of_all_plans_is_taken_at_its_guess_and_marked():
     assert all(row.behind is not None for row in without.plans)
 
 
+def test_a_guess_without_a_stated_noise_is_shown_too_and_kept_in_the_log():
+    routes = {"by bus": "depot + bus", "by train": "depot + train"}
+    guess = {"depot": 6.0, "bus": 20.0, "train": 25.0}
+    session = Session.create(
+        "memory://", "trips", sp.Problem(routes, goal="smallest", guess=guess, spread=3.0)
+    )
+    rng = np.random.default_rng(1)
+    while requests := session.ask():
+        for request in requests:
+            session.tell(request, guess[request.arm] + rng.normal(), sure=True)
+    for one in (session, Session.load(session.store, "trips")):
+        first = one.view().plans[0]
+        assert (first.name, first.uses_guess) == ("by bus", True)
+        assert first.value == pytest.approx(26.0, abs=1.5)
+    session.add_plan("by bike", "depot + bike", arms=["bike"])
+    values = {row.name: row.value for row in session.view().plans}
+    assert values["by bus"] == pytest.approx(26.0, abs=1.5)
+    assert values["by bike"] is None
+
+
 def test_doubts_replace_the_headline_and_the_bet():
     session = begin(sp.BetGapE(delta=1e-9), noise=0.2)
     view = measure(session, 300, noise=3.0)

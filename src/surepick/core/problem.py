@@ -310,7 +310,8 @@ class Problem(Measurable):
             return self
         names = names_for("arm", (*self.arm_names, *(arm.name for arm in new)), self.n_arms + n)
         if self.bounds is None:
-            own = [*np.asarray(self.noise_scale).tolist(), *(arm.noise for arm in new)]
+            known = self.noise_scale
+            own = None if known is None else [*known.tolist(), *(arm.noise for arm in new)]
             scale, bounds = scale_and_bounds(own, None, None, names)
         else:
             low, high = zip(*self.bounds.tolist(), *((arm.low, arm.high) for arm in new), strict=True)
@@ -334,7 +335,7 @@ class Problem(Measurable):
             bounds=bounds,
             costs=vector("cost", [*self.costs.tolist(), *(arm.cost for arm in new)], names),
             mean_bounds=None if means is None else np.vstack([means, anything]),
-            guess=None,
+            guess=None if self.guess is None else np.append(self.guess, np.full(n, np.nan)),
             spread=None,
             about=replace(self.about, plausible=plausible),
         )
@@ -516,12 +517,10 @@ def settled(problem: Problem, given: GivenArms) -> tuple[NewArm, ...]:
     arms = [one if isinstance(one, NewArm) else NewArm.parse(str(one)) for one in given]
     if arms and problem.probes is not None:
         raise ProblemError("arms that are measured by probes cannot be added", field="arms")
-    if arms and problem.noise_scale is None:
-        raise ProblemError("arms cannot be added where noise is unknown; begin a new session", field="arms")
     settings: dict[str, Any] = {"cost": problem.costs}
-    if problem.bounds is None:
+    if problem.bounds is None and problem.noise_scale is not None:
         settings["noise"] = problem.noise_scale
-    else:
+    elif problem.bounds is not None:
         settings |= {"low": problem.bounds[:, 0], "high": problem.bounds[:, 1]}
     return tuple(_filled_in(problem, arm, settings) for arm in arms)
 

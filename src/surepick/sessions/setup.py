@@ -79,6 +79,8 @@ class Setup:
     def to_json(self) -> Body:
         """Return the body of the first event of the log."""
         about = self.problem.about.to_json()
+        if self.problem.guess is not None:  # shown where nothing is measured, because all plans have it alike
+            about["guess"] = self.problem.guess.tolist()
         body = {**self.question(), "name": self.name, "lease": self.lease, "surepick": __version__}
         return {**body, "about": about} if about else body
 
@@ -86,9 +88,11 @@ class Setup:
     def from_json(cls, body: Mapping[str, Any], oracle: Best | OracleProblem | None = None) -> Setup:
         """The setup in the first event of a log; a function that it does not hold comes as `oracle`."""
         policy, past = codec.policy_from_json(body["policy"]), body["past"]
-        about = vars(About.from_json(body.get("about")))
+        shown = dict(body.get("about") or {})
+        guess = shown.pop("guess", None)
+        problem = codec.problem_from_json(body["problem"], oracle)
         return cls(
-            codec.problem_from_json(body["problem"], oracle).with_about(**about),
+            problem.with_about(**vars(About.from_json(shown))).with_settings(guess=guess),
             policy,
             body["seed"],
             body["budget"],

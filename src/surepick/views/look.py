@@ -88,7 +88,7 @@ class Look:
     def guess(self) -> FloatArray | None:
         """(n_arms,) the guessed means, NaN where there is none."""
         past = self.state.setup.past
-        return None if past is None else np.where(past.worth > 0, past.means, np.nan)
+        return self.problem.guess if past is None else np.where(past.worth > 0, past.means, np.nan)
 
     def filled_means(self) -> FloatArray:
         """The estimates; where nothing was measured the guess, or NaN without one."""
