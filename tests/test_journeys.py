@@ -272,6 +272,7 @@ noise = 2
 QUOTES = """
 import random, sys
 prices = {"Lille -> A": 29, "Lille -> C": 26, "Metz -> A": 21, "Metz -> B": 12, "Metz -> C": 15}
+random.seed(sys.argv[2])  # the same quotes in every run of this test
 print(prices[sys.argv[1]] + random.gauss(0, 1))
 """
 
@@ -284,7 +285,8 @@ def test_the_buyer_knows_some_prices_has_supply_to_spare_and_can_ship_the_answer
     assert checked["not_measured"] == {"known": ["Lille -> B"]}
     assert checked["forecast"]["median"] > 0
     said = surepick(
-        "run", "ship.toml", "--epsilon", "20", "--json", "--", sys.executable, "quote.py", "{arm}"
+        *("run", "ship.toml", "--epsilon", "20", "--json"),
+        *("--", sys.executable, "quote.py", "{arm}", "{seed}"),
     )
     assert (said.code, said.json["proved"]["claim"]) == (0, "within_epsilon")
     amounts = said.json["amounts"]

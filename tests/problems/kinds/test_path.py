@@ -97,7 +97,7 @@ def test_networkx_csv_and_pairs_say_the_same(tmp_path):
     graph.add_weighted_edges_from(pairs, weight="guess")
     (tmp_path / "edges.csv").write_text("from,to,guess\n" + "".join(f"{a},{b},{w}\n" for a, b, w in pairs))
     frame = pd.DataFrame(pairs, columns=["from", "to", "guess"])
-    forms = [pairs, graph, tmp_path / "edges.csv", frame, pl.from_pandas(frame)]
+    forms = [pairs, graph, tmp_path / "edges.csv", frame, pl.DataFrame(frame.to_dict("list"))]
     found = [problems.paths(form, "A", "D", directed=True, n_draws=50, noise=1) for form in forms]
     for problem in found:
         plans = {(name, *plan) for name, plan in zip(problem.plan_names, problem.plans.tolist(), strict=True)}
