@@ -381,7 +381,7 @@ def _drift(sample: Sample, level: float) -> Seen:
 
 
 def wander(group: Sequence[Reading], times: float = 1.0) -> tuple[float, float]:
-    """Apply Nyblom's test to noise of so many scales; return its level, and how far means seem to wander.
+    """Apply Nyblom's test to noise of `times` scales; return its level, and how far means seem to wander.
 
     Of an arm's n values let S_k = k (mean of the first k - mean of all), in noise scales. Against a mean that
     takes a small random step at every value, the same for all arms, no test is more powerful near the null

@@ -101,7 +101,7 @@ def claim(
 ) -> tuple[list[Request], float]:
     """Lease up to n requests to this worker, the most urgent first; return them and when a lease ends next.
 
-    They are the worker's for so many seconds; `longest` is how many a lease of this session may last.
+    They are the worker's for `seconds`; `longest` is how many seconds a lease of this session may last.
     No other process claims meanwhile: those that read at the same moment would all choose the same requests.
     """
     while True:

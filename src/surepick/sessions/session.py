@@ -502,9 +502,9 @@ class Session:
     def pending(self, n: int | None = None) -> list[Request]:
         """Return the open requests of the batch, assigned or not, at most n; nothing is leased by looking."""
         with self.journal.held_with_leases() as (state, leases):
-            nobody = Lease("", "", 0.0)
+            unassigned = Lease("", "", 0.0)
             first = [one.token for one in itertools.islice(in_turn(state), n)]
-            return [request_for(state, place, leases.get(place, nobody)) for place in first]
+            return [request_for(state, place, leases.get(place, unassigned)) for place in first]
 
     def leases(self) -> list[Lease]:
         """Return who is measuring what, and until when, ended leases included."""

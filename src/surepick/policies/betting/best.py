@@ -292,7 +292,7 @@ class WithinMany(Best):
     def lead(self, decision: Decision, counts: IntArray) -> None:
         """Take on the leader of this decision; open its account, or bring the one it had up to date.
 
-        While a plan does not lead, the common account goes on betting, so its own total has to be added up
+        While a plan does not lead, the common account continues to bet, so its own total has to be added up
         again: cash, what waits, the common account and its own.
         """
         has_changed = decision.leader != self.led

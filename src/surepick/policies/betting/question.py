@@ -195,7 +195,7 @@ class Question(ABC):
     bets_at_once = False  # whether it can bet in the first batch, before anything is known
 
     def __init__(self, plans: Any, delta: float, epsilon: float, *, claims: int = 1, accounts: int = 10**9):
-        """Ask with this delta, in equal parts for one claim or two; keep so many accounts at most."""
+        """Ask with this delta, in equal parts for one claim or two; keep at most `accounts` accounts."""
         self.given = self.plans = plans
         self.epsilon, self.n_claims = epsilon, claims
         self.wealth = Wealth(-math.log(delta / claims), accounts)

@@ -157,7 +157,7 @@ class PlanDesign:
     def final_counts(
         self, targets: Targets, left: int, replicates: tuple[int, int]
     ) -> tuple[IntArray, int] | None:
-        """Choose at most so many plans that read all arms that matter; return None if so few cannot."""
+        """Return at most `left` plans that read all arms that matter; None if that takes more plans."""
         del targets, replicates
         for fewer in range(left, 0, -1):
             found = self._in_shares(fewer, self._question.free)

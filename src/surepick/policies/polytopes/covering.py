@@ -175,7 +175,7 @@ class _Box:
 
 
 def cover(inequality: Inequality, system: System, basis: IntArray, square: float, most: int) -> Cover:
-    """Search for boxes that rule out every plan, with at most so many linear programs.
+    """Search for boxes that rule out every plan, with at most `most` linear programs.
 
     The first starts at this basis of the polytope, with the tangent at Q = `square`.
     """
