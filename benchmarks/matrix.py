@@ -54,6 +54,7 @@ QUESTIONS = {
 }
 SETS = ("list", "oracle", "polytope")
 PROBES = ("arms", "mixed readings", "plan arms")
+FIRST_PAIR = {"oracle": "a + b", "polytope": "'arm 0' + 'arm 1'"}  # as incumbents are written off lists
 NOISES = ("known", "bounded variance", "unknown", "bounded readings")
 
 
@@ -135,7 +136,7 @@ def problem_of(cell: Cell) -> Any:
 def policy_of(cell: Cell) -> Any:
     """Return the policy of a cell."""
     if cell.question == "keep or replace":
-        return Challenge(0, DELTA)
+        return Challenge(0 if cell.plans == "list" else FIRST_PAIR[cell.plans], DELTA)
     if cell.question == "wins most rounds":
         return sp.policies.SignRace(DELTA)
     if cell.question == "best within a limit":
@@ -165,7 +166,7 @@ def truth_of(cell: Cell) -> tuple[Any, np.ndarray]:
 def is_wrong(cell: Cell, problem: Any, means: np.ndarray, outcome: Any) -> bool:
     """Return whether this answer is wrong; of equal plans none may be named better than the first."""
     if cell.question == "keep or replace":
-        return bool(outcome.plan != 0)
+        return not np.allclose(problem.vector(outcome.plan), PAIRS[0])
     behind = (PAIRS @ means).max() - PAIRS @ means
     if cell.question == "all within epsilon":
         out = np.setdiff1d(np.arange(len(PAIRS)), outcome.remaining)  # also without an answer
