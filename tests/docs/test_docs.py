@@ -47,7 +47,7 @@ def test_every_policy_is_described_with_its_guarantee(name):
 
 
 def test_every_error_class_is_described():
-    page = text_of("reference", "errors.md")
+    page = text_of("reference", "python.md")
     known = {"SurepickError"}
     found = [
         (name, {base.strip() for base in bases.split(",")})
@@ -58,7 +58,7 @@ def test_every_error_class_is_described():
         known |= more
     assert len(known) >= 10
     for name in sorted(known):
-        assert f"`{name}`" in page, f"add {name} to docs/reference/errors.md"
+        assert f"`{name}`" in page, f"add {name} to docs/reference/python.md"
 
 
 def test_every_public_name_is_in_the_reference():
