@@ -84,10 +84,10 @@ class NoiseEstimate:
             varies = np.einsum("nmm->nm", scatter) > _ROUNDING * self.largest**2
             constant = ~varies & (self.freedom[group.probes] >= _ENOUGH_FREEDOM)[:, None]
             if constant.any():
-                name = self._guess.reading_name(int(group.readings[constant][0]))
+                name = self._guess.reading_name(int(group.readings[constant][0])).removeprefix("probe ")
                 raise ProblemError(
-                    f"all measurements of {name} are equal, so its noise cannot be learned from them; give "
-                    "noise_scale",
+                    f"all measurements of {name} are equal, so its noise cannot be learned; begin again with "
+                    "low and high (0 and 1 for success or failure), or with a stated noise",
                     field="noise",
                 )
         varies_at_all = any(scatter.any() for scatter in self.scatter)

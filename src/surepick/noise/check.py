@@ -37,7 +37,7 @@ WANDERING = 28.0  # a step of this / n scales is found nine times in ten, by sim
 ADVICE = {
     "noise_larger": "begin again with a larger noise, or leave the noise out: then it is learned",
     "heavy_tails": "record the median of about five runs as one value, or state limits of every reading",
-    "coarse": "record more digits, or state the noise, at least the step between two readings",
+    "coarse": "record more digits; for 0 and 1, counts or marks begin again with low and high",
     "dependent": "look for what successive measurements share, and begin again in balanced order",
     "drift": "find what has changed and begin again",
     "released": "record every value that was measured",

@@ -181,7 +181,7 @@ def scale_bound(
     if len(constant):
         name = problem.arm_names[int(constant[0])]
         raise ProblemError(
-            f"all measurements of {name!r} are equal, so that its noise cannot be learned; state noise=",
+            f"all measurements of {name!r} are equal, so its noise cannot be learned; state noise",
             field="noise",
         )
     level = SHARE * delta / int(relevant.sum())
