@@ -185,6 +185,18 @@ def test_options_are_chosen_from_without_a_problem(kind):
     assert sp.decide(options, score, goal="smallest").plan in ("1", "one")
 
 
+def test_successes_and_failures_need_no_more_than_their_limits():
+    draw, rates = np.random.default_rng(4), {"never": 0.0, "often": 0.9}
+
+    def succeeds(name):
+        return float(draw.random() < rates[name])
+
+    assert sp.decide(list(rates), succeeds, goal="largest", low=0, high=1).plan == "often"
+    with pytest.raises(sp.SurepickError) as refused:  # the noise of "never" cannot be learned
+        sp.decide(list(rates), succeeds, goal="largest")
+    assert refused.value.field == "noise"
+
+
 @pytest.mark.parametrize(
     ("given", "options", "field"),
     [
@@ -194,6 +206,7 @@ def test_options_are_chosen_from_without_a_problem(kind):
         (["a"], {"goal": "largest"}, "problem"),
         ("ab", {"goal": "largest"}, "problem"),
         (problem(), {"goal": "largest"}, "goal"),
+        (problem(), {"noise": 1.0}, "noise"),
         (problem(), {"workers": 0}, "workers"),
         (problem(), {"retries": -1}, "retries"),
         (problem(), {"timeout": 0}, "timeout"),

@@ -36,6 +36,9 @@ def decide(
     measure: Measure,
     *,
     goal: str | None = None,
+    low: float | None = None,
+    high: float | None = None,
+    noise: float | None = None,
     delta: float | None = None,
     epsilon: float | None = None,
     budget: int | None = None,
@@ -56,13 +59,15 @@ def decide(
 
     - problem: a Problem; or the options to choose from, with a `goal`: a list, whose entries `measure` is
       called with, a dictionary (its values) or a data frame (its rows as dictionaries). Each option is an
-      arm, and the noise is unknown.
+      arm.
     - measure: a function, also an async one, of the name of an arm that returns one measurement of it. Where
       the problem has probes, it gets the name of a probe and returns its readings: a dictionary by their
       names, a list in their order, or a number if there is one. Where plans are measured, it gets the names
       of the arms to read, as a tuple. If it has a parameter `seed`, it gets a number that is new for each
       measurement: a simulator that uses it gives all readings of one probe the same random numbers.
     - goal: "largest" or "smallest", where options are given instead of a problem
+    - low, high, noise: limits of every value, such as 0 and 1 for failure and success, or the standard
+      deviation of one measurement, where options are given; with neither the noise is learned
     - delta: how often the answer may be wrong (0.05 unless given)
     - epsilon: the difference in value that does not matter (0 unless given)
     - budget: the most measurements
@@ -103,9 +108,19 @@ def decide(
             words = f'state the goal: goal="largest" or goal="smallest", got {goal!r}'
             raise ParameterError(words, field="goal")
         names = list(entries)
-        problem = Problem(np.eye(len(names)), arms=names, plan_names=names, goal=goal)  # type: ignore[arg-type]
-    elif goal is not None:
-        raise ParameterError("the problem has its goal; leave goal out", field="goal")
+        problem = Problem(
+            np.eye(len(names)),
+            arms=names,
+            plan_names=names,
+            goal=goal,  # type: ignore[arg-type]
+            low=low,
+            high=high,
+            noise=noise,
+        )
+    else:
+        for name, setting in (("goal", goal), ("low", low), ("high", high), ("noise", noise)):
+            if setting is not None:
+                raise ParameterError(f"the problem says it; leave {name} out", field=name)
     opened = Session.open(
         "memory://" if store is None else store,
         session,
