@@ -34,7 +34,8 @@ from surepick.core.arrays import FloatArray, IntArray, as_dense
 from surepick.core.probes import Probes
 from surepick.inference.contrasts import Contrasts, DenseReadings, DiagonalReadings
 from surepick.inference.factors import Factor, log_sum_exp
-from surepick.inference.steps import CENTRE_STEPS, are_steps, from_steps, to_steps
+from surepick.inference.noise import recordable
+from surepick.inference.steps import CENTRE_STEPS, are_steps
 
 CAP = 0.75  # the most that one use may take of a bet
 YOUNG_CAP, YOUNG = 0.5, 30  # the same for mixtures, until every reading was made this often
@@ -184,9 +185,7 @@ class BoundedNoise:
             scatter = products - np.outer(sums, sums) / max(n, 1.0)
             prior = np.diag(_PRIOR_FREEDOM * common * widest[here])
             covariances[probe] = (scatter + prior) / (max(n - 1.0, 0.0) + _PRIOR_FREEDOM)
-        scale = np.sqrt(variance)
-        scale = scale if covariances else from_steps(to_steps(scale))
-        return replace(self._probes, noise_scale=scale, covariances=covariances)
+        return recordable(replace(self._probes, noise_scale=np.sqrt(variance), covariances=covariances))
 
 
 @dataclass(frozen=True, eq=False)

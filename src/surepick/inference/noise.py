@@ -1,6 +1,7 @@
-"""Covariances of unknown noise, estimated from replicates.
+"""Covariances of unknown noise, estimated from replicates, and learned noise as decisions record it.
 
-They guide the design, and never count as evidence.
+They guide design and bets, and never count as evidence. Bets are made with what is recorded: scales in whole
+steps, and for probes with several readings a factor L of their covariance L L' with a few digits.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ import numpy as np
 from surepick.core.arrays import MOST_SCALES, FloatArray, IntArray
 from surepick.core.probes import Probes
 from surepick.errors import ProblemError
-from surepick.inference.steps import from_steps, to_steps
+from surepick.inference.steps import are_steps, from_steps, to_steps
 
 _PRIOR_FREEDOM = 10.0  # degrees of freedom with which the common estimate enters that of one probe
 _LEAST_CORRELATION, _MOST_CORRELATION = -0.5, 0.99  # of the common estimate; the least is shared by m - 1
 _ENOUGH_FREEDOM = 11  # degrees of freedom without any difference: the reading counts as constant
 _ROUNDING = 1e-24  # of the largest average, squared: a variance below it is rounding
+_DIGITS = 6  # of the entries of a factor
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +107,7 @@ class NoiseEstimate:
         all probes have in common.
         """
         if not self.freedom.any():
-            return self._guess
+            return recordable(self._guess)
         whitened = []
         for group, scatter in zip(self._groups, self.scatter, strict=True):
             half = np.linalg.solve(group.factor, scatter)
@@ -130,5 +132,37 @@ class NoiseEstimate:
             scale[group.readings] = np.sqrt(found[:, np.arange(m), np.arange(m)])
             if m > 1:
                 covariances.update(zip(group.probes.tolist(), found, strict=True))
-        scale = scale if covariances else from_steps(to_steps(scale))
-        return replace(self._guess, noise_scale=scale, covariances=covariances)
+        return recordable(replace(self._guess, noise_scale=scale, covariances=covariances))
+
+
+def recordable(probes: Probes) -> Probes:
+    """Return the probes with their noise rounded to what a decision can record."""
+    return with_noise(probes, recorded_noise(probes))
+
+
+def recorded_noise(probes: Probes) -> dict[str, Any]:
+    """Return the noise as a decision records it."""
+    factors = []
+    for probe, covariance in probes.covariances.items():
+        rows = np.linalg.cholesky(covariance).tolist()
+        factors.append([probe, [[float(f"{entry:.{_DIGITS}g}") for entry in row] for row in rows]])
+    return {"noise": to_steps(probes.noise_scale)} | ({"factors": factors} if factors else {})
+
+
+def with_noise(probes: Probes, recorded: Mapping[str, Any]) -> Probes:
+    """Return the probes with the noise that a decision has recorded."""
+    factors = {probe: np.array(rows) for probe, rows in recorded.get("factors", ())}
+    covariances = {probe: factor @ factor.T for probe, factor in factors.items()}
+    return replace(probes, noise_scale=from_steps(recorded["noise"]), covariances=covariances)
+
+
+def is_noise(recorded: Mapping[str, Any], probes: Probes) -> bool:
+    """Return whether this is noise of such probes as a decision records it."""
+    factors = recorded.get("factors", [])
+    named = [probe for probe, _ in factors]
+    sizes = [len(probes.reading_names[probe]) for probe in probes.covariances]
+    if named != list(probes.covariances) or not are_steps(recorded["noise"], probes.n_readings):
+        return False
+    arrays = [np.array(rows, dtype=float) for _, rows in factors]
+    are_square = [array.shape for array in arrays] == [(m, m) for m in sizes]
+    return are_square and all(np.isfinite(a).all() and (np.diag(a) > 0).all() for a in arrays)

@@ -29,8 +29,7 @@ from surepick.errors import ParameterError
 from surepick.inference.bounded import BatchReadings, BoundedNoise, BoundedReadings
 from surepick.inference.contrasts import arm_probes, readings_of
 from surepick.inference.factors import BoundedVariance, Factor, Student, SubGaussian
-from surepick.inference.noise import NoiseEstimate
-from surepick.inference.steps import are_steps, from_steps, to_steps
+from surepick.inference.noise import NoiseEstimate, is_noise, recorded_noise, with_noise
 from surepick.inference.wealth import Account, Wealth
 from surepick.policies.betting import run_state
 from surepick.policies.betting.batch import Batch, FinalBatch
@@ -38,7 +37,7 @@ from surepick.policies.betting.batch_design import WORKING_SET, BatchDesign
 from surepick.policies.betting.question import NO_LEADER, BatchResult, Bet, Estimates, Question
 
 _GOLDEN = 0.618033988749895  # its multiples are unlike each other: weights of readings in a sum
-LEARNED = ("noise", "centres", "cap")  # what a decision records of noise that is learned
+LEARNED = ("noise", "factors", "centres", "cap")  # what a decision records of noise that is learned
 
 
 @dataclass(eq=False)
@@ -213,10 +212,9 @@ class BatchRun:
 
     def follow(self, decision: Decision) -> None:
         """Open this batch, perhaps as recorded: stake, and fix its bets, by it and the batches before it."""
-        steps = decision.more.get("noise")
-        if steps is not None and not np.array_equal(steps, to_steps(self._readings.probes.noise_scale)):
+        if "noise" in decision.more and not self._has_noise(decision.more):
             # bet by the noise that was recorded, should this machine have rounded it otherwise
-            probes = replace(self._readings.probes, noise_scale=from_steps(steps))
+            probes = with_noise(self._readings.probes, decision.more)
             self._readings = readings_of(probes, self._readings.basis)
             self._estimate()
         question, estimates = self._question, self._estimates
@@ -248,11 +246,15 @@ class BatchRun:
 
     def _learned(self) -> dict[str, Any]:
         """Return what a decision records of learned noise, which turns bets on gaps into factors."""
-        probes = self._readings.probes
         if self._noise is None:
             return {}
-        scale = {} if probes.covariances else {"noise": to_steps(probes.noise_scale)}
-        return scale | self._noise.recorded()
+        return recorded_noise(self._readings.probes) | self._noise.recorded()
+
+    def _has_noise(self, recorded: Mapping[str, Any]) -> bool:
+        """Return whether this run would record the same noise."""
+        own = recorded_noise(self._readings.probes)
+        is_same_scale = np.array_equal(own["noise"], recorded["noise"])
+        return is_same_scale and own.get("factors") == recorded.get("factors")
 
     def _learned_objection(self, decision: Decision) -> str | None:
         """Return why what a decision records of learned noise cannot be right, or None.
@@ -263,7 +265,7 @@ class BatchRun:
         expected = set(self._learned()) if has_bets else set()
         if {name for name in LEARNED if name in decision.more} != expected:
             return f"it should record {sorted(expected)} of the noise"
-        if "noise" in expected and not are_steps(decision.more["noise"], len(self.sums)):
+        if "noise" in expected and not is_noise(decision.more, self._readings.probes):
             return "its noise is not one positive number for each reading"
         is_right = not has_bets or self._noise is None or self._noise.is_recorded(decision.more)
         return None if is_right else "its centres are not inside the bounds of the readings"

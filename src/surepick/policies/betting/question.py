@@ -503,7 +503,7 @@ class Question(ABC):
         """Return the mean log wealth against the rivals of this leader, which a decision records."""
         if isinstance(leader, int) and leader == NO_LEADER:
             return 0.0
-        wealth = self.certain(self.log_wealth(leader))[np.arange(self.n_plans) != leader]
+        wealth = self.log_wealth(leader)[np.arange(self.n_plans) != leader]
         return float(wealth.mean()) if len(wealth) else CERTAIN
 
     def standing(self, estimates: Estimates) -> Standing:

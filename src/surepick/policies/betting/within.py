@@ -113,11 +113,11 @@ class WithinFew(Question):
     def _by_pair(self, name: str) -> FloatArray:
         """Return wealth or peak by pair, (n, n); 0 before the first stake."""
         account, n = self.wealth.accounts.get(COMMON), self.n_plans
-        return self.certain(np.zeros((n, n)) if account is None else getattr(account, name).reshape(n, n))
+        return np.zeros((n, n)) if account is None else getattr(account, name).reshape(n, n)
 
     def evidence(self, leader: Any) -> FloatArray:
         """Return the largest log wealth so far against each plan, as a rival of this leader."""
-        return self._by_pair("peak")[leader].copy()
+        return self.certain(self._by_pair("peak")[leader])
 
     def log_wealth(self, leader: Any) -> FloatArray:
         """Return the log wealth against each plan, as a rival of this leader."""
@@ -139,7 +139,7 @@ class WithinFew(Question):
 
     def in_evidence(self) -> FloatArray:
         """Return, for each plan, the least evidence against any of its rivals."""
-        peak = self._by_pair("peak").copy()
+        peak = self.certain(self._by_pair("peak"))
         np.fill_diagonal(peak, np.inf)
         return np.asarray(peak.min(axis=1))
 

@@ -30,6 +30,7 @@ from surepick.core.run import Answer, Decision, Standing
 from surepick.design.grid import SHARE_BITS
 from surepick.inference.contrasts import Contrasts, arm_probes, readings_of
 from surepick.inference.factors import SubGaussian
+from surepick.inference.steps import is_share
 from surepick.policies.betting.question import (
     BatchResult,
     Estimates,
@@ -230,7 +231,10 @@ class WithinPolytope(Question):
     # bets
 
     def more(self, aims: Targets | None, counts: IntArray, dual: FloatArray) -> dict[str, Any]:
-        """Return the bet sizes of a series that begins with the next batch; none if there is none."""
+        """Return the bet sizes of a series that begins with the next batch, and its share of the cash.
+
+        There are no sizes, and no share, if none begins.
+        """
         rates = np.zeros(0)
         is_whole = bool((counts[self._relevant] > 0).all())  # a batch that is cut too short is no bet
         if aims is not None and is_whole and self.n_measured >= self.next_stake:
@@ -240,7 +244,8 @@ class WithinPolytope(Question):
                 variance = self._readings.gap_variance(self._readings.matrix(counts), aims.contrasts)
                 per_cost = variance[binding] * float(counts @ self._readings.costs)
                 rates = self._rates(np.maximum(gap[binding], 0.5 * self.epsilon) / per_cost)
-        return {"rates": rates.tolist()}
+        stake = {"stake": self.stake_share if self.series else self.first_stake}
+        return {"rates": rates.tolist()} | (stake if len(rates) else {})
 
     def _rates(self, best: FloatArray) -> FloatArray:
         """Return bet sizes from below the least of the best ones to above the largest."""
@@ -255,7 +260,7 @@ class WithinPolytope(Question):
     def place(self, decision: Decision, estimates: Estimates) -> list[Any]:
         """Begin the series that the decision names with some of the cash, and bet on the leader."""
         if len(self._new_rates):
-            amount = self.wealth.withdraw(self.stake_share if self.series else self.first_stake)
+            amount = self.wealth.withdraw(decision.more["stake"])
             stakes = np.full(len(self._new_rates), amount - math.log(len(self._new_rates)))
             self.series.append(Series.begin(stakes, self._new_rates, self._form.n_arms))
             self.next_stake = self.restake * estimates.n_measured
@@ -443,8 +448,12 @@ class WithinPolytope(Question):
     def objection(self, decision: Decision) -> str | None:
         """Return why no run decides so here: a series has bet sizes above 0, and there are no rivals."""
         rates, shares = decision.more.get("rates"), decision.more.get("shares")
-        if not isinstance(rates, list) or len(rates) > _MOST_RATES or len(decision.more) > 2:
+        if not isinstance(rates, list) or len(rates) > _MOST_RATES:
             return "it names no bet sizes of a series"
+        if set(decision.more) != {"rates", "shares", *(["stake"] if rates else [])}:
+            return "it names another stake than that of its series"
+        if rates and not is_share(decision.more["stake"]):
+            return "its stake is none"
         if not isinstance(shares, list) or len(shares) != len(decision.uses) or not any(shares):
             return "it names no shares of the arms"
         if not all(type(share) is int and 0 <= share <= 2**SHARE_BITS for share in shares):
