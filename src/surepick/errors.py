@@ -141,7 +141,7 @@ def unexpected(function: str, name: str, known: Iterable[str]) -> TypeError:
     >>> print(unexpected("decide", "n_trials", ["delta", "budget"]))
     decide() got an unexpected keyword argument 'n_trials'; use budget
     """
-    names = list(known)
+    names = [one for one in known if one != "self"]
     word = OTHER_WORDS.get(name, "")
     hint = f"use {word}" if word and word.split()[0] in names else suggestion(name, names)
     return TypeError(f"{function}() got an unexpected keyword argument {name!r}; {hint}")

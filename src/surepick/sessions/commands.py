@@ -366,7 +366,7 @@ def _refuse_unknown(name: str, plan: Numbers | str, problem: Problem) -> None:
         if arm not in problem.arm_names:
             raise ParameterError(
                 f"the plan {name!r} uses {arm!r}, which is an unknown arm; "
-                f"{suggestion(arm, problem.arm_names)}. If it is a new arm, say so: arms=[{arm!r}]",
+                f"{suggestion(arm, problem.arm_names)}. If it is new, give it as a new arm, too",
                 field="plan",
             )
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 AHEAD = 64  # places that may be recorded before the policy asks for them
 MOST_PLACES = 10**18  # ids of requests have at most 18 digits on either side
-SUCCESSOR = "begin a new session with the old values as prior data: successor(...)"
+SUCCESSOR = "begin a new session with these values as prior data, `surepick new --prior NAME`"
 
 
 def require(holds: bool, words: str, field: str = "") -> None:
