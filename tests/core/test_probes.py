@@ -142,7 +142,7 @@ def test_a_policy_that_measures_single_arms_says_so(name):
     limit = {"epsilon": 1.0, "loads": np.eye(2, 4)}
     settings = {"RAGE": {"variant": "authors"}, "Tied": {"epsilon": 1.0}, "Limited": limit}.get(name, {})
     policy, problem = POLICIES[name](**settings), routes(measure="plans")
-    if getattr(policy, "takes_probes", False) and name not in NOT_THESE:
+    if policy.takes_probes and name not in NOT_THESE:
         start(policy, problem)
         return
     for begin in (lambda: start(policy, problem), lambda: policy.start(problem)):

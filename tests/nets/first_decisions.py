@@ -31,7 +31,6 @@ from policy_contract import (
     WITHOUT_DELTA,
     two_of,
 )
-from surepick.core.policy import epsilon_of
 from surepick.policies import describe
 from surepick.problems import tree_family
 from surepick.testing import Tape, decisions
@@ -71,7 +70,7 @@ def cases() -> dict[str, tuple[Any, Any]]:
         if policy.name not in FOR_SETS:
             dear = sp.Problem(SHARES, cost=[1, 2, 1, 3, 1], goal="smallest", noise=1)
             found[f"{name}, shares and costs"] = policy, dear
-        if hasattr(policy, "takes_oracle"):
+        if policy.takes_oracle:
             trees = tree_family(TRIANGLES).oracle_problem(noise=0.5)
             found[f"{describe(policy)}, trees"] = policy, trees
     for policy in OF_PLAYS:
@@ -83,7 +82,7 @@ def cases() -> dict[str, tuple[Any, Any]]:
         if policy.name in BY_SAMPLE_SIZE:
             continue
         rows = {"A_ub": [[1, 2, 1, 0, 1], [2, 1, 0, 3, 1]], "b_ub": [3, 4], "upper": 1.0}
-        name = describe(policy) + (f" within {epsilon:g}" if (epsilon := epsilon_of(policy)) else "")
+        name = describe(policy) + (f" within {epsilon:g}" if (epsilon := policy.epsilon) else "")
         found[name] = policy, sp.Polytope(**rows, noise=0.5, goal="largest")
         dear = sp.Polytope(
             **rows, A_eq=[[1, 1, 1, 1, 1]], b_eq=[2.0], cost=[1, 2, 1, 3, 1], goal="smallest", noise=1

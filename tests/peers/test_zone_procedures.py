@@ -1,15 +1,14 @@
-"""KN and Rinott: their boxes, their constants, their promise, and what breaks it."""
+"""KN and Rinott: their boxes, their constants, their guarantee, and what breaks it."""
 
 import numpy as np
 import pytest
 
 import surepick as sp
 from common import largest
-from surepick.core.policy import Promise
 from surepick.errors import ProblemError
 from surepick.peers.selection import rinott_h
 from surepick.policies import KN, Rinott
-from surepick.simulation import Gaussian
+from surepick.simulation import Gaussian, State
 from surepick.simulation.comparison import binomial_interval
 
 
@@ -74,7 +73,7 @@ def test_the_noise_may_be_unknown(policy):
     unknown = sp.Problem(np.eye(2), noise=None, goal="largest")
     outcome = sp.simulate(unknown, Gaussian([1.0, 0.0], 1.0), policy=policy, seed=1)
     assert outcome.plan == 0
-    assert Promise.read(outcome.guarantee).proved
+    assert outcome.state is State.CONFIDENT
     with pytest.raises(ProblemError):
         policy.start(largest(np.eye(2), measure={"both": ["arm 0", "arm 1"]}))
 

@@ -13,25 +13,22 @@ import pytest
 import surepick as sp
 from common import largest
 from policy_contract import CASES, OF_INCUMBENTS, OF_POLYTOPES
-from surepick.core.policy import SUB_GAUSSIAN, promise
 from surepick.policies import POLICIES
-from surepick.policy import Measure, Standing, Stop
+from surepick.policy import Guarantee, Measure, Policy, Standing, Stop
 from surepick.simulation import Gaussian, State
 
 
 @dataclass(frozen=True)
-class Hasty:
+class Hasty(Policy):
     """A policy that measures everything once and answers with the first plan, at this risk."""
 
     name: ClassVar[str] = "Hasty"
-    version: ClassVar[int] = 1
-    randomized: ClassVar[bool] = False
     delta: float = 0.05
     risk: float | None = 1.0
 
     @property
     def guarantee(self):
-        return promise(self.delta, 0.0, SUB_GAUSSIAN)
+        return Guarantee.best(self.delta)
 
     def start(self, problem):
         return HastyRun(problem, self)

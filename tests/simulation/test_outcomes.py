@@ -9,7 +9,7 @@ from scipy.stats import binomtest
 
 import surepick as sp
 from common import largest
-from surepick.core.run import Measure, Standing, Stop
+from surepick.policy import Guarantee, Measure, Policy, Standing, Stop
 from surepick.simulation import Gaussian, State
 from surepick.simulation.comparison import binomial_interval, summary
 
@@ -18,13 +18,11 @@ TRUTH = Gaussian([3.0, 0.0])
 
 
 @dataclass(frozen=True)
-class TenEach:
+class TenEach(Policy):
     """Measures every arm ten times and names the best mean; it has no delta."""
 
     name: ClassVar[str] = "TenEach"
-    version: ClassVar[int] = 1
-    randomized: ClassVar[bool] = False
-    guarantee: ClassVar[str] = "none: a fixed number of measurements"
+    guarantee: ClassVar[Guarantee] = Guarantee.none("a fixed number of measurements")
 
     def start(self, problem):
         return TenEachRun()

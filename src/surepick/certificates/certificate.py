@@ -10,7 +10,7 @@ from typing import Any
 
 from surepick._version import __version__
 from surepick.core.answers import listed, measured
-from surepick.core.policy import Doubt, Promise, no_guarantee
+from surepick.core.guarantee import Doubt, no_guarantee
 from surepick.core.run import Answer
 from surepick.core.wording import Listing, how_many, shortened
 from surepick.errors import ParameterError
@@ -78,7 +78,7 @@ class Certificate:
     @property
     def is_confident(self) -> bool:
         """Whether its answer has a guarantee, and nothing contradicts what that assumes."""
-        return self.state == State.CONFIDENT and Promise.read(self.claim).proved and self.trusted
+        return self.state == State.CONFIDENT and self.trusted
 
     def to_json(self) -> dict[str, Any]:
         """Return all fields as JSON values."""

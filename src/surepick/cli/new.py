@@ -72,7 +72,6 @@ def begin(
 
     A person who begins one without noise and limits is asked for limits first.
     """
-    from surepick.core.policy import takes_past
     from surepick.policies import policy_for
     from surepick.report.check import Check, with_limits
     from surepick.sessions.session import Session
@@ -87,7 +86,7 @@ def begin(
     chosen = {**loaded.settings, **{key: value for key, value in given.items() if value is not None}}
     chosen["policy"] = loaded.policy(given.get("policy"))
     chosen.setdefault("lease", lease)
-    if takes_past(policy_for(chosen.get("policy"))):
+    if policy_for(chosen.get("policy")).takes_past:
         chosen["prior"] = loaded.past
     make = Session.create if create else Session.open
     return make(output.settings.url, name or file.stem, loaded.problem, **chosen)

@@ -75,7 +75,6 @@ def one_run(call: tuple[Truth, Policy, int, int]) -> Outcome:
 
     A policy that cannot learn unknown noise gets that of the truth.
     """
-    from surepick.core.policy import takes_past
     from surepick.simulation.comparison import knowing_noise
     from surepick.simulation.environments import environment_of
     from surepick.simulation.simulate import simulate as run
@@ -87,14 +86,13 @@ def one_run(call: tuple[Truth, Policy, int, int]) -> Outcome:
             field="truth.noise",
         )
     truth = environment_of(loaded.problem, loaded.true_means, loaded.noise_scale)
-    past = loaded.past if takes_past(policy) else None
+    past = loaded.past if policy.takes_past else None
     problem = knowing_noise(loaded.problem, policy, truth)
     return run(problem, truth, policy=policy, seed=seed, budget=budget, past=past)
 
 
 def _show_one(loaded: Truth, outcome: Outcome) -> int:
     """Print how one rehearsal ended, beside the limit of any method."""
-    from surepick.core.policy import is_proved
 
     found = limit_of(loaded, outcome.policy)
     lost = None if outcome.plan is None else outcome.loss
@@ -111,7 +109,7 @@ def _show_one(loaded: Truth, outcome: Outcome) -> int:
         )
         if loaded.limited:
             right = f"{outcome.plan_name} is {'the right' if outcome.correct else 'a wrong'} answer"
-        ended = "Confident" if is_proved(outcome.policy) else "Ended, with no guarantee,"
+        ended = "Confident" if outcome.policy.guarantee.proved else "Ended, with no guarantee,"
         text = [f"{ended} after {n}{limit}; {right}."]
     data = {
         "state": str(outcome.state),
@@ -134,14 +132,13 @@ def _show_one(loaded: Truth, outcome: Outcome) -> int:
 
 def limit_of(loaded: Truth, policy: Policy) -> Limit | None:
     """Return how few measurements any method needs under the file's truth, if it has one."""
-    from surepick.core.policy import delta_of, epsilon_of
     from surepick.limits.limit import limit
 
-    delta = delta_of(policy)  # 1 for a policy that guarantees nothing: then there is no limit
+    delta = policy.delta  # 1 for a policy that guarantees nothing: then there is no limit
     if loaded.means is None or loaded.known.noise_scale is None or delta >= 1:
         return None
     tolerance = TOLERANCE if loaded.problem.is_listed else UNLISTED_TOLERANCE
-    return limit(loaded.known, loaded.means, delta=delta, tolerance=tolerance, epsilon=epsilon_of(policy))
+    return limit(loaded.known, loaded.means, delta=delta, tolerance=tolerance, epsilon=policy.epsilon)
 
 
 def _show_comparison(policies: Sequence[Policy], outcomes: list[list[Outcome]]) -> None:

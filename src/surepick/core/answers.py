@@ -10,7 +10,7 @@ import numpy as np
 from surepick.core.arrays import FloatArray, as_dense
 from surepick.core.evidence import Evidence, arm_means, mean_variance, pooled
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import Policy, epsilon_of, is_proved
+from surepick.core.policy import Policy
 from surepick.core.polytope import Polytope
 from surepick.core.run import Answer, Standing
 from surepick.core.wording import shortened
@@ -128,13 +128,13 @@ def among(problem: AnyProblem, policy: Policy, standing: Standing) -> str | None
     >>> among(problem, BetGapE(), Standing(leader=0, remaining=(0, 2)))
     'the best of 3 plans is one of these 2: road, ship; wrong with probability at most 0.05'
     """
-    if not is_proved(policy):
+    if not policy.guarantee.proved:
         return None
     if isinstance(problem, Polytope):
         return _unless(problem, policy, standing)
     if standing.remaining is None or not problem.is_listed:
         return None
-    n, n_plans, epsilon = len(standing.remaining), problem.n_plans, epsilon_of(policy)
+    n, n_plans, epsilon = len(standing.remaining), problem.n_plans, policy.epsilon
     if n in (0, n_plans):
         return None
     listing = problem.about.listing
@@ -166,12 +166,12 @@ def _unless(problem: Polytope, policy: Policy, standing: Standing) -> str | None
 def also_good(problem: AnyProblem, policy: Policy, standing: Standing) -> str | None:
     """Which plans beside the leader are proved to be within epsilon of the best; None where there is none."""
     others = [plan for plan in standing.good if plan != standing.leader]
-    if not others or not problem.is_listed or not is_proved(policy):
+    if not others or not problem.is_listed or not policy.guarantee.proved:
         return None
     names = [shortened(problem.name_of(plan) or "", LONGEST_NAME) for plan in others[:MOST_NAMED]]
     listed = ", ".join(names) + (", ..." if len(others) > len(names) else "")
     chance = f"all of them together wrong with probability at most {policy.delta:g}"
-    return f"also within {epsilon_of(policy):g} of the best: {listed}; {chance}"
+    return f"also within {policy.epsilon:g} of the best: {listed}; {chance}"
 
 
 def named(problem: AnyProblem, standing: Standing, most: int = MOST_NAMED) -> list[str]:

@@ -1,72 +1,98 @@
-"""What a policy is, a value that starts runs, and its guarantee: what it proves on which assumption."""
+"""What a policy is: a value that starts runs. How one is started, and the checks that policies share."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol, cast, runtime_checkable
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
 
 import numpy as np
 
 from surepick.core.arrays import LARGEST, FloatArray, IntArray
+from surepick.core.guarantee import Guarantee
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.probes import refuse_probes
-from surepick.core.problem import Problem
 from surepick.core.run import LastCallRun, Measure, Past, Run, Standing, Stop
 from surepick.core.wording import shortened
 from surepick.errors import ParameterError, PluginError, ProblemError
 
 
-@runtime_checkable
-class Policy(Protocol):
-    """A frozen dataclass of hyper-parameters that can start a run on any problem it supports.
+class Policy(ABC):
+    """Base of all policies: a policy is a frozen dataclass of settings that can start a run on a problem.
 
-    `name` is its stable name in files and on the command line. `version` rises whenever its decisions
-    change. `randomized` says whether `decide` draws from its generator. `guarantee` is one sentence: the
-    guarantee and its assumption, or what is missing for one.
-
-    What else it can do is said by flags, False where they are missing: `takes_oracle` (problems without a
-    list), `takes_probes`, `takes_plays`, `takes_known` (means), `takes_past` (prior data: its runs have
-    `remember(past)`); and by `learns_noise(problem)` and `learns_variance(problem)`.
+    It states `name`, its stable name in files and on the command line, `guarantee` and `start`; `version`
+    rises whenever its decisions change, and `randomized` says whether its runs draw from their generator.
+    The other attributes say what it can do besides.
     """
 
     name: ClassVar[str]
-    version: ClassVar[int]
-    randomized: ClassVar[bool]
+    version: ClassVar[int] = 1
+    randomized: ClassVar[bool] = False
+
+    takes_oracle: ClassVar[bool] = False  # problems whose plans are not listed
+    takes_probes: ClassVar[bool] = False  # problems whose measurements are not those of single arms
+    takes_plays: ClassVar[bool] = False  # problems whose plans are played and not listed
+    takes_known: ClassVar[bool] = False  # means that are known
+    takes_past: ClassVar[bool] = False  # prior data: its runs have `remember(past)`
+    may_find_none: ClassVar[bool] = False  # whether "no plan will do" can be its answer
+    one_at_a_time: ClassVar[bool] = False  # whether measurements of a round would disturb each other
+    # whether the guarantee is about the problem's noise, so that values can contradict it; if not, the
+    # guarantee names all that it assumes
+    assumes_noise: ClassVar[bool] = True
+
+    delta: float = 1.0  # the allowed probability of a wrong answer
+    epsilon: float = 0.0  # how much worse than the best plan an answer may be
 
     @property
-    def delta(self) -> float:
-        """The allowed probability of a wrong answer."""
+    @abstractmethod
+    def guarantee(self) -> Guarantee:
+        """What is proved of an answer, or why nothing is."""
 
-    @property
-    def guarantee(self) -> str:
-        """The guarantee and its assumption, or a sentence that begins with "none"."""
+    @abstractmethod
+    def start(self, problem: Any) -> Run:
+        """Return a fresh run on this problem, or refuse it."""
 
-    def start(self, problem: Problem) -> Run:
-        """A fresh run on this problem."""
+    def learns_noise(self, problem: AnyProblem) -> bool:
+        """Return whether a run learns the noise of this problem while it measures."""
+        return False
+
+    def learns_variance(self, problem: AnyProblem) -> bool:
+        """Return whether bounds on readings are all that the guarantee needs, neither scale nor shape."""
+        return False
+
+    def can_start(self, problem: AnyProblem) -> bool:
+        """Return whether the noise is stated, or the policy learns it.
+
+        >>> import surepick as sp
+        >>> problem = sp.Problem([[1, 0], [0, 1]], noise=None, goal="largest")
+        >>> sp.BetGapE().can_start(problem), sp.CombGapE().can_start(problem)
+        (True, False)
+        """
+        return problem.noise_scale is not None or self.learns_noise(problem)
+
+    def guarantee_on(self, problem: AnyProblem) -> Guarantee:
+        """Return the guarantee on this problem, whose noise may be unknown or bounded."""
+        return self.guarantee.on(problem, learns_variance=self.learns_variance(problem))
+
+    def finds_none(self, standing: Standing) -> bool:
+        """Return whether it is proved that no plan will do: none is left."""
+        return self.may_find_none and standing.remaining == ()
+
+    def is_right(self, problem: Any, means: FloatArray, plan: Any) -> bool | None:
+        """Return whether an answer is right by the true means; None: if it is within epsilon of the best."""
+        return None
 
 
-@runtime_checkable
-class OwnQuestion(Policy, Protocol):
-    """A policy whose question is not just which plan has the best mean; it words question and claim itself.
+class OwnQuestion(Policy):
+    """A policy that asks something else than which plan has the best mean, and words question and claim."""
 
-    `assumes_noise` says whether its guarantee is about the noise of the problem, so that values can
-    contradict it; if not, the guarantee names all that it assumes.
-    """
-
-    assumes_noise: ClassVar[bool]
-
+    @abstractmethod
     def question(self, problem: AnyProblem) -> str:
         """Return what is to be found out."""
 
+    @abstractmethod
     def claim(self, problem: AnyProblem, standing: Standing) -> str:
         """Return what an answer says, as a sentence."""
-
-
-def finds_none(policy: Policy, standing: Standing) -> bool:
-    """Return whether it is proved that no plan will do: a policy with `may_find_none` has none left."""
-    return bool(getattr(policy, "may_find_none", False)) and standing.remaining == ()
 
 
 class Onlooker:
@@ -89,51 +115,36 @@ class Onlooker:
 
 def start(policy: Policy, problem: AnyProblem, past: Past | None = None) -> Run:
     """A fresh run, which begins with this past; a clear error where the policy cannot take the problem."""
-    takes_it = "takes_plays" if problem.plays else "takes_probes"
-    if not getattr(policy, takes_it, False):
+    if not (policy.takes_plays if problem.plays else policy.takes_probes):
         refuse_probes(problem, policy.name)
-    if problem.mean_bounds is not None and not getattr(policy, "takes_known", False):
+    if problem.mean_bounds is not None and not policy.takes_known:
         raise ParameterError(
             f"{policy.name} cannot use known means; use BetGapE, or leave known out to measure them too",
             field="policy",
         )
-    if not can_start(policy, problem):
+    if not policy.can_start(problem):
         raise ProblemError(
             f"{policy.name} needs the noise of one measurement, and it is not stated; state noise=, or use "
             "BetGapE, which learns it",
             field="noise",
         )
-    if not problem.is_listed and not getattr(policy, "takes_oracle", False):
+    if not problem.is_listed and not policy.takes_oracle:
         raise ParameterError(
             f"{policy.name} needs a list of plans and the problem has none; use a policy that needs no list "
             "such as BetGapE, or list the plans in a Problem; "
             "builders and files list candidates with list_plans=True",
             field="policy",
         )
-    run = policy.start(cast(Problem, problem)) if problem.can_decide else Onlooker()
+    run = policy.start(problem) if problem.can_decide else Onlooker()
     if past is not None:
         refuse_probes(problem, "a run with a past", field="past")
-        if not takes_past(policy) or not hasattr(run, "remember"):
+        if not policy.takes_past or not hasattr(run, "remember"):
             raise ParameterError(
                 f"{policy.name} cannot begin with a past; leave it out, or use BetGapE, Challenge or Pick",
                 field="past",
             )
         run.remember(past)
     return run
-
-
-def can_start(policy: Policy, problem: AnyProblem) -> bool:
-    """Return whether the noise is stated, or the policy learns it.
-
-    >>> import surepick as sp
-    >>> problem = sp.Problem([[1, 0], [0, 1]], noise=None, goal="largest")
-    >>> can_start(sp.BetGapE(), problem), can_start(sp.CombGapE(), problem)
-    (True, False)
-    """
-    if problem.noise_scale is not None:
-        return True
-    learns = getattr(policy, "learns_noise", None)
-    return learns is not None and bool(learns(problem))
 
 
 def n_asked(policy: Policy, request: object) -> int:
@@ -161,31 +172,6 @@ def last_calling(policy: Policy, run: Run | None) -> LastCallRun:
             field="last_call",
         )
     return run
-
-
-def takes_past(policy: Policy) -> bool:
-    """Return whether runs of this policy may begin with a `Past`."""
-    return bool(getattr(policy, "takes_past", False))
-
-
-def delta_of(policy: object) -> float:
-    """Return the allowed probability of a wrong answer; 1 for a policy without a delta, which allows all."""
-    return float(getattr(policy, "delta", 1.0))
-
-
-def epsilon_of(policy: Policy) -> float:
-    """How much worse than the best plan the policy's answer may be; 0 for a policy without such a setting."""
-    return float(getattr(policy, "epsilon", 0.0))
-
-
-def is_proved(policy: Policy) -> bool:
-    """Return whether the policy's answers come with a guarantee."""
-    return Promise.read(policy.guarantee).proved
-
-
-def assumes_noise(policy: Policy) -> bool:
-    """Return whether the guarantee is about the noise, so that values can contradict it."""
-    return bool(getattr(policy, "assumes_noise", True))
 
 
 def check_delta(delta: float) -> None:
@@ -238,141 +224,3 @@ def known_deviation(problem: AnyProblem, *, plays: bool = False) -> FloatArray:
             field="noise",
         )
     return problem.noise_scale
-
-
-# The guarantee: what a policy proves of its answer, on which assumption, and what contradicts it.
-
-# Assumptions about the noise on which guarantees rest.
-SUB_GAUSSIAN = "independent sub-Gaussian noise of the given scale"
-GAUSSIAN = "independent Gaussian noise of the given scale"
-BOUNDED = "independent measurements within the given bounds"  # in place of the first
-# the same, where the variance is learned
-BOUNDED_MEANS = "measurements within the given bounds, each with its mean given those before it"
-OF_VARIANCE = "independent noise whose standard deviation is at most the given scale"  # the same
-# in place of any of them, where noise is learned from replicates
-UNKNOWN_NOISE = "independent Gaussian noise of unknown scale, the same in every use"
-# besides, where one use of a probe gives several readings
-SHARED_USE = ", where the readings of one use are independent or have the given covariance"
-DEPENDENT_USE = ", however the readings of one use depend on each other beyond the given covariances"
-
-_NONE = "none"  # how the sentence begins where there is no guarantee
-_GIVEN = ", given "  # what joins a goal and its assumption
-
-
-@dataclass(frozen=True)
-class Promise:
-    """A guarantee: the `goal` reached if an `assumption` about the noise holds, and whether that is proved.
-
-    Where nothing is proved, the goal is the sentence that says so. `besides` is what else is assumed, worded
-    to follow the assumption.
-
-    >>> from surepick.policies import Uniform
-    >>> from surepick.core.problem import Problem
-    >>> Promise.of(Uniform(), Problem([[1, 0], [0, 1]], low=0, high=1, goal="largest")).assumption
-    'independent measurements within the given bounds'
-    """
-
-    proved: bool
-    goal: str
-    assumption: str = ""
-    besides: str = ""
-
-    @classmethod
-    def none(cls, reason: str) -> Promise:
-        """Return "no guarantee", with its reason."""
-        return cls(False, f"{_NONE}: {reason}")
-
-    @classmethod
-    def read(cls, guarantee: str) -> Promise:
-        """Parse the guarantee that a policy or a file states in one sentence; `text` returns that sentence.
-
-        >>> Promise.read("none: unsound").proved, Promise.read("the best plan, given luck").assumption
-        (False, 'luck')
-        """
-        if guarantee.lower().startswith(_NONE):
-            return cls(False, guarantee)
-        goal, given, assumption = guarantee.partition(_GIVEN)
-        if not given:
-            return cls(True, guarantee)
-        noise = next((one for one in (SUB_GAUSSIAN, GAUSSIAN) if assumption.startswith(one)), assumption)
-        return cls(True, goal, noise, assumption.removeprefix(noise))
-
-    @classmethod
-    def of(cls, policy: Policy, problem: AnyProblem) -> Promise:
-        """Return the guarantee of this policy on this problem, whose noise may be unknown or bounded."""
-        promise = cls.read(policy.guarantee)
-        listing = problem.about.listing
-        if promise.proved and listing is not None and not listing.is_complete:
-            what, wrong, rest = promise.goal.partition(", wrong with")
-            best = "the best" if what == "the best plan" else what
-            promise = replace(promise, goal=f"{best} of {listing.words}{wrong}{rest}")
-        probes = problem.probes
-        if promise.proved and probes is not None and probes.unknown:
-            return replace(promise, assumption=UNKNOWN_NOISE)
-        if promise.proved and (problem.plays or (probes is not None and probes.share_uses)):
-            shared = DEPENDENT_USE if learns_variance(policy, problem) else SHARED_USE
-            promise = replace(promise, besides=promise.besides + shared)
-        if problem.noise_scale is None and promise.assumption in (SUB_GAUSSIAN, GAUSSIAN):
-            return replace(promise, assumption=UNKNOWN_NOISE)
-        if problem.noise_kind == BOUNDED_VARIANCE and promise.assumption == SUB_GAUSSIAN:
-            return replace(promise, assumption=OF_VARIANCE)
-        if problem.bounds is not None and promise.assumption == SUB_GAUSSIAN:
-            learned = learns_variance(policy, problem)
-            return replace(promise, assumption=BOUNDED_MEANS if learned else BOUNDED)
-        return promise
-
-    def if_gaussian(self, gaussian: bool) -> Promise:
-        """Return this guarantee, with Gaussian noise as its assumption if the proof has used that."""
-        return replace(self, assumption=GAUSSIAN) if gaussian and self.assumption == SUB_GAUSSIAN else self
-
-    @property
-    def text(self) -> str:
-        """The guarantee in one sentence."""
-        return self.goal + (f"{_GIVEN}{self.assumption}{self.besides}" if self.assumption else "")
-
-    @property
-    def reason(self) -> str:
-        """Return why there is no guarantee; empty where there is one."""
-        return "" if self.proved else self.goal[len(_NONE) :].lstrip(": ")
-
-
-def learns_variance(policy: Policy, problem: AnyProblem) -> bool:
-    """Return whether the policy needs bounds on readings alone, and learns their variance."""
-    learns = getattr(policy, "learns_variance", None)
-    return learns is not None and bool(learns(problem))
-
-
-def promise(delta: float, epsilon: float, assumption: str) -> str:
-    """Return the guarantee of a policy that is proved to find the best plan, or one within epsilon of it.
-
-    >>> promise(0.05, 0.0, "luck")
-    'the best plan, wrong with probability at most 0.05, given luck'
-    """
-    goal = "the best plan" if epsilon == 0 else f"a plan within {epsilon:g} of the best"
-    return f"{goal}, wrong with probability at most {delta:g}{_GIVEN}{assumption}"
-
-
-@dataclass(frozen=True)
-class Doubt:
-    """Something that the guarantee does not allow, seen in one arm, or in all arms together (`arm` None).
-
-    `stated` is the standard deviation of one measurement that the guarantee assumes, None where it is
-    unknown; `seen` is the one that the values show.
-    """
-
-    code: str  # noise_larger, heavy_tails, coarse, dependent, drift or released
-    arm: str | None
-    n_measurements: int
-    stated: float | None
-    seen: float
-    text: str
-    advice: str
-
-    def __str__(self) -> str:
-        return f"{self.text}; {self.advice}"
-
-
-def no_guarantee(doubts: Sequence[Doubt]) -> str:
-    """Return why the guarantee does not apply, in one line: the first doubt, and how many more there are."""
-    more = f" (and {len(doubts) - 1} more)" if len(doubts) > 1 else ""
-    return f"the guarantee does not apply: {doubts[0].text}{more}"

@@ -15,7 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 import numpy as np
 
 from surepick._version import __version__
-from surepick.core.policy import Policy, is_proved, known_deviation
+from surepick.core.policy import Policy, known_deviation
 from surepick.errors import ParameterError
 from surepick.experiments.instances import Instance, Spec, instance_from_spec, problem_builder
 from surepick.policies import policy_named
@@ -119,7 +119,7 @@ def run_case(case: Case) -> Row:
     cpu = time.process_time()
     outcome = simulate(problem, environment, policy=policy, seed=case.seed, budget=case.budget)
     cpu = time.process_time() - cpu
-    least = found.limit.at(policy.delta) if hasattr(policy, "delta") else math.inf
+    least = found.limit.at(policy.delta) if policy.delta < 1 else math.inf
     return Row(
         case=case,
         state=str(outcome.state),
@@ -130,7 +130,7 @@ def run_case(case: Case) -> Row:
         counts=tuple(outcome.counts.tolist()),
         limit=least if math.isfinite(least) else None,
         instance=found.fingerprint,
-        proved=is_proved(outcome.policy),
+        proved=outcome.policy.guarantee.proved,
         loss=outcome.loss,
         second_gap=found.second_gap,
         versions=_versions(),

@@ -20,9 +20,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from surepick.core.guarantee import Doubt
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import Doubt
 from surepick.core.wording import how_many
 from surepick.noise.record import ArmRecord
 

@@ -106,7 +106,7 @@ class LinGapE(WithinPolicy):
 
     name: ClassVar[str] = "LinGapE"
     takes_probes: ClassVar[bool] = True
-    _assumption: ClassVar[str] = radii.RIDGE_RADIUS.assumption
+    _besides: ClassVar[str] = " and a norm of the means of at most norm_bound"
 
     def __post_init__(self) -> None:
         super().__post_init__()

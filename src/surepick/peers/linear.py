@@ -55,6 +55,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, as_dense
+from surepick.core.guarantee import Guarantee
 from surepick.core.policy import known_noise_scale
 from surepick.core.probes import refuse_unknown
 from surepick.core.problem import Problem
@@ -155,7 +156,7 @@ class LinearPolicy(SoundPolicy):
         check_choice("radius", self.radius, PROVED, HEURISTIC)
 
     @property
-    def guarantee(self) -> str:
+    def guarantee(self) -> Guarantee:
         """Return the guarantee and its assumption, or what is missing for one."""
         if self.radius == HEURISTIC:
             return radii.guarantee(HEURISTIC, self.delta, 0.0)

@@ -56,8 +56,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.core.guarantee import GAUSSIAN
 from surepick.core.plan_sets import check_zeros_and_ones
-from surepick.core.policy import GAUSSIAN
 from surepick.core.probes import refuse_probes
 from surepick.core.problem import Problem
 from surepick.core.run import Measure, Standing, Stop
@@ -287,7 +287,8 @@ class Peace(SoundPolicy):
     name: ClassVar[str] = "Peace"
     _run: ClassVar[type[Any]] = PeaceRun
     randomized: ClassVar[bool] = True
-    _assumption: ClassVar[str] = f"{GAUSSIAN}, up to the Monte-Carlo error of the widths"
+    _assumption: ClassVar[str] = GAUSSIAN
+    _besides: ClassVar[str] = ", up to the Monte-Carlo error of the widths"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -52,9 +52,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.core.guarantee import Guarantee
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.plan_sets import plan_set, play_finder, spanned
-from surepick.core.policy import Promise, check_delta, known_noise_scale
+from surepick.core.policy import check_delta, known_noise_scale
 from surepick.core.probes import Plays, Probes
 from surepick.core.run import Answer, Measure, Standing, Stop
 from surepick.design.play_allocation import covering_plays
@@ -282,8 +283,6 @@ class SemiBanditPolicy(Starting):
 
     delta: float = 0.05
 
-    name: ClassVar[str]
-    version: ClassVar[int] = 1
     randomized: ClassVar[bool] = True
     takes_oracle: ClassVar[bool] = True
     takes_probes: ClassVar[bool] = True
@@ -293,12 +292,12 @@ class SemiBanditPolicy(Starting):
         check_delta(self.delta)
 
     @property
-    def guarantee(self) -> str:
+    def guarantee(self) -> Guarantee:
         """Return what is missing for a guarantee."""
-        return Promise.none(
+        return Guarantee.none(
             "the heuristic threshold log((1 + log t)/delta) has no proof, and the closest plan is searched "
             "for"
-        ).text
+        )
 
 
 class PFWSRun(PlayingRun):

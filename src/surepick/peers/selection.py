@@ -30,6 +30,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.core.guarantee import Guarantee
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.problem import Problem
 from surepick.errors import ParameterError
@@ -66,16 +67,14 @@ class ZonePolicy(SoundPolicy):
             )
 
     @property
-    def guarantee(self) -> str:
+    def guarantee(self) -> Guarantee:
         """Return the guarantee and its assumption.
 
-        >>> KN(0.05, zone=0.3).guarantee.partition(", wrong")[0]
+        >>> KN(0.05, zone=0.3).guarantee.goal
         'the best plan, if it is better than every other by at least 0.3'
         """
-        return (
-            f"the best plan, if it is better than every other by at least {self.zone:g}, wrong with "
-            f"probability at most {self.delta:g}, given independent Gaussian noise"
-        )
+        goal = f"the best plan, if it is better than every other by at least {self.zone:g}"
+        return Guarantee(goal, self.delta, "independent Gaussian noise")
 
 
 class ZoneRun(CandidatesRun):

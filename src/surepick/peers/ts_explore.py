@@ -29,9 +29,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.guarantee import Guarantee
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.plan_sets import check_zeros_and_ones, plan_oracle
-from surepick.core.policy import Promise, check_delta, known_noise_scale
+from surepick.core.policy import check_delta, known_noise_scale
 from surepick.core.run import Measure, Standing, Stop
 from surepick.errors import ParameterError, ProblemError
 from surepick.policies.sound import Starting
@@ -124,11 +125,11 @@ class GenTSExplore(Starting):
             )
 
     @property
-    def guarantee(self) -> str:
+    def guarantee(self) -> Guarantee:
         """What is missing for a guarantee."""
-        return Promise.none(
+        return Guarantee.none(
             "the published proof treats counts that the data chose as fixed; no excess of errors was seen"
-        ).text
+        )
 
 
 @dataclass(frozen=True)

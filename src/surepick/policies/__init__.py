@@ -113,14 +113,14 @@ def _loaded(entry: EntryPoint) -> type[Policy]:
     """Return the policy of another package, or raise an error that names the package."""
     try:
         policy: Any = entry.load()
-        needed = ("name", "version", "randomized", "guarantee", "start")
-        missing = [part for part in needed if not hasattr(policy, part)]
-        if missing or not dataclasses.is_dataclass(policy) or getattr(policy, "name", "") != entry.name:
-            raise TypeError(f"got {policy!r}, which lacks {', '.join(missing) or 'this name'}")
+        is_policy = issubclass(policy, Policy) and bool(dataclasses.is_dataclass(policy))
+        if not is_policy or policy.name != entry.name:
+            raise TypeError(f"got {policy!r}")
     except Exception as error:
         raise PluginError(
             f"the policy {entry.name!r} ({entry.value}) of the package {entry.dist and entry.dist.name!r} is "
-            f"no dataclass that keeps surepick.policy.Policy: {error}; repair that package or uninstall it"
+            f"no dataclass that derives from surepick.policy.Policy and has this name: {error}; repair that "
+            "package or uninstall it"
         ) from error
     return cast(type[Policy], policy)
 
@@ -192,6 +192,10 @@ def policy_for(
                     f"{name} belongs to the policy that is given; state it there, or give the policy by name",
                     field=name,
                 )
+        if not isinstance(policy, Policy):
+            raise ParameterError(
+                f"a policy derives from surepick.policy.Policy, got {policy!r:.80}", field="policy"
+            )
         return policy
     if incumbent is None:
         return parse_policy(USUAL if policy is None else policy, delta=delta, epsilon=epsilon)

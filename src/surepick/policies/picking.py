@@ -37,9 +37,10 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, Plans
 from surepick.core.evidence import Evidence, behind, squares_of
+from surepick.core.guarantee import Guarantee
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.plan_sets import plan_oracle
-from surepick.core.policy import Promise, check_epsilon, known_deviation
+from surepick.core.policy import check_epsilon, known_deviation
 from surepick.core.problem import Problem
 from surepick.core.run import Measure, Past, Standing, Stop
 from surepick.policies.sound import Starting, check_max_batch
@@ -52,20 +53,13 @@ _FAR = 40.0  # nats: plans whose weight is smaller than exp of minus this count 
 class PickingPolicy(Starting):
     """Base of the policies without a guarantee; `_answers_with` says what their answer is."""
 
-    name: ClassVar[str]
-    version: ClassVar[int] = 1
-    randomized: ClassVar[bool] = False
+    delta = 0.05  # the level that displayed evidence is compared with; no decision depends on it
     _answers_with: ClassVar[str] = "the plan that looks best after the budget; estimates say how good it is"
 
     @property
-    def delta(self) -> float:
-        """The level that displayed evidence is compared with; no decision depends on it."""
-        return 0.05
-
-    @property
-    def guarantee(self) -> str:
-        """A sentence that begins with "none": there is no guarantee."""
-        return Promise.none(self._answers_with).text
+    def guarantee(self) -> Guarantee:
+        """That there is no guarantee."""
+        return Guarantee.none(self._answers_with)
 
 
 class PooledRun:

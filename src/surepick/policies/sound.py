@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from surepick.core.guarantee import SUB_GAUSSIAN, Guarantee
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import SUB_GAUSSIAN, Promise, check_delta, check_epsilon, promise
+from surepick.core.policy import Policy, check_delta, check_epsilon
 from surepick.errors import ParameterError
 from surepick.policies.gap import radius as radii
 
 
-class Starting:
+class Starting(Policy):
     """A policy whose runs are of one class, made from the problem and the policy."""
 
     _run: ClassVar[type[Any]]
@@ -37,18 +38,16 @@ class SoundPolicy(Starting):
 
     delta: float = 0.05
 
-    name: ClassVar[str]
-    version: ClassVar[int] = 1
-    randomized: ClassVar[bool] = False
     _assumption: ClassVar[str] = SUB_GAUSSIAN
+    _besides: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
         check_delta(self.delta)
 
     @property
-    def guarantee(self) -> str:
+    def guarantee(self) -> Guarantee:
         """The guarantee and its assumption."""
-        return promise(self.delta, 0.0, self._assumption)
+        return Guarantee.best(self.delta, self._assumption, epsilon=self.epsilon, besides=self._besides)
 
 
 @dataclass(frozen=True)
@@ -60,11 +59,6 @@ class WithinPolicy(SoundPolicy):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_epsilon(self.epsilon)
-
-    @property
-    def guarantee(self) -> str:
-        """The guarantee and its assumption."""
-        return promise(self.delta, self.epsilon, self._assumption)
 
 
 def check_max_batch(max_batch: int | None) -> None:
@@ -79,20 +73,14 @@ def check_max_batch(max_batch: int | None) -> None:
         )
 
 
-class BettingPolicy:
+class BettingPolicy(Policy):
     """Base of the policies that bet in batches; each states its fields, these among them.
 
     `max_batch` limits how many measurements are asked for at once; larger batches are asked for in parts.
     """
 
-    delta: float
-    epsilon: float
     max_batch: int | None
 
-    name: ClassVar[str]
-    version: ClassVar[int] = 1
-    randomized: ClassVar[bool] = False
-    assumes_noise: ClassVar[bool] = True
     takes_probes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -106,9 +94,9 @@ class BettingPolicy:
         return "the best plan" if self.epsilon == 0 else f"a plan within {self.epsilon:g} of the best"
 
     @property
-    def guarantee(self) -> str:
+    def guarantee(self) -> Guarantee:
         """The guarantee and its assumption."""
-        return Promise(True, f"{self.goal}, wrong with probability at most {self.delta:g}", SUB_GAUSSIAN).text
+        return Guarantee(self.goal, self.delta, SUB_GAUSSIAN)
 
     def learns_noise(self, problem: AnyProblem) -> bool:
         """Return whether a run learns unknown noise while it measures."""
@@ -130,6 +118,6 @@ class RadiusPolicy(WithinPolicy):
         radii.radius_named(self.radius)
 
     @property
-    def guarantee(self) -> str:
+    def guarantee(self) -> Guarantee:
         """The guarantee and its assumption, or what is missing for one."""
         return radii.guarantee(self.radius, self.delta, self.epsilon)

@@ -8,7 +8,8 @@ from typing import Any
 
 from surepick.certificates.certificate import Certificate
 from surepick.core.answers import also_good, among, amounts, called, named, value_of
-from surepick.core.policy import OwnQuestion, Promise, assumes_noise, delta_of, epsilon_of, finds_none
+from surepick.core.guarantee import Guarantee
+from surepick.core.policy import OwnQuestion
 from surepick.core.wording import how_many
 from surepick.noise.check import could_have_seen
 from surepick.policies.betting.challenge import Challenge
@@ -38,8 +39,8 @@ def certify(name: str, state: SessionState, end: Event) -> Certificate:
         answer=_answer(state),
         plan=state.plan,
         plan_name=problem.name_of(state.plan),
-        delta=delta_of(setup.policy),
-        epsilon=epsilon_of(setup.policy),
+        delta=setup.policy.delta,
+        epsilon=setup.policy.epsilon,
         claim=claim_of(state),
         policy=codec.policy_to_json(setup.policy),
         seed=setup.seed,
@@ -47,7 +48,7 @@ def certify(name: str, state: SessionState, end: Event) -> Certificate:
         noise_scale=() if scale is None else tuple(scale.tolist()),
         doubts=state.doubts(),
         noise_check=could_have_seen(problem, state.run.statistics.noise)
-        if assumes_noise(setup.policy)
+        if setup.policy.assumes_noise
         else "",
         counts=dict(zip(problem.counted_names, state.evidence.counts.tolist(), strict=True)),
         means={
@@ -69,7 +70,7 @@ def certify(name: str, state: SessionState, end: Event) -> Certificate:
         leader_value=None if lead is None else value_of(problem, lead, state.evidence),
         risk=codec.finite_or_none(standing.risk),
         n_removed=state.n_removed,
-        first_delta=delta_of(state.given.policy),
+        first_delta=state.given.policy.delta,
         checker=_checker(state),
         extensions=tuple(
             {name: value for name, value in one.items() if name != "n_ahead"} for one in state.extensions
@@ -89,7 +90,7 @@ def certify(name: str, state: SessionState, end: Event) -> Certificate:
 
 def _question(state: SessionState) -> str:
     """Return what was to be found out."""
-    problem, policy, epsilon = state.problem, state.setup.policy, epsilon_of(state.setup.policy)
+    problem, policy, epsilon = state.problem, state.setup.policy, state.setup.policy.epsilon
     if isinstance(policy, OwnQuestion):
         return policy.question(problem)
     best = f"the {'smallest' if problem.sign < 0 else 'largest'} total"
@@ -112,12 +113,11 @@ def _question(state: SessionState) -> str:
 def claim_of(state: SessionState) -> str:
     """Return what is guaranteed: of the answer, or without one of the plans that the best is among."""
     if state.plan is not None:
-        return promised(state).text
+        return guarantee_of(state).text
     if none := _none(state):
-        chance = f"wrong with probability at most {delta_of(state.setup.policy):g}"
-        return dataclasses.replace(promised(state), goal=f"{none}, {chance}").text
+        return dataclasses.replace(guarantee_of(state), goal=none).text
     left = among(state.problem, state.setup.policy, state.standing())
-    return left or Promise.none(str(state.status)).text
+    return left or Guarantee.none(str(state.status)).text
 
 
 def _answer(state: SessionState) -> str:
@@ -126,7 +126,7 @@ def _answer(state: SessionState) -> str:
     if state.doubts():
         return "none: values contradict the assumption"
     if state.plan is not None:
-        proved = state.status is State.CONFIDENT and promised(state).proved
+        proved = state.status is State.CONFIDENT and guarantee_of(state).proved
         return f"{called(problem, state.plan)}{'' if proved else ' (no guarantee)'}"
     if none := _none(state):
         return none
@@ -137,7 +137,7 @@ def _answer(state: SessionState) -> str:
 def _none(state: SessionState) -> str:
     """Return the proof that no plan will do as a clause; "" where that is not the answer."""
     policy, standing = state.setup.policy, state.standing()
-    is_end = state.status is State.CONFIDENT and finds_none(policy, standing)
+    is_end = state.status is State.CONFIDENT and policy.finds_none(standing)
     if not (is_end and isinstance(policy, OwnQuestion)):
         return ""
     sentence = policy.claim(state.problem, standing).removesuffix(".")
@@ -155,10 +155,10 @@ def _checker(state: SessionState) -> str:
     return CHECKER if covered else ""
 
 
-def promised(state: SessionState) -> Promise:
+def guarantee_of(state: SessionState) -> Guarantee:
     """Return the policy's guarantee on the given problem; a final batch can make it assume Gaussian noise."""
     setup, called = state.setup, state.final
-    return Promise.of(setup.policy, setup.problem).if_gaussian(called is not None and called.gaussian)
+    return setup.policy.guarantee_on(setup.problem).if_gaussian(called is not None and called.gaussian)
 
 
 def _others(state: SessionState) -> dict[str, Any]:
@@ -179,8 +179,8 @@ def _others(state: SessionState) -> dict[str, Any]:
 
 def assumption_of(state: SessionState) -> str:
     """Return what the guarantee assumes of the noise, and of what people chose."""
-    promise = promised(state)
-    return "; ".join(filter(None, (promise.assumption + promise.besides, *_assumptions(state))))
+    guarantee = guarantee_of(state)
+    return "; ".join(filter(None, (guarantee.assumption + guarantee.besides, *_assumptions(state))))
 
 
 def _assumptions(state: SessionState) -> Iterator[str]:

@@ -17,7 +17,6 @@ import numpy as np
 from surepick.core.arrays import Numbers
 from surepick.core.frames import amounts_in
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import delta_of, takes_past
 from surepick.core.problem import GivenArms, Problem, settled
 from surepick.core.run import Past
 from surepick.core.wording import how_many, shortened
@@ -312,9 +311,9 @@ def number(problem: AnyProblem, reading: int, value: object) -> float:
 def extended(state: SessionState, delta: float | None, budget: int | None) -> Change:
     """Return the event that extends the session."""
     setup = state.setup
-    new_delta, new_budget = delta_of(setup.policy), setup.budget
+    new_delta, new_budget = setup.policy.delta, setup.budget
     if delta is not None:
-        if not hasattr(setup.policy, "delta"):
+        if setup.policy.delta >= 1:
             raise ParameterError(f"policy {setup.policy.name} has no delta", field="delta")
         try:
             new_delta = float(delta)
@@ -377,7 +376,7 @@ def prior_of(state: SessionState, problem: AnyProblem, policy: Any, guess: Past 
     The guess is for arms of which the session has no value.
     """
     evidence, before = state.evidence, state.setup.problem
-    if not (takes_past(policy) and problem.arms_alone):
+    if not (policy.takes_past and problem.arms_alone):
         return None
     if not (before.arms_alone and evidence.counts.any()):
         return guess

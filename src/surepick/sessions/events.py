@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Union, get_args, get_origin, ge
 
 from surepick.core.arrays import MOST_SCALES, furthest_values, outside
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import check_gaussian, delta_of
+from surepick.core.policy import check_gaussian
 from surepick.core.problem import NewArm, Problem, settled
 from surepick.core.run import MOST_MEASUREMENTS
 from surepick.errors import ParameterError, SessionError
@@ -241,7 +241,7 @@ class Extended(Event):
 
     def check(self, state: SessionState) -> None:
         setup = state.setup
-        delta, budget = delta_of(setup.policy), setup.budget
+        delta, budget = setup.policy.delta, setup.budget
         require(self.number == len(state.extensions) + 1, "extensions are numbered 1, 2, ...", "number")
         require(self.n_ahead == state.streams.n_ahead, "it has another number of values ahead", "n_ahead")
         if not (0 < self.delta <= delta or repr(self.delta) == repr(delta)):

@@ -14,7 +14,7 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import Onlooker, Policy, delta_of, finds_none, last_calling, n_asked, start
+from surepick.core.policy import Onlooker, Policy, last_calling, n_asked, start
 from surepick.core.problem import Problem
 from surepick.core.run import (
     Answer,
@@ -171,7 +171,7 @@ class PolicyRun:
         if setup.policy != self.setup.policy:
             assert isinstance(self._run, FollowingRun)
             self.policy = setup.policy
-            self._run.lower_delta(setup.policy, delta_of(setup.policy))
+            self._run.lower_delta(setup.policy, setup.policy.delta)
         self.setup = setup
 
     def call_final_batch(self, event: FinalBatch, n_missing: int) -> None:
@@ -261,14 +261,14 @@ class PolicyRun:
             raise SessionError("its sum or wealth is not what the values before it give", field="wealth")
         status = State.CONFIDENT
         if event.plan is None and event.status == status:
-            if not (getattr(self.policy, "may_find_none", False) and run.proves(None)):
+            if not (self.policy.may_find_none and run.proves(None)):
                 raise SessionError("that no plan will do is not proved", field="plan")
         elif event.plan is None:
             own = run.decide(self._idle_rng) if run.is_open else run.propose()
             request = run.first_request(own) if isinstance(own, Batch) else own
             ends = isinstance(request, Stop) or self._is_beyond_budget(request.n_measurements)
             is_answer = isinstance(request, Stop) and (
-                request.plan is not None or finds_none(self.policy, run.standing())
+                request.plan is not None or self.policy.finds_none(run.standing())
             )
             if not ends or is_answer:
                 raise SessionError("it ends, and there was more to measure or an answer", field="plan")

@@ -23,14 +23,15 @@ from surepick.certificates.certificate import Certificate
 from surepick.core.answers import named_ranging
 from surepick.core.arrays import Numbers
 from surepick.core.frames import make_frame
+from surepick.core.guarantee import no_guarantee
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
-from surepick.core.policy import Policy, no_guarantee
+from surepick.core.policy import Policy
 from surepick.core.problem import GivenArms, Problem
 from surepick.core.run import Past
 from surepick.errors import DamageError, NameTakenError, NoiseWarning, ParameterError, SessionError
 from surepick.policies import policy_for
 from surepick.sessions import commands
-from surepick.sessions.certify import certify, promised
+from surepick.sessions.certify import certify, guarantee_of
 from surepick.sessions.commands import Receipt, Telling, Use
 from surepick.sessions.events import (
     Created,
@@ -481,7 +482,7 @@ class Session:
                 means=evidence.means,
                 standing=standing,
                 policy=state.setup.policy,
-                guarantee=promised(state).text,
+                guarantee=guarantee_of(state).text,
                 seed=state.setup.seed,
                 seconds=self.journal.clock() - self.journal.created.time,
                 noise_scale=problem.noise_scale,

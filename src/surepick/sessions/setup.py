@@ -13,7 +13,7 @@ import numpy as np
 
 from surepick._version import __version__
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
-from surepick.core.policy import Policy, delta_of, takes_past
+from surepick.core.policy import Policy
 from surepick.core.problem import NewArm, Problem
 from surepick.core.run import Past, fitting
 from surepick.core.wording import About, shortened
@@ -50,7 +50,7 @@ class Setup:
             raise ParameterError(f"a session needs a name, got {self.name!r}", field="name")
         if budget is not None:
             budget = whole("budget", "a number of measurements", budget, least=1, most=MOST_BUDGET)
-        if past is None and takes_past(self.policy):
+        if past is None and self.policy.takes_past:
             past = Past.of_problem(problem)
         return replace(
             self,
@@ -104,7 +104,7 @@ class Setup:
     def extended(self, delta: float, budget: int | None) -> Setup:
         """Return the same with another delta and budget."""
         policy = self.policy
-        if delta != delta_of(policy):
+        if delta != policy.delta:
             policy = cast(Policy, replace(cast(Any, policy), delta=delta))
         return replace(self, policy=policy, budget=budget)
 

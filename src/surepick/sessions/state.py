@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import Any
 
 from surepick.core.evidence import Evidence
+from surepick.core.guarantee import Doubt
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import Doubt, assumes_noise, delta_of
 from surepick.core.run import Answer, Standing
 from surepick.errors import SessionError
 from surepick.noise.check import check_noise
@@ -329,7 +329,7 @@ class SessionState:
 
     def doubts(self) -> tuple[Doubt, ...]:
         """Return what the values show that the guarantee does not allow."""
-        if not assumes_noise(self.setup.policy):
+        if not self.setup.policy.assumes_noise:
             return ()
         return check_noise(self.problem, self.run.statistics.noise, self.releases)
 
@@ -348,7 +348,7 @@ class SessionState:
             "late": [[*who, *place] for who, place in self.late.items()],
             "status": self.status,
             "plan": self.plan,
-            "delta": delta_of(self.setup.policy),
+            "delta": self.setup.policy.delta,
             "budget": self.setup.budget,
             "recent": list(self.recent_probes),
             "recent_values": list(self.recent_values),

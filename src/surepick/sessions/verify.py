@@ -13,8 +13,8 @@ from typing import Any
 
 from surepick.certificates.certificate import as_certificate
 from surepick.core import proofs
+from surepick.core.guarantee import Doubt, Guarantee
 from surepick.core.oracle_problem import Best, OracleProblem, absent
-from surepick.core.policy import Doubt, Promise, epsilon_of
 from surepick.core.polytope import Polytope
 from surepick.core.wording import how_many
 from surepick.errors import DamageError, MissingFunctionError, SurepickError
@@ -157,7 +157,7 @@ class Replay:
             status=status,
             plan_name=state.problem.name_of(state.plan),
             remarks=() if begun == self.name else (f"it began under the name {begun!r}",),
-            claim=claim_of(state) if state.status is State.CONFIDENT else Promise.none(status).text,
+            claim=claim_of(state) if state.status is State.CONFIDENT else Guarantee.none(status).text,
             n_values=state.n_values,
             extensions=tuple(state.extensions),
             event=event,
@@ -231,7 +231,7 @@ def _of_proof(state: SessionState, proof: Any) -> list[str]:
         return []
     try:
         policy = state.run.policy
-        wrong = proofs.objections(state.problem, state.plan, proof, policy.delta, epsilon_of(policy))
+        wrong = proofs.objections(state.problem, state.plan, proof, policy.delta, policy.epsilon)
     except Exception:  # any JSON may stand there
         wrong = ["it has another form"]
     return [f"the certificate's proof does not hold: {words}" for words in wrong]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import Policy, can_start
+from surepick.core.policy import Policy
 from surepick.simulation.environments import Environment
 from surepick.simulation.outcome import Outcome, State
 
@@ -36,7 +36,7 @@ class Comparison:
 def knowing_noise(problem: AnyProblem, policy: Policy, environment: Environment) -> AnyProblem:
     """Return the problem, with the environment's noise where it is unknown and the policy cannot learn it."""
     scale = getattr(environment, "noise_scale", None)
-    if can_start(policy, problem) or scale is None:
+    if policy.can_start(problem) or scale is None:
         return problem
     return problem.with_noise(np.broadcast_to(scale, (problem.n_arms,)))
 

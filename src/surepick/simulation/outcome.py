@@ -14,8 +14,9 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Estimate, Evidence, estimate
 from surepick.core.frames import make_frame
+from surepick.core.guarantee import Doubt, no_guarantee
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import Doubt, Policy, delta_of, epsilon_of, finds_none, is_proved, no_guarantee
+from surepick.core.policy import Policy
 from surepick.core.run import Answer, Standing, Stop
 from surepick.core.wording import how_many, shortened
 
@@ -88,13 +89,14 @@ class Outcome:
 
         A policy with a question of its own may say itself when an answer is right (`is_right`).
         """
-        is_right = getattr(self.policy, "is_right", None)
-        if is_right is not None and self.state == State.CONFIDENT and self.true_means is not None:
-            return bool(is_right(self.problem, self.true_means, self.plan))
+        if self.state == State.CONFIDENT and self.true_means is not None:
+            is_right = self.policy.is_right(self.problem, self.true_means, self.plan)
+            if is_right is not None:
+                return is_right
         if self.plan is None or self.loss is None:
             return None
         assert self.true_means is not None
-        return self.loss <= epsilon_of(self.policy) + ROUNDING * float(np.abs(self.true_means).max())
+        return self.loss <= self.policy.epsilon + ROUNDING * float(np.abs(self.true_means).max())
 
     def to_frame(self) -> Any:
         """Return a pandas data frame with a row per arm: its name, measurements and mean."""
@@ -127,7 +129,7 @@ class Outcome:
     def __repr__(self) -> str:
         named = repr(shortened(self.plan_name or str(self.plan), LONGEST_NAME))
         answer = ("no plan" if self.state == State.CONFIDENT else "no answer") if self.plan is None else named
-        delta = f"delta={delta_of(self.policy):g}" if is_proved(self.policy) else "no guarantee"
+        delta = f"delta={self.policy.delta:g}" if self.policy.guarantee.proved else "no guarantee"
         n = how_many(self.n_measured, "measurement")
         if self.doubts:
             lead = repr(shortened(self.leader_name or str(self.leader), LONGEST_NAME))
@@ -166,11 +168,11 @@ def end_of(stop: Stop | None, standing: Standing, policy: Policy) -> tuple[Answe
     >>> end_of(Stop(1), Standing(leader=1), Pick())
     (1, <State.DONE: 'done'>)
     """
-    plan = None if stop is None else proved_stop(stop, standing, delta_of(policy)).plan
+    plan = None if stop is None else proved_stop(stop, standing, policy.delta).plan
     if plan is None:
-        is_none = stop is not None and stop.plan is None and finds_none(policy, standing)
+        is_none = stop is not None and stop.plan is None and policy.finds_none(standing)
         return None, State.CONFIDENT if is_none else State.BUDGET_SPENT
-    return plan, State.CONFIDENT if is_proved(policy) else State.DONE
+    return plan, State.CONFIDENT if policy.guarantee.proved else State.DONE
 
 
 def proved_stop(stop: Stop, standing: Standing, delta: float) -> Stop:

@@ -14,7 +14,7 @@ from surepick.core.answers import named_ranging
 from surepick.core.arrays import FloatArray, IntArray, Numbers
 from surepick.core.evidence import Evidence
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
-from surepick.core.policy import Policy, Promise, check_gaussian, last_calling, n_asked, start
+from surepick.core.policy import Policy, check_gaussian, last_calling, n_asked, start
 from surepick.core.problem import Problem
 from surepick.core.run import BudgetedRun, Measure, NoiseLearningRun, Past, Run, Stop, ValueRun, fitting
 from surepick.errors import ParameterError
@@ -222,7 +222,7 @@ class _Loop:
             means=self.evidence.means,
             standing=standing,
             policy=self.policy,
-            guarantee=Promise.of(self.policy, self.problem).if_gaussian(self.called and self.gaussian).text,
+            guarantee=self.policy.guarantee_on(self.problem).if_gaussian(self.called and self.gaussian).text,
             seed=self.seed,
             seconds=time.perf_counter() - self.began,
             noise_scale=scale,

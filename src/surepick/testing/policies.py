@@ -16,7 +16,7 @@ from scipy import sparse
 
 import surepick as sp
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.policy import Policy, can_start, is_proved, start
+from surepick.core.policy import Policy, start
 from surepick.core.run import KeptRun, Measure, ProvingRun, Run, Stop, WeighingRun
 from surepick.policies import parse_policy, policy_named
 from surepick.sessions.codec import arrays_to_json
@@ -159,7 +159,7 @@ class PolicyContract:
         assert policy.guarantee
         assert policy == dataclasses.replace(cast(Any, policy))
         with pytest.raises(dataclasses.FrozenInstanceError):
-            policy.delta = 0.5  # type: ignore[misc]
+            policy.delta = 0.5
         for delta in () if self.never_stops(policy) else (0.0, 1.0, -1.0, float("nan")):
             with pytest.raises(sp.SurepickError) as caught:
                 dataclasses.replace(cast(Any, policy), delta=delta)
@@ -279,7 +279,7 @@ class PolicyContract:
         truth = sp.simulation.Gaussian(means, scale=0.0)
         outcome = sp.simulate(problem, truth, policy=policy, seed=seed, budget=budget)
         assert self.never_stops(policy) or outcome.plan is not None
-        assert is_proved(policy) or outcome.state is not sp.simulation.State.CONFIDENT
+        assert policy.guarantee.proved or outcome.state is not sp.simulation.State.CONFIDENT
         assert self.has_found(outcome.leader, plans[np.argmax(plans @ means)], problem)
 
     def test_exact_ties_end_by_the_budget_and_say_so(self, policy: Policy) -> None:
@@ -301,7 +301,7 @@ class PolicyContract:
 
     def test_an_unknown_noise_scale_is_a_clear_error(self, policy: Policy) -> None:
         problem = self.problem([[1.0, 0.0], [0.0, 1.0]], noise=None)
-        if can_start(policy, problem):
+        if policy.can_start(problem):
             pytest.skip("this policy learns the noise while it measures")
         with pytest.raises(sp.SurepickError) as caught:
             start(policy, problem)

@@ -8,11 +8,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from surepick.core import policy as assumptions
+from surepick.core import guarantee as assumptions
 from surepick.core.answers import amounts, named_ranging, value_of, whole_plan
 from surepick.core.evidence import between, estimate
+from surepick.core.guarantee import Guarantee
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import OwnQuestion, Promise, finds_none
+from surepick.core.policy import OwnQuestion
 from surepick.core.wording import how_many, shortened
 from surepick.sessions.session import Session
 from surepick.sessions.streams import Place
@@ -119,7 +120,7 @@ def _state(look: Look) -> str:
     A policy without a guarantee is never confident: when it ends, its budget is spent, or it has closed.
     """
     status = str(look.state.status or RUNNING)
-    if status == "done" or (status == CONFIDENT and not look.promise.proved):
+    if status == "done" or (status == CONFIDENT and not look.guarantee.proved):
         return CLOSED if look.budget is None else BUDGET_SPENT
     return status
 
@@ -149,14 +150,14 @@ def _headline(look: Look, state: str, proved: Proved) -> str:
 
 def _proved(look: Look, state: str) -> Proved:
     """Return what the evidence proves now; with doubts, what it would prove if the assumption held."""
-    if not look.promise.proved:
+    if not look.guarantee.proved:
         return Proved("none", (), None, "", f"Nothing: {look.policy.name} has no guarantee")
     claim, plans, text = _claim(look, state)
     nothing = claim == "one_of" and len(plans) == look.problem.n_plans
     wrong = "" if nothing else f" Wrong at most {odds(look.delta)}."
     if look.doubts:
         text = f"Would be proved if the assumption held: {text[0].lower()}{text[1:]}"
-    assumes = assumption(look.promise, look.state.given.problem, look.unit)
+    assumes = assumption(look.guarantee, look.state.given.problem, look.unit)
     return Proved(claim, plans, look.delta, assumes, f"{text}{wrong}")
 
 
@@ -164,7 +165,7 @@ def _claim(look: Look, state: str) -> tuple[str, tuple[str, ...], str]:
     """Return the claim, the plans that it is about, and its sentence."""
     leader, epsilon = look.name_of(look.leader) or "", value(look.epsilon, look.unit)
     others = f"other of {_all_plans(look)}"
-    if isinstance(look.policy, OwnQuestion) and finds_none(look.policy, look.standing):
+    if isinstance(look.policy, OwnQuestion) and look.policy.finds_none(look.standing):
         return "no_plan", (), look.policy.claim(look.problem, look.standing)
     if isinstance(look.policy, OwnQuestion) and state == CONFIDENT:
         also = [look.name_of(plan) or "" for plan in look.standing.good if plan != look.leader]
@@ -189,7 +190,7 @@ def _one_of(look: Look) -> tuple[tuple[str, ...], str]:
     if standing.unless:  # a polytope: the leader is best, or differs from the best in one of these
         listed = _listed(standing.unless)
         return (), f"The leader is the best plan, or the best has another amount of {listed}."
-    is_limited = getattr(look.policy, "may_find_none", False)  # then those that break the limit are out
+    is_limited = look.policy.may_find_none  # then those that break the limit are out
     best = "The best that keeps the limit (if any does)" if is_limited else "The best"
     nothing = f"{best} is one of {everything}; nothing is ruled out yet."
     if not look.problem.is_listed:
@@ -216,7 +217,7 @@ def _all_plans(look: Look) -> str:
     return "all plans" if n is None else look.problem.about.plans(n)
 
 
-def assumption(promise: Promise, problem: AnyProblem, unit: str) -> str:
+def assumption(guarantee: Guarantee, problem: AnyProblem, unit: str) -> str:
     """Return what a guarantee assumes about the values, with the numbers of the problem."""
     noise, bounds = problem.noise_scale, problem.bounds
     scale = "" if noise is None else span(noise.min(), noise.max(), unit)
@@ -230,7 +231,7 @@ def assumption(promise: Promise, problem: AnyProblem, unit: str) -> str:
         assumptions.BOUNDED: f"independent values between {inside} (stated)",
         assumptions.BOUNDED_MEANS: f"values between {inside} (stated), each with the same mean",
     }
-    return words.get(promise.assumption, promise.assumption) + promise.besides
+    return words.get(guarantee.assumption, guarantee.assumption) + guarantee.besides
 
 
 def _bet(look: Look, proved: Proved) -> Bet | None:
@@ -299,7 +300,7 @@ def _plans(look: Look, state: str) -> tuple[PlanRow, ...]:
 def _status(look: Look, plan: int, state: str) -> str:
     if plan == look.leader:
         return LEADER
-    if not look.promise.proved:
+    if not look.guarantee.proved:
         return OPEN
     if isinstance(look.policy, OwnQuestion) and plan in look.standing.good:
         return TIED
@@ -360,8 +361,8 @@ def _remarks(look: Look, state: str) -> Iterator[Remark]:
     missing = None if listing is None else listing.warning(look.delta)
     if missing is not None:
         yield Remark("listing", f"{missing[0].upper()}{missing[1:]}.")
-    if not look.promise.proved:
-        yield Remark("no_guarantee", f"{look.policy.name} has no guarantee: {look.promise.reason}.")
+    if not look.guarantee.proved:
+        yield Remark("no_guarantee", f"{look.policy.name} has no guarantee: {look.guarantee.missing}.")
     if state != RUNNING:
         return
     rival, gap, error = look.rival, look.gap, look.error

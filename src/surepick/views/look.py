@@ -24,10 +24,9 @@ from surepick.core.evidence import (
     quantile,
 )
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import delta_of, epsilon_of
 from surepick.core.run import Answer
 from surepick.core.wording import shortened
-from surepick.sessions.certify import promised
+from surepick.sessions.certify import guarantee_of
 from surepick.sessions.events import recorded_key
 from surepick.sessions.leases import Leases, in_turn
 from surepick.sessions.records import Measurement, measurements_in
@@ -54,8 +53,8 @@ class Look:
         self.now = session.journal.clock()
         self.problem, self.policy = state.estimated_problem, state.setup.policy
         self.unit, self.budget = self.problem.about.unit, state.setup.budget
-        self.delta, self.epsilon = delta_of(self.policy), epsilon_of(self.policy)
-        self.promise, self.doubts = promised(state), state.doubts()
+        self.delta, self.epsilon = self.policy.delta, self.policy.epsilon
+        self.guarantee, self.doubts = guarantee_of(state), state.doubts()
         self.standing, self.evidence = state.standing(), state.evidence
         self.n_used = self.evidence.n_measurements  # which the policy has seen
         self.log_evidence = state.run.log_evidence()  # (n_plans,) proved against each as the leader's rival

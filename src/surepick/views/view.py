@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from surepick.core.policy import Doubt
+from surepick.core.guarantee import Doubt
 from surepick.core.wording import shortened
 from surepick.views.numbers import count, odds, value
 

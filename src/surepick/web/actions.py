@@ -25,7 +25,6 @@ from pydantic import (
 )
 
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import takes_past
 from surepick.core.problem import NewArm
 from surepick.core.run import Past
 from surepick.core.wording import shortened
@@ -133,7 +132,7 @@ def begin(
     The policy is the file's, unless the body names one.
     """
     policy = policy_for(body.policy or of_file, delta=body.delta, epsilon=body.epsilon)
-    prior = guess if takes_past(policy) else None
+    prior = guess if policy.takes_past else None
     return Session.create(
         store, name, problem, policy=policy, budget=body.budget, seed=body.seed, prior=prior, lease=HAND_LEASE
     )

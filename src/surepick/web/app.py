@@ -443,7 +443,7 @@ def policies() -> list[str]:
     found = []
     for name in POLICIES:
         with contextlib.suppress(TypeError, SurepickError):
-            found += [name] if parse_policy(name).guarantee else []
+            found += [name] if parse_policy(name).guarantee.proved else []
     return sorted(found)
 
 

@@ -7,7 +7,6 @@ from scipy import stats
 import surepick as sp
 from common import refuses
 from session_tools import Tapes, run_to_end, same_run
-from surepick.core.policy import can_start
 from surepick.policies import GenTSExplore, Pick, Uniform
 from surepick.policies.betting.scale_bound import REPLICATES, SHARE, scale_bound
 from surepick.simulation import Gaussian
@@ -57,7 +56,7 @@ def test_values_that_never_differ_and_a_final_batch_too_early_are_refused():
 @pytest.mark.parametrize("policy", [sp.CombGapE(), Pick(), Uniform(), GenTSExplore()], ids=str)
 def test_other_policies_need_the_noise_to_be_stated(policy):
     problem = sp.Problem(np.eye(3), noise=None, goal="largest")
-    assert not can_start(policy, problem)
+    assert not policy.can_start(problem)
     for begin in (
         lambda: sp.simulate(problem, Gaussian(MEANS, 1.0), policy=policy),
         lambda: sp.Session.create("memory://", "mine", problem, policy=policy),

@@ -28,6 +28,7 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, as_dense
 from surepick.core.oracle_problem import AnyProblem
+from surepick.core.policy import OwnQuestion
 from surepick.core.problem import PlanParts, Problem
 from surepick.core.run import TOLERANCE, Answer, Decision, Standing
 from surepick.errors import ParameterError
@@ -47,7 +48,7 @@ PART = 0.25  # of the cash, for each of the two accounts of the limit
 
 
 @dataclass(frozen=True)
-class Limited(BettingPolicy):
+class Limited(BettingPolicy, OwnQuestion):
     """The best plan whose load is at most `at_most`, up to `tolerance`; or none, if every plan has more.
 
     `loads` has the load of each plan in terms of arms, (n_plans, n_arms); `Limited.of` makes it from names.

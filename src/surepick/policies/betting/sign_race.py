@@ -25,8 +25,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, as_dense
+from surepick.core.guarantee import Guarantee
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import Promise
+from surepick.core.policy import OwnQuestion
 from surepick.core.probes import refuse_probes
 from surepick.core.problem import Problem
 from surepick.core.run import Measure, Standing, Stop
@@ -39,7 +40,7 @@ WINNER = "one plan that beats each other one in at least half of the rounds"
 
 
 @dataclass(frozen=True)
-class SignRace(SoundPolicy):
+class SignRace(SoundPolicy, OwnQuestion):
     """The plan that beats each other one in at least half of the rounds, if there is one.
 
     `margin` is a difference that does not matter, as a share: with 0.02 the answer may be up to 2% worse than
@@ -65,11 +66,11 @@ class SignRace(SoundPolicy):
             )
 
     @property
-    def guarantee(self) -> str:
+    def guarantee(self) -> Guarantee:
         """The guarantee and its assumption."""
         near = f"a plan at most {self.margin:.3g} worse than the best, as a share"
         goal = near if self.margin else "the best plan"
-        return Promise(True, f"{goal}, wrong with probability at most {self.delta:g}", WINNER).text
+        return Guarantee(goal, self.delta, WINNER)
 
     def question(self, problem: AnyProblem) -> str:
         """Return what is to be found out."""

@@ -25,6 +25,7 @@ import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.oracle_problem import AnyProblem
+from surepick.core.policy import OwnQuestion
 from surepick.core.problem import Problem
 from surepick.core.run import Decision, Standing
 from surepick.core.wording import how_many
@@ -41,7 +42,7 @@ OUT = "out"
 
 
 @dataclass(frozen=True)
-class Tied(BettingPolicy):
+class Tied(BettingPolicy, OwnQuestion):
     """All plans within `epsilon` of the best, and no other that is worse by more than `epsilon - grey`.
 
     A plan whose distance to the best lies in the grey zone may be named or not. A smaller `grey` costs more;

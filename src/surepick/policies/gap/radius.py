@@ -55,7 +55,7 @@ from functools import lru_cache
 import numpy as np
 
 from surepick.core.arrays import FloatArray
-from surepick.core.policy import GAUSSIAN, SUB_GAUSSIAN, Promise, promise
+from surepick.core.guarantee import GAUSSIAN, SUB_GAUSSIAN, Guarantee
 from surepick.errors import ParameterError, suggestion
 
 PUBLISHED, NORMAL_MIXTURE, NORMAL_MIXTURE_JOINT, KAUFMANN_KOOLEN, RECTANGLE, RIDGE, HEURISTIC = range(7)
@@ -87,12 +87,7 @@ RADII = {
 
 # With their own policies only.
 RECTANGLE_RADIUS = Radius("rectangle", RECTANGLE, True, SUB_GAUSSIAN)
-RIDGE_RADIUS = Radius(
-    "ridge",
-    RIDGE,
-    True,
-    "independent sub-Gaussian noise of the given scale and a norm of the means of at most norm_bound",
-)
+RIDGE_RADIUS = Radius("ridge", RIDGE, True, SUB_GAUSSIAN)
 
 
 def radius_named(name: str) -> Radius:
@@ -206,15 +201,15 @@ def support_base(radius: Radius, n_plans: int, n_arms: int, delta: float) -> Flo
     return base
 
 
-def guarantee(name: str, delta: float, epsilon: float) -> str:
-    """Return the guarantee of stopping by this radius, in one sentence.
+def guarantee(name: str, delta: float, epsilon: float) -> Guarantee:
+    """Return the guarantee of stopping by this radius.
 
-    >>> guarantee("published", 0.05, 0.0)
+    >>> guarantee("published", 0.05, 0.0).text
     'none: the published radius has been seen to err more often than delta'
     """
     radius = radius_named(name)
     if radius.code == HEURISTIC:
-        return Promise.none("the heuristic threshold log((1 + log t)/delta) has no proof").text
+        return Guarantee.none("the heuristic threshold log((1 + log t)/delta) has no proof")
     if not radius.sound:
-        return Promise.none("the published radius has been seen to err more often than delta").text
-    return promise(delta, epsilon, radius.assumption)
+        return Guarantee.none("the published radius has been seen to err more often than delta")
+    return Guarantee.best(delta, radius.assumption, epsilon=epsilon)
