@@ -16,7 +16,7 @@ from session_tools import SCALE, Tapes, problem, run_to_end
 from surepick.errors import ParameterError, SessionError
 from surepick.policies import Challenge
 from surepick.sessions import codec
-from surepick.sessions.events import Released, encode
+from surepick.sessions.events import Released
 from surepick.sessions.session import Session
 from surepick.sessions.state import SessionState
 from surepick.sessions.verify import verify
@@ -226,7 +226,7 @@ def test_what_is_given_back_while_the_last_decision_is_made_counts_in_its_end(mo
     def decide_slowly(ledger):
         monkeypatch.setattr(SessionState, "decide", decide)
         *_, last = store.read("race")
-        busy = Draft("released", encode(Released(0, 1, "", "busy")), last.time)
+        busy = Draft("released", Released(0, 1, "", "busy").encode(), last.time)
         store.append("race", [busy], expected=last.head)  # by a worker that dies before it could decide
         return decide(ledger)
 

@@ -188,7 +188,7 @@ class History:
         by_place = {str(one.place): one for one in values}
         by_number = {one.number: one for one in values}
         assert len(by_place) == len(by_number) == len(values), "a measurement was counted twice"
-        by_key = {one.key_: one for one in values if one.key_}
+        by_key = {one.key: one for one in values if one.key}
         self._check_told(values, by_place)
         for key, (probe, value, number) in done.recorded.items():
             assert key in by_key, f"{key!r} was recorded and is gone"

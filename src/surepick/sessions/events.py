@@ -11,7 +11,7 @@ import json
 import math
 import types
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Union, get_args, get_origin, get_type_hints
 
 from surepick.core.arrays import MOST_SCALES, furthest_values, outside
 from surepick.core.oracle_problem import AnyProblem
@@ -45,12 +45,21 @@ class Event:
     kind: ClassVar[str] = ""
     key_form: ClassVar[str | None] = None  # of its key, in terms of its fields
 
-    def key(self) -> str | None:
+    def log_key(self) -> str | None:
         """Return a text that no other event of the log has, or None."""
         return None if self.key_form is None else self.key_form.format(self)
 
     def check(self, state: SessionState) -> None:
         """Refuse the event if it may not come next; a session and `verify` both call this."""
+
+    def encode(self) -> str:
+        """Return the JSON text of the event: its checksum covers it."""
+        return codec.dumps({name: getattr(self, name) for name in _shape(self.kind)})
+
+    @classmethod
+    def decode(cls, body: str) -> Self:
+        """Return the event with this text, which a session wrote."""
+        return cls(**json.loads(body))
 
 
 class AtPlace:
@@ -72,6 +81,13 @@ class Created(Event):
 
     body: dict[str, Any]
     kind: ClassVar[str] = "created"
+
+    def encode(self) -> str:
+        return codec.dumps(self.body)
+
+    @classmethod
+    def decode(cls, body: str) -> Self:
+        return cls(json.loads(body))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +151,7 @@ class Measured(AtPlace, Event):
     values: list[float | None]
     worker: str
     request: str
-    key_: str
+    key: str
     note: str
     kind: ClassVar[str] = "measured"
     key_form: ClassVar[str] = "measured:{0.probe}.{0.index}"
@@ -158,7 +174,7 @@ class Measured(AtPlace, Event):
         stream = state.streams.of[self.probe]
         own = f"{self.probe}.{self.index}"
         require(not stream.is_recorded(self.index), f"request {own} was answered already", "request")
-        require(self.key_ == "" or self.key_ not in state.keys, f"{self.key_!r} is recorded already", "key")
+        require(self.key == "" or self.key not in state.keys, f"{self.key!r} is recorded already", "key")
         if self.request != own:
             require(not self.is_lost, "an extra measurement has all its values", "values")
             at = stream.appended_at
@@ -199,7 +215,7 @@ class Removed(AtPlace, Event):
         stream = state.streams.of[self.probe]
         require(stream.has_value(self.index), f"no value is recorded at {self.place}", "number")
         require(
-            not state.has_final_batch,
+            state.final is None,
             f"after the final batch no value can be removed: it would be tested twice; {SUCCESSOR}",
             "number",
         )
@@ -256,7 +272,7 @@ class Extended(Event):
                 )
         if (self.delta, self.budget) == (delta, budget):
             raise ParameterError("extend needs a smaller delta or a larger budget", field="delta")
-        if state.has_final_batch:
+        if state.final is not None:
             refused = f"the final batch ended what this session can prove; {SUCCESSOR}"
             raise ParameterError(refused, field="budget" if self.budget != budget else "delta")
         if self.delta != delta and not state.run.follows:
@@ -311,7 +327,7 @@ class FinalBatch(Event):
 
     def check(self, state: SessionState) -> None:
         require(not state.is_over, f"this session has ended ({state.status}): it has no final batch", "n")
-        require(not state.has_final_batch, "the final batch was called already", "n")
+        require(state.final is None, "the final batch was called already", "n")
         require(self.n_ahead == state.streams.n_ahead, "it has another number of values ahead", "n_ahead")
         state.run.check_final_batch()
         check_gaussian(state.setup.problem, gaussian=self.gaussian)
@@ -413,7 +429,7 @@ def growing(state: SessionState) -> Problem:
         raise ParameterError(f"plans are added to a list measured by arms; this one {what}", field="plan")
     if not state.run.can_grow:
         raise ParameterError(f"{state.setup.policy.name} takes no plans here; {SUCCESSOR}", field="plan")
-    require(not state.has_final_batch, f"after the final batch no plan is added; {SUCCESSOR}", "plan")
+    require(state.final is None, f"after the final batch no plan is added; {SUCCESSOR}", "plan")
     ended = state.status not in (None, State.CONFIDENT, State.DONE)
     require(not ended, f"this session has ended ({state.status}); extend it first", "plan")
     return problem
@@ -422,26 +438,14 @@ def growing(state: SessionState) -> Problem:
 # Text
 
 
-def encode(event: Event) -> str:
-    """Return the JSON text of an event: its checksum covers it."""
-    if isinstance(event, Created):
-        return codec.dumps(event.body)
-    return codec.dumps({name.rstrip("_"): getattr(event, name) for name in _shape(event.kind)})
-
-
 def decode(kind: str, body: str) -> Event:
-    """Return the event with this text, which a session wrote."""
+    """Return the event of this kind with this text, which a session wrote."""
     if kind not in EVENTS:
         raise SessionError(
             f"the log has an event of kind {kind!r}, which this surepick does not know; upgrade surepick",
             field="kind",
         )
-    found = json.loads(body)
-    if kind == "created":
-        return Created(found)
-    if kind == "measured":
-        found["key_"] = found.pop("key")
-    return EVENTS[kind](**found)
+    return EVENTS[kind].decode(body)
 
 
 def decode_strictly(kind: str, body: str) -> Event:
@@ -455,15 +459,16 @@ def decode_strictly(kind: str, body: str) -> Event:
     require(isinstance(found, dict) and spelled, "its body is not spelled as surepick writes it", "body")
     if kind == "created":
         return Created(found)
-    shape = {name.rstrip("_"): hint for name, hint in _shape(kind).items()}
+    shape = _shape(kind)
     require(found.keys() == shape.keys(), f"it has the fields {', '.join(sorted(shape))}", "body")
     for name, hint in shape.items():
         _check_type(found[name], hint, name)
-    return decode(kind, body)
+    return EVENTS[kind](**found)
 
 
 @functools.cache
 def _shape(kind: str) -> dict[str, Any]:
+    """Return the types of the fields of this kind of event."""
     hints = get_type_hints(EVENTS[kind])
     return {field.name: hints[field.name] for field in fields(EVENTS[kind])}
 

@@ -24,44 +24,39 @@ class RunStatistics:
     """Counts and sums of what the policy has used, and how the values scatter; `PolicyRun` changes it."""
 
     def __init__(self, problem: AnyProblem) -> None:
-        self.evidence = self._none = Evidence.none_of(problem)
+        self.evidence = Evidence.none_of(problem)
         self.noise = [ArmRecord() for _ in range(problem.n_readings)]
-        self._problem = problem
 
-    def add_batch(self, batch: Sequence[Used]) -> tuple[IntArray, FloatArray]:
+    def add_batch(self, problem: AnyProblem, batch: Sequence[Used]) -> tuple[IntArray, FloatArray]:
         """Add a complete batch; return its counts of each probe and the sums of each reading.
 
         Of plan probes, the counts are those of each arm's readings.
         """
-        counts, sums = np.zeros_like(self._none.counts), np.zeros_like(self._none.sums)
+        none = Evidence.none_of(problem)
+        counts, sums = none.counts, none.sums
         together: dict[int, list[float]] = {}  # by reading: plan probes that hold an arm read the same one
         read: list[_Read] = []
         for one in batch:
-            if not self._problem.plays:
+            if not problem.plays:
                 counts[one.probe] = len(one.uses)
             columns = list(zip(*one.uses, strict=True))
-            for reading, column in zip(self._problem.readings_of(one.probe), columns, strict=bool(columns)):
+            for reading, column in zip(problem.readings_of(one.probe), columns, strict=bool(columns)):
                 together.setdefault(reading, []).extend(column)
                 read.append((reading, list(column)))
         for reading, values in together.items():
             sums[reading] = math.fsum(values)
-            if self._problem.plays:
+            if problem.plays:
                 counts[reading] = len(values)
-        for reading, values in self._apart(read):
+        for reading, values in _apart(problem, read):
             for value in values:
                 self.noise[reading].add(value)
         n_uses = sum(len(one.uses) for one in batch)
-        self.evidence = self.evidence + self._none.with_sums(counts, sums, n_uses)
+        self.evidence = self.evidence + none.with_sums(counts, sums, n_uses)
         return counts, sums
 
-    def know(self, problem: AnyProblem) -> None:
-        """Continue with the same problem, of which more plan probes were asked for."""
-        self._problem = problem
-
-    def lengthen(self, problem: AnyProblem) -> None:
-        """Continue with this problem, which has more arms."""
-        self._problem, n_arms = problem, problem.n_arms
-        self._none, self.evidence = self._none.lengthened(n_arms), self.evidence.lengthened(n_arms)
+    def lengthen(self, n_arms: int) -> None:
+        """Continue with a problem of so many arms, as many as before or more."""
+        self.evidence = self.evidence.lengthened(n_arms)
         self.noise += [ArmRecord() for _ in range(n_arms - len(self.noise))]
 
     def estimated_scale(self) -> FloatArray | None:
@@ -73,26 +68,13 @@ class RunStatistics:
         common = squares.sum() / freedom.sum()
         return np.asarray(np.sqrt((squares + TRUST * common) / (freedom + TRUST)))
 
-    def _apart(self, read: list[_Read]) -> Iterator[_Read]:
-        """Yield the recorded values by reading, with shared noise removed, as the noise check needs them."""
-        probes = self._problem.probes
-        if probes is None or probes.unknown or not probes.covariances:
-            yield from read
-            return
-        for probe, group in itertools.groupby(read, key=lambda one: int(probes.owner[one[0]])):
-            of_use = list(group)
-            if probe in probes.covariances:
-                rows = probes.whiten_use(probe, np.array([values for _, values in of_use])).tolist()
-                of_use = [(reading, row) for (reading, _), row in zip(of_use, rows, strict=True)]
-            yield from of_use
-
     def to_json(self) -> Body:
         """Return this as JSON values."""
         return {
             "counts": self.evidence.counts.tolist(),
             "sums": self.evidence.sums.tolist(),
             "noise": [arm.to_json() for arm in self.noise],
-            **({"plays": self.evidence.plays} if self._problem.plays else {}),
+            "plays": self.evidence.plays,
         }
 
     @classmethod
@@ -100,6 +82,20 @@ class RunStatistics:
         """Return what `to_json` has kept."""
         seen = cls(problem)
         counts, sums = np.array(kept["counts"], dtype=np.int64), np.array(kept["sums"])
-        seen.evidence = seen._none.with_sums(counts, sums, kept.get("plays", 0))
+        seen.evidence = seen.evidence.with_sums(counts, sums, kept["plays"])
         seen.noise = [ArmRecord(*numbers) for numbers in kept["noise"]]
         return seen
+
+
+def _apart(problem: AnyProblem, read: list[_Read]) -> Iterator[_Read]:
+    """Yield the recorded values by reading, with shared noise removed, as the noise check needs them."""
+    probes = problem.probes
+    if probes is None or probes.unknown or not probes.covariances:
+        yield from read
+        return
+    for probe, group in itertools.groupby(read, key=lambda one: int(probes.owner[one[0]])):
+        of_use = list(group)
+        if probe in probes.covariances:
+            rows = probes.whiten_use(probe, np.array([values for _, values in of_use])).tolist()
+            of_use = [(reading, row) for (reading, _), row in zip(of_use, rows, strict=True)]
+        yield from of_use

@@ -25,7 +25,7 @@ from surepick.errors import (
     SurepickError,
 )
 from surepick.sessions import codec
-from surepick.sessions.events import Event, Extended, decode, encode
+from surepick.sessions.events import Event, Extended, decode
 from surepick.sessions.setup import Setup
 from surepick.sessions.state import NotWholeError, SessionState
 from surepick.sessions.streams import Place
@@ -33,7 +33,7 @@ from surepick.store import START, Draft, Head, Lease, Snapshot, Store, View
 from surepick.store import Event as Row
 
 SNAPSHOT_EVERY = 3000  # events
-SNAPSHOT_FORMAT = 5
+SNAPSHOT_FORMAT = 6
 SMALL_SNAPSHOT = 2**20  # bytes of one that is kept whenever a command ends
 QUICK = 0.02  # seconds; a slower decision is made without holding the log
 BESIDE = {"measured", "renamed"}  # kinds of events that change no decision that is being made
@@ -325,12 +325,12 @@ class Journal:
         self._next_snapshot = began + 20 * (time.monotonic() - began)
 
     def keep_if_small(self) -> None:
-        """Keep a snapshot for the next process, if the policy was at work and the state is small.
+        """Keep a snapshot for the next process, if there is news and the state is small.
 
-        For commands that end now: the next of them then needs neither the policy nor compiled code until a
-        round is complete. A process that keeps working decides often, and keeps a snapshot now and then.
+        For commands that end now: the next of them then reads the snapshot and not the log. A process that
+        keeps working keeps a snapshot now and then.
         """
-        if not self.is_stale and self.state.is_started:
+        if not self.is_stale and self.head.position != self._kept:
             self._save_snapshot(most=SMALL_SNAPSHOT)
 
     def _save_snapshot(self, most: float = math.inf) -> None:
@@ -392,7 +392,7 @@ def making_sense_of(current: Callable[[], Row], name: str) -> Iterator[None]:
 def drafts_of(events: Iterable[Event], now: float) -> list[Draft]:
     """Return these events as the store takes them; refused if they hold what JSON in UTF-8 cannot."""
     try:
-        drafts = [Draft(event.kind, encode(event), now, event.key()) for event in events]
+        drafts = [Draft(event.kind, event.encode(), now, event.log_key()) for event in events]
         for draft in drafts:
             f"{draft.body}{draft.key}".encode()
     except (TypeError, ValueError, RecursionError) as error:  # half a surrogate pair is a ValueError

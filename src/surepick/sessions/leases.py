@@ -150,7 +150,7 @@ def _choose(state: SessionState, active: Leases, n: int, worker: str) -> list[Pl
     if len(chosen) < n:
         free = (one for one in in_turn(state) if one.token not in active)
         chosen += itertools.islice(free, n - len(chosen))
-    if len(chosen) < n and not state.has_final_batch:  # nothing follows a final batch
+    if len(chosen) < n and state.final is None:  # nothing follows a final batch
         workers = {worker, *[lease.worker for lease in active.values()], *state.recent_workers}
         busy_ahead = sum(one.is_ahead for one in busy)
         left = min(AHEAD, max(n, AHEAD_PER_WORKER * len(workers))) - busy_ahead - state.streams.n_ahead

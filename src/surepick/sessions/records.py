@@ -54,6 +54,6 @@ def measurements_in(event: Event, state: SessionState) -> Iterator[Measurement]:
                 removed=found.place in state.streams.removed,
                 event=event.position,
                 reading=reading,
-                key=found.key_,
+                key=found.key,
                 note=found.note,
             )

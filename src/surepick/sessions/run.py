@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray
-from surepick.core.oracle_problem import AnyProblem
-from surepick.core.policy import Onlooker, Policy, last_calling, n_asked, start
+from surepick.core.policy import Onlooker, last_calling, n_asked, start
 from surepick.core.problem import Problem
 from surepick.core.run import (
     Answer,
@@ -33,7 +32,6 @@ from surepick.core.run import (
 )
 from surepick.core.run import Decision as Batch
 from surepick.errors import MissingFunctionError, ParameterError, SessionError
-from surepick.sessions import codec
 from surepick.sessions.codec import arrays_from_json, arrays_to_json
 from surepick.sessions.events import Asked, Decision, FinalBatch, Stopped
 from surepick.sessions.evidence import RunStatistics
@@ -43,53 +41,22 @@ from surepick.simulation.outcome import State, end_of
 from surepick.simulation.seeds import round_rng
 
 
-class Kept(NamedTuple):
-    """A run as a snapshot has it, and what may be asked of it without starting the policy."""
-
-    state: Any
-    standing: Standing
-    log_evidence: FloatArray | None
-
-
 class PolicyRun:
-    """A run of the policy from the first batch on; `SessionState` alone changes it.
+    """A run of the policy from the first batch on; `SessionState` alone changes it."""
 
-    One from a snapshot is started when the policy has something to do.
-    """
-
-    def __init__(self, setup: Setup, kept: Kept | None = None) -> None:
-        self.setup = setup
-        self.problem: AnyProblem = setup.problem
-        self.policy: Policy = setup.policy
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup  # as the last step of the log that the run has taken left it
         self.n_rounds = 0  # complete batches, or requests of a batch that is measured in parts
         self.statistics = RunStatistics(setup.problem)
-        self.final: FinalBatch | None = None
+        self._run: Run = start(setup.policy, setup.problem, setup.past)
+        # Whether recorded decisions hold all that fixes the bets, so that none is decided again.
+        self.follows = isinstance(self._run, FollowingRun)
         self._n_last: int | None = None  # measurements of the final batch until it is passed on
+        self._gaussian = False  # whether its noise is Gaussian
         self._n_new = 0  # plans that the policy will know from its next decision on
         self._n_arms = setup.problem.n_arms  # that the policy knows
         self._has_grown = False
         self._idle_rng = round_rng(setup.seed, 0)  # for policies that draw nothing
-        self._kept = kept
-        self._own: Run | None = None if kept else start(self.policy, self.problem, setup.past)
-
-    @property
-    def _run(self) -> Run:
-        """The policy's own run, started."""
-        if self._kept is not None:
-            self._own = restored(start(self.policy, self.problem, self.setup.past), self._kept.state)
-            self._kept = None
-        assert self._own is not None
-        return self._own
-
-    @property
-    def is_started(self) -> bool:
-        """Whether the policy is at work here, and not only kept."""
-        return self._own is not None
-
-    @property
-    def follows(self) -> bool:
-        """Whether recorded decisions hold all that fixes the bets, so that none is decided again."""
-        return isinstance(self._run, FollowingRun)
 
     @property
     def can_grow(self) -> bool:
@@ -100,20 +67,16 @@ class PolicyRun:
 
     def standing(self) -> Standing:
         """Return where the run stands."""
-        if self._kept is not None:
-            return self._kept.standing
-        standing = self._run.standing()
+        standing, problem = self._run.standing(), self.setup.problem
         if not self._n_new:
             return standing
-        assert isinstance(self.problem, Problem)  # nothing is known against plans that were added since
-        new = tuple(range(self.problem.n_plans - self._n_new, self.problem.n_plans))
+        assert isinstance(problem, Problem)  # nothing is known against plans that were added since
+        new = range(problem.n_plans - self._n_new, problem.n_plans)
         remaining = None if standing.remaining is None else (*standing.remaining, *new)
         return replace(standing, risk=None if standing.risk is None else 1.0, remaining=remaining, good=())
 
     def log_evidence(self) -> FloatArray | None:
         """Return the log of the proved evidence against each rival of the leader, where the policy has it."""
-        if self._kept is not None:
-            return None if self._kept.log_evidence is None else self._kept.log_evidence.copy()
         known = self._run.log_evidence() if isinstance(self._run, WeighingRun) else None
         return known if known is None or not self._n_new else np.append(known, np.zeros(self._n_new))
 
@@ -123,7 +86,7 @@ class PolicyRun:
 
     def check_final_batch(self) -> None:
         """Refuse a final batch where the policy has none, or none yet."""
-        if not getattr(last_calling(self.policy, self._run), "may_call_last", True):
+        if not getattr(last_calling(self.setup.policy, self._run), "may_call_last", True):
             raise ParameterError(
                 "the noise is still being learned; call the final batch after the next measurements",
                 field="n",
@@ -133,17 +96,18 @@ class PolicyRun:
 
     def absorb(self, batch: Sequence[Used], removed: Mapping[int, int]) -> None:
         """Take a complete batch; `removed` counts the uses of each probe that were removed from it."""
-        counts, sums = self.statistics.add_batch(batch)
-        if self.problem.probes is None:  # the policy knows no arm that has just come with a plan
+        problem = self.setup.problem
+        counts, sums = self.statistics.add_batch(problem, batch)
+        if problem.probes is None:  # the policy knows no arm that has just come with a plan
             counts, sums = counts[: self._n_arms], sums[: self._n_arms]
         gone = None
         if removed:
             gone = np.zeros_like(counts)
             for probe, n in removed.items():  # a plan probe is counted by the arms that it reads
-                gone[list(self.problem.readings_of(probe)) if self.problem.plays else probe] += n
+                gone[list(problem.readings_of(probe)) if problem.plays else probe] += n
         if isinstance(self._run, ValueRun) and self._run.needs_values:
             values = {
-                one.probe: np.array(one.uses).reshape(len(one.uses), len(self.problem.readings_of(one.probe)))
+                one.probe: np.array(one.uses).reshape(len(one.uses), len(problem.readings_of(one.probe)))
                 for one in batch
             }
             self._run.absorb(counts, sums, gone, values)
@@ -153,53 +117,47 @@ class PolicyRun:
             self._run.absorb(counts, sums)
         self.n_rounds += 1
 
-    def grow(self, setup: Setup) -> None:
-        """Take a plan from the next decision on, or the end of a batch that is measured in parts."""
-        assert isinstance(setup.problem, Problem)
-        _ = self._run  # started, with the plans that its state is about
-        self.setup, self.problem = setup, setup.problem
-        self.statistics.lengthen(self.problem)
-        self._n_new += 1
+    def continue_with(self, setup: Setup) -> None:
+        """Take settings that changed: a budget, a smaller delta, plan probes, or a plan that was added.
 
-    def know_plays(self, setup: Setup) -> None:
-        """Continue with the same problem, of which more plan probes were asked for."""
-        self.setup, self.problem = setup, setup.problem
-        self.statistics.know(setup.problem)
-
-    def extend(self, setup: Setup) -> None:
-        """Take another budget, or a smaller delta."""
-        if setup.policy != self.setup.policy:
+        The policy knows the plan from its next decision on, or the end of a batch that is measured in parts.
+        """
+        before, self.setup = self.setup, setup
+        if setup.policy != before.policy:
             assert isinstance(self._run, FollowingRun)
-            self.policy = setup.policy
             self._run.lower_delta(setup.policy, setup.policy.delta)
-        self.setup = setup
+        if isinstance(setup.problem, Problem) and isinstance(before.problem, Problem):
+            n_new = setup.problem.n_plans - before.problem.n_plans
+            if n_new:
+                self.statistics.lengthen(setup.problem.n_arms)
+                self._n_new += n_new
 
     def call_final_batch(self, event: FinalBatch, n_missing: int) -> None:
         """Make the next measurements the last; the open batch still waits for some of them."""
-        self.final, self._n_last = event, event.n - n_missing
+        self._n_last, self._gaussian = event.n - n_missing, event.gaussian
 
     # Deciding
 
     def propose(self, number: int) -> Decision:
         """Return what to measure now, or the answer; `follow` makes it so."""
         self._prepare()
-        if isinstance(self._run, Onlooker):
+        run, batch, policy = self._run, None, self.setup.policy
+        if isinstance(run, Onlooker):
             raise MissingFunctionError(
                 "this session was opened to look at, without its function; load it again"
             )
-        run, batch = self._run, None
-        if self.follows and isinstance(run, FollowingRun) and not run.is_open:
+        if isinstance(run, FollowingRun) and not run.is_open:
             request: Measure | Stop | Batch = run.propose()
             if isinstance(request, Batch):
                 batch, request = request, run.first_request(request)
         else:
-            is_random = self.policy.randomized
-            request = run.decide(round_rng(self.setup.seed, self.n_rounds) if is_random else self._idle_rng)
+            rng = round_rng(self.setup.seed, self.n_rounds) if policy.randomized else self._idle_rng
+            request = run.decide(rng)
         if isinstance(request, Stop):
-            answer, status = end_of(request, self.standing(), self.setup.policy)
+            answer, status = end_of(request, self.standing(), policy)
             plan = list(answer) if isinstance(answer, tuple) else answer
             return Stopped(number, str(status), plan, *self._numbers())
-        if self._is_beyond_budget(n_asked(self.policy, request)):
+        if self._is_beyond_budget(n_asked(policy, request)):
             return Stopped(number, str(State.BUDGET_SPENT), None, *self._numbers())
         counts, plays = self._asked(request)
         return Asked(number, counts, plays, None if batch is None else batch.to_json())
@@ -210,10 +168,10 @@ class PolicyRun:
         run = self._run
         if isinstance(run, Onlooker):
             return
-        if not self.follows:
+        if not isinstance(run, FollowingRun):
             if not own:
                 self.propose(event.number)  # which draws and notes what the policy draws and notes
-        elif isinstance(event, Asked) and isinstance(run, FollowingRun):
+        elif isinstance(event, Asked):
             if event.decision is not None:
                 run.follow(run.recorded(event.decision))
             else:  # the next request of a batch that is measured in parts
@@ -225,9 +183,9 @@ class PolicyRun:
         """Refuse a decision that the policy does not, or may not, take here."""
         self._prepare()
         run = self._run
-        if not self.follows or not isinstance(run, FollowingRun):
+        if not isinstance(run, FollowingRun):
             mine = self.propose(event.number)
-            if not self._same(mine, event):
+            if not _same(mine, event):
                 raise SessionError(f"the policy decides otherwise here: {mine!r:.200}", field="decision")
         elif isinstance(event, Stopped):
             self._check_stop(run, event)
@@ -249,63 +207,53 @@ class PolicyRun:
         if not isinstance(request, Measure):
             raise SessionError("the batch is complete", field="counts")
         counts, plays = self._asked(request)
-        if not self._same(Asked(event.number, counts, plays, written), event):
+        if not _same(Asked(event.number, counts, plays, written), event):
             raise SessionError("its counts are not those of its decision", field="counts")
         if self._is_beyond_budget(request.n_measurements):
             raise SessionError("it asks for more than the budget leaves", field="counts")
 
     def _check_stop(self, run: FollowingRun, event: Stopped) -> None:
         """Refuse an answer that is not proved, and an end that neither budget nor final batch brings."""
-        value_sum, wealth = event.value_sum, event.wealth
+        value_sum, wealth, policy = event.value_sum, event.wealth, self.setup.policy
         if value_sum is None or wealth is None or not all(map(is_close, run.numbers(), (value_sum, wealth))):
             raise SessionError("its sum or wealth is not what the values before it give", field="wealth")
         status = State.CONFIDENT
         if event.plan is None and event.status == status:
-            if not (self.policy.may_find_none and run.proves(None)):
+            if not (policy.may_find_none and run.proves(None)):
                 raise SessionError("that no plan will do is not proved", field="plan")
         elif event.plan is None:
             own = run.decide(self._idle_rng) if run.is_open else run.propose()
             request = run.first_request(own) if isinstance(own, Batch) else own
             ends = isinstance(request, Stop) or self._is_beyond_budget(request.n_measurements)
             is_answer = isinstance(request, Stop) and (
-                request.plan is not None or self.policy.finds_none(run.standing())
+                request.plan is not None or policy.finds_none(run.standing())
             )
             if not ends or is_answer:
                 raise SessionError("it ends, and there was more to measure or an answer", field="plan")
             status = State.BUDGET_SPENT
-        elif not self._is_proved(run, event.plan):
+        elif type(event.plan) not in (int, list) or not run.proves(as_answer(event.plan)):
             raise SessionError(f"plan {event.plan!r:.60} is not proved", field="plan")
         if event.status != str(status):
             raise SessionError(f"its status is {status}", field="status")
 
-    def _is_proved(self, run: FollowingRun, plan: Any) -> bool:
-        """Return whether this answer is proved."""
-        is_plan = isinstance(plan, int | list) and not isinstance(plan, bool)
-        return is_plan and run.proves(as_answer(plan))
-
-    def _same(self, mine: Decision, theirs: Decision) -> bool:
-        """Return whether two decisions are equal, to the last digit."""
-        return codec.dumps(vars_of(mine)) == codec.dumps(vars_of(theirs)) and type(mine) is type(theirs)
-
     def _prepare(self) -> None:
         """Take what has come since the last decision: plans, a budget and a final batch."""
+        run, problem, budget = self._run, self.setup.problem, self.setup.budget
         if self._n_new:
-            run = self._run
             assert isinstance(run, GrowingRun)
-            assert isinstance(self.problem, Problem)
+            assert isinstance(problem, Problem)
             if run.may_grow:
-                run.grow(self.problem)
-                self._n_new, self._n_arms, self._has_grown = 0, self.problem.n_arms, True
-        budget = self.setup.budget
-        if budget is not None and isinstance(self._run, BudgetedRun):
-            self._run.allow(budget - self.statistics.evidence.n_measurements)
-        if self.final is not None and self._n_last is not None and not self._n_new:
-            last_calling(self.policy, self._run).call_last(self._n_last, gaussian=self.final.gaussian)
+                run.grow(problem)
+                self._n_new, self._n_arms, self._has_grown = 0, problem.n_arms, True
+        if budget is not None and isinstance(run, BudgetedRun):
+            run.allow(budget - self.statistics.evidence.n_measurements)
+        if self._n_last is not None and not self._n_new:
+            last_calling(self.setup.policy, run).call_last(self._n_last, gaussian=self._gaussian)
             self._n_last = None
 
     def _numbers(self) -> tuple[float | None, float | None]:
         """Return the two numbers that every value moves, where the policy has them."""
-        if not self.follows or not isinstance(self._run, FollowingRun):
+        if not isinstance(self._run, FollowingRun):
             return None, None
         value_sum, wealth = self._run.numbers()
         return float(value_sum), float(wealth)
@@ -318,43 +266,41 @@ class PolicyRun:
         """Return what is asked for by number, and the arms of plan probes that were never asked for."""
         if request.plays is None:
             return [[arm, count] for arm, count in enumerate(request.counts.tolist()) if count], []
-        counts, new = self.problem.asked_plays.numbered(request.plays)
+        counts, new = self.setup.problem.asked_plays.numbered(request.plays)
         return [list(pair) for pair in counts], [list(arms) for arms in new or ()]
 
     # Snapshots
 
     def to_json(self) -> Body | None:
         """Return the run as JSON values, or None when the policy does not say what its state is."""
-        state = self._kept.state if self._kept else None
-        if self._own is not None:
-            state = arrays_to_json(self._own.state()) if isinstance(self._own, KeptRun) else None
-            if state is None or self._n_new:
+        if self._n_new or not isinstance(self._run, KeptRun):
+            return None
+        if self._has_grown:  # a fresh start with the plans that came may be a run of another kind
+            fresh = start(self.setup.policy, self.setup.problem, self.setup.past)
+            if type(fresh) is not type(self._run):
                 return None
-            if self._has_grown:  # a fresh start with the plans that came may be a run of another kind
-                fresh = start(self.policy, self.problem, self.setup.past)
-                if type(fresh) is not type(self._own):
-                    return None
-        standing = self.standing()
         return {
-            "n_rounds": self.n_rounds,
             **self.statistics.to_json(),
-            "run": state,
-            "standing": arrays_to_json(vars(standing)),
-            "log_evidence": arrays_to_json(self.log_evidence()),
-            "final": None if self.final is None else vars_of(self.final),
+            "run": arrays_to_json(self._run.state()),
+            "n_rounds": self.n_rounds,
             "n_last": self._n_last,
+            "gaussian": self._gaussian,
         }
 
     @classmethod
     def from_json(cls, setup: Setup, kept: Body) -> PolicyRun:
         """Return the run that was kept."""
-        standing = Standing(**arrays_from_json(kept["standing"]))
-        run = cls(setup, Kept(kept["run"], standing, arrays_from_json(kept["log_evidence"])))
-        run.n_rounds = kept["n_rounds"]
+        run = cls(setup)
+        restored(run._run, kept["run"])
         run.statistics = RunStatistics.from_json(setup.problem, kept)
-        run.final = None if kept["final"] is None else FinalBatch(**kept["final"])
-        run._n_last = kept["n_last"]
+        run.n_rounds = kept["n_rounds"]
+        run._n_last, run._gaussian = kept["n_last"], kept["gaussian"]
         return run
+
+
+def _same(mine: Decision, theirs: Decision) -> bool:
+    """Return whether two decisions are equal, to the last digit."""
+    return type(mine) is type(theirs) and mine.encode() == theirs.encode()
 
 
 def restored(fresh: Run, kept: Any) -> Run:
@@ -368,8 +314,3 @@ def restored(fresh: Run, kept: Any) -> Run:
 def as_answer(plan: Any) -> Answer:
     """Return a plan that comes from JSON, where a vector is a list."""
     return tuple(plan) if isinstance(plan, list) else plan
-
-
-def vars_of(event: Any) -> Body:
-    """Return the fields of an event by name."""
-    return {name: getattr(event, name) for name in event.__dataclass_fields__ if name != "kind"}

@@ -71,6 +71,7 @@ class SessionState:
         self.title = setup.problem.about.title
         self.extensions: list[Body] = []  # delta and budget after each, and values ahead
         self.added: list[PlanAdded] = []
+        self.final: FinalBatch | None = None
         self.releases: dict[str, int] = {}  # how often each request was released unmeasured
         self._released_since: list[Released] = []  # since it ended: the answer does not rest on them
         self.recent_probes: deque[int] = deque(maxlen=RECENT)
@@ -79,7 +80,7 @@ class SessionState:
         self._run = run
         self._steps: list[Callable[[PolicyRun], None]] = []  # what the run takes, in order
         self._n_taken = 0  # of them
-        self._n_batches = 0 if run is None else run.n_rounds
+        self.n_rounds = 0  # complete batches that the policy has used
         self._proposed: Decision | None = None
 
     def apply(self, event: Event) -> None:
@@ -108,20 +109,18 @@ class SessionState:
             case Extended():
                 self._extended(event)
             case PlanAdded():
-                setup = self.setup.with_plan(event.name, event.amounts, event.new_arms)
-                self._continue_with(setup)
+                self._continue_with(self.setup.with_plan(event.name, event.amounts, event.new_arms))
                 self.added.append(event)
-                self._give(lambda run: run.grow(setup))
-                self._continue()
+                self._reopen()
             case FinalBatch():
-                self._final, n_missing = event, self.streams.n_missing
+                self.final, n_missing = event, self.streams.n_missing
                 self._give(lambda run: run.call_final_batch(event, n_missing))
             case Renamed():
                 self.n_titles += 1
                 self.title = event.title
 
     def _end(self, status: State, event: Event, plan: Answer | None = None) -> None:
-        self.status, self.plan, self.end_key = status, plan, event.key() or ""
+        self.status, self.plan, self.end_key = status, plan, event.log_key() or ""
 
     # Deciding
 
@@ -147,7 +146,7 @@ class SessionState:
         batch, n_extra = self.streams.take_batch()
         if batch:
             self.n_extra_used += n_extra
-            self._n_batches += 1
+            self.n_rounds += 1
             self._give(lambda run: run.absorb(*self.streams.without_removed(batch)))
 
     def _decided(self, event: Decision) -> None:
@@ -170,16 +169,14 @@ class SessionState:
         if problem.is_listed or not problem.plays or not known:
             raise SessionError("the log asks for plan probes that there are not; see `surepick verify`")
         self._continue_with(replace(self.setup, problem=problem.with_asked_plays(plays)))
-        setup = self.setup
-        self._give(lambda run: run.know_plays(setup))
 
     # Values
 
     def _measured(self, event: Measured) -> None:
         self.n_recorded += 1
         self.recent_workers.append(event.worker)
-        if event.key_:
-            self.keys[event.key_] = event.place
+        if event.key:
+            self.keys[event.key] = event.place
         if event.is_extra:
             self.n_extra += 1
             if event.request:
@@ -200,7 +197,7 @@ class SessionState:
         self.streams.clear(event.place, removed=True)
         if is_used:
             self._run, self._n_taken = None, 0
-            self._continue()
+            self._reopen()
 
     # Steering
 
@@ -209,16 +206,16 @@ class SessionState:
         self.extensions.append({"delta": event.delta, "budget": event.budget, "n_ahead": event.n_ahead})
         is_other = setup.policy != self.setup.policy
         self._continue_with(setup)
-        self._give(lambda run: run.extend(setup))
         if is_other or self.status not in (State.CONFIDENT, State.DONE):
-            self._continue()
+            self._reopen()
 
     def _continue_with(self, setup: Setup) -> None:
-        """Have streams of everything that is measured now."""
+        """Take settings that changed, with a stream for everything that is measured now."""
         self.setup = setup
         self.streams.lengthen(setup.problem.n_probes)
+        self._give(lambda run: run.continue_with(setup))
 
-    def _continue(self) -> None:
+    def _reopen(self) -> None:
         """Run again after an end; what was released or lost since then counts now."""
         self.status = self.plan = None
         self.n_lost, self._n_lost_since = self.n_lost + self._n_lost_since, 0
@@ -249,11 +246,6 @@ class SessionState:
         if self._run is not None:
             _ = self.run
 
-    @property
-    def is_started(self) -> bool:
-        """Whether the policy was at work here, so that there is something to keep."""
-        return self._run is not None and self._run.is_started
-
     # Looking
 
     @property
@@ -265,18 +257,6 @@ class SessionState:
     def is_due(self) -> bool:
         """Whether the open batch is complete, so that the policy has to decide."""
         return self.status is None and self.streams.n_missing == 0
-
-    @property
-    def has_final_batch(self) -> bool:
-        """Whether the final batch was called."""
-        return self.final is not None
-
-    @property
-    def final(self) -> FinalBatch | None:
-        """The event of the final batch."""
-        return self._final if self._run is None else self._run.final or self._final
-
-    _final: FinalBatch | None = None
 
     @property
     def problem(self) -> AnyProblem:
@@ -300,11 +280,6 @@ class SessionState:
     def n_measurements(self) -> int:
         """How many measurements the policy has used."""
         return self.evidence.n_measurements
-
-    @property
-    def n_rounds(self) -> int:
-        """How many complete batches the policy has used."""
-        return self._n_batches
 
     @property
     def n_values(self) -> int:
@@ -343,50 +318,46 @@ class SessionState:
         return {
             **run,
             **self.streams.to_json(),
-            **{name: getattr(self, name) for name in _NUMBERS},
+            **{name: getattr(self, name) for name in _PLAIN},
             "keys": [[key, *place] for key, place in self.keys.items()],
             "late": [[*who, *place] for who, place in self.late.items()],
-            "status": self.status,
-            "plan": self.plan,
             "delta": self.setup.policy.delta,
             "budget": self.setup.budget,
-            "recent": list(self.recent_probes),
+            "asked_plays": self.setup.problem.asked_plays.arms if self.setup.problem.plays else None,
+            "added": [event.encode() for event in self.added],
+            "final": None if self.final is None else self.final.encode(),
+            "released_since": [event.encode() for event in self._released_since],
+            "recent_probes": list(self.recent_probes),
             "recent_values": list(self.recent_values),
-            "releases": dict(self.releases),
-            "released_since": [[e.probe, e.index, e.worker, e.reason] for e in self._released_since],
-            "added": [[e.name, e.amounts, e.new_arms, e.n_ahead] for e in self.added],
-            "extensions": self.extensions,
-            **({"asked_plays": self.setup.problem.asked_plays.arms} if self.setup.problem.plays else {}),
         }
 
     @classmethod
     def from_json(cls, setup: Setup, kept: Body) -> SessionState:
         """Return the state that was kept, of a session that was created with this setup."""
-        given = setup
+        given, added = setup, [PlanAdded.decode(text) for text in kept["added"]]
         setup = setup.extended(kept["delta"], kept["budget"])
-        for name, amounts, new_arms, _ in kept["added"]:
-            setup = setup.with_plan(name, amounts, new_arms)
-        if "asked_plays" in kept and not setup.problem.is_listed:
+        for event in added:
+            setup = setup.with_plan(event.name, event.amounts, event.new_arms)
+        if kept["asked_plays"] is not None and not setup.problem.is_listed:
             setup = replace(setup, problem=setup.problem.with_asked_plays(kept["asked_plays"]))
         state = cls(setup, PolicyRun.from_json(setup, kept))
-        state.streams = Streams.from_json(kept)
-        for name in _NUMBERS:
+        for name in _PLAIN:
             setattr(state, name, kept[name])
-        state.given = given
-        state.added = [PlanAdded(*parts) for parts in kept["added"]]
-        state.extensions = list(kept["extensions"])
-        state.keys = {key: Place(*place) for key, *place in kept["keys"]}
-        state.late = {(request, worker): Place(*place) for request, worker, *place in kept["late"]}
+        state.given, state.added = given, added
+        state.streams = Streams.from_json(kept)
         state.status = None if kept["status"] is None else State(kept["status"])
         state.plan = as_answer(kept["plan"])
-        state.recent_probes.extend(kept["recent"])
+        state.keys = {key: Place(*place) for key, *place in kept["keys"]}
+        state.late = {(request, worker): Place(*place) for request, worker, *place in kept["late"]}
+        state.final = None if kept["final"] is None else FinalBatch.decode(kept["final"])
+        state._released_since = [Released.decode(text) for text in kept["released_since"]]
+        state.recent_probes.extend(kept["recent_probes"])
         state.recent_values.extend(Place(*place) for place in kept["recent_values"])
-        state.releases = kept["releases"]
-        state._released_since = [Released(*parts) for parts in kept["released_since"]]
         return state
 
 
-_NUMBERS = (
+_PLAIN = (  # what JSON holds as it is
+    *("status", "plan", "end_key", "title", "releases", "extensions"),
     *("n_recorded", "n_lost", "_n_lost_since", "n_extra", "n_extra_used"),
-    *("n_decisions", "n_closed", "n_titles", "title", "end_key"),
+    *("n_rounds", "n_decisions", "n_closed", "n_titles"),
 )

@@ -180,7 +180,8 @@ class Replay:
             return
         require(row.time >= self.last.time, "it is dated before the event that it follows", "time")
         require(row.kind != "created", "'created' comes once", "kind")
-        require(row.key == event.key(), f"its key is {row.key!r} and should be {event.key()!r}", "key")
+        key = event.log_key()
+        require(row.key == key, f"its key is {row.key!r} and should be {key!r}", "key")
         require(row.key is None or row.key not in self._keys, f"{row.key!r} is in the log already", "key")
         event.check(self.state)
         self.state.apply(event)
@@ -230,7 +231,7 @@ def _of_proof(state: SessionState, proof: Any) -> list[str]:
     if not (isinstance(state.problem, Polytope) and state.plan is not None and proof):
         return []
     try:
-        policy = state.run.policy
+        policy = state.setup.policy
         wrong = proofs.objections(state.problem, state.plan, proof, policy.delta, policy.epsilon)
     except Exception:  # any JSON may stand there
         wrong = ["it has another form"]

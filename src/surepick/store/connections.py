@@ -145,9 +145,10 @@ class Database(ABC):
 
     @abstractmethod
     def appending(self, row: dict[str, object], events: Sequence[Event]) -> list[Statement]:
-        """Return the statements of an append: first move the head, then write the events and end leases.
+        """Return the statements of an append; the first says in its row count whether the head has moved.
 
-        Where the database is remote it is a single one, which is a transaction by itself.
+        If it has not, the others change nothing. Where the database is remote it is a single statement, which
+        is a transaction by itself.
         """
 
     @abstractmethod
@@ -173,41 +174,39 @@ class Database(ABC):
             return inside.run(batch)[0].rows
         return self._attempt(lambda connection: connection.run(batch)[0].rows, writes=False)
 
-    def run(self, batch: Sequence[Statement], *, durable: bool = True) -> list[Answer]:
+    def run(self, batch: Sequence[Statement], *, durable: bool = True, alone: bool = False) -> list[Answer]:
         """Run writing statements in the open transaction, or in one of their own that is one round trip.
 
-        Without `durable` a crash of the machine may undo them, and they must not mind being run twice.
+        durable: False is for leases: a crash of the machine may undo them, and they may be run twice.
+        alone:   it is a single statement that is a transaction by itself.
         """
         inside = self.inside()
-        if inside is not None or not batch:
-            return [] if inside is None else inside.run(batch)
-        begin = self.begin(durable=durable)
-        whole = [*begin, *batch, COMMIT]
-        return self._attempt(lambda connection: connection.run(whole)[len(begin) : -1], commits=durable)
-
-    def run_alone(self, batch: Sequence[Statement]) -> list[Answer]:
-        """Run a single statement that is a transaction by itself, on disk when this returns."""
-        return self._attempt(lambda connection: connection.run(batch), commits=True)
+        if inside is not None:
+            if durable and not inside.durable:
+                raise StoreError("events cannot be written in a transaction that need not survive a crash")
+            return inside.run(batch)
+        begin, end = ([], []) if alone else (self.begin(durable=durable), [COMMIT])
+        whole = [*begin, *batch, *end]
+        answers = self._attempt(lambda connection: connection.run(whole), commits=durable)
+        return answers[len(begin) : len(begin) + len(batch)]
 
     @contextmanager
-    def transaction(
-        self, first: Sequence[Statement] = (), *, durable: bool = True
-    ) -> Iterator[tuple[Connection, list[Answer]]]:
-        """Open a writing transaction, or join the open one; yield its connection and the answers to `first`.
+    def transaction(self, first: Sequence[Statement] = (), *, durable: bool = True) -> Iterator[list[Answer]]:
+        """Open a writing transaction, or join the open one; yield the answers to `first`.
 
         first:   statements that are sent together with the beginning.
         durable: whether it must survive a crash of the machine (default yes).
         """
         inside = self.inside()
         if inside is not None:
-            yield inside, inside.run(first)
+            yield inside.run(first)
             return
         begin = self.begin(durable=durable)
         batch = [*begin, *first]
         connection, answers = self._attempt(lambda found: (found, found.run(batch, opens=True)))
         connection.durable = durable
         try:
-            yield connection, answers[len(begin) :]
+            yield answers[len(begin) :]
             try:
                 connection.run([COMMIT], ends=True)
             except self.errors as error:

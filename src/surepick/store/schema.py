@@ -114,10 +114,6 @@ SNAPSHOT = (
     "ON (event.session_id, event.position, event.checksum) = (kept.session_id, kept.position, kept.checksum) "
     "WHERE kept.session_id = :session_id"
 )
-INSERT = (
-    "INSERT INTO surepick_events (session_id, position, kind, key, time, body, checksum) "
-    "VALUES (:session_id, :position, :kind, :key, :time, :body, :checksum)"
-)
 MOVE_HEAD = (
     "UPDATE surepick_sessions SET position = :position, checksum = :checksum "
     "WHERE id = :session_id AND position = :expected_position AND checksum = :expected_checksum"
@@ -129,6 +125,14 @@ DELETE_REST = tuple(
     f"DELETE FROM surepick_{table} WHERE session_id = :session_id"
     for table in ("events", "leases", "snapshots")
 )
+
+# For SQLite: an append is MOVE_HEAD and then these. They change nothing unless the head has moved to :head.
+_MOVED = "FROM surepick_sessions WHERE id = :session_id AND checksum = :head"
+INSERT = (
+    "INSERT INTO surepick_events (session_id, position, kind, key, time, body, checksum) "
+    f"SELECT id, :position, :kind, :key, :time, :body, :checksum {_MOVED}"
+)
+END_LEASES = f"{RELEASE['sqlite']} AND EXISTS (SELECT 1 {_MOVED})"
 
 # For PostgreSQL; a server that is set to more than `on` keeps its setting.
 WAIT_FOR_DISK = (

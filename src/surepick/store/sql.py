@@ -152,22 +152,13 @@ class SqlStore(Store):
             "tokens": json.dumps(list(release)),
         }
         batch = database.appending(row, events)
-        if database.remote and database.inside() is None:
-            try:
-                moved, *_ = database.run_alone(batch)
-            except OutcomeUnknownError:
-                if self._arrived(number, head):
-                    return head
-                moved, *_ = database.run_alone(batch)
-            self._check_moved(moved, name, expected)
-        else:
-            with database.transaction() as (connection, _):
-                if not connection.durable:
-                    raise StoreError(
-                        "events cannot be written in a transaction that need not survive a crash"
-                    )
-                self._check_moved(connection.run(batch[:1])[0], name, expected)
-                connection.run(batch[1:])
+        try:
+            moved, *_ = database.run(batch, alone=database.remote)
+        except OutcomeUnknownError:
+            if self._arrived(number, head):
+                return head
+            moved, *_ = database.run(batch, alone=database.remote)
+        self._check_moved(moved, name, expected)
         return head
 
     def _check_moved(self, moved: Answer, name: str, expected: Head) -> None:
@@ -193,7 +184,7 @@ class SqlStore(Store):
         """Open a transaction; if the connection breaks at its end, look whether the server committed it."""
         self._written.last = None
         try:
-            with self._database.transaction(first, durable=durable) as (_, answers):
+            with self._database.transaction(first, durable=durable) as answers:
                 yield answers
         except OutcomeUnknownError:
             if self._written.last is None or not self._arrived(*self._written.last):

@@ -24,7 +24,7 @@ from urllib.parse import quote
 from surepick.errors import ConflictError, DamageError, StoreError
 from surepick.store.connections import NO_PARAMETERS, Answer, Database, Statement
 from surepick.store.log import Event
-from surepick.store.schema import INSERT, MOVE_HEAD, RELEASE
+from surepick.store.schema import END_LEASES, INSERT, MOVE_HEAD
 
 # SQLite itself waits for another writer so long, trying after 1, 2, 5 and 10 ms, which takes a tenth of the
 # processor that tries from Python take. Then it is asked again and begins with 1 ms: after its later pauses
@@ -143,9 +143,10 @@ class Sqlite(Database):
         return answers
 
     def appending(self, row: dict[str, object], events: Sequence[Event]) -> list[Statement]:
-        log = {"session_id": row["session_id"]}
-        release = [] if row["tokens"] == "[]" else [(RELEASE["sqlite"], row)]
-        return [(MOVE_HEAD, row), *[(INSERT, log | event._asdict()) for event in events], *release]
+        moved = {"session_id": row["session_id"], "head": row["checksum"]}
+        inserts = [(INSERT, moved | event._asdict()) for event in events]
+        release = [] if row["tokens"] == "[]" else [(END_LEASES, moved | {"tokens": row["tokens"]})]
+        return [(MOVE_HEAD, row), *inserts, *release]
 
     def in_transaction(self, connection: sqlite3.Connection) -> bool:
         return connection.in_transaction
