@@ -67,7 +67,7 @@ def test_stops_by_the_neighbour_that_is_hardest_to_rule_out(policy, radius):
     level, variances = threshold(radius, counts, 0.1)
     contrasts = [best - other for other in neighbours(mixtures(), best)]
     wanted = [(y @ MEANS) / math.sqrt(2 * level * (y**2 @ variances)) for y in contrasts]
-    gaps, found = run._gaps_and_radii()
+    _, gaps, found = run._gaps_and_radii()
     assert run.standing().leader == pytest.approx(best)
     assert (gaps / found).min() == pytest.approx(min(wanted))
 

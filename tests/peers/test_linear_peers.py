@@ -105,7 +105,7 @@ def test_the_radius_is_that_of_gap_policies_on_single_arms():
     counts, scale = np.array([40, 90, 25]), np.array([1.0, 2.0, 0.5])
     run = LinGame().start(sp.Problem(np.eye(3), noise=scale, goal="largest"))
     run.absorb(counts, counts * np.array([0.1, 0.5, 0.0]))
-    gaps, found = run._gaps_and_radii()
+    _, gaps, found = run._gaps_and_radii()
     expected = pair_radius("normal-mixture-joint", 0.05, 1, counts, scale)
     assert np.delete(found, 1) == pytest.approx(np.delete(expected, 1))
     assert gaps.tolist() == pytest.approx([0.4, np.inf, 0.5])
@@ -116,12 +116,12 @@ class EvenRun(LinearRun):
 
     narrower = 1.0
 
-    def _next_way(self):
-        return 0
+    def _choose(self):
+        return self._once(0)
 
     def _gaps_and_radii(self):
-        gaps, radius = super()._gaps_and_radii()
-        return gaps, radius / self.narrower
+        lead, gaps, radius = super()._gaps_and_radii()
+        return lead, gaps, radius / self.narrower
 
 
 @pytest.mark.parametrize(("narrower", "holds"), [(1.0, True), (4.0, False)], ids=["proved", "too narrow"])

@@ -101,13 +101,13 @@ VECTORS = np.array([[1.0, 0, 0], [0.9, 0.4, 0], [0, 1, 1], [0.2, 0.1, 1.2]])
 
 def test_a_greedy_phase_takes_the_use_that_helps_the_worst_difference_most():
     pairs = np.array([VECTORS[i] - VECTORS[j] for j in range(4) for i in range(j)])
-    counts, matrix, expected = np.zeros(5, dtype=np.int64), np.eye(3), np.zeros(5, dtype=np.int64)
+    matrix, expected = np.eye(3), np.zeros(5, dtype=np.int64)
 
     def worst(x):
         inverse = np.linalg.inv(matrix + np.outer(x, x))
         return max(y @ inverse @ y for y in pairs)
 
-    reached = greedy((pairs**2).sum(axis=1), PROBES @ pairs.T, PROBES @ PROBES.T, counts, 2e-3)
+    counts, reached = greedy((pairs**2).sum(axis=1), PROBES @ pairs.T, PROBES @ PROBES.T, 2e-3)
     for t in range(1, 1000):
         scores = [worst(x) for x in PROBES]
         best = int(np.argmin(scores))

@@ -37,17 +37,17 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, as_dense
-from surepick.core.plan_sets import check_zeros_and_ones
 from surepick.core.problem import Problem
 from surepick.core.run import Measure, Standing, Stop
 from surepick.errors import ParameterError
-from surepick.peers.sequential import single_arms
+from surepick.peers.sequential import best_two, single_arms
 from surepick.policies.picking import PickingPolicy, PooledRun
+from surepick.policies.sound import check_setting
 
 SMALLEST_GAP = 1e-3  # of OCBA, in noise scales of the two arms
 _ROUNDING = 1e-9  # of the largest amount: amounts that differ by less are the same, as solvers leave them
@@ -65,10 +65,8 @@ class BudgetPolicy(PickingPolicy):
     )
 
     def __post_init__(self) -> None:
-        if self.budget is not None and not self.budget >= 1:
-            raise ParameterError(
-                f"budget is a number of measurements, 1 or more, got {self.budget!r}", field="budget"
-            )
+        right = self.budget is None or self.budget >= 1
+        check_setting("budget", self.budget, right=right, meaning="a number of measurements, 1 or more")
 
 
 class BudgetRun(PooledRun, ABC):
@@ -124,11 +122,8 @@ class BudgetRun(PooledRun, ABC):
         """Return the plan that looks best among those left, the next of them, and their gap."""
         if self._phase == 1:
             return Standing()
-        values = np.where(self._alive, self._plans @ self._means, -np.inf)
-        lead, rival = (int(k) for k in np.argsort(-values, kind="stable")[:2])
-        if self._alive.sum() == 1:
-            return Standing(lead)
-        return Standing(lead, rival, float(values[lead] - values[rival]))
+        alive = np.flatnonzero(self._alive)
+        return best_two(self._plans[alive] @ self._means, alive)
 
     @property
     def _is_over(self) -> bool:
@@ -154,11 +149,11 @@ class BudgetRun(PooledRun, ABC):
     def _more(self, harmonic: float) -> int:
         """Return what an arm left lacks of ceil((T - d) / (harmonic (d + 1 - phase))), at least 1 in all."""
         d = len(self._arms)
-        upto = [
-            max(1, math.ceil((self._total - d) / (harmonic * (d + 1 - phase)))) if phase else 0
-            for phase in (self._phase, self._phase - 1)
-        ]
-        return upto[0] - upto[1]
+
+        def upto(phase: int) -> int:
+            return max(1, math.ceil((self._total - d) / (harmonic * (d + 1 - phase)))) if phase else 0
+
+        return upto(self._phase) - upto(self._phase - 1)
 
     @property
     def _means(self) -> FloatArray:
@@ -189,14 +184,11 @@ class AssigningRun(BudgetRun):
 
 
 @dataclass(frozen=True)
-class CSA(BudgetPolicy):
+class CSA(BudgetPolicy, run=AssigningRun):
     """Combinatorial Successive Assign: a fixed budget, one arm's amount settled in each phase.
 
     `budget` is divided over the phases; without one it is what the loop or the session has.
     """
-
-    name: ClassVar[str] = "CSA"
-    _run: ClassVar[type[Any]] = AssigningRun
 
 
 @dataclass(frozen=True)
@@ -206,14 +198,7 @@ class CSAR(CSA):
     `budget` is divided over the phases; without one it is what the loop or the session has.
     """
 
-    name: ClassVar[str] = "CSAR"
-
-    def start(self, problem: Problem) -> AssigningRun:
-        """Return a fresh run on this problem, whose plans must be sets of arms."""
-        check_zeros_and_ones(
-            problem, self.name, "an arm is accepted or rejected; use CSA, which takes any numbers"
-        )
-        return AssigningRun(problem, self)
+    _sets_only: ClassVar[str] = "an arm is accepted or rejected; use CSA, which takes any numbers"
 
 
 class RejectingRun(BudgetRun):
@@ -235,14 +220,11 @@ class RejectingRun(BudgetRun):
 
 
 @dataclass(frozen=True)
-class SuccessiveRejects(BudgetPolicy):
+class SuccessiveRejects(BudgetPolicy, run=RejectingRun):
     """A fixed budget between single arms, one of them dismissed after each phase.
 
     `budget` is divided over the phases; without one it is what the loop or the session has.
     """
-
-    name: ClassVar[str] = "SuccessiveRejects"
-    _run: ClassVar[type[Any]] = RejectingRun
 
 
 class HalvingRun(BudgetRun):
@@ -278,7 +260,7 @@ class HalvingRun(BudgetRun):
 
 
 @dataclass(frozen=True)
-class MinimaxCombSAR(BudgetPolicy):
+class MinimaxCombSAR(BudgetPolicy, run=HalvingRun):
     """Minimax Combinatorial Successive Accepts and Rejects: a fixed budget, plans halved in each phase.
 
     `budget` is divided over the phases; without one it is what the loop or the session has. `beta` is the
@@ -287,15 +269,10 @@ class MinimaxCombSAR(BudgetPolicy):
 
     beta: float = 0.2
 
-    name: ClassVar[str] = "MinimaxCombSAR"
-    _run: ClassVar[type[Any]] = HalvingRun
-
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 < self.beta < 1:
-            raise ParameterError(
-                f"beta is the first share of the budget, between 0 and 1, got {self.beta!r}", field="beta"
-            )
+        meaning = "the first share of the budget, between 0 and 1"
+        check_setting("beta", self.beta, right=0 < self.beta < 1, meaning=meaning)
 
 
 def least_known(plans: FloatArray, counts: IntArray, m: float) -> FloatArray:
@@ -337,18 +314,14 @@ class OCBARun(PooledRun):
     def standing(self) -> Standing:
         """Return the arm that looks best, the next one, and their gap."""
         counts, sums = self._seen()
-        if not counts.all():
-            return Standing()
-        means = sums / counts
-        lead, rival = (int(k) for k in np.argsort(-means, kind="stable")[:2])
-        return Standing(lead, rival, float(means[lead] - means[rival]))
+        return best_two(sums / counts) if counts.all() else Standing()
 
     def _seen(self) -> tuple[IntArray, FloatArray]:
         return self._candidates.seen(self.evidence.counts, self.evidence.sums)
 
 
 @dataclass(frozen=True)
-class OCBA(PickingPolicy):
+class OCBA(PickingPolicy, run=OCBARun):
     """Optimal computing budget allocation: single arms, a budget, the arm that looks best at its end.
 
     It never stops by itself. `first` is how often every arm is measured before the allocation is trusted.
@@ -356,14 +329,9 @@ class OCBA(PickingPolicy):
 
     first: int = 3
 
-    name: ClassVar[str] = "OCBA"
-    _run: ClassVar[type[Any]] = OCBARun
-
     def __post_init__(self) -> None:
-        if not self.first >= 1:
-            raise ParameterError(
-                f"first is how often to measure every arm first, 1 or more, got {self.first!r}", field="first"
-            )
+        meaning = "how often to measure every arm first, 1 or more"
+        check_setting("first", self.first, right=self.first >= 1, meaning=meaning)
 
 
 def allocation(means: FloatArray, scale: FloatArray) -> FloatArray:

@@ -27,12 +27,11 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, as_dense
-from surepick.core.plan_sets import check_zeros_and_ones
 from surepick.core.problem import Problem
 from surepick.core.run import Standing
 from surepick.peers.sequential import Candidates, CandidatesRun, relevant_arms, single_arms
@@ -85,11 +84,8 @@ class LUCBRun(BoundsRun):
 
 
 @dataclass(frozen=True)
-class LUCB(WithinPolicy):
+class LUCB(WithinPolicy, run=LUCBRun):
     """Lower and upper confidence bounds: the leader and its strongest rival, two measurements a round."""
-
-    name: ClassVar[str] = "LUCB"
-    _run: ClassVar[type[Any]] = LUCBRun
 
 
 class UGapERun(LUCBRun):
@@ -112,23 +108,14 @@ class UGapERun(LUCBRun):
 
 
 @dataclass(frozen=True)
-class UGapE(WithinPolicy):
+class UGapE(WithinPolicy, run=UGapERun):
     """Unified gap-based exploration: one measurement a round, of the leader or its strongest rival."""
-
-    name: ClassVar[str] = "UGapE"
-    _run: ClassVar[type[Any]] = UGapERun
 
 
 class GenLUCBRun(BoundsRun):
     """A run of GenLUCB."""
 
     def __init__(self, problem: Problem, policy: GenLUCB) -> None:
-        check_zeros_and_ones(
-            problem,
-            policy.name,
-            "with real amounts it is not clear which arms two plans have in common; use CLUCB or CombGapE, "
-            "which take any numbers",
-        )
         arms = relevant_arms(problem)
         super().__init__(arms, policy, np.ascontiguousarray(as_dense(problem.oriented)[:, arms.place]))
 
@@ -151,8 +138,10 @@ class GenLUCBRun(BoundsRun):
 
 
 @dataclass(frozen=True)
-class GenLUCB(SoundPolicy):
+class GenLUCB(SoundPolicy, run=GenLUCBRun):
     """The plan with the largest pessimistic value against the largest optimistic one, for sets of arms."""
 
-    name: ClassVar[str] = "GenLUCB"
-    _run: ClassVar[type[Any]] = GenLUCBRun
+    _sets_only: ClassVar[str] = (
+        "with real amounts it is not clear which arms two plans have in common; use CLUCB or CombGapE, which "
+        "take any numbers"
+    )

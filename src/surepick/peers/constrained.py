@@ -33,18 +33,18 @@ used. A round costs a pass over the edges of the leader, and a linear program wh
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.polytope import Polytope
-from surepick.core.run import Standing
+from surepick.core.run import Answer, Standing
 from surepick.design.allocation import optimal_allocation
 from surepick.errors import ParameterError
-from surepick.peers.linear import PROVED, AdaHedge, LinearPolicy
+from surepick.peers.linear import PROVED, AdaHedge, LinearPolicy, optimistic_gains
 from surepick.peers.sequential import CandidatesRun, relevant_arms
 from surepick.policies.gap import radius as radii
 
@@ -78,7 +78,7 @@ class EdgesRun(CandidatesRun):
         self._edges: FloatArray = np.zeros((0, len(self._arms)))  # larger is better
         self._vertex: tuple[float, ...] = ()
 
-    def _judge(self) -> tuple[float, ...] | None:
+    def _judge(self) -> Answer | None:
         """Move to the best vertex unless no edge improves; answer if every edge loses by its radius."""
         if not len(self._edges) or (self._edges @ self._means > 0).any():
             form, means = self._problem.form, np.zeros(self._problem.n_arms)
@@ -87,11 +87,10 @@ class EdgesRun(CandidatesRun):
             found = form.directions(self._basis, at)[:, self._arms]
             self._edges = self._problem.sign * found[found.any(axis=1)]
             self._vertex = tuple(form.plan(form.vertex(self._basis, at)).tolist())
-        gaps, radius = self._gaps_and_radii()
-        return self._vertex if (gaps > radius).all() else None
+        return super()._judge()
 
-    def _gaps_and_radii(self) -> tuple[FloatArray, FloatArray]:
-        """Return by how much each edge loses, and the radius of that."""
+    def _gaps_and_radii(self) -> tuple[Answer, FloatArray, FloatArray]:
+        """Return the leader, by how much each of its edges loses, and the radius of that."""
         n, total, log_delta = self._counts, float(self._counts.sum()), math.log(self._policy.delta)
         if self._policy.radius == PROVED:
             index = radii.lam_index(total / len(n))
@@ -101,13 +100,11 @@ class EdgesRun(CandidatesRun):
         else:
             level, inflation = math.log(1.0 + math.log(total)) - log_delta, 1.0 / n
         variances = self._edges**2 @ (self._variance * inflation)
-        return -(self._edges @ self._means), np.sqrt(2.0 * level * variances)
+        return self._vertex, -(self._edges @ self._means), np.sqrt(2.0 * level * variances)
 
     def _compare(self) -> Standing:
         """Return the leader, by how much its closest edge loses, and the radius of that."""
-        gaps, radius = self._gaps_and_radii()
-        closest = int(np.argmin(gaps - radius))
-        return Standing(self._vertex, None, float(gaps[closest]), float(radius[closest]))
+        return replace(super()._compare(), rival=None)  # an edge is no plan
 
 
 class CTnSRun(EdgesRun):
@@ -125,7 +122,7 @@ class CTnSRun(EdgesRun):
             return self._once(int(np.argmin(self._counts)))
         return self._once(int(np.argmax(total * self._shares - self._counts)))
 
-    def _judge(self) -> tuple[float, ...] | None:
+    def _judge(self) -> Answer | None:
         """Judge, and find the shares anew where they are out of date."""
         lead = self._basis
         answer, total = super()._judge(), int(self._counts.sum())
@@ -138,11 +135,8 @@ class CTnSRun(EdgesRun):
 
 
 @dataclass(frozen=True)
-class CTnS(ConstrainedPolicy):
+class CTnS(ConstrainedPolicy, run=CTnSRun):
     """Track-and-stop under linear constraints: all plans of a `Polytope`."""
-
-    name: ClassVar[str] = "CTnS"
-    _run: ClassVar[type[Any]] = CTnSRun
 
 
 class CGERun(EdgesRun):
@@ -168,14 +162,9 @@ class CGERun(EdgesRun):
         gaps, variances = self._edges @ self._means, self._edges**2 @ price
         closest = int(np.argmin(gaps**2 / variances))
         moved = np.abs(gaps[closest] / variances[closest] * self._edges[closest] * price)
-        known = math.log(float(self._counts.sum())) / self._counts
-        reached = (moved + np.sqrt(2.0 * self._variance * known)) ** 2 / (2.0 * self._variance)
-        return np.asarray(np.maximum(reached, known))
+        return optimistic_gains(moved, self._variance, self._counts, math.log(float(self._counts.sum())))
 
 
 @dataclass(frozen=True)
-class CGE(ConstrainedPolicy):
+class CGE(ConstrainedPolicy, run=CGERun):
     """The constrained game explorer: a learner of shares against the edge that is hardest to rule out."""
-
-    name: ClassVar[str] = "CGE"
-    _run: ClassVar[type[Any]] = CGERun

@@ -28,12 +28,11 @@ from surepick.core.policy import known_noise_scale
 from surepick.core.probes import refuse_unknown
 from surepick.core.problem import Problem
 from surepick.core.run import Standing
-from surepick.errors import ParameterError
-from surepick.peers.linear import Readings
+from surepick.peers.linear import probe_readings
 from surepick.peers.sequential import SequentialRun
 from surepick.policies.gap import radius as radii
 from surepick.policies.gap.run import GapRun
-from surepick.policies.sound import WithinPolicy
+from surepick.policies.sound import WithinPolicy, check_setting
 
 _LEAST_SHARE = 1e-9  # of the ratio rule: a smaller one is none
 
@@ -45,9 +44,8 @@ class RidgeRun(SequentialRun):
         probes = problem.probes
         assert probes is not None
         refuse_unknown(probes, policy.name)
-        rows, every = probes.whitened.toarray(), np.arange(len(probes))
-        each, plans = np.arange(len(rows)), as_dense(problem.oriented)
-        self._readings = Readings(rows, probes.owner, plans, every, len(probes), each, probes.whiten)
+        plans = as_dense(problem.oriented)
+        self._readings = probe_readings(probes, probes.whitened.toarray(), plans)
         super().__init__(self._readings, plans.shape[1])
         self._policy, self._now = policy, Standing()
         self._ratios: dict[tuple[int, int], FloatArray] = {}
@@ -104,17 +102,14 @@ class LinGapE(WithinPolicy):
 
     norm_bound: float = 1.0
 
-    name: ClassVar[str] = "LinGapE"
     takes_probes: ClassVar[bool] = True
     _besides: ClassVar[str] = " and a norm of the means of at most norm_bound"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not (self.norm_bound >= 0 and math.isfinite(self.norm_bound)):
-            raise ParameterError(
-                f"norm_bound is the largest norm of the true means, 0 or more, got {self.norm_bound!r}",
-                field="norm_bound",
-            )
+        right = self.norm_bound >= 0 and math.isfinite(self.norm_bound)
+        meaning = "the largest norm of the true means, 0 or more"
+        check_setting("norm_bound", self.norm_bound, right=right, meaning=meaning)
 
     def start(self, problem: Problem) -> GapRun | RidgeRun:
         """Return a fresh run on this problem."""

@@ -47,7 +47,6 @@ one to two milliseconds where several plans are equally close:
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -57,11 +56,11 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray, as_dense
 from surepick.core.guarantee import Guarantee
 from surepick.core.policy import known_noise_scale
-from surepick.core.probes import refuse_unknown
+from surepick.core.probes import Probes, refuse_unknown
 from surepick.core.problem import Problem
-from surepick.core.run import Standing
+from surepick.core.run import Answer
 from surepick.design.information import Dense, information_of
-from surepick.peers.sequential import SequentialRun
+from surepick.peers.sequential import SequentialRun, Ways
 from surepick.policies.gap import radius as radii
 from surepick.policies.sound import SoundPolicy, check_choice
 
@@ -72,7 +71,7 @@ _TIE = float(np.finfo(float).eps)  # a gap at which a plan ties with the leader
 
 
 @dataclass(frozen=True, eq=False)
-class Readings:
+class Readings(Ways):
     """Rows in units in which noise is independent with scale 1; plans less their average, larger is better.
 
     A *way* is something that can be used: a probe, or an arm on which plans differ.
@@ -81,27 +80,14 @@ class Readings:
     rows: FloatArray  # (n_readings, rank)
     owner: IntArray  # (n_readings,) whose reading it is, among the ways
     plans: FloatArray  # (n_plans, rank)
-    place: IntArray  # (n_ways,) their places among all probes or arms
-    n_places: int
     reading: IntArray  # (n_readings,) where readings stand among the sums
     whiten: Callable[[FloatArray], FloatArray]  # sums in the unit of the rows
-
-    @property
-    def n_ways(self) -> int:
-        """The number of ways."""
-        return len(self.place)
 
     @property
     def shown(self) -> Readings:
         """These readings and plans in the coordinates that some reading shows; plans differ in no others."""
         used = np.flatnonzero(self.rows.any(axis=0))
         return replace(self, rows=np.ascontiguousarray(self.rows[:, used]), plans=self.plans[:, used])
-
-    def counts(self, of_ways: IntArray) -> IntArray:
-        """Return uses of the ways as uses of all probes or arms."""
-        found = np.zeros(self.n_places, dtype=np.int64)
-        found[self.place] = of_ways
-        return found
 
     def seen(self, counts: IntArray, sums: FloatArray) -> tuple[IntArray, FloatArray]:
         """Return uses of the ways, and X'y of the readings."""
@@ -132,15 +118,32 @@ def readings_of(problem: Problem, policy: str) -> Readings:
     if probes is None:
         scale = known_noise_scale(problem)
         arms = np.flatnonzero(problem.relevant)
-        rows, each = np.diag(1.0 / scale[arms]), np.arange(len(arms))
-        mine = dense[:, arms] - dense[:, arms].mean(axis=0)
-        return Readings(rows, each, mine, arms, problem.n_arms, arms, lambda sums: np.asarray(sums / scale))
+        return Readings(
+            place=arms,
+            n_places=problem.n_arms,
+            rows=np.diag(1.0 / scale[arms]),
+            owner=np.arange(len(arms)),
+            plans=dense[:, arms] - dense[:, arms].mean(axis=0),
+            reading=arms,
+            whiten=lambda sums: np.asarray(sums / scale),
+        )
     refuse_unknown(probes, policy)
     information = information_of(probes)
     rows = information.rows if isinstance(information, Dense) else probes.whitened.toarray()
-    mine = information.coordinates(dense - dense.mean(axis=0))
-    every = np.arange(len(probes))
-    return Readings(rows, probes.owner, mine, every, len(probes), np.arange(probes.n_readings), probes.whiten)
+    return probe_readings(probes, rows, information.coordinates(dense - dense.mean(axis=0)))
+
+
+def probe_readings(probes: Probes, rows: FloatArray, plans: FloatArray) -> Readings:
+    """Return the readings of all probes with these rows, beside plans in the same coordinates."""
+    return Readings(
+        place=np.arange(len(probes)),
+        n_places=len(probes),
+        rows=rows,
+        owner=probes.owner,
+        plans=plans,
+        reading=np.arange(probes.n_readings),
+        whiten=probes.whiten,
+    )
 
 
 @dataclass(frozen=True)
@@ -173,14 +176,7 @@ class LinearRun(SequentialRun):
         self._first = readings.information(np.ones(readings.n_ways))  # M_1
         self._log_volume = float(np.linalg.slogdet(self._first)[1])
 
-    @abstractmethod
-    def _next_way(self) -> int:
-        """Return the way to use next; nothing changes by it."""
-
-    def _choose(self) -> IntArray:
-        return self._once(self._next_way())
-
-    def _judge(self) -> int | None:
+    def _judge(self) -> Answer | None:
         """Estimate by least squares; answer if the leader is ahead of every other plan by its radius."""
         self._matrix = self._readings.information(self._counts.astype(float))
         self._inverse: FloatArray = np.asarray(np.linalg.inv(self._matrix), dtype=float)
@@ -188,11 +184,9 @@ class LinearRun(SequentialRun):
         self._lead = int(np.argmax(values))
         self._contrasts = self._readings.plans[self._lead] - self._readings.plans  # (n_plans, rank)
         self._gaps = values[self._lead] - values
-        gaps, radius = self._gaps_and_radii()
-        return self._lead if (gaps > radius).all() else None
+        return super()._judge()
 
-    def _gaps_and_radii(self) -> tuple[FloatArray, FloatArray]:
-        """Return the gap of every plan to the leader, infinite for the leader itself, and its radius."""
+    def _gaps_and_radii(self) -> tuple[int, FloatArray, FloatArray]:
         through = self._contrasts @ self._inverse
         variance = np.einsum("kd,kd->k", through, self._contrasts)
         total = float(self._counts.sum())
@@ -206,7 +200,7 @@ class LinearRun(SequentialRun):
             level = math.log(1.0 + math.log(total)) - math.log(self._delta)
         gaps = self._gaps.copy()
         gaps[self._lead] = np.inf
-        return gaps, np.sqrt(2.0 * level * np.maximum(variance, 0.0))
+        return self._lead, gaps, np.sqrt(2.0 * level * np.maximum(variance, 0.0))
 
     def _closest(self, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return where each plan but the leader overtakes it, for these shares of uses.
@@ -220,12 +214,6 @@ class LinearRun(SequentialRun):
         lengths = np.einsum("kd,dk->k", self._contrasts[others], solved)
         gaps = self._gaps[others]
         return gaps**2 / (2.0 * lengths), (self._readings.rows @ (solved * (gaps / lengths))).T
-
-    def _compare(self) -> Standing:
-        """Return the leader, the plan that is hardest to tell from it, their gap and its radius."""
-        gaps, radius = self._gaps_and_radii()
-        rival = int(np.argmin(gaps - radius))
-        return Standing(self._lead, rival, float(gaps[rival]), float(radius[rival]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,6 +244,17 @@ class AdaHedge:
         return AdaHedge(self.gains + gains, self.mixability + max(mixed - float(shares @ gains), 0.0))
 
 
+def optimistic_gains(moved: FloatArray, variance: FloatArray, counts: IntArray, log_t: float) -> FloatArray:
+    """Return upper bounds of what one measurement of each arm tells against a world.
+
+    That is the largest (m - world_s)^2 / (2 R_s^2) over m within sqrt(2 R_s^2 log(t) / n_s) of the arm's
+    mean, and log(t) / n_s at least; `moved` is how far the world's means are from the estimates.
+    """
+    known = log_t / np.maximum(counts, 1)
+    reached = (moved + np.sqrt(2.0 * variance * known)) ** 2 / (2.0 * variance)
+    return np.asarray(np.maximum(reached, known))
+
+
 class LinGameRun(LinearRun):
     """A run of LinGame: what the learner of each leader gained, and the shares played so far."""
 
@@ -268,8 +267,8 @@ class LinGameRun(LinearRun):
     def _learner(self) -> AdaHedge:
         return self._learners.get(self._lead, AdaHedge(np.zeros(len(self._counts))))
 
-    def _next_way(self) -> int:
-        return int(np.argmin(self._counts - (self._played + self._learner.shares)))
+    def _choose(self) -> IntArray:
+        return self._once(int(np.argmin(self._counts - (self._played + self._learner.shares))))
 
     def _advance(self) -> None:
         """Pay the learner for the shares that it played: what a use of each way may tell."""
@@ -283,14 +282,11 @@ class LinGameRun(LinearRun):
 
 
 @dataclass(frozen=True)
-class LinGame(LinearPolicy):
+class LinGame(LinearPolicy, run=LinGameRun):
     """Learners play shares of the measurements against the world that is hardest to tell apart.
 
     `radius` is "normal-mixture" (proved) or "heuristic" (no proof; published experiments).
     """
-
-    name: ClassVar[str] = "LinGame"
-    _run: ClassVar[type[Any]] = LinGameRun
 
 
 class FWSRun(LinearRun):
@@ -302,8 +298,8 @@ class FWSRun(LinearRun):
         self._shares: FloatArray = np.full(n, 1.0 / n)
         self._moved: FloatArray | None = None  # x after this round's step, once it is known
 
-    def _next_way(self) -> int:
-        return int(np.argmax(self._next_shares() / self._counts))
+    def _choose(self) -> IntArray:
+        return self._once(int(np.argmax(self._next_shares() / self._counts)))
 
     def _advance(self) -> None:
         self._shares, self._moved = self._next_shares(), None
@@ -331,14 +327,11 @@ class FWSRun(LinearRun):
 
 
 @dataclass(frozen=True)
-class FWS(LinearPolicy):
+class FWS(LinearPolicy, run=FWSRun):
     """Frank-Wolfe sampling: shares that follow the gradient of what is known about the closest rivals.
 
     `radius` is "normal-mixture" (proved) or "heuristic" (no proof; published experiments).
     """
-
-    name: ClassVar[str] = "FWS"
-    _run: ClassVar[type[Any]] = FWSRun
 
 
 def best_of_game(payoff: FloatArray) -> FloatArray:

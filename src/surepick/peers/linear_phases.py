@@ -14,7 +14,7 @@ phase did not read drops no plan. Dropped plans do not come back, as in the prog
 logarithm this is. Where ways are equally good the one used least is taken (there: one at random), since no
 single use helps several pairs that are known equally badly. The paper's rho is divided by t although A is
 not: read as printed. A phase ends after a million uses. Every probe must have one reading. A use costs a pass
-over ways times pairs of plans, compiled.
+over ways times pairs of plans.
 
 **PolyALBA**: Du, Kuroki & Chen (2021), Combinatorial Pure Exploration with Full-Bandit or Partial Linear
 Feedback, which puts a first stage before ALBA of Tao, Blanco & Zhou (2018), Best Arm Identification in Linear
@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -42,7 +42,6 @@ from surepick.core.arrays import BoolArray, FloatArray, IntArray, as_dense
 from surepick.core.problem import Problem
 from surepick.design.information import information_of
 from surepick.errors import ProblemError
-from surepick.kernels import compiled
 from surepick.peers.linear import Readings, readings_of
 from surepick.peers.phases import PhasedRun
 from surepick.peers.sequential import single_arms
@@ -82,10 +81,8 @@ class XYAdaptiveRun(PhasedRun):
         if self._planned is None:
             first, second = np.triu_indices(len(self._active), 1)
             rows, pairs = self._readings.rows, self._plans[first] - self._plans[second]
-            lengths, across = np.einsum("pd,pd->p", pairs, pairs), rows @ pairs.T
-            counts = np.zeros(len(rows), dtype=np.int64)
-            reached = greedy(lengths, across, rows @ rows.T, counts, ALPHA * self._goal)
-            self._planned = counts, reached
+            lengths = np.einsum("pd,pd->p", pairs, pairs)
+            self._planned = greedy(lengths, rows @ pairs.T, rows @ rows.T, ALPHA * self._goal)
         return self._planned[0]
 
     def absorb(self, counts: IntArray, sums: FloatArray) -> None:
@@ -98,58 +95,36 @@ class XYAdaptiveRun(PhasedRun):
 
 
 @dataclass(frozen=True)
-class XYAdaptive(SoundPolicy):
+class XYAdaptive(SoundPolicy, run=XYAdaptiveRun):
     """Phases of greedy uses for the differences that still matter."""
 
-    name: ClassVar[str] = "XYAdaptive"
-    _run: ClassVar[type[Any]] = XYAdaptiveRun
     takes_probes: ClassVar[bool] = True
 
 
-@compiled
 def greedy(
     lengths: FloatArray,  # (n_pairs,) y'A^-1 y
     across: FloatArray,  # (n_ways, n_pairs) x'A^-1 y
     between: FloatArray,  # (n_ways, n_ways) x'A^-1 x
-    counts: IntArray,  # (n_ways,) written
     goal: float,
-) -> float:
-    """Use ways until rho/t is below the goal, and return rho/t then. A phase that would be too long ends.
+) -> tuple[IntArray, float]:
+    """Return the uses of each way until rho/t is below the goal, and rho/t then; a phase too long ends.
 
-    A use changes A^-1 by one dyad (Sherman and Morrison), and with it the three arrays, in place.
+    A use changes A^-1 by one dyad (Sherman and Morrison), and with it the three arrays.
     """
-    n_ways, n_pairs = across.shape
-    least = np.inf
+    counts = np.zeros(len(across), dtype=np.int64)
+    least = math.inf
     for t in range(1, _LONGEST + 1):
-        best, least = 0, np.inf
-        for o in range(n_ways):
-            worst, scale = 0.0, 1.0 / (1.0 + between[o, o])
-            for p in range(n_pairs):
-                worst = max(worst, lengths[p] - across[o, p] * across[o, p] * scale)
-                if worst > least * (1.0 + _TIE):
-                    break
-            if worst < least * (1.0 - _TIE) or (worst <= least * (1.0 + _TIE) and counts[o] < counts[best]):
-                best, least = o, worst
+        worst = (lengths - across**2 / (1.0 + np.diag(between))[:, None]).max(axis=1)  # after a use of each
+        least = float(worst.min())
+        best = int(np.argmin(np.where(worst <= least * (1.0 + _TIE), counts, _LONGEST)))
         counts[best] += 1
-        scale = 1.0 / (1.0 + between[best, best])
-        for p in range(n_pairs):
-            lengths[p] -= across[best, p] * across[best, p] * scale
-        for o in range(n_ways):
-            if o != best:
-                factor = between[o, best] * scale
-                for p in range(n_pairs):
-                    across[o, p] -= factor * across[best, p]
-                for q in range(n_ways):
-                    if q != best:
-                        between[o, q] -= factor * between[best, q]
-        for p in range(n_pairs):
-            across[best, p] *= scale
-        for o in range(n_ways):
-            between[best, o] *= scale
-            between[o, best] = between[best, o]
         if least < goal * t:
-            return least / t
-    return least / _LONGEST
+            return counts, least / t
+        step = between[:, best] / (1.0 + between[best, best])
+        lengths = lengths - across[best] ** 2 / (1.0 + between[best, best])
+        between = between - np.outer(step, between[best])
+        across = across - np.outer(step, across[best])
+    return counts, least / _LONGEST
 
 
 class PolyALBARun(PhasedRun):
@@ -190,11 +165,9 @@ class PolyALBARun(PhasedRun):
 
 
 @dataclass(frozen=True)
-class PolyALBA(SoundPolicy):
+class PolyALBA(SoundPolicy, run=PolyALBARun):
     """Least-squares elimination where a measurement is the value of a whole plan (the full bandit)."""
 
-    name: ClassVar[str] = "PolyALBA"
-    _run: ClassVar[type[Any]] = PolyALBARun
     takes_probes: ClassVar[bool] = True
 
 

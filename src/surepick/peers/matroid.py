@@ -31,17 +31,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, as_dense
-from surepick.core.plan_sets import check_zeros_and_ones
 from surepick.core.policy import known_noise_scale
 from surepick.core.problem import Problem
 from surepick.core.run import Measure, Standing, Stop
 from surepick.design.counts import refuse_too_many
 from surepick.errors import ProblemError
+from surepick.peers.sequential import best_two
 from surepick.policies.sound import SoundPolicy
 
 _BLOCK = 4096  # sets whose exchanges are looked at together
@@ -80,12 +80,6 @@ def matroid_of(problem: Problem, policy: str) -> Matroid:
 
     Of the bases of a matroid, where an arm is taken from one, some arm of each other one completes it again.
     """
-    check_zeros_and_ones(
-        problem,
-        policy,
-        "it is for matroids, whose plans exchange one arm for one, and plans of real amounts need not be "
-        "one; use CombGapE or BetGapE, which take any numbers",
-    )
     arms = np.flatnonzero(problem.relevant)
     bases = np.ascontiguousarray(as_dense(problem.plans)[:, arms], dtype=float)
 
@@ -212,12 +206,8 @@ class MatroidRun:
         """Return the best basis that is left by these estimates, which is the leader from now on."""
         left = self._matroid.within(self._accepted, self._left)
         values = self._matroid.bases[left] @ means
-        order = np.argsort(-values, kind="stable")[:2]
-        lead, rival = int(left[order[0]]), int(left[order[-1]])
-        self._standing = Standing(lead)
-        if rival != lead:
-            self._standing = Standing(lead, rival, float(values[order[0]] - values[order[1]]))
-        return lead
+        self._standing = best_two(values, left)
+        return int(left[np.argmax(values)])
 
     def standing(self) -> Standing:
         """Return the best basis by the last sampling, the next one, and the bases that are left."""
@@ -226,8 +216,10 @@ class MatroidRun:
 
 
 @dataclass(frozen=True)
-class ExactExpGap(SoundPolicy):
+class ExactExpGap(SoundPolicy, run=MatroidRun):
     """Drop arms that better ones can replace and accept those that none can; for bases of a matroid."""
 
-    name: ClassVar[str] = "ExactExpGap"
-    _run: ClassVar[type[Any]] = MatroidRun
+    _sets_only: ClassVar[str] = (
+        "it is for matroids, whose plans exchange one arm for one, and plans of real amounts need not be "
+        "one; use CombGapE or BetGapE, which take any numbers"
+    )

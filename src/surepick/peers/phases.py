@@ -51,13 +51,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.guarantee import GAUSSIAN
-from surepick.core.plan_sets import check_zeros_and_ones
 from surepick.core.probes import refuse_probes
 from surepick.core.problem import Problem
 from surepick.core.run import Measure, Standing, Stop
@@ -67,7 +66,8 @@ from surepick.design.information import information_of
 from surepick.design.minimax import minimax
 from surepick.errors import ParameterError
 from surepick.peers.linear import Readings, readings_of
-from surepick.policies.sound import SoundPolicy, check_choice
+from surepick.peers.sequential import best_two
+from surepick.policies.sound import SoundPolicy, check_choice, check_setting
 
 _RANK = 1e-9  # of the largest eigenvalue: information below it is none
 _HIDDEN = 1e-6  # of the largest plan: a difference of which more was not read is not compared
@@ -116,9 +116,7 @@ class PhasedRun(ABC):
         matrix = self._readings.information(counts[self._readings.place].astype(float))
         inverse = _inverse(matrix)
         values = self._plans @ (inverse @ self._readings.pull(sums))
-        first, second = np.argsort(-values, kind="stable")[:2]
-        gap = float(values[first] - values[second])
-        self._standing = Standing(int(self._active[first]), int(self._active[second]), gap)
+        self._standing = best_two(values, self._active)
         self._active = self._active[self._survivors(values, matrix, inverse)]
         self._number += 1
 
@@ -209,7 +207,7 @@ class RAGERun(PhasedRun):
 
 
 @dataclass(frozen=True)
-class RAGE(SoundPolicy):
+class RAGE(SoundPolicy, run=RAGERun):
     """Drop plans in phases of ever finer resolution, each phase with its optimal design.
 
     `variant="paper"` has the published constants, `"authors"` those of the authors' code, which needs far
@@ -218,8 +216,6 @@ class RAGE(SoundPolicy):
 
     variant: str = "paper"
 
-    name: ClassVar[str] = "RAGE"
-    _run: ClassVar[type[Any]] = RAGERun
     takes_probes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -275,7 +271,7 @@ class PeaceRun(PhasedRun):
 
 
 @dataclass(frozen=True)
-class Peace(SoundPolicy):
+class Peace(SoundPolicy, run=PeaceRun):
     """Drop plans in phases of ever finer resolution, sized by how far a random world could spread the plans.
 
     `max_gap` is the largest difference in value between two plans, if it is known; otherwise one
@@ -284,32 +280,21 @@ class Peace(SoundPolicy):
 
     max_gap: float | None = None
 
-    name: ClassVar[str] = "Peace"
-    _run: ClassVar[type[Any]] = PeaceRun
     randomized: ClassVar[bool] = True
     _assumption: ClassVar[str] = GAUSSIAN
     _besides: ClassVar[str] = ", up to the Monte-Carlo error of the widths"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.max_gap is not None and not (self.max_gap > 0 and math.isfinite(self.max_gap)):
-            raise ParameterError(
-                f"max_gap is the largest difference in value between plans, positive, got {self.max_gap!r}; "
-                "leave it out if it is unknown",
-                field="max_gap",
-            )
+        right = self.max_gap is None or 0 < self.max_gap < math.inf
+        meaning = "the largest difference in value between plans, above 0, or left out"
+        check_setting("max_gap", self.max_gap, right=right, meaning=meaning)
 
 
 class NaiveGapElimRun(PhasedRun):
     """A run of NaiveGapElim."""
 
     def __init__(self, problem: Problem, policy: NaiveGapElim) -> None:
-        check_zeros_and_ones(
-            problem,
-            policy.name,
-            "it goes by symmetric differences, which real amounts do not have; use RAGE, which takes any "
-            "numbers",
-        )
         refuse_probes(problem, policy.name)
         super().__init__(readings_of(problem, policy.name), policy)
 
@@ -329,8 +314,9 @@ class NaiveGapElimRun(PhasedRun):
 
 
 @dataclass(frozen=True)
-class NaiveGapElim(SoundPolicy):
+class NaiveGapElim(SoundPolicy, run=NaiveGapElimRun):
     """Know gaps twice as well each phase and drop the sets that are further behind, for sets of arms."""
 
-    name: ClassVar[str] = "NaiveGapElim"
-    _run: ClassVar[type[Any]] = NaiveGapElimRun
+    _sets_only: ClassVar[str] = (
+        "it goes by symmetric differences, which real amounts do not have; use RAGE, which takes any numbers"
+    )

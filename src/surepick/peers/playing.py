@@ -47,7 +47,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -60,6 +60,7 @@ from surepick.core.probes import Plays, Probes
 from surepick.core.run import Answer, Measure, Standing, Stop
 from surepick.design.play_allocation import covering_plays
 from surepick.errors import ProblemError
+from surepick.peers.linear import optimistic_gains
 from surepick.policies.sound import Starting
 
 _ROUNDS = 4  # of a game
@@ -334,11 +335,8 @@ def gradient(estimates: Estimates, plan: FloatArray, shares: FloatArray) -> Floa
 
 
 @dataclass(frozen=True)
-class PFWS(SemiBanditPolicy):
+class PFWS(SemiBanditPolicy, run=PFWSRun):
     """Perturbed Frank-Wolfe sampling for semi-bandits; it has no guarantee."""
-
-    name: ClassVar[str] = "PFWS"
-    _run: ClassVar[type[Any]] = PFWSRun
 
 
 class CombGameRun(PlayingRun):
@@ -368,12 +366,10 @@ class CombGameRun(PlayingRun):
 
     def _optimistic(self, estimates: Estimates, plan: FloatArray) -> FloatArray:
         """Return what each arm may show at most against the world in which the plan overtakes the leader."""
-        contrast, variance, price = estimates.lead - plan, estimates.variance, estimates.price(self._w)
+        contrast, price = estimates.lead - plan, estimates.price(self._w)
         alpha = float(contrast @ estimates.means) / max(float(contrast**2 @ price), 1e-300)
         moved = np.abs(alpha * contrast * price)  # how far the world's means are from the estimates
-        known = math.log(self._t) / np.maximum(self._counts, 1)
-        reached = (moved + np.sqrt(2.0 * variance * known)) ** 2 / (2.0 * variance)
-        return np.asarray(np.maximum(reached, known))
+        return optimistic_gains(moved, estimates.variance, self._counts, math.log(self._t))
 
     def _track(self, play: FloatArray, eta: float) -> None:
         """Move the weights of the plays as w has moved."""
@@ -388,8 +384,5 @@ class CombGameRun(PlayingRun):
 
 
 @dataclass(frozen=True)
-class CombGame(SemiBanditPolicy):
+class CombGame(SemiBanditPolicy, run=CombGameRun):
     """The game of CombGame for semi-bandits, with online Frank-Wolfe; it has no guarantee."""
-
-    name: ClassVar[str] = "CombGame"
-    _run: ClassVar[type[Any]] = CombGameRun

@@ -25,7 +25,6 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import numpy as np
 
@@ -33,9 +32,9 @@ from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.guarantee import Guarantee
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.problem import Problem
-from surepick.errors import ParameterError
-from surepick.peers.sequential import CandidatesRun, single_arms
-from surepick.policies.sound import SoundPolicy
+from surepick.core.run import Standing
+from surepick.peers.sequential import CandidatesRun, best_two, single_arms
+from surepick.policies.sound import SoundPolicy, check_setting
 
 _NODES = 96  # of the quadrature, in each direction
 
@@ -56,15 +55,10 @@ class ZonePolicy(SoundPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not (self.zone > 0 and math.isfinite(self.zone)):
-            raise ParameterError(
-                f"zone is the smallest difference that matters, above 0, got {self.zone!r}", field="zone"
-            )
-        if not self.first >= 2:
-            raise ParameterError(
-                f"first is how often every arm is measured first, 2 or more, got {self.first!r}",
-                field="first",
-            )
+        right = self.zone > 0 and math.isfinite(self.zone)
+        check_setting("zone", self.zone, right=right, meaning="the smallest difference that matters, above 0")
+        meaning = "how often every arm is measured first, 2 or more"
+        check_setting("first", self.first, right=self.first >= 2, meaning=meaning)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -114,6 +108,9 @@ class ZoneRun(CandidatesRun):
     def _best_active(self) -> int:
         return int(np.argmax(np.where(self._active, self._means, -np.inf)))
 
+    def _compare(self) -> Standing:
+        return best_two(self._means)
+
 
 class KNRun(ZoneRun):
     """A run of KN."""
@@ -143,11 +140,8 @@ class KNRun(ZoneRun):
 
 
 @dataclass(frozen=True)
-class KN(ZonePolicy):
+class KN(ZonePolicy, run=KNRun):
     """Kim and Nelson's procedure: single arms, unknown noise, a zone of differences that do not matter."""
-
-    name: ClassVar[str] = "KN"
-    _run: ClassVar[type[Any]] = KNRun
 
 
 class RinottRun(ZoneRun):
@@ -171,11 +165,8 @@ class RinottRun(ZoneRun):
 
 
 @dataclass(frozen=True)
-class Rinott(ZonePolicy):
+class Rinott(ZonePolicy, run=RinottRun):
     """Rinott's two-stage procedure: single arms, unknown noise, a zone of differences that do not matter."""
-
-    name: ClassVar[str] = "Rinott"
-    _run: ClassVar[type[Any]] = RinottRun
 
 
 @functools.lru_cache(maxsize=64)

@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -32,39 +31,46 @@ from surepick.errors import ProblemError
 from surepick.policies.gap import radius as radii
 from surepick.policies.sound import RadiusPolicy
 
-if TYPE_CHECKING:
-    from surepick.peers.linear import Readings
-
 
 @dataclass(frozen=True, eq=False)
-class Candidates:
-    """Arms as ways: up to a constant common to all, a value is `factor` times a measurement of the arm."""
+class Ways:
+    """What a method measures, by its places among all arms or probes of the problem."""
 
-    n_arms: int  # of the problem
-    place: IntArray  # (n_ways,) which arms these are
-    factor: FloatArray  # (n_ways,)
-    scale: FloatArray  # (n_ways,) noise of one measurement of the candidate
+    place: IntArray  # (n_ways,)
+    n_places: int
 
     @property
     def n_ways(self) -> int:
-        """The number of candidates."""
+        """The number of ways."""
         return len(self.place)
 
     def counts(self, of_ways: IntArray) -> IntArray:
-        """Return counts of the candidates as counts of all arms."""
-        found = np.zeros(self.n_arms, dtype=np.int64)
+        """Return counts of the ways as counts of all arms or probes."""
+        found = np.zeros(self.n_places, dtype=np.int64)
         found[self.place] = of_ways
         return found
 
     def seen(self, counts: IntArray, sums: FloatArray) -> tuple[IntArray, FloatArray]:
-        """Return what was measured as counts and sums of the candidates."""
+        """Return what was measured: counts of the ways, and sums in the method's coordinates."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates(Ways):
+    """Arms as ways: up to a constant common to all, a value is `factor` times a measurement of the arm."""
+
+    factor: FloatArray  # (n_ways,)
+    scale: FloatArray  # (n_ways,) noise of one measurement of the candidate
+
+    def seen(self, counts: IntArray, sums: FloatArray) -> tuple[IntArray, FloatArray]:
+        """Return counts and sums of the candidates."""
         return counts[self.place], self.factor * sums[self.place]
 
 
 def relevant_arms(problem: AnyProblem) -> Candidates:
     """Return the arms on which plans differ, as they are."""
     arms = np.flatnonzero(problem.relevant)
-    return Candidates(problem.n_arms, arms, np.ones(len(arms)), known_noise_scale(problem)[arms])
+    return Candidates(arms, problem.n_arms, np.ones(len(arms)), known_noise_scale(problem)[arms])
 
 
 def single_arms(problem: Problem, policy: str, *, learns_noise: bool = False) -> Candidates:
@@ -97,16 +103,32 @@ def single_arms(problem: Problem, policy: str, *, learns_noise: bool = False) ->
                     field="policy",
                 )
             place[odd[0]], factor[odd[0]] = s, column[odd[0]] - common
-    return Candidates(problem.n_arms, place, factor, np.abs(factor) * scale[place])
+    return Candidates(place, problem.n_arms, factor, np.abs(factor) * scale[place])
+
+
+def best_two(values: FloatArray, plans: IntArray | None = None) -> Standing:
+    """Return the plan of the largest value, the next one and their gap; `plans` are their numbers, if given.
+
+    >>> best_two(np.array([1.0, 3.0, 2.5]))
+    Standing(leader=1, rival=2, gap=0.5)
+    """
+    order = np.argsort(-values, kind="stable")[:2]
+    leader, *rivals = (order if plans is None else plans[order]).tolist()
+    if not rivals:
+        return Standing(leader)
+    return Standing(leader, rivals[0], float(values[order[0]] - values[order[1]]))
 
 
 class SequentialRun(ABC):
     """Measure every way once, then as `_choose` says, until `_judge` has an answer. Only `absorb` changes it.
 
-    `_counts` are those of the ways, `_sums` what was measured in the method's own coordinates.
+    `_counts` are those of the ways, `_sums` what was measured in the method's own coordinates. A run that
+    stops by radii has `_gaps_and_radii`; others have their own `_judge` and `_compare`.
     """
 
-    def __init__(self, ways: Candidates | Readings, n_sums: int) -> None:
+    _epsilon: float = 0.0
+
+    def __init__(self, ways: Ways, n_sums: int) -> None:
         self._ways = ways
         self._counts: IntArray = np.zeros(ways.n_ways, dtype=np.int64)
         self._sums: FloatArray = np.zeros(n_sums)
@@ -116,13 +138,20 @@ class SequentialRun(ABC):
     def _choose(self) -> IntArray:
         """Return how often to measure each way next, once every way has been measured."""
 
-    @abstractmethod
+    def _gaps_and_radii(self) -> tuple[Answer, FloatArray, FloatArray]:
+        """Return the leader, its lead over each rival (infinite for itself), and the radii of these."""
+        raise NotImplementedError
+
     def _judge(self) -> Answer | None:
         """Return the answer, or None if more is needed."""
+        leader, gaps, radii = self._gaps_and_radii()
+        return leader if (gaps + self._epsilon > radii).all() else None
 
-    @abstractmethod
     def _compare(self) -> Standing:
-        """Return the leader and its rival, once every way has been measured."""
+        """Return the leader, the rival that is hardest to tell from it, their gap and its radius."""
+        leader, gaps, radii = self._gaps_and_radii()
+        rival = int(np.argmin(gaps - radii))
+        return Standing(leader, rival, float(gaps[rival]), float(radii[rival]))
 
     def _advance(self) -> None:
         """Keep what the last choice was made by; called before its measurements are added."""
@@ -132,15 +161,16 @@ class SequentialRun(ABC):
         """Return every way once, the method's choice, or the answer."""
         if self._answer is not None:
             return Stop(self._answer)
-        started = self._counts.all()
-        return Measure(self._ways.counts(self._choose() if started else (self._counts == 0).astype(np.int64)))
+        chosen = self._choose() if self._counts.all() else (self._counts == 0).astype(np.int64)
+        return Measure(self._ways.counts(chosen))
 
     def absorb(self, counts: IntArray, sums: FloatArray) -> None:
         """Add what was measured, and judge."""
         if self._counts.all():
             self._advance()
         mine, added = self._seen(counts, sums)
-        self._counts, self._sums = self._counts + mine, self._sums + added
+        self._counts = self._counts + mine
+        self._sums = self._sums + added
         self._answer = self._judge() if self._counts.all() else None
 
     def _seen(self, counts: IntArray, sums: FloatArray) -> tuple[IntArray, FloatArray]:
@@ -171,12 +201,6 @@ class CandidatesRun(SequentialRun):
     def _lead(self) -> int:
         return int(np.argmax(self._means))
 
-    def _compare(self) -> Standing:
-        """Return the candidate that looks best, the next one, and their gap."""
-        means = self._means
-        lead, rival = (int(k) for k in np.argsort(-means, kind="stable")[:2])
-        return Standing(lead, rival, float(means[lead] - means[rival]))
-
 
 @dataclass(frozen=True)
 class PairwisePolicy(RadiusPolicy):
@@ -195,8 +219,8 @@ def pair_radius(name: str, delta: float, lead: int, counts: IntArray, scale: Flo
     log_plans = math.log(n_plans if code == radii.PUBLISHED else n_plans - 1)
     level = radii.level(code, total, math.log(delta), log_plans, weight)
     level += float(radii.support_base(radius, n_plans, 2, delta)[2])  # of a pair
-    joint = code == radii.NORMAL_MIXTURE_JOINT
-    return np.sqrt(2 * (variance[lead] + variance) * (level + (term.sum() if joint else term[lead] + term)))
+    terms = term.sum() if code == radii.NORMAL_MIXTURE_JOINT else term[lead] + term
+    return np.sqrt(2 * (variance[lead] + variance) * (level + terms))
 
 
 class PairwiseRun(CandidatesRun):
@@ -206,21 +230,11 @@ class PairwiseRun(CandidatesRun):
         super().__init__(single_arms(problem, policy.name))
         self._policy, self._epsilon = policy, policy.epsilon
 
-    def _gaps_and_radii(self) -> tuple[FloatArray, FloatArray]:
-        """Return how far each candidate is behind the leader, infinite for itself, and the radius of that."""
+    def _gaps_and_radii(self) -> tuple[int, FloatArray, FloatArray]:
         lead, policy = self._lead, self._policy
         gaps = self._means[lead] - self._means
         gaps[lead] = np.inf
-        return gaps, pair_radius(policy.radius, policy.delta, lead, self._counts, self._scale)
-
-    def _judge(self) -> int | None:
-        gaps, radius = self._gaps_and_radii()
-        return self._lead if (gaps + self._epsilon > radius).all() else None
-
-    def _compare(self) -> Standing:
-        gaps, radius = self._gaps_and_radii()
-        rival = int(np.argmin(gaps - radius))
-        return Standing(self._lead, rival, float(gaps[rival]), float(radius[rival]))
+        return lead, gaps, pair_radius(policy.radius, policy.delta, lead, self._counts, self._scale)
 
     def _costs(self, lead: int) -> FloatArray:
         """Return gap^2 / (2 (R_i^2/n_i + R_j^2/n_j)) for each other candidate j of this one, i.

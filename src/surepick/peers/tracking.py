@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -81,14 +81,11 @@ class EBTCIRun(PairwiseRun):
 
 
 @dataclass(frozen=True)
-class EBTCI(PairwisePolicy):
+class EBTCI(PairwisePolicy, run=EBTCIRun):
     """The empirical best as leader, challenger by the smallest transportation cost plus log of its count.
 
     `radius` is "kaufmann-koolen" (proved), "normal-mixture" (proved) or "heuristic" (no guarantee).
     """
-
-    name: ClassVar[str] = "EBTCI"
-    _run: ClassVar[type[Any]] = EBTCIRun
 
 
 class TTUCBRun(EBTCIRun):
@@ -103,14 +100,12 @@ class TTUCBRun(EBTCIRun):
 
 
 @dataclass(frozen=True)
-class TTUCB(PairwisePolicy):
+class TTUCB(PairwisePolicy, run=TTUCBRun):
     """Leader by an upper confidence bound, challenger by the smallest transportation cost.
 
     `radius` is "kaufmann-koolen" (proved), "normal-mixture" (proved) or "heuristic" (no guarantee).
     """
 
-    name: ClassVar[str] = "TTUCB"
-    _run: ClassVar[type[Any]] = TTUCBRun
     version: ClassVar[int] = 2
 
 
@@ -147,14 +142,12 @@ class TTTSRun(PairwiseRun):
 
 
 @dataclass(frozen=True)
-class TTTS(PairwisePolicy):
+class TTTS(PairwisePolicy, run=TTTSRun):
     """Leader and challenger by draws from the posterior, the leader measured with probability 1/2.
 
     `radius` is "kaufmann-koolen" (proved), "normal-mixture" (proved) or "heuristic" (no guarantee).
     """
 
-    name: ClassVar[str] = "TTTS"
-    _run: ClassVar[type[Any]] = TTTSRun
     randomized: ClassVar[bool] = True
 
 
@@ -174,14 +167,11 @@ class TrackingRun(PairwiseRun):
 
 
 @dataclass(frozen=True)
-class TrackAndStop(PairwisePolicy):
+class TrackAndStop(PairwisePolicy, run=TrackingRun):
     """Track the best proportions for the estimates.
 
     `radius` is "kaufmann-koolen" (proved), "normal-mixture" (proved) or "heuristic" (no guarantee).
     """
-
-    name: ClassVar[str] = "TrackAndStop"
-    _run: ClassVar[type[Any]] = TrackingRun
 
 
 def best_shares(gaps: FloatArray, lead: int, scale: FloatArray) -> FloatArray:

@@ -24,18 +24,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.guarantee import Guarantee
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.plan_sets import check_zeros_and_ones, plan_oracle
+from surepick.core.plan_sets import plan_oracle
 from surepick.core.policy import check_delta, known_noise_scale
 from surepick.core.run import Measure, Standing, Stop
-from surepick.errors import ParameterError, ProblemError
-from surepick.policies.sound import Starting
+from surepick.errors import ProblemError
+from surepick.policies.sound import Starting, check_setting
 
 
 class DrawRun:
@@ -101,7 +101,7 @@ class DrawRun:
 
 
 @dataclass(frozen=True)
-class GenTSExplore(Starting):
+class GenTSExplore(Starting, run=DrawRun):
     """Measure what tells the leader from the plan that beats it by most in many random worlds.
 
     `q` trades the number of draws for their width; the paper takes it between `delta` and .1. On an
@@ -111,18 +111,14 @@ class GenTSExplore(Starting):
     delta: float = 0.05
     q: float = 0.1
 
-    name: ClassVar[str] = "GenTSExplore"
-    _run: ClassVar[type[Any]] = DrawRun
     version: ClassVar[int] = 3
     randomized: ClassVar[bool] = True
     takes_oracle: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_delta(self.delta)
-        if not 0 < self.q < 0.5:
-            raise ParameterError(
-                f"q must be between 0 and 0.5 (in the paper from delta to 0.1), got {self.q!r}", field="q"
-            )
+        meaning = "between 0 and 0.5, in the paper from delta to 0.1"
+        check_setting("q", self.q, right=0 < self.q < 0.5, meaning=meaning)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -139,10 +135,4 @@ class TSExplore(GenTSExplore):
     On an `OracleProblem` the plans are taken to be zeros and ones, since they cannot all be checked.
     """
 
-    name: ClassVar[str] = "TSExplore"
-
-    def start(self, problem: AnyProblem) -> DrawRun:
-        """Return a fresh run on this problem, whose plans must be sets of arms."""
-        if problem.is_listed:
-            check_zeros_and_ones(problem, self.name, "use GenTSExplore, which takes any numbers")
-        return DrawRun(problem, self)
+    _sets_only: ClassVar[str] = "use GenTSExplore, which takes any numbers"

@@ -7,19 +7,43 @@ from typing import Any, ClassVar
 
 from surepick.core.guarantee import SUB_GAUSSIAN, Guarantee
 from surepick.core.oracle_problem import AnyProblem
+from surepick.core.plan_sets import check_zeros_and_ones
 from surepick.core.policy import Policy, check_delta, check_epsilon
 from surepick.errors import ParameterError
 from surepick.policies.gap import radius as radii
 
 
 class Starting(Policy):
-    """A policy whose runs are of one class, made from the problem and the policy."""
+    """A policy whose runs are of one class, as in `class LUCB(WithinPolicy, run=LUCBRun)`.
+
+    Its name is that of the class. `_sets_only` says why plans must be sets of arms, or what to use for
+    others; it is empty where any amounts will do.
+    """
 
     _run: ClassVar[type[Any]]
+    _sets_only: ClassVar[str] = ""
+
+    def __init_subclass__(cls, *, run: type[Any] | None = None) -> None:
+        super().__init_subclass__()
+        if "name" not in vars(cls):
+            cls.name = cls.__name__
+        if run is not None:
+            cls._run = run
 
     def start(self, problem: Any) -> Any:
         """Return a fresh run on this problem, or refuse it."""
+        if self._sets_only and problem.is_listed:  # plans behind an oracle cannot all be checked
+            check_zeros_and_ones(problem, self.name, self._sets_only)
         return self._run(problem, self)
+
+
+def check_setting(name: str, value: object, *, right: bool, meaning: str) -> None:
+    """Refuse a setting that is not right; `meaning` says what it is and which values it may have.
+
+    >>> check_setting("first", 3, right=True, meaning="how often every arm is measured first, 1 or more")
+    """
+    if not right:
+        raise ParameterError(f"{name} is {meaning}, got {value!r}", field=name)
 
 
 def check_choice(name: str, value: object, *choices: str) -> None:
@@ -66,11 +90,9 @@ def check_max_batch(max_batch: int | None) -> None:
 
     >>> check_max_batch(None)
     """
-    if max_batch is not None and not max_batch >= 1:
-        raise ParameterError(
-            f"max_batch is the most measurements to ask for at once, 1 or more, got {max_batch!r}",
-            field="max_batch",
-        )
+    right = max_batch is None or max_batch >= 1
+    meaning = "the most measurements to ask for at once, 1 or more"
+    check_setting("max_batch", max_batch, right=right, meaning=meaning)
 
 
 class BettingPolicy(Policy):
