@@ -43,6 +43,7 @@ def test_names_that_people_expect_get_the_right_command():
         said = surepick(name, "x")
         assert said.code == 2
         assert f"surepick {instead}".split("{")[0].strip()[:30] in " ".join(said.err.split())
+    assert "session extend" in surepick("extend", "--delta", "0.01").err
     assert "tell --from" in surepick("imprt").err
     assert "status" in surepick("stauts").err
 

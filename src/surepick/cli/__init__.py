@@ -9,8 +9,9 @@ from __future__ import annotations
 import difflib
 import importlib
 import json
+import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from surepick.cli.output import BAD_INPUT, INTERRUPTED, Settings, answers_only, settings, wrapped
@@ -34,33 +35,19 @@ COMMANDS = {  # by name: the module and the function
     for module, names in _MODULES.items()
     for name in names
 }
-EXPECTED = {  # names that people try, and the command that does it
+EXPECTED = {  # names that people try, and the command that does it; those of `session` are found by themselves
     "import": "tell --from FILE",
     "backup": "export -o FILE.db",
     "void": "session remove NUMBER --reason WHY",
-    "remove": "session remove NUMBER --reason WHY",
-    "withdraw": "session release ARM",
-    "release": "session release ARM",
-    "extend": "session extend",
-    "close": "session close",
-    "add-plan": "session add-plan NAME PLAN",
-    "last-call": "session final-batch N",
-    "new-epoch": "new --prior SESSION",
-    "delete": "session delete",
-    "rename": "session rename NEW",
     "report": "export -o report.html",
     "certificate": "export -o certificate.json",
     "log": "status --log",
     "list": "status",
     "watch": "status --watch",
     "sheet": "ask -o FILE.xlsx",
-    "advise": "check FILE",
     "forecast": "check FILE",
     "limit": "check FILE --limit",
     "compare": "simulate FILE --policy A --policy B",
-    "challenge": "run FILE --incumbent PLAN -- COMMAND {arm}",
-    "aa": "run FILE --aa ARM -- COMMAND {arm}",
-    "doctor": "verify --all",
     "mcp": "serve --mcp",
     "help": "--help",
 }
@@ -118,6 +105,7 @@ NOT_OPTIONS = dict.fromkeys(("--minimize", "--minimise", "--maximize", "--maximi
     "--name": "name the session with -s",
     "--to": "name the file with -o",
 }
+NEGATIVE = re.compile(r"-[\d.,]")  # how a negative number begins, and no option
 
 
 def main() -> None:
@@ -139,9 +127,11 @@ def call(arguments: Sequence[str]) -> int:
         words, program = take_global_options(arguments)
         return _call(words, program)
     except UsageError as error:
-        parameter = getattr(error, "param", None)
-        field = getattr(error, "option_name", None) or (None if parameter is None else parameter.name)
-        return _report("UsageError", field and str(field).lstrip("-"), error.format_message())
+        option = getattr(error, "option_name", None)
+        field = option or getattr(getattr(error, "param", None), "name", None)
+        return _report(
+            "UsageError", field and field.lstrip("-"), error.format_message(), NOT_OPTIONS.get(option or "")
+        )
     except SurepickError as error:
         return _report(type(error).__name__, error.field, str(error), getattr(error, "hint", None))
     except OSError as error:
@@ -195,68 +185,35 @@ def _call(words: list[str], program: list[str]) -> int:
         name, rest = f"session {rest[0]}", rest[1:]
     if name not in COMMANDS:
         raise ParameterError(_unknown(name), field="command")
+    rest = [f" {word}" if NEGATIVE.match(word) else word for word in rest]  # so that it is taken for a value
     if name == "run":
         settings.program = program
-    else:
-        rest += ["--", *program] if program else []
+    elif program:
+        rest += ["--", *program]
     code = command_of(name).main(rest, prog_name=f"surepick {name}", standalone_mode=False)
     return code if isinstance(code, int) else 0
 
 
 def _unknown(name: str) -> str:
     """Return the message for a command that does not exist."""
-    if name in EXPECTED:
-        return f"there is no command {name!r}; use: surepick {EXPECTED[name]}"
+    inside = {one.removeprefix("session "): one for one in COMMANDS if one.startswith("session ")}
     if name.startswith("session "):
-        known = [one.removeprefix("session ") for one in COMMANDS if one.startswith("session ")]
-        return f"there is no command {name!r}; {suggestion(name.removeprefix('session '), known)}"
-    known = ["session", *(one for one in COMMANDS if " " not in one)]
-    close = difflib.get_close_matches(name, [*known, *EXPECTED], n=1)
-    if close and close[0] in EXPECTED:
-        return f"there is no command {name!r}; use: surepick {EXPECTED[close[0]]}"
-    return f"there is no command {name!r}; {suggestion(name, known)}"
+        return f"there is no command {name!r}; {suggestion(name.removeprefix('session '), inside)}"
+    plain = ["session", *(one for one in COMMANDS if " " not in one)]
+    close = difflib.get_close_matches(name, [*plain, *EXPECTED, *inside], n=1)
+    meant = {**inside, **EXPECTED}.get(close[0] if close else "")
+    advice = f"use: surepick {meant}" if meant else suggestion(name, plain)
+    return f"there is no command {name!r}; {advice}"
 
 
 def command_of(name: str) -> Any:
     """Return the command of this name as click knows it; its module is imported now."""
     import typer
-    from typer.core import TyperCommand
-
-    class Command(TyperCommand):
-        """A command that takes -0.5 as a value; words with two dashes must be its options all the same."""
-
-        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-            refuse_unknown(ctx, self.params, args)
-            ctx.ignore_unknown_options = True
-            return super().parse_args(ctx, args)
 
     module, function = COMMANDS[name]
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    found = getattr(importlib.import_module(f"surepick.cli.{module}"), function)
-    app.command(name, cls=Command, epilog=GLOBAL)(found)
+    app.command(name, epilog=GLOBAL)(getattr(importlib.import_module(f"surepick.cli.{module}"), function))
     return typer.main.get_command(app)
-
-
-def refuse_unknown(ctx: Any, parameters: Iterable[Any], words: Iterable[str]) -> None:
-    """Refuse a word with two dashes that is no option, with what was meant."""
-    known: dict[str, bool] = dict.fromkeys(ctx.help_option_names, False)  # whether a value follows
-    for option in parameters:
-        if option.param_type_name == "option":
-            follows = not getattr(option, "is_flag", False)
-            known.update(dict.fromkeys((*option.opts, *option.secondary_opts), follows))
-    rest = iter(words)
-    for word in rest:
-        name, equals, _ = word.partition("=")
-        if word == "--":
-            break
-        if known.get(name) and not equals:
-            next(rest, None)
-        elif word.startswith("--") and name not in known:
-            by_word = {option.lstrip("-"): option for option in known if option.startswith("--")}
-            said = NOT_OPTIONS.get(name) or suggestion(name.lstrip("-"), by_word)
-            for option in by_word:
-                said = said.replace(f"'{option}'", by_word[option])
-            ctx.fail(f"there is no option {name}; {said}")
 
 
 def _report(kind: str, field: str | None, message: str, hint: str | None = None) -> int:
