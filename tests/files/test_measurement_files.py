@@ -97,7 +97,9 @@ def test_all_mistakes_of_a_file_are_listed_at_once(tmp_path):
     session = session_of(["a", "b"])
     with pytest.raises(sp.SurepickError) as caught:
         imported(session, tmp_path / "odd.csv", "arm,value\na,1.2.3\nb,2\na,high\n")
-    assert len(caught.value.mistakes) == 2
+    assert len(str(caught.value).splitlines()) == 3
+    with pytest.raises(sp.SurepickError, match="2 rows"):
+        imported(session, tmp_path / "names.csv", "arm,value\nc,1\nb,2\nd,3\n")
     assert session.state().n_values == 0
 
 

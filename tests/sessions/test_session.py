@@ -12,7 +12,7 @@ from policy_contract import FOR_SINGLE_ARMS, OF_PLAYS, OF_POLYTOPES, WITH_A_ZONE
 from session_tools import Clock, Tapes, problem, run_to_end, same_run, tell_all
 from surepick.errors import ParameterError, SessionError, StoreError
 from surepick.policies import CLUCB, RAGE, GenTSExplore, LinGapE, Peace, TSExplore, Uniform
-from surepick.sessions.commands import doubt
+from surepick.sessions.commands import doubts
 from surepick.sessions.events import AHEAD, Decision
 from surepick.sessions.journal import Journal
 from surepick.sessions.session import Session
@@ -418,6 +418,5 @@ def test_with_unknown_noise_a_value_far_from_the_others_is_asked_about():
     session = Session.create("memory://", "mine", sp.Problem(["a", "b"], goal="smallest"))
     for value in (10.1, 10.4, 11.0, 10.2):
         session.tell("a", value)
-    assert doubt(session.state(), "a", 104.0) is not None
-    assert doubt(session.state(), "a", 13.0) is None
-    assert doubt(session.state(), "b", 104.0) is None, "nothing to compare it with"
+    assert doubts(session.state(), [("a", 104.0)])
+    assert not doubts(session.state(), [("a", 13.0), ("b", 104.0)]), "nothing to compare b with"

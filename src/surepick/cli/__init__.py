@@ -35,7 +35,7 @@ COMMANDS = {  # by name: the module and the function
     for module, names in _MODULES.items()
     for name in names
 }
-EXPECTED = {  # names that people try, and the command that does it; those of `session` are found by themselves
+EXPECTED = {  # names that people try, and the command that does it; a name within `session` needs no row
     "import": "tell --from FILE",
     "backup": "export -o FILE.db",
     "void": "session remove NUMBER --reason WHY",

@@ -159,13 +159,11 @@ def refuse_surprising(session: Session, told: Sequence[tuple[Any, Any]], *, yes:
 
     A right value is recorded however odd it is: leaving one out for its size would break the guarantee.
     """
-    from surepick.sessions.commands import doubt
+    from surepick.sessions.commands import doubts
 
-    found = [] if yes else [doubt(session.state(), arm, one) for arm, one in told]
-    doubts = [words for words in found if words is not None]
-    if not doubts:
+    text = "" if yes else doubts(session.state(), told)
+    if not text:
         return
-    text = "; ".join(doubts[:3]) + (f"; and {len(doubts) - 3} more" if len(doubts) > 3 else "")
     if sys.stdin.isatty() and not output.settings.json:
         if typer.confirm(f"{text}. Is that right?", err=True):
             return

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from surepick.cli import output
-from surepick.cli.screen import listed
 from surepick.cli.simulate import limit_of
-from surepick.core.wording import how_many, plural
+from surepick.core.wording import first_of, how_many, plural
 from surepick.errors import ParameterError
 from surepick.views.numbers import count
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from surepick.report.check import Check
 
 BUSIEST = 3  # arms named in the forecast
-USUAL = {"delta": 0.05, "epsilon": 0.0, "budget": None}
 
 
 def check(
@@ -40,32 +38,33 @@ def check(
     Example: surepick check routes.csv --epsilon 1
     """
     from surepick.policies import policy_for
-    from surepick.report.check import ASK_LIMITS, with_limits
+    from surepick.report.check import ASK_LIMITS, USUAL, asks_limits, with_limits
     from surepick.report.check import check as rehearsed
 
     loaded = with_limits(output.load_file(file), low, high)
+    problem = loaded.problem
     if limit and loaded.means is None:
         raise ParameterError("--limit needs the true means: add a row truth", field="limit")
     given = {"delta": delta, "epsilon": epsilon, "budget": budget}
-    stated = {**USUAL, **loaded.settings}
-    asked: dict[str, Any] = {name: stated[name] if of is None else of for name, of in given.items()}
     with output.Progress() as progress:
-        found = rehearsed(loaded, asked, rehearsals=rehearsals, progress=progress.count("rehearsal"))
-    lines = [*described(found), *_forecast_lines(found, asked["budget"]), *_choice_lines(found)]
-    policy = policy_for(None, delta=asked["delta"], epsilon=asked["epsilon"])
-    least = limit_of(loaded, policy) if limit else None
-    if least is not None and least.is_finite:
-        lines.append(f"Limit     {count(least.measurements)} for any method, on average")
-    known = None if least is None or not least.is_finite else least.measurements
-    data = found.to_json() | {"limit": known}
+        found = rehearsed(loaded, given, rehearsals=rehearsals, progress=progress.count("rehearsal"))
+    asked = found.asked
+    lines = [*described(found), *_forecast_lines(found), *_choice_lines(found)]
+    data = {**found.to_json(), "limit": None}
+    if limit:
+        least = limit_of(loaded, policy_for(None, delta=asked["delta"], epsilon=asked["epsilon"]))
+        if least is not None and least.is_finite:
+            lines.append(f"Limit     {count(least.measurements)} for any method, on average")
+            data["limit"] = least.measurements
     output.answer(data, lines)
-    listing = loaded.problem.about.listing
-    missing = None if listing is None else listing.warning(asked["delta"])
-    for text in filter(None, (missing, ASK_LIMITS if found.asks_limits else None)):
-        output.note(text)
-    options = {name: now for name, now in {**asked, "low": low, "high": high}.items() if now is not None}
-    changed = "".join(f" --{name} {now:g}" for name, now in options.items() if now != USUAL.get(name))
-    output.hint(f"surepick new {shlex.quote(str(file))}{changed}")
+    missing = None if problem.about.listing is None else problem.about.listing.warning(asked["delta"])
+    if missing is not None:
+        output.note(missing)
+    if asks_limits(problem):
+        output.note(ASK_LIMITS)
+    options = {**{name: asked[name] for name in USUAL}, "low": low, "high": high}
+    changed = [f" --{name} {now:g}" for name, now in options.items() if now != USUAL.get(name)]
+    output.hint(f"surepick new {shlex.quote(str(file))}{''.join(changed)}")
 
 
 def described(found: Check) -> Iterator[str]:
@@ -78,14 +77,14 @@ def described(found: Check) -> Iterator[str]:
         f"{loaded.title}: {plans} over {problem.n_arms} arms; the {goal} total is best{unit}"
     )
     if problem.is_listed:
-        yield output.wrapped(listed(problem.plan_names, 6), "Plans     ")
+        yield output.wrapped(first_of(problem.plan_names, 6), "Plans     ")
     words = f"{len(roles['measured'])} to measure."
     for role in ("same in all plans", "in no plan"):
         if arms := roles[role]:
             what = role.replace("same", "the same")
-            words += f" {listed(arms, 3)} {plural(len(arms), 'is', 'are')} {what}: not measured."
+            words += f" {first_of(arms, 3)} {plural(len(arms), 'is', 'are')} {what}: not measured."
     if roles["known"]:
-        words += f" Known: {listed(roles['known'], 3)}."
+        words += f" Known: {first_of(roles['known'], 3)}."
     yield output.wrapped(words, "Arms      ")
     if problem.probes is not None:
         yield output.wrapped(f"{problem.probes.summary}.", "Probes    ")
@@ -96,8 +95,8 @@ def described(found: Check) -> Iterator[str]:
         yield output.wrapped(f"{alike} like others, as {gone!r} and {kept!r}.", "Merged    ")
 
 
-def _forecast_lines(checked: Check, budget: int | None) -> Iterator[str]:
-    found = checked.forecast
+def _forecast_lines(checked: Check) -> Iterator[str]:
+    found, budget = checked.forecast, checked.asked["budget"]
     if found is None:
         yield output.wrapped(f"none: it needs {checked.missing}.", "Forecast  ")
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,7 @@ import typer
 
 from surepick.cli import output
 from surepick.errors import ParameterError
+from surepick.store.log import HAND_LEASE
 from surepick.tables import numeral
 
 if TYPE_CHECKING:
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from surepick.views.view import View
 
 LOG_LINES = 18  # of `status --log`, unless all are asked for
-BY_HAND = 259_200.0  # seconds: a measurement by hand is reserved for three days
 
 
 def new(
@@ -46,11 +47,11 @@ def new(
     elif file is None:
         raise ParameterError("which problem? Name a file: surepick new routes.csv", field="file")
     else:
-        begun = begin(file, session, create=True, limits=(low, high), **given)
+        begun = begin(file, session, (low, high), given, is_new=True, lease=HAND_LEASE)
     begun.journal.keep_if_small()
     view = begun.view()
     title = f": {view.title}" if view.title and view.title != view.session else ""
-    plans = "plans" if view.n_plans is None else f"{view.n_plans:,} plans"
+    plans = "plans" if view.n_plans is None else begun.problem.about.plans(view.n_plans)
     lines = [f"Began {view.session!r}{title}, {plans} over {view.n_arms} arms."]
     assumes = view.proved.assumes
     lines.append(output.wrapped(f"{assumes}.", "Assumes: ") if assumes else "No guarantee.")
@@ -62,34 +63,26 @@ def new(
 def begin(
     file: Path,
     name: str | None,
+    limits: tuple[float | None, float | None],
+    given: Mapping[str, Any],
     *,
-    create: bool,
-    lease: float = BY_HAND,
-    limits: tuple[float | None, float | None] = (None, None),
-    **given: Any,
+    is_new: bool,
+    lease: float,
 ) -> Session:
-    """Return a new session about this file's problem; or, without `create`, the one that was begun before.
+    """Return a new session about this file's problem; or, unless `is_new`, the one that was begun before.
 
     A person who begins one without noise and limits is asked for limits first.
     """
-    from surepick.policies import policy_for
-    from surepick.report.check import Check, with_limits
-    from surepick.sessions.session import Session
+    from surepick.report import check
 
-    loaded = with_limits(output.load_file(file), *limits)
-    if create and Check(loaded, None, ()).asks_limits and sys.stdin.isatty() and not output.settings.json:
+    loaded = check.with_limits(output.load_file(file), *limits)
+    if is_new and check.asks_limits(loaded.problem) and sys.stdin.isatty() and not output.settings.json:
         print("With limits of all values nothing is assumed about the noise. Enter: none.", file=sys.stderr)
         low = typer.prompt("No value is below", default="", show_default=False, err=True)
         high = low and typer.prompt("No value is above", default="", show_default=False, err=True)
         if high:
-            loaded = with_limits(loaded, numeral(low), numeral(high))
-    chosen = {**loaded.settings, **{key: value for key, value in given.items() if value is not None}}
-    chosen["policy"] = loaded.policy(given.get("policy"))
-    chosen.setdefault("lease", lease)
-    if policy_for(chosen.get("policy")).takes_past:
-        chosen["prior"] = loaded.past
-    make = Session.create if create else Session.open
-    return make(output.settings.url, name or file.stem, loaded.problem, **chosen)
+            loaded = check.with_limits(loaded, numeral(low), numeral(high))
+    return check.begin(output.settings.url, name or file.stem, loaded, given, is_new=is_new, lease=lease)
 
 
 def begin_again(
@@ -97,7 +90,7 @@ def begin_again(
     file: Path | None,
     name: str | None,
     limits: tuple[float | None, float | None],
-    given: dict[str, Any],
+    given: Mapping[str, Any],
 ) -> Session:
     """Close a session and begin another with its values as prior data, about this file's problem or its own.
 
@@ -174,8 +167,7 @@ def _list_sessions(place: Any) -> None:
         f"{shortened(view.headline, 40)}"
         for view in views
     ]
-    fields = ("session", "title", "state", "trusted", "headline", "leader", "n_measured", "n_open", "created")
-    output.answer({"sessions": [{name: getattr(view, name) for name in fields} for view in views]}, lines)
+    output.answer({"sessions": [view.brief() for view in views]}, lines)
     output.hint(f"surepick status {views[0].session}", "One of them")
 
 

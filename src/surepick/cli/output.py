@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from surepick.core.wording import first_of
 from surepick.errors import FileError, ParameterError
 
 if TYPE_CHECKING:
@@ -179,9 +180,9 @@ def only_name(place: Store) -> str:
         return names[0]
     if not names:
         raise ParameterError(f"{place_name(place)} has no session; begin one: surepick new FILE")
-    listed = ", ".join(names[:8]) + (" ..." if len(names) > 8 else "")
     raise ParameterError(
-        f"{place_name(place)} has {len(names)} sessions; choose one with -s: {listed}", field="session"
+        f"{place_name(place)} has {len(names)} sessions; choose one with -s: {first_of(names)}",
+        field="session",
     )
 
 
@@ -201,9 +202,7 @@ def where(view: View) -> list[str]:
     """Return a line about the open measurements, or about the end of the session."""
     if view.state != "running":
         return [f"{view.session} is {view.state}: {view.headline}."]
-    names = [one.arm for one in view.open[:6]]
-    more = f" and {len(view.open) - 6} more" if len(view.open) > 6 else ""
-    return [f"Open: {', '.join(names)}{more}."] if names else []
+    return [f"Open: {first_of([one.arm for one in view.open], 6)}."] if view.open else []
 
 
 def refuse_existing(file: Path, *, force: bool) -> None:

@@ -64,7 +64,7 @@ def run(
     if file is None:
         opened = output.open_session(session)
     else:
-        opened = begin(file, session, create=False, lease=lease, limits=(low, high), **given)
+        opened = begin(file, session, (low, high), given, is_new=False, lease=lease)
     _measure(opened, program, jobs, retries, final_batch)
     view = opened.view()
     show_view(view, output.place_name(opened.store), session)

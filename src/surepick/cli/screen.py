@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from surepick.cli.output import WIDTH, wrapped
-from surepick.core.wording import how_many, shortened
+from surepick.core.wording import first_of, how_many, shortened
 from surepick.views.numbers import count, value
 from surepick.views.view import LEADER, PlanRow, View, lower
 
@@ -65,16 +65,10 @@ def _total(view: View, row: PlanRow) -> str:
 
 def claims(view: View) -> Iterator[str]:
     """Yield what is proved and what is our bet: two sentences that are never mixed."""
-    proved = view.proved
-    text = proved.text
-    if proved.assumes and "Wrong at most" in text:
-        text = f"{text.rstrip('.')}, assuming {proved.assumes}."
-    if text.startswith("Would be"):
-        yield wrapped(text, indent=2)
-    elif text:
-        yield wrapped(lower(text) if proved.claim != "none" else text, "Proved: ")
-    if view.bet is not None and view.bet.text:
-        yield wrapped(lower(view.bet.text), "Our bet: ")
+    for label, text in view.claims:
+        if text == view.proved.text and view.proved.assumes and "Wrong at most" in text:
+            text = f"{text.rstrip('.')}, assuming {view.proved.assumes}."
+        yield wrapped(lower(text), f"{label}: ") if label else wrapped(text, indent=2)
 
 
 def _plan_rows(view: View, everything: bool) -> Iterator[str]:
@@ -99,11 +93,9 @@ def _behind(view: View, row: PlanRow) -> str:
 def _open(view: View) -> Iterator[str]:
     if not view.open:
         return
-    names = [one.arm if one.n == 1 else f"{one.arm} ({one.n}x)" for one in view.open[:8]]
-    more = f" and {len(view.open) - 8} more" if len(view.open) > 8 else ""
+    names = [one.arm if one.n == 1 else f"{one.arm} ({one.n}x)" for one in view.open]
     workers = sorted({one.worker for item in view.open for one in item.assigned})
-    assigned = ", ".join(workers[:4]) or "none"
-    yield wrapped(f"{', '.join(names)}{more}; assigned: {assigned}", "Open: ")
+    yield wrapped(f"{first_of(names)}; assigned: {first_of(workers, 4) or 'none'}", "Open: ")
 
 
 def plan_lines(amounts: Mapping[str, float], name: str | None) -> Iterator[str]:
@@ -116,9 +108,7 @@ def plan_lines(amounts: Mapping[str, float], name: str | None) -> Iterator[str]:
         if max(map(len, table)) <= WIDTH:
             yield from table
             return
-    listed = [f"{arm} {value(amount)}" for arm, amount in list(amounts.items())[:MOST_AMOUNTS]]
-    more = len(amounts) - len(listed)
-    yield wrapped(", ".join(listed) + (f" and {more} more" if more else ""), "  ")
+    yield wrapped(first_of([f"{arm} {value(n)}" for arm, n in amounts.items()], MOST_AMOUNTS), "  ")
 
 
 def _shipments(amounts: Mapping[str, float]) -> Iterator[str]:
@@ -138,9 +128,3 @@ def _shipments(amounts: Mapping[str, float]) -> Iterator[str]:
 def kept_line(view: View, place: str) -> str:
     """How many measurements there are, and where."""
     return f"{how_many(view.n_measured, 'measurement')}, kept in {place} as {view.session!r}"
-
-
-def listed(names: Sequence[str], most: int = 8) -> str:
-    """Names with commas, and how many more there are."""
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")

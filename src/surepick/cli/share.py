@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -105,7 +105,10 @@ def verify(
             raise ParameterError("--public-key needs the certificate that is signed", field="public_key")
         wrong = signing.objection_to_signature(certificates[0], signing.read_key(public_key))
         objections += [] if wrong is None else [wrong]
-    view = None if objections else _view_of(logs, name)
+    view = None
+    if not objections:
+        shown = logs[0].session() if logs else output.open_session(name, read_only=True)
+        view = shown.view()
     data = {**vars(verdict), "doubts": [asdict(doubt) for doubt in verdict.doubts]}
     data |= {"session": name, "holds": not objections, "trusted": verdict.trusted, "objections": objections}
     lines = ["Does not hold.", *(output.wrapped(one, "  - ") for one in objections)]
@@ -118,18 +121,6 @@ def verify(
         raise typer.Exit(output.NO)
     if verdict.status == "confident" and verdict.doubts:
         raise typer.Exit(output.DOUBTFUL)
-
-
-def _view_of(logs: Sequence[LogFile], name: str) -> View:
-    """Return the View of the first log, or of the session of the store."""
-    from surepick.files.log import put_log
-    from surepick.sessions.session import Session
-    from surepick.store import open_store
-
-    if not logs:
-        return output.open_session(name, read_only=True).view()
-    place = open_store("memory://")
-    return Session.load(place, put_log(place, logs[0]), read_only=True).view()
 
 
 def _read(files: Any) -> tuple[list[LogFile], list[dict[str, Any]], list[str]]:
@@ -158,16 +149,17 @@ def _read(files: Any) -> tuple[list[LogFile], list[dict[str, Any]], list[str]]:
 def verdict_lines(verdict: Verdict, view: View) -> Iterator[str]:
     """Yield what was checked, what is claimed, and what that rests on."""
     from surepick.views.build import quoted
-    from surepick.views.numbers import day, minute
+    from surepick.views.numbers import day, minute, value
+    from surepick.views.view import lower
 
     events, values = how_many(verdict.n_events, "event"), how_many(verdict.n_values, "value")
     yield output.wrapped(f"Holds. {events} and {values} replay; every bet was fixed before its batch.")
     if not view.trusted:
         yield output.wrapped(f"{view.headline}.", "Doubts     ")
     leader = "" if view.plan is None else f"{quoted(view.plan)}: "
-    yield output.wrapped(
-        f"{leader}{view.proved.text} (delta {view.delta:g}, epsilon {view.epsilon:g})", "Claim      "
-    )
+    claim = f"{leader}{lower(view.proved.text)}" if leader else view.proved.text
+    within = f"delta {view.delta:g}, epsilon {value(view.epsilon, view.unit)}"
+    yield output.wrapped(f"{claim} ({within})", "Claim      ")
     for to in verdict.extensions:
         budget = "" if to["budget"] is None else f", budget {to['budget']:,}"
         yield f"Extended   to delta {to['delta']:g}{budget}"

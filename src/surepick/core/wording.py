@@ -45,6 +45,17 @@ def shortened(text: str, length: int, mark: str = "…") -> str:
     return text if len(text) <= length else text[: length - len(mark)] + mark
 
 
+def first_of(names: Sequence[str], most: int = 8, *, n: int | None = None) -> str:
+    """The first names with commas, and how many more there are, of n or of all that are given.
+
+    >>> first_of(["road", "rail", "sea"], 2), first_of(["road", "rail"], n=9)
+    ('road, rail and 1 more', 'road, rail and 7 more')
+    """
+    shown = names[:most]
+    more = (len(names) if n is None else n) - len(shown)
+    return ", ".join(shown) + (f" and {more:,} more" if more else "")
+
+
 def counted(pieces: Sequence[str], plan: Iterable[float], join: str = " + ") -> str:
     """A name for a plan: the pieces that it uses, and how often.
 

@@ -15,8 +15,9 @@ from typing import Any
 
 from surepick.core.oracle_problem import Best, OracleProblem
 from surepick.errors import FileError, ProblemError, SessionError
+from surepick.sessions.session import Session
 from surepick.sessions.verify import Verdict, verify_events
-from surepick.store import Draft, Event, Head, Store
+from surepick.store import Draft, Event, Head, Store, open_store
 from surepick.tables import refuse_endless
 
 _FIELDS = ("position", "kind", "key", "time", "body", "checksum")
@@ -42,6 +43,17 @@ class LogFile:
         """Verify this log, and a certificate if given, as `Session.verify` does."""
         return verify_events(self.name, self.events, self.head, certificate, oracle=oracle)
 
+    def session(self) -> Session:
+        """Return the session of this log, in memory, to be looked at; a log that does not hold is refused."""
+        verdict = self.verify()
+        if not verdict.holds:
+            raise SessionError(f"the log of session {self.name!r} does not hold: {verdict.objections[0]}")
+        store = open_store("memory://")
+        store.create(
+            self.name, [Draft(event.kind, event.body, event.time, event.key) for event in self.events]
+        )
+        return Session.load(store, self.name, read_only=True)
+
 
 def log_of(store: Store, name: str) -> LogFile:
     """The log of this session of a store."""
@@ -49,24 +61,6 @@ def log_of(store: Store, name: str) -> LogFile:
     if not events:
         raise SessionError(f"the log of session {name!r} is empty; run `surepick verify --all`")
     return LogFile(name, events, events[-1].head)
-
-
-def put_log(
-    store: Store, log: LogFile, *, name: str | None = None, oracle: Best | OracleProblem | None = None
-) -> str:
-    """Bring the log into a store, as the session of this name or its own; refused if `verify` objects to it.
-
-    Its checksums stay what they are, so that its certificates stay valid. Returns the session's name.
-    """
-    verdict = log.verify(oracle=oracle)
-    if not verdict.holds:
-        raise SessionError(
-            f"the log of session {log.name!r} does not hold, so nothing was imported: {verdict.objections[0]}"
-        )
-    drafts = [Draft(event.kind, event.body, event.time, event.key) for event in log.events]
-    chosen = log.name if name is None else name
-    store.create(chosen, drafts)
-    return chosen
 
 
 def read_json(path: Path) -> Any:

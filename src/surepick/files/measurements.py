@@ -94,15 +94,14 @@ def read_rows(file: Path) -> list[Row]:
     return rows
 
 
-def several(mistakes: Sequence[SurepickError]) -> FileError:
-    """Return one error for all mistakes of a table, which its `mistakes` list; nothing of it is recorded."""
-    words = [str(mistake) for mistake in mistakes]
-    if len(words) == 1:
-        return FileError(words[0], field=mistakes[0].field)
-    listed = "\n  ".join(words)
-    error = FileError(f"{len(words)} rows cannot be read; none recorded\n  {listed}", field=mistakes[0].field)
-    error.__dict__["mistakes"] = tuple(words)
-    return error
+def several(mistakes: Sequence[SurepickError]) -> SurepickError:
+    """Return one error for all mistakes of a table, a line for each; nothing of the table is recorded."""
+    if len(mistakes) == 1:
+        return mistakes[0]
+    lines = "\n  ".join(map(str, mistakes))
+    return FileError(
+        f"{len(mistakes)} rows cannot be read; none recorded\n  {lines}", field=mistakes[0].field
+    )
 
 
 def checked_row(where: str, row: Row) -> Row:
@@ -169,44 +168,54 @@ def in_words(counts: Mapping[str, int]) -> str:
 
 
 def probes_and_values(session: Session, rows: Sequence[Row]) -> list[tuple[int, Any]]:
-    """Return the probe and the value of each row; a row that cannot be right is refused.
+    """Return the probe and the value of each row; all rows that cannot be right are refused together.
 
     Call it before anything is recorded. Rows of a play that has no request yet are left out. A name that is
     not known, a token of another arm than its row says and a value out of range are refused.
     """
-    problem, unit, found = session.problem, session.problem.about.unit, list[tuple[int, Any]]()
+    found, mistakes = list[tuple[int, Any]](), list[SurepickError]()
     for row in rows:
         if not _is_known(session, row):
             continue
-        where, name = row.get(_WHERE, "a row"), _named(row)
-        if row.get("unit", "") not in ("", unit):
-            known = f"measures in {unit!r}" if unit else "has no unit"
-            raise SessionError(
-                f"{where} has the unit {row['unit']!r} and this session {known}; convert the values, or "
-                "leave the column 'unit' out",
-                field="unit",
-            )
-        named = problem.probe(name) if name else None
-        probe = _probe(session, row)
-        if named not in (None, probe):
-            raise SessionError(
-                f"token {row['token']!r} is a measurement of {problem.probe_names[probe]!r} in session "
-                f"{session.name!r}, and the file has {name!r} beside it; nothing was recorded. Import it "
-                "into its own session, or leave the column 'token' out",
-                field="token",
-            )
-        reads = problem.reads(probe)
-        reading = row.get("reading") or (reads[0] if len(reads) == 1 else "")
-        if reading not in reads:
-            listed = ", ".join(map(repr, reads))
-            raise SessionError(
-                f"{where}: the column 'reading' says which number of {problem.probe_names[probe]!r} it is, "
-                f"one of {listed}, got {reading!r}; nothing was recorded",
-                field="reading",
-            )
-        value = number(problem, problem.readings_of(probe)[reads.index(reading)], row["value"])
-        found.append((probe, value if len(reads) == 1 else {reading: value}))
+        try:
+            found.append(_probe_and_value(session, row))
+        except SurepickError as error:
+            mistakes.append(error)
+    if mistakes:
+        raise several(mistakes)
     return found
+
+
+def _probe_and_value(session: Session, row: Row) -> tuple[int, Any]:
+    problem, unit = session.problem, session.problem.about.unit
+    where, name = row.get(_WHERE, "a row"), _named(row)
+    if row.get("unit", "") not in ("", unit):
+        known = f"measures in {unit!r}" if unit else "has no unit"
+        raise SessionError(
+            f"{where} has the unit {row['unit']!r} and this session {known}; convert the values, or "
+            "leave the column 'unit' out",
+            field="unit",
+        )
+    named = problem.probe(name) if name else None
+    probe = _probe(session, row)
+    if named not in (None, probe):
+        raise SessionError(
+            f"token {row['token']!r} is a measurement of {problem.probe_names[probe]!r} in session "
+            f"{session.name!r}, and the file has {name!r} beside it; nothing was recorded. Import it "
+            "into its own session, or leave the column 'token' out",
+            field="token",
+        )
+    reads = problem.reads(probe)
+    reading = row.get("reading") or (reads[0] if len(reads) == 1 else "")
+    if reading not in reads:
+        listed = ", ".join(map(repr, reads))
+        raise SessionError(
+            f"{where}: the column 'reading' says which number of {problem.probe_names[probe]!r} it is, "
+            f"one of {listed}, got {reading!r}; nothing was recorded",
+            field="reading",
+        )
+    value = number(problem, problem.readings_of(probe)[reads.index(reading)], row["value"])
+    return probe, value if len(reads) == 1 else {reading: value}
 
 
 def _named(row: Row) -> str:

@@ -17,13 +17,12 @@ from surepick._version import __version__
 from surepick.core.answers import listed
 from surepick.core.wording import how_many
 from surepick.errors import FileError, SurepickError
-from surepick.files.log import LogFile, log_of, put_log
+from surepick.files.log import LogFile, log_of
 from surepick.sessions.session import Session
-from surepick.store import open_store
 from surepick.views.chart import STYLE as CHART_STYLE
 from surepick.views.chart import caption, plans_chart
 from surepick.views.numbers import count, minute, safe_range, value
-from surepick.views.view import View, lower
+from surepick.views.view import View, labelled
 
 MOST_VALUES = 1000  # rows; the log inside has all of them
 GUARANTEES = "https://surepick.readthedocs.io/guarantees"
@@ -88,10 +87,8 @@ def _answer(view: View, title: str) -> Iterator[str]:
     facts = f'data-state="{view.state}" data-trusted="{str(view.trusted).lower()}"'
     yield f"<h1{mark} {facts}>{escape(view.headline)}</h1>"
     yield f"<p>{escape(shown)}</p>" if shown and view.trusted else ""
-    label = "" if view.proved.text.startswith("Would") else "Proved: "
-    assuming = f" Assumes {escape(view.proved.assumes)}." if view.proved.assumes else ""
-    yield f"<p>{label}{escape(lower(view.proved.text))}{assuming}</p>"
-    yield f"<p>Our bet: {escape(lower(view.bet.text))}</p>" if view.bet else ""
+    yield from (f"<p>{escape(labelled(*claim))}</p>" for claim in view.claims)
+    yield f"<p>Assumes {escape(view.proved.assumes)}.</p>" if view.proved.assumes else ""
     for remark in view.remarks:
         if remark.code not in ("worker", "budget"):  # those are about the moment
             yield f"<p>! {escape(remark.text)}</p>"
@@ -196,8 +193,7 @@ def objection_to_page(path: Path, log: LogFile) -> str | None:
     if version is not None and version[1] != __version__:
         return None
     try:
-        place = open_store("memory://")
-        again = report(Session.load(place, put_log(place, log), read_only=True))
+        again = report(log.session())
     except SurepickError as error:
         return f"the page cannot be written again from its log: {error}"
     for mine, theirs in zip(again.splitlines(), text.splitlines(), strict=False):

@@ -1,4 +1,4 @@
-"""How a problem was read, how many measurements to expect, and what would save some.
+"""How a problem was read, how many measurements to expect, and what would save some; and how it is begun.
 
 The command line prints it, the page of a new session shows it, programs get it as JSON values.
 """
@@ -13,14 +13,19 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arrays import FloatArray, scale_and_bounds
+from surepick.core.oracle_problem import AnyProblem
 from surepick.core.run import Past
 from surepick.errors import ParameterError
-from surepick.policies import BetGapE
+from surepick.policies import BetGapE, policy_for
 from surepick.problems.truth import Truth
+from surepick.sessions.session import Session
 from surepick.simulation.forecast import Choice, Forecast, Rehearsals
+from surepick.store import Store
+from surepick.store.log import HAND_LEASE
 from surepick.views.look import roles_of
 from surepick.views.numbers import span, value
 
+USUAL = {"delta": 0.05, "epsilon": 0.0, "budget": None}
 MOST_NAMED = 200  # plans
 ASK_LIMITS = (
     "Is there a number that no value is below, and one that no value is above? State them as rows low and "
@@ -33,8 +38,9 @@ class Check:
     """A problem as it was read, with its forecast; None where a guess or a rough noise is missing."""
 
     loaded: Truth
-    forecast: Forecast | None
-    choices: tuple[Choice, ...]
+    asked: Mapping[str, Any]  # delta, epsilon and budget
+    forecast: Forecast | None = None
+    choices: tuple[Choice, ...] = ()
 
     @property
     def arms_by_role(self) -> dict[str, list[str]]:
@@ -57,12 +63,6 @@ class Check:
             return "Unknown: learned while measuring, assumed to be normal."
         scale = span(problem.noise_scale.min(), problem.noise_scale.max(), unit)
         return f"{scale}, stated. If it is larger, nothing is guaranteed."
-
-    @property
-    def asks_limits(self) -> bool:
-        """Whether low and high would spare an assumption about the noise."""
-        problem = self.loaded.problem
-        return problem.bounds is None and problem.probes is None and not problem.knows_noise
 
     @property
     def missing(self) -> str:
@@ -105,29 +105,34 @@ class Check:
             "noise": None if noise is None or not problem.knows_noise else noise.tolist(),
             "limits": None if problem.bounds is None else problem.bounds.tolist(),
             "noise_text": self.noise_text,
-            "asks_limits": self.asks_limits,
+            "asks_limits": asks_limits(problem),
             "merged": [list(pair) for pair in problem.duplicates] if problem.is_listed else [],
             "has_guess": self.loaded.guess is not None,
             "has_truth": self.loaded.means is not None,
             "forecast": None if found is None else {name: getattr(found, name) for name in fields},
             "missing": self.missing,
-            "choices": [asdict(one) for one in self.choices],
+            "epsilon": self.asked["epsilon"],
+            "choices": [{**asdict(one), "text": self.choice_words(one)[0]} for one in self.choices],
         }
 
 
 def check(
     loaded: Truth,
-    asked: Mapping[str, Any],
+    given: Mapping[str, Any],
     *,
     rehearsals: int = 20,
     seconds: float = math.inf,
     progress: Callable[[int, int], object] | None = None,
 ) -> Check:
-    """Rehearse a decision; `asked` has delta, epsilon and budget. No choice is tried after these seconds."""
+    """Rehearse a decision with the delta, epsilon and budget that are given, else those of the file.
+
+    No choice is tried after these seconds.
+    """
+    asked = {**USUAL, **loaded.settings, **_stated(given)}
     centre = loaded.means if loaded.guess is None else loaded.guess
     noise = _rough_noise(loaded)
     if centre is None or noise is None or loaded.limited:
-        return Check(loaded, None, ())
+        return Check(loaded, asked)
     stage = Rehearsals.around(
         loaded.problem,
         centre,
@@ -139,7 +144,7 @@ def check(
     )
     policy = BetGapE(asked["delta"], asked["epsilon"])
     found, choices = stage.advise(loaded.problem, policy, loaded.past, seconds=seconds)
-    return Check(loaded, found, tuple(choices))
+    return Check(loaded, asked, found, tuple(choices))
 
 
 def _rough_noise(loaded: Truth) -> FloatArray | None:
@@ -157,6 +162,11 @@ def _rough_noise(loaded: Truth) -> FloatArray | None:
     return problem.noise_scale
 
 
+def asks_limits(problem: AnyProblem) -> bool:
+    """Return whether low and high would spare an assumption about the noise."""
+    return problem.bounds is None and problem.probes is None and not problem.knows_noise
+
+
 def with_limits(loaded: Truth, low: float | None, high: float | None) -> Truth:
     """Return the problem with these limits in place of its noise; unchanged if none is given."""
     if low is None and high is None:
@@ -168,3 +178,28 @@ def with_limits(loaded: Truth, low: float | None, high: float | None) -> Truth:
     if loaded.guess is not None and spread is not None and spread.any() and problem.arms_alone:
         past = Past.from_guess(problem, loaded.guess, spread)
     return replace(loaded, problem=problem, past=past)
+
+
+def begin(
+    store: str | Store,
+    name: str,
+    loaded: Truth,
+    given: Mapping[str, Any],
+    *,
+    is_new: bool = True,
+    lease: float = HAND_LEASE,
+) -> Session:
+    """Begin a session about this problem; settings that are not given are those of the file.
+
+    The guess is prior data where the policy can use it. Without `is_new` a session of this name is continued.
+    """
+    chosen = {"lease": lease, **loaded.settings, **_stated(given)}
+    chosen["policy"] = loaded.policy(given.get("policy"))
+    if policy_for(chosen["policy"]).takes_past:
+        chosen["prior"] = loaded.past
+    make = Session.create if is_new else Session.open
+    return make(store, name, loaded.problem, **chosen)
+
+
+def _stated(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if value is not None}

@@ -41,6 +41,7 @@ from surepick.tables import count_in, numeral
 
 ENOUGH, ROUGHLY, LEAST_SCATTER = 4, 2.0, 0.01  # values, times, of the mean: where the noise is unknown
 FAR = 6.0  # noise scales from the mean of an arm: once in 30 million measurements, if the scale is right
+MOST_DOUBTED = 5  # surprising values that are named together
 # What one measurement gives: a number, or its readings by name or in their order.
 Use: TypeAlias = float | Sequence[float | None] | Mapping[str, float | None] | None
 
@@ -229,13 +230,21 @@ def exported_key(journal: Journal, number: int) -> str:
     return f"{journal.created.checksum[:12]}-{number}"
 
 
-def doubt(state: SessionState, arm: int | str, value: Any) -> str | None:
-    """Return why this value, or these readings by name, would surprise as a measurement of the arm."""
-    problem = state.problem
-    probe = problem.probe(arm) if isinstance(arm, str) else arm
-    reads = problem.reads(probe)
-    by_name = value if isinstance(value, Mapping) else {reads[0]: value}
-    return surprise(state, probe, [by_name.get(name) for name in reads])
+def doubts(state: SessionState, told: Iterable[tuple[int | str, Any]]) -> str:
+    """Return why these values, each with its arm, would surprise; empty if none does.
+
+    The readings of a probe are one value, a mapping by their names.
+    """
+    problem, found = state.problem, list[str]()
+    for arm, value in told:
+        probe = problem.probe(arm) if isinstance(arm, str) else arm
+        reads = problem.reads(probe)
+        by_name = value if isinstance(value, Mapping) else {reads[0]: value}
+        why = surprise(state, probe, [by_name.get(name) for name in reads])
+        if why is not None:
+            found.append(why)
+    more = f"; and {len(found) - MOST_DOUBTED:,} more" if len(found) > MOST_DOUBTED else ""
+    return "; ".join(found[:MOST_DOUBTED]) + more
 
 
 def measured_at(journal: Journal, place: Place) -> Measured:

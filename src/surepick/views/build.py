@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from surepick.core.evidence import between, estimate
 from surepick.core.guarantee import Guarantee
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import OwnQuestion
-from surepick.core.wording import how_many, shortened
+from surepick.core.wording import first_of, how_many, shortened
 from surepick.sessions.session import Session
 from surepick.sessions.streams import Place
 from surepick.views.look import Look, roles_of
@@ -43,7 +43,6 @@ from surepick.views.view import (
 )
 
 LONGEST_NAME = 80  # letters of a plan in a sentence
-MOST_NAMED = 8  # plans or arms in a sentence
 NEAR_TIE = 0.05  # of the difference between the best plan and the worst
 LARGEST_LOG = 700.0  # of a wealth that is a number
 LITTLE_LEFT = 0.9  # of the budget
@@ -133,7 +132,7 @@ def _headline(look: Look, state: str, proved: Proved) -> str:
         doubt = f", but do not rely on it: {look.doubts[0].text}" if look.doubts else ""
         return f"No plan will do{doubt}"
     if proved.is_tie:
-        return f"Tied for best: {_listed(tuple(map(quoted, proved.plans)))}"
+        return f"Tied for best: {first_of([quoted(name) for name in proved.plans])}"
     if state == CONFIDENT:
         return f"{'Keep' if proved.claim == 'incumbent_stays' else 'Take'} {leader}"
     if str(look.state.status) == CLOSED and (ended := look.ended()) is not None:
@@ -151,7 +150,7 @@ def _headline(look: Look, state: str, proved: Proved) -> str:
 def _proved(look: Look, state: str) -> Proved:
     """Return what the evidence proves now; with doubts, what it would prove if the assumption held."""
     if not look.guarantee.proved:
-        return Proved("none", (), None, "", f"Nothing: {look.policy.name} has no guarantee")
+        return Proved("none", (), None, "", f"Nothing; {look.policy.name} has no guarantee.")
     claim, plans, text = _claim(look, state)
     nothing = claim == "one_of" and len(plans) == look.problem.n_plans
     wrong = "" if nothing else f" Wrong at most {odds(look.delta)}."
@@ -188,7 +187,7 @@ def _one_of(look: Look) -> tuple[tuple[str, ...], str]:
     """Return the plans that may be best, as far as that is proved, and the sentence about them."""
     everything, standing = _all_plans(look), look.standing
     if standing.unless:  # a polytope: the leader is best, or differs from the best in one of these
-        listed = _listed(standing.unless)
+        listed = first_of(standing.unless)
         return (), f"The leader is the best plan, or the best has another amount of {listed}."
     is_limited = look.policy.may_find_none  # then those that break the limit are out
     best = "The best that keeps the limit (if any does)" if is_limited else "The best"
@@ -200,7 +199,7 @@ def _one_of(look: Look) -> tuple[tuple[str, ...], str]:
     names = tuple(look.name_of(plan) or "" for plan in first)
     if len(remaining) == look.problem.n_plans:
         return names, nothing
-    listed = _listed(names, len(remaining))
+    listed = first_of([shortened(name, LONGEST_NAME) for name in names], n=len(remaining))
     if look.epsilon and not is_limited:
         near = f"within {value(look.epsilon, look.unit)} of the best"
         return names, f"One of {len(remaining):,} of {everything} is {near}: {listed}."
@@ -241,8 +240,8 @@ def _bet(look: Look, proved: Proved) -> Bet | None:
         return None
     found = estimate(look.problem, look.evidence, look.leader) if look.n_used else None
     if found is None:
-        text = f"Your guess: {leader}." if look.guess is not None and not look.n_used else ""
-        return Bet(leader, None, None, text) if text else None
+        is_guess = look.guess is not None and not look.n_used
+        return Bet(leader, None, None, f"By your guess, {leader}.") if is_guess else None
     if proved.claim == "within_epsilon":
         return Bet(leader, found.chance, found.expected_loss, f"The very best, {chance(found.chance)}.")
     text = f"It is best, {chance(found.chance)}"
@@ -401,9 +400,3 @@ def _next(look: Look, state: str) -> Iterator[Next]:
 def quoted(name: str | None) -> str:
     """Return a plan's name within a sentence."""
     return "nothing" if name is None else f'"{shortened(name, LONGEST_NAME)}"'
-
-
-def _listed(names: Sequence[str], total: int | None = None) -> str:
-    n = len(names) if total is None else total
-    shown = [shortened(name, LONGEST_NAME) for name in names[:MOST_NAMED]]
-    return ", ".join(shown) + (f" and {n - len(shown):,} more" if n > len(shown) else "")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.wording import how_many, in_short, shortened
+from surepick.core.wording import first_of, how_many, in_short, shortened
 from surepick.store import Event
 
-MOST_LISTED = 8  # arms of a round, values of a measurement
 MOST_TEXT = 160  # letters of an event
 
 
@@ -40,13 +39,13 @@ def _words(kind: str, body: dict[str, Any], problem: AnyProblem) -> Iterator[str
             yield f"{plans}, {ways}, {body['policy']['name']}, seed {body['seed']}"
         case "asked":
             yield f"asked, batch {body['number']}:"
-            yield _listed([f"{names[probe]} {count} ×" for probe, count in body["counts"]])
+            yield first_of([f"{names[probe]} {count} ×" for probe, count in body["counts"]])
         case "measured":
             reads = problem.reads(body["probe"])
             shown = ["lost" if value is None else f"{value:g}" for value in body["values"]]
             if len(reads) > 1:
                 shown = [f"{read} {one}" for read, one in zip(reads, shown, strict=True)]
-            yield f"{names[body['probe']]} = {_listed(shown)}"
+            yield f"{names[body['probe']]} = {first_of(shown)}"
             yield f"by {body['worker']}" if body["worker"] else ""
             place = f"{body['probe']}.{body['index']}"
             yield "(extra)" if body["request"] == "" else "" if body["request"] == place else "(late)"
@@ -65,8 +64,3 @@ def _words(kind: str, body: dict[str, Any], problem: AnyProblem) -> Iterator[str
             yield "and their noise is Gaussian" if body["gaussian"] else ""
         case _:
             yield ", ".join(f"{key} {value}" for key, value in body.items() if value not in ("", None))
-
-
-def _listed(words: Sequence[str]) -> str:
-    more = f" and {len(words) - MOST_LISTED} more" if len(words) > MOST_LISTED else ""
-    return ", ".join(words[:MOST_LISTED]) + more

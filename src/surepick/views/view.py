@@ -20,6 +20,7 @@ from surepick.views.numbers import count, odds, value
 MOST_LISTED = 200  # rows of each list of a View
 LONGEST_NAME = 60  # letters of a plan in one line
 RUNNING, CONFIDENT, BUDGET_SPENT, CLOSED = STATES = ("running", "confident", "budget spent", "closed")
+BRIEF = ("session", "title", "state", "trusted", "headline", "leader", "n_measured", "n_open", "created")
 LEADER, TIED, OPEN, RULED_OUT = "leader", "tied", "open", "ruled out"  # the status of a plan
 
 
@@ -208,10 +209,20 @@ class View:
         """The row of the runner-up."""
         return next((row for row in self.plans if row.name == self.runner_up), None)
 
+    @property
+    def claims(self) -> list[tuple[str, str]]:
+        """What is proved and what is our bet, each with its label; with doubts nothing is labelled proved."""
+        found = [("Proved" if self.trusted else "", self.proved.text)]
+        return found if self.bet is None else [*found, ("Our bet", self.bet.text)]
+
     def to_json(self) -> dict[str, Any]:
         """Return the View as JSON values."""
         found: dict[str, Any] = to_json(self)
         return found
+
+    def brief(self) -> dict[str, Any]:
+        """Return what a list of sessions shows, as JSON values."""
+        return {name: getattr(self, name) for name in BRIEF}
 
     def __repr__(self) -> str:
         return f"View({self.line()})"
@@ -245,17 +256,16 @@ class View:
     def _repr_html_(self) -> str:
         from surepick.views.chart import STYLE, plans_chart
 
-        amber = "border-left:.4em solid #d97706;background:rgba(217,119,6,.15);padding:.4em .7em"
-        doubt = f'<div style="{amber}" role="alert" data-trusted="false">{escape(self.headline)}</div>'
-        bar = "" if self.trusted else doubt
-        title = escape(self.title or self.session)
-        head = "" if not self.trusted else f'<div style="font-size:1.5em">{escape(self.headline)}</div>'
-        label = "" if self.proved.text.startswith("Would") else "Proved: "
-        proved = f"<div>{label}{escape(self.proved.text)}</div>" if self.proved.text else ""
-        bet = f"<div>Our bet: {escape(lower(self.bet.text))}</div>" if self.bet else ""
+        title, headline = escape(self.title or self.session), escape(self.headline)
         state = f'<div style="opacity:.7">{title}: {self.state}, {self.n_measured:,} measured</div>'
+        if self.trusted:
+            head = f'{state}<div style="font-size:1.5em">{headline}</div>'
+        else:
+            amber = "border-left:.4em solid #d97706;background:rgba(217,119,6,.15);padding:.4em .7em"
+            head = f'<div style="{amber}" role="alert" data-trusted="false">{headline}</div>{state}'
+        claims = "".join(f"<div>{escape(labelled(*claim))}</div>" for claim in self.claims)
         box = "max-width:46em;padding:.4em 0;line-height:1.45;color:inherit"
-        return f'{STYLE}<div style="{box}">{bar}{state}{head}{proved}{bet}{plans_chart(self)}</div>'
+        return f'{STYLE}<div style="{box}">{head}{claims}{plans_chart(self)}</div>'
 
 
 def brief_doubt(doubt: Doubt, unit: str) -> str:
@@ -272,6 +282,11 @@ def brief_doubt(doubt: Doubt, unit: str) -> str:
 def lower(text: str) -> str:
     """Return a sentence with a small first letter, to follow a colon; a quoted name stays as it is."""
     return text[:1].lower() + text[1:] if text[1:2].islower() or text[1:2] == " " else text
+
+
+def labelled(label: str, text: str) -> str:
+    """Return a claim of `View.claims` as one sentence."""
+    return f"{label}: {lower(text)}" if label else text
 
 
 def to_json(found: Any) -> Any:

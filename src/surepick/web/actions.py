@@ -24,25 +24,20 @@ from pydantic import (
     model_validator,
 )
 
-from surepick.core.oracle_problem import AnyProblem
 from surepick.core.problem import NewArm
-from surepick.core.run import Past
 from surepick.core.wording import shortened
-from surepick.errors import ParameterError, SurepickError
+from surepick.errors import ParameterError
 from surepick.files import measurements
-from surepick.policies import policy_for
 from surepick.sessions import commands
 from surepick.sessions.events import place_of
 from surepick.sessions.session import Session
-from surepick.store import Head, Store
-from surepick.store.log import HAND_LEASE
+from surepick.store import Head
 from surepick.tables import numeral
 from surepick.views.numbers import iso
 from surepick.views.view import RUNNING
 
 MOST_ROWS = 1000  # recorded at once
 MOST_ASKED = 64
-MOST_DOUBTED = 5  # values named in a question
 LONGEST_NAME, LONGEST_NOTE = 200, 2000  # letters
 LARGEST = 10**15  # whole number; beyond it floating-point numbers are no longer exact
 
@@ -115,27 +110,13 @@ class New(Body):
     prior: str | None = None
     noise_unknown: bool = False  # with prior: the new session learns the noise that was stated
     name: Name = ""
-    policy: str = ""
-    delta: Number = 0.05
-    epsilon: Number = 0.0
+    policy: str | None = None
+    delta: Number | None = None  # what is left out is as the file says
+    epsilon: Number | None = None
     budget: Count | None = None
     low: Number | None = None  # no value is below it
     high: Number | None = None
-    seed: int = Field(0, ge=0, le=LARGEST)
-
-
-def begin(
-    store: str | Store, problem: AnyProblem, guess: Past | None, name: str, body: New, of_file: Any = None
-) -> Session:
-    """Begin a session about this problem, with the guess as prior data where the policy can use it.
-
-    The policy is the file's, unless the body names one.
-    """
-    policy = policy_for(body.policy or of_file, delta=body.delta, epsilon=body.epsilon)
-    prior = guess if policy.takes_past else None
-    return Session.create(
-        store, name, problem, policy=policy, budget=body.budget, seed=body.seed, prior=prior, lease=HAND_LEASE
-    )
+    seed: Annotated[int, Field(ge=0, le=LARGEST)] | None = None
 
 
 def ask(session: Session, n: Annotated[Count, Field(le=MOST_ASKED)] = 1, worker: Name = "") -> Answer:
@@ -187,12 +168,9 @@ def _decide(session: Session, worker: str) -> None:
 
 def refuse_surprising(session: Session, told: Sequence[tuple[int | str, Any]]) -> None:
     """Refuse values that surprise, before any is recorded."""
-    doubts = [
-        doubt for arm, value in told if (doubt := commands.doubt(session.state(), arm, value)) is not None
-    ]
-    if doubts:
-        more = f"; and {len(doubts) - MOST_DOUBTED:,} more" if len(doubts) > MOST_DOUBTED else ""
-        raise ParameterError(f"{'; '.join(doubts[:MOST_DOUBTED])}{more}. Not recorded yet", field="sure")
+    text = commands.doubts(session.state(), told)
+    if text:
+        raise ParameterError(f"{text}. Not recorded yet", field="sure")
 
 
 def import_rows(
@@ -211,16 +189,8 @@ def import_rows(
 
 def import_table(session: Session, rows: list[measurements.Row], *, worker: str, sure: bool) -> Answer:
     """Record the rows of a table, all or none; how many became what."""
-    mistakes, told = list[SurepickError](), list[tuple[int | str, Any]]()
-    for row in rows:
-        try:
-            told += measurements.probes_and_values(session, [row])
-        except SurepickError as error:
-            mistakes.append(error)
-    if mistakes:
-        raise measurements.several(mistakes)
     if not sure:
-        refuse_surprising(session, told)
+        refuse_surprising(session, measurements.probes_and_values(session, rows))
     counts = measurements.import_rows(session, rows, worker=worker)
     _decide(session, worker)
     return {"counts": counts}

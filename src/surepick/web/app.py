@@ -31,6 +31,7 @@ from surepick.core.arrays import scale_and_bounds
 from surepick.errors import NameTakenError, ParameterError, StoreError, SurepickError
 from surepick.files.measurements import in_words
 from surepick.policies import POLICIES, parse_policy
+from surepick.report.check import begin
 from surepick.report.export import export
 from surepick.sessions.commands import next_name
 from surepick.sessions.session import Session
@@ -39,7 +40,7 @@ from surepick.views.build import build
 from surepick.views.sheet import write_workbook
 from surepick.views.view import to_json
 from surepick.web import pages
-from surepick.web.actions import ACTIONS, Action, New, begin, delete, import_table
+from surepick.web.actions import ACTIONS, Action, New, delete, import_table
 from surepick.web.forms import Sent
 from surepick.web.live import VIEW, Live, Parts, TooManyViewersError
 from surepick.web.pages import Entered, Templates
@@ -326,13 +327,14 @@ class Web:
         if body.policy and body.policy not in policies():
             raise ParameterError(f"there is no policy {body.policy[:40]!r} here", field="policy")
         scale_and_bounds(None, body.low, body.high, ("value",))  # refused here at their field
-        problem, past, policy = await self.uploads.problem(uploads, {"low": body.low, "high": body.high})
+        loaded = await self.uploads.problem(uploads, {"low": body.low, "high": body.high})
+        given = body.model_dump(include={"delta", "epsilon", "budget", "policy", "seed"})
 
         def begun() -> str:
             store = self.sessions.store
             stem, taken = PurePath(uploads[0].name).stem, store.names()
             name = body.name or (next_name(stem, taken) if stem in taken else stem)
-            return begin(store, problem, past, name, body, policy).name
+            return begin(store, name, loaded, given).name
 
         try:
             return await self.sessions.run(begun)
@@ -342,14 +344,14 @@ class Web:
     async def _successor(self, body: New) -> str:
         """Close the session that came before and begin again with its values as prior data."""
 
-        def begin(session: Session) -> str:
+        def follow(session: Session) -> str:
             name = body.name or None
             if not body.noise_unknown:
                 return session.successor("begun again", name=name).name
             problem = session.problem.with_noise(None)
             return session.successor("begun again, noise unknown", name=name, problem=problem).name
 
-        return await self.sessions.at(slug_of(body.prior or ""), begin)
+        return await self.sessions.at(slug_of(body.prior or ""), follow)
 
     # Answers
 

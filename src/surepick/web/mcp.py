@@ -17,8 +17,6 @@ from surepick.errors import SessionError, SurepickError, missing_extra
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
 
-    from surepick.sessions.session import Session
-
 INSTRUCTIONS = """\
 surepick finds the best plan with the fewest noisy measurements, and says how often it may be wrong.
 `check` a problem file and begin a session with `new`. Then repeat: `ask`, measure exactly what it names, and
@@ -70,40 +68,39 @@ class Tools:
     def check(
         self,
         file: str,
-        delta: float = 0.05,
-        epsilon: float = 0.0,
+        delta: float | None = None,
+        epsilon: float | None = None,
         low: float | None = None,
         high: float | None = None,
     ) -> dict[str, Any]:
         """Show how a problem file or spreadsheet was read, and forecast the measurements. low, high: no value
         lies outside them; then nothing is assumed about the noise."""
         from surepick.inputs.load import read_problem
-        from surepick.web.uploads import describe
+        from surepick.report.check import check, with_limits
+        from surepick.web.uploads import FORECAST_SECONDS
 
-        asked = {"delta": delta, "epsilon": epsilon, "budget": None, "low": low, "high": high}
-        return describe(read_problem(Path(file)), asked)
+        loaded = with_limits(read_problem(Path(file)), low, high)
+        return check(loaded, {"delta": delta, "epsilon": epsilon}, seconds=FORECAST_SECONDS).to_json()
 
     def new(
         self,
         file: str,
         name: str,
-        delta: float = 0.05,
-        epsilon: float = 0.0,
+        delta: float | None = None,
+        epsilon: float | None = None,
         budget: int | None = None,
         low: float | None = None,
         high: float | None = None,
     ) -> dict[str, Any]:
-        """Begin a session from a problem file or spreadsheet. delta: how often the answer may be wrong;
-        epsilon: the difference that does not matter; budget: the most measurements; low, high: as check."""
+        """Begin a session from a problem file or spreadsheet. delta: how often the answer may be wrong (0.05
+        unless the file says otherwise); epsilon: the difference that does not matter; budget: the most
+        measurements; low, high: as check."""
         from surepick.inputs.load import read_problem
-        from surepick.report.check import with_limits
-        from surepick.web.actions import New, begin
+        from surepick.report.check import begin, with_limits
 
         loaded = with_limits(read_problem(Path(file)), low, high)
-        body = New(name=name, delta=delta, epsilon=epsilon, budget=budget, seed=0)
-        return _brief(
-            begin(self._store, loaded.problem, loaded.past, name, body, loaded.settings.get("policy"))
-        )
+        given = {"delta": delta, "epsilon": epsilon, "budget": budget}
+        return begin(self._store, name, loaded, given).view().brief()
 
     def ask(self, session: str, n: int = 1, worker: str = "") -> dict[str, Any]:
         """Return what to measure now, up to n at once: the arm of each, or the probe with the names of its
@@ -140,10 +137,4 @@ class Tools:
 
         action, opened = ACTIONS[name], Session.load(self._store, session)
         answer = action.do(opened, read_form(action.body, given))
-        return {**answer, **_brief(opened)}
-
-
-def _brief(session: Session) -> dict[str, Any]:
-    """Return where a session stands, in the few words that a program needs between two measurements."""
-    view, keys = session.view(), ("session", "state", "headline", "n_measured", "n_open")
-    return {key: getattr(view, key) for key in keys}
+        return {**answer, **opened.view().brief()}

@@ -24,7 +24,7 @@ from surepick.views.build import build
 from surepick.views.chart import caption, plans_chart
 from surepick.views.events import log_row
 from surepick.views.numbers import iso, value
-from surepick.views.view import LEADER, OPEN, Open, View
+from surepick.views.view import BRIEF, LEADER, OPEN, Open, View
 from surepick.web.session_cache import SessionCache, slug_of
 
 SESSIONS = 24  # on a page of the home page
@@ -99,17 +99,13 @@ def home_model(sessions: SessionCache, page: int) -> Model:
 
 def brief(sessions: SessionCache, name: str) -> Model:
     """Return a session in the list; one that fails must not hide the others."""
-    shown: Model = dict.fromkeys(("title", "n_measured", "n_open", "at"))
+    shown: Model = {**dict.fromkeys((*BRIEF, "at")), "session": name, "slug": slug_of(name)}
     try:
         view = sessions.use(name, build)
     except Exception as error:
         reason = str(error) if isinstance(error, SurepickError) else f"it cannot be read ({error!r})"
-        shown |= {"state": "unreadable", "trusted": True, "headline": reason}
-    else:
-        keys = ("title", "state", "trusted", "headline", "n_measured", "n_open")
-        shown |= {key: getattr(view, key) for key in keys}
-        shown["at"] = view.created if view.last is None else view.last.at
-    return {"session": name, "slug": slug_of(name), **shown}
+        return shown | {"state": "unreadable", "trusted": True, "headline": reason}
+    return shown | view.brief() | {"at": view.created if view.last is None else view.last.at}
 
 
 def session_model(session: Session, entered: Entered | None = None) -> Model:

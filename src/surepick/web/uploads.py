@@ -16,19 +16,16 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from surepick.core.oracle_problem import AnyProblem
 from surepick.core.run import Past
 from surepick.core.wording import About
 from surepick.errors import FileError, MissingExtraError, SurepickError
 from surepick.files.measurements import Row, read_rows
+from surepick.problems.truth import Truth
 from surepick.sessions import codec
 from surepick.tables import SHEETS
 from surepick.views.view import to_json
-
-if TYPE_CHECKING:
-    from surepick.problems.truth import Truth
 
 SECONDS = 60
 MEMORY = 4 * 2**30  # bytes of address space, most of which no process ever touches
@@ -75,17 +72,15 @@ class Uploads:
         """Return what was kept under this key, if it still is."""
         return self._kept.get(key, [])
 
-    async def problem(
-        self, uploads: Sequence[Upload], limits: Mapping[str, float | None]
-    ) -> tuple[AnyProblem, Past | None, str | dict[str, Any] | None]:
-        """Return the problem in the file among these, within these limits, its guess and its policy.
-
-        The other files are attachments.
-        """
+    async def problem(self, uploads: Sequence[Upload], limits: Mapping[str, float | None]) -> Truth:
+        """Return the problem in the file among these, within these limits; the others are attachments."""
         answer = await self.read("problem", uploads, limits)
-        past, about = answer["past"], vars(About.from_json(answer["about"]))
-        problem = codec.problem_from_json(answer["problem"]).with_about(**about)
-        return problem, None if past is None else Past.from_json(past), answer["policy"]
+        about, past = vars(About.from_json(answer["about"])), answer["past"]
+        return Truth(
+            codec.problem_from_json(answer["problem"]).with_about(**about),
+            past=None if past is None else Past.from_json(past),
+            settings=answer["settings"],
+        )
 
     async def rows(self, upload: Upload) -> list[Row]:
         """Return the measurements in this spreadsheet."""
@@ -175,41 +170,28 @@ async def _in_another_process(what: str, folder: Path, name: str, settings: str)
 # What follows runs in the other process.
 
 
-def describe(loaded: Truth, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how a problem was read, with a forecast for these settings, as JSON values."""
-    from surepick.report.check import check, with_limits
-
-    bounded = with_limits(loaded, settings.get("low"), settings.get("high"))
-    found = check(bounded, settings, seconds=FORECAST_SECONDS)
-    epsilons = {one.value: one.median for one in found.choices if one.setting == "epsilon"}
-    if found.forecast is not None:
-        epsilons[settings["epsilon"]] = found.forecast.median
-    other = [
-        {"text": found.choice_words(one)[0], "median": one.median}
-        for one in found.choices
-        if one.setting in ("limits", "noise")
-    ]
-    answer: dict[str, Any] = to_json(found.to_json() | {"epsilons": sorted(epsilons.items()), "other": other})
-    return answer
-
-
 def _answer(what: str, path: str, settings: dict[str, Any]) -> dict[str, Any]:
     """Return what is read in this file."""
     from surepick.inputs.load import read_problem
     from surepick.problems.kinds.program import solving_within
-    from surepick.report.check import with_limits
+    from surepick.report.check import check, with_limits
 
     try:
         if what == "rows":
             return {"rows": read_rows(Path(path))}
         with solving_within(0.75 * SECONDS):  # so that it can say so before it is ended
             loaded = read_problem(path, confined=True)
-        if what == "check":
-            return describe(loaded, settings)
         loaded = with_limits(loaded, settings["low"], settings["high"])
+        if what == "check":
+            found: dict[str, Any] = to_json(check(loaded, settings, seconds=FORECAST_SECONDS).to_json())
+            return found
         problem, past = loaded.problem, None if loaded.past is None else loaded.past.to_json()
-        found = {"problem": codec.problem_to_json(problem), "past": past, "about": problem.about.to_json()}
-        return found | {"policy": loaded.settings.get("policy")}
+        return {
+            "problem": codec.problem_to_json(problem),
+            "about": problem.about.to_json(),
+            "past": past,
+            "settings": dict(loaded.settings),
+        }
     except MissingExtraError as error:
         return {"error": f"{error} (where the server runs), or save the spreadsheet as CSV"}
     except SurepickError as error:
