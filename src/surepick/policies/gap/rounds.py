@@ -5,9 +5,9 @@ Against the leader i every plan k has an estimated value, the variance of its ga
 one count, so that all three move along column s of the plans. Only a new leader, a stop and the cut of
 rounding every `REFRESH` rounds take a pass over all entries, which `run` makes.
 
-The same source runs compiled and, without Numba, as it is. The two passes over plans have two
-forms each: a loop for the compiler, and array operations. Both round alike, so that decisions are the same.
-Ties go to the lowest index.
+The same source runs compiled and, without Numba, as it is. The two passes of every round, `move` and `score`,
+have two forms each: a loop for the compiler, and array operations. Both round alike, so that decisions are
+the same. Ties go to the lowest index.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Now(NamedTuple):
     arm: int  # to measure next
     is_stopped: bool
     n_measured: int
-    next_pass: int  # the number of measurements at which all entries are passed over again
+    refresh_at: int  # the number of measurements at which everything is computed from scratch
     lam: int  # index of the mixture's lam
     joint: float  # sum of the terms of all arms
     level: float
@@ -100,31 +100,31 @@ def play_rounds(
     now: Now,
     feed: Feed,
     draws: FloatArray,
-) -> tuple[Now, int]:
-    """Measure and decide, once per draw, until the draws are used or `now.next_pass` says that a pass is due.
+) -> tuple[Now, int, bool]:
+    """Measure and decide, once per draw, until the draws are used or a pass over all entries is due.
 
-    Return where the run stands and how many draws were used. A new leader and a stop are not decided here:
-    both ask for a pass at once.
+    Return where the run stands, how many draws were used, and whether a pass is due: another plan leads, or
+    the run may stop. Neither is decided here. A refresh is due by the number of measurements.
     """
-    leader, arm, n_measured, joint = now.leader, now.arm, now.n_measured, now.joint
-    rival, level, width, next_pass, n_used = now.rival, now.level, now.radius, now.next_pass, 0
-    while n_used < len(draws) and n_measured < next_pass:
+    leader, rival, arm, level, width = now.leader, now.rival, now.arm, now.level, now.radius
+    n_measured, joint, n_used, is_due = now.n_measured, now.joint, 0, False
+    while n_used < len(draws) and n_measured < now.refresh_at and not is_due:
+        mean, weight, term = arms.mean[arm], arms.weight[arm], arms.term[arm]
         arms.counts[arm] += 1
         arms.total[arm] += _measured(feed, arm, draws[n_used])
-        n_used += 1
-        n_measured += 1
-        mean, weight, term = arms.mean[arm], arms.weight[arm], arms.term[arm]
         update_arm(arms, arm, rule, now.lam)
         moved = (arms.mean[arm] - mean, arms.weight[arm] - weight, arms.term[arm] - term)
+        n_used += 1
+        n_measured += 1
         joint += moved[2]
         level = level_of(rule, n_measured, joint, now.lam)
-        best, rival = move_and_score(columns[arm], rows[leader, arm], moved, level, rivals, leader, rule)
+        move(columns[arm], rows[leader, arm], moved, rivals, rule)
+        is_due, rival = score(level, rivals, leader, rule)
         width = radius_of(rule, rivals, rival, level)
-        if best != leader or lacks(arms, used, rivals, rule, leader, rival, width) <= rule.epsilon:
-            next_pass = n_measured
+        is_due = is_due or lacks(arms, used, rivals, rule, leader, rival, width) <= rule.epsilon
         arm = choose_arm(arms, used, rows[leader], rows[rival], rule)
-    found = Now(leader, rival, arm, False, n_measured, next_pass, now.lam, joint, level, width)
-    return found, n_used
+    found = Now(leader, rival, arm, False, n_measured, now.refresh_at, now.lam, joint, level, width)
+    return found, n_used, is_due
 
 
 @compiled
@@ -172,101 +172,87 @@ def radius_of(rule: Rule, rivals: Rivals, k: int, level: float) -> float:
     return math.sqrt(square if square > TINY else TINY)
 
 
-def _move_and_score_by_loop(
-    column: FloatArray,
-    entry: float,
-    moved: tuple[float, float, float],
-    level: float,
-    rivals: Rivals,
-    leader: int,
-    rule: Rule,
-) -> tuple[int, int]:
+def _move_by_loop(
+    column: FloatArray, entry: float, moved: tuple[float, float, float], rivals: Rivals, rule: Rule
+) -> None:
     value, variance, threshold = rivals
     mean, weight, term = moved
-    score = np.empty(len(column))
     for k in range(len(column)):  # short loops without branches are vectorised
         value[k] += column[k] * mean
     if rule.paired:
         for k in range(len(column)):
             threshold[k] += term if column[k] != entry else 0.0
     if rule.code == RECTANGLE:
-        factor = math.sqrt(2.0 * level)
         for k in range(len(column)):
             variance[k] += abs(column[k] - entry) * weight
-            score[k] = value[k] + factor * variance[k]
     else:
         for k in range(len(column)):
             y = column[k] - entry
             variance[k] += y * y * weight
-            score[k] = value[k] + math.sqrt(max(2.0 * variance[k] * (threshold[k] + level), TINY))
-    score[leader] = -np.inf
-    best, rival = 0, 0
-    for k in range(1, len(column)):
-        if value[k] > value[best]:
-            best = k
-        if score[k] > score[rival]:
-            rival = k
-    return best, rival
 
 
-def _move_and_score_by_arrays(
-    column: FloatArray,
-    entry: float,
-    moved: tuple[float, float, float],
-    level: float,
-    rivals: Rivals,
-    leader: int,
-    rule: Rule,
-) -> tuple[int, int]:
+def _move_by_arrays(
+    column: FloatArray, entry: float, moved: tuple[float, float, float], rivals: Rivals, rule: Rule
+) -> None:
     value, variance, threshold = rivals
     mean, weight, term = moved
     value += column * mean
     y = column - entry
     if rule.paired:
-        threshold += np.where(column != entry, term, 0.0)
+        threshold += (y != 0.0) * term
+    variance += (np.abs(y) if rule.code == RECTANGLE else y * y) * weight
+
+
+# Move every plan by what one arm changed. `entry` is the leader's entry in the arm's column, `moved` the
+# changes of its mean, weight and term: value_k by column_k mean, variance_k by y_k^2 weight (rectangle: by
+# |y_k| weight), and where y_k = column_k - entry is not 0, threshold_k by the term.
+move = compiled(_move_by_loop) if is_compiling() else _move_by_arrays
+
+
+def _score_by_loop(level: float, rivals: Rivals, leader: int, rule: Rule) -> tuple[bool, int]:
+    value, variance, threshold = rivals
+    n = len(value)
+    scores = np.empty(n)
     if rule.code == RECTANGLE:
-        variance += np.abs(y) * weight
-        score = value + math.sqrt(2.0 * level) * variance
+        factor = math.sqrt(2.0 * level)
+        for k in range(n):
+            scores[k] = value[k] + factor * variance[k]
     else:
-        variance += y * y * weight
-        score = value + np.sqrt(np.maximum(2.0 * variance * (threshold + level), TINY))
-    score[leader] = -np.inf
-    return int(value.argmax()), int(score.argmax())
+        for k in range(n):
+            scores[k] = value[k] + math.sqrt(max(2.0 * variance[k] * (threshold[k] + level), TINY))
+    scores[leader] = -np.inf
+    lead, n_ahead, rival = value[leader], 0, 0
+    for k in range(leader):  # a count is vectorised, the place of a maximum is not
+        n_ahead += value[k] >= lead
+    for k in range(leader + 1, n):
+        n_ahead += value[k] > lead
+    for k in range(1, n):
+        if scores[k] > scores[rival]:
+            rival = k
+    return n_ahead > 0, rival
 
 
-# Move every plan by what one arm changed; return the plan of the largest value and the rival with the largest
-# score. `entry` is the leader's entry in the column, `moved` the changes of the arm's mean, weight and term.
-move_and_score = compiled(_move_and_score_by_loop) if is_compiling() else _move_and_score_by_arrays
+def _score_by_arrays(level: float, rivals: Rivals, leader: int, rule: Rule) -> tuple[bool, int]:
+    value, variance, threshold = rivals
+    if rule.code == RECTANGLE:
+        scores = value + math.sqrt(2.0 * level) * variance
+    else:
+        scores = value + np.sqrt(np.maximum(2.0 * variance * (threshold + level), TINY))
+    scores[leader] = -np.inf
+    return bool(value.argmax() != leader), int(scores.argmax())
 
 
-def _compare_by_loop(
-    columns: FloatArray, lead: FloatArray, weight: FloatArray, term: FloatArray, by_size: bool
-) -> tuple[FloatArray, FloatArray, IntArray]:
-    n_arms, n_plans = columns.shape
-    variance, terms = np.zeros(n_plans), np.zeros(n_plans)
-    support = np.zeros(n_plans, dtype=np.int64)
-    for s in range(n_arms):
-        for k in range(n_plans):
-            y = columns[s, k] - lead[s]
-            variance[k] += (abs(y) if by_size else y * y) * weight[s]
-            terms[k] += term[s] if y != 0.0 else 0.0
-            support[k] += 1 if y != 0.0 else 0
-    return variance, terms, support
+# Return whether another plan has a larger value than the leader, and the rival with the largest score.
+score = compiled(_score_by_loop) if is_compiling() else _score_by_arrays
 
 
-def _compare_by_arrays(
-    columns: FloatArray, lead: FloatArray, weight: FloatArray, term: FloatArray, by_size: bool
-) -> tuple[FloatArray, FloatArray, IntArray]:
-    y = columns - lead[:, None]
-    differs = y != 0.0
-    sizes = np.abs(y, out=y) if by_size else np.multiply(y, y, out=y)
-    variance = np.multiply(sizes, weight[:, None], out=y).sum(axis=0)
-    return variance, (differs * term[:, None]).sum(axis=0), differs.sum(axis=0)
-
-
-# Compare every plan with a leader whose entries are `lead`, over the arms s in which y_s is not 0: the sums
-# of y_s^2 weight_s (of |y_s| weight_s with `by_size`), of term_s, and the number of arms.
-compare_columns = compiled(_compare_by_loop) if is_compiling() else _compare_by_arrays
+@compiled
+def compare(columns: FloatArray, lead: FloatArray, arms: Arms, rivals: Rivals, rule: Rule) -> None:
+    """Compute variances and thresholds of all plans against the leader whose entries are `lead`."""
+    rivals.variance[:] = 0.0
+    rivals.threshold[:] = 0.0
+    for s in range(len(lead)):
+        move(columns[s], lead[s], (0.0, arms.weight[s], arms.term[s]), rivals, rule)
 
 
 @compiled

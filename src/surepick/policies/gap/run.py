@@ -63,11 +63,19 @@ class GapRun:
             log_plans=math.log(n_differ if code == radii.RECTANGLE else united),
             norm_bound=float(norm_bound),
         )
-        fixed = known_noise_scale(problem) ** 2, problem.costs.astype(float), np.abs(self._rows).max(axis=0)
-        self._arms = rounds.Arms._make([np.zeros(n, dtype=np.int64), *np.zeros((5, n)), *fixed])
+        self._arms = rounds.Arms(
+            counts=np.zeros(n, dtype=np.int64),
+            total=np.zeros(n),
+            mean=np.zeros(n),
+            weight=np.zeros(n),
+            term=np.zeros(n),
+            gain=np.zeros(n),
+            variance=known_noise_scale(problem) ** 2,
+            cost=problem.costs.astype(float),
+            reach=np.abs(self._rows).max(axis=0),
+        )
         self._rivals = rounds.Rivals(*np.zeros((3, n_plans)))
         self._now = rounds.Now(-1, -1, -1, False, 0, 0, 0, 0.0, 0.0, 0.0)
-        self._refresh_at = 0  # measurements at which arms and values are computed from scratch
         self._as_is = unchanged(n)
 
     @property
@@ -107,55 +115,57 @@ class GapRun:
         """Measure and decide, one draw a round, until the stop; return how many draws were used."""
         n_used = 0
         while n_used < len(draws) and not self._now.is_stopped:
-            left = draws[n_used:]
-            known = self._used, self._arms, self._rivals, self._rule, self._now
-            self._now, n = self._rounds.play_rounds(self._columns, self._rows, *known, feed, left)
+            self._now, n, is_due = self._rounds.play_rounds(
+                self._columns,
+                self._rows,
+                self._used,
+                self._arms,
+                self._rivals,
+                self._rule,
+                self._now,
+                feed,
+                draws[n_used:],
+            )
             n_used += int(n)
-            if self._now.n_measured >= self._now.next_pass:
-                self._pass(fresh=self._now.n_measured >= self._refresh_at)
+            fresh = self._now.n_measured >= self._now.refresh_at
+            if is_due or fresh:
+                self._pass(fresh=fresh)
         return n_used
 
     def _pass(self, *, fresh: bool) -> None:
-        """Compare all plans with the leader anew, until it stays; stop only on numbers from scratch."""
+        """Let the best plan lead and compare all others with it; stop only on numbers from scratch."""
         rounds, rule, arms, rivals = self._rounds, self._rule, self._arms, self._rivals
-        nothing = np.zeros(len(rivals.value))
-        best = int(rivals.value.argmax())
-        while True:
-            if fresh:
-                best = self._refresh()
-            now = self._now
-            by_size = rule.code == radii.RECTANGLE
-            found = rounds.compare_columns(self._columns, self._rows[best], arms.weight, arms.term, by_size)
-            rivals.variance[:] = found[0]
-            rivals.threshold[:] = found[1] + self._base[found[2]] if rule.paired else 0.0
-            level = rounds.level_of(rule, now.n_measured, now.joint, now.lam)
-            leader = best
-            best, rival = rounds.move_and_score(nothing, 0.0, (0.0, 0.0, 0.0), level, rivals, leader, rule)
-            width = rounds.radius_of(rule, rivals, rival, level)
-            stops = rounds.lacks(arms, self._used, rivals, rule, leader, rival, width) <= rule.epsilon
-            if best == leader and (fresh or not stops):
-                break
-            fresh = fresh or best == leader
-        arm = rounds.choose_arm(arms, self._used, self._rows[leader], self._rows[rival], rule)
-        self._now = rounds.Now(
-            leader, int(rival), int(arm), bool(stops), now.n_measured, self._refresh_at, now.lam, now.joint,
-            float(level), float(width),
-        )  # fmt: skip
+        if fresh:
+            self._refresh()
+        now, leader = self._now, int(rivals.value.argmax())
+        rounds.compare(self._columns, self._rows[leader], arms, rivals, rule)
+        if self._base.any():
+            n_differing = (self._columns != self._rows[leader][:, None]).sum(axis=0)
+            rivals.threshold[:] += self._base[n_differing]
+        level = float(rounds.level_of(rule, now.n_measured, now.joint, now.lam))
+        _, rival = rounds.score(level, rivals, leader, rule)
+        width = float(rounds.radius_of(rule, rivals, rival, level))
+        stops = bool(rounds.lacks(arms, self._used, rivals, rule, leader, rival, width) <= rule.epsilon)
+        if stops and not fresh:
+            self._pass(fresh=True)
+            return
+        arm = int(rounds.choose_arm(arms, self._used, self._rows[leader], self._rows[rival], rule))
+        self._now = now._replace(
+            leader=leader, rival=int(rival), arm=arm, is_stopped=stops, level=level, radius=width
+        )
 
-    def _refresh(self) -> int:
-        """Compute arms and values from the counts and sums; return the plan of the largest value."""
+    def _refresh(self) -> None:
+        """Compute arms and values from the counts and sums, and choose the next time to do so."""
         n, n_used = self._now.n_measured, len(self._used)
         lam = radii.lam_index(n / n_used)
-        joint = self._rounds.update_arms(self._arms, self._used, self._rule, lam)
-        self._refresh_at = n + self._rounds.REFRESH
+        joint = float(self._rounds.update_arms(self._arms, self._used, self._rule, lam))
+        refresh_at = n + self._rounds.REFRESH
         if self._rule.mixture:  # lam_index rounds half-way between two powers of 4
-            self._refresh_at = min(
-                self._refresh_at, int(radii.COUNTS_PER_LAM * n_used * 2.0 * radii.lam_value(lam)) + 1
-            )
-        self._now = self._now._replace(lam=lam, joint=float(joint))
+            next_lam_at = int(radii.COUNTS_PER_LAM * n_used * 2.0 * radii.lam_value(lam)) + 1
+            refresh_at = min(refresh_at, next_lam_at)
+        self._now = self._now._replace(lam=lam, joint=joint, refresh_at=refresh_at)
         # added up arm by arm: the same on every machine
         self._rivals.value[:] = (self._columns * self._arms.mean[:, None]).sum(axis=0)
-        return int(self._rivals.value.argmax())
 
     # looking, which changes nothing
 
@@ -204,25 +214,20 @@ class GapRun:
 
     # state
 
+    @property
+    def _changing(self) -> list[Any]:
+        """All arrays that measurements change."""
+        arms = self._arms
+        return [arms.counts, arms.total, arms.mean, arms.weight, arms.term, arms.gain, *self._rivals]
+
     def state(self) -> dict[str, Any]:
         """Return copies of all that changes."""
-        kept = {name: getattr(self._arms, name).copy() for name in self._arms._fields[:6]}
-        kept |= {f"plan_{name}": array.copy() for name, array in self._rivals._asdict().items()}
-        return kept | {"now": np.array([*self._now, self._refresh_at], dtype=float)}
+        return {"arrays": [array.copy() for array in self._changing], "now": list(self._now)}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from a state that `state` returned."""
-        held = {name: getattr(self._arms, name) for name in self._arms._fields[:6]}
-        held |= {f"plan_{name}": array for name, array in self._rivals._asdict().items()}
-        for name, array in held.items():
-            if array.shape != state[name].shape:
-                raise ValueError(
-                    f"{name} has shape {state[name].shape} in the state and {array.shape} in the run"
-                )
-            array[...] = state[name]
-        *whole, joint, level, width, refresh_at = state["now"].tolist()
-        leader, rival, arm, is_stopped, n_measured, next_pass, lam = map(int, whole)
-        self._refresh_at = int(refresh_at)
-        self._now = self._rounds.Now(
-            leader, rival, arm, bool(is_stopped), n_measured, next_pass, lam, joint, level, width
-        )
+        for own, kept in zip(self._changing, state["arrays"], strict=True):
+            if own.shape != kept.shape:
+                raise ValueError(f"an array of the state has shape {kept.shape}, and {own.shape} in the run")
+            own[...] = kept
+        self._now = self._rounds.Now(*state["now"])
