@@ -14,7 +14,7 @@ import surepick as sp
 from common import largest
 from policy_contract import CASES, OF_INCUMBENTS, OF_POLYTOPES
 from surepick.policies import POLICIES
-from surepick.policy import Guarantee, Measure, Policy, Standing, Stop
+from surepick.policy import Guarantee, Measure, Policy, Run, Standing, Stop
 from surepick.simulation import Gaussian, State
 
 
@@ -34,7 +34,7 @@ class Hasty(Policy):
         return HastyRun(problem, self)
 
 
-class HastyRun:
+class HastyRun(Run):
     def __init__(self, problem, policy):
         self.problem, self.policy, self.n = problem, policy, 0
 

@@ -9,7 +9,7 @@ from scipy.stats import binomtest
 
 import surepick as sp
 from common import largest
-from surepick.policy import Guarantee, Measure, Policy, Standing, Stop
+from surepick.policy import Guarantee, Measure, Policy, Run, Standing, Stop
 from surepick.simulation import Gaussian, State
 from surepick.simulation.comparison import binomial_interval, summary
 
@@ -28,7 +28,7 @@ class TenEach(Policy):
         return TenEachRun()
 
 
-class TenEachRun:
+class TenEachRun(Run):
     def __init__(self):
         self.means = None
 

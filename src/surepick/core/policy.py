@@ -11,8 +11,9 @@ from surepick.core.arrays import LARGEST, FloatArray, IntArray
 from surepick.core.guarantee import Guarantee
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import AnyProblem
+from surepick.core.past import Past
 from surepick.core.probes import refuse_probes
-from surepick.core.run import LastCallRun, Measure, Past, Run, Standing, Stop
+from surepick.core.run import Measure, Run, Standing, Stop
 from surepick.core.wording import shortened
 from surepick.errors import ParameterError, PluginError, ProblemError
 
@@ -95,7 +96,7 @@ class OwnQuestion(Policy):
         """Return what an answer says, as a sentence."""
 
 
-class Onlooker:
+class Onlooker(Run):
     """A run without the oracle's function, for a session that is only looked at."""
 
     def decide(self, rng: np.random.Generator) -> Measure | Stop:
@@ -107,6 +108,9 @@ class Onlooker:
 
     def absorb(self, counts: IntArray, sums: FloatArray) -> None:
         """Measurements change nothing here."""
+
+    def remember(self, past: Past) -> None:
+        """Nor do prior data."""
 
     def standing(self) -> Standing:
         """Unknown."""
@@ -136,9 +140,11 @@ def start(policy: Policy, problem: AnyProblem, past: Past | None = None) -> Run:
             field="policy",
         )
     run = policy.start(problem) if problem.can_decide else Onlooker()
+    if not isinstance(run, Run):
+        raise PluginError(f"{policy.name} must start a surepick.policy.Run, got {run!r:.80}")
     if past is not None:
         refuse_probes(problem, "a run with a past", field="past")
-        if not policy.takes_past or not hasattr(run, "remember"):
+        if not policy.takes_past:
             raise ParameterError(
                 f"{policy.name} cannot begin with a past; leave it out, or use BetGapE, Challenge or Pick",
                 field="past",
@@ -163,15 +169,14 @@ def n_asked(policy: Policy, request: object) -> int:
     )
 
 
-def last_calling(policy: Policy, run: Run | None) -> LastCallRun:
-    """The run, if it can end with a final batch; a clear error if not."""
-    if not isinstance(run, LastCallRun) or getattr(run, "is_fixed", False):
+def check_final_batch(policy: Policy, run: Run) -> None:
+    """Refuse a final batch where runs of this policy have none."""
+    if not run.has_final_batch:
         raise ParameterError(
             f"{policy.name} has no final batch here; use BetGapE or Challenge on a list of plans, or BetGapE "
             "on a Polytope",
             field="last_call",
         )
-    return run
 
 
 def check_delta(delta: float) -> None:

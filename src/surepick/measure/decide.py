@@ -15,9 +15,9 @@ import numpy as np
 from surepick.core.frames import frame_cells, is_frame
 from surepick.core.guarantee import no_guarantee
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
+from surepick.core.past import Past
 from surepick.core.policy import Policy
 from surepick.core.problem import Problem
-from surepick.core.run import Past
 from surepick.core.wording import how_many
 from surepick.errors import NoiseWarning, ParameterError, hinted
 from surepick.measure.loop import measure_all

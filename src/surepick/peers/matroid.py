@@ -38,7 +38,7 @@ import numpy as np
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, as_dense
 from surepick.core.policy import known_noise_scale
 from surepick.core.problem import Problem
-from surepick.core.run import Measure, Standing, Stop
+from surepick.core.run import Measure, Run, Standing, Stop
 from surepick.design.counts import refuse_too_many
 from surepick.errors import ProblemError
 from surepick.peers.sequential import best_two
@@ -108,7 +108,7 @@ def matroid_of(problem: Problem, policy: str) -> Matroid:
     return Matroid(bases, arms)
 
 
-class MatroidRun:
+class MatroidRun(Run):
     """A run of ExactExpGap, one sampling at a time. It changes by `absorb` alone."""
 
     def __init__(self, problem: Problem, policy: ExactExpGap) -> None:

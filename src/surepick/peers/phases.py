@@ -49,7 +49,7 @@ defined.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -59,7 +59,7 @@ from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.guarantee import GAUSSIAN
 from surepick.core.probes import refuse_probes
 from surepick.core.problem import Problem
-from surepick.core.run import Measure, Standing, Stop
+from surepick.core.run import Measure, Run, Standing, Stop
 from surepick.design.allocation import pair_allocation, width_allocation
 from surepick.design.counts import refuse_too_many, round_allocation
 from surepick.design.information import information_of
@@ -77,7 +77,7 @@ _MOST_PAIRS = 4000  # that a design over probes looks at; beyond, plans and thei
 _SUPPORT = 1e-5  # least share of a vector in the design
 
 
-class PhasedRun(ABC):
+class PhasedRun(Run):
     """A run in phases. Plans are in lexicographic order, so that no decision depends on their listing."""
 
     def __init__(self, readings: Readings, policy: SoundPolicy) -> None:

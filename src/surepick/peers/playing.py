@@ -45,7 +45,7 @@ where all plays have as many arms.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -57,7 +57,7 @@ from surepick.core.oracle_problem import AnyProblem
 from surepick.core.plan_sets import plan_set, play_finder, spanned
 from surepick.core.policy import check_delta, known_noise_scale
 from surepick.core.probes import Plays, Probes
-from surepick.core.run import Answer, Measure, Standing, Stop
+from surepick.core.run import Answer, Measure, Run, Standing, Stop
 from surepick.design.play_allocation import covering_plays
 from surepick.errors import ProblemError
 from surepick.peers.linear import optimistic_gains
@@ -220,7 +220,7 @@ class Search:
             self._keys = {plan.tobytes() for plan in self._known}
 
 
-class PlayingRun(ABC):
+class PlayingRun(Run):
     """One play a round after a first cover. It changes by `absorb`, and its search remembers plans."""
 
     def __init__(self, problem: AnyProblem, policy: SemiBanditPolicy) -> None:

@@ -16,7 +16,7 @@ log((1 + log t)/delta) of most published experiments, which has no proof.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,7 +26,7 @@ from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import known_noise_scale
 from surepick.core.probes import refuse_probes
 from surepick.core.problem import Problem
-from surepick.core.run import Answer, Measure, Standing, Stop
+from surepick.core.run import Answer, Measure, Run, Standing, Stop
 from surepick.errors import ProblemError
 from surepick.policies.gap import radius as radii
 from surepick.policies.sound import RadiusPolicy
@@ -119,7 +119,7 @@ def best_two(values: FloatArray, plans: IntArray | None = None) -> Standing:
     return Standing(leader, rivals[0], float(values[order[0]] - values[order[1]]))
 
 
-class SequentialRun(ABC):
+class SequentialRun(Run):
     """Measure every way once, then as `_choose` says, until `_judge` has an answer. Only `absorb` changes it.
 
     `_counts` are those of the ways, `_sums` what was measured in the method's own coordinates. A run that

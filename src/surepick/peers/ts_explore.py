@@ -33,12 +33,12 @@ from surepick.core.guarantee import Guarantee
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.plan_sets import plan_oracle
 from surepick.core.policy import check_delta, known_noise_scale
-from surepick.core.run import Measure, Standing, Stop
+from surepick.core.run import Measure, Run, Standing, Stop
 from surepick.errors import ProblemError
 from surepick.policies.sound import Starting, check_setting
 
 
-class DrawRun:
+class DrawRun(Run):
     """A run of either policy, by the box of the papers."""
 
     def __init__(self, problem: AnyProblem, policy: GenTSExplore) -> None:

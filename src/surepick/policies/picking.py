@@ -39,10 +39,11 @@ from surepick.core.arrays import FloatArray, IntArray, Plans
 from surepick.core.evidence import Evidence, behind, squares_of
 from surepick.core.guarantee import Guarantee
 from surepick.core.oracle_problem import AnyProblem
+from surepick.core.past import Past
 from surepick.core.plan_sets import plan_oracle
 from surepick.core.policy import check_epsilon, known_deviation
 from surepick.core.problem import Problem
-from surepick.core.run import Measure, Past, Standing, Stop
+from surepick.core.run import Measure, Run, Standing, Stop
 from surepick.policies.sound import Starting, check_max_batch
 
 BLOCK_SHARE = 0.01  # of the measurements so far
@@ -62,7 +63,7 @@ class PickingPolicy(Starting):
         return Guarantee.none(self._answers_with)
 
 
-class PooledRun:
+class PooledRun(Run):
     """Counts and sums, and what is left of a budget. It changes by `absorb` and `allow`."""
 
     def __init__(self, problem: Problem) -> None:

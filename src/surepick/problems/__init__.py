@@ -3,8 +3,8 @@
 A builder (`kinds`) makes a `Family` of plans (`family`), which finds its candidates (`candidates`).
 """
 
+from surepick.core.past import Past as Past
 from surepick.core.problem import NewArm as NewArm
-from surepick.core.run import Past as Past
 from surepick.problems.candidates import Candidates as Candidates
 from surepick.problems.candidates import FoundProblem as FoundProblem
 from surepick.problems.cities import city_hours as city_hours

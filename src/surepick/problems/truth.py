@@ -8,7 +8,7 @@ from typing import Any
 
 from surepick.core.arrays import FloatArray
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.run import Past
+from surepick.core.past import Past
 from surepick.errors import FileError
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, scale_and_bounds
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.run import Past
+from surepick.core.past import Past
 from surepick.errors import ParameterError
 from surepick.policies import BetGapE, policy_for
 from surepick.problems.truth import Truth

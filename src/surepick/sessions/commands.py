@@ -17,8 +17,8 @@ import numpy as np
 from surepick.core.arrays import Numbers
 from surepick.core.frames import amounts_in
 from surepick.core.oracle_problem import AnyProblem
+from surepick.core.past import Past
 from surepick.core.problem import GivenArms, Problem, settled
-from surepick.core.run import Past
 from surepick.core.wording import how_many, shortened
 from surepick.errors import ParameterError, SessionError, suggestion
 from surepick.sessions.events import (

@@ -13,25 +13,12 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arrays import FloatArray
-from surepick.core.policy import Onlooker, last_calling, n_asked, start
+from surepick.core.policy import Onlooker, check_final_batch, n_asked, start
 from surepick.core.problem import Problem
-from surepick.core.run import (
-    Answer,
-    BudgetedRun,
-    FollowingRun,
-    GrowingRun,
-    KeptRun,
-    Measure,
-    ProvingRun,
-    Run,
-    Standing,
-    Stop,
-    ValueRun,
-    WeighingRun,
-    is_close,
-)
+from surepick.core.run import Answer, Measure, Run, Standing, Stop, is_close
 from surepick.core.run import Decision as Batch
 from surepick.errors import MissingFunctionError, ParameterError, SessionError
+from surepick.policies.betting.batch_run import BatchRun
 from surepick.sessions.codec import arrays_from_json, arrays_to_json
 from surepick.sessions.events import Asked, Decision, FinalBatch, Stopped
 from surepick.sessions.evidence import RunStatistics
@@ -50,7 +37,7 @@ class PolicyRun:
         self.statistics = RunStatistics(setup.problem)
         self._run: Run = start(setup.policy, setup.problem, setup.past)
         # Whether recorded decisions hold all that fixes the bets, so that none is decided again.
-        self.follows = isinstance(self._run, FollowingRun)
+        self.follows = isinstance(self._run, BatchRun)
         self._n_last: int | None = None  # measurements of the final batch until it is passed on
         self._gaussian = False  # whether its noise is Gaussian
         self._n_new = 0  # plans that the policy will know from its next decision on
@@ -61,7 +48,7 @@ class PolicyRun:
     @property
     def can_grow(self) -> bool:
         """Whether plans may be added."""
-        return isinstance(self._run, GrowingRun) and not getattr(self._run, "is_fixed", False)
+        return isinstance(self._run, BatchRun) and not self._run.is_fixed
 
     # Looking
 
@@ -77,16 +64,17 @@ class PolicyRun:
 
     def log_evidence(self) -> FloatArray | None:
         """Return the log of the proved evidence against each rival of the leader, where the policy has it."""
-        known = self._run.log_evidence() if isinstance(self._run, WeighingRun) else None
+        known = self._run.log_evidence()
         return known if known is None or not self._n_new else np.append(known, np.zeros(self._n_new))
 
     def proof(self) -> Mapping[str, Any] | None:
         """Return what proves the answer, where that can be checked by itself."""
-        return self._run.proof() if isinstance(self._run, ProvingRun) else None
+        return self._run.proof() if isinstance(self._run, BatchRun) else None
 
     def check_final_batch(self) -> None:
         """Refuse a final batch where the policy has none, or none yet."""
-        if not getattr(last_calling(self.setup.policy, self._run), "may_call_last", True):
+        check_final_batch(self.setup.policy, self._run)
+        if isinstance(self._run, BatchRun) and not self._run.may_call_last:
             raise ParameterError(
                 "the noise is still being learned; call the final batch after the next measurements",
                 field="n",
@@ -105,14 +93,14 @@ class PolicyRun:
             gone = np.zeros_like(counts)
             for probe, n in removed.items():  # a plan probe is counted by the arms that it reads
                 gone[list(problem.readings_of(probe)) if problem.plays else probe] += n
-        if isinstance(self._run, ValueRun) and self._run.needs_values:
-            values = {
-                one.probe: np.array(one.uses).reshape(len(one.uses), len(problem.readings_of(one.probe)))
-                for one in batch
-            }
+        if isinstance(self._run, BatchRun):
+            values = None
+            if self._run.needs_values:
+                values = {
+                    one.probe: np.array(one.uses).reshape(-1, len(problem.readings_of(one.probe)))
+                    for one in batch
+                }
             self._run.absorb(counts, sums, gone, values)
-        elif isinstance(self._run, FollowingRun):
-            self._run.absorb(counts, sums, gone)
         else:
             self._run.absorb(counts, sums)
         self.n_rounds += 1
@@ -124,7 +112,7 @@ class PolicyRun:
         """
         before, self.setup = self.setup, setup
         if setup.policy != before.policy:
-            assert isinstance(self._run, FollowingRun)
+            assert isinstance(self._run, BatchRun)
             self._run.lower_delta(setup.policy, setup.policy.delta)
         if isinstance(setup.problem, Problem) and isinstance(before.problem, Problem):
             n_new = setup.problem.n_plans - before.problem.n_plans
@@ -146,7 +134,7 @@ class PolicyRun:
             raise MissingFunctionError(
                 "this session was opened to look at, without its function; load it again"
             )
-        if isinstance(run, FollowingRun) and not run.is_open:
+        if isinstance(run, BatchRun) and not run.is_open:
             request: Measure | Stop | Batch = run.propose()
             if isinstance(request, Batch):
                 batch, request = request, run.first_request(request)
@@ -168,7 +156,7 @@ class PolicyRun:
         run = self._run
         if isinstance(run, Onlooker):
             return
-        if not isinstance(run, FollowingRun):
+        if not isinstance(run, BatchRun):
             if not own:
                 self.propose(event.number)  # which draws and notes what the policy draws and notes
         elif isinstance(event, Asked):
@@ -183,7 +171,7 @@ class PolicyRun:
         """Refuse a decision that the policy does not, or may not, take here."""
         self._prepare()
         run = self._run
-        if not isinstance(run, FollowingRun):
+        if not isinstance(run, BatchRun):
             mine = self.propose(event.number)
             if not _same(mine, event):
                 raise SessionError(f"the policy decides otherwise here: {mine!r:.200}", field="decision")
@@ -192,7 +180,7 @@ class PolicyRun:
         elif isinstance(event, Asked):
             self._check_batch(run, event)
 
-    def _check_batch(self, run: FollowingRun, event: Asked) -> None:
+    def _check_batch(self, run: BatchRun, event: Asked) -> None:
         """Refuse a batch that no run asks for here, or whose first request is another."""
         if run.is_open:
             request: Measure | Stop = run.decide(self._idle_rng)
@@ -212,7 +200,7 @@ class PolicyRun:
         if self._is_beyond_budget(request.n_measurements):
             raise SessionError("it asks for more than the budget leaves", field="counts")
 
-    def _check_stop(self, run: FollowingRun, event: Stopped) -> None:
+    def _check_stop(self, run: BatchRun, event: Stopped) -> None:
         """Refuse an answer that is not proved, and an end that neither budget nor final batch brings."""
         value_sum, wealth, policy = event.value_sum, event.wealth, self.setup.policy
         if value_sum is None or wealth is None or not all(map(is_close, run.numbers(), (value_sum, wealth))):
@@ -240,20 +228,20 @@ class PolicyRun:
         """Take what has come since the last decision: plans, a budget and a final batch."""
         run, problem, budget = self._run, self.setup.problem, self.setup.budget
         if self._n_new:
-            assert isinstance(run, GrowingRun)
+            assert isinstance(run, BatchRun)
             assert isinstance(problem, Problem)
             if run.may_grow:
                 run.grow(problem)
                 self._n_new, self._n_arms, self._has_grown = 0, problem.n_arms, True
-        if budget is not None and isinstance(run, BudgetedRun):
+        if budget is not None:
             run.allow(budget - self.statistics.evidence.n_measurements)
         if self._n_last is not None and not self._n_new:
-            last_calling(self.setup.policy, run).call_last(self._n_last, gaussian=self._gaussian)
+            run.call_last(self._n_last, gaussian=self._gaussian)
             self._n_last = None
 
     def _numbers(self) -> tuple[float | None, float | None]:
         """Return the two numbers that every value moves, where the policy has them."""
-        if not isinstance(self._run, FollowingRun):
+        if not isinstance(self._run, BatchRun):
             return None, None
         value_sum, wealth = self._run.numbers()
         return float(value_sum), float(wealth)
@@ -273,7 +261,8 @@ class PolicyRun:
 
     def to_json(self) -> Body | None:
         """Return the run as JSON values, or None when the policy does not say what its state is."""
-        if self._n_new or not isinstance(self._run, KeptRun):
+        state = self._run.state()
+        if self._n_new or state is None:
             return None
         if self._has_grown:  # a fresh start with the plans that came may be a run of another kind
             fresh = start(self.setup.policy, self.setup.problem, self.setup.past)
@@ -281,7 +270,7 @@ class PolicyRun:
                 return None
         return {
             **self.statistics.to_json(),
-            "run": arrays_to_json(self._run.state()),
+            "run": arrays_to_json(state),
             "n_rounds": self.n_rounds,
             "n_last": self._n_last,
             "gaussian": self._gaussian,
@@ -305,8 +294,6 @@ def _same(mine: Decision, theirs: Decision) -> bool:
 
 def restored(fresh: Run, kept: Any) -> Run:
     """Return a fresh run turned into the one whose state was kept."""
-    if not isinstance(fresh, KeptRun):
-        raise TypeError(f"{type(fresh).__name__} does not say what its state is")
     fresh.restore(arrays_from_json(kept))
     return fresh
 

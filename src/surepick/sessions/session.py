@@ -25,9 +25,9 @@ from surepick.core.arrays import Numbers
 from surepick.core.frames import make_frame
 from surepick.core.guarantee import no_guarantee
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
+from surepick.core.past import Past
 from surepick.core.policy import Policy
 from surepick.core.problem import GivenArms, Problem
-from surepick.core.run import Past
 from surepick.errors import DamageError, NameTakenError, NoiseWarning, ParameterError, SessionError
 from surepick.policies import policy_for
 from surepick.sessions import commands

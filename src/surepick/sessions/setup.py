@@ -13,9 +13,9 @@ import numpy as np
 
 from surepick._version import __version__
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
+from surepick.core.past import Past, fitting
 from surepick.core.policy import Policy
 from surepick.core.problem import NewArm, Problem
-from surepick.core.run import Past, fitting
 from surepick.core.wording import About, shortened
 from surepick.errors import MissingFunctionError, ParameterError, SessionError
 from surepick.sessions import codec

@@ -17,8 +17,8 @@ import numpy as np
 from surepick.core.arrays import FloatArray, Numbers, PerArm, per_arm, scale_and_bounds
 from surepick.core.evidence import EIGHT_OF_TEN, quantile
 from surepick.core.oracle_problem import AnyProblem
+from surepick.core.past import Past
 from surepick.core.policy import Policy
-from surepick.core.run import Past
 from surepick.errors import ParameterError
 from surepick.policies import BetGapE
 from surepick.problems.numbers import half_widths

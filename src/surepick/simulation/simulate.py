@@ -14,11 +14,13 @@ from surepick.core.answers import named_ranging
 from surepick.core.arrays import FloatArray, IntArray, Numbers
 from surepick.core.evidence import Evidence
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
-from surepick.core.policy import Policy, check_gaussian, last_calling, n_asked, start
+from surepick.core.past import Past, fitting
+from surepick.core.policy import Policy, check_final_batch, check_gaussian, n_asked, start
 from surepick.core.problem import Problem
-from surepick.core.run import BudgetedRun, Measure, NoiseLearningRun, Past, Run, Stop, ValueRun, fitting
+from surepick.core.run import Measure, Run, Stop
 from surepick.errors import ParameterError
 from surepick.policies import policy_for
+from surepick.policies.betting.batch_run import BatchRun
 from surepick.simulation.environments import (
     Arms,
     Environment,
@@ -39,7 +41,7 @@ MOST = 10**7  # measurements, unless a budget is given
 
 
 @runtime_checkable
-class CompiledRun(Run, Protocol):
+class CompiledRun(Protocol):
     """A run that can take many single measurements in compiled code."""
 
     @property
@@ -145,13 +147,11 @@ class _Loop:
         randomized = self.policy.randomized
         driven = run if isinstance(run, CompiledRun) else None
         fast = self.environment if isinstance(self.environment, Arms) else None
-        budgeted = run if isinstance(run, BudgetedRun) else None
         if self.last_call is not None:
-            last_calling(self.policy, run)
+            check_final_batch(self.policy, run)
         while True:
             left = self._left()
-            if budgeted is not None:
-                budgeted.allow(left)
+            run.allow(left)
             decision = run.decide(round_rng(self.seed, self.n_rounds) if randomized else self.idle_rng)
             if isinstance(decision, Stop):
                 return decision
@@ -159,7 +159,7 @@ class _Loop:
                 if self.last_call is None or self.called:
                     return None
                 self.called = True  # what is left of the budget is one final batch, which is a test
-                last_calling(self.policy, run).call_last(self._left(), gaussian=self.gaussian)
+                run.call_last(self._left(), gaussian=self.gaussian)
                 continue
             if driven is not None and fast is not None and self.n_rounds > 0:
                 self.n_rounds += driven.drive(fast.feed(), fast.draw(min(CHUNK, left), self.rng))
@@ -174,7 +174,7 @@ class _Loop:
         return math.floor((1.0 - share) * self.budget) - self.evidence.n_measurements
 
     def _step(self, run: Run, decision: Measure) -> None:
-        if isinstance(run, ValueRun) and run.needs_values:
+        if isinstance(run, BatchRun) and run.needs_values:
             readings_of = self.problem.readings_of
             values = single_values(self.environment, decision.counts, self.rng, self.problem)
             sums = np.zeros(len(self.evidence.sums))
@@ -205,7 +205,7 @@ class _Loop:
     def outcome(self, run: Run, stop: Stop | None) -> Outcome:
         """Return the outcome of the run as it stands."""
         standing, scale = run.standing(), self.problem.noise_scale
-        if scale is None and isinstance(run, NoiseLearningRun):
+        if scale is None and isinstance(run, BatchRun):
             scale = run.noise_estimate()
         plan, status = end_of(stop, standing, self.policy)
         lead = standing.leader if plan is None else plan

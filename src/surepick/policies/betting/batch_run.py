@@ -23,8 +23,9 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import AnyProblem
+from surepick.core.past import Past
 from surepick.core.problem import Problem
-from surepick.core.run import Answer, Decision, Measure, Past, Standing, Stop, is_close
+from surepick.core.run import Answer, Decision, Measure, Run, Standing, Stop, is_close
 from surepick.errors import ParameterError
 from surepick.inference.bounded import BatchReadings, BoundedNoise, BoundedReadings
 from surepick.inference.contrasts import arm_probes, readings_of
@@ -52,7 +53,7 @@ class Sums:
         return Sums(self.uses + uses, self.sums + sums)
 
 
-class BatchRun:
+class BatchRun(Run):
     """A run of batches for one question; changed by the loop or session that started it."""
 
     STATE: ClassVar[tuple[str, ...]] = (
@@ -333,6 +334,16 @@ class BatchRun:
     def is_fixed(self) -> bool:
         """Whether the question allows neither plans that arrive nor a final batch."""
         return self._question.is_fixed
+
+    @property
+    def has_final_batch(self) -> bool:
+        """Whether the run can end with a final batch."""
+        return not self.is_fixed
+
+    @property
+    def may_call_last(self) -> bool:
+        """Whether a final batch may be called now."""
+        return True
 
     def allow(self, left: int) -> None:
         """Cut the next batch to this many measurements; the first one, which needs a cover, is never cut."""

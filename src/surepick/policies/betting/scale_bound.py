@@ -24,7 +24,8 @@ import numpy as np
 
 from surepick.core.arrays import MOST_SCALES, SMALLEST, FloatArray, IntArray, furthest_values
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.run import Decision, Past, Standing
+from surepick.core.past import Past
+from surepick.core.run import Decision, Standing
 from surepick.errors import ParameterError, ProblemError
 from surepick.inference.factors import SubGaussian
 from surepick.policies.betting.batch import Batch

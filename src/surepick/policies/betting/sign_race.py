@@ -30,7 +30,7 @@ from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import OwnQuestion
 from surepick.core.probes import refuse_probes
 from surepick.core.problem import Problem
-from surepick.core.run import Measure, Standing, Stop
+from surepick.core.run import Measure, Run, Standing, Stop
 from surepick.errors import ParameterError
 from surepick.inference.factors import log_sum_exp
 from surepick.policies.sound import SoundPolicy
@@ -95,7 +95,7 @@ class SignRace(SoundPolicy, OwnQuestion):
         return SignRaceRun(problem, self)
 
 
-class SignRaceRun:
+class SignRaceRun(Run):
     """Rounds in which the plans that are left are measured once each.
 
     `wealth` is by account, row and bet size. Without a margin there is one account, whose bets any answer may

@@ -12,7 +12,7 @@ from surepick.core.arrays import FloatArray, IntArray, as_dense
 from surepick.core.evidence import Evidence
 from surepick.core.policy import known_noise_scale
 from surepick.core.problem import Problem
-from surepick.core.run import Measure, Standing, Stop
+from surepick.core.run import Measure, Run, Standing, Stop
 from surepick.errors import ParameterError
 from surepick.kernels import Feed, unchanged
 from surepick.policies.gap import radius as radii
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from surepick.policies.sound import WithinPolicy
 
 
-class GapRun:
+class GapRun(Run):
     """A run of a gap policy: each arm once, then leader, rival and arm by `rounds`.
 
     - radius, arm_rule: when to stop, and which arm to measure ("gap", "naive" or "cycle").
