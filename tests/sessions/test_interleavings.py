@@ -94,7 +94,7 @@ def of_bets(seed):
     policy = sp.BetGapE(delta=0.3)
     session = Session.create(store, NAME, PROBLEM, policy=policy, seed=seed, lease=100.0, clock=lambda: NOW)
     place = session.state().streams.of[0].appended_at
-    session.journal.commit(lambda: Change([Measured(EXTRA, 0, place, [0.5], "", "", "", "")]))
+    session.journal.commit(lambda state: Change([Measured(EXTRA, 0, place, [0.5], "", "", "", "")]))
     for _ in range(3):
         (request,) = session.ask(worker="a", wait=False)
         session.tell(request, 0.1 * request.probe)

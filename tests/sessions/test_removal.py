@@ -113,9 +113,8 @@ def test_an_unused_value_is_asked_for_again_and_its_place_stays_empty(tmp_path):
 def test_a_policy_that_decides_again_refuses_to_lose_a_used_value(policy):
     session = measure(begun(policy), 6)
     head = session.journal.head
-    with pytest.raises(SessionError) as caught:
+    with refuses("number", SessionError):
         session.remove(1, "a slip")
-    assert "successor" in str(caught.value)
     with refuses("delta", ParameterError):
         session.extend(delta=0.01)
     assert session.journal.head == head

@@ -22,7 +22,7 @@ def close_before_the_decision(patch):
     def close(self, reason=""):
         with self._changing() as journal:
             event = Closed(self.journal.state.n_closed + 1, reason)
-            journal.commit(lambda: Change([] if self.journal.state.is_over else [event]), quick=False)
+            journal.commit(lambda state: Change([] if state.is_over else [event]))
 
     patch.setattr(Session, "close", close)
     unchecked(patch, Closed)
@@ -33,7 +33,7 @@ def extend_what_was_seen_before(patch):
         change = commands.extended(self.journal.state, delta, budget)
         checked(change.events[0], self.journal.state)
         with self._changing() as journal:
-            journal.commit(lambda: change, quick=False)
+            journal.commit(lambda state: change)
 
     checked: Any = Extended.check
     patch.setattr(Session, "extend", extend)
@@ -57,7 +57,7 @@ def acknowledge_before_the_commit(patch):
         except Exception as error:
             if "simulated" not in str(error):
                 raise
-            return make().result
+            return make(self.state).result
 
     patch.setattr(Journal, "commit", hasty)
 
@@ -71,12 +71,12 @@ def share_a_session_without_its_lock(patch):
 
 
 def record_a_key_twice(patch):
-    tell = commands.tell
+    measured = commands.measured
 
     def careless(journal, telling):
-        return tell(journal, replace(telling, key=""))
+        return measured(journal, replace(telling, key=""))
 
-    patch.setattr(commands, "tell", careless)
+    patch.setattr(commands, "measured", careless)
 
 
 def delete_what_others_wrote_meanwhile(patch):

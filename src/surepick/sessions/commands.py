@@ -28,12 +28,16 @@ from surepick.sessions.events import (
     FinalBatch,
     Measured,
     PlanAdded,
+    Released,
+    Removed,
     check_value,
     decode,
     growing,
+    place_of,
     recorded_key,
 )
 from surepick.sessions.journal import Change, Journal, leased
+from surepick.sessions.leases import is_dead
 from surepick.sessions.setup import whole
 from surepick.sessions.state import SessionState
 from surepick.sessions.streams import Place
@@ -64,9 +68,10 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Telling:
-    """A value, or several, that a worker tells: of a request, by its place, or of a probe, by its number."""
+    """Values of one probe that a worker tells; `place` is that of the request, where they answer one."""
 
-    what: Place | int
+    probe: int
+    place: Place | None
     uses: list[list[float | None]]
     worker: str
     key: str
@@ -74,31 +79,22 @@ class Telling:
     sure: bool
 
 
-def tell(journal: Journal, telling: Telling) -> Receipt:
-    """Record values, all or none; return what became of them."""
-    receipt: Receipt = journal.commit(lambda: _measured(journal, telling))
-    return receipt
-
-
-def _measured(journal: Journal, telling: Telling) -> Change:
+def measured(journal: Journal, telling: Telling) -> Change:
     """Return the events of these values at the end of the log, and their receipt."""
-    state, uses = journal.state, telling.uses
-    if telling.key and (place := state.keys.get(telling.key)) is not None:
-        return Change([], result=repeated(journal, place, telling))
-    answered, late, probe = None, "", telling.what
-    if isinstance(telling.what, Place):
-        answered, probe = telling.what, telling.what.probe
-        if state.streams.of[probe].is_recorded(answered.index):
-            if (known := _known(journal, answered, telling)) is not None:
-                return Change([], result=known)
-            late, answered = str(answered), None
-    assert isinstance(probe, int)
+    state, probe, uses = journal.state, telling.probe, telling.uses
+    if (kept := _place_of_key(journal, telling.key)) is not None:
+        return Change([], result=_repeated(journal, kept, telling))
+    answered, late = telling.place, ""
+    if answered is not None and state.streams.of[probe].is_recorded(answered.index):
+        if (known := _known(journal, answered, telling)) is not None:
+            return Change([], result=known)
+        late, answered = str(answered), None
     for use in () if telling.sure else uses:
         if (words := surprise(state, probe, use)) is not None:
             raise SessionError(f"{words}; not recorded. If it is right, say so: sure=True", field="sure")
     places = [] if answered is None else [answered.index]
     if not late and len(places) < len(uses) and not state.is_over:
-        places = _open_places(journal, probe, answered, telling)
+        places = _open_places(journal, telling)
     n_open = len(places)
     if n_open < len(uses):  # extra values are appended to the stream
         end = max(state.streams.of[probe].appended_at, max(places, default=-1) + 1)
@@ -116,28 +112,28 @@ def _measured(journal: Journal, telling: Telling) -> Change:
     return Change(events, release, Receipt(events[-1].number, result))
 
 
-def _open_places(journal: Journal, probe: int, answered: Place | None, telling: Telling) -> list[int]:
+def _open_places(journal: Journal, telling: Telling) -> list[int]:
     """Return the open requests of this probe that the values answer: at most one for each value.
 
     First the request that is answered; then the worker's own ones, and those of the open batch from the
     oldest on. Only a value recorded by arm answers what another worker was asked for.
     """
-    state, n = journal.state, len(telling.uses)
-    found = {} if answered is None else {answered.index: None}
-    stream, now = state.streams.of[probe], journal.clock()
-    leases = [lease for lease in journal.store.leases(journal.name) if lease.expires > now]
+    stream, now = journal.state.streams.of[telling.probe], journal.clock()
     own, others = set[int](), set[int]()
-    for (of, index), lease in leased(leases).items():
-        if of == probe and index < stream.end + AHEAD and not stream.is_recorded(index):
+    for (probe, index), lease in leased(journal.store.leases(journal.name)).items():
+        is_open = probe == telling.probe and index < stream.end + AHEAD and not stream.is_recorded(index)
+        if is_open and lease.expires > now:
             (own if lease.worker == telling.worker else others).add(index)
-    rest = stream.missing()
-    if answered is not None:
-        rest = (index for index in rest if index > answered.index and index not in others)
-    for index in itertools.chain(sorted(own), rest):
-        if len(found) == n:
+    places, rest = dict[int, None](), stream.missing()  # a dictionary keeps their order
+    if telling.place is not None:
+        begin = telling.place.index
+        places[begin] = None
+        rest = (index for index in rest if index > begin and index not in others)
+    for index in itertools.chain(sorted(own), rest):  # which may be long
+        if len(places) == len(telling.uses):
             break
-        found[index] = None
-    return list(found)
+        places[index] = None
+    return list(places)
 
 
 def _known(journal: Journal, place: Place, telling: Telling) -> Receipt | None:
@@ -149,7 +145,7 @@ def _known(journal: Journal, place: Place, telling: Telling) -> Receipt | None:
     kept = measured_at(journal, place)
     if kept.worker != telling.worker or kept.is_extra:
         if (before := journal.state.late.get((str(place), telling.worker))) is not None:
-            return repeated(journal, before, telling)
+            return _repeated(journal, before, telling)
         return Receipt(kept.number, "repeated") if None in telling.uses[0] else None  # nothing is lost
     if place in journal.state.streams.removed:
         raise SessionError(
@@ -206,7 +202,7 @@ def surprise(state: SessionState, probe: int, use: Sequence[float | None]) -> st
     return None
 
 
-def repeated(journal: Journal, place: Place, telling: Telling) -> Receipt:
+def _repeated(journal: Journal, place: Place, telling: Telling) -> Receipt:
     """Return the receipt of values that were recorded before; refused if they were others."""
     kept = measured_at(journal, place)
     if telling.key and place in journal.state.streams.removed:
@@ -214,12 +210,12 @@ def repeated(journal: Journal, place: Place, telling: Telling) -> Receipt:
             f"the value of {telling.key!r} was removed, and its key stays taken; give this one another",
             field="key",
         )
-    probe = telling.what.probe if isinstance(telling.what, Place) else telling.what
-    if (kept.probe, kept.values) != (probe, telling.uses[0]):
+    if (kept.probe, kept.values) != (telling.probe, telling.uses[0]):
         names = journal.state.setup.problem.probe_names
         raise SessionError(
-            f"{telling.key or str(telling.what)!r} is another measurement, {names[kept.probe]!r} = "
-            f"{_shown(kept.values)}, got {names[probe]!r} = {_shown(telling.uses[0])}; the first one stays",
+            f"{telling.key or str(telling.place)!r} is another measurement, {names[kept.probe]!r} = "
+            f"{_shown(kept.values)}, got {names[telling.probe]!r} = {_shown(telling.uses[0])}; the first one "
+            "stays",
             field="key" if telling.key else "value",
         )
     return Receipt(kept.number, "repeated")
@@ -228,6 +224,24 @@ def repeated(journal: Journal, place: Place, telling: Telling) -> Receipt:
 def exported_key(journal: Journal, number: int) -> str:
     """Return the key that exports give to an extra measurement without one: `tell` knows it again."""
     return f"{journal.created.checksum[:12]}-{number}"
+
+
+def _place_of_key(journal: Journal, key: str) -> Place | None:
+    """Return the place of the value that is recorded under this key, or was exported with it."""
+    number = count_in(key.rpartition("-")[2])
+    if number is not None and key == exported_key(journal, number):
+        return place_of_number(journal, number)
+    return journal.state.keys.get(key)
+
+
+def place_of_number(journal: Journal, number: int) -> Place:
+    """Return where the value of this number is; its event is searched for in the log."""
+    for found in journal.events():
+        if found.kind == "measured" and f'"number":{number},' in found.body:
+            event = decode(found.kind, found.body)
+            if isinstance(event, Measured) and event.number == number:
+                return event.place
+    raise SessionError(f"session {journal.name!r} has no value {number}", field="number")
 
 
 def doubts(state: SessionState, told: Iterable[tuple[int | str, Any]]) -> str:
@@ -315,6 +329,31 @@ def number(problem: AnyProblem, reading: int, value: object) -> float:
         raise SessionError(f"the value of {what} must be a number, got {shown}", field="value") from None
     check_value(problem, reading, found)
     return found
+
+
+def released(journal: Journal, token: str, worker: str, reason: str) -> Change:
+    """Return the event that releases this request of a worker; refused if another worker has it."""
+    place = place_of(token, journal.state)
+    lease = leased(journal.store.leases(journal.name)).get(place)
+    is_held = lease is not None and lease.expires > journal.clock() and not is_dead(lease.worker)
+    if lease is not None and is_held and lease.worker != worker:
+        raise SessionError(
+            f"request {place} is assigned to {lease.worker!r}, not to {worker!r}; to release it for them, "
+            f"say so: worker={lease.worker!r}",
+            field="worker",
+        )
+    is_recorded = journal.state.streams.of[place.probe].is_recorded(place.index)
+    if is_recorded and measured_at(journal, place).is_extra:
+        return Change([], [str(place)])  # an extra value took its place: nothing is asked for
+    return Change([Released(*place, worker, reason)], [str(place)])
+
+
+def removed(journal: Journal, text: str, reason: str) -> Change:
+    """Return the event that removes the value of this number or request, and whether it was used."""
+    number = count_in(text)
+    place = place_of(text, journal.state) if number is None else place_of_number(journal, number)
+    is_used = place.index < journal.state.streams.of[place.probe].cursor
+    return Change([Removed(*place, reason)], [str(place)], is_used)
 
 
 def extended(state: SessionState, delta: float | None, budget: int | None) -> Change:

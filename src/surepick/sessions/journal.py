@@ -142,7 +142,7 @@ class Journal:
             if head.position - self._kept >= SNAPSHOT_EVERY:
                 self._kept = head.position  # a snapshot is due: the writer of the last event keeps it
 
-    def commit(self, make: Callable[[], Change], *, quick: bool = True) -> Any:
+    def commit(self, make: Callable[[SessionState], Change]) -> Any:
         """Append what `make` gives, and the decisions that follow from it, in one transaction.
 
         It returns the result of `make`, which looks at the state, changes nothing, and may be called twice.
@@ -152,22 +152,21 @@ class Journal:
         has missed, and only then makes and appends. What `make` refuses without holding the log may be out of
         date: it is asked again.
 
-        With `quick=False`, and where the policy takes its time, it decides after the transaction, so that the
-        others do not wait for it. A policy that fails, a plug-in perhaps, does so when all that was to be
-        written is on disk.
+        Where the policy takes its time, it decides after the transaction, so that the others do not wait for
+        it. A policy that fails, a plug-in perhaps, does so when all that was to be written is on disk.
         """
         try:
-            result = self._write(make, quick=quick)
+            result = self._write(make, decides=True)
         except UndecidedError:
-            result = self._write(make, quick=False)
+            result = self._write(make, decides=False)
         self.decide()
         self._keep_snapshot()
         return result
 
-    def _write(self, make: Callable[[], Change], *, quick: bool) -> Any:
+    def _write(self, make: Callable[[SessionState], Change], *, decides: bool) -> Any:
         if not self.is_stale and self.head.position - self._company_at > ALONE_AFTER:
             try:
-                self.head, result = self._append(make, quick)
+                self.head, result = self._append(make, decides)
                 self.is_stale = False
                 return result
             except ConflictError:  # it came too late, and has to be made again at the end of the log
@@ -175,7 +174,7 @@ class Journal:
             except (ParameterError, SessionError):
                 pass  # it may be out of date: it is made again at the end of the log
         with self.write_transaction() as view:
-            head, result = self._append(make, quick, view.leases)
+            head, result = self._append(make, decides, view.leases)
         self.head, self.is_stale = head, False
         return result
 
@@ -253,13 +252,13 @@ class Journal:
         return head if row is self.created else row.head
 
     def _append(
-        self, make: Callable[[], Change], quick: bool, leases: Sequence[Lease] = ()
+        self, make: Callable[[SessionState], Change], decides: bool, leases: Sequence[Lease] = ()
     ) -> tuple[Head, Any]:
         """Check, apply and append what `make` gives, and what the policy decides on it if that is quick.
 
         Of these leases, those on recorded measurements end with it.
         """
-        events, release, result = make()
+        events, release, result = make(self.state)
         if not events:
             return self.head, result
         drafts = self._dated(events)  # before anything is applied: it refuses what UTF-8 cannot hold
@@ -273,7 +272,7 @@ class Journal:
                 self.state.apply(event)
             if isinstance(event, Extended):
                 self._kept = self._next_snapshot = 0  # a snapshot from before it is soon of no use
-        if quick and self.state.is_due and self._is_quick():
+        if decides and self.state.is_due and self._is_quick():
             try:
                 drafts += self._decisions()
             except Exception as error:

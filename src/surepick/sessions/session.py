@@ -33,19 +33,9 @@ from surepick.policies import policy_for
 from surepick.sessions import commands
 from surepick.sessions.certify import certify, guarantee_of
 from surepick.sessions.commands import Receipt, Telling, Use
-from surepick.sessions.events import (
-    Created,
-    Event,
-    Measured,
-    Released,
-    Removed,
-    Renamed,
-    decode,
-    place_of,
-    recorded_key,
-)
-from surepick.sessions.journal import Change, Journal, decided, drafts_of, in_seconds, leased
-from surepick.sessions.leases import Request, claim, default_worker, in_turn, is_dead, request_for
+from surepick.sessions.events import Created, Event, Renamed, place_of, recorded_key
+from surepick.sessions.journal import Change, Journal, decided, drafts_of, in_seconds
+from surepick.sessions.leases import Request, claim, default_worker, in_turn, request_for
 from surepick.sessions.records import Measurement, measurements_in
 from surepick.sessions.setup import Setup, refuse_other, seconds
 from surepick.sessions.state import SessionState
@@ -55,7 +45,6 @@ from surepick.simulation.outcome import Outcome, State
 from surepick.store import Event as Row
 from surepick.store import Head, Lease, Store, open_store
 from surepick.store.log import LEASE
-from surepick.tables import count_in
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -267,13 +256,11 @@ class Session:
         who = _whose(what, worker)
         with self._changing() as journal:
             found = self._request(what)
-            probe = found.probe if isinstance(found, Place) else found
+            probe, place = (found.probe, found) if isinstance(found, Place) else (found, None)
             uses = commands.readings_of(journal.state.problem, probe, None if lost else value)
-            telling = Telling(found, uses, who, str(key), str(note), sure)
-            number = count_in(telling.key.rpartition("-")[2]) if key else None  # of an exported row
-            if number is not None and telling.key == commands.exported_key(journal, number):
-                return commands.repeated(journal, self._place_of(number), telling)
-            return commands.tell(journal, telling)
+            telling = Telling(probe, place, uses, who, str(key), str(note), sure)
+            receipt: Receipt = journal.commit(lambda state: commands.measured(journal, telling))
+            return receipt
 
     def release(self, request: str | Request, reason: str = "", *, worker: str | None = None) -> None:
         """Release a request, so that another worker gets it at once.
@@ -281,25 +268,9 @@ class Session:
         A request that another worker has by now, because a lease had ended, is refused. A `Request` knows
         its worker; with an id alone name the worker, if it was asked for under a name.
         """
-        text, who = request.token if isinstance(request, Request) else request, _whose(request, worker)
-
-        def make() -> Change:
-            place = place_of(text, journal.state)
-            lease = leased(self.store.leases(self.name)).get(place)
-            is_held = lease is not None and lease.expires > journal.clock() and not is_dead(lease.worker)
-            if lease is not None and is_held and lease.worker != who:
-                raise SessionError(
-                    f"request {place} is assigned to {lease.worker!r}, not to {who!r}; to release it "
-                    f"for them, say so: worker={lease.worker!r}",
-                    field="worker",
-                )
-            is_recorded = journal.state.streams.of[place.probe].is_recorded(place.index)
-            if is_recorded and commands.measured_at(journal, place).is_extra:
-                return Change([], [str(place)])  # an extra value took its place: nothing is asked for
-            return Change([Released(*place, who, str(reason))], [str(place)])
-
-        with self._changing() as journal:
-            journal.commit(make)
+        text = request.token if isinstance(request, Request) else request
+        who = _whose(request, worker)
+        self._commit(lambda _: commands.released(self.journal, text, who, str(reason)))
 
     def remove(self, number: int | str | Request, reason: str) -> bool:
         """Remove a value that was recorded by mistake (a slip, the wrong road); the log keeps both.
@@ -309,15 +280,8 @@ class Session:
         settles the batch again without it, and decisions stay; other policies refuse. The guarantee assumes
         that the value was no measurement, and not removed for its size.
         """
-        with self._changing() as journal:
-            place = self._place_of(number)
-
-            def make() -> Change:
-                known = place.probe < len(journal.state.streams.of)  # else the event is refused
-                is_used = known and place.index < journal.state.streams.of[place.probe].cursor
-                return Change([Removed(*place, str(reason))], [str(place)], is_used)
-
-            return bool(journal.commit(make, quick=False))
+        text = number.token if isinstance(number, Request) else str(number)
+        return bool(self._commit(lambda _: commands.removed(self.journal, text, str(reason))))
 
     # Steering
 
@@ -327,8 +291,7 @@ class Session:
         Only policies that follow recorded decisions (BetGapE) take a smaller delta. Another epsilon needs a
         new session: see `successor`.
         """
-        with self._changing() as journal:
-            journal.commit(lambda: commands.extended(self.journal.state, delta, budget), quick=False)
+        self._commit(lambda state: commands.extended(state, delta, budget))
 
     def add_plan(self, name: str, plan: Numbers | str, *, arms: GivenArms = ()) -> None:
         """Add a plan to the list while the session runs, or after its answer, which was about the others.
@@ -338,8 +301,7 @@ class Session:
         knows the plan from its next batch on. Plans may be chosen by looking at everything but values that
         wait for a later batch.
         """
-        with self._changing() as journal:
-            journal.commit(lambda: commands.plan_added(self.journal.state, name, plan, arms), quick=False)
+        self._commit(lambda state: commands.plan_added(state, name, plan, arms))
 
     def final_batch(self, n: int | None = None, *, gaussian: bool = False) -> None:
         """Make the next n measurements the last: one batch, and a test of what leads then.
@@ -349,9 +311,7 @@ class Session:
         that the noise is Gaussian, under which the test proves more. When you call it may depend on
         everything that the policy has used; not on values that wait for a later batch.
         """
-        with self._changing() as journal:
-            make = lambda: commands.final_batch(self.journal.state, n, gaussian=gaussian)  # noqa: E731
-            journal.commit(make, quick=False)
+        self._commit(lambda state: commands.final_batch(state, n, gaussian=gaussian))
 
     def close(self, reason: str = "") -> None:
         """End the session by hand; it stays readable, and `extend` lets it continue.
@@ -359,10 +319,9 @@ class Session:
         One that has ended stays as it is. So does one whose last measurement is recorded and whose answer is
         only not written down yet: it is decided first.
         """
-        with self._changing() as journal:
-            journal.commit(lambda: commands.closed(self.journal.state, reason), quick=False)
-            while not self.journal.state.is_over:  # a batch was complete, and maybe not the last
-                journal.commit(lambda: commands.closed(self.journal.state, reason), quick=False)
+        self._commit(lambda state: commands.closed(state, reason))
+        while not self.journal.state.is_over:  # a batch was complete, and maybe not the last
+            self._commit(lambda state: commands.closed(state, reason))
 
     def successor(
         self,
@@ -422,9 +381,7 @@ class Session:
 
     def rename(self, title: str) -> None:
         """Give it another title, in the log like everything else; its name in a store never changes."""
-        with self._changing() as journal:
-            make = lambda: Change([Renamed(self.journal.state.n_titles + 1, title)])  # noqa: E731
-            journal.commit(make, quick=False)
+        self._commit(lambda state: Change([Renamed(state.n_titles + 1, title)]))
 
     def delete(self, *, expected: Head) -> None:
         """Delete it from the store for good, if it has ended and its log still ends where it was seen to."""
@@ -624,6 +581,11 @@ class Session:
         with self.journal.lock:
             yield self.journal
 
+    def _commit(self, make: Callable[[SessionState], Change]) -> Any:
+        """Append what `make` gives; see `Journal.commit`."""
+        with self._changing() as journal:
+            return journal.commit(make)
+
     def _request(self, what: Any) -> Place | int:
         """Return the place of the request that is answered, or the number of the arm or probe.
 
@@ -640,20 +602,6 @@ class Session:
         if what not in range(len(names)):
             raise SessionError(f"expected an arm or a request, got {what!r:.60}", field="request")
         return int(what)
-
-    def _place_of(self, number: int | str | Request) -> Place:
-        """Return where the value of this number or request is."""
-        text = number.token if isinstance(number, Request) else str(number)
-        value = count_in(text)
-        if value is None:
-            self.journal.refresh()
-            return place_of(text, self.journal.state)
-        for found in self.events():
-            if found.kind == "measured" and f'"number":{value},' in found.body:
-                event = decode(found.kind, found.body)
-                if isinstance(event, Measured) and event.number == value:
-                    return event.place
-        raise SessionError(f"session {self.name!r} has no value {value}", field="number")
 
 
 def _whose(request: object, worker: str | None) -> str:
