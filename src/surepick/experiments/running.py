@@ -13,8 +13,6 @@ import importlib
 import json
 import multiprocessing
 import os
-import signal
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,6 +23,7 @@ from typing import Any, NamedTuple
 
 from surepick.errors import FileError, ParameterError, SurepickError, missing_extra
 from surepick.experiments.cases import Case, Row, run_in_worker
+from surepick.measure.workers import end_pool, end_with_parent
 from surepick.sessions import codec
 
 POLL_SECONDS = 0.5  # how often to report the time left
@@ -284,8 +283,7 @@ def _open_pool(jobs: int | str) -> Iterator[tuple[Executor, int]]:
     try:
         yield pool, jobs
     except BaseException:  # interrupted: do not wait for the cases that still run
-        for process in list((pool._processes or {}).values()):
-            process.terminate()
+        end_pool(pool)
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
@@ -311,16 +309,3 @@ def _open_cluster(address: str) -> Iterator[tuple[Executor, int]]:
         ) from None
     with client, client.get_executor(pure=False) as pool:
         yield pool, max(sum(client.nthreads().values()), 1)
-
-
-def end_with_parent() -> None:
-    """Leave Ctrl-C to the parent process, and end when the parent has ended, even by SIGKILL."""
-
-    def wait_for_parent() -> None:
-        parent = multiprocessing.parent_process()
-        if parent is not None:
-            parent.join()
-            os._exit(1)
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=wait_for_parent, daemon=True).start()

@@ -10,12 +10,13 @@ import asyncio
 import contextlib
 import inspect
 import multiprocessing
+import os
 import queue
 import signal
 import threading
 from collections.abc import Awaitable, Callable, Iterator
-from concurrent.futures import Executor, Future, InvalidStateError
-from multiprocessing.connection import Connection
+from concurrent.futures import Executor, Future, InvalidStateError, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -201,7 +202,10 @@ def _event_loop() -> Iterator[asyncio.AbstractEventLoop]:
 
 
 class _Processes:
-    """Processes that measure one thing after the other; one that hangs or dies is replaced."""
+    """Processes that measure one thing after the other; one that hangs or dies is replaced.
+
+    Each is a pool of one, so that it can be ended alone. They begin when they are needed.
+    """
 
     def __init__(self, function: Callable[[Any], Any], n: int, timeout: float | None) -> None:
         try:
@@ -209,83 +213,63 @@ class _Processes:
         except Exception as error:  # pickle raises whatever the object raises
             raise ParameterError(f"{_IMPORTABLE}; got {function!r} ({error})", field="executor") from None
         self._function, self._timeout = function, timeout
-        self._all = [_Process() for _ in range(n)]
-        self._free: queue.SimpleQueue[_Process] = queue.SimpleQueue()
-        for process in self._all:
-            self._free.put(process)
+        self._pools: list[ProcessPoolExecutor] = []
+        self._free: queue.SimpleQueue[ProcessPoolExecutor | None] = queue.SimpleQueue()
+        for _ in range(n):
+            self._free.put(None)
 
     def measure(self, given: Any, request: Request) -> Use:
-        """Measure in the first process that is free."""
-        process = self._free.get()
+        """Measure in the first process that is free; one that takes longer than the timeout is ended."""
+        pool = self._free.get()
         try:
-            return process.measure(self._function, given, request, self._timeout)
+            pool = pool or self._begin()
+            future = pool.submit(self._function, given)
+            try:
+                value: Use = future.result(self._timeout)
+            except TimeoutError:
+                if future.done():  # the function itself raised it
+                    raise
+                end_pool(pool)
+                pool = None
+                raise _late(request, self._timeout) from None
+        except BrokenProcessPool:
+            pool = None
+            raise MeasureError(
+                f"the process that measured {request.probe_name!r} ended; if it never began: {_IMPORTABLE}"
+            ) from None
         finally:
-            self._free.put(process)
+            self._free.put(pool)
+        return value
+
+    def _begin(self) -> ProcessPoolExecutor:
+        # a fork would copy this process with its threads and connections
+        context = multiprocessing.get_context("spawn")
+        pool = ProcessPoolExecutor(1, mp_context=context, initializer=end_with_parent)
+        self._pools.append(pool)
+        pool.submit(os.getpid).result()  # it is ready: the time begins
+        return pool
 
     def kill(self) -> None:
         """End all processes."""
-        for process in self._all:
-            process.kill()
+        for pool in self._pools:
+            end_pool(pool)
 
 
-class _Process:
-    """A process with a pipe to it; it begins when it is needed, and again after its end."""
-
-    def __init__(self) -> None:
-        self._process: Any = None
-
-    def kill(self) -> None:
-        """End the process at once."""
-        if self._process is not None:
-            self._process.kill()
-
-    def measure(
-        self, function: Callable[[Any], Any], given: Any, request: Request, timeout: float | None
-    ) -> Use:
-        """Let the process measure this, and wait for it; one that takes longer than that is ended."""
-        try:
-            if self._process is None or not self._process.is_alive():
-                # a fork would copy this process with its threads and connections
-                context = multiprocessing.get_context("spawn")
-                self._pipe, theirs = context.Pipe()
-                self._process = context.Process(target=serve, args=(theirs, function), daemon=True)
-                self._process.start()
-                theirs.close()
-                self._pipe.recv()  # it is ready: the time begins
-            self._pipe.send(given)
-            if not self._pipe.poll(timeout):
-                self.kill()
-                raise _late(request, timeout)
-            value, error = self._pipe.recv()
-        except (EOFError, OSError):
-            self._process.join()
-            raise MeasureError(
-                f"the process that measured {request.probe_name!r} ended (exit code "
-                f"{self._process.exitcode}); if it never began: {_IMPORTABLE}"
-            ) from None
-        if error is not None:
-            raise error
-        measured: Use = value
-        return measured
+def end_pool(pool: ProcessPoolExecutor) -> None:
+    """End the processes of a pool at once, whatever they do; Python 3.14 has `kill_workers` for it."""
+    for process in list((pool._processes or {}).values()):
+        process.kill()
+    pool.shutdown(wait=False, cancel_futures=True)
 
 
-def serve(pipe: Connection, measure: Callable[[Any], Any]) -> None:
-    """Measure what comes through the pipe until its other end is closed; report first that it is ready.
+def end_with_parent() -> None:
+    """Leave Ctrl-C to the parent process, and end when the parent has ended, even by SIGKILL."""
 
-    Ctrl-C reaches every process of a terminal. It is the caller's: what is under way here is awaited.
-    """
+    def wait_for_parent() -> None:
+        parent = multiprocessing.parent_process()
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    pipe.send(True)
-    while True:
-        try:
-            given = pipe.recv()
-        except EOFError:
-            return
-        try:
-            answer: tuple[Any, Exception | None] = (measure(given), None)
-        except Exception as error:
-            answer = (None, error)
-        try:
-            pipe.send(answer)
-        except Exception as error:  # what was raised, or given, cannot be sent
-            pipe.send((None, MeasureError(f"{answer[1] or answer[0]!r} cannot be sent: {error}")))
+    threading.Thread(target=wait_for_parent, daemon=True).start()
