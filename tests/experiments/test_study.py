@@ -92,7 +92,7 @@ def test_the_paper_s_tables_have_the_paper_s_values_and_instances():
 def test_slow_methods_run_last_and_quick_ones_take_turns():
     settings = Settings(runs=2)
     cells = study_cases(KNAPSACK, settings)
-    order = list(running_order(KNAPSACK, settings, cells))
+    order = list(running_order(KNAPSACK, cells))
     assert [case.policy["policy"] for case in order[-6:]] == ["GenTSExplore"] * 6
     quick = [case.problem["seed"] for case in order[:-6]]
     assert quick == sorted(quick)  # the first instance of every family before the second of any
@@ -160,7 +160,7 @@ def test_a_guest_enters_where_it_can_start_and_the_notes_name_where_not():
     case = cells["zone-two", text, ""][0]
     assert (case.policy["radius"], case.policy["epsilon"]) == ("kaufmann-koolen", 0.3)
     assert case.problem == cells["zone-two", "BetGapE", ""][0].problem
-    guest = next(method for method in result.methods if method.name == text)
+    guest = next(method for method in result.study.methods if method.name == text)
     why = refusal(guest, family("soare"))
     assert any(why in note for note in notes(result))
 
@@ -197,7 +197,7 @@ def test_wrong_leaders_and_losses_are_counted_from_the_rows(budgets):
         losses = [row.loss / row.second_gap for row in some]
         assert cell.loss == pytest.approx(sum(losses) / len(losses))
         assert all(loss == 0 or loss > 0.999 for loss in losses)  # a wrong plan is the second best or worse
-    header, _ = family_table(result, result.families[0])
+    header, _ = family_table(result, result.study.families[0])
     assert len(header) == 1 + 2 * 5
 
 

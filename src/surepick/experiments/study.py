@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -108,7 +108,12 @@ class Settings:
                 raise ParameterError(f"{name} is {least} or more, got {value}", field=name)
 
 
-def chosen_families(study: Study, settings: Settings) -> tuple[Family, ...]:
+def chosen(study: Study, settings: Settings) -> Study:
+    """Return the study with those families and methods alone that the settings name."""
+    return replace(study, families=_families(study, settings), methods=_methods(study, settings))
+
+
+def _families(study: Study, settings: Settings) -> tuple[Family, ...]:
     """Return the families that the settings name, by family or by question, whatever the case."""
     if settings.families is None:
         return tuple(family for family in study.families if not family.named_only)
@@ -120,7 +125,7 @@ def chosen_families(study: Study, settings: Settings) -> tuple[Family, ...]:
     return tuple(f for f in study.families if {f.name.lower(), f.question.lower()} & asked)
 
 
-def chosen_methods(study: Study, settings: Settings) -> tuple[Method, ...]:
+def _methods(study: Study, settings: Settings) -> tuple[Method, ...]:
     """Return the methods that the settings name, the study's own and guests; the reference always runs.
 
     A guest is any policy with settings, of surepick or of another package: "CombGapE:radius=heuristic".
@@ -182,8 +187,9 @@ def study_cases(study: Study, settings: Settings) -> dict[Place, list[Case]]:
     (('d5', 'CombGapE:radius=published', ''), 2)
     """
     cells: dict[Place, list[Case]] = {}
-    for family in chosen_families(study, settings):
-        methods = [m for m in chosen_methods(study, settings) if enters(m, family, settings)]
+    study = chosen(study, settings)
+    for family in study.families:
+        methods = [method for method in study.methods if enters(method, family, settings)]
         # trials are the outer loop: a rule may need the limit, which is kept for the last few instances
         for problem, seed in _trials(family, settings) if methods else ():
             for method in methods:
@@ -218,10 +224,8 @@ def _trials(family: Family, settings: Settings) -> Iterator[tuple[Spec, int]]:
 class Result:
     """What a study has shown: summaries by place, and what is missing."""
 
-    study: Study
+    study: Study  # with the families and methods that were chosen
     settings: Settings
-    families: tuple[Family, ...]
-    methods: tuple[Method, ...]
     cells: Mapping[Place, Summary]  # only places with rows
     versions: tuple[str, ...]
     n_done: int
@@ -243,8 +247,9 @@ def run_study(
     has whole lines of quick methods, and something of every family. An interrupt (Ctrl-C) returns the result
     of what is finished.
     """
+    study = chosen(study, settings)
     cells = study_cases(study, settings)
-    expected = running_order(study, settings, cells)
+    expected = running_order(study, cells)
     failures: tuple[str, ...] = ()
     try:
         run_cases(expected, path, jobs=jobs, progress=progress, expected=expected)
@@ -255,14 +260,12 @@ def run_study(
     return result_of(study, settings, {row.case: row for row in read_rows(path)}, cells, failures)
 
 
-def running_order(
-    study: Study, settings: Settings, cells: Mapping[Place, Sequence[Case]]
-) -> dict[Case, float]:
+def running_order(study: Study, cells: Mapping[Place, Sequence[Case]]) -> dict[Case, float]:
     """Return all cases with the seconds that each may take, by slowness, then by turn.
 
     Cases of one instance are neighbours, to build it once.
     """
-    methods = {method.name: method.seconds for method in chosen_methods(study, settings)}
+    methods = {method.name: method.seconds for method in study.methods}
     weights = {family.name: family.weight for family in study.families}
     turns = [
         (methods[method] * weights[family], turn, case)
@@ -288,8 +291,13 @@ def result_of(
             reference = found.get((family, study.reference or "", budget), [])
             summaries[family, method, budget] = summarize(some, reference)
     every = [row for some in found.values() for row in some if row is not None]
-    n_missing = sum(row is None for some in found.values() for row in some)
     versions = {f"{name} {version}" for row in every for name, version in row.versions.items()}
-    chosen = chosen_families(study, settings), chosen_methods(study, settings)
-    known = tuple(sorted(versions))
-    return Result(study, settings, *chosen, summaries, known, len(every), n_missing, failures)
+    return Result(
+        study=chosen(study, settings),
+        settings=settings,
+        cells=summaries,
+        versions=tuple(sorted(versions)),
+        n_done=len(every),
+        n_missing=sum(row is None for some in found.values() for row in some),
+        failures=failures,
+    )

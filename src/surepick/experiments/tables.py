@@ -71,7 +71,7 @@ def family_table(result: Result, family: Family) -> tuple[list[str], list[list[s
     study, lines = result.study, []
     budgets = list(study.budgets)
     header = [f"{column} {budget}".strip() for column in study.columns for budget in budgets]
-    for method in result.methods:
+    for method in result.study.methods:
         cells = {at: result.cells.get((family.name, method.name, at)) for at in budgets}
         if not any(cells.values()):
             continue
@@ -94,7 +94,7 @@ def family_table(result: Result, family: Family) -> tuple[list[str], list[list[s
 def markdown(result: Result) -> str:
     """Return a table for each family and the notes."""
     parts, question = [f"# {result.study.title}"], ""
-    for family in result.families:
+    for family in result.study.families:
         header, lines = family_table(result, family)
         if not lines:
             continue
@@ -132,8 +132,8 @@ def notes(result: Result) -> list[str]:
     found += [" ".join(paragraph.split()) for paragraph in study.notes.split("\n\n")]
     found += [
         f"{method.name} is not on {family.label}: {why}"
-        for method in result.methods
-        for family in result.families
+        for method in result.study.methods
+        for family in result.study.families
         if method.questions is None and (why := refusal(method, family))
     ]
     return [*found, *_anomalies(result), f"Versions: {', '.join(result.versions)}."]
@@ -144,7 +144,7 @@ def _anomalies(result: Result) -> Iterator[str]:
     if result.n_missing:
         total = result.n_done + result.n_missing
         yield f"Unfinished: {result.n_done:,} of {total:,} runs. The same command resumes."
-    printed = {family.name: family.printed for family in result.families}
+    printed = {family.name: family.printed for family in result.study.families}
     for (family, method, _), cell in result.cells.items():
         if len(result.study.budgets) == 1 and cell.wrong_interval[0] > result.study.delta:
             yield f"{method} is wrong more often than delta on {family}: {cell.wrong} of {cell.answers}."
@@ -157,7 +157,7 @@ def _anomalies(result: Result) -> Iterator[str]:
 
 def as_json(result: Result) -> dict[str, Any]:
     """Return the result as JSON values: every number in full, one record for each family, method, budget."""
-    printed = {family.name: family.printed for family in result.families}
+    printed = {family.name: family.printed for family in result.study.families}
     table = [
         {"family": family, "method": method, "budget": budget, "paper": printed[family].get(method)}
         | codec.finite_or_none(dataclasses.asdict(cell))
@@ -196,15 +196,15 @@ def draw(result: Result, plt: Any) -> Figure:
     """Return a figure with a panel per family: each method from its median to its 90% quantile."""
     from surepick.plots.style import BLUE, GREY, INK, ORANGE, PAPER
 
-    families = [f for f in result.families if any(name == f.name for name, *_ in result.cells)]
+    families = [f for f in result.study.families if any(name == f.name for name, *_ in result.cells)]
     n_columns = min(3, len(families))
     n_rows = -(-len(families) // n_columns)
-    size = (1.5 + 3.3 * n_columns, n_rows * (1.2 + 0.22 * len(result.methods)))
+    size = (1.5 + 3.3 * n_columns, n_rows * (1.2 + 0.22 * len(result.study.methods)))
     figure, panels = plt.subplots(n_rows, n_columns, figsize=size, squeeze=False, layout="constrained")
     reference, (budget,) = result.study.reference, result.study.budgets
     for axes, family in zip(panels.flat, families, strict=False):
         labels: list[str] = []
-        for method in result.methods:
+        for method in result.study.methods:
             cell = result.cells.get((family.name, method.name, budget))
             numbers = cell and (cell.relative if reference else cell.multiple or cell.measurements)
             if not cell or not numbers:
