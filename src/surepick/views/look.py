@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from surepick.core.answers import called
+from surepick.core.answers import amounts, called
 from surepick.core.arrays import BoolArray, FloatArray
 from surepick.core.evidence import (
     EIGHT_OF_TEN,
@@ -25,7 +25,7 @@ from surepick.core.evidence import (
 )
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.run import Answer
-from surepick.core.wording import shortened
+from surepick.core.wording import counted, shortened
 from surepick.sessions.certify import guarantee_of
 from surepick.sessions.events import recorded_key
 from surepick.sessions.leases import Leases, in_turn
@@ -112,7 +112,8 @@ class Look:
         """Return the name of this plan; one without a name is called by its arms."""
         if plan is None:
             return None
-        return self.problem.name_of(plan) or label(self.problem, self.problem.vector(plan))
+        used = amounts(self.problem, plan)
+        return self.problem.name_of(plan) or shortened(counted(list(used), used.values()), LONGEST_LABEL)
 
     def called(self, plan: Answer | None) -> str | None:
         """The plan's name; where that is a number only, with what the plan does."""
@@ -212,17 +213,3 @@ def roles_of(problem: AnyProblem) -> list[str]:
         "known" if known else "measured" if matters else "same in all plans" if in_use else "in no plan"
         for known, matters, in_use in zip(problem.is_known, problem.relevant, used, strict=True)
     ]
-
-
-def label(problem: AnyProblem, vector: FloatArray) -> str:
-    """A plan by what it uses, cut off where it gets long.
-
-    >>> from surepick.core.problem import Problem
-    >>> label(Problem([[1, 0], [0, 2]], arms=["road", "rail"], goal="largest"), np.array([1.0, 2.0]))
-    'road + 2 rail'
-    """
-    names = problem.arm_names
-    parts = [
-        names[s] if vector[s] == 1 else f"{vector[s]:.3g} {names[s]}" for s in np.flatnonzero(vector).tolist()
-    ]
-    return shortened(" + ".join(parts) or "nothing", LONGEST_LABEL)

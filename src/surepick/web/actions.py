@@ -24,6 +24,7 @@ from pydantic import (
     model_validator,
 )
 
+from surepick.core.arrays import scale_and_bounds
 from surepick.core.problem import NewArm
 from surepick.core.wording import shortened
 from surepick.errors import ParameterError
@@ -56,12 +57,18 @@ def _printable(text: str) -> str:
     return text.strip()
 
 
+def _some_letters(text: str) -> str:
+    if not text.strip():
+        raise ValueError("enter some letters")
+    return text
+
+
 Number = Annotated[float, BeforeValidator(_number)]
 Count = Annotated[int, BeforeValidator(_number), Field(ge=1, le=LARGEST)]
 Name = Annotated[str, Field(max_length=LONGEST_NAME), AfterValidator(_printable)]
-GivenName = Annotated[Name, Field(pattern=r"\S")]
+GivenName = Annotated[Name, AfterValidator(_some_letters)]
 Note = Annotated[str, Field(max_length=LONGEST_NOTE)]
-Reason = Annotated[Note, Field(pattern=r"\S")]
+Reason = Annotated[Note, AfterValidator(_some_letters)]
 
 
 class Body(BaseModel):
@@ -117,6 +124,12 @@ class New(Body):
     low: Number | None = None  # no value is below it
     high: Number | None = None
     seed: Annotated[int, Field(ge=0, le=LARGEST)] | None = None
+
+    @property
+    def limits(self) -> dict[str, float | None]:
+        """The limits of all values; refused at their field if they are none."""
+        scale_and_bounds(None, self.low, self.high, ("value",))
+        return {"low": self.low, "high": self.high}
 
 
 def ask(session: Session, n: Annotated[Count, Field(le=MOST_ASKED)] = 1, worker: Name = "") -> Answer:
@@ -299,32 +312,14 @@ def read_form(model: type[B], fields: Mapping[str, Any]) -> B:
         raise _mistake(model, error) from None
 
 
-_WORDS = {  # what is expected, by the kind of mistake
-    "extra_forbidden": "there is no such key; known: {known}",
-    "missing": "is missing",
-    "float_parsing": "expected a number",
-    "float_type": "expected a number",
-    "finite_number": "expected a finite number",
-    "dict_type": "expected a number, or an object of readings by name",
-    "int_parsing": "expected a whole number",
-    "int_from_float": "expected a whole number",
-    "int_type": "expected a whole number",
-    "greater_than_equal": "expected {ge} or more",
-    "less_than_equal": "expected {le} or less",
-    "string_too_long": "expected at most {max_length} letters",
-    "string_pattern_mismatch": "expected some letters",
-    "too_long": "expected at most {max_length}",
-}
-
-
 def _mistake(model: type[Body], error: ValidationError) -> ParameterError:
     # Where a field may be of two kinds, there is an error for each; the last one says more.
     first = error.errors(include_url=False)[0]["loc"][:1]
     one = [found for found in error.errors(include_url=False) if found["loc"][:1] == first][-1]
-    words = _WORDS.get(one["type"])
-    expected = one["msg"].removeprefix("Value error, ")  # may hold braces, of the JSON it complains about
-    if words is not None:
-        expected = words.format(**one.get("ctx", {}), known=", ".join(model.model_fields))
     field = str(first[0]) if first else "body"
-    got = "" if one["type"] in ("missing", "value_error") else f", got {shortened(repr(one['input']), 40)}"
-    return ParameterError(f"{shortened(field, 40)}: {expected}{got}", field=field)
+    expected = one["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    if one["type"] == "extra_forbidden":
+        expected = f"there is no such key; known: {', '.join(model.model_fields)}"
+    elif one["type"] not in ("missing", "value_error"):
+        expected += f", got {shortened(repr(one['input']), 40)}"
+    return ParameterError(f"{shortened(field, 40)}: {expected}", field=field)

@@ -10,8 +10,9 @@ import contextlib
 import io
 import itertools
 import json
+import mimetypes
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from importlib.resources import files
@@ -27,7 +28,6 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from surepick.core.arrays import scale_and_bounds
 from surepick.errors import NameTakenError, ParameterError, StoreError, SurepickError
 from surepick.files.measurements import in_words
 from surepick.policies import POLICIES, parse_policy
@@ -50,16 +50,9 @@ from surepick.web.settings import Settings
 from surepick.web.uploads import Upload, Uploads
 
 OUR_FAULT = "something went wrong in this server; nothing that was recorded before is lost"
-EXAMPLE = "trips.csv"  # the routes of `surepick demo`
 PARTS = ("answer", "plans", "next", "history", "folds")
-ASKED = ("delta", "epsilon", "budget", "low", "high")  # what a forecast depends on
 MOST_EVENTS = 1000  # of the log in one answer
-EXPORTS = {  # files that `surepick export` writes too, and their types
-    "report.html": "text/html; charset=utf-8",
-    "certificate.json": "application/json",
-    "log.json": "application/json",
-    "values.csv": "text/csv; charset=utf-8",
-}
+EXPORTS = ("report.html", "certificate.json", "log.json", "values.csv")  # `surepick export` writes them too
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 
@@ -175,7 +168,7 @@ class Web:
 
     async def log_in(self, request: Request) -> Response:
         """Give a browser that sends the token a cookie, and open the page that it had asked for."""
-        sent = await Sent.read(request)
+        sent = await Sent.read(request, self.uploads)
         back = safe_path(sent.field("next") or "/")
         if not self.keys.opens(sent.field("token").strip()):
             return self._page("login.html", {"wrong": True, "next": back}, 401)
@@ -244,7 +237,8 @@ class Web:
             with tempfile.TemporaryDirectory(prefix="surepick-") as folder:
                 return export(session, Path(folder) / name).read_bytes()
 
-        return _download(await self.sessions.at(slug, write), EXPORTS[name], f"{name_of(slug)}-{name}")
+        kind = mimetypes.guess_type(name)[0] or ""
+        return _download(await self.sessions.at(slug, write), kind, f"{name_of(slug)}-{name}")
 
     # Changing
 
@@ -252,15 +246,14 @@ class Web:
         """Return what serves this action."""
 
         async def act(request: Request) -> Response:
-            slug, sent = request.path_params["slug"], await Sent.read(request)
-            uploads = sent.uploads(self.uploads) if name == "import" else []
-            entered = sent.entered(name, **self._kept(uploads))
+            slug, sent = request.path_params["slug"], await Sent.read(request, self.uploads)
+            entered = sent.entered(name)
 
             async def again(error: SurepickError) -> Response:
                 return await self._session_page(slug, entered.with_error(error), _status(error)[0])
 
             request.state.again = again
-            work = await self._work(action, name, sent, uploads)
+            work = await self._work(action, name, sent)
             answer = await self.sessions.at(slug, work)
             if name == "delete":
                 self.sessions.forget(name_of(slug))
@@ -276,58 +269,47 @@ class Web:
 
         return act
 
-    async def _work(
-        self, action: Action, name: str, sent: Sent, uploads: list[Upload]
-    ) -> Callable[[Session], dict[str, Any]]:
+    async def _work(self, action: Action, name: str, sent: Sent) -> Callable[[Session], dict[str, Any]]:
         """Return what an action does with what was sent; a form's import is a file."""
         if name != "import" or sent.fields is None:
             body = sent.body(action.body, name)
             return lambda session: action.do(session, body)
-        if len(uploads) != 1:
+        if len(sent.uploads) != 1:
             raise ParameterError("choose one file", field="file")
-        rows, worker, sure = await self.uploads.rows(uploads[0]), sent.field("worker"), sent.field("sure")
-        return lambda session: import_table(session, rows, worker=worker, sure=sure == "yes")
+        rows, is_sure = await self.uploads.rows(sent.uploads[0]), sent.field("sure") == "yes"
+        return lambda session: import_table(session, rows, worker=sent.field("worker"), sure=is_sure)
 
     async def check(self, request: Request) -> Response:
         """Read a problem and forecast the measurements; nothing is kept but the upload of a form."""
-        sent = await Sent.read(request)
-        uploads = [example()] if sent.field("example") else sent.uploads(self.uploads)
-        entered = sent.entered("new", **self._kept(uploads))
+        sent = await Sent.read(request, self.uploads)
+        entered = sent.entered("new")
         request.state.again = self._new_again(entered)
-        if sent.fields is not None:
-            fields = {name: sent.field(name) for name in (*ASKED, "delta_other")}
-            sent = Sent(fields=fields)
         body = sent.body(New)
-        uploads = uploads if body.problem is None else _as_upload(body.problem)
-        scale_and_bounds(None, body.low, body.high, ("value",))  # refused here at their field
-        found = await self.uploads.read("check", uploads, body.model_dump(include=set(ASKED)))
+        settings = body.model_dump(include={"delta", "epsilon", "budget"}) | body.limits
+        found = await self.uploads.read("check", _files(body, sent), settings)
         return self._new_page(entered, found) if wants_html(request) else JsonResponse(found)
 
     async def create(self, request: Request) -> Response:
         """Begin a session: from a problem, from files, or again from a session that came before."""
-        sent = await Sent.read(request)
-        uploads = [example()] if sent.field("example") else sent.uploads(self.uploads)
-        entered, prior = sent.entered("new", **self._kept(uploads)), sent.field("prior")
+        sent = await Sent.read(request, self.uploads)
+        entered, prior = sent.entered("new"), sent.field("prior")
 
         async def on_session(error: SurepickError) -> Response:
             return await self._session_page(slug_of(prior), entered.with_error(error), 400)
 
         request.state.again = on_session if prior else self._new_again(entered)
         body = sent.body(New)
-        name = await (self._successor(body) if body.prior else self._begin(body, uploads))
+        name = await (self._successor(body) if body.prior else self._begin(body, _files(body, sent)))
         if wants_html(request):
             return RedirectResponse(f"/s/{quote(slug_of(name))}", 303)
         view = await self.sessions.run(lambda: self.sessions.use(name, build))
         return JsonResponse({"view": view.to_json(), "slug": slug_of(name)}, 201)
 
-    async def _begin(self, body: New, uploads: list[Upload]) -> str:
-        """Begin a session with the problem in the body or in these files; return its name."""
-        if body.problem is not None:
-            uploads = _as_upload(body.problem)
+    async def _begin(self, body: New, uploads: Sequence[Upload]) -> str:
+        """Begin a session with the problem in these files; return its name."""
         if body.policy and body.policy not in policies():
             raise ParameterError(f"there is no policy {body.policy[:40]!r} here", field="policy")
-        scale_and_bounds(None, body.low, body.high, ("value",))  # refused here at their field
-        loaded = await self.uploads.problem(uploads, {"low": body.low, "high": body.high})
+        loaded = await self.uploads.problem(uploads, body.limits)
         given = body.model_dump(include={"delta", "epsilon", "budget", "policy", "seed"})
 
         def begun() -> str:
@@ -375,12 +357,6 @@ class Web:
             return self._new_page(entered.with_error(error), status=400)
 
         return again
-
-    def _kept(self, uploads: list[Upload]) -> dict[str, str]:
-        """Keep uploads for the form that comes back; return what it says about them."""
-        if not uploads:
-            return {}
-        return {"kept": self.uploads.keep(uploads), "kept_names": ", ".join(one.name for one in uploads)}
 
     def refusal(self, scope: Scope, status: int, reason: str, headers: Mapping[str, str]) -> Response:
         """Return an error without a class of its own, as a page or as JSON."""
@@ -449,13 +425,11 @@ def policies() -> list[str]:
     return sorted(found)
 
 
-def example() -> Upload:
-    """Return the spreadsheet to try surepick with."""
-    return Upload(EXAMPLE, (files("surepick.inputs") / "starters" / EXAMPLE).read_bytes())
-
-
-def _as_upload(problem: Mapping[str, Any]) -> list[Upload]:
-    return [Upload("problem.json", json.dumps(problem).encode())]
+def _files(body: New, sent: Sent) -> Sequence[Upload]:
+    """Return the files of a new session; a problem that was sent as JSON is one."""
+    if body.problem is None:
+        return sent.uploads
+    return [Upload("problem.json", json.dumps(body.problem).encode())]
 
 
 def _download(content: bytes, kind: str, name: str) -> Response:

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from surepick.web.actions import B, read_form, read_json
 from surepick.web.pages import Entered
 from surepick.web.security import is_form
-from surepick.web.uploads import MOST_FILES, Upload, Uploads
+from surepick.web.uploads import MOST_FILES, Upload, Uploads, example
 
 MOST_FIELDS = 1200  # readings of a probe have a field each
 NOT_SENT_ON = ("kept", "example", "correct", "other", "delta_other", "next")
@@ -24,18 +24,22 @@ class Sent:
 
     content: bytes = b""
     fields: Mapping[str, str] | None = None
-    files: tuple[Upload, ...] = ()
+    uploads: tuple[Upload, ...] = ()
+    kept: str = ""  # the key of the uploads, for the form that comes back
 
     @classmethod
-    async def read(cls, request: Request) -> Sent:
-        """Read the body."""
+    async def read(cls, request: Request, kept: Uploads) -> Sent:
+        """Read the body; the files of a form are those that came, those that were kept, or the example."""
         if not is_form(request):
             return cls(await request.body())
         form = await request.form(max_files=MOST_FILES, max_fields=MOST_FIELDS)
         fields = {name: given for name, given in form.multi_items() if isinstance(given, str)}
         files = [file for _, file in form.multi_items() if isinstance(file, UploadFile) and file.filename]
         uploads = [Upload(file.filename or "", await file.read()) for file in files]
-        return cls(b"", fields, tuple(uploads))
+        if fields.get("example"):
+            uploads = [example()]
+        uploads = uploads or kept.kept(fields.get("kept", ""))
+        return cls(b"", fields, tuple(uploads), kept.keep(uploads) if uploads else "")
 
     def field(self, name: str) -> str:
         """Return a field of the form; empty if it is missing."""
@@ -47,14 +51,11 @@ class Sent:
             return read_json(model, self.content)
         return read_form(model, to_body(action, self.fields))
 
-    def uploads(self, kept: Uploads) -> list[Upload]:
-        """Return the files that came, or those that a form before this one had sent."""
-        return list(self.files) or kept.kept(self.field("kept"))
-
-    def entered(self, action: str, **more: Any) -> Entered:
+    def entered(self, action: str) -> Entered:
         """Return what the form shows again."""
         fields = dict(self.fields or {})
-        return Entered(action, fields, by=fields.get("worker", ""), **more)
+        names = ", ".join(one.name for one in self.uploads)
+        return Entered(action, fields, by=fields.get("worker", ""), kept=self.kept, kept_names=names)
 
 
 def to_body(action: str, fields: Mapping[str, str]) -> dict[str, Any]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import socket
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import uvicorn
 
@@ -66,27 +67,12 @@ def _reached_at(host: str) -> str:
         return str(asking.getsockname()[0])
 
 
-# Standard output keeps the address alone; requests and errors go to standard error.
-LOGGING: dict[str, Any] = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {
-        "error": {"format": "%(asctime)s %(levelname)s %(message)s"},
-        "request": {
-            "()": "uvicorn.logging.AccessFormatter",
-            "fmt": '%(asctime)s %(client_addr)s "%(request_line)s" %(status_code)s',
-            "use_colors": False,
-        },
-    },
-    "handlers": {
-        "error": {"class": "logging.StreamHandler", "formatter": "error"},
-        "request": {"class": "logging.StreamHandler", "formatter": "request"},
-    },
-    "loggers": {
-        "uvicorn.error": {"handlers": ["error"], "level": "WARNING", "propagate": False},
-        "uvicorn.access": {"handlers": ["request"], "level": "INFO", "propagate": False},
-    },
-}
+# Standard output keeps the address alone; requests and errors go to standard error, each with its time.
+LOGGING = copy.deepcopy(uvicorn.config.LOGGING_CONFIG)
+LOGGING["handlers"]["access"]["stream"] = "ext://sys.stderr"
+LOGGING["loggers"]["uvicorn.error"]["level"] = "WARNING"
+LOGGING["formatters"]["default"]["fmt"] = "%(asctime)s %(levelname)s %(message)s"
+LOGGING["formatters"]["access"]["fmt"] = '%(asctime)s %(client_addr)s "%(request_line)s" %(status_code)s'
 
 
 def make_server(settings: Settings, *, log_level: str = "warning") -> Server:

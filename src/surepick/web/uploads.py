@@ -15,6 +15,7 @@ import tempfile
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from surepick.sessions import codec
 from surepick.tables import SHEETS
 from surepick.views.view import to_json
 
+EXAMPLE = "trips.csv"
 SECONDS = 60
 MEMORY = 4 * 2**30  # bytes of address space, most of which no process ever touches
 MOST_FILES = 20
@@ -41,6 +43,11 @@ class Upload:
 
     name: str
     content: bytes
+
+
+def example() -> Upload:
+    """Return the spreadsheet to try surepick with: the routes of `surepick demo`."""
+    return Upload(EXAMPLE, (files("surepick.inputs") / "starters" / EXAMPLE).read_bytes())
 
 
 class Uploads:
