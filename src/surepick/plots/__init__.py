@@ -8,11 +8,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from surepick.core.wording import shortened
-from surepick.plots import style
-from surepick.plots.style import BLUE, GREEN, GREY, INK, PAPER, SKY
+from surepick.plots.style import BLUE, GREEN, GREY, INK, PAPER, SKY, styled
 from surepick.sessions.session import Session
 from surepick.views.view import View
 
@@ -32,19 +31,13 @@ def plain(name: str, length: int = 40) -> str:
     return shortened("".join(letter if letter.isprintable() else " " for letter in name), length)
 
 
-def subplots(height: float, *, width: float = WIDTH, columns: int = 1, **options: Any) -> tuple[Figure, Any]:
-    """Return a figure and its axes; call it within the style."""
-    sizes = {"figsize": (width, height), "layout": "constrained", "squeeze": False}
-    figure, axes = style.pyplot().subplots(1, columns, **sizes, **options)
-    return figure, axes[0]
-
-
 def plans(given: Session | View) -> Figure:
     """All plans by how far behind the leader they are: dot and two standard errors; grey is ruled out."""
     view = given.view() if isinstance(given, Session) else given
     rows = [row for row in view.plans if row.behind is not None][:MOST_PLANS]
-    with style.styled():
-        figure, (axes,) = subplots(0.95 + ROW * max(len(rows), 1))
+    figure: Figure
+    with styled() as pyplot:
+        figure, axes = pyplot.subplots(figsize=(WIDTH, 0.95 + ROW * max(len(rows), 1)), layout="constrained")
         axes.axvline(0, color=INK, linewidth=1)
         if view.epsilon:
             axes.axvline(-view.epsilon, color=INK, linewidth=1, linestyle=":")
@@ -70,8 +63,9 @@ def arms(given: Session | View) -> Figure:
     """Measurements of each arm as bars."""
     view = given.view() if isinstance(given, Session) else given
     rows = [row for row in view.arms if row.n or row.role == "measured"][:MOST_PLANS]
-    with style.styled():
-        figure, (axes,) = subplots(0.85 + ROW * max(len(rows), 1))
+    figure: Figure
+    with styled() as pyplot:
+        figure, axes = pyplot.subplots(figsize=(WIDTH, 0.85 + ROW * max(len(rows), 1)), layout="constrained")
         axes.barh(range(len(rows)), [row.n for row in rows], height=0.62, color=SKY)
         name_rows(axes, [row.name for row in rows])
         axes.set_xlabel("measurements")

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from surepick.errors import missing_extra
 
-if TYPE_CHECKING:
-    pass
-
 # Okabe and Ito: people with any colour vision can tell these apart, on white and on black.
-BLUE, SKY, ORANGE, RED = "#0072B2", "#56B4E9", "#E69F00", "#D55E00"
-PINK, GREEN, GREY, OCHRE = "#CC79A7", "#009E73", "#888888", "#B8860B"
-PALETTE = (BLUE, ORANGE, GREEN, PINK, SKY, RED, OCHRE, GREY)
-
+BLUE, SKY, ORANGE, GREEN, GREY = "#0072B2", "#56B4E9", "#E69F00", "#009E73", "#888888"
 INK, FAINT, PAPER = "#1a1a1a", "#d0d0d0", "#fdfdfd"
 
-STYLE: dict[str, Any] = {
+STYLE: Any = {
     "font.size": 9,
     "font.family": "sans-serif",
     "axes.spines.top": False,
@@ -43,8 +37,9 @@ STYLE: dict[str, Any] = {
 }
 
 
-def pyplot() -> Any:
-    """matplotlib's pyplot, drawing into files unless the caller has chosen otherwise."""
+@contextmanager
+def styled() -> Iterator[Any]:
+    """Give matplotlib's pyplot with this style; it draws into files unless another backend was chosen."""
     try:
         import matplotlib as mpl
     except ImportError:
@@ -52,12 +47,5 @@ def pyplot() -> Any:
     mpl.use("Agg", force=False)
     import matplotlib.pyplot as plt
 
-    return plt
-
-
-@contextmanager
-def styled() -> Iterator[Any]:
-    """pyplot, with this style for as long as the block lasts."""
-    plt = pyplot()
     with plt.rc_context(STYLE):
         yield plt

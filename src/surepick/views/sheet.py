@@ -21,15 +21,26 @@ from surepick.tables import as_cell
 WIDTHS = {"value": 16, "worker": 16, "token": 12, "number": 10}  # letters; names and remarks have 40
 
 
-def write_sheet(session: Session, requests: Sequence[Request], file: Path) -> None:
-    """Write the sheet of these requests in the order of measuring; of a probe a row for each reading."""
+def sheet_table(
+    session: Session, requests: Sequence[Request], *, assigned: bool
+) -> tuple[list[str], list[tuple[str, ...]]]:
+    """Return the columns and rows of a sheet in the order of measuring; of a probe a row for each reading.
+
+    Only requests that are assigned to the sheet have tokens: another worker may measure the others meanwhile.
+    """
     by_arm = session.problem.arms_alone
-    columns = [*(["arm"] if by_arm else ["probe", "reading"]), "value", "worker", "remarks", "token"]
-    rows = [
-        (one.probe_name, *(() if by_arm else (reading,)), "", one.worker, "", Place.parse(one.id).for_sheets)
-        for one in requests
-        for reading in one.readings
-    ]
+    columns = [*(["arm"] if by_arm else ["probe", "reading"]), "value", "worker", "remarks"]
+    rows = []
+    for one in requests:
+        for reading in one.readings:
+            row = [one.probe_name, *([] if by_arm else [reading]), "", one.worker if assigned else "", ""]
+            rows.append((*row, Place.parse(one.id).for_sheets) if assigned else tuple(row))
+    return [*columns, "token"] if assigned else columns, rows
+
+
+def write_sheet(session: Session, requests: Sequence[Request], file: Path) -> None:
+    """Write the sheet of these requests, which are assigned to it."""
+    columns, rows = sheet_table(session, requests, assigned=True)
     if file.suffix.lower() == ".xlsx":
         write_workbook(file, columns, rows)
         return

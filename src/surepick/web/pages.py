@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -24,6 +24,7 @@ from surepick.views.build import build
 from surepick.views.chart import caption, plans_chart
 from surepick.views.events import log_row
 from surepick.views.numbers import iso, value
+from surepick.views.sheet import sheet_table
 from surepick.views.view import BRIEF, LEADER, OPEN, Open, View
 from surepick.web.session_cache import SessionCache, slug_of
 
@@ -223,37 +224,17 @@ def _log(session: Session, position: int) -> list[Any]:
 
 
 def sheet_model(session: Session) -> Model:
-    """Return the measuring sheet: the open measurements in a balanced order, with room for values."""
-    view = build(session)
-    number = f"value ({view.unit})" if view.unit else "value"
-    lines = itertools.islice(balanced({one.arm: one.n for one in view.open}), SHEET)
-    reads = {one.arm: one.readings for one in view.open}
-    several = any(len(names) > 1 for names in reads.values())
-    rows = [
-        (arm, *((reading,) if several else ()), "", "", "")
-        for arm in lines
-        for reading in reads[arm] or ("",)
-    ]
-    columns = [*(["probe", "reading"] if several else ["arm"]), "value", "worker", "remarks"]
+    """Return the measuring sheet: the open measurements in the order of measuring, with room for values."""
+    unit = session.problem.about.unit
+    names, rows = sheet_table(session, session.pending(SHEET), assigned=False)
     return {
         "session": session.name,
-        "title": view.title or view.session,
+        "title": session.journal.state.title or session.name,
         "here": f"/s/{quote(slug_of(session.name))}",
-        "names": columns,
-        "columns": ["#", *(number if name == "value" else name for name in columns)],
+        "names": names,
+        "columns": ["#", *(f"value ({unit})" if name == "value" and unit else name for name in names)],
         "rows": rows,
     }
-
-
-def balanced(counts: Mapping[str, int]) -> Iterator[str]:
-    """Yield each arm as often as it is counted, spread evenly over the whole.
-
-    >>> list(balanced({"a": 4, "b": 2}))
-    ['a', 'b', 'a', 'a', 'b', 'a']
-    """
-    turns = [((k + 0.5) / n, arm) for arm, n in counts.items() for k in range(n)]
-    order = {arm: place for place, arm in enumerate(counts)}
-    yield from (arm for _, arm in sorted(turns, key=lambda turn: (turn[0], order[turn[1]])))
 
 
 def when(moment: str) -> str:
