@@ -33,7 +33,9 @@ def ask(
 ) -> None:
     """Show what to measure next, or write a measuring sheet.
 
-    Exit code 1: nothing to measure now. Example: surepick ask -o monday.xlsx
+    Exit code 1: nothing to measure now.
+
+    Example: surepick ask -o monday.xlsx
     """
     from surepick.views.sheet import openpyxl, write_sheet
 

@@ -70,11 +70,10 @@ def check(
 def described(found: Check) -> Iterator[str]:
     """Yield how the file was read, in a few lines."""
     loaded, problem, roles = found.loaded, found.loaded.problem, found.arms_by_role
-    plans = "all plans" if problem.n_plans is None else problem.about.plans(problem.n_plans)
     goal = "smallest" if problem.sign < 0 else "largest"
     unit = f"; {problem.about.unit}" if problem.about.unit else ""
     yield output.wrapped(
-        f"{loaded.title}: {plans} over {problem.n_arms} arms; the {goal} total is best{unit}"
+        f"{loaded.title}: {found.all_plans} over {problem.n_arms} arms; the {goal} total is best{unit}"
     )
     if problem.is_listed:
         yield output.wrapped(first_of(problem.plan_names, 6), "Plans     ")

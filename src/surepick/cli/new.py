@@ -56,7 +56,7 @@ def new(
     assumes = view.proved.assumes
     lines.append(output.wrapped(f"{assumes}.", "Assumes: ") if assumes else "No guarantee.")
     output.answer(view, lines)
-    show_remarks(view)
+    output.show_remarks(view)
     output.hint("surepick ask", session=session)
 
 
@@ -145,15 +145,10 @@ def show_view(view: View, place: str, name: str | None, *, everything: bool = Fa
     lines = list(answer_lines(view, everything=everything))
     if view.state != "running":
         lines.append(kept_line(view, place))
-    output.show(view, lines, name)
-    show_remarks(view)
-
-
-def show_remarks(view: View) -> None:
-    """Print what to know before relying on the answer."""
-    if not (output.settings.json or output.settings.quiet):
-        for remark in view.remarks[:4]:
-            output.note(remark.text)
+    output.answer(view, lines)
+    output.show_remarks(view)
+    for step in view.next[:1]:
+        output.hint(step.command, session=name)
 
 
 def _list_sessions(place: Any) -> None:

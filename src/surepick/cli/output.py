@@ -198,6 +198,13 @@ def show(view: View, lines: Sequence[str], name: str | None, data: Any = None) -
         hint(step.command, session=name)
 
 
+def show_remarks(view: View) -> None:
+    """Print what to know before relying on the answer."""
+    if not (settings.json or settings.quiet):
+        for remark in view.remarks[:4]:
+            note(remark.text)
+
+
 def where(view: View) -> list[str]:
     """Return a line about the open measurements, or about the end of the session."""
     if view.state != "running":

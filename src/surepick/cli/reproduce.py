@@ -41,7 +41,7 @@ def reproduce(
 
     Finished runs are kept in the output folder: the same command resumes. Ctrl-C prints the table so far.
 
-    Try: surepick reproduce arena near-tie --policy BetGapE,LUCB --runs 5
+    Example: surepick reproduce arena near-tie --policy BetGapE,LUCB --runs 5
     """
     from surepick.experiments import Settings, run_study, study_named
     from surepick.experiments.tables import as_json, markdown, write_outputs

@@ -51,6 +51,7 @@ def run(
 
     The program's last line is one number, or a JSON object for a probe with several readings. It is called
     without a shell. Interrupt it and start it again as you like: it resumes.
+
     Example: surepick run routes.csv --jobs 4 -- ./drive.sh {arm}
     """
     if not output.settings.program:

@@ -29,6 +29,7 @@ def remove(
     """Remove a value recorded by mistake.
 
     Its arm is asked for again. A right value stays, however odd: its size is no reason.
+
     Example: surepick session remove 15 --reason typo
     """
     opened = output.open_session(session)
@@ -87,7 +88,9 @@ def close(
 ) -> None:
     """End a session.
 
-    It stays readable, and session extend continues it. Example: surepick session close --reason "road works"
+    It stays readable, and session extend continues it.
+
+    Example: surepick session close --reason "road works"
     """
     opened = output.open_session(session)
     opened.close(reason)
@@ -129,7 +132,9 @@ def delete(
 ) -> None:
     """Delete a session.
 
-    It must have ended. Example: surepick session delete --yes
+    It must have ended.
+
+    Example: surepick session delete --yes
     """
     opened = output.open_session(session)
     seen = opened.journal.head

@@ -83,6 +83,7 @@ def verify(
     """Replay a log and check every step.
 
     Exits with 1 if a check fails, with 3 if values contradict the assumption.
+
     Example: surepick verify report.html
     """
     from surepick.certificates import signing

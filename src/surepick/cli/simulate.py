@@ -42,7 +42,9 @@ def simulate(
 ) -> None:
     """Rehearse a decision, or compare policies.
 
-    The file needs a truth. Example: surepick simulate ship.toml --policy BetGapE --policy CombGapE --runs 20
+    The file needs a truth.
+
+    Example: surepick simulate ship.toml --policy BetGapE --policy CombGapE --runs 20
     """
     from surepick.policies import policy_for
 

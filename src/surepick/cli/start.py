@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from surepick.cli.output import Progress, answer, hint, load_file, refuse_existing, settings
+from surepick.cli.output import Progress, answer, hint, load_file, refuse_existing, settings, show_remarks
 
 SCHEMA = "surepick.schema.json"
 KINDS = {
@@ -39,7 +39,6 @@ def demo() -> None:
     """
     import numpy as np
 
-    from surepick.cli.new import show_remarks
     from surepick.cli.screen import answer_lines
     from surepick.sessions.session import Session
 

@@ -53,6 +53,7 @@ def time(
     """Find the fastest of several commands.
 
     They run in rounds, each in a new random order, until it is clear which one wins most rounds.
+
     Example: surepick time 'gzip -1 -c f' 'gzip -9 -c f' --epsilon 2%
     """
     from surepick.measure.timing import CommandTimer, as_words, load, rounds_of

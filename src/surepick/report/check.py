@@ -53,6 +53,12 @@ class Check:
         return found
 
     @property
+    def all_plans(self) -> str:
+        """How many plans there are, in the words of the problem: "6 routes"."""
+        problem = self.loaded.problem
+        return "all plans" if problem.n_plans is None else problem.about.plans(problem.n_plans)
+
+    @property
     def noise_text(self) -> str:
         """What is known of the noise, and what the guarantee makes of it."""
         problem, unit = self.loaded.problem, self.loaded.problem.about.unit
@@ -98,6 +104,7 @@ class Check:
             "goal": "smallest" if problem.sign < 0 else "largest",
             "unit": problem.about.unit,
             "n_plans": problem.n_plans,
+            "all_plans": self.all_plans,
             "plans": list(problem.plan_names[:MOST_NAMED]) if problem.is_listed else [],
             "n_arms": problem.n_arms,
             "measured": roles["measured"],
