@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 from html import escape
 from typing import Any, ClassVar, Self
 
@@ -28,7 +28,7 @@ from surepick.core.arrays import (
     vector,
 )
 from surepick.core.probes import VALUE, AskedPlays, Limits, Probes
-from surepick.core.wording import About, plausible_range
+from surepick.core.wording import NOTHING, About, plausible_range
 from surepick.errors import ProblemError
 
 SUB_GAUSSIAN_NOISE, BOUNDED_VARIANCE = NOISE_KINDS = "sub-Gaussian", "bounded variance"  # by noise
@@ -37,8 +37,9 @@ SUB_GAUSSIAN_NOISE, BOUNDED_VARIANCE = NOISE_KINDS = "sub-Gaussian", "bounded va
 class Measurable:
     """Arms with names, noise and costs: the part of a problem that does not depend on how plans are known.
 
-    Immutable. A `Problem` lists its plans, an `OracleProblem` asks a function for them; `is_listed` says
-    which, and type checkers understand it.
+    Immutable: constructors set the fields, and methods `with_...` return changed copies. A `Problem` lists
+    its plans, an `OracleProblem` asks a function for them; `is_listed` says which, and type checkers
+    understand it.
     """
 
     noise_scale: FloatArray | None  # (n_arms,); of each reading where there are probes
@@ -46,7 +47,7 @@ class Measurable:
     arm_names: tuple[str, ...]
     goal: Goal
     bounds: FloatArray | None  # (n_arms, 2) low and high of one measurement; of each reading
-    about: About
+    about: About = NOTHING  # title, unit and the like; decides nothing
     noise_kind: str = SUB_GAUSSIAN_NOISE  # or BOUNDED_VARIANCE: of what the noise scale is a bound
     has_batches: ClassVar[bool] = True  # whether methods plan batches, so that these may have a price
     is_listed: ClassVar[bool]  # whether plans are in a list; said by each kind
@@ -196,6 +197,17 @@ class Measurable:
         >>> problem.with_settings(known={"toll": 3, "rail": (0, 20)}).relevant.tolist()
         [True, True, False]
         """
+        return self._with(**self._read_settings(known, guess, spread, noise_kind, setup_cost))
+
+    def _read_settings(
+        self,
+        known: Known | None = None,
+        guess: Numbers | None = None,
+        spread: Numbers | None = None,
+        noise_kind: str = SUB_GAUSSIAN_NOISE,
+        setup_cost: float | None = None,
+    ) -> dict[str, Any]:
+        """Return the fields that these settings change, checked."""
         found: dict[str, Any] = {}
         if known:
             means = mean_bounds(known, self.arm_names)
@@ -243,7 +255,7 @@ class Measurable:
                     field="setup_cost",
                 )
             found["setup_cost"] = float(setup_cost)
-        return self._with(**found)
+        return found
 
     def with_noise(self, noise_scale: FloatArray | None, bounds: FloatArray | None = None) -> Self:
         """The same problem with this noise scale, and with these bounds or none; neither is checked."""
@@ -288,26 +300,28 @@ class Measurable:
         cells = "".join(f"<tr><td>{name}</td><td>{escape(words)}</td></tr>" for name, words in rows.items())
         return f"<table><caption>{escape(self.about.title or 'Problem')}</caption>{cells}</table>"
 
-    def _fill(
-        self, arms: tuple[str, ...], limits: Limits, cost: PerArm | None, *, goal: Goal, **others: Any
-    ) -> None:
-        """Set the fields of a new problem, checked where all kinds of problems have them."""
-        is_smallest(goal)  # refuses other words
-        scale, bounds = scale_and_bounds(*limits, arms)
-        costs = per_arm("cost", 1.0 if cost is None else cost, arms)
-        shared = {"goal": goal, "arm_names": arms, "noise_scale": scale, "bounds": bounds}
-        self.__setstate__({**shared, "costs": costs, **others})
-
-    def _become(self, other: Self) -> None:
-        """Take the fields of another problem; for constructors."""
-        self.__setstate__(vars(other))
-
-    def _with(self, **values: object) -> Self:
+    def _with(self, **changes: object) -> Self:
+        """Return a copy with these fields changed."""
         other = object.__new__(type(self))
-        # which arms are relevant follows from the other fields, and may not be what it was
-        other.__setstate__({name: kept for name, kept in vars(self).items() if name != "relevant"} | values)
+        other._set(**(vars(self) | changes))
         return other
 
+    def _set(self, **fields: object) -> None:
+        """Set fields; for constructors and copies."""
+        self.__dict__.pop("relevant", None)  # which arms are relevant follows from the other fields
+        fields.pop("relevant", None)
+        self.__dict__.update({name: read_only(value) for name, value in fields.items()})
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
     def __setstate__(self, state: Mapping[str, object]) -> None:
-        # pickle and copy rebuild arrays as writeable ones; what was immutable stays so
-        self.__dict__.update({name: read_only(value) for name, value in state.items()})
+        self._set(**state)  # pickle and copy rebuild arrays as writeable ones
+
+
+def arm_fields(arms: tuple[str, ...], goal: Goal, limits: Limits, cost: PerArm | None) -> dict[str, Any]:
+    """Return the fields that every problem has, checked: goal, names, noise, limits and costs of its arms."""
+    is_smallest(goal)  # refuses other words
+    scale, bounds = scale_and_bounds(*limits, arms)
+    costs = per_arm("cost", 1.0 if cost is None else cost, arms)
+    return {"goal": goal, "arm_names": arms, "noise_scale": scale, "bounds": bounds, "costs": costs}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
@@ -22,10 +21,10 @@ from surepick.core.arrays import (
     per_arm,
     scale_and_bounds,
 )
-from surepick.core.measurable import Measurable
+from surepick.core.measurable import Measurable, arm_fields
 from surepick.core.probes import ARMS, PLAN_ARMS, AskedPlays, Limits
 from surepick.core.problem import Problem
-from surepick.core.wording import NOTHING, About, counted, in_short, plural, shortened
+from surepick.core.wording import counted, in_short, plural, shortened
 from surepick.errors import ProblemError, SurepickError, hinted
 
 Best = Callable[[FloatArray], npt.ArrayLike]
@@ -44,7 +43,6 @@ class Trial(NamedTuple):
     plan: tuple[float, ...]
 
 
-@dataclass(frozen=True, eq=False, init=False, repr=False)
 class OracleProblem(Measurable):
     """A choice between plans that are too many to list, known by an oracle that maximises over them.
 
@@ -72,14 +70,8 @@ class OracleProblem(Measurable):
 
     best: Best
     n_arms: int
-    noise_scale: FloatArray | None  # (n_arms,)
-    costs: FloatArray  # (n_arms,)
-    arm_names: tuple[str, ...]
     n_plans: int | None
-    goal: Goal
-    bounds: FloatArray | None  # (n_arms, 2) low and high of one measurement
     name_plan: Callable[[FloatArray], str] | None
-    about: About = NOTHING  # title, unit and the like; decides nothing
     best_within: BestWithin | None = None
 
     is_listed: ClassVar[Literal[False]] = False
@@ -122,11 +114,8 @@ class OracleProblem(Measurable):
                 field="n_plans",
             )
         plays = _are_plays(measure, cost)
-        self._fill(
-            names_for("arm", arms, int(n_arms)),
-            Limits(noise, low, high),
-            cost,
-            goal=goal,
+        self._set(
+            **arm_fields(names_for("arm", arms, int(n_arms)), goal, Limits(noise, low, high), cost),
             best=best,
             n_arms=int(n_arms),
             n_plans=n_plans,
@@ -134,7 +123,7 @@ class OracleProblem(Measurable):
             best_within=best_within,
             plays=plays,
         )
-        self._become(self.with_settings(known=known))
+        self._set(**self._read_settings(known))
 
     def with_probes(
         self,

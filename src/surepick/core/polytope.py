@@ -106,7 +106,7 @@ class Polytope(OracleProblem):
             n_plans=form.most_vertices,
             name_plan=name_plan,
         )
-        self.__dict__.update(rows=rows, form=form)
+        self._set(rows=rows, form=form)
 
     @property
     def relevant(self) -> BoolArray:

@@ -35,9 +35,9 @@ from surepick.core.arrays import (
     without_columns,
 )
 from surepick.core.frames import are_expressions, frame_table, is_frame, read_expressions
-from surepick.core.measurable import SUB_GAUSSIAN_NOISE, Measurable
+from surepick.core.measurable import SUB_GAUSSIAN_NOISE, Measurable, arm_fields
 from surepick.core.probes import ARMS, GivenProbes, Limits, read_probes, refuse_inseparable
-from surepick.core.wording import NOTHING, About, plausible_pairs, plural, shortened
+from surepick.core.wording import About, plausible_pairs, plural, shortened
 from surepick.errors import ProblemError, hinted
 
 if TYPE_CHECKING:
@@ -56,7 +56,6 @@ class PlanParts(NamedTuple):
     may_be_best: BoolArray  # (n_plans,) false: another plan is surely at least as good
 
 
-@dataclass(frozen=True, eq=False, init=False, repr=False)
 class Problem(Measurable):
     """A choice between plans whose value is linear in quantities (arms) that can be measured with noise.
 
@@ -98,15 +97,8 @@ class Problem(Measurable):
     """
 
     plans: Plans  # (n_plans, n_arms), read-only, as the caller gave them
-    noise_scale: FloatArray | None  # (n_arms,); (n_readings,) with probes
-    costs: FloatArray  # (n_arms,); (n_probes,) with probes
-    arm_names: tuple[str, ...]
     plan_names: tuple[str, ...]
-    goal: Goal
-    bounds: FloatArray | None  # (n_arms, 2) low and high; None: measurements may be any number
     duplicates: tuple[tuple[str, str], ...]  # (name merged away, name kept)
-    about: About = NOTHING  # title, unit and the like; decides nothing
-    noise_kind: str = SUB_GAUSSIAN_NOISE
 
     is_listed: ClassVar[Literal[True]] = True
     can_decide: ClassVar[Literal[True]] = True  # an `OracleProblem` may have lost its function
@@ -147,29 +139,24 @@ class Problem(Measurable):
             )
         by_arm = isinstance(measure, str) and measure == ARMS
         limits = Limits(noise, low, high)
-        self._fill(
-            arm_names,
-            limits if by_arm else Limits(),
-            cost if by_arm else None,
-            goal=goal,
+        self._set(
+            **arm_fields(arm_names, goal, limits if by_arm else Limits(), cost if by_arm else None),
             plans=matrix,
             plan_names=tuple(names[k] for k in keep),
             duplicates=tuple((names[k], names[first]) for k, first in twin_of),
             about=About(title, unit, None if plausible is None else plausible_pairs(plausible, arm_names)),
         )
-        problem = self.with_settings(known=known)
+        self._set(**self._read_settings(known))
         if not by_arm:
-            problem = problem._measured_by(measure, limits, cost)
-        self._become(
-            problem.with_settings(guess=guess, spread=spread, noise_kind=noise_kind, setup_cost=setup_cost)
-        )
+            self._set(**self._read_probes(measure, limits, cost))
+        self._set(**self._read_settings(None, guess, spread, noise_kind, setup_cost))
 
-    def _measured_by(self, given: GivenProbes, limits: Limits, cost: PerArm | None) -> Self:
+    def _read_probes(self, given: GivenProbes, limits: Limits, cost: PerArm | None) -> dict[str, Any]:
+        """Return the fields that these probes change; refuse probes that cannot tell the plans apart."""
         probes, bounds = read_probes(given, self, limits, cost)
         freed = probes.without_arms(self.is_known)
         refuse_inseparable(freed, self.plan_parts.free, self.plan_names, self.arm_names)
-        scale, costs = probes.noise_scale, probes.costs
-        return self._with(probes=probes, noise_scale=scale, bounds=bounds, costs=costs)
+        return {"probes": probes, "noise_scale": probes.noise_scale, "bounds": bounds, "costs": probes.costs}
 
     def with_probes(
         self,
@@ -186,7 +173,7 @@ class Problem(Measurable):
         >>> paths.with_probes("plan arms").reading_names
         ('coast: AB', 'coast: BC', 'hills: AD', 'hills: DC')
         """
-        return self._measured_by(measure, Limits(noise, low, high), cost)
+        return self._with(**self._read_probes(measure, Limits(noise, low, high), cost))
 
     @property
     def n_plans(self) -> int:

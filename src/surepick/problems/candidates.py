@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, is_smallest, read_only
-from surepick.core.measurable import Measurable
 from surepick.core.problem import Problem
 from surepick.core.wording import About, Listing
 from surepick.errors import ProblemError
@@ -137,7 +136,7 @@ class FoundProblem(Problem):
             goal=family.goal,
             **measured,
         )
-        self.__dict__.update(family=family, candidates=candidates, about=About(listing=candidates.listing))
+        self._set(family=family, candidates=candidates, about=About(listing=candidates.listing))
 
     @property
     def completeness(self) -> str:
@@ -146,8 +145,7 @@ class FoundProblem(Problem):
 
     def __reduce__(self) -> tuple[type[Problem], tuple[()], dict[str, object]]:
         # families hold functions, which cannot be pickled; other processes get the problem itself
-        kept = {*Problem.__dataclass_fields__, *Measurable.__annotations__}
-        state = {name: value for name, value in self.__dict__.items() if name in kept}
+        state = {name: value for name, value in vars(self).items() if name not in ("family", "candidates")}
         return _blank, (), state  # type: ignore[return-value]
 
 

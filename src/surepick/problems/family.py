@@ -183,7 +183,7 @@ class FamilyProblem(OracleProblem):
             best_within=family.solve_within,
             **measured,
         )
-        self.__dict__.update(family=family)
+        self._set(family=family)
 
     @property
     def completeness(self) -> str:
@@ -203,11 +203,9 @@ class FamilyProblem(OracleProblem):
         recipe = self.recipe()
         if recipe is None:
             return super().__reduce__()
-        kept = (
-            *("noise_scale", "costs", "bounds", "mean_bounds", "guess", "spread", "about"),
-            *("plays", "asked_plays"),
-        )
-        return _made_again, (dict(recipe),), {name: getattr(self, name) for name in kept}
+        made_again = ("family", "best", "best_within", "name_plan")
+        state = {name: value for name, value in vars(self).items() if name not in made_again}
+        return _made_again, (dict(recipe),), state
 
 
 def _made_again(recipe: Mapping[str, Any]) -> FamilyProblem:

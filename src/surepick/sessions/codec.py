@@ -165,7 +165,7 @@ def _listed_from_json(data: Mapping[str, Any], settings: Json) -> Problem:
         known=data.get("known"),
         measure=_probes_from_json(data["probes"]) if "probes" in data else ARMS,
     )
-    object.__setattr__(problem, "duplicates", tuple((a, b) for a, b in data.get("duplicates", ())))
+    problem.__dict__["duplicates"] = tuple((a, b) for a, b in data.get("duplicates", ()))
     return problem
 
 
