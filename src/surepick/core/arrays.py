@@ -336,6 +336,11 @@ def row_keys(plans: Any) -> list[bytes]:
     return [plans.indices[a:b].tobytes() + b"|" + plans.data[a:b].tobytes() for a, b in ends]
 
 
+def golden_multiples(n: int) -> FloatArray:
+    """Return n numbers between 0 and 1 that are unlike each other: the fractions of multiples of .618..."""
+    return np.asarray(np.modf(0.618033988749895 * np.arange(1, n + 1))[0])
+
+
 def first_few(counts: IntArray, most: int) -> IntArray:
     """No more than this many of these in all, the first ones first."""
     before = np.cumsum(counts) - counts

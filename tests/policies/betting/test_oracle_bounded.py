@@ -17,6 +17,7 @@ from surepick.simulation import Bernoulli
 
 N = 3  # arms, each measured twice
 USES = 2
+KINDS = np.array([[1.0, 0.0], [0.3, 0.0]])
 
 
 def mean_wealth(means, sign, centres, size, *, fitted):
@@ -31,12 +32,12 @@ def mean_wealth(means, sign, centres, size, *, fitted):
         if chance == 0.0:
             continue
         account = wealth.open()
-        wealth.stake(account, math.log(0.9), common_share=0.4, kinds=np.array([1.0, 0.3]), first_share=0.5)
+        wealth.stake(account, math.log(0.9), common_share=0.4, kinds=KINDS, first_share=0.5)
         seen = max(float(y @ values.mean(axis=1)), 0.0) * 8  # a control: the size fits the batch
         bet = OracleBet(
             leader=leader,
             free=np.ones(N, dtype=bool),
-            sizes=account.kinds * (seen if fitted else size),
+            sizes=account.kinds[:, 0] * (seen if fitted else size),
             means=means + sign * 0.2 * y,
             variance=np.full(N, 0.02),
             fresh=np.full(N, 0.02),

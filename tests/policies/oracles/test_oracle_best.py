@@ -462,8 +462,8 @@ def test_a_bound_that_is_too_large_is_caught_by_the_same_test(monkeypatch):
     """The negative control: bounds that are too large once there are bets lose plans too early."""
     lower = BranchSearch._lower
 
-    def too_large(search, tilt, branch):
-        bound, plan = lower(search, tilt, branch)
+    def too_large(search, common, weights, branch):
+        bound, plan = lower(search, common, weights, branch)
         return bound + 5.0 * bool(len(search._account.kinds)), plan
 
     monkeypatch.setattr(BranchSearch, "_lower", too_large)

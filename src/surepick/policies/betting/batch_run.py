@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.arrays import FloatArray, IntArray, golden_multiples
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
@@ -37,7 +37,6 @@ from surepick.policies.betting.batch import Batch, FinalBatch
 from surepick.policies.betting.batch_design import WORKING_SET, BatchDesign
 from surepick.policies.betting.question import NO_LEADER, BatchResult, Bet, Estimates, Question
 
-_GOLDEN = 0.618033988749895  # its multiples are unlike each other: weights of readings in a sum
 LEARNED = ("noise", "factors", "centres", "cap")  # what a decision records of noise that is learned
 
 
@@ -208,7 +207,7 @@ class BatchRun(Run):
 
     def _numbers(self, leader: Any) -> tuple[float, float]:
         """Return what a decision records of the values before it."""
-        weights = 1.0 + np.modf(_GOLDEN * np.arange(1, len(self.sums) + 1))[0]
+        weights = 1.0 + golden_multiples(len(self.sums))
         return float(weights @ self.sums), self._question.recorded_wealth(leader)
 
     def follow(self, decision: Decision) -> None:

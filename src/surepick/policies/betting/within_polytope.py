@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.arrays import FloatArray, IntArray, golden_multiples
 from surepick.core.polytope import ROUNDING, Polytope
 from surepick.core.proofs import Inequality, errors_ahead, shown
 from surepick.core.run import Answer, Decision, Standing
@@ -158,8 +158,7 @@ class WithinPolytope(Question):
         self._problem, self._form, self._relevant = problem, problem.form, problem.relevant
         self._scale = problem.sign * self._form.unit * self._form.moves  # of a mean, where amounts are near 1
         self._prover = Prover(self._form, self.rivals.first, epsilon)
-        # entries between 0 and 1 that are unlike each other: amounts are near 1 here
-        self._point = np.modf(0.5 * (math.sqrt(5.0) - 1.0) * np.arange(1, self._form.n_arms + 1))[0]
+        self._point = golden_multiples(self._form.n_arms)  # like no plan; amounts are near 1 here
         self.series: list[Series] = []
         self.next_stake = 0.0
         self.n_measured = 0.0  # when the leader was chosen

@@ -43,16 +43,16 @@ class BranchSearch:
         self._plans, self._wealth, self._account = plans, wealth, account
         self._leader, self._log_cash = leader, log_cash
         self._threshold, self._one_size = threshold, one_size
-        self._plain = self._common = wealth.common(account, log_cash)
+        self._common = wealth.common(account, log_cash)
 
     # single plans
 
     def log_wealth(self) -> FloatArray:
         """Return the log evidence against each rival; for a proxy what its neighbours have, no more."""
         account = self._account
-        found = self._wealth.log_wealth(account, self._plain, account.rivals, account.components)
+        found = self._wealth.log_wealth(account, self._common, account.rivals, account.components)
         if account.is_proxy.any():
-            shared = log_sum_exp(self._plain.at(account.rivals)) - FLAT
+            shared = log_sum_exp(self._common.at(account.rivals)) - FLAT
             found = np.where(account.is_proxy, shared, found)
         return found
 
@@ -61,7 +61,7 @@ class BranchSearch:
         account = self._account
         if not len(account.rivals):
             return
-        wealth = self._wealth.log_wealth(account, self._plain, account.rivals, account.components)
+        wealth = self._wealth.log_wealth(account, self._common, account.rivals, account.components)
         is_out = wealth >= self._threshold
         account.rule_out(account.rivals[is_out])
         leads = (account.rivals == self._leader).all(axis=1)
@@ -69,20 +69,19 @@ class BranchSearch:
 
     def rules_out(self, plan: FloatArray) -> bool:
         """Return whether this plan is ruled out; if not, it becomes a rival."""
-        account, key = self._account, plan.tobytes()
+        account, wealth, key = self._account, self._wealth, plan.tobytes()
         if key in account.out_keys:
             return True
         if key in account.rival_keys:
             return False
-        if self._wealth.is_worse(plan, self._leader):
-            account.rule_out(plan[None])
-            return True
-        components = self._wealth.components(account, plan)
-        if self._wealth.log_wealth(account, self._plain, plan[None], components[None])[0] >= self._threshold:
-            account.rule_out(plan[None])
-            return True
-        account.add_rival(plan, components, is_proxy=False)
-        return False
+        if not wealth.is_worse(plan, self._leader):
+            components = wealth.components(account, plan)
+            evidence = wealth.log_wealth(account, self._common, plan[None], components[None])
+            if evidence[0] < self._threshold:
+                account.add_rival(plan, components, is_proxy=False)
+                return False
+        account.rule_out(plan[None])
+        return True
 
     # branches
 
@@ -97,70 +96,69 @@ class BranchSearch:
             if (account.rivals[:, arm] != leader[arm]).any():
                 continue
             before = self._plans.n_calls
-            parts = account.branch.apart(arm, float(leader[arm]), self._plans.step)
-            if all(self.is_out_by_any(part, CALLS_SHARE * calls) for part in parts):
+            if self.agrees(arm, CALLS_SHARE * calls):
                 account.pin(arm, float(leader[arm]))
             calls = max(0.0, calls - (self._plans.n_calls - before - 1))
+
+    def agrees(self, arm: int, calls: float) -> bool:
+        """Return whether all plans of the branch that differ from the leader on this arm are ruled out."""
+        parts = self._account.branch.apart(arm, float(self._leader[arm]), self._plans.step)
+        return all(self.is_out(part, calls) for part in parts)
+
+    def is_out(self, branch: Branch, calls: float = CALLS_A_BATCH) -> bool:
+        """Return whether all plans of the branch are ruled out; if not, one that is not becomes a rival."""
+        commons = self._commons()
+        return any(self._is_out_by(common, branch, calls / len(commons)) for common in commons)
 
     def _commons(self) -> list[CommonWealth]:
         """Return the shared wealth; after a final batch with several sizes of its test."""
         account, wealth = self._account, self._wealth
         if account.final is None:
-            return [self._plain]
+            return [self._common]
         sizes = wealth.test_sizes(account.final, account.rivals)
-        typical = float(np.median(sizes[sizes > 0])) if (sizes > 0).any() else 0.0
-        if not typical:
-            return [self._plain]
+        sizes = sizes[sizes > 0]
+        if not len(sizes):
+            return [self._common]
+        typical = float(np.median(sizes))
         return [wealth.common(account, self._log_cash, typical * factor) for factor in _TEST_SIZES]
 
-    def is_out_by_any(self, branch: Branch, calls: float) -> bool:
-        """Return whether all plans of the branch are ruled out, by any size of a final test."""
-        commons = self._commons()
-        for common in commons:
-            self._common = common
-            if self.is_out(branch, calls / len(commons)):
-                return True
-        return False
-
-    def is_out(self, branch: Branch, calls: float = CALLS_A_BATCH) -> bool:
-        """Return whether all plans of the branch are ruled out; if not, one that is not becomes a rival.
+    def _is_out_by(self, common: CommonWealth, branch: Branch, calls: float) -> bool:
+        """Return whether this shared wealth rules out all plans of the branch.
 
         Branch and bound: a branch that the bound does not decide is split at its worst plan. After `calls`
         oracle calls the search gives up, and the first such plan becomes a proxy, a rival that stands for the
         undecided plans.
         """
-        branches, first, last_call = [branch], None, self._plans.n_calls + calls
+        account, last_call = self._account, self._plans.n_calls + calls
+        branches, first = [branch], None
         while branches:
             current = branches.pop()
-            worst = self._worst(current)
+            worst = self._worst(common, current)
             if worst is None:
                 continue
-            if worst.tobytes() in self._account.rival_keys:
+            if worst.tobytes() in account.rival_keys:
                 return False
             first = worst if first is None else first
             if self._plans.n_calls > last_call:
-                components = self._wealth.components(self._account, first)
-                self._account.add_rival(first, components, is_proxy=True)
+                account.add_rival(first, self._wealth.components(account, first), is_proxy=True)
                 return False
             branches.extend(current.without(worst, self._plans.step, one_size=self._one_size))
         return True
 
-    def _worst(self, branch: Branch) -> FloatArray | None:
+    def _worst(self, common: CommonWealth, branch: Branch) -> FloatArray | None:
         """Look for weights p whose bound rules out the whole branch; return None if it does.
 
         One oracle call finds the plan with the least bound under p. If that plan is not ruled out by itself
         it becomes a rival, and is returned. Else the next p is the softmax of the common bets at the plan
         with the least wealth of those seen, which is returned where no p is left to try: to split there.
         """
-        common, account = self._common, self._account
-        tilt = np.append(account.tilt, np.zeros(len(common.constant) - len(account.tilt)))
-        seen, least, worst = set[bytes](), math.inf, None
+        p, seen, least, worst = self._first_weights(), set[bytes](), math.inf, None
         for _ in range(MOST_STEPS):
-            bound, plan = self._lower(tilt, branch)
+            bound, plan = self._lower(common, p, branch)
             if plan is None:
                 return None
             if bound >= self._threshold:
-                account.tilt = tilt
+                self._account.jensen = p
                 return None
             if plan.tobytes() in seen:
                 break
@@ -168,18 +166,24 @@ class BranchSearch:
                 return plan
             seen.add(plan.tobytes())
             logs = common.on(branch, plan)
-            if (own := float(log_sum_exp(logs))) < least:
-                least, worst, tilt = own, plan, np.exp(logs - own)
+            wealth = float(log_sum_exp(logs))
+            if wealth < least:
+                least, worst, p = wealth, plan, np.exp(logs - wealth)
             if least < self._threshold:
                 break  # one plan alone keeps every bound of this kind below the threshold
         return worst
 
-    def _lower(self, tilt: FloatArray, branch: Branch) -> tuple[float, FloatArray | None]:
+    def _first_weights(self) -> FloatArray:
+        """Return the weights p that have ruled out a branch last; bets staked since then have none."""
+        kept = self._account.jensen
+        return np.append(kept, np.zeros(len(self._common.constant) - len(kept)))
+
+    def _lower(self, common: CommonWealth, p: FloatArray, branch: Branch) -> tuple[float, FloatArray | None]:
         """Return a bound of the log wealth of all plans of the branch, infinite if it is empty, and a plan.
 
         The plan is where the bound is least.
         """
-        constant, slope, rounding = self._common.below(tilt, branch)
+        constant, slope, rounding = common.below(p, branch, self._wealth.reach)
         plan = self._plans.best(-slope, branch)
         if plan is None:
             return math.inf, None
@@ -188,14 +192,9 @@ class BranchSearch:
 
     def lower_bound(self, branch: Branch) -> float:
         """Return a lower bound of the log evidence against every plan of the branch; it changes nothing."""
-        best = self._log_cash - FLAT
-        for common in self._commons():
-            self._common = common
-            tilt = np.append(
-                self._account.tilt, np.zeros(len(self._plain.constant) - len(self._account.tilt))
-            )
-            best = max(best, self._lower(tilt, branch)[0])
-        return best
+        p = self._first_weights()
+        bounds = [self._lower(common, p, branch)[0] for common in self._commons()]
+        return max(self._log_cash - FLAT, *bounds)
 
     def least_evidence(self) -> float:
         """Return a lower bound of the log evidence against every plan of the branch but the leader."""

@@ -10,8 +10,8 @@ most 0 (the selector is the best plan). Within epsilon: an account for each lead
 epsilon while it leads. With b the best plan the selector is the row b of the accounts of all leaders that are
 worse than b by more than epsilon; they are staked from one cash.
 
-Theory needs noise that is sub-Gaussian with a known scale: of the factors that one alone has a log that is
-affine in a plan.
+Theory needs noise that is sub-Gaussian with a known scale, or bounded readings of single arms: these factors
+alone have a log that is affine in a plan.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, golden_multiples
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plan_sets import Branch, FindPlay, plan_set, play_finder, spanned
@@ -30,7 +30,6 @@ from surepick.core.policy import known_noise_scale
 from surepick.core.run import TOLERANCE, Answer, Decision, Standing
 from surepick.design.grid import VALUE_BITS, on_grid
 from surepick.errors import ProblemError
-from surepick.inference.bounded import POWERS, BatchReadings, power_sums
 from surepick.inference.contrasts import Contrasts
 from surepick.inference.factors import log_sum_exp
 from surepick.policies.betting.best import FIRST_STAKE, STAKE
@@ -44,6 +43,7 @@ from surepick.policies.betting.question import (
 from surepick.policies.oracles.branch_search import CALLS_A_BATCH, BranchSearch
 from surepick.policies.oracles.plan_wealth import (
     BoundedPlanWealth,
+    CommonWealth,
     FinalTest,
     OracleBet,
     PlanAccount,
@@ -51,12 +51,12 @@ from surepick.policies.oracles.plan_wealth import (
 )
 
 # None of these constants bears on the guarantee; they were chosen on other instances than those of the tests.
-_KINDS = (0.15, 0.5, 1.5)  # of the size chosen for a batch: what common bets of every stake bet
-_FIXED_GAPS = 6  # common bets of the first stake that bet on gaps of fixed size, each half the last
-_KEEP_ERRORS, _KEEP_EPSILON = (
-    0.5,
-    0.6,
-)  # with epsilon: a leader stays unless behind by standard errors, epsilon
+# Sizes of common bets are multiples of two that a decision records: one by estimated gaps, and a fixed one.
+_BY_GAP = np.array([[0.15, 0.0], [0.5, 0.0], [1.5, 0.0]])  # of every stake
+_FIXED = np.array([[0.0, 0.5**k] for k in range(6)])  # of the first stake, beside these
+_COMMON_SHARE = 0.35  # of a stake, on common bets
+_KEEP_ERRORS = 0.5  # with epsilon: standard errors that a leader may be behind, and stay,
+_KEEP_EPSILON = 0.6  # or this share of epsilon
 _MOST_ACCOUNTS = 8  # with epsilon: the least recently used is forgotten, which only loses wealth
 _MOST_RIVALS = 256  # that are kept from batch to batch
 _PATIENCE = 10  # times the usual oracle calls, to check a recorded decision
@@ -68,16 +68,18 @@ class OracleBest(Question):
     """Which plan behind an oracle is best, or within epsilon of the best?"""
 
     STATE: ClassVar[tuple[str, ...]] = (
-        *(*Question.STATE, "accounts", "candidate", "first_led_at", "next_stake", "sizes", "later_threshold"),
+        *Question.STATE,
+        "accounts",
+        "candidate",
+        "first_led_at",
+        "next_stake",
+        "later_threshold",
     )
-    KINDS: ClassVar[tuple[type, ...]] = (FinalTest, OracleBet, PlanAccount)
+    KINDS: ClassVar[tuple[type, ...]] = (Branch, CommonWealth, FinalTest, OracleBet, PlanAccount)
     is_listed = False
     pace = Pace(batch_share=0.12, need_share=0.2)  # searches between batches take longer than on a list
-    common_share, first_share = (
-        0.35,
-        0.48,
-    )  # of a stake on common bets; of the rest of the first, on fixed sizes
-    first_stake, stake_share, restake = FIRST_STAKE, STAKE, 1.6
+    first_share = 0.48  # of the first stake on plan bets, on fixed sizes
+    restake = 1.6  # growth of the measurements between two stakes
     wealth_kind = PlanWealth
 
     def __init__(self, problem: OracleProblem, delta: float, epsilon: float = 0.0) -> None:
@@ -100,17 +102,15 @@ class OracleBest(Question):
         self.learns_variance = problem.bounds is not None and is_plain
         kind = BoundedPlanWealth if self.learns_variance else self.wealth_kind
         self._plan_wealth = kind(self._variance, known, self._everything, epsilon)
-        self._now = self._variance  # as it is estimated now
+        self._learned_variance = self._variance  # the same, as it is estimated now
         self.leader: Any = -1  # none yet; then a plan, (n_arms,)
         self.accounts: dict[str, PlanAccount] = {}
         self.candidate: dict[str, PlanAccount] = {}  # a new account, until a decision names its leader
         self.later_threshold = 0.0  # of a smaller delta, once the present one is reached
-        parts = np.modf(0.5 * (math.sqrt(5.0) - 1.0) * np.arange(1, problem.n_arms + 1))[0]  # all unlike
-        box = self._everything
-        self._point = box.lower + parts * (box.upper - box.lower)  # strictly inside where bounds differ
+        box, unlike = self._everything, golden_multiples(problem.n_arms)
+        self._point = box.lower + unlike * (box.upper - box.lower)  # strictly inside where bounds differ
         self.first_led_at: dict[str, IntArray] = {}  # counts when each plan led for the first time
         self.next_stake = 0.0
-        self.sizes = np.zeros(2)  # that the next common bets are multiples of: by estimated gaps, and fixed
         if not self._unknown(self._everything).any():
             self.leader = self._set.best(self._known_means, self._everything)
 
@@ -126,7 +126,7 @@ class OracleBest(Question):
         return int(self._can_tell().sum()) if self.has_leader else 0
 
     def _can_tell(self) -> BoolArray:
-        """Return which rivals measurements can tell from the leader."""
+        """Return which rivals of the leader measurements can tell from it."""
         return np.asarray((self.leader != self._account.rivals)[:, ~self._is_known].any(axis=1))
 
     @property
@@ -166,13 +166,23 @@ class OracleBest(Question):
     @property
     def _account(self) -> PlanAccount:
         """The account of the leader; an empty one where it has none yet."""
-        key = self._key(self.leader)
+        return self._account_of(self.leader)
+
+    def _account_of(self, leader: FloatArray) -> PlanAccount:
+        key = self._key(leader)
         found = self.accounts.get(key, self.candidate.get(key))
         return self._plan_wealth.open() if found is None else found
 
-    def _search(self, account: PlanAccount, of_threshold: float = 1.0) -> BranchSearch:
+    def _search(
+        self, account: PlanAccount, leader: FloatArray | None = None, of_threshold: float = 1.0
+    ) -> BranchSearch:
+        """Return a search on this account, for the present leader unless another is named."""
         return BranchSearch(
-            *(self._set, self._plan_wealth, account, self.leader, self._cash(account)),
+            self._set,
+            self._plan_wealth,
+            account,
+            self.leader if leader is None else leader,
+            self._cash(account),
             threshold=of_threshold * self.wealth.threshold,
             one_size=self._one_size,
         )
@@ -257,10 +267,10 @@ class OracleBest(Question):
     def targets(self, estimates: Estimates, rivals: IntArray | None = None) -> Targets:
         """Return the contrasts of the leader with its rivals."""
         if self.learns_variance:
-            self._now = np.where(self._is_known, 0.0, estimates.readings.probes.noise_scale**2)
-        account = self._account
-        y, log_wealth = self.leader - account.rivals, self._search(account).log_wealth()
-        y, log_wealth = y[self._can_tell()], log_wealth[self._can_tell()]
+            self._learned_variance = np.where(self._is_known, 0.0, estimates.readings.probes.noise_scale**2)
+        account, can_tell = self._account, self._can_tell()
+        y = (self.leader - account.rivals)[can_tell]
+        log_wealth = self._search(account).log_wealth()[can_tell]
         contrasts = Contrasts(np.where(self._is_known, 0.0, y), constant=y @ self._known_means)
         each = np.arange(len(y))
         return self.aim(estimates, "oracle", each, each, each, contrasts, log_wealth)
@@ -270,22 +280,23 @@ class OracleBest(Question):
         if aims is None:
             return {}
         squares, error = aims.contrasts.squares, np.sqrt(aims.gap_variance)
-        by_batch = squares @ np.divide(self._now, counts, out=np.zeros(len(counts)), where=counts > 0)
+        average = np.divide(self._learned_variance, counts, out=np.zeros(len(counts)), where=counts > 0)
         gap = aims.gap + self.epsilon
         weight = dual * aims.evidence_needed / np.maximum(gap, error) ** 2
-        size = float(weight @ np.maximum(0.0, gap - error)) / float(weight @ by_batch)
+        by_gap = float(weight @ np.maximum(0.0, gap - error)) / float(weight @ (squares @ average))
         noise = math.sqrt(float(dual @ (squares @ self._variance)) / float(dual.sum()))
-        sizes = [size, float(counts.sum()) / int(np.count_nonzero(counts)) / noise]
-        return {"sizes": sizes, "free": np.flatnonzero(self._must_show()).tolist()}
+        fixed = float(counts.sum()) / int(np.count_nonzero(counts)) / noise
+        return {"sizes": [by_gap, fixed], "free": np.flatnonzero(self._must_show(self.leader)).tolist()}
 
-    def _must_show(self) -> BoolArray:
+    def _must_show(self, leader: FloatArray) -> BoolArray:
         """Return the arms on which the leader may differ from a plan that is left: bets need all of them."""
-        account, plan = self._account, self.leader
-        return ~self._is_known & (account.free | (plan < account.lower) | (plan > account.upper))
+        branch = self._account_of(leader).branch
+        is_free = (branch.lower < branch.upper) | (leader < branch.lower) | (leader > branch.upper)
+        return ~self._is_known & is_free
 
     def lead(self, decision: Decision, counts: IntArray) -> None:
         """Take on leader, bet sizes and free arms of this decision; the other arms are fixed."""
-        self.leader, self.sizes = np.array(decision.leader), np.array(decision.more["sizes"])
+        self.leader, self._sizes = np.array(decision.leader), np.array(decision.more["sizes"])
         self.first_led_at.setdefault(_text(self.leader), counts)
         key, account = self._key(self.leader), self._account
         if key not in self.accounts:
@@ -294,10 +305,9 @@ class OracleBest(Question):
         if len(self.accounts) >= _MOST_ACCOUNTS:
             del self.accounts[next(iter(self.accounts))]
         self.accounts[key], self.candidate = account, {}  # now the most recently used
-        is_free = _mask(decision.more["free"], len(self.leader))
-        for arm in np.flatnonzero(self._must_show() & ~is_free).tolist():
+        self._free = _mask(decision.more["free"], len(self.leader))
+        for arm in np.flatnonzero(self._must_show(self.leader) & ~self._free).tolist():
             account.pin(arm, float(self.leader[arm]))
-        self._free = is_free
 
     def leader_objection(self, leader: Any) -> str | None:
         """Return why this cannot lead: it is no plan."""
@@ -319,36 +329,32 @@ class OracleBest(Question):
             return "its bet sizes are none"
         if free != sorted({*free} & {*range(len(self._point))}) or set(decision.more) - _RECORDED:
             return "its free arms are none, or it names more than a run does"
-        kept, self.leader = self.leader, np.array(decision.leader)
-        try:
-            missing = self._must_show() & ~_mask(free, len(self.leader))
-            agrees = not missing.any() or self._fixes(missing)
-        finally:
-            self.leader = kept
+        leader = np.array(decision.leader)
+        fixed = self._must_show(leader) & ~_mask(free, len(leader))
+        agrees = not fixed.any() or self._fixes(leader, fixed)
         return None if agrees else "plans that are left differ on arms that it takes for fixed"
 
-    def _fixes(self, arms: BoolArray) -> bool:
-        """Return whether the plans that are left agree with the leader on these arms, up to rounding.
+    def _fixes(self, leader: FloatArray, arms: BoolArray) -> bool:
+        """Return whether the plans that are left agree with this leader on these arms, up to rounding.
 
         The search has more time than usual: a machine that rounds otherwise may have looked elsewhere.
         """
-        account = copy.deepcopy(self._account)
-        if not account.branch.holds(self.leader):
+        account = copy.deepcopy(self._account_of(leader))
+        if not account.branch.holds(leader):
             return False
-        search = self._search(account, 1.0 - TOLERANCE)
+        search = self._search(account, leader, 1.0 - TOLERANCE)
         search.update_rivals()
         for arm in np.flatnonzero(arms).tolist():
-            parts = account.branch.apart(arm, float(self.leader[arm]), self._set.step)
-            if not all(search.is_out_by_any(part, _PATIENCE * CALLS_A_BATCH) for part in parts):
+            if not search.agrees(arm, _PATIENCE * CALLS_A_BATCH):
                 return False
-            account.pin(arm, float(self.leader[arm]))
+            account.pin(arm, float(leader[arm]))
         return True
 
     def proves(self, plan: Answer | None) -> bool:
         """Return whether this plan is proved, up to rounding."""
         if not self.has_leader or plan != self.answer():
             return False
-        return not self.later_threshold and (self.is_answered or self._fixes(self.free))
+        return not self.later_threshold and (self.is_answered or self._fixes(self.leader, self.free))
 
     def set_delta(self, delta: float) -> None:
         """Continue with a smaller delta.
@@ -381,89 +387,61 @@ class OracleBest(Question):
         """Return the uninvested wealth that the leader of this account may use."""
         return float(np.logaddexp(self.wealth.log_cash, account.log_cash))
 
-    def stake(self, estimates: Estimates) -> None:
-        """Stake against all plans alike, at first and whenever the measurements have grown enough."""
-        if estimates.n_measured < self.next_stake:
-            return
-        account = self._account
-        self.next_stake = self.restake * estimates.n_measured
+    def place(self, decision: Decision, estimates: Estimates) -> list[Any]:
+        """Stake against all plans alike when it is time, and return the bet."""
+        del decision
+        if estimates.n_measured >= self.next_stake:
+            self.next_stake = self.restake * estimates.n_measured
+            self._stake(self._account)
+        return [self._bet(estimates)]
+
+    def _stake(self, account: PlanAccount) -> None:
+        """Move cash of all, and of the account alone, to its bets."""
         is_first = not len(account.kinds) and not self.epsilon
-        fixed = [-(0.5**k) for k in range(_FIXED_GAPS)] if is_first else []
-        share = self.first_stake if is_first else self.stake_share
+        share = FIRST_STAKE if is_first else STAKE
         amount = np.logaddexp(self.wealth.withdraw(share), account.log_cash + math.log(share))
         account.log_cash += math.log1p(-share)
         self._plan_wealth.stake(
             account,
             float(amount),
-            common_share=self.common_share,
-            kinds=np.array([*_KINDS, *fixed]),
+            common_share=_COMMON_SHARE,
+            kinds=np.vstack([_BY_GAP, _FIXED]) if is_first else _BY_GAP,
             first_share=self.first_share if is_first else 0.0,
         )
 
-    def place(self, decision: Decision, estimates: Estimates) -> list[Any]:
-        """Stake, and return the bet."""
-        del decision
-        targets = self.targets(estimates)
-        self.stake(estimates)
-        return self.bets(estimates, targets)
-
-    def bets(self, estimates: Estimates, targets: Targets) -> list[Any]:
-        """Return one bet, from which the bets against any plan follow."""
-        account = self._account
+    def _bet(self, estimates: Estimates) -> OracleBet:
+        """Return what is fixed before the next batch, from which the bets against any plan follow."""
         since = estimates.counts - self.first_led_at[_text(self.leader)]
-        by_gap, fixed = self.sizes
-        return [
-            OracleBet(
-                leader=self.leader,
-                free=self._free,
-                sizes=np.where(account.kinds > 0, account.kinds * by_gap, -account.kinds * fixed),
-                means=self._means(estimates),
-                variance=_inverse(estimates.matrix),
-                fresh=_inverse(estimates.readings.matrix(since)),
-            )
-        ]
+        return OracleBet(
+            leader=self.leader,
+            free=self._free,
+            sizes=self._account.kinds @ self._sizes,
+            means=self._means(estimates),
+            variance=_inverse(estimates.matrix),
+            fresh=_inverse(estimates.readings.matrix(since)),
+        )
 
     def test(self, estimates: Estimates, aims: Targets) -> list[Any]:
         """Return what a final batch tests: the leader against all plans that are left."""
-        return self.bets(estimates, aims)
+        del aims
+        return [self._bet(estimates)]
 
     def settle(self, bets: list[Any], result: BatchResult) -> None:
-        """Multiply wealth by the factors of the bets, or test all plans by a final batch.
+        """Multiply wealth by the factors of the bet, or test all plans by a final batch.
 
         A plan that differs from the leader where the batch measures nothing is not shown: unless all arms are
         measured on which plans that are left may differ, which the counts say beforehand, there is no bet.
         """
-        account = self._account
-        for bet in bets:
-            measured = result.arm_information > 0
-            if not measured[bet.free].all():
-                continue
-            averages = np.where(self._is_known, self._known_means, result.arm_means)
-            variance = _inverse(result.arm_information)
-            if result.bounded is not None:  # bets settle a final batch too: 1 / F is a p-value
-                self._plan_wealth.settle(account, bet, self._power_sums(result, result.bounded), variance)
-                if result.is_final:
-                    self._search(account).fix_arms()
-            elif result.is_final:
-                account.final = FinalTest(bet.leader, averages, variance, result.gaussian)
-                self._search(account).fix_arms()
-            else:
-                self._plan_wealth.settle(account, bet, averages[None], variance)
-
-    def _power_sums(self, result: BatchResult, readings: BatchReadings) -> FloatArray:
-        """Return centres, uses, furthest readings and power sums by arm: what a batch shows."""
-        far = np.maximum(readings.centres - readings.noise.low, readings.noise.high - readings.centres)
-        is_used, powers = (result.uses > 0) & ~self._is_known, np.zeros((POWERS, len(result.uses)))
-        for arm, values in readings.values.items():
-            powers[:, arm] = power_sums(values[:, 0] - readings.centres[arm])
-        centres = np.where(is_used, readings.centres, np.where(self._is_known, self._known_means, 0.0))
-        shown = [
-            centres,
-            np.maximum(result.uses, 1),
-            np.where(is_used, far, 0.0),
-            *np.where(is_used, powers, 0),
-        ]
-        return np.array(shown)
+        account, (bet,) = self._account, bets
+        if not (result.arm_information > 0)[bet.free].all():
+            return
+        shown, variance = self._plan_wealth.shown(result), _inverse(result.arm_information)
+        if result.is_final and result.bounded is None:
+            account.final = FinalTest(bet.leader, shown[0], variance, result.gaussian)
+        else:  # bounded readings: bets settle a final batch too, since 1 / F is a p-value
+            self._plan_wealth.settle(account, bet, shown, variance)
+        if result.is_final:
+            self._search(account).fix_arms()
 
     # looking
 
@@ -479,7 +457,7 @@ class OracleBest(Question):
         leader, account = self.answer(), self._account
         # what is outside the branch was ruled out at delta; the rest is bounded part by part
         least = math.inf if self.is_answered else self._search(account).least_evidence()
-        if account.free.sum() < self._everything.free.size:
+        if account.branch.free.size < self._everything.free.size:
             least = min(least, self.wealth.threshold)
         risk = min(1.0, math.exp(-least))
         only = (leader,) if self.is_answered else None  # what is left is one plan, or a branch

@@ -25,17 +25,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.plan_sets import Branch
 from surepick.core.polytope import ROUNDING
-from surepick.inference.bounded import CAP, POWERS, SERIES, YOUNG_CAP, BoundedReadings, PowerSums
+from surepick.inference.bounded import (
+    CAP,
+    POWERS,
+    SERIES,
+    YOUNG_CAP,
+    BoundedReadings,
+    PowerSums,
+    power_sums,
+)
 from surepick.inference.factors import Factor, SubGaussian, log_sum_exp
 from surepick.inference.wealth import EMPTY
 from surepick.policies.betting.best import GRID, SHRINKAGE
+from surepick.policies.betting.question import BatchResult
 
 SELECTION_BIAS = 0.35 * math.log(300.0)  # as if a leader were the luckiest of 300 plans
 FLAT = 1e-9  # nats: more than the rounding of logs and of their sums
@@ -63,6 +72,60 @@ class FinalTest:
     gaussian: bool
 
 
+@dataclass(frozen=True, eq=False)
+class CommonWealth:
+    """Log wealth of common bets as functions of a plan, a row each: constant + slope.plan - curve.plan^2."""
+
+    constant: FloatArray  # (n,)
+    slope: FloatArray  # (n, n_arms)
+    curve: FloatArray  # (n, n_arms) not negative
+
+    @classmethod
+    def of_stakes(cls, log_stakes: FloatArray, n_arms: int) -> CommonWealth:
+        """Return bets that have not won anything yet: the same against every plan."""
+        nothing = np.zeros((len(log_stakes), n_arms))
+        return cls(log_stakes, nothing, nothing)
+
+    def plus(self, factors: CommonWealth) -> CommonWealth:
+        """Return these bets after log factors, one for each row or one for all."""
+        return CommonWealth(
+            self.constant + factors.constant, self.slope + factors.slope, self.curve + factors.curve
+        )
+
+    def followed_by(self, others: CommonWealth) -> CommonWealth:
+        """Return these bets and then others."""
+        return CommonWealth(
+            np.append(self.constant, others.constant),
+            np.vstack([self.slope, others.slope]),
+            np.vstack([self.curve, others.curve]),
+        )
+
+    def at(self, plans: FloatArray) -> FloatArray:
+        """Return the logs against each of these plans, (n_plans, n)."""
+        return np.asarray(self.constant + plans @ self.slope.T - (plans * plans) @ self.curve.T)
+
+    def on(self, branch: Branch, plan: FloatArray) -> FloatArray:
+        """Return the values at a plan of the affine functions that bound the rows on a branch, (n,)."""
+        secants = (branch.lower + branch.upper) * plan - branch.lower * branch.upper
+        return np.asarray(self.constant + self.slope @ plan - self.curve @ secants)
+
+    def below(self, p: FloatArray, branch: Branch, reach: FloatArray) -> tuple[float, FloatArray, float]:
+        """Return constant and slope of a function below the log wealth of every plan of the branch.
+
+        For weights p that sum to 1 the log wealth is at least H(p) + sum_r p_r l_r (Jensen), and on the
+        branch plan_s^2 is at most its secant. The third number is more than the rounding error of the two,
+        and of their value at any plan whose entries are at most `reach` in size.
+        """
+        curve = p @ self.curve
+        corner, middle = branch.lower * branch.upper, branch.lower + branch.upper
+        used = p[p > 0]
+        constant = float(p @ self.constant + curve @ corner) - float(used @ np.log(used))
+        slope = np.asarray(p @ self.slope - curve * middle)
+        sizes = float(p @ np.abs(self.constant) + curve @ np.abs(corner))
+        sizes += float((p @ np.abs(self.slope) + curve * np.abs(middle)) @ reach)
+        return constant, slope, ROUNDING * sizes
+
+
 @dataclass(eq=False)
 class PlanAccount:
     """An account whose rows are all plans: its bets, and the plans that it has ruled out.
@@ -71,12 +134,9 @@ class PlanAccount:
     not ruled out; a *proxy* is, but stands for others near it that are not.
     """
 
-    lower: FloatArray  # (n_arms,) of the branch
-    upper: FloatArray
-    kinds: FloatArray  # (n_common,) above 0: of the size chosen for each batch; below 0: a fixed gap
-    constant: FloatArray  # (n_common,) log wealth of a common bet: constant + slope.plan - curve.plan^2
-    slope: FloatArray  # (n_common, n_arms)
-    curve: FloatArray  # (n_common, n_arms)
+    branch: Branch  # holds all plans that are not ruled out
+    kinds: FloatArray  # (n_common, 2) sizes are multiples of the two that a decision records
+    common: CommonWealth
     stakes: FloatArray  # (n_components,) logs, of plan bets
     factors: IntArray  # (n_components,) which factor each is multiplied by: a fixed size, or last the mixture
     begun: IntArray  # (n_components,) the first batch of each
@@ -85,7 +145,7 @@ class PlanAccount:
     rivals: FloatArray  # (n, n_arms) plans
     components: FloatArray  # (n, n_components) log wealth of plan bets against each rival
     is_proxy: BoolArray  # (n,)
-    tilt: FloatArray  # weights on cash and common bets that have ruled out a branch last
+    jensen: FloatArray  # weights on cash and common bets that have ruled out a branch last
     final: FinalTest | None = None
     log_cash: float = EMPTY  # uninvested wealth of this account alone, beside the cash of all
 
@@ -93,20 +153,9 @@ class PlanAccount:
         self.out_keys = {plan.tobytes() for plan in self.out}
         self.rival_keys = {plan.tobytes() for plan in self.rivals}
 
-    @property
-    def branch(self) -> Branch:
-        """The plans that are not ruled out are all in here."""
-        return Branch(self.lower, self.upper)
-
-    @property
-    def free(self) -> BoolArray:
-        """(n_arms,): where plans of the branch may differ."""
-        return np.asarray(self.lower < self.upper)
-
     def pin(self, arm: int, value: float) -> None:
         """Leave the plans with this value on this arm in the branch."""
-        branch = self.branch.pinned(arm, value)
-        self.lower, self.upper = branch.lower, branch.upper
+        self.branch = self.branch.pinned(arm, value)
 
     def add_rival(self, plan: FloatArray, components: FloatArray, *, is_proxy: bool) -> None:
         """Remember a plan that is in the way."""
@@ -127,38 +176,6 @@ class PlanAccount:
         self.out_keys.update(plan.tobytes() for plan in plans)
 
 
-class CommonWealth(NamedTuple):
-    """Log wealth of the cash and the common bets as functions of a plan."""
-
-    constant: FloatArray  # (n + 1,)
-    slope: FloatArray  # (n + 1, n_arms)
-    curve: FloatArray  # (n + 1, n_arms)
-    reach: FloatArray  # (n_arms,) the largest size of an entry
-
-    def at(self, plans: FloatArray) -> FloatArray:
-        """Return the logs against each of these plans, (n_plans, n + 1)."""
-        return np.asarray(self.constant + plans @ self.slope.T - (plans * plans) @ self.curve.T)
-
-    def on(self, branch: Branch, plan: FloatArray) -> FloatArray:
-        """Return what the affine functions of the branch say of one of its plans, (n + 1,)."""
-        bent = (branch.lower + branch.upper) * plan - branch.lower * branch.upper
-        return np.asarray(self.constant + self.slope @ plan - self.curve @ bent)
-
-    def below(self, tilt: FloatArray, branch: Branch) -> tuple[float, FloatArray, float]:
-        """Return constant and slope of a function below the log wealth of every plan of the branch.
-
-        For weights p that sum to 1 the log wealth is at least H(p) + sum_r p_r l_r (Jensen). The third number
-        is more than the rounding error of the two, and of their value at any plan.
-        """
-        curve, corner, middle = tilt @ self.curve, branch.lower * branch.upper, branch.lower + branch.upper
-        used = tilt[tilt > 0]
-        constant = float(tilt @ self.constant + curve @ corner) - float(used @ np.log(used))
-        slope = np.asarray(tilt @ self.slope - curve * middle)
-        sizes = float(tilt @ np.abs(self.constant) + curve @ np.abs(corner))
-        sizes += float((tilt @ np.abs(self.slope) + curve * np.abs(middle)) @ self.reach)
-        return constant, slope, ROUNDING * sizes
-
-
 class PlanWealth:
     """How accounts are staked, settled and read. It has settings and no state."""
 
@@ -174,29 +191,25 @@ class PlanWealth:
     ) -> None:
         self._variance, self._known, self._everything = variance, known, everything
         self._epsilon = epsilon
-        self._reach = np.maximum(np.abs(everything.lower), np.abs(everything.upper))
+        self.reach = np.maximum(np.abs(everything.lower), np.abs(everything.upper))  # of a plan's entries
 
     def open(self) -> PlanAccount:
         """Return an account in which nothing is staked and no plan is ruled out."""
-        d = len(self._reach)
-        nothing, no_plans = np.zeros(0), np.zeros((0, d))
-        no_numbers, no_rows = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)
+        n_arms = len(self.reach)
+        no_logs, no_numbers, no_plans = np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros((0, n_arms))
         return PlanAccount(
-            lower=self._everything.lower,
-            upper=self._everything.upper,
-            kinds=nothing,
-            constant=nothing,
-            slope=no_plans,
-            curve=no_plans,
-            stakes=nothing,
+            branch=self._everything,
+            kinds=np.zeros((0, 2)),
+            common=CommonWealth.of_stakes(no_logs, n_arms),
+            stakes=no_logs,
             factors=no_numbers,
             begun=no_numbers,
-            batches=np.zeros((0, 5 + self.n_shown, d)),
+            batches=np.zeros((0, 5 + self.n_shown, n_arms)),
             out=no_plans,
             rivals=no_plans,
             components=np.zeros((0, 0)),
-            is_proxy=no_rows,
-            tilt=np.ones(1),
+            is_proxy=np.zeros(0, dtype=bool),
+            jensen=np.ones(1),
         )
 
     def stake(
@@ -208,81 +221,92 @@ class PlanWealth:
         kinds: FloatArray,
         first_share: float,
     ) -> None:
-        """Stake the same against every plan: new common bets of these kinds in equal parts, and plan bets."""
-        n, d = len(kinds), len(self._reach)
-        account.kinds = np.append(account.kinds, kinds)
-        account.constant = np.append(account.constant, np.full(n, log_amount + math.log(common_share / n)))
-        account.slope = np.vstack([account.slope, np.zeros((n, d))])
-        account.curve = np.vstack([account.curve, np.zeros((n, d))])
-        rest = log_amount + math.log1p(-common_share)
-        fixed = np.zeros(0)  # sizes that are part of the first stake alone
+        """Stake the same against every plan: new common bets of these kinds in equal parts, and plan bets.
+
+        `first_share` of the part of the plan bets goes to fixed sizes, the rest to the mixture.
+        """
+        n = len(kinds)
+        account.kinds = np.vstack([account.kinds, kinds])
+        stakes = np.full(n, log_amount + math.log(common_share / n))
+        account.common = account.common.followed_by(CommonWealth.of_stakes(stakes, len(self.reach)))
+        log_rest = log_amount + math.log1p(-common_share)
+        stakes = np.array([log_rest + math.log1p(-first_share)])
+        factors = np.array([len(GRID)])
         if first_share > 0:
-            fixed = np.full(len(GRID), rest + math.log(first_share / len(GRID)))
-        account.stakes = np.concatenate([account.stakes, fixed, [rest + math.log1p(-first_share)]])
-        account.factors = np.concatenate([account.factors, np.arange(len(fixed)), [len(GRID)]])
-        account.begun = np.append(account.begun, np.full(len(fixed) + 1, len(account.batches)))
+            each = log_rest + math.log(first_share / len(GRID))
+            stakes = np.append(np.full(len(GRID), each), stakes)
+            factors = np.arange(len(GRID) + 1)
+        account.stakes = np.append(account.stakes, stakes)
+        account.factors = np.append(account.factors, factors)
+        account.begun = np.append(account.begun, np.full(len(stakes), len(account.batches)))
         components = [self.components(account, plan) for plan in account.rivals]
         account.components = np.array(components).reshape(len(components), len(account.stakes))
+
+    def shown(self, result: BatchResult) -> FloatArray:
+        """Return what a batch shows of the arms, (n_shown, n_arms): averages, or means that are known."""
+        return np.where(np.isnan(self._known), result.arm_means, self._known)[None]
 
     def settle(self, account: PlanAccount, bet: OracleBet, shown: FloatArray, variance: FloatArray) -> None:
         """Multiply everything that is staked by its factors; what is shown and variances are the batch's own.
 
-        shown: (n_shown, n_arms); averages here
+        - shown: (n_shown, n_arms)
+        - variance: (n_arms,) of the averages
         """
-        constant, slope, curve = self._log_factor(bet.leader, bet.sizes, shown, variance)
-        account.constant = account.constant + constant
-        account.slope, account.curve = account.slope + slope, account.curve + curve
-        parts = bet.leader, bet.means, bet.variance, bet.fresh, variance, *shown
-        account.batches = np.concatenate([account.batches, np.array(parts)[None]])
+        account.common = account.common.plus(self._log_factor(bet.leader, bet.sizes, shown, variance))
+        batch = np.array([bet.leader, bet.means, bet.variance, bet.fresh, variance, *shown])
+        account.batches = np.concatenate([account.batches, batch[None]])
         last = np.full(len(account.rivals), len(account.batches) - 1)
         factors = self._log_factors(account, last, account.rivals)
         account.components = account.components + factors[:, account.factors]
 
     def _log_factor(
         self, leader: FloatArray, sizes: FloatArray, shown: FloatArray, variance: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return constant, slope and curve of the log factors of common bets of these sizes."""
+    ) -> CommonWealth:
+        """Return the log factors of common bets: eta (y.m + epsilon) - eta^2 / 2 sum_s v_s y_s^2."""
         (averages,) = shown
-        reach, half = np.abs(leader) + self._reach, sizes**2 / 2
+        largest_y, half = np.abs(leader) + self.reach, sizes**2 / 2
         gap = float(leader @ averages) + self._epsilon
-        gap -= ROUNDING * (float(np.abs(averages) @ reach) + self._epsilon)
-        square = float(variance @ (leader * leader) + ROUNDING * (variance @ reach**2))
+        gap -= ROUNDING * (float(np.abs(averages) @ largest_y) + self._epsilon)
+        square = float(variance @ (leader * leader) + ROUNDING * (variance @ largest_y**2))
         slope = np.outer(half, 2 * variance * leader) - np.outer(sizes, averages)
-        return sizes * gap - half * square, slope, np.outer(half, variance)
+        return CommonWealth(sizes * gap - half * square, slope, np.outer(half, variance))
 
     def common(self, account: PlanAccount, log_cash: float, test_size: float = 0.0) -> CommonWealth:
-        """Return the part of the wealth that all plans share.
+        """Return the part of the wealth that all plans share: first the cash, then the common bets.
 
         After a final batch evidence is wealth / p. Chernoff's bound p = exp(-D^2 / 2v) for D > 0 is at most
         exp(-(g D - g^2 v / 2)) for every g >= 0, so that the test is a factor whose size `test_size` may be
         chosen after the batch.
         """
-        d = len(self._reach)
-        constant = np.append(log_cash, account.constant)
-        slope = np.vstack([np.zeros(d), account.slope])
-        curve = np.vstack([np.zeros(d), account.curve])
-        if test_size and (test := account.final):
-            parts = self._log_factor(test.leader, np.array([test_size]), test.averages[None], test.variance)
-            constant, slope, curve = constant + parts[0], slope + parts[1], curve + parts[2]
-        return CommonWealth(constant, slope, curve, self._reach)
+        cash = CommonWealth.of_stakes(np.array([log_cash]), len(self.reach))
+        found = cash.followed_by(account.common)
+        test = account.final
+        if test is None or not test_size:
+            return found
+        size = np.array([test_size])
+        return found.plus(self._log_factor(test.leader, size, test.averages[None], test.variance))
 
     def log_wealth(
         self, account: PlanAccount, common: CommonWealth, plans: FloatArray, components: FloatArray
     ) -> FloatArray:
         """Return the log evidence against each of these plans now, from below; `common` without a test."""
         found = log_sum_exp(np.hstack([common.at(plans), components])) - FLAT
-        if (test := account.final) is not None:
-            y = test.leader - plans
-            gap, variance = self._shown(y, test.averages), (y * y * test.variance).sum(axis=1)
+        test = account.final
+        if test is not None:
+            gap, variance = self._tested(test, plans)
             on = variance > 0
             found[on] -= self.factor.log_p(gap[on], variance[on], gaussian=test.gaussian)
         return found
 
     def test_sizes(self, test: FinalTest, plans: FloatArray) -> FloatArray:
         """Return the sizes at which Chernoff's bound against these plans is tight, (n,)."""
-        y = test.leader - plans
-        gap, variance = self._shown(y, test.averages), (y * y * test.variance).sum(axis=1)
+        gap, variance = self._tested(test, plans)
         return np.divide(np.maximum(gap, 0.0), variance, out=np.zeros(len(gap)), where=variance > 0)
+
+    def _tested(self, test: FinalTest, plans: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return what a final batch shows of the gaps to these plans, and its variance."""
+        y = test.leader - plans
+        return self._shown(y, test.averages), (y * y * test.variance).sum(axis=1)
 
     def is_worse(self, plan: FloatArray, leader: FloatArray) -> bool:
         """Return whether the plan is worse for sure: it differs from the leader where means are known."""
@@ -312,12 +336,12 @@ class PlanWealth:
         new_part = np.divide(prior_variance, since, out=np.zeros(len(y)), where=since > 0)
         correction = SELECTION_BIAS * np.sqrt(1 - np.clip(new_part, 0, 1)) + SHRINKAGE
         centre = (y * means).sum(axis=1) + self._epsilon - correction * np.sqrt(prior_variance)
-        found, on = np.zeros((len(y), len(GRID) + 1)), np.flatnonzero(gap_variance > 0)
+        found = np.zeros((len(y), len(GRID) + 1))
+        on = np.flatnonzero(gap_variance > 0)
         sizes = np.sqrt(squares @ self._variance)[on, None] * GRID
         found[on, :-1] = self.factor.log_factors(gap[on], gap_variance[on], sizes)
         on = np.flatnonzero((gap_variance > 0) & (centre >= 0) & (prior_variance > 0))
-        prior_variance = prior_variance[on]
-        found[on, -1] = self.factor.log_mixture(gap[on], gap_variance[on], centre[on], prior_variance)
+        found[on, -1] = self.factor.log_mixture(gap[on], gap_variance[on], centre[on], prior_variance[on])
         return found
 
     def _shown(self, y: FloatArray, *shown: FloatArray) -> Any:
@@ -341,19 +365,33 @@ class BoundedPlanWealth(PlanWealth):
     factor: ClassVar[Factor] = BoundedReadings()
     n_shown: ClassVar[int] = 3 + POWERS  # centres, uses, the furthest reading from the centre, power sums
 
+    def shown(self, result: BatchResult) -> FloatArray:
+        """Return centres, uses, furthest readings from the centre and power sums by arm."""
+        readings, is_known = result.bounded, ~np.isnan(self._known)
+        assert readings is not None
+        powers = np.zeros((POWERS, len(result.uses)))
+        for arm, values in readings.values.items():
+            powers[:, arm] = power_sums(values[:, 0] - readings.centres[arm])
+        furthest = np.maximum(readings.centres - readings.noise.low, readings.noise.high - readings.centres)
+        is_used = (result.uses > 0) & ~is_known
+        centres = np.where(is_used, readings.centres, np.where(is_known, self._known, 0.0))
+        by_use = np.where(is_used, [furthest, *powers], 0.0)
+        return np.vstack([centres, np.maximum(result.uses, 1), by_use])
+
     def _log_factor(
         self, leader: FloatArray, sizes: FloatArray, shown: FloatArray, variance: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return constant and slope of the log factors of common bets; they have no curve."""
+    ) -> CommonWealth:
+        """Return the log factors of common bets; they have no curve."""
         low, high = self._everything.lower, self._everything.upper
-        furthest = np.maximum(np.abs(leader - low), np.abs(leader - high)) * shown[2] / shown[1]
+        uses, furthest = shown[1], shown[2]
+        furthest = np.maximum(np.abs(leader - low), np.abs(leader - high)) * furthest / uses
         lam = np.minimum(sizes, CAP / max(float(furthest.max()), 1e-300))
         at_low = self._by_arm(lam, leader - low, shown)
         slope = self._by_arm(lam, leader - high, shown) - at_low
         slope = slope / np.where(high > low, high - low, 1.0)
         constant = at_low.sum(axis=1) - slope @ low + lam * self._epsilon
-        sizes = np.abs(at_low).sum(axis=1) + np.abs(slope) @ np.abs(low) + lam * self._epsilon
-        return constant - ROUNDING * sizes, slope, np.zeros_like(slope)
+        size = np.abs(at_low).sum(axis=1) + np.abs(slope) @ np.abs(low) + lam * self._epsilon
+        return CommonWealth(constant - ROUNDING * size, slope, np.zeros_like(slope))
 
     def _by_arm(self, lam: FloatArray, y: FloatArray, shown: FloatArray) -> FloatArray:
         """Return f_s(y_s), (n_sizes, n_arms)."""
@@ -365,8 +403,8 @@ class BoundedPlanWealth(PlanWealth):
 
     def _shown(self, y: FloatArray, *shown: FloatArray) -> PowerSums:
         """Return what a batch shows of y.mu + epsilon, lowered by rounding."""
-        centres, uses, far, *powers = shown
+        centres, uses, furthest, *powers = shown
         base, weights = super()._shown(y, centres), y / uses
         sums = np.column_stack([(weights ** (p + 1) * own).sum(axis=1) for p, own in enumerate(powers)])
-        reach = np.maximum((np.abs(weights) * far).max(axis=1), 1e-300)
+        reach = np.maximum((np.abs(weights) * furthest).max(axis=1), 1e-300)
         return PowerSums(base, reach, sums, YOUNG_CAP)
