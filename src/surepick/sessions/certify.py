@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from typing import Any
 
 from surepick.certificates.certificate import Certificate
@@ -180,28 +179,26 @@ def _others(state: SessionState) -> dict[str, Any]:
 def assumption_of(state: SessionState) -> str:
     """Return what the guarantee assumes of the noise, and of what people chose."""
     guarantee = guarantee_of(state)
-    return "; ".join(filter(None, (guarantee.assumption + guarantee.besides, *_assumptions(state))))
-
-
-def _assumptions(state: SessionState) -> Iterator[str]:
-    """Yield what the guarantee assumes beside the noise."""
+    found = [guarantee.assumption + guarantee.besides]
     if n := state.n_lost:
-        yield f"{how_many(n, 'measurement was', 'measurements were')} lost, whatever the value would be"
+        found.append(
+            f"{how_many(n, 'measurement was', 'measurements were')} lost, whatever the value would be"
+        )
     if n := state.n_extra_used:
-        yield f"{how_many(n, 'extra measurement was', 'extra measurements were')} recorded whatever the value"
+        were = how_many(n, "extra measurement was", "extra measurements were")
+        found.append(f"{were} recorded whatever the value")
     if n := state.n_removed:
         were = how_many(n, "removed value was", "removed values were")
-        yield f"{were} no measurement, and not removed for size"
+        found.append(f"{were} no measurement, and not removed for size")
     if state.problem.mean_bounds is not None:
-        yield "the means that were stated as known"
-    final = 0 if state.final is None else state.final.n_ahead
-    added = max((event.n_ahead for event in state.added), default=0)
-    extended = max((one["n_ahead"] for one in state.extensions), default=0)
-    for n, what in (
-        (final, "the final batch"),
-        (added, "the plans that were added"),
-        (extended, "extensions"),
-    ):
+        found.append("the means that were stated as known")
+    n_ahead = {
+        "the final batch": 0 if state.final is None else state.final.n_ahead,
+        "the plans that were added": max((event.n_ahead for event in state.added), default=0),
+        "extensions": max((one["n_ahead"] for one in state.extensions), default=0),
+    }
+    for what, n in n_ahead.items():
         if n:
             ahead = how_many(n, "value that waited", "values that waited")
-            yield f"{what} did not depend on {ahead} for a batch"
+            found.append(f"{what} did not depend on {ahead} for a batch")
+    return "; ".join(filter(None, found))

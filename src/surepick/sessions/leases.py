@@ -22,6 +22,7 @@ import threading
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from surepick.core.probes import VALUE
@@ -96,30 +97,29 @@ def request_for(state: SessionState, token: Place, lease: Lease) -> Request:
     )
 
 
-def claim(
-    journal: Journal, n: int, worker: str, seconds: float, longest: float
-) -> tuple[list[Request], float]:
+def claim(journal: Journal, n: int, worker: str, seconds: float) -> tuple[list[Request], float]:
     """Lease up to n requests to this worker, the most urgent first; return them and when a lease ends next.
 
-    They are the worker's for `seconds`; `longest` is how many seconds a lease of this session may last.
-    No other process claims meanwhile: those that read at the same moment would all choose the same requests.
+    They are the worker's for `seconds`. No other process claims meanwhile: those that read at the same moment
+    would all choose the same requests.
     """
     while True:
         with journal.write_transaction(durable=False) as view:
             if not journal.state.is_due:
-                return _claim(journal, view.leases, n, worker, seconds, longest)
+                return _claim(journal, view.leases, n, worker, seconds)
         journal.decide()  # the process that completed the batch has died before it could
 
 
 def _claim(
-    journal: Journal, known: Iterable[Lease], n: int, worker: str, seconds: float, longest: float
+    journal: Journal, known: Iterable[Lease], n: int, worker: str, seconds: float
 ) -> tuple[list[Request], float]:
     """Claim within a transaction.
 
     Leases on recorded requests and those of workers that have ended are deleted; one that ends further
-    away than a lease lasts, because a clock was put back, is cut to that length.
+    away than a lease of this session lasts, because a clock was put back, is cut to that length.
     """
-    state, store, name, now = journal.state, journal.store, journal.name, journal.clock()
+    state, store, name = journal.state, journal.store, journal.name
+    now, longest = journal.clock(), journal.setup.lease
     ended = {*journal.recorded(known), *[one.token for one in known if is_dead(one.worker)]}
     store.release(name, sorted(ended))
     leases = leased(one for one in known if one.token not in ended)
@@ -191,34 +191,23 @@ class Urgency(NamedTuple):
 
 def in_turn(state: SessionState) -> Iterator[Urgency]:
     """Yield the measurements that the open batch waits for, in the order in which they are handed out."""
-    if state.setup.problem.about.order == LISTED:
-        return (Urgency(False, 0, 0.0, token) for token in state.streams.missing_places())
-    return heapq.merge(*[_turns_of(state, probe) for probe in state.streams.batch])
-
-
-def _turns_of(state: SessionState, probe: int) -> Iterator[Urgency]:
-    """Yield the measurements of one probe that the open batch waits for."""
-    stream = state.streams.of[probe]
-    first = stream.begin
-    return (_turn(state, Place(probe, index), first) for index in stream.missing())
+    streams = state.streams
+    of_probes = [map(partial(Place, probe), streams.of[probe].missing()) for probe in streams.batch]
+    return heapq.merge(*[map(partial(urgency_of, state), places) for places in of_probes])
 
 
 def urgency_of(state: SessionState, token: Place) -> Urgency:
     """Return the place of this measurement in the order of handing out.
 
     Measurements that the open batch waits for come before prefetched ones. Each of the two groups has its own
-    balanced order (see the module): passes are counted from the batch's first place, or from its end.
+    balanced order: passes are counted from the batch's first place, or from its end, and passes 2k and 2k + 1
+    have opposite orders, which are drawn for each pair.
     """
     stream = state.streams.of[token.probe]
     is_ahead = not stream.is_missing(token.index)
     if state.setup.problem.about.order == LISTED:
         return Urgency(is_ahead, 0, 0.0, token)
-    return _turn(state, token, stream.end if is_ahead else stream.begin, is_ahead)
-
-
-def _turn(state: SessionState, token: Place, first: int, is_ahead: bool = False) -> Urgency:
-    """Return the sorting key in balanced order: passes 2k and 2k + 1 have opposite orders, drawn per pair."""
-    at = token.index - first
+    at = token.index - (stream.end if is_ahead else stream.begin)
     drawn = f"{state.setup.seed} {state.n_rounds} {at // 2} {token.probe}"
     place = zlib.crc32(drawn.encode()) * 0x9E3779B1 % 2**32  # CRC alone is linear: orders would repeat
     return Urgency(is_ahead, at, place if at % 2 == 0 else -place, token)

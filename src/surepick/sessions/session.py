@@ -146,20 +146,20 @@ class Session:
         than given here is refused, so a program that is started again continues where it was.
         """
         place = open_store(store, create=problem is not None) if isinstance(store, str) else store
-        given: Any = {"budget": budget, "prior": prior, "seed": seed or None}
-        asked: Any = {"delta": delta, "epsilon": epsilon, "policy": policy, "incumbent": incumbent}
+        chosen: Any = {"delta": delta, "epsilon": epsilon, "policy": policy, "incumbent": incumbent}
+        given: Any = {"problem": problem, "budget": budget, "past": prior, "seed": seed or None}
         if problem is not None and name not in place.names():
+            rest: Any = {"budget": budget, "prior": prior, "seed": seed, "lease": lease, "clock": clock}
             try:
-                begin = given | asked | {"seed": seed, "lease": lease, "clock": clock}
-                return cls.create(place, name, problem, **begin)
+                return cls.create(place, name, problem, **chosen, **rest)
             except NameTakenError:  # another process began it at the same moment
                 pass
         session = cls.load(place, name, problem, clock=clock)
-        settings = {key: value for key, value in given.items() if value is not None}
-        if any(value is not None for value in asked.values()):
-            settings["policy"] = policy_for(**asked)
+        if any(value is not None for value in chosen.values()):
+            given["policy"] = policy_for(**chosen)
         state = session.state()
-        refuse_other(name, replace(state.setup, problem=state.given.problem), problem, settings)
+        begun = replace(state.setup, problem=state.given.problem)  # plans may have been added since
+        refuse_other(name, begun, {key: value for key, value in given.items() if value is not None})
         return session
 
     @classmethod
@@ -215,13 +215,15 @@ class Session:
         """
         if not hasattr(n, "__index__") or n < 1:
             raise ParameterError(f"ask for a whole number of measurements, 1 or more, got n={n!r}", field="n")
-        longest = self.journal.setup.lease
-        lasting = longest if lease is None else min(seconds("lease", lease), longest)
-        pause, who = FIRST_WAIT, default_worker() if worker is None else worker
+        lasting = self.journal.setup.lease
+        if lease is not None:
+            lasting = min(seconds("lease", lease), lasting)
+        who = default_worker() if worker is None else worker
+        pause = FIRST_WAIT
         until = float("inf") if wait is True else time.monotonic() + float(wait)
         while True:
             with self._changing():
-                requests, next_end = claim(self.journal, n, who, lasting, longest)
+                requests, next_end = claim(self.journal, n, who, lasting)
                 if requests or self.journal.state.is_over or time.monotonic() >= until:
                     return requests
                 until_free = next_end - self.journal.clock()

@@ -121,25 +121,16 @@ class Setup:
         return replace(self, problem=problem.with_plan(name, row), past=past)
 
 
-def refuse_other(name: str, begun: Setup, problem: AnyProblem | None, settings: Body) -> None:
+def refuse_other(name: str, begun: Setup, given: Body) -> None:
     """Refuse to continue a session that was begun with another problem, policy or setting than given."""
-    hint = "choose another name, or load the session as it is with Session.load"
-    if problem is not None and codec.problem_to_json(begun.problem) != codec.problem_to_json(problem):
-        raise SessionError(
-            f"session {name!r} is about another problem than the one given; {hint}", field="problem"
-        )
-    policy = settings.get("policy")
-    if policy is not None and codec.policy_to_json(policy) != codec.policy_to_json(begun.policy):
-        raise SessionError(
-            f"session {name!r} runs with {begun.policy!r}, got {policy!r}; give the same policy, or {hint}",
-            field="policy",
-        )
-    for key, of in (("seed", begun.seed), ("budget", begun.budget), ("prior", begun.past)):
-        if key in settings and settings[key] != of:
+    mine, theirs = replace(begun, **given).question(), begun.question()
+    for key in given:
+        if mine[key] != theirs[key]:
+            shown = "" if key == "problem" else f": {getattr(begun, key)!r}, got {given[key]!r}"
             raise SessionError(
-                f"session {name!r} was begun with {key} = {of!r}, got {settings[key]!r}; "
-                f"leave {key} out, or {hint}",
-                field=key,
+                f"session {name!r} was begun with another {key}{shown}; leave it out, choose another name, or "
+                "load the session as it is with Session.load",
+                field="prior" if key == "past" else key,
             )
 
 

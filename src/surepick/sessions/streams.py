@@ -208,12 +208,6 @@ class Streams:
         """Return how many uses of each probe the open batch waits for, where there are some."""
         return tuple((probe, self.of[probe].n_missing) for probe in self.batch if self.of[probe].n_missing)
 
-    def missing_places(self) -> Iterator[Place]:
-        """Yield the places that the open batch waits for, by probe and index."""
-        for probe in self.batch:
-            for index in self.of[probe].missing():
-                yield Place(probe, index)
-
     def add(self, place: Place, use: Use, *, extra: bool) -> None:
         """Record a use at this place."""
         stream, index = self.of[place.probe], place.index
