@@ -128,8 +128,8 @@ def refuse_other(name: str, begun: Setup, given: Body) -> None:
         if mine[key] != theirs[key]:
             shown = "" if key == "problem" else f": {getattr(begun, key)!r}, got {given[key]!r}"
             raise SessionError(
-                f"session {name!r} was begun with another {key}{shown}; leave it out, choose another name, or "
-                "load the session as it is with Session.load",
+                f"session {name!r} was begun with another {key}{shown}; leave it out, choose another name, "
+                "or load the session as it is with Session.load",
                 field="prior" if key == "past" else key,
             )
 
