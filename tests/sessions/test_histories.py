@@ -22,13 +22,6 @@ def test_in_simulated_histories_nothing_acknowledged_is_lost(first):
         run_history(seed)
 
 
-@pytest.mark.parametrize(
-    "seed", [9367, 401100], ids=["a decision whose commit was lost", "a batch of which all was removed"]
-)
-def test_histories_that_failed_once_hold(seed):
-    run_history(seed)
-
-
 def test_the_histories_hold_what_they_are_meant_to_hold():
     seen: Counter[str] = Counter()
     for seed in range(5095, 5155):

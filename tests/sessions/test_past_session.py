@@ -8,6 +8,7 @@ import pytest
 import surepick as sp
 from command_line import surepick
 from common import largest
+from session_tools import answer, gaussian
 from surepick.errors import SessionError
 from surepick.inputs.load import read_problem
 from surepick.problems import Past
@@ -25,13 +26,9 @@ noise = 2.0
 """
 
 
-def measured(session, seed=0):
+def measured(session):
     """The same session, measured to its end."""
-    rng = np.random.default_rng(seed)
-    while requests := session.ask(8):
-        for request in requests:
-            session.tell(request, {"road": 0.0, "rail": 1.5}[request.arm] + rng.standard_normal())
-    return session
+    return answer(session, gaussian({"road": 0.0, "rail": 1.5}), at_once=8)
 
 
 def begun(**settings):

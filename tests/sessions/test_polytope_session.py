@@ -1,11 +1,13 @@
 """Sessions over all plans of a polytope: kept, opened again, certified and verified without a solver."""
 
 import json
+import math
 
 import numpy as np
 import pytest
 
 import surepick as sp
+from session_tools import answer, gaussian, holds
 from surepick.core.proofs import objections
 from surepick.core.run import Measure
 from surepick.problems import Past
@@ -25,14 +27,11 @@ def problem():
     )
 
 
-def measure(session, rng, n=10**6):
-    means = {"table": 3.0, "chair": 4.0, "shelf": 2.5}
-    for _ in range(n):
-        requests = session.ask(50)
-        if not requests:
-            return
-        for request in requests:
-            session.tell(request, means[request.arm] + 0.5 * rng.normal())
+MEANS = {"table": 3.0, "chair": 4.0, "shelf": 2.5}
+
+
+def measure(session, seed, n=math.inf):
+    return answer(session, gaussian(MEANS, 0.5, seed), n=n, at_once=50)
 
 
 def test_a_polytope_survives_as_json_to_the_last_bit(problem):
@@ -46,24 +45,25 @@ def test_a_polytope_survives_as_json_to_the_last_bit(problem):
 
 
 def test_a_session_over_all_plans_ends_with_a_certificate_that_verifies(problem, tmp_path):
-    url, rng = f"sqlite:///{tmp_path}/mix.db", np.random.default_rng(0)
-    session = sp.Session.create(url, "mix", problem, policy=sp.BetGapE(delta=0.05))
-    measure(session, rng, n=2)
-    session.journal.keep_if_small()
-    session = sp.Session.load(url, "mix")
-    measure(session, rng)
+    session = kept_and_loaded(f"sqlite:///{tmp_path}/mix.db", problem, sp.BetGapE(delta=0.05), 0)
     certificate = session.certificate()
     assert certificate.is_confident
     assert certificate.plan == pytest.approx((2.0, 3.0, 0.0))
-    assert "best plan" in certificate.claim
     assert session.view().proved.claim == "best"
-    assert session.verify(json.loads(json.dumps(certificate.to_json()))).holds
+    assert holds(session)
+
+
+def kept_and_loaded(url, problem, policy, seed):
+    """A session that was measured, kept as a snapshot, loaded from it and measured to its end."""
+    session = sp.Session.create(url, "mix", problem, policy=policy)
+    measure(session, seed, n=100).journal.keep_if_small()
+    return measure(sp.Session.load(url, "mix"), seed + 1)
 
 
 def test_the_proof_of_a_certificate_is_checked_by_arithmetic_alone(problem):
     """Every way to spoil it is noticed, and what was found is said."""
     session = sp.Session.create("memory://", "mix", problem, policy=sp.BetGapE(delta=0.05))
-    measure(session, np.random.default_rng(1))
+    measure(session, 1)
     certificate = session.certificate()
     proof, plan = json.loads(json.dumps(certificate.proof)), certificate.plan
     assert len(proof["edges"]) == 3
@@ -81,12 +81,7 @@ def test_the_proof_of_a_certificate_is_checked_by_arithmetic_alone(problem):
 
 
 def test_within_epsilon_the_boxes_of_a_certificate_are_checked_by_arithmetic_alone(problem, tmp_path):
-    url, rng = f"sqlite:///{tmp_path}/mix.db", np.random.default_rng(4)
-    session = sp.Session.create(url, "mix", problem, policy=sp.BetGapE(delta=0.05, epsilon=0.4))
-    measure(session, rng, n=3)
-    session.journal.keep_if_small()
-    session = sp.Session.load(url, "mix")
-    measure(session, rng)
+    session = kept_and_loaded(f"sqlite:///{tmp_path}/mix.db", problem, sp.BetGapE(delta=0.05, epsilon=0.4), 4)
     certificate = session.certificate()
     assert certificate.is_confident
     assert "within 0.4 of the best" in certificate.claim
@@ -100,29 +95,19 @@ def test_a_session_begins_with_a_past_and_ends_with_a_last_call_that_verify_foll
     store, means = MemoryStore(), np.array([3.0, 4.0, 1.0])
     past = Past.from_guess(problem, means + 0.2, 0.5)
     session = sp.Session.create(store, "called", problem, policy=sp.BetGapE(1e-4), prior=past, budget=300)
-    rng = np.random.default_rng(5)
-    for n_round in range(200):
-        if n_round == 1:
-            session.final_batch(200, gaussian=True)
-            session = sp.Session.load(store, "called")
-        work = session.ask(5)
-        if not work:
-            break
-        for one in work:
-            session.tell(one.token, float(means[one.probe] + 0.5 * rng.standard_normal()))
+    answer(session, gaussian(means, 0.5, 5), n=5).final_batch(200, gaussian=True)
+    session = answer(sp.Session.load(store, "called"), gaussian(means, 0.5, 6), at_once=5)
     certificate = session.certificate()
     assert certificate.plan == (2.0, 3.0, 0.0)
     assert certificate.final_batch == 200
-    assert session.verify(json.loads(json.dumps(certificate.to_json()))).holds
+    assert holds(session)
 
 
 def test_within_epsilon_a_last_call_is_certified_by_boxes_of_its_own(problem):
     """The certificate has the proof of the test, and `verify` says what is wrong with one that was spoilt."""
     session = sp.Session.create("memory://", "called", problem, policy=sp.BetGapE(0.01, 0.3))
-    rng = np.random.default_rng(2)
-    measure(session, rng, n=3)
-    session.final_batch(300, gaussian=True)
-    measure(session, rng)
+    measure(session, 2, n=150).final_batch(300, gaussian=True)
+    measure(session, 3)
     certificate = session.certificate()
     assert certificate.is_confident
     assert certificate.final_batch == 300
@@ -141,12 +126,11 @@ def test_a_budget_is_spent_to_the_last_measurement_and_the_log_verifies(problem)
     for policy in (sp.BetGapE(1e-9), sp.BetGapE(1e-9, 0.01)):
         store = MemoryStore()
         session = sp.Session.create(store, "short", problem, policy=policy, budget=47)
-        measure(session, np.random.default_rng(3), n=2)
-        session = sp.Session.load(store, "short")
-        measure(session, np.random.default_rng(4))
+        measure(session, 3, n=20)
+        session = measure(sp.Session.load(store, "short"), 4)
         certificate = session.certificate()
         assert (certificate.plan, certificate.n_measured) == (None, 47)
-        assert session.verify(json.loads(json.dumps(certificate.to_json()))).holds
+        assert holds(session)
 
 
 def test_a_proof_holds_where_a_variable_without_room_is_basic():

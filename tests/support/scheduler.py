@@ -8,9 +8,6 @@ from collections.abc import Callable
 
 from greenlet import getcurrent, greenlet
 
-TURN, HICCUP = 0.002, 1.5  # simulated seconds that a turn takes, and what it takes now and then
-OFTEN = 0.01  # how often that is
-
 
 class Actor:
     """One line of work; it changes by its scheduler alone."""
@@ -26,16 +23,10 @@ class Actor:
 
 
 class Scheduler:
-    """Runs actors in turns; `choose` picks one of the names of those that could go on, by its number.
+    """Runs actors in turns; `choose` picks one of the names of those that could go on, by its number."""
 
-    With `naps` they may sleep; a turn takes some time, and when all sleep it goes by until one wakes up.
-    """
-
-    def __init__(self, choose, naps=None):
+    def __init__(self, choose):
         self._choose = choose
-        self._naps = naps
-        self.now = 0.0
-        self._wakes: list[float] = []
         self._actors: list[Actor] = []
         self._current: Actor | None = None
 
@@ -47,12 +38,7 @@ class Scheduler:
     def run(self):
         """Let all of them run to their ends; the first error of any is raised at once."""
         while waiting := [actor for actor in self._actors if not actor.is_done]:
-            if self._naps is not None:
-                self.now += HICCUP if self._naps.random() < OFTEN else TURN
             able = [actor for actor in waiting if actor.ready()]
-            if not able and self._wakes:
-                self.now = max(self.now, min(self._wakes))
-                continue
             if not able:
                 raise RuntimeError(f"all wait for each other: {[actor.name for actor in waiting]}")
             self._current = able[self._choose([actor.name for actor in able]) if len(able) > 1 else 0]
@@ -66,17 +52,6 @@ class Scheduler:
         actor.ready = until
         actor.line.parent.switch()
         actor.ready = lambda: True
-
-    def sleep(self, seconds, unless=lambda: False):
-        """Let others go on for this long, in simulated time, or until something is so."""
-        wake = self.now + seconds
-        self._wakes.append(wake)
-        self.pause(lambda: self.now >= wake or unless())
-        self._wakes.remove(wake)
-
-    def monotonic(self):
-        """The simulated time by which actors sleep."""
-        return self.now
 
 
 class TurnLock:

@@ -191,13 +191,12 @@ class Client:
 
     def _tell(self, session, token, given):
         done, several = self.done, isinstance(given["value"], list)
-        done.tried["measured"] += len(given["value"]) if several else 1
-        try:
-            receipt = session.tell(token, **given, worker=self.worker)
-        except SessionError as error:
-            self._say(f"told {token}, refused: {error}")
+        n = len(given["value"]) if several else 1
+        receipt = self._try(
+            "measured", f"tell {token}", lambda: session.tell(token, **given, worker=self.worker), n
+        )
+        if receipt is None:
             return
-        self._say(f"told {token}, {receipt}")
         readings = given["value"] if isinstance(given["value"], dict) else {}
         done.seen[f"readings: {receipt}"] += bool(readings)
         done.seen["lost"] += None in readings.values() or given["value"] is None
@@ -208,38 +207,39 @@ class Client:
         if receipt.result != "repeated":
             done.numbers.update((one, (token, self.worker)) for one in readings.values() if one is not None)
 
+    def _try(self, kind, what, step, n=1):
+        """Do this, which may write n events of this kind; what it returns, or None if it is refused."""
+        self.done.tried[kind] += n
+        try:
+            result = step()
+        except (ParameterError, ProblemError, SessionError) as error:
+            self._say(f"{what}, refused: {error}")
+            return None
+        self._say(f"{what}, {result}")
+        return "done" if result is None else result
+
     def withdraw(self, session):
         if not self.held:
             return
         token = self.history.rng.choice(sorted(self.held))
-        self.done.tried["released"] += 1
-        try:
-            session.release(token, "busy", worker=self.worker)
-        except SessionError as error:
-            self._say(f"withdrew {token}, refused: {error}")
-        else:
+        step = lambda: session.release(token, "busy", worker=self.worker)  # noqa: E731
+        if self._try("released", f"withdraw {token}", step):
             probe, index = Place.parse(token)
             is_recorded = session.journal.state.streams.of[probe].is_recorded(index)  # by an extra value
             self.done.n_withdrawn += not is_recorded
-            self._say(f"withdrew {token}")
         del self.held[token]
 
     def record(self, session):
-        rng = self.history.rng
         self.n += 1
-        arm, key = rng.randrange(self.history.problem.n_probes), f"{self.worker}, {self.n}"
+        arm, key = self.history.rng.randrange(self.history.problem.n_probes), f"{self.worker}, {self.n}"
         value = self.history.value(arm)
 
         def deliver(session):
-            self.done.tried["measured"] += 1
-            try:
-                receipt = session.tell(arm, value, key=key, worker=self.worker)
-            except SessionError as error:  # it was taken back meanwhile
-                self._say(f"recorded {key!r}, refused: {error}")
-                return
-            self.done.recorded[key] = (arm, value, receipt.number)
-            self.done.seen["extra"] += receipt.result == "extra"
-            self._say(f"recorded {key!r}, {receipt}")
+            step = lambda: session.tell(arm, value, key=key, worker=self.worker)  # noqa: E731
+            receipt = self._try("measured", f"record {key!r}", step)
+            if receipt is not None:  # else it was removed meanwhile
+                self.done.recorded[key] = (arm, value, receipt.number)
+                self.done.seen["extra"] += receipt.result == "extra"
 
         self.again.append(deliver)
         deliver(session)
@@ -257,18 +257,12 @@ class Client:
         single = [probe for probe in range(problem.n_probes) if len(problem.reads(probe)) == 1]
         arm, key = rng.choice(single), f"{self.worker}, row {self.n}"
         value = self.history.value(arm)
-        name = problem.probe_names[arm]
-        rows.append({problem.probe_word: name, "value": repr(value), "key": key})
+        rows.append({problem.probe_word: problem.probe_names[arm], "value": repr(value), "key": key})
 
         def deliver(session):
-            self.done.tried["measured"] += len(rows)
-            try:
-                counts = import_rows(session, rows, worker=self.worker)
-            except SessionError as error:
-                self._say(f"imported, refused: {error}")
-                return
-            self.done.recorded.setdefault(key, (arm, value, 0))
-            self._say(f"imported {len(rows)} rows, {counts}")
+            step = lambda: import_rows(session, rows, worker=self.worker)  # noqa: E731
+            if self._try("measured", f"import {len(rows)} rows", step, len(rows)):
+                self.done.recorded.setdefault(key, (arm, value, 0))
 
         self.again.append(deliver)
         deliver(session)
@@ -280,22 +274,14 @@ class Client:
         )
 
     def _extend(self, session, wanted):
-        self.done.tried["extended"] += 1
-        try:
-            session.extend(**wanted)
-        except (ParameterError, SessionError) as error:
-            self._say(f"extended {wanted}, refused: {error}")
-            return
-        self._say(f"extended {wanted}")
-        self.done.extended.append(wanted)
+        if self._try("extended", f"extend {wanted}", lambda: session.extend(**wanted)):
+            self.done.extended.append(wanted)
 
     def void(self, session):
-        """Take back a value that was told, by whomever; once, however often it is tried."""
-        done = self.done
-        tokens = sorted({token for token, _ in done.told})
-        if not tokens:
-            return
-        self._void(session, self.history.rng.choice(tokens))
+        """Remove a value that was told, by any worker; once, however often it is tried."""
+        tokens = sorted({token for token, _ in self.done.told})
+        if tokens:
+            self._void(session, self.history.rng.choice(tokens))
 
     def void_by_number(self, session):
         """The same by the number of a value, which may be an extra one."""
@@ -305,17 +291,13 @@ class Client:
 
     def _void(self, session, value):
         done = self.done
-        done.tried["removed"] += 1
-        try:
-            seen = session.remove(value, "the wrong road")
-        except SessionError as error:
-            self._say(f"removed {value}, refused: {error}")
+        used = self._try("removed", f"remove {value}", lambda: session.remove(value, "the wrong road"))
+        if used is None:
             return
         assert value not in done.removed, f"{value} was removed twice"
         done.removed.add(value)
         done.seen["removed by number"] += isinstance(value, int)
-        done.seen["used and removed"] += seen
-        self._say(f"removed {value}, used: {seen}")
+        done.seen["used and removed"] += used
 
     def rename(self, session):
         self.n += 1
@@ -329,26 +311,16 @@ class Client:
         self.n += 1
         name, amounts = f"{self.worker}, plan {self.n}", {rng.choice(names): rng.choice([2.0, 2.5])}
         new_arms = ["the new arm"] if rng.random() < 0.4 else []  # which comes once
-        self.done.tried["added"] += 1
-        try:
-            session.add_plan(name, {**amounts, **dict.fromkeys(new_arms, 1.0)}, arms=new_arms)
-        except (ParameterError, ProblemError, SessionError) as error:
-            self._say(f"added {name!r}, refused: {error}")
-            return
-        self._say(f"added {name!r}")
-        self.done.added.add(name)
-        self.done.seen["added an arm"] += len(new_arms)
+        plan = {**amounts, **dict.fromkeys(new_arms, 1.0)}
+        if self._try("added", f"add {name!r}", lambda: session.add_plan(name, plan, arms=new_arms)):
+            self.done.added.add(name)
+            self.done.seen["added an arm"] += len(new_arms)
 
     def last_call(self, session):
         rng = self.history.rng
-        self.done.tried["final-batch"] += 1
-        try:
-            session.final_batch(rng.choice([5, 20, 60]), gaussian=rng.random() < 0.5)
-        except (SessionError, ParameterError) as error:
-            self._say(f"last call, refused: {error}")
-            return
-        self._say("last call")
-        self.done.n_called += 1
+        n, gaussian = rng.choice([5, 20, 60]), rng.random() < 0.5
+        if self._try("final-batch", "final batch", lambda: session.final_batch(n, gaussian=gaussian)):
+            self.done.n_called += 1
 
     def delete(self, session):
         """Delete the session as it is seen now, if it has ended; what others write meanwhile is not lost."""

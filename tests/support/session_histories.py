@@ -85,7 +85,7 @@ class History:
         self.skew = rng.choice([0.0, 0.0, 5.0, 300.0])  # seconds by which clocks differ
         mild = rng.choice([0.0, 0.3, 1.0])
         self.faults = Faults(rng, death=0.02 * mild, lost=0.02 * mild, stale=rng.choice([0.0, 0.3]) * mild)
-        self.scheduler = Scheduler(self._next, naps=rng)
+        self.scheduler = Scheduler(self._next)
         self.stalls = rng.choice([0.0, 0.03])
         self._stalled, self._stalled_for = "", 0
         one_lock = rng.random() < 0.7

@@ -1,5 +1,6 @@
 """What the session tests share: a small problem, tapes of measurements, and a simulation that reads them."""
 
+import json
 import math
 
 import numpy as np
@@ -61,16 +62,37 @@ class Tapes:
         return sums
 
 
+def answer(session, value, *, n=math.inf, at_once=1, worker=None):
+    """Tell what `value` gives for each request, until n values are told or the session has ended."""
+    while n > 0 and (requests := session.ask(at_once, worker=worker)):
+        for request in requests:
+            session.tell(request, value(request), sure=True)
+            n -= 1
+    return session
+
+
+def gaussian(means, scale=1.0, seed=0):
+    """Return how requests are answered: the mean of the arm, by number or by name, and Gaussian noise."""
+    rng = np.random.default_rng(seed)
+    by_name = isinstance(means, dict)
+    return lambda request: float(
+        means[request.arm if by_name else request.probe] + scale * rng.standard_normal()
+    )
+
+
 def run_to_end(session, tapes, *, n=1, worker=None):
     """Ask and tell until the session has ended."""
-    while requests := session.ask(n, worker=worker):
-        tell_all(session, requests, tapes)
-    return session.outcome
+    return answer(session, lambda one: tapes.value(one.token), at_once=n, worker=worker).outcome
 
 
 def tell_all(session, requests, tapes):
     for request in requests:
         session.tell(request, tapes.value(request.token), sure=True)
+
+
+def holds(session):
+    """Whether the log holds, with the certificate of the session as it is read from a file."""
+    return session.verify(json.loads(json.dumps(session.certificate().to_json()))).holds
 
 
 def tell_until_refused(session, tapes):

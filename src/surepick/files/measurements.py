@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
-from surepick.errors import FileError, ProblemError, SessionError, SurepickError
+from surepick.errors import FileError, ProblemError, SessionError, StoreError, SurepickError
 from surepick.sessions import codec
 from surepick.sessions.commands import exported_key, number
 from surepick.sessions.events import AHEAD, place_of
@@ -179,6 +179,8 @@ def probes_and_values(session: Session, rows: Sequence[Row]) -> list[tuple[int, 
             continue
         try:
             found.append(_probe_and_value(session, row))
+        except StoreError:
+            raise  # about the store, and not about the row
         except SurepickError as error:
             mistakes.append(error)
     if mistakes:
