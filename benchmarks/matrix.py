@@ -126,7 +126,7 @@ def problem_of(cell: Cell) -> Any:
     if cell.plans == "list":
         problem: Any = sp.Problem(PAIRS, goal="largest", **given)
     elif cell.plans == "oracle":
-        problem = sp.problems.top_k_family(list("abcde"), 2, goal="largest").oracle_problem(**given)
+        problem = sp.problems.top_k(list("abcde"), 2, goal="largest", list_plans=False, **given)
     else:
         whole = {"A_eq": np.ones((1, 5)), "b_eq": [2.0], "upper": np.ones(5)}
         problem = sp.Polytope(**whole, goal="largest", **given)

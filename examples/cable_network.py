@@ -56,17 +56,16 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
 
     pairs, lengths = links()
-    family = sp.problems.tree_family(pairs)
-    print(f"{len(pairs)} possible links, {family.n_plans:.3g} spanning trees.")
-    problem = family.oracle_problem(noise=options.noise)
+    problem = sp.problems.trees(pairs, noise=options.noise)
+    print(f"{len(pairs)} possible links, {problem.n_plans:.3g} spanning trees.")
     surveys = Gaussian(lengths, options.noise)
     outcome = sp.simulate(problem, surveys, policy=sp.BetGapE(), seed=options.seed, budget=options.budget)
     print(f"{outcome.state}: {outcome.n_measured:,} surveys in {outcome.seconds:.1f} s.")
     if outcome.plan is not None:
-        best = family.best(lengths)
+        best = problem.best_plan(lengths)
         print(f"{np.array(outcome.plan) @ lengths:,.0f} km of cable; the least is {best @ lengths:,.0f} km:")
         print("  " + "\n  ".join(np.array(problem.arm_names)[np.array(outcome.plan) > 0]))
-    return family, lengths, outcome
+    return problem, lengths, outcome
 
 
 if __name__ == "__main__":

@@ -97,7 +97,7 @@ def main(arguments=None):
     print(f"{outcome.state}: {outcome.n_measured:,} flights measured in {outcome.seconds:.1f} s.")
     if outcome.plan is not None:
         print(f"the answer is {values[outcome.plan] - values.min():.3f} minutes a flight from the best.")
-    best = sp.problems.transport_family(*shares(year, places)).best(flights.means) @ flights.means
+    best = sp.problems.transport(*shares(year, places)).best_plan(flights.means) @ flights.means
     print(f"the best routing listed is {values.min() - best:.3f} minutes a flight from the best there is.")
     chosen = values[outcome.leader]
     print(f"time in the air: {chosen:.2f} minutes a flight; in 2013 it was {actual / n_flights:.2f}.")

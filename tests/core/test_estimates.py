@@ -57,7 +57,7 @@ def test_there_is_none_where_it_cannot_be_made():
     problem = largest(np.eye(3))
     assert estimate(problem, Evidence(np.array([1, 1, 0]), np.zeros(3)), 0) is None
     assert estimate(problem, Evidence(np.array([1, 1, 1]), np.zeros(3)), None) is None
-    family = sp.problems.top_k_family(["a", "b", "c"], 1, goal="largest").oracle_problem(noise=1)
+    family = sp.problems.top_k(["a", "b", "c"], 1, goal="largest", list_plans=False, noise=1)
     assert estimate(family, Evidence(np.array([1, 1, 1]), np.zeros(3)), (1.0, 0.0, 0.0)) is None
 
 

@@ -33,7 +33,7 @@ DOORS = {
     "matchings": partial(problems.matchings, [[1, 2], [2, 1]], goal="smallest"),
     "portfolio": partial(problems.portfolio, [1, 2, 3], upper=0.5),
     "production": partial(problems.production, [[1, 2]], [3], [1.0, 1.0]),
-    "family": problems.top_k_family(["a", "b", "c"], 2, goal="largest").oracle_problem,
+    "family": partial(problems.top_k, ["a", "b", "c"], 2, goal="largest", list_plans=False),
 }
 
 

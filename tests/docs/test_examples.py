@@ -26,10 +26,10 @@ def test_by_freeway_only_a_plan_within_epsilon_can_be_found():
 
 
 def test_the_cable_network_is_the_least_of_more_than_a_billion_trees():
-    family, lengths, outcome = example("cable_network").main(["--noise", "0.5"])
-    assert family.n_plans > 10**9
+    problem, lengths, outcome = example("cable_network").main(["--noise", "0.5"])
+    assert problem.n_plans > 10**9
     assert outcome.state is State.CONFIDENT
-    assert outcome.plan == tuple(family.best(lengths))
+    assert outcome.plan == tuple(problem.best_plan(lengths))
 
 
 def test_real_flights_lead_to_a_routing_within_epsilon(capsys):

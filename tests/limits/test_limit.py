@@ -184,8 +184,8 @@ def test_behind_an_oracle_it_is_nearly_the_limit_of_the_list_and_never_above(see
 def test_the_best_twelve_of_24_arms_have_the_limit_of_their_exchanges(seed):
     """All other plans are unions of exchanges of one arm for another."""
     means = np.random.default_rng(seed).normal(size=24)
-    family = sp.problems.top_k_family([str(s) for s in range(24)], 12, goal="largest")
-    found = limit(family.oracle_problem(noise=1), means, tolerance=0.01)
+    problem = sp.problems.top_k([str(s) for s in range(24)], 12, goal="largest", noise=1)
+    found = limit(problem, means, tolerance=0.01)
     order = np.argsort(-means)
     y = np.array([np.eye(24)[i] - np.eye(24)[j] for i, j in product(order[:12], order[12:])])
     known = optimal_allocation((y / (y @ means)[:, None]) ** 2, tolerance=1e-6)
@@ -223,7 +223,7 @@ def test_known_means_take_no_measurements_whatever_holds_the_plans(n_known):
     pairs = np.array([[float(s in pair) for s in range(4)] for pair in combinations(range(4), 2)])
     settings_of = {"noise": 1.0, "goal": "largest", "known": known}
     listed = sp.limit(sp.Problem(pairs, **settings_of), means)
-    family = sp.problems.top_k_family(names, 2, goal="largest").oracle_problem(noise=1.0)
+    family = sp.problems.top_k(names, 2, goal="largest", list_plans=False, noise=1.0)
     polytope = sp.Polytope(A_eq=np.ones((1, 4)), b_eq=[2.0], upper=np.ones(4), **settings_of)
     for problem in (family.with_settings(known=known), polytope):
         found = sp.limit(problem, means)

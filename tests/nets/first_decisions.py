@@ -32,7 +32,7 @@ from policy_contract import (
     two_of,
 )
 from surepick.policies import describe
-from surepick.problems import tree_family
+from surepick.problems import trees
 from surepick.testing import Tape, decisions
 
 KEPT = Path(__file__).with_name("first_decisions.json")
@@ -71,8 +71,8 @@ def cases() -> dict[str, tuple[Any, Any]]:
             dear = sp.Problem(SHARES, cost=[1, 2, 1, 3, 1], goal="smallest", noise=1)
             found[f"{name}, shares and costs"] = policy, dear
         if policy.takes_oracle:
-            trees = tree_family(TRIANGLES).oracle_problem(noise=0.5)
-            found[f"{describe(policy)}, trees"] = policy, trees
+            whole = trees(TRIANGLES, list_plans=False, noise=0.5)
+            found[f"{describe(policy)}, trees"] = policy, whole
     for policy in OF_PLAYS:
         found[describe(policy)] = (
             policy,

@@ -12,6 +12,7 @@ import json
 import math
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -65,10 +66,12 @@ def costly_transport() -> tuple[sp.Polytope, FloatArray]:
     return sp.Polytope(**rows, goal="smallest", noise=1, cost=np.arange(1.0, 10.0)), means
 
 
-def clear(family: sp.problems.Family, seed: int, **given: object) -> tuple[sp.OracleProblem, FloatArray]:
+def clear(
+    plans_of: Callable[..., sp.OracleProblem], seed: int, **given: object
+) -> tuple[sp.OracleProblem, FloatArray]:
     """Plans behind an oracle; the best is ahead by .5 or more."""
-    problem = family.oracle_problem(noise=1, **given)
-    means = 1 + np.random.default_rng([5, seed]).normal(size=family.n_arms)
+    problem = plans_of(list_plans=False, noise=1, **given)
+    means = 1 + np.random.default_rng([5, seed]).normal(size=problem.n_arms)
     plans = plan_set(problem)
     box, _ = spanned(plans)
     best = plans.best(means, box)
@@ -81,12 +84,11 @@ def numbered(n: int) -> list[str]:
 
 
 GRID = [(f"{i}{j}", f"{i + a}{j + 1 - a}") for i in range(4) for j in range(4) for a in (0, 1)]
-TEAMS, PAIRS = (
-    sp.problems.top_k_family(numbered(10), 3, goal="largest"),
-    sp.problems.matching_family(*[numbered(4)] * 2, goal="smallest"),
-)
-PATHS = sp.problems.path_family([e for e in GRID if "4" not in "".join(e)], "00", "33", directed=True)
-LARGE = sp.problems.top_k_family(numbered(40), 20, goal="largest")
+TEAMS = partial(sp.problems.top_k, numbered(10), 3, goal="largest")
+PAIRS = partial(sp.problems.matchings, row_names=numbered(4), column_names=numbered(4), goal="smallest")
+PATHS = partial(sp.problems.paths, [e for e in GRID if "4" not in "".join(e)], "00", "33", directed=True)
+LARGE = partial(sp.problems.top_k, numbered(40), 20, goal="largest")
+PACKINGS = partial(sp.problems.knapsack, [3, 5, 7, 4], None, 20)
 BEST, UNKNOWN = sp.BetGapE(0.05), {"noise": None}
 FAMILIES: dict[str, Family] = {
     "two arms": (arms(2), BEST, 40),
@@ -98,7 +100,7 @@ FAMILIES: dict[str, Family] = {
     "oracle: top 20 of 40": (lambda: clear(LARGE, 2), BEST, 2),
     "oracle: paths": (lambda: clear(PATHS, 1), BEST, 4),
     "oracle: assignments": (lambda: clear(PAIRS, 2), BEST, 8),
-    "oracle: whole numbers": (lambda: clear(sp.problems.knapsack_family([3, 5, 7, 4], 20), 3), BEST, 12),
+    "oracle: whole numbers": (lambda: clear(PACKINGS, 3), BEST, 12),
     "oracle: within epsilon": (lambda: clear(TEAMS, 1), sp.BetGapE(0.05, 0.5), 12),
     "oracle: whole plans read": (lambda: clear(TEAMS, 3, measure="plan arms"), BEST, 8),
     "two arms, unknown noise": (arms(2, **UNKNOWN), BEST, 24),

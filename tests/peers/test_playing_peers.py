@@ -76,8 +76,8 @@ def all_distances(seen, plans, readings):
 def a_game(seed):
     """Trees of a small graph behind an oracle, all of them as a list, and something that was read."""
     edges = [(a, b) for a in "ABCDE" for b in "ABCDE" if a < b]
-    family = problems.tree_family(edges, goal="largest")
-    problem, listed = family.oracle_problem(measure="plan arms", noise=1), family.problem()
+    problem = problems.trees(edges, goal="largest", list_plans=False, measure="plan arms", noise=1)
+    listed = problems.trees(edges, goal="largest")
     rng = np.random.default_rng(seed)
     means, readings = rng.normal(size=10), rng.integers(1, 40, 10).astype(float)
     ground = PlayOracle(problem, "P-FWS")

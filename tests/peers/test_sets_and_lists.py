@@ -14,7 +14,7 @@ from surepick.errors import ProblemError
 from surepick.peers.matroid import matroid_of
 from surepick.policies import ExactExpGap, GenTSExplore, TSExplore
 from surepick.policy import Stop
-from surepick.problems import tree_family
+from surepick.problems import trees
 from surepick.simulation import Gaussian
 from surepick.simulation.seeds import round_rng
 
@@ -23,7 +23,7 @@ IDLE = np.random.default_rng(0)
 
 
 def test_ranks_are_those_of_the_graph():
-    found = matroid_of(tree_family(EDGES).problem(noise=1), "ExactExpGap")
+    found = matroid_of(trees(EDGES, noise=1), "ExactExpGap")
     sets = np.array(list(itertools.product([False, True], repeat=6))).T
     for ours, chosen in zip(found.rank(sets), sets.T, strict=True):
         graph = nx.Graph([edge for edge, is_in in zip(EDGES, chosen, strict=True) if is_in])

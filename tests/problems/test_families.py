@@ -1,4 +1,8 @@
-"""Families: decided alike behind an oracle and listed, and the search for their plans."""
+"""Families of plans: listed where they are few, behind an oracle where they are many, drawn where asked."""
+
+import subprocess
+import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -6,94 +10,194 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surepick as sp
+from common import refuses
 from surepick import problems
+from surepick.errors import FileError, ProblemError
+from surepick.inputs.load import read_problem
 from surepick.policies import GenTSExplore
+from surepick.problems import candidates
 from surepick.problems.candidates import SAME_PLAN, drawn_plans
+from surepick.problems.family import COMPLETE
+from surepick.problems.truth import Truth
 from surepick.simulation import Gaussian, State
 
+SLOW = ("numba", "ot", "pandas")
 
-def small_families():
-    diamond = [("A", "B"), ("B", "D"), ("A", "C"), ("C", "D"), ("B", "C")]
-    return {
-        "paths": problems.path_family(diamond, "A", "D", directed=True),
-        "trees": problems.tree_family([("A", "B"), ("B", "C"), ("A", "C")]),
-        "matchings": problems.matching_family(["a", "b"], ["x", "y"], goal="smallest"),
-        "top-k": problems.top_k_family(["a", "b", "c"], 1, goal="largest"),
-        "knapsack": problems.knapsack_family([3, 4, 5], 9, copies=1),
-        "transport": problems.transport_family([3, 2], [4, 1]),
-        "program": problems.program_family(problems.as_program([[1, 2], [3, 1]], [8, 9])),
-        "portfolio": problems.portfolio_family(["a", "b", "c"], upper=0.5),
+
+def test_neither_the_builders_nor_a_table_file_load_anything_slow(tmp_path):
+    (tmp_path / "case.toml").write_text('kind = "table"\ngoal = "largest"\nplans = [[1, 0], [0, 1]]')
+    code = f"import surepick.problems; surepick.load({str(tmp_path / 'case.toml')!r})"
+    report = f"import sys; {code}; print(*[name for name in {SLOW} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", report], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+def test_means_that_are_needed_and_not_known_are_refused():
+    problem, means = sp.Problem([[1, 0], [0, 1]], goal="largest"), np.array([1.0, 2.0])
+    assert Truth(problem, means).true_means is means
+    with refuses("truth.means", FileError):
+        _ = Truth(problem).true_means
+
+
+def ladder(n, **options):
+    """Paths through a directed network of 2**n."""
+    edges = [(f"{k}", f"{k}{side}") for k in range(n) for side in "ab"]
+    edges += [(f"{k}{side}", f"{k + 1}") for k in range(n) for side in "ab"]
+    guess = np.linspace(4.0, 9.0, len(edges))
+    return problems.paths(edges, "0", str(n), guess, directed=True, **options)
+
+
+def complete_graph(n):
+    return [(f"s{i}", f"s{j}", 4.0 + (7 * i + 3 * j) % 5) for i in range(n) for j in range(i)]
+
+
+def square(n, **options):
+    return problems.matchings(1 + np.arange(float(n * n)).reshape(n, n), goal="smallest", **options)
+
+
+def half(n, **options):
+    names = [f"p{s}" for s in range(n)]
+    return problems.top_k(names, n // 2, 1 + np.arange(float(n)), goal="largest", **options)
+
+
+FEW = {
+    "knapsack": (partial(problems.knapsack, [4, 5, 7], [4, 5, 7], 20), 27),
+    "matchings": (partial(square, 4), 24),
+    "paths": (partial(ladder, 4), 16),
+    "paths both ways": (partial(problems.paths, complete_graph(5), "s0", "s1"), 16),
+    "top_k": (partial(half, 6), 20),
+    "trees": (partial(problems.trees, complete_graph(5)), 125),
+}
+MANY = {
+    "knapsack": partial(problems.knapsack, range(4, 16), range(4, 16), 60),
+    "matchings": partial(square, 7),
+    "paths": partial(ladder, 10),
+    "top_k": partial(half, 20),
+    "trees": partial(problems.trees, complete_graph(7)),
+}
+AMOUNTS = {
+    "portfolio": partial(problems.portfolio, [5, 4, 3], upper=0.5),
+    "production": partial(problems.production, [[1, 2], [3, 1]], [8, 9], [3.0, 4.0]),
+    "transport": partial(problems.transport, [3, 2], [4, 1], [[2, 3], [2, 2]]),
+}
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_few_plans_are_listed_completely(name):
+    build, n_plans = FEW[name]
+    problem = build()
+    assert problem.about.listing.is_complete
+    assert problem.n_plans == n_plans
+    assert problem.about.listing.warning(0.001) is None
+    assert not build(list_plans=False).is_listed
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_many_plans_are_all_there_behind_an_oracle(name):
+    problem = MANY[name]()
+    assert not problem.is_listed
+    assert problem.n_plans > COMPLETE
+    assert problem.about.listing is None
+    with refuses("n_draws", ProblemError):
+        MANY[name](list_plans=False, n_draws=30)
+    for asked in ({"n_draws": 30}, {"seed": 0}, {"list_plans": True}):
+        drawn = MANY[name](spread=3.0, **asked)
+        assert drawn.candidates.how == "draws"
+        assert not drawn.about.listing.is_complete
+
+
+@pytest.mark.parametrize("name", [*MANY, *AMOUNTS])
+def test_every_builder_takes_the_options_of_a_search_and_of_measurements(name, monkeypatch):
+    seen, boxes = [], []
+    monkeypatch.setattr(candidates, "drawn_plans", lambda *given: boxes.append(given) or drawn_plans(*given))
+    build = {**MANY, **AMOUNTS}[name]
+    known = build().arm_names[0]
+    options = {
+        "spread": 3.0,
+        "n_draws": 40,
+        "seed": 7,
+        "cost": 2.0,
+        "low": -9,
+        "high": 9,
+        "known": {known: 1},
     }
+    problem = build(**options, progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (40, 40)
+    assert problem.candidates.n_draws == 40
+    ((_, (low, high), *_, seed, _),) = boxes
+    assert seed == 7
+    assert high - low == pytest.approx(6)
+    assert (problem.noise_scale == 9).all()
+    assert (problem.costs == 2).all()
+    assert problem.is_known.tolist() == [arm == known for arm in problem.arm_names]
+    assert build(noise="10%", spread="5%").noise_scale == pytest.approx(0.105 * problem.guess)
+    with pytest.raises(TypeError, match="n_draws"):
+        build(n_drawz=3)
 
 
-@pytest.mark.parametrize("kind", small_families())
-def test_an_oracle_problem_decides_as_the_listed_problem_does(kind):
-    family = small_families()[kind]
+def test_whole_plans_are_measured_by_builders_too():
+    assert MANY["trees"](measure="plan arms").plays
+    assert FEW["trees"][0](measure="plans").n_probes == 125
+    with refuses("measure", ProblemError):
+        AMOUNTS["transport"](measure="plan arms")
+    with refuses("measure", ProblemError):
+        MANY["trees"](measure="plans")
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_an_oracle_problem_decides_as_the_listed_problem_does(name):
+    build, _ = FEW[name]
+    oracle, listed = build(list_plans=False, noise=0.05), build(noise=0.05)
     rng = np.random.default_rng(3)
-    listed = family.problem(np.zeros(family.n_arms), spread=4.0, n_draws=200)
-    assert listed.candidates.n_plans <= family.n_plans
-    means = max((rng.normal(size=family.n_arms) * 3 for _ in range(20)), key=lambda m: gap(listed, m))
-    oracle = family.oracle_problem(noise=0.05)
-    known = sp.Problem(
-        listed.plans,
-        plan_names=listed.plan_names,
-        goal="smallest" if listed.minimize else "largest",
-        noise=0.05,
+    means = max((rng.uniform(1, 9, size=oracle.n_arms) for _ in range(20)), key=partial(gap, listed))
+    hidden, shown = (
+        sp.simulate(one, Gaussian(means, 0.05), policy=GenTSExplore(), seed=1, budget=500)
+        for one in (oracle, listed)
     )
-    truth = Gaussian(means, 0.05)
-    policy = GenTSExplore(delta=0.05)
-    hidden = sp.simulate(oracle, truth, policy=policy, seed=1, budget=500)
-    shown = sp.simulate(known, truth, policy=policy, seed=1, budget=500)
     assert hidden.state is shown.state is State.DONE
-    assert shown.plan == known.best(means)
-    assert hidden.plan == pytest.approx(known.vector(shown.plan), abs=1e-6)
-    if oracle.name_plan is not None:
-        assert hidden.plan_name == shown.plan_name
+    assert shown.plan == listed.best(means)
+    assert hidden.plan_name == shown.plan_name
 
 
 def gap(problem, means):
-    values = np.sort(problem.values(means))
-    return values[1] - values[0] if problem.minimize else values[-1] - values[-2]
+    values = np.sort(problem.sign * problem.values(means))
+    return values[-1] - values[-2]
+
+
+def search(oracle, lower, upper, **options):
+    """The candidates of the family that this function solves."""
+    family = problems.Family(oracle, tuple(map(str, range(len(lower)))), "smallest", None)
+    return drawn_plans(family, (np.array(lower, float), np.array(upper, float)), **options)
 
 
 def test_the_bound_on_missing_plans_holds_for_most_seeds():
     def oracle(weights):
         return np.eye(40)[int(40 * weights[0] ** 2)]
 
-    family = problems.Family(oracle, tuple(map(str, range(40))), "largest", None)
     mass = np.sqrt(np.arange(1, 41) / 40) - np.sqrt(np.arange(40) / 40)
     broken = 0
     for seed in range(100):
-        found = drawn_plans(family, (np.zeros(40), np.ones(40)), 60, seed)
+        found = search(oracle, np.zeros(40), np.ones(40), n_draws=60, seed=seed)
         missing = 1 - mass[found.plans.sum(axis=0) > 0].sum()
         broken += missing > found.chance_of_new_at_most(0.05)
     assert broken <= 10  # binomial(100, .05) exceeds this with probability .01
 
 
-def search(oracle, lower, upper, **options):
-    """The candidates of the family that this function solves."""
-    family = problems.Family(oracle, tuple(map(str, range(len(lower)))), "largest", None)
-    return drawn_plans(family, (np.array(lower, float), np.array(upper, float)), **options)
+def test_every_plan_that_can_win_is_found_and_counted():
+    def least(costs):
+        return np.eye(len(costs))[int(np.argmin(costs))]
 
-
-def top_one(weights):
-    """The plan that takes the largest weight only."""
-    return np.eye(len(weights))[int(np.argmax(weights))]
+    assert search(least, [1, 1, 1, 0], [2, 2, 2, 1], n_draws=10).plans.tolist() == [[0, 0, 0, 1]]
+    found = search(least, [0, 0, 0], [1, 1, 1], n_draws=300)
+    assert sorted(found.plans.tolist()) == [[0, 0, 1], [0, 1, 0], [1, 0, 0]]
+    assert found.counts.sum() == found.n_draws == 300
+    assert found.counts.min() > 60
 
 
 def answers(plans):
     """An oracle that gives these answers in turn."""
     rest = iter(plans)
-    return lambda weights: next(rest)
-
-
-def test_every_plan_that_can_win_is_found_and_counted():
-    found = search(top_one, [0, 0, 0, 5], [1, 1, 1, 6], n_draws=10)
-    assert found.plans.tolist() == [[0, 0, 0, 1]]
-    found = search(top_one, [0, 0, 0], [1, 1, 1], n_draws=300)
-    assert sorted(found.plans.tolist()) == [[0, 0, 1], [0, 1, 0], [1, 0, 0]]
-    assert found.counts.sum() == found.n_draws == 300
-    assert found.counts.min() > 60
+    return lambda costs: next(rest)
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
@@ -114,3 +218,28 @@ def test_the_distinct_plans_are_those_of_a_pairwise_comparison(rows, noise_seed)
     distinct = [row for k, row in enumerate(rows) if row not in rows[:k]]
     assert found.plans == pytest.approx(np.array(distinct) + 0.1)
     assert found.counts.tolist() == [rows.count(row) for row in distinct]
+
+
+SITES = f'kind = "trees"\nspread = 2.0\nnoise = 0.1\nedges = {[list(edge) for edge in complete_graph(8)]}\n'
+
+
+def loaded(tmp_path, text):
+    (tmp_path / "sites.toml").write_text(text)
+    return read_problem(tmp_path / "sites.toml").problem
+
+
+def test_a_file_takes_all_plans_unless_it_asks_for_a_list(tmp_path):
+    assert not loaded(tmp_path, SITES).is_listed
+    assert loaded(tmp_path, "list_plans = true\n" + SITES).candidates.n_draws == 1000
+    assert loaded(tmp_path, "n_draws = 20\n" + SITES).candidates.n_draws == 20
+    assert loaded(tmp_path, "n_best = 7\n" + SITES).n_plans == 7
+    with refuses("seed", FileError):
+        loaded(tmp_path, "list_plans = false\nseed = 0\n" + SITES)
+
+
+def test_a_builder_knows_what_is_plausible_where_the_guess_has_a_spread():
+    trees = MANY["trees"]
+    assert trees(noise=1).about.plausible is None
+    for problem in (trees(spread=2.0, noise=0.5), trees(spread=2.0, n_draws=9, noise=0.5)):
+        low, high = np.array(problem.about.plausible).T
+        assert high - low == pytest.approx(2 * (2 * 2.0 + 4 * 0.5))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import surepick as sp
 from surepick import problems
 from surepick.errors import FileError, ProblemError
-from surepick.problems.kinds.program import as_program, program_family, solve_program, solving_within
+from surepick.problems.kinds.program import as_program, least_plan, solving_within
 from surepick.simulation import Gaussian
 
 
@@ -48,7 +48,7 @@ def best_vertex(use, limits, upper, weights):
 @given(programs(), st.booleans())
 def test_no_plan_within_the_limits_brings_more(case, whole):
     use, limits, upper, weights = case
-    plan = solve_program(problems.as_program(use, limits, upper=upper, whole=whole), weights)
+    plan = least_plan(as_program(use, limits, upper=upper, whole=whole), -weights)
     assert (use @ plan <= limits + 1e-9).all()
     best = best_whole(*case) if whole else best_vertex(*case)
     assert weights @ plan == pytest.approx(best, abs=1e-7)
@@ -64,10 +64,10 @@ def market_split(n_rows=4, n_variables=40, seed=0):
 
 def test_all_programs_of_a_problem_together_have_their_time():
     with solving_within(0.3), pytest.raises(ProblemError):
-        program_family(market_split(seed=1))
+        problems.production(market_split(seed=1))
     with solving_within(-1.0), pytest.raises(ProblemError):
-        program_family(as_program([[1, 2], [3, 1]], [8, 9]))
-    program_family(as_program([[1, 2], [3, 1]], [8, 9]))  # the limit is over
+        problems.production(as_program([[1, 2], [3, 1]], [8, 9]))
+    problems.production(as_program([[1, 2], [3, 1]], [8, 9]))  # the limit is over
 
 
 @pytest.mark.parametrize("more", [{"upper": 4.0}, {"lower": [1, 0]}, {"whole": True}, {"goal": "smallest"}])
@@ -112,8 +112,8 @@ def test_an_mps_file_says_all_of_a_program(tmp_path):
     assert program.whole.tolist() == [True, False]
     assert program.upper.tolist() == [9, np.inf]
     assert program.goal == "largest"
-    assert solve_program(program, program.objective).tolist() == [9, 3]
-    assert solve_program(program, np.array([-1.0, -1.0])).tolist() == [0, 3]
+    assert least_plan(program, -program.objective).tolist() == [9, 3]
+    assert least_plan(program, np.array([1.0, 1.0])).tolist() == [0, 3]
     problem = problems.production(tmp_path / "joiner.mps", spread=[30, 1], n_draws=100, noise=1)
     assert problem.arm_names == ("CHAIR", "TABLE")
 

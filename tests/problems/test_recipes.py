@@ -1,6 +1,7 @@
 """Families of plans as JSON and back: the same problem, to the last bit."""
 
 import json
+import pickle
 
 import networkx as nx
 import numpy as np
@@ -10,7 +11,7 @@ import surepick as sp
 from common import largest
 from surepick import problems
 from surepick.core.oracle_problem import absent
-from surepick.errors import MissingFunctionError, ParameterError, ProblemError
+from surepick.errors import FileError, MissingFunctionError, ParameterError, ProblemError
 from surepick.problems.family import FamilyProblem
 from surepick.sessions import codec
 
@@ -18,42 +19,53 @@ DIAMOND = [("A", "B"), ("B", "D"), ("A", "C"), ("C", "D"), ("B", "C"), ("B", "D"
 NAMES = ["tea", "coffee", "cocoa", "milk"]
 
 
-def families():
-    program = problems.as_program(
-        [[1, 2, 0], [3, 1, 0]], [8, 9], [1.0, 2.0, 0.1], whole=True, upper=[5.0, np.inf, 2.0]
-    )
-    return {
-        "paths": problems.path_family(DIAMOND, "A", "D", directed=True),
-        "paths both ways": problems.path_family(DIAMOND, "A", "D", goal="largest"),
-        "trees": problems.tree_family(nx.complete_graph(6)),
-        "matchings": problems.matching_family(list("abc"), list("xyzw"), goal="smallest"),
-        "matchings of some": problems.matching_family(
-            list("abc"), list("xyz"), possible=[[1, 0, 1], [1, 1, 1], [0, 1, 1]], goal="smallest"
-        ),
-        "top-k": problems.top_k_family(NAMES, 2, goal="largest"),
-        "knapsack": problems.knapsack_family([3, 4, 5], 9, copies=1),
-        "knapsack of any": problems.knapsack_family([2, 4, 6], 9),
-        "transport": problems.transport_family([3, 2], [4, 1.0000000001]),
-        "program": problems.program_family(program),
-        "portfolio": problems.portfolio_family(["a", "b", "c"], upper=0.5),
-    }
+ALL = {"list_plans": False, "cost": 2.5, "noise": 0.3}
+FAMILIES = {
+    "assign": problems.assign([[1, 3, np.nan], [1, 3, 2]], 4, goal="largest", **ALL),
+    "paths": problems.paths(DIAMOND, "A", "D", directed=True, **ALL),
+    "paths both ways": problems.paths(DIAMOND, "A", "D", goal="largest", **ALL),
+    "trees": problems.trees(nx.complete_graph(6), **ALL),
+    "tours": problems.tours(list("abcde"), **ALL),
+    "matchings": problems.matchings(row_names=list("abc"), column_names=list("xyzw"), goal="smallest", **ALL),
+    "matchings of some": problems.matchings(
+        [[1, np.nan, 1], [1, 1, 1], [np.nan, 1, 1]], goal="smallest", **ALL
+    ),
+    "top-k": problems.top_k(NAMES, 2, goal="largest", **ALL),
+    "knapsack": problems.knapsack([3, 4, 5], None, 9, copies=1, **ALL),
+    "knapsack of any": problems.knapsack([2, 4, 6], [1, 2, 3], 9, **ALL),
+    "program": problems.production(
+        [[1, 2, 0], [3, 1, 0]], [8, 9], [1.0, 2.0, 0.1], whole=True, upper=[5.0, np.inf, 2.0], **ALL
+    ),
+}
 
 
-@pytest.mark.parametrize("kind", families())
-def test_a_family_is_read_back_to_an_equal_problem(kind):
-    family = families()[kind]
-    problem = family.oracle_problem(noise=np.arange(1.0, family.n_arms + 1) / 7, cost=2.5)
-    text = codec.dumps(codec.problem_to_json(problem))
-    again = codec.problem_from_json(json.loads(text))
-    assert isinstance(again, FamilyProblem)
-    assert codec.fingerprint(codec.problem_to_json(again)) == codec.fingerprint(json.loads(text))
-    assert again.n_plans == problem.n_plans
-    rng = np.random.default_rng(1)
-    for _ in range(20):
-        weights = rng.normal(size=problem.n_arms)
-        plan = problem.best_plan(weights)
-        assert again.best_plan(weights).tobytes() == plan.tobytes()
-        assert again.name_of(plan) == problem.name_of(plan)
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_a_family_is_read_back_and_pickled_to_an_equal_problem(kind):
+    problem = FAMILIES[kind]
+    data = json.loads(codec.dumps(codec.problem_to_json(problem)))
+    read = codec.problem_from_json(data)
+    noisy = problem.with_about(title="Where to").with_settings(noise_kind="bounded variance")
+    pickled = pickle.loads(pickle.dumps(noisy))
+    assert (pickled.about.title, pickled.noise_kind) == ("Where to", "bounded variance")
+    assert codec.problem_to_json(read) == data
+    for again in (read, pickled):
+        assert isinstance(again, FamilyProblem)
+        assert again.n_plans == problem.n_plans
+        for weights in np.random.default_rng(1).normal(size=(20, problem.n_arms)):
+            plan = problem.best_plan(weights)
+            assert again.best_plan(weights).tobytes() == plan.tobytes()
+            assert again.name_of(plan) == problem.name_of(plan)
+
+
+@pytest.mark.parametrize(
+    ("kind", "changed"),
+    [("trees", {"graph": "edges.csv"}), ("program", {"use": "a.mps"}), ("trees", {"kind": "x"})],
+)
+def test_a_recipe_names_no_file_and_no_builder_that_is_unknown(kind, changed):
+    data = codec.problem_to_json(FAMILIES[kind])
+    data["oracle"] = {**data["oracle"], **changed}
+    with pytest.raises(FileError):
+        codec.problem_from_json(data)
 
 
 def top_two(weights):
@@ -86,9 +98,9 @@ OTHERS = [
     own(n_plans=7),
     own(goal="smallest"),
     sp.OracleProblem(lambda w: w[:3] > 1, 3, noise=1, goal="largest"),
-    problems.top_k_family(NAMES, 2, goal="largest").oracle_problem(noise=0.5),
+    FAMILIES["top-k"],
 ]
-WITHOUT = [largest([[1, 0], [0, 1]]), problems.top_k_family(NAMES, 1, goal="largest").oracle_problem(noise=1)]
+WITHOUT = [largest([[1, 0], [0, 1]]), FAMILIES["top-k"]]
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ from common import refuses
 from surepick import problems
 from surepick.errors import ProblemError
 
-TREE = problems.tree_family([("A", "B"), ("B", "C"), ("A", "C")])
+TRIANGLE = [("A", "B"), ("B", "C"), ("A", "C")]
 PAIR = [[1, 1], [1, 1]]
+PRICES = {"mail": {"small": 1, "large": 3}, "chat": {"small": 1, "large": 3}}
 CASES = {
     "knapsack": [
         ("weights", ([4, 0], [4, 5], 10)),
@@ -32,6 +33,7 @@ CASES = {
         ("guess", ([1, 1], [2], [[1, 1]])),
         ("guess", ([1, 1], [2], [1, 1])),
         (None, ([1], [1], [[1]])),
+        ("guess", ([3, 2], [4, 1]), {"list_plans": True}),
     ],
     "portfolio": [
         ("budget", ([1, 2],), {"upper": 0.2}),
@@ -53,6 +55,7 @@ CASES = {
     "matchings": [
         ("possible", ([[np.nan, np.nan], [1, 2]],), {"goal": "smallest"}),
         ("guess", ([1, 2],), {"goal": "smallest"}),
+        ("guess", (), {"goal": "smallest"}),
         ("guess", ([[1, np.inf], [1, 2]],), {"goal": "smallest"}),
         ("row_names", ([[1, 2], [3, 4]],), {"goal": "smallest", "row_names": ["a"]}),
         (None, ([[1.0]],), {"goal": "smallest"}),
@@ -68,7 +71,33 @@ CASES = {
     "trees": [
         ("graph", ([("A", "B"), ("C", "D")],)),
         (None, ([("A", "B"), ("B", "C")],)),
-        ("directed", (nx.DiGraph([("A", "B"), ("B", "C"), ("A", "C")]),)),
+        ("directed", (nx.DiGraph(TRIANGLE),)),
+        ("guess", (TRIANGLE, [1.0])),
+        (None, (TRIANGLE, [1, 2, 3]), {"n_best": 1}),
+        ("n_best", (TRIANGLE, [1, 2, 3]), {"n_best": 0}),
+    ],
+    "paths": [
+        ("graph", ([("A", "B"), ("C", "D")], "A", "D")),
+        ("target", ([("A", "B"), ("B", "C")], "A", "Cc")),
+        ("target", ([("A", "B")], "A", "A")),
+        ("graph", ([], "A", "B")),
+        ("graph", (7, "A", "B")),
+        ("guess", (TRIANGLE, "A", "C", "hours")),
+        ("guess", (TRIANGLE, "A", "C", [1, 2])),
+    ],
+    "assign": [
+        ("budget", (PRICES, 1), {"goal": "largest"}),
+        ("budget", (PRICES, np.nan), {"goal": "largest"}),
+        ("prices", ([[np.nan], [1]], 4), {"goal": "largest"}),
+        ("prices", ([[-1, 1]], 4), {"goal": "largest"}),
+        ("prices", ([1, 2], 4), {"goal": "largest"}),
+        (None, (PRICES, 2), {"goal": "largest"}),  # one plan only
+    ],
+    "tours": [
+        ("places", (list("ABC"),)),
+        ("places", ([str(i) for i in range(15)],)),
+        ("guess", (list("ABCD"), np.arange(16.0).reshape(4, 4))),
+        ("guess", (list("ABCD"), np.ones((3, 4)))),
     ],
     "city_hours": [("distances", ("freway",))],
 }
@@ -81,17 +110,3 @@ CASES = {
 def test_the_argument_to_blame_is_named(name, field, arguments, options):
     with refuses(field, ProblemError):
         getattr(problems, name)(*arguments, **options)
-
-
-@pytest.mark.parametrize(
-    ("call", "field"),
-    [
-        (lambda: TREE.problem([1.0]), "guess"),
-        (lambda: TREE.problem([1, 2, 3], n_best=1), None),
-        (lambda: TREE.problem([1, 2, 3], n_best=0), "n_best"),
-        (lambda: problems.transport_family([3, 2], [4, 1]).problem(noise=1), "guess"),
-    ],
-)
-def test_a_family_says_what_it_needs(call, field):
-    with refuses(field, ProblemError):
-        call()

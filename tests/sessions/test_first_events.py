@@ -12,7 +12,7 @@ from common import largest
 from session_tools import Tapes, oracle_problem, problem, run_to_end
 from surepick.errors import SurepickError
 from surepick.inputs.load import read_problem
-from surepick.problems.kinds.tree import tree_family
+from surepick.problems.kinds.tree import trees
 from surepick.sessions import codec
 from surepick.sessions.session import Session
 from surepick.sessions.verify import verify, verify_events
@@ -73,7 +73,7 @@ def test_a_covariance_that_contradicts_its_scales_is_refused(matrix):
 
 
 def test_the_number_of_plans_of_a_family_is_computed_again():
-    session = begun(tree_family(EDGES).oracle_problem(noise=0.5), sp.BetGapE(delta=0.1))
+    session = begun(trees(EDGES, list_plans=False, noise=0.5), sp.BetGapE(delta=0.1))
     body = first(session)
     right = body["problem"]["n_plans"]
     for n in (right + 1, 2, 0, -right, 1e308, None, "3"):
@@ -82,7 +82,7 @@ def test_the_number_of_plans_of_a_family_is_computed_again():
 
 
 def test_a_scale_beside_the_bounds_of_a_family_is_half_their_width():
-    session = begun(tree_family(EDGES).oracle_problem(noise=0.5), sp.BetGapE(delta=0.1))
+    session = begun(trees(EDGES, list_plans=False, noise=0.5), sp.BetGapE(delta=0.1))
     body = first(session)
     body["problem"]["bounds"] = [[0.0, 1.0]] * len(EDGES)
     body["problem"]["noise_scale"] = [0.001] * len(EDGES)

@@ -14,19 +14,19 @@ from forged_logs import ANYWHERE, NOISE, RULES, Line, forged, forgeries, honest,
 from policy_contract import CASES, is_peer
 from session_tools import problem
 from surepick.errors import SurepickError
-from surepick.problems import top_k_family
+from surepick.problems import top_k
 from surepick.sessions.events import EVENTS
 from surepick.sessions.verify import verify_events
 
 POLICIES = {str(policy): policy for policy in CASES if not is_peer(policy) or policy.name == "GenTSExplore"}
 BETS = next(name for name in POLICIES if name.startswith("BetGapE"))
 PAIR = sp.Probe({"old": {"x": 1}, "new": {"y": 1}}, covariance=[[1.25, 1.0], [1.0, 1.25]])
-FAMILY = top_k_family(["copper", "tin", "zinc", "lead"], 2, goal="largest")
+CHOICES = functools.partial(top_k, ["copper", "tin", "zinc", "lead"], 2, goal="largest", list_plans=False)
 WITHOUT_A_LIST = {  # plans behind an oracle: by arms, within epsilon, by whole plans, and a polytope
-    "oracle": (FAMILY.oracle_problem(noise=NOISE), sp.BetGapE(delta=0.1)),
-    "oracle within epsilon": (FAMILY.oracle_problem(noise=NOISE), sp.BetGapE(delta=0.1, epsilon=0.01)),
-    "plan arms": (FAMILY.oracle_problem(noise=NOISE, measure="plan arms"), sp.BetGapE(delta=0.1)),
-    "oracle of unknown noise": (FAMILY.oracle_problem(), sp.BetGapE(delta=0.1)),
+    "oracle": (CHOICES(noise=NOISE), sp.BetGapE(delta=0.1)),
+    "oracle within epsilon": (CHOICES(noise=NOISE), sp.BetGapE(delta=0.1, epsilon=0.01)),
+    "plan arms": (CHOICES(noise=NOISE, measure="plan arms"), sp.BetGapE(delta=0.1)),
+    "oracle of unknown noise": (CHOICES(), sp.BetGapE(delta=0.1)),
 }
 PAIRED = largest(np.eye(2), arms=["x", "y"], measure={"pair": PAIR})
 

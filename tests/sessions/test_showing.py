@@ -22,7 +22,7 @@ def session():
 
 def test_reprs_are_one_short_line(session):
     problem = session.problem
-    oracle = sp.problems.top_k_family(["a", "b", "c"], 2, goal="largest").oracle_problem(noise=1)
+    oracle = sp.problems.top_k(["a", "b", "c"], 2, goal="largest", list_plans=False, noise=1)
     outcome = sp.simulate(problem, Gaussian([1.0, 9.0]), policy=sp.CombGapE())
     limit = sp.limit(problem, [1.0, 9.0])
     for shown in (problem, oracle, session):

@@ -33,7 +33,7 @@ ORACLE_POLICIES = [
 
 
 def family_problem():
-    return problems.tree_family(ROADS).oracle_problem(noise=SCALE)
+    return problems.trees(ROADS, list_plans=False, noise=SCALE)
 
 
 def least_tree(weights):
@@ -128,7 +128,7 @@ def test_a_family_needs_nothing_again(url):
 def test_a_policy_that_needs_the_list_is_refused_before_anything_is_written(measure):
     store, problem = (
         open_store("memory://"),
-        problems.tree_family(ROADS).oracle_problem(noise=1, measure=measure),
+        problems.trees(ROADS, list_plans=False, noise=1, measure=measure),
     )
     with refuses("policy", (ParameterError, ProblemError)):
         Session.create(store, "mine", problem, policy=sp.CombGapE())

@@ -12,7 +12,6 @@ from common import refuses
 from surepick.core.oracle_problem import absent
 from surepick.errors import MissingFunctionError, SessionError
 from surepick.files.measurements import import_rows, read_rows, write_csv
-from surepick.problems import tree_family
 from surepick.sessions import codec
 from surepick.sessions.verify import verify_events
 from surepick.store import Draft, MemoryStore
@@ -36,7 +35,7 @@ def probed(probes=PROBES):
 
 
 def trees(**settings):
-    return tree_family(EDGES).oracle_problem(noise=0.5, measure="plan arms", **settings)
+    return sp.problems.trees(EDGES, list_plans=False, noise=0.5, measure="plan arms", **settings)
 
 
 KINDS = {"readings": probed, "covariance": lambda: probed(PAIRED), "plays": trees}
@@ -243,7 +242,7 @@ def test_the_problem_is_kept_with_its_plays_and_without_those_that_were_asked_fo
     assert again.plays
     assert not len(again.asked_plays)
     assert codec.problem_to_json(again) == kept == codec.problem_to_json(trees(cost=3.0))
-    alone = tree_family(EDGES).oracle_problem(noise=0.5, cost=3.0)
+    alone = sp.problems.trees(EDGES, list_plans=False, noise=0.5, cost=3.0)
     assert codec.fingerprint(codec.problem_to_json(alone)) != codec.fingerprint(kept)
     other = begun(session.problem)  # with the problem of another session, and no play
     assert other.state().given.problem.n_probes == 0

@@ -65,7 +65,7 @@ def test_what_a_guess_saves_is_said_where_one_guides():
     "other",
     [
         sp.Polytope(A_ub=[[1, 2], [3, 1]], b_ub=[8, 9], noise=1, goal="largest"),
-        sp.problems.top_k_family(["a", "b"], 1, goal="largest").oracle_problem(noise=1),
+        sp.problems.top_k(["a", "b"], 1, goal="largest", list_plans=False, noise=1),
         largest(np.eye(2), measure="plans"),
     ],
     ids=["polytope", "oracle", "probes"],

@@ -180,7 +180,7 @@ def csv_rows(rng, folder):
 @cache
 def kept_values():
     """Problems and policies as logs keep them."""
-    family = sp.problems.top_k_family(["a", "b", "c"], 2, goal="largest").oracle_problem(noise=1)
+    family = sp.problems.top_k(["a", "b", "c"], 2, goal="largest", list_plans=False, noise=1)
     kept: list[Any] = [("problem", codec.problem_to_json(one)) for one in (problem(), family)]
     return kept + [
         ("policy", codec.policy_to_json(POLICIES[name](delta=0.1))) for name in ("BetGapE", "CombGapE")

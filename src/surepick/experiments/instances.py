@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from surepick.core.arrays import FloatArray
-from surepick.core.oracle_problem import OracleProblem
 from surepick.core.polytope import Polytope
 from surepick.core.problem import Problem
 from surepick.errors import ParameterError, suggestion
@@ -23,11 +22,11 @@ from surepick.limits.limit import limit
 from surepick.limits.value import Limit
 from surepick.problems import (
     knapsack_instance,
-    matching_family,
-    path_family,
-    top_k_family,
+    matchings,
+    paths,
+    top_k,
     transport_instance,
-    tree_family,
+    trees,
     whole_transport,
 )
 from surepick.problems.cities import city_hours
@@ -104,25 +103,25 @@ def _given(*, plans: Any, means: Any, **parameters: Any) -> Built:
 
 
 def _top_k(*, n_arms: int, k: int, seed: int, probes: str = "arms") -> Built:
-    family = top_k_family([f"arm {s}" for s in range(n_arms)], k, goal="largest")
-    problem: Problem = family.problem(noise=1)
-    if probes != "arms":
-        problem = Problem(problem.plans, arms=problem.arm_names, measure=probes, noise=1, goal="largest")
+    names = [f"arm {s}" for s in range(n_arms)]
+    problem = top_k(names, k, goal="largest", list_plans=True, measure=probes, noise=1)
     return problem, 0.5 * np.random.default_rng(seed).standard_normal(n_arms)
 
 
 def _network(*, shape: str, size: int, seed: int, plans: str = "listed") -> Built:
     """Return grid paths, spanning trees of a complete graph or matchings; means N(0, 1)."""
     names = [str(s) for s in range(size)]
+    options: Any = {"list_plans": plans == "listed", "noise": 1}
     if shape == "paths":
         cells = [(i, j) for i in range(size) for j in range(size)]
         links = [(a, b) for a in cells for b in ((a[0] + 1, a[1]), (a[0], a[1] + 1)) if max(b) < size]
-        family = path_family([(str(a), str(b)) for a, b in links], str(cells[0]), str(cells[-1]))
+        edges = [(str(a), str(b)) for a, b in links]
+        problem = paths(edges, str(cells[0]), str(cells[-1]), **options)
     elif shape == "trees":
-        family = tree_family([(a, b) for k, a in enumerate(names) for b in names[k + 1 :]])
+        edges = [(a, b) for k, a in enumerate(names) for b in names[k + 1 :]]
+        problem = trees(edges, **options)
     else:
-        family = matching_family(names, names, goal="smallest")
-    problem = family.problem(noise=1) if plans == "listed" else family.oracle_problem(noise=1)
+        problem = matchings(row_names=names, column_names=names, goal="smallest", **options)
     return problem, np.random.default_rng(seed).standard_normal(problem.n_arms)
 
 
@@ -169,7 +168,7 @@ def transductive(d: int, angle: float = 0.1) -> tuple[Problem, FloatArray]:
     return Problem(np.vstack([units[:d], turned]), measure=units, noise=1, goal="largest"), units[0]
 
 
-def published_tree(name: str, *, probes: str = "plan arms") -> tuple[OracleProblem, FloatArray]:
+def published_tree(name: str, *, probes: str = "plan arms") -> Built:
     """Return the spanning trees of E20 or E25 (`problems/data/README.md`), behind an oracle; they are played.
 
     >>> problem, means = published_tree("E20")
@@ -177,8 +176,9 @@ def published_tree(name: str, *, probes: str = "plan arms") -> tuple[OracleProbl
     (20736, True)
     """
     data = json.loads((files("surepick.problems") / "data" / "semi_bandit_trees.json").read_text("utf-8"))
-    family = tree_family([(str(a), str(b)) for a, b in data[name]["edges"]], goal="largest")
-    return family.oracle_problem(measure=probes, noise=1), np.array(data[name]["means"])
+    edges = [(str(a), str(b)) for a, b in data[name]["edges"]]
+    problem = trees(edges, goal="largest", list_plans=False, measure=probes, noise=1)
+    return problem, np.array(data[name]["means"])
 
 
 _KINDS: dict[str, Callable[..., Any]] = {

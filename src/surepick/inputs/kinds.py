@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from surepick.core.arrays import vector
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.plan_sets import plan_set, play_finder, spanned
-from surepick.core.probes import ARMS, PLAN_ARMS, Probe
+from surepick.core.probes import ARMS, Probe
 from surepick.core.problem import Problem
 from surepick.errors import FileError, ProblemError
 from surepick.inputs.keys import KEYS
@@ -25,7 +22,7 @@ from surepick.problems.kinds.program import portfolio, production
 from surepick.problems.kinds.transport import transport
 from surepick.problems.kinds.tree import trees
 from surepick.problems.mps import read_program
-from surepick.problems.numbers import half_widths, in_numbers
+from surepick.problems.numbers import in_numbers
 from surepick.tables import Table
 
 _BUILDERS: dict[str, Callable[..., AnyProblem]] = {
@@ -50,6 +47,7 @@ _NAMES = {
     "production": ("use", None, "variable_names"),
 }
 _AS_ARGUMENT = {"edges": "graph", "program": "use"}  # keys whose argument has another name
+_MEASURED = ("noise", "cost", "low", "high", "known")
 AS_KEY = {"graph": "edges", "possible": "guess"}  # arguments that are blamed, and their keys
 
 
@@ -72,35 +70,29 @@ def build(document: Section, kind: str, progress: Progress | None) -> AnyProblem
     if "groups" in given:
         given["groups"] = {name: (one["assets"], one["most"]) for name, one in given["groups"].items()}
     arguments = {_AS_ARGUMENT.get(key, key): value for key, value in given.items()}
-    measured = {key: document.get(key) for key in ("noise", "cost", "low", "high") if key in document.values}
-    measured["noise"] = None if measured.get("noise") == "unknown" else measured.get("noise")
-    probes = _probes(document)
+    measured = {key: document.get(key) for key in _MEASURED if key in document.values}
+    measured["measure"] = _probes(document)
+    if measured.get("noise") == "unknown":
+        measured["noise"] = None
     if kind in ("table", "choice"):
         if document.get("list_plans") is False:
             raise document.error(f"list_plans = false is not for kind = {kind!r}: it is a list", "list_plans")
-        problem = _of_list(_BUILDERS[kind], arguments, measured if probes == ARMS else {})
-    else:
-        arguments |= measured if probes == ARMS else {}
-        problem = _BUILDERS[kind](**arguments, list_plans=document.get("list_plans"), progress=progress)
-    problem = problem.with_settings(known=document.get("known"))
-    if probes == ARMS:
-        return problem
-    if problem.guess is not None:
-        of = np.abs(problem.guess) + (0.0 if problem.spread is None else problem.spread)
-        measured["noise"] = in_numbers("noise", measured["noise"], problem.arm_names, of)
-    return _probed(document, problem, probes, measured)
+        return _of_list(_BUILDERS[kind], arguments, measured)
+    list_plans = document.get("list_plans")
+    problem = _BUILDERS[kind](**arguments, **measured, list_plans=list_plans, progress=progress)
+    if not problem.is_listed and problem.plays:
+        plans = plan_set(problem)
+        play_finder(plans, spanned(plans)[0])  # which refuses plans that are not of zeros and ones
+        return problem.with_about(plausible=None)
+    return problem
 
 
 def _of_list(builder: Callable[..., AnyProblem], arguments: dict[str, Any], measured: Any) -> AnyProblem:
-    """Return the problem of plans that are a list: the guess needs the names of its arms."""
+    """Return the problem of plans that are a list: guess, spread and noise may be shares, by arm."""
     guess, spread = arguments.pop("guess", None), arguments.pop("spread", None)
     names = builder(**arguments).arm_names
-    centre = None if guess is None else vector("guess", guess, names)
-    width = half_widths(0.0 if spread is None else spread, names, centre)
-    if centre is not None or measured:
-        of = None if centre is None else np.abs(centre) + width
-        measured = {**measured, "noise": in_numbers("noise", measured.get("noise"), names, of)}
-    problem = builder(**arguments, **measured)
+    centre, width, noise = in_numbers(names, guess, 0.0 if spread is None else spread, measured.get("noise"))
+    problem = builder(**arguments, **{**measured, "noise": noise})
     return problem.with_settings(guess=centre, spread=None if spread is None else width)
 
 
@@ -120,18 +112,3 @@ def _probes(document: Section) -> Any:
             )
         found[name] = Probe(reads[0], entry.get("cost"), entry.get("noise"), entry.get("covariance"))
     return found
-
-
-def _probed(document: Section, problem: AnyProblem, probes: Any, measured: Any) -> AnyProblem:
-    """The problem measured by the file's probes; plans that are in no list can be played alone."""
-    if not problem.is_listed and probes != PLAN_ARMS:
-        raise document.error(
-            f"plans that are in no list can be played, with measure = {PLAN_ARMS!r}; for other probes ask "
-            "for a list of candidates with n_draws or n_best",
-            "measure",
-        )
-    found: AnyProblem = problem.with_probes(probes, **measured)
-    if not found.is_listed:
-        plans = plan_set(found)
-        play_finder(plans, spanned(plans)[0])  # which refuses plans that are not of zeros and ones
-    return found.with_about(plausible=None)

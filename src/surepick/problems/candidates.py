@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray, is_smallest, read_only
+from surepick.core.arrays import FloatArray, IntArray, read_only
 from surepick.core.problem import Problem
 from surepick.core.wording import About, Listing
 from surepick.errors import ProblemError
@@ -153,6 +153,37 @@ def _blank() -> Problem:
     return object.__new__(Problem)
 
 
+def search(
+    family: Family,
+    guess: FloatArray | None,
+    spread: FloatArray,
+    *,
+    n_best: int | None,
+    n_draws: int,
+    seed: int,
+    progress: Progress | None,
+) -> Candidates:
+    """Return the candidates for a list: the best plans of draws within the spread of the guess.
+
+    With `n_best` they are the best plans under the guess itself; without a guess all plans, up to 20,000.
+    """
+    if guess is None:
+        found = complete(family, MOST_LISTED, progress)
+        if found is None:
+            raise ProblemError(
+                f"there are more than {MOST_LISTED:,} {family.noun}s, too many to list; give a guess, or "
+                "take them all without a list: list_plans = false",
+                field="guess",
+            )
+        return found
+    if n_best is not None:
+        return best_plans(family, guess, n_best, progress)
+    low = guess - spread
+    if family.are_lengths and (guess >= 0).all():
+        low = np.maximum(low, 0.0)
+    return drawn_plans(family, (low, guess + spread), n_draws, seed, progress)
+
+
 def drawn_plans(
     family: Family,
     box: tuple[FloatArray, FloatArray],
@@ -165,11 +196,14 @@ def drawn_plans(
     A longer run with the same seed begins with the draws of a shorter one.
     """
     n_draws = as_count("n_draws", n_draws, most=MOST_DRAWS, instead="make fewer")
-    rng, (low, high), newest = seeded(seed), box, -1
-    plans, counts, seen = list[FloatArray](), list[int](), dict[bytes, int]()
+    rng = seeded(seed)
+    low, high = box
+    plans, counts = list[FloatArray](), list[int]()
+    seen = dict[bytes, int]()  # the position of every plan that was answered, to the bit
+    newest = -1
     for draw in range(n_draws):
         means = low + (high - low) * rng.random(low.size)
-        plan = np.array(family.solve(means), dtype=float) + 0.0
+        plan = np.array(family.least(family.costs(means)), dtype=float) + 0.0
         k = seen.get(plan.tobytes())
         if k is None:
             k = _position(plan, plans)
@@ -209,9 +243,9 @@ def best_plans(
     family: Family, guess: FloatArray, n_best: int, progress: Progress | None = None
 ) -> Candidates:
     """The best plans of the family under a guess of the means."""
-    instead = "a longer list is better left to the family's oracle_problem()"
+    instead = "leave n_best out, or take all plans without a list: list_plans = false"
     wanted = as_count("n_best", n_best, most=MOST_LISTED, instead=instead)
-    found = _first(family, guess, wanted + 1, progress)
+    found = _first(family, family.costs(guess), wanted + 1, progress)
     if len(found) <= wanted:
         return _listed(found, "all")
     return _listed(found[:wanted], "best", abs(float(guess @ found[wanted] - guess @ found[0])))
@@ -222,7 +256,7 @@ def _listed(found: list[FloatArray], how: Literal["all", "best"], margin: float 
     return Candidates(read_only(plans), read_only(np.zeros(len(found), dtype=np.int64)), 0, 0, how, margin)
 
 
-def _first(family: Family, weights: FloatArray, most: int, progress: Progress | None) -> list[FloatArray]:
+def _first(family: Family, costs: FloatArray, most: int, progress: Progress | None) -> list[FloatArray]:
     """Return the first plans of the family, best first.
 
     Lawler's partition: without the plan just found, the rest of its branch is the union of branches that
@@ -232,16 +266,16 @@ def _first(family: Family, weights: FloatArray, most: int, progress: Progress | 
         raise ProblemError(
             f"the {family.noun}s of this family cannot be listed one by one; give a guess", field="guess"
         )
-    total, found = most if family.n_plans is None else min(most, family.n_plans), list[FloatArray]()
+    total = most if family.n_plans is None else min(most, family.n_plans)
+    found = list[FloatArray]()
     ticket = count()  # of equal plans the one found first comes first
-    signed = weights if is_smallest(family.goal) else -weights
     heap: list[tuple[float, int, list[int], int, list[int]]] = []
     branches: list[tuple[list[int], list[int]]] = [([], [])]
     while len(found) < most:
         for required, forbidden in branches:
-            plan = family.within(weights, required, forbidden)
+            plan = family.within(costs, required, forbidden)
             if plan is not None:
-                value = float(signed[plan].sum())
+                value = float(costs[plan].sum())
                 heapq.heappush(heap, (value, next(ticket), plan, len(required), forbidden))
         if not heap:
             break

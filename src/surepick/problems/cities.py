@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import csv
 from importlib.resources import as_file, files
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, read_only
+from surepick.core.arrays import read_only
 from surepick.errors import ProblemError, suggestion
 from surepick.problems.candidates import Progress
-from surepick.problems.family import Family
-from surepick.problems.kinds.transport import transport_family
+from surepick.problems.kinds.transport import transport
 from surepick.problems.numbers import seeded
 from surepick.problems.truth import Truth
 from surepick.tables import Table, read_table
@@ -80,10 +79,14 @@ def transport_instance(
     >>> instance.problem.n_arms, instance.problem.arm_names[0]
     (81, 'New York -> Charlotte')
     """
-    family, means, rng = _between_cities(seed, distances)
+    hours, rng = city_hours(distances), seeded(seed)
+    amounts = _amounts(hours, rng)
     seed_of_draws = int(rng.integers(2**63))
-    problem = family.problem(means, n_draws=n_draws, seed=seed_of_draws, noise=1, progress=progress)
-    return Truth(problem, means, title=f"transport between cities, {distances} hours, seed {seed}")
+    problem = transport(
+        **amounts, guess=hours.numbers, n_draws=n_draws, seed=seed_of_draws, noise=1, progress=progress
+    )
+    title = f"transport between cities, {distances} hours, seed {seed}"
+    return Truth(problem, read_only(hours.numbers.ravel()), title=title)
 
 
 def whole_transport(seed: int, *, distances: Distances = "great-circle") -> Truth:
@@ -92,19 +95,18 @@ def whole_transport(seed: int, *, distances: Distances = "great-circle") -> Trut
     >>> whole_transport(0).problem
     Polytope(81 arms, 18 rows, at most 1.3e17 vertices, smallest)
     """
-    family, means, _ = _between_cities(seed, distances)
+    hours = city_hours(distances)
+    problem = transport(**_amounts(hours, seeded(seed)), noise=1)
     title = f"all transports between cities, {distances} hours, seed {seed}"
-    return Truth(family.all_plans(noise=1), means, title=title)
+    return Truth(problem, read_only(hours.numbers.ravel()), title=title)
 
 
-def _between_cities(seed: int, distances: Distances) -> tuple[Family, FloatArray, np.random.Generator]:
-    """The transports of supplies and demands drawn from the seed, the hours, and the generator after that."""
-    rng, hours = seeded(seed), city_hours(distances)
+def _amounts(hours: Table, rng: np.random.Generator) -> dict[str, Any]:
+    """Return supplies and demands that are drawn evenly and normalised, with the names of the cities."""
     supply, demand = rng.random(len(hours.row_names)), rng.random(len(hours.column_names))
-    family = transport_family(
-        supply / supply.sum(),
-        demand / demand.sum(),
-        supplier_names=hours.row_names,
-        demander_names=hours.column_names,
-    )
-    return family, read_only(hours.numbers.ravel()), rng
+    return {
+        "supply": supply / supply.sum(),
+        "demand": demand / demand.sum(),
+        "supplier_names": hours.row_names,
+        "demander_names": hours.column_names,
+    }

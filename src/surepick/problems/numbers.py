@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import FloatArray, aligned, aligned_table, labels_of, names_for, vector
+from surepick.core.arrays import FloatArray, Numbers, aligned, aligned_table, labels_of, names_for, vector
 from surepick.errors import ParameterError, ProblemError
 from surepick.tables import numeral
 
@@ -76,21 +76,33 @@ def as_table(
     )
 
 
-def half_widths(spread: Any, names: Sequence[str], guess: FloatArray | None = None) -> FloatArray:
-    """Return how far the means may lie from the guess: one number or one per arm, or percentages of it."""
-    of = None if guess is None else np.abs(guess)
-    widths = vector("spread", in_numbers("spread", spread, names, of), names, one_for_all=True)
+def in_numbers(
+    names: Sequence[str], guess: Numbers | None, spread: Any, noise: Any
+) -> tuple[FloatArray | None, FloatArray, Any]:
+    """Return guess, spread and noise in numbers: "10%" of the guess, and of guess plus spread.
+
+    Spread and noise are one number or share for all arms, or one per arm, in order or by name.
+
+    >>> guess, spread, noise = in_numbers(["road", "rail"], [30, 8], {"road": "10%", "rail": 2}, "5%")
+    >>> spread.tolist(), noise
+    ([3.0, 2.0], [1.6500000000000001, 0.5])
+    """
+    centre = None if guess is None else vector("guess", guess, names)
+    width = half_widths(_shares("spread", spread, names, centre), names)
+    most = None if centre is None else np.abs(centre) + width
+    return centre, width, _shares("noise", noise, names, most)
+
+
+def half_widths(spread: Any, names: Sequence[str]) -> FloatArray:
+    """Return how far the means may lie from the guess: one number for all arms, or one per arm."""
+    widths = vector("spread", spread, names, one_for_all=True)
     if (widths < 0).any():
         raise ProblemError(f"spread must be 0 or more, got {widths.min():g}", field="spread")
     return widths
 
 
-def in_numbers(what: str, given: Any, names: Sequence[str], of: FloatArray | None) -> Any:
-    """Return these numbers, one for all or one per arm, where "10%" is a tenth of the arm's number in `of`.
-
-    >>> in_numbers("spread", {"road": "10%", "rail": 2}, ["road", "rail"], np.array([30.0, 8.0]))
-    [3.0, 2.0]
-    """
+def _shares(what: str, given: Any, names: Sequence[str], of: FloatArray | None) -> Any:
+    """Return these numbers as they are, or, if one is a text such as "10%", as that share of `of`."""
     parts = given.values() if isinstance(given, Mapping) else given if isinstance(given, list) else [given]
     if not any(isinstance(part, str) for part in parts):
         return given
@@ -102,7 +114,7 @@ def in_numbers(what: str, given: Any, names: Sequence[str], of: FloatArray | Non
     if len(per_arm) != len(names):
         raise ProblemError(f"{what} needs one number for each of {len(names)} arms", field=what)
     found = []
-    for part, base in zip(per_arm, of.tolist(), strict=True):
+    for part, base in zip(per_arm, np.abs(of).tolist(), strict=True):
         try:
             share = numeral(part.strip().removesuffix("%")) / 100 * base if isinstance(part, str) else part
         except ParameterError:

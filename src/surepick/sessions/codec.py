@@ -206,25 +206,20 @@ def _family_from_json(data: Mapping[str, Any], settings: Json, measured: Json) -
 
     The number of plans is the one that was kept: it enters decisions, and another machine may round it.
     """
-    from surepick.problems.family import family_from
+    from surepick.problems.family import problem_from
 
-    is_polytope = data["oracle"]["kind"] == POLYTOPE
-    found: Any = family_from(data["oracle"]) if not is_polytope else None
-    if is_polytope:
+    found: OracleProblem
+    if data["oracle"]["kind"] == POLYTOPE:
         found = polytope_from(data["oracle"], cost=data["costs"], **settings)
+    else:
+        found = problem_from(data["oracle"], **measured)
     kept = data["n_plans"]
     if kept != found.n_plans and not math.isclose(kept, found.n_plans or math.nan, rel_tol=COUNT_TOLERANCE):
         raise FileError(
             f"the problem is said to have {kept} plans, and its family has {found.n_plans}", field="n_plans"
         )
-    if is_polytope:
-        found.__dict__["n_plans"] = kept
-    else:
-        found = dataclasses.replace(found, n_plans=kept).oracle_problem(**measured)
-    problem: OracleProblem = found.with_settings(
-        known=data.get("known"), noise_kind=data.get("noise", SUB_GAUSSIAN_NOISE)
-    )
-    return problem
+    found.__dict__["n_plans"] = kept
+    return found.with_settings(known=data.get("known"), noise_kind=data.get("noise", SUB_GAUSSIAN_NOISE))
 
 
 def _with_function(data: Mapping[str, Any], oracle: Best | None, settings: Json) -> OracleProblem:

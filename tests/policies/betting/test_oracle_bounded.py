@@ -67,8 +67,9 @@ def test_wealth_against_a_best_plan_does_not_rise_and_fitted_bets_are_caught(sig
 
 
 def problem(n_arms=5, **options):
-    family = sp.problems.top_k_family([f"arm {i}" for i in range(n_arms)], 2, goal="largest")
-    return family.oracle_problem(low=0.0, high=1.0, **options)
+    names = [f"arm {i}" for i in range(n_arms)]
+    limits = {} if "noise" in options else {"low": 0.0, "high": 1.0}
+    return sp.problems.top_k(names, 2, goal="largest", list_plans=False, **limits, **options)
 
 
 def test_errors_at_ties_are_no_more_frequent_than_delta():
@@ -83,9 +84,8 @@ def test_errors_at_ties_are_no_more_frequent_than_delta():
 
 def test_rare_events_need_far_fewer_than_the_width_of_the_bounds_says():
     means = [0.05, 0.04, 0.01, 0.005, 0.005]
-    family = sp.problems.top_k_family([f"arm {i}" for i in range(5)], 2, goal="largest")
     learned = [sp.simulate(problem(), Bernoulli(means), seed=seed).n_measured for seed in range(4)]
-    wide = family.oracle_problem(noise=0.5)
+    wide = problem(noise=0.5)
     stated = [sp.simulate(wide, Bernoulli(means), seed=seed).n_measured for seed in range(2)]
     assert np.mean(learned) < 0.5 * np.mean(stated)
 

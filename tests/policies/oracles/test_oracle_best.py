@@ -52,29 +52,38 @@ def oracle(plans, *, goal="largest", within=False, **settings):
     )
 
 
+ALL = {"list_plans": False, "noise": 1}
+
+
+def assignments(rows, columns):
+    return sp.problems.matchings(row_names=rows, column_names=columns, goal="smallest", **ALL)
+
+
 def families():
     names = [str(s) for s in range(8)]
     return {
-        "choices": sp.problems.top_k_family(names, 3, goal="largest"),
-        "trees": sp.problems.tree_family([("A", "B"), ("B", "C"), ("A", "C"), ("C", "D"), ("B", "D")]),
-        "assignments": sp.problems.matching_family(names[:4], names[:4], goal="smallest"),
-        "paths": sp.problems.path_family(
-            [("A", "B"), ("B", "D"), ("A", "C"), ("C", "D"), ("B", "C"), ("A", "D")], "A", "D", directed=True
+        "choices": sp.problems.top_k(names, 3, goal="largest", **ALL),
+        "trees": sp.problems.trees([("A", "B"), ("B", "C"), ("A", "C"), ("C", "D"), ("B", "D")], **ALL),
+        "assignments": assignments(names[:4], names[:4]),
+        "paths": sp.problems.paths(
+            [("A", "B"), ("B", "D"), ("A", "C"), ("C", "D"), ("B", "C"), ("A", "D")],
+            "A",
+            "D",
+            directed=True,
+            **ALL,
         ),
-        "packings": sp.problems.knapsack_family([3, 5, 7, 4], 20),
-        "programs": sp.problems.program_family(
-            sp.problems.as_program([[2, 3, 1]], [6], whole=True, upper=[2, 2, 2])
-        ),
+        "packings": sp.problems.knapsack([3, 5, 7, 4], None, 20, **ALL),
+        "programs": sp.problems.production([[2, 3, 1]], [6], [1, 1, 1], whole=True, upper=[2, 2, 2], **ALL),
     }
 
 
 @pytest.mark.parametrize("name", families())
 def test_finds_the_best_plan_of_every_kind(name):
-    family = families()[name]
-    means = np.random.default_rng(3).uniform(0, 3, family.n_arms)
-    outcome = sp.simulate(family.oracle_problem(noise=1), Gaussian(means), policy=sp.BetGapE(), seed=1)
+    problem = families()[name]
+    means = np.random.default_rng(3).uniform(0, 3, problem.n_arms)
+    outcome = sp.simulate(problem, Gaussian(means), policy=sp.BetGapE(), seed=1)
     assert outcome.state is State.CONFIDENT
-    assert outcome.plan == tuple(family.best(means))
+    assert outcome.plan == tuple(problem.best_plan(means))
     assert outcome.risk == pytest.approx(0.05)
 
 
@@ -273,7 +282,7 @@ def test_an_oracle_that_is_wrong_is_refused(best, within):
 
 def test_real_amounts_are_refused_and_a_single_plan_is_the_answer_at_once():
     with refuses("best", ProblemError):
-        sp.BetGapE().start(sp.problems.transport_family([1.0, 2.0], [1.5, 1.5]).oracle_problem(noise=1))
+        sp.BetGapE().start(sp.OracleProblem(lambda weights: [0.5, 1.5], 2, noise=1, goal="largest"))
     problem = sp.OracleProblem(lambda weights: [1.0, 0.0, 1.0], n_arms=3, noise=1, goal="largest")
     outcome = sp.simulate(problem, Gaussian([1.0, 0.0, 0.0]), policy=sp.BetGapE())
     assert (outcome.plan, outcome.n_measured) == ((1.0, 0.0, 1.0), 0)
@@ -422,31 +431,32 @@ def test_a_budget_below_the_free_arms_settles_no_bet():
 
 
 EXCHANGES = {
-    "choices": (sp.problems.top_k_family([str(s) for s in range(8)], 3, goal="largest"), 56),
+    "choices": (sp.problems.top_k([str(s) for s in range(8)], 3, goal="largest", **ALL), 56),
     "paths": (
-        sp.problems.path_family(
+        sp.problems.paths(
             [(f"{i}{a}", f"{i + 1}{b}") for i in range(4) for a in "AB" for b in "AB"]
             + [("start", "0A"), ("start", "0B"), ("4A", "end"), ("4B", "end")],
             "start",
             "end",
             directed=True,
+            **ALL,
         ),
         32,
     ),
-    "trees": (sp.problems.tree_family([(a, b) for a in "ABCDE" for b in "ABCDE" if a < b]), 125),
-    "assignments": (sp.problems.matching_family(list("ABCD"), list("EFGH"), goal="smallest"), 24),
+    "trees": (sp.problems.trees([(a, b) for a in "ABCDE" for b in "ABCDE" if a < b], **ALL), 125),
+    "assignments": (assignments(list("ABCD"), list("EFGH")), 24),
 }
 
 
 @pytest.mark.parametrize("name", EXCHANGES)
 def test_plans_outside_the_branch_have_had_the_wealth_that_it_takes(name):
-    family, n_plans = EXCHANGES[name]
-    plans = listed_plans(family)
+    problem, n_plans = EXCHANGES[name]
+    plans = listed_plans(problem.family)
     assert len(plans) == n_plans
     for seed in range(2):
         rng = np.random.default_rng(seed)
-        means, most = rng.normal(size=family.n_arms), np.full(n_plans, -np.inf)
-        run = BetGapE(delta=0.2).start(family.oracle_problem(noise=1))
+        means, most = rng.normal(size=problem.n_arms), np.full(n_plans, -np.inf)
+        run = BetGapE(delta=0.2).start(problem)
         for _ in range(40):
             decision, question = run.decide(), run._question
             if question.has_leader and len(question._account.kinds):
@@ -454,7 +464,7 @@ def test_plans_outside_the_branch_have_had_the_wealth_that_it_takes(name):
                 assert (most[~question._account.branch.holds(plans)] >= question.wealth.threshold).all()
             if isinstance(decision, Stop):
                 break
-            noise = np.sqrt(decision.counts) * rng.normal(size=family.n_arms)
+            noise = np.sqrt(decision.counts) * rng.normal(size=problem.n_arms)
             run.absorb(decision.counts, decision.counts * means + noise)
 
 
@@ -473,6 +483,4 @@ def test_a_bound_that_is_too_large_is_caught_by_the_same_test(monkeypatch):
 
 def listed_plans(family):
     """All plans as a run sees them: negated where the least is best."""
-    if family.within is None:
-        return np.array(sp.problems.top_k(list(family.arm_names), 3, noise=1, goal="largest").plans)
     return (-1.0 if family.goal == "smallest" else 1.0) * family.problem().plans + 0.0

@@ -149,9 +149,9 @@ class TestRefusals:
             oracle(np.eye(3), cost=[1.0, 2.0, 3.0])
 
     def test_plans_that_use_an_arm_twice(self):
-        family = sp.problems.knapsack_family([3, 5], 20)
+        packings = sp.problems.knapsack([3, 5], None, 20, list_plans=False, measure="plan arms", noise=1)
         with refuses("measure", ProblemError):
-            sp.BetGapE().start(family.oracle_problem(measure="plan arms", noise=1))
+            sp.BetGapE().start(packings)
 
     @pytest.mark.parametrize("policy", [GenTSExplore(), sp.CombGapE()])
     def test_policies_that_measure_single_arms(self, policy):

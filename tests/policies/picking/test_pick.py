@@ -7,7 +7,7 @@ import surepick as sp
 from common import largest
 from surepick.errors import ParameterError
 from surepick.policies import Pick, Uniform
-from surepick.problems import Past, top_k_family
+from surepick.problems import Past, top_k
 from surepick.simulation import Gaussian
 
 
@@ -82,15 +82,14 @@ def losses(problem, policy, budget, n_runs=60):
 
 
 def test_it_loses_about_as_little_as_with_a_list_and_less_than_equal_shares():
-    family = top_k_family(NAMES, 3, goal="largest")
-    oracle = losses(family.oracle_problem(noise=1), Pick(), 30)
-    listed = family.problem(noise=1)
+    oracle = losses(top_k(NAMES, 3, goal="largest", list_plans=False, noise=1), Pick(), 30)
+    listed = top_k(NAMES, 3, goal="largest", noise=1)
     assert oracle < 1.4 * losses(listed, Pick(), 30)
     assert oracle < 0.9 * losses(listed, Uniform(), 30)
 
 
 def test_no_rival_in_sight_is_no_reason_to_stop_measuring():
-    problem = top_k_family(NAMES[:3], 1, goal="largest").oracle_problem(noise=1e-6)
+    problem = top_k(NAMES[:3], 1, goal="largest", list_plans=False, noise=1e-6)
     outcome = sp.simulate(problem, Gaussian([3.0, 2.0, 1.0], 1e-6), policy=Pick(), budget=40)
     assert outcome.leader == (1.0, 0.0, 0.0)
     assert outcome.n_measured == 40

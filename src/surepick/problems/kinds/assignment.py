@@ -12,17 +12,11 @@ from typing import TypeAlias, Unpack
 
 import numpy as np
 
-from surepick.core.arrays import (
-    FloatArray,
-    Goal,
-    IntArray,
-    Numbers,
-    is_smallest,
-)
+from surepick.core.arrays import FloatArray, Goal, IntArray, Numbers
 from surepick.core.oracle_problem import OracleProblem
 from surepick.errors import ProblemError
 from surepick.problems.candidates import FoundProblem, chosen
-from surepick.problems.family import DrawOptions, Family, builder_problem
+from surepick.problems.family import DrawOptions, Family
 from surepick.problems.numbers import as_table
 
 Prices: TypeAlias = "Mapping[str, Mapping[str, float]] | Numbers"
@@ -57,24 +51,6 @@ def assign(
     >>> assign(prices, 4, goal="largest").plan_names
     ('mail: small, chat: small', 'mail: small, chat: large', 'mail: large, chat: small')
     """
-    family = assign_family(prices, budget, goal=goal, slot_names=slot_names, option_names=option_names)
-    return builder_problem("assign", family, guess, options)
-
-
-def assign_family(
-    prices: Prices,
-    budget: float,
-    *,
-    goal: Goal,
-    slot_names: Sequence[str] | None = None,
-    option_names: Sequence[str] | None = None,
-) -> Family:
-    """All assignments within the budget, known by the best for given worths of the possible pairs.
-
-    >>> family = assign_family([[1, 3], [1, 3]], 4, goal="largest")
-    >>> family.best([0.5, 0.9, 0.4, 0.9]).tolist(), family.n_plans
-    ([1.0, 0.0, 0.0, 1.0], 4)
-    """
     if isinstance(prices, Mapping):
         slot_names = list(prices) if slot_names is None else slot_names
         found = dict.fromkeys(name for own in prices.values() for name in own)
@@ -100,7 +76,6 @@ def assign_family(
     pairs = [np.flatnonzero(slot == k) for k in range(len(slots))]
     after = np.append(np.cumsum(least[::-1])[::-1], 0.0)[1:]  # the least that the slots after each one cost
     names = tuple(f"{slots[i]}: {columns[j]}" for i, j in zip(slot, option, strict=True))
-    sign = -1.0 if is_smallest(goal) else 1.0
 
     def all_from(taken: list[int], spent: float) -> Iterator[list[int]]:
         """The assignments within the budget that begin like this, the last slot changing fastest."""
@@ -112,16 +87,16 @@ def assign_family(
             if spent + cost[pair] + after[k] <= limit:
                 yield from all_from([*taken, pair], spent + float(cost[pair]))
 
-    return Family(
-        solve=lambda worth: chosen(_best(sign * worth, cost, pairs, after, limit), len(names)),
+    family = Family(
+        lambda costs: chosen(_best(-costs, cost, pairs, after, limit), len(names)),
         arm_names=names,
         goal=goal,
         n_plans=prod(len(own) for own in pairs),
+        kind="assign",
         noun="assignment",
         name_of=lambda plan: ", ".join(names[s] for s in np.flatnonzero(plan)),
         listed=lambda: (chosen(plan, len(names)) for plan in all_from([], 0.0)),
-        recipe=lambda: {
-            "kind": "assign",
+        recipe={
             "prices": [[x if np.isfinite(x) else None for x in row] for row in table.tolist()],
             "budget": float(budget),
             "goal": goal,
@@ -129,6 +104,7 @@ def assign_family(
             "option_names": list(columns),
         },
     )
+    return family.problem(guess, **options)
 
 
 def _best(

@@ -10,13 +10,13 @@ from typing import Unpack
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import Goal, Plans, is_smallest, names_for
+from surepick.core.arrays import Goal, Plans, names_for
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.problem import Problem
 from surepick.core.wording import counted
 from surepick.errors import ProblemError, suggestion
 from surepick.problems.candidates import LONGEST_NAME, FoundProblem, chosen
-from surepick.problems.family import DrawOptions, Family, Measured, builder_problem
+from surepick.problems.family import DrawOptions, Family, Measured
 from surepick.problems.numbers import as_count
 
 MOST_DENSE = 1_000_000  # numbers of a table of plans that is kept with its zeros
@@ -36,7 +36,7 @@ def choice(
     - `sets`: the sets, each a list of names; None: each arm by itself
     - `goal`: the mean or sum of the best, "smallest" or "largest"
     - `plan_names`: names for the sets; the names of their arms
-    - `measured`: `noise`, `cost`, `low`, `high`, as for `Problem`
+    - `measured`: `noise`, `cost`, `low`, `high`, `known` and `measure`, as for `Problem`
 
     >>> choice(["red", "green", "blue"], goal="largest").plan_names
     ('red', 'green', 'blue')
@@ -94,29 +94,20 @@ def top_k(
     >>> top_k([f"player {s}" for s in range(40)], 20, goal="largest")
     FamilyProblem(40 arms, number of plans at most 1.4e11, largest)
     """
-    return builder_problem("top_k", top_k_family(arms, k, goal=goal), guess, options)
-
-
-def top_k_family(arms: Sequence[str], k: int, *, goal: Goal) -> Family:
-    """All choices of k arms, known by the best for given means.
-
-    >>> family = top_k_family(["a", "b", "c"], 2, goal="largest")
-    >>> family.best([1.0, 3.0, 2.0]).tolist(), family.n_plans
-    ([0.0, 1.0, 1.0], 3)
-    """
     names = names_for("arm", arms, len(arms))
     size = as_count("k", k)
     if size >= len(names):
         raise ProblemError(f"k must be less than the number of arms, {len(names)}, got {size}", field="k")
-    sign = 1.0 if is_smallest(goal) else -1.0
-    return Family(
-        solve=lambda means: chosen(np.argsort(sign * means, kind="stable")[:size], len(names)),
+    family = Family(
+        lambda costs: chosen(np.argsort(costs, kind="stable")[:size], len(names)),
         arm_names=names,
         goal=goal,
         n_plans=comb(len(names), size),
-        count_is_exact=True,
+        kind="top_k",
         noun="choice",
+        count_is_exact=True,
         name_of=lambda plan: counted(names, plan),
-        recipe=lambda: {"kind": "top k", "arms": list(names), "k": size, "goal": goal},
         listed=lambda: (chosen(list(arms), len(names)) for arms in combinations(range(len(names)), size)),
+        recipe={"arms": list(names), "k": size, "goal": goal},
     )
+    return family.problem(guess, **options)

@@ -28,7 +28,7 @@ from surepick.core.oracle_problem import OracleProblem
 from surepick.core.wording import counted
 from surepick.errors import ProblemError
 from surepick.problems.candidates import FoundProblem, OneCandidateError
-from surepick.problems.family import DrawOptions, Family, builder_problem
+from surepick.problems.family import DrawOptions, Family
 from surepick.problems.numbers import as_count, as_numbers, seeded
 from surepick.problems.truth import Truth
 
@@ -49,7 +49,7 @@ LARGEST_TABLE = 10**9
 
 def knapsack(
     weights: Weights,
-    guess: Numbers,
+    guess: Numbers | None,
     capacity: int,
     *,
     item_names: Sequence[str] | None = None,
@@ -63,7 +63,7 @@ def knapsack(
     solved exactly.
 
     - `weights`: the weight of one copy of each item, whole numbers
-    - `guess`: what one copy of each item is thought to be worth
+    - `guess`: what one copy of each item is thought to be worth; None: nothing is known
     - `capacity`: the total weight that fits, a whole number
     - `item_names`: names for the items; the labels of the weights or the guess, or "item 0", ...
     - `copies`: the most copies of an item, one number (1: the 0/1 knapsack) or one per item; None: any number
@@ -75,25 +75,7 @@ def knapsack(
     >>> sorted(knapsack([4, 5], [4.0, 5.0], 10, spread=1.0, n_draws=100).plans.tolist())
     [[0.0, 2.0], [2.0, 0.0]]
     """
-    names = item_names or labels_of(weights) or labels_of(guess)
-    family = knapsack_family(weights, capacity, copies=copies, item_names=names)
-    return builder_problem("knapsack", family, guess, options, spread=PAPER_SPREAD, n_draws=PAPER_DRAWS)
-
-
-def knapsack_family(
-    weights: Weights,
-    capacity: int,
-    *,
-    copies: int | Sequence[int] | Mapping[str, int] | None = None,
-    item_names: Sequence[str] | None = None,
-) -> Family:
-    """All packings that fit, known by the best for given values of the items.
-
-    >>> family = knapsack_family([3, 4], 10, copies=1, item_names=["tea", "coffee"])
-    >>> family.best([4.0, 5.0]).tolist(), family.n_plans
-    ([1.0, 1.0], 4)
-    """
-    named = labels_of(weights) if item_names is None else item_names
+    named = item_names or labels_of(weights) or labels_of(guess)
     heavy = as_numbers("weights", aligned("weights", weights, named or (), kind="item"))
     names = names_for("item", named, heavy.size)
     if (wrong := np.flatnonzero((heavy < 1) | (heavy != np.floor(heavy)))).size:
@@ -125,14 +107,14 @@ def knapsack_family(
             field="capacity",
         )
 
-    def solve_within(values: FloatArray, lower: FloatArray, upper: FloatArray) -> IntArray | None:
+    def least_within(costs: FloatArray, lower: FloatArray, upper: FloatArray) -> IntArray | None:
         """The best packing with copies between these bounds: pack the least, then fill the room left."""
         packed = np.maximum(np.ceil(lower), 0).astype(np.int64)
         extra = np.minimum(np.floor(upper), most).astype(np.int64) - packed
         left = room - int(loads @ packed)
         if left < 0 or (extra < 0).any():
             return None
-        return np.asarray(packed + fill(loads, values, extra, left))
+        return np.asarray(packed + fill(loads, -costs, extra, left))
 
     def packings(item: int = 0, left: int = room) -> Iterator[tuple[int, ...]]:
         """All packings of the items from this one on, the last item changing fastest."""
@@ -143,23 +125,27 @@ def knapsack_family(
         for n in range(min(int(most[item]), left // load) + 1):
             yield from ((n, *rest) for rest in packings(item + 1, left - n * load))
 
-    return Family(
-        solve=lambda values: fill(loads, values, most, room),
+    family = Family(
+        lambda costs: fill(loads, -costs, most, room),
         arm_names=names,
         goal="largest",
         n_plans=prod(int(k) + 1 for k in most),
+        kind="knapsack",
         noun="packing",
         name_of=lambda plan: counted(names, plan),
-        recipe=lambda: {
-            "kind": "knapsack",
+        least_within=least_within,
+        listed=lambda: (np.array(packing, dtype=float) for packing in packings()),
+        recipe={
             "weights": heavy.tolist(),
+            "guess": None,
             "capacity": int(capacity),
             "copies": most.tolist(),
             "item_names": list(names),
         },
-        solve_within=solve_within,
-        listed=lambda: (np.array(packing, dtype=float) for packing in packings()),
+        spread=PAPER_SPREAD,
+        n_draws=PAPER_DRAWS,
     )
+    return family.problem(guess, **options)
 
 
 def fill(loads: IntArray, values: FloatArray, most: IntArray, room: int) -> IntArray:
@@ -210,9 +196,7 @@ def knapsack_instance(n_items: int, seed: int) -> Truth:
         values = weights + rng.uniform(-PAPER_SPREAD, PAPER_SPREAD, size=n_items)
         draw_seed = int(rng.integers(2**63))
         try:
-            problem = knapsack_family(weights, PAPER_CAPACITY).problem(
-                weights, spread=PAPER_SPREAD, n_draws=PAPER_DRAWS, seed=draw_seed, noise=1
-            )
+            problem = knapsack(weights, weights, PAPER_CAPACITY, seed=draw_seed, noise=1)
         except OneCandidateError:
             continue
         return Truth(problem, read_only(values), title=f"knapsack of {n_items} items, seed {seed}")

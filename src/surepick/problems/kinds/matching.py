@@ -9,27 +9,21 @@ from typing import Unpack
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import (
-    FloatArray,
-    Goal,
-    Numbers,
-    aligned_table,
-    is_smallest,
-    names_for,
-)
+from surepick.core.arrays import FloatArray, Goal, Numbers, aligned_table, names_for
 from surepick.core.oracle_problem import OracleProblem
 from surepick.errors import ProblemError
 from surepick.problems.candidates import FoundProblem, chosen
-from surepick.problems.family import DrawOptions, Family, builder_problem
+from surepick.problems.family import DrawOptions, Family
 from surepick.problems.numbers import as_table
 
 
 def matchings(
-    guess: Numbers,
+    guess: Numbers | None = None,
     *,
     goal: Goal,
     row_names: Sequence[str] | None = None,
     column_names: Sequence[str] | None = None,
+    possible: npt.ArrayLike | None = None,
     **options: Unpack[DrawOptions],
 ) -> OracleProblem | FoundProblem:
     """The problem of giving each row (worker) a column (job) of its own in the least total weight.
@@ -39,9 +33,11 @@ def matchings(
     list is asked for, the plans are the best assignments of draws near the guess, or the `n_best` best under
     it.
 
-    - `guess`: the weight of each pair, a row per worker and a column per job; nan for a pair that cannot be
+    - `guess`: the weight of each pair, a row per worker and a column per job; nan for a pair that cannot be;
+      None: the names say which rows and columns there are
     - `goal`: the total of the best plan, "smallest" or "largest"
     - `row_names`, `column_names`: their names; those of a DataFrame, or "row 0", "column 0", ...
+    - `possible`: without a guess, a table of which pairs can be; None: all
     - `options`: `DrawOptions`; `spread` may be a table like the guess
 
     >>> problem = matchings(
@@ -51,42 +47,29 @@ def matchings(
     ['Ann: paint, Bob: weld', 'Ann: weld, Bob: paint']
     """
     kinds = ("row", "column")
-    table, rows, columns = as_table("guess", guess, row_names, column_names, kinds=kinds)
-    possible = ~np.isnan(table)
+    if guess is not None:
+        table, rows, columns = as_table("guess", guess, row_names, column_names, kinds=kinds)
+        mask = ~np.isnan(table)
+    elif row_names is None or column_names is None:
+        raise ProblemError("give a guess, or row_names and column_names", field="guess")
+    else:
+        rows = names_for("row", row_names, len(row_names))
+        columns = names_for("column", column_names, len(column_names))
+        mask = np.ones((len(rows), len(columns)), dtype=bool)
+        mask = mask if possible is None else np.asarray(possible, dtype=bool).reshape(mask.shape)
     if np.ndim(options.get("spread", 1.0)) == 2:  # type: ignore[arg-type]
         spread = aligned_table("spread", options["spread"], rows, columns, kinds=kinds)
-        options["spread"] = np.asarray(spread, dtype=float)[possible]
-    family = matching_family(rows, columns, possible=possible, goal=goal)
-    return builder_problem("matchings", family, table[possible], options)
-
-
-def matching_family(
-    row_names: Sequence[str],
-    column_names: Sequence[str],
-    *,
-    possible: npt.ArrayLike | None = None,
-    goal: Goal,
-) -> Family:
-    """All assignments of rows to columns, known by the best for given weights of the possible pairs.
-
-    >>> family = matching_family(["Ann", "Bob"], ["paint", "weld"], goal="smallest")
-    >>> family.best([2.0, 3.0, 2.0, 2.0]).tolist(), family.n_plans
-    ([1.0, 0.0, 0.0, 1.0], 2)
-    """
-    shape = len(row_names), len(column_names)
-    mask = np.ones(shape, dtype=bool) if possible is None else np.asarray(possible, dtype=bool)
-    rows, columns = names_for("row", row_names, len(mask)), names_for("column", column_names, mask.shape[1])
+        options["spread"] = np.asarray(spread, dtype=float)[mask]
     at_row, at_column = np.nonzero(mask)
     names = tuple(f"{rows[i]}: {columns[j]}" for i, j in zip(at_row, at_column, strict=True))
     number = np.where(mask, np.cumsum(mask).reshape(mask.shape) - 1, -1)  # of each possible pair
-    sign = 1.0 if is_smallest(goal) else -1.0
 
     def within(weights: FloatArray, required: list[int], forbidden: list[int]) -> list[int] | None:
-        """The pairs of a best assignment with the required pairs and without the forbidden ones."""
+        """The pairs of a least assignment with the required pairs and without the forbidden ones."""
         from scipy.optimize import linear_sum_assignment
 
         costs = np.full(mask.shape, np.inf)
-        costs[mask] = sign * weights
+        costs[mask] = weights
         costs[at_row[forbidden], at_column[forbidden]] = np.inf
         free_rows = np.setdiff1d(np.arange(len(rows)), at_row[required])
         free_columns = np.setdiff1d(np.arange(len(columns)), at_column[required])
@@ -102,20 +85,21 @@ def matching_family(
             "pairs (those marked nan are not possible)",
             field="possible",
         )
-    return Family(
-        solve=lambda weights: chosen(within(weights, [], []) or [], len(names)),
+    family = Family(
+        lambda costs: chosen(within(costs, [], []) or [], len(names)),
         arm_names=names,
         goal=goal,
         n_plans=perm(max(mask.shape), min(mask.shape)),
-        count_is_exact=bool(mask.all()),
+        kind="matchings",
         noun="matching",
+        count_is_exact=bool(mask.all()),
         name_of=lambda plan: ", ".join(names[s] for s in np.flatnonzero(plan)),
         within=within,
-        recipe=lambda: {
-            "kind": "matchings",
+        recipe={
             "row_names": list(rows),
             "column_names": list(columns),
             "possible": mask.astype(int).tolist(),
             "goal": goal,
         },
     )
+    return family.problem(None if guess is None else table[mask], **options)

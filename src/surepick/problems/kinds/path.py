@@ -14,11 +14,11 @@ from typing import Unpack
 
 import numpy as np
 
-from surepick.core.arrays import BoolArray, FloatArray, Goal, IntArray, Numbers, is_smallest
+from surepick.core.arrays import BoolArray, FloatArray, Goal, IntArray, Numbers
 from surepick.core.oracle_problem import OracleProblem
 from surepick.errors import ProblemError
 from surepick.problems.candidates import MOST_LISTED, FoundProblem, chosen
-from surepick.problems.family import DrawOptions, Family, builder_problem
+from surepick.problems.family import DrawOptions, Family
 from surepick.problems.network import Graph, Network, as_network, reached
 
 TOO_MANY = (
@@ -56,42 +56,23 @@ def paths(
     (('A - B', 'B - D', 'A - C', 'C - D'), ('A -> B -> D', 'A -> C -> D'))
     """
     network = as_network(graph, directed=directed)
-    family = path_family(network, source, target, goal=goal)
-    return builder_problem("paths", family, network.guess(guess), options)
-
-
-def path_family(
-    graph: Graph, source: object, target: object, *, directed: bool | None = None, goal: Goal = "smallest"
-) -> Family:
-    """All simple paths from `source` to `target`, known by the shortest for given weights of the edges.
-
-    >>> family = path_family([("A", "B"), ("B", "D"), ("A", "C"), ("C", "D")], "A", "D")
-    >>> family.best([2.0, 2.0, 1.0, 4.0]).tolist(), family.n_plans
-    ([1.0, 1.0, 0.0, 0.0], 2)
-    """
-    network = as_network(graph, directed=directed)
     ways = _ways(network, network.node(source, "source"), network.node(target, "target"))
-    sign = 1.0 if is_smallest(goal) else -1.0
-    return Family(
-        solve=lambda weights: chosen(_shortest(ways, sign * weights), network.n_edges),
+    family = Family(
+        lambda costs: chosen(ways.shortest(costs), network.n_edges),
         arm_names=network.edge_names,
         goal=goal,
-        n_plans=_count_at_most(ways),
-        count_is_exact=ways.acyclic,
+        n_plans=ways.count_at_most(),
+        kind="paths",
         noun="path",
+        count_is_exact=ways.acyclic,
         are_lengths=True,
-        name_of=lambda plan: _name(ways, plan),
-        within=lambda weights, required, forbidden: _within(ways, sign * weights, required, forbidden),
-        recipe=lambda: {
-            "kind": "paths",
-            "graph": network.recipe(),
-            "source": str(source),
-            "target": str(target),
-            "goal": goal,
-        },
+        name_of=ways.name_of,
+        within=ways.shortest_within,
+        recipe={"graph": network.recipe(), "source": str(source), "target": str(target), "goal": goal},
         is_slow=not ways.acyclic,
         why_listed=None if ways.acyclic else lambda: "" if ways.every is not None else TOO_MANY,
     )
+    return family.problem(network.guess(guess), **options)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +109,63 @@ class _Ways:
                 free = [(head, edge) for head, edge in leaving[node] if not seen >> head & 1]
                 stack.extend((head, seen | 1 << head, [*path, edge]) for head, edge in free)
         return found if len(found) <= MOST_LISTED else None
+
+    def count_at_most(self) -> int:
+        """Return the number of paths without cycles; with them, of choices of one arc out of every node."""
+        n_nodes = len(self.network.nodes)
+        if not self.acyclic:
+            out = np.bincount(self.tails, minlength=n_nodes).tolist()
+            return min(prod(max(1, int(k)) for k in out), 1 << self.network.n_edges)
+        total = [0] * n_nodes
+        total[self.source] = 1
+        for tail, head in zip(self.tails.tolist(), self.heads.tolist(), strict=True):
+            total[head] += total[tail]
+        return int(total[self.target])
+
+    def shortest(self, costs: FloatArray) -> IntArray:
+        """Return the edges of a shortest simple path."""
+        found = self._run(costs, np.ones(len(self.tails), dtype=bool), self.source)
+        if found is not None:
+            return found
+        if self.every is None:
+            raise ProblemError(f"some cycle has a negative weight: {TOO_MANY}", field="graph")
+        return np.array(self.every[int(np.argmin([costs[path].sum() for path in self.every]))])
+
+    def shortest_within(
+        self, costs: FloatArray, required: list[int], forbidden: list[int]
+    ) -> list[int] | None:
+        """Return the shortest path that begins with the required edges and avoids the forbidden ones."""
+        visited = [self.source]
+        for edge in required:
+            visited.append(self.network.across(edge, visited[-1]))
+        if visited[-1] == self.target:
+            return None
+        open_ = ~np.isin(self.edges, forbidden) & ~np.isin(self.heads, visited)
+        found = self._run(costs, open_, visited[-1])
+        if found is None:
+            raise ProblemError(
+                "the best paths cannot be listed in order: under this guess some cycle has a negative "
+                "weight; leave n_best out, and candidates come from draws",
+                field="n_best",
+            )
+        return required + found.tolist() if found.size else None
+
+    def _run(self, costs: FloatArray, open_: BoolArray, source: int) -> IntArray | None:
+        """Return the edges of a shortest path, empty if there is none; None if a cycle is negative."""
+        from surepick.problems.kernels import shortest
+
+        n_nodes = len(self.network.nodes)
+        arcs = shortest(self.tails, self.heads, costs[self.edges], open_, source, self.target, n_nodes)
+        return None if arcs.size and arcs[0] < 0 else np.asarray(self.edges[arcs])
+
+    def name_of(self, plan: FloatArray) -> str:
+        """Return the nodes on the way: "A -> C -> D"."""
+        network, left, nodes = self.network, set(np.flatnonzero(plan).tolist()), [self.source]
+        while left:
+            edge = next(e for e in left if nodes[-1] in (network.tails[e], network.heads[e]))
+            left.discard(edge)
+            nodes.append(network.across(edge, nodes[-1]))
+        return " -> ".join(network.nodes[node] for node in nodes)
 
 
 def _can_reach(after: list[int], node: int, target: int, seen: int) -> bool:
@@ -177,63 +215,3 @@ def _topological(tails: IntArray, heads: IntArray, n_nodes: int) -> tuple[IntArr
             return np.argsort(level[tails], kind="stable"), True
         level = deeper
     return np.arange(len(tails)), False
-
-
-def _count_at_most(ways: _Ways) -> int:
-    """The number of paths: exact without cycles, otherwise a choice of one arc out of every node at most."""
-    n_nodes = len(ways.network.nodes)
-    if not ways.acyclic:
-        out = np.bincount(ways.tails, minlength=n_nodes).tolist()
-        return min(prod(max(1, int(k)) for k in out), 1 << ways.network.n_edges)
-    total = [0] * n_nodes
-    total[ways.source] = 1
-    for tail, head in zip(ways.tails.tolist(), ways.heads.tolist(), strict=True):
-        total[head] += total[tail]
-    return int(total[ways.target])
-
-
-def _run(ways: _Ways, weights: FloatArray, open_: BoolArray, source: int) -> IntArray | None:
-    """The edges of a shortest path, none if there is no path; None when a negative cycle is in the way."""
-    from surepick.problems.kernels import shortest
-
-    n_nodes = len(ways.network.nodes)
-    arcs = shortest(ways.tails, ways.heads, weights[ways.edges], open_, source, ways.target, n_nodes)
-    return None if arcs.size and arcs[0] < 0 else np.asarray(ways.edges[arcs])
-
-
-def _shortest(ways: _Ways, weights: FloatArray) -> IntArray:
-    """The edges of a shortest simple path."""
-    found = _run(ways, weights, np.ones(len(ways.tails), dtype=bool), ways.source)
-    if found is not None:
-        return found
-    if ways.every is None:
-        raise ProblemError(f"some cycle has a negative weight: {TOO_MANY}", field="graph")
-    return np.array(ways.every[int(np.argmin([weights[path].sum() for path in ways.every]))])
-
-
-def _within(ways: _Ways, weights: FloatArray, required: list[int], forbidden: list[int]) -> list[int] | None:
-    """The shortest path that begins with the required edges and avoids the forbidden ones."""
-    visited = [ways.source]
-    for edge in required:
-        visited.append(ways.network.across(edge, visited[-1]))
-    if visited[-1] == ways.target:
-        return None
-    open_ = ~np.isin(ways.edges, forbidden) & ~np.isin(ways.heads, visited)
-    found = _run(ways, weights, open_, visited[-1])
-    if found is None:
-        raise ProblemError(
-            "the best paths cannot be listed in order: under this guess some cycle has a negative weight; "
-            "leave n_best out, and candidates come from draws",
-            field="n_best",
-        )
-    return required + found.tolist() if found.size else None
-
-
-def _name(ways: _Ways, plan: FloatArray) -> str:
-    """The nodes on the way: "A -> C -> D"."""
-    network, left, nodes = ways.network, set(np.flatnonzero(plan).tolist()), [ways.source]
-    while left:
-        edge = next(e for e in left if nodes[-1] in (network.tails[e], network.heads[e]))
-        left.discard(edge)
-        nodes.append(network.across(edge, nodes[-1]))
-    return " -> ".join(network.nodes[node] for node in nodes)

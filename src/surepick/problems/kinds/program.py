@@ -37,7 +37,7 @@ from surepick.core.polytope import Polytope
 from surepick.core.wording import counted
 from surepick.errors import ProblemError, suggestion
 from surepick.problems.candidates import FoundProblem
-from surepick.problems.family import DrawOptions, Family, builder_problem
+from surepick.problems.family import DrawOptions, Family
 from surepick.problems.numbers import as_numbers
 
 Groups: TypeAlias = Mapping[str, tuple[Sequence[str], float]]
@@ -63,54 +63,57 @@ class Program:
     variable_names: tuple[str, ...]
     goal: Goal = "largest"
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the program as JSON values, None for infinity."""
+        kept: dict[str, Any] = {"variable_names": list(self.variable_names), "goal": self.goal}
+        for name in _ARRAYS:
+            array = getattr(self, name).astype(object)
+            array[~np.isfinite(getattr(self, name))] = None
+            kept[name] = array.tolist()
+        return kept
+
 
 _ARRAYS = ("matrix", "row_lower", "row_upper", "lower", "upper", "whole", "objective")
-
-
-def program_family(program: Program | Mapping[str, Any] | str | Path) -> Family:
-    """All plans that a program allows, known by the best for a given objective.
-
-    >>> program = as_program([[1, 2], [3, 1]], [8, 9])
-    >>> program_family(program).best([3.0, 4.0]).tolist()
-    [2.0, 3.0]
-    """
-    if isinstance(program, Mapping):  # a recipe, in which None stands for infinity and becomes nan
-        found: dict[str, Any] = {name: np.array(program[name], dtype=float) for name in _ARRAYS}
-        for name, array in found.items():
-            array[np.isnan(array)] = np.inf if "upper" in name else -np.inf
-        found["whole"] = found["whole"].astype(bool)
-        names = tuple(program["variable_names"])
-        limits = Program(**found, variable_names=names, goal=program["goal"])
-    else:
-        limits = _as_given(program)
-    solve_program(limits, limits.objective)  # refuses a program without a plan, or without a best one
-
-    def recipe() -> dict[str, Any]:
-        arrays = {name: getattr(limits, name).astype(object) for name in _ARRAYS}
-        for array in arrays.values():
-            array[~np.isfinite(array.astype(float))] = None
-        kept = {name: array.tolist() for name, array in arrays.items()}
-        return {**kept, "variable_names": list(limits.variable_names), "goal": limits.goal}
-
-    return Family(
-        solve=partial(solve_program, limits),
-        arm_names=limits.variable_names,
-        goal=limits.goal,
-        n_plans=_count_at_most(limits),
-        noun="program",
-        name_of=(lambda plan: counted(limits.variable_names, plan)) if limits.whole.all() else None,
-        recipe=lambda: {"kind": "program", "program": recipe()},
-        solve_within=partial(_solve_within, limits) if limits.whole.all() else None,
-        rows=None if limits.whole.any() else partial(_rows, limits),
-        is_slow=bool(limits.whole.any()),
-        why_listed=(lambda: _MIXED) if limits.whole.any() and not limits.whole.all() else None,
-    )
-
-
 _MIXED = (
     "list_plans = false is for programs whose variables are all whole numbers or all amounts: this one has "
     "both, and without a list no policy decides between such plans with a guarantee"
 )
+
+
+def _given_program(given: Program | Mapping[str, Any] | str | Path) -> Program:
+    """Return the program as it is, from an MPS file, or from what `Program.to_json` wrote."""
+    if isinstance(given, Program):
+        return given
+    if isinstance(given, Mapping):
+        arrays: dict[str, Any] = {name: np.array(given[name], dtype=float) for name in _ARRAYS}
+        for name, array in arrays.items():
+            array[np.isnan(array)] = np.inf if "upper" in name else -np.inf
+        arrays["whole"] = arrays["whole"].astype(bool)
+        return Program(**arrays, variable_names=tuple(given["variable_names"]), goal=given["goal"])
+    from surepick.problems.mps import read_program
+
+    return read_program(given)
+
+
+def _family(program: Program, kind: str, noun: str) -> Family:
+    """Return all plans that a program allows."""
+    sign = 1.0 if is_smallest(program.goal) else -1.0
+    least_plan(program, sign * program.objective)  # refuses a program without a plan, or without a best one
+    is_whole, is_mixed = bool(program.whole.all()), bool(program.whole.any() and not program.whole.all())
+    return Family(
+        partial(least_plan, program),
+        arm_names=program.variable_names,
+        goal=program.goal,
+        n_plans=_count_at_most(program),
+        kind=kind,
+        noun=noun,
+        name_of=(lambda plan: counted(program.variable_names, plan)) if is_whole else None,
+        least_within=partial(_least_within, program) if is_whole else None,
+        rows=None if program.whole.any() else polytope_rows(program),
+        recipe={"use": program.to_json()} if is_whole else None,
+        is_slow=bool(program.whole.any()),
+        why_listed=(lambda: _MIXED) if is_mixed else None,
+    )
 
 
 @contextmanager
@@ -123,8 +126,8 @@ def solving_within(seconds: float) -> Iterator[None]:
         _deadline.reset(token)
 
 
-def _rows(program: Program) -> dict[str, Any]:
-    """Rows and bounds of a program without whole numbers, as `Polytope` takes them."""
+def polytope_rows(program: Program) -> dict[str, Any]:
+    """Return rows and bounds of a program without whole numbers, as `Polytope` takes them."""
     equal = program.row_lower == program.row_upper
     below, above = np.isfinite(program.row_upper) & ~equal, np.isfinite(program.row_lower) & ~equal
     return {
@@ -135,14 +138,6 @@ def _rows(program: Program) -> dict[str, Any]:
         "lower": program.lower,
         "upper": program.upper,
     }
-
-
-def _as_given(given: Program | str | Path) -> Program:
-    if isinstance(given, Program):
-        return given
-    from surepick.problems.mps import read_program
-
-    return read_program(given)
 
 
 def as_program(
@@ -202,18 +197,18 @@ def as_program(
     )
 
 
-def solve_program(program: Program, weights: FloatArray) -> FloatArray:
-    """A best plan for this objective: a vertex, whole where it has to be, checked against the constraints.
+def least_plan(program: Program, weights: FloatArray) -> FloatArray:
+    """Return a plan of the least total: a vertex, whole where it has to be, checked against the constraints.
 
-    >>> solve_program(as_program([[2, 3]], [7], whole=True), np.array([1.0, 1.6])).tolist()
+    >>> least_plan(as_program([[2, 3]], [7], whole=True), np.array([-1.0, -1.6])).tolist()
     [2.0, 1.0]
     """
     sizes = np.abs(weights[weights != 0])  # HiGHS has absolute tolerances: the middle cost becomes 1
-    unit = float(np.median(sizes)) if sizes.size else 1.0
-    costs = (weights if is_smallest(program.goal) else -weights) / unit
+    costs = weights / (float(np.median(sizes)) if sizes.size else 1.0)
     answer = _least(program, costs)
     if answer.status != 0 or answer.x is None:
-        status, why = _least(program, 0 * costs).status, f"the program could not be solved: {answer.message}"
+        status = _least(program, 0 * costs).status
+        why = f"the program could not be solved: {answer.message}"
         if status == _INFEASIBLE:
             why = "the program is infeasible: no plan keeps all constraints; loosen a limit or a bound"
         elif status == 0:
@@ -233,15 +228,15 @@ def solve_program(program: Program, weights: FloatArray) -> FloatArray:
     return plan
 
 
-def _solve_within(
-    program: Program, weights: FloatArray, lower: FloatArray, upper: FloatArray
+def _least_within(
+    program: Program, costs: FloatArray, lower: FloatArray, upper: FloatArray
 ) -> FloatArray | None:
-    """A best plan within tighter bounds, None where they leave no plan."""
+    """Return a least plan within tighter bounds, None where they leave no plan."""
     low, high = np.maximum(program.lower, np.ceil(lower)), np.minimum(program.upper, np.floor(upper))
     tighter = replace(program, lower=low, upper=high)
-    if (low > high).any() or _least(tighter, 0 * weights).status == _INFEASIBLE:
+    if (low > high).any() or _least(tighter, 0 * costs).status == _INFEASIBLE:
         return None
-    return solve_program(tighter, weights)
+    return least_plan(tighter, costs)
 
 
 def _least(program: Program, costs: FloatArray) -> Any:
@@ -269,7 +264,8 @@ def _count_at_most(program: Program) -> int | None:
     Vertices (of all bounds and constraints as many are tight as there are variables that are not whole) times
     the ranges of the whole variables, which constraints may limit where bounds do not.
     """
-    n_free, ranges = int((~program.whole).sum()), list[float]()
+    n_free = int((~program.whole).sum())
+    ranges = list[float]()
     relaxed = replace(program, whole=np.zeros_like(program.whole))
     for s in np.flatnonzero(program.whole):
         width = float(program.upper[s] - program.lower[s])
@@ -283,7 +279,7 @@ def _count_at_most(program: Program) -> int | None:
 
 
 def production(
-    use: Numbers | Program | str | Path,
+    use: Numbers | Program | Mapping[str, Any] | str | Path,
     limits: Numbers | None = None,
     guess: Numbers | None = None,
     *,
@@ -318,13 +314,13 @@ def production(
     >>> sorted(production([[1, 2], [3, 1]], [8, 9], [3.0, 4.0], n_draws=100).plans.tolist())
     [[0.0, 4.0], [2.0, 3.0]]
     """
-    if isinstance(use, Program | str | Path):
+    if isinstance(use, Program | str | Path) or (isinstance(use, Mapping) and "row_lower" in use):
         given = {"limits": limits is not None, "senses": senses != "<=", "lower": np.any(lower != 0.0)}
         given |= {"upper": np.any(upper != np.inf), "whole": whole is not False, "goal": goal is not None}
         for name, is_given in (given | {"variable_names": variable_names is not None}).items():
             if is_given:
                 raise ProblemError(f"{name} is said by the program; change it there", field=name)
-        program = _as_given(use)
+        program = _given_program(use)
     else:
         if guess is None:
             raise ProblemError("guess is missing: say what one unit of each product brings", field="guess")
@@ -340,7 +336,7 @@ def production(
             variable_names=variable_names,
         )
     centre = program.objective if guess is None else guess
-    problem = builder_problem("production", program_family(program), centre, options)
+    problem = _family(program, "production", "program").problem(centre, **options)
     if guess is not None or not isinstance(problem, Polytope):
         return problem
     names = zip(program.variable_names, program.objective.tolist(), strict=True)
@@ -377,24 +373,6 @@ def portfolio(
     named = asset_names or labels_of(guess)
     centre = as_numbers("guess", aligned("guess", guess, named or (), kind="asset"))
     names = names_for("asset", named, centre.size)
-    family = portfolio_family(names, budget=budget, lower=lower, upper=upper, groups=groups)
-    return builder_problem("portfolio", family, centre, options)
-
-
-def portfolio_family(
-    asset_names: Sequence[str],
-    *,
-    budget: float = 1.0,
-    lower: Numbers = 0.0,
-    upper: Numbers = np.inf,
-    groups: Groups | None = None,
-) -> Family:
-    """All portfolios within the limits, known by the best for given returns.
-
-    >>> portfolio_family(["stocks", "bonds", "gold"], upper=0.5).best([3.0, 1.0, 2.0]).tolist()
-    [0.5, 0.0, 0.5]
-    """
-    names = names_for("asset", asset_names, len(asset_names))
     if not (np.isfinite(budget) and budget > 0):
         raise ProblemError(f"budget must be positive and finite, got {budget!r}", field="budget")
     rows, limits = [np.ones(len(names))], [float(budget)]
@@ -425,4 +403,4 @@ def portfolio_family(
             f"the most to {most_sum:g}; change the limits",
             field="budget",
         )
-    return replace(program_family(program), noun="portfolio")
+    return _family(program, "portfolio", "portfolio").problem(centre, **options)

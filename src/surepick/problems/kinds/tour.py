@@ -13,11 +13,11 @@ from typing import Unpack
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, Goal, Numbers, aligned_table, is_smallest, names_for
+from surepick.core.arrays import FloatArray, Goal, Numbers, aligned_table, names_for
 from surepick.core.oracle_problem import OracleProblem
 from surepick.errors import ProblemError
 from surepick.problems.candidates import FoundProblem, chosen
-from surepick.problems.family import DrawOptions, Family, builder_problem
+from surepick.problems.family import DrawOptions, Family
 from surepick.problems.numbers import as_numbers
 
 MOST_PLACES = 14  # a question then takes about a second; time and memory double with each place more
@@ -45,36 +45,25 @@ def tours(
     >>> tours([f"place {i}" for i in range(10)])
     FamilyProblem(45 arms, number of plans at most 181,440, smallest)
     """
-    family = tour_family(places, goal=goal)
-    if guess is not None and np.ndim(guess) == 2:  # type: ignore[arg-type]
-        table = as_numbers(
-            "guess", aligned_table("guess", guess, places, places, kinds=("place", "place")), ndim=2
-        )
-        if table.shape != (len(places), len(places)) or not np.allclose(table, table.T):
-            raise ProblemError(
-                f"a table of guesses is symmetric, with a row and a column for each of {len(places)} places; "
-                "ways are used in both directions",
-                field="guess",
-            )
-        guess = table[np.triu_indices(len(places), 1)]
-    return builder_problem("tours", family, guess, options)
-
-
-def tour_family(places: Sequence[str], *, goal: Goal = "smallest") -> Family:
-    """All round trips through these places; the pieces are the pairs of places, solved by Held and Karp.
-
-    >>> tour_family(["A", "B", "C", "D"]).best([1.0, 9.0, 1.0, 1.0, 9.0, 1.0]).tolist()
-    [1.0, 0.0, 1.0, 1.0, 0.0, 1.0]
-    """
     names = names_for("place", places, len(places))
     n = len(names)
     if not 4 <= n <= MOST_PLACES:
         raise ProblemError(f"a tour has 4 to {MOST_PLACES} places, got {n}", field="places")
+    if guess is not None and np.ndim(guess) == 2:  # type: ignore[arg-type]
+        table = as_numbers(
+            "guess", aligned_table("guess", guess, places, places, kinds=("place", "place")), ndim=2
+        )
+        if table.shape != (n, n) or not np.allclose(table, table.T):
+            raise ProblemError(
+                f"a table of guesses is symmetric, with a row and a column for each of {n} places; ways are "
+                "used in both directions",
+                field="guess",
+            )
+        guess = table[np.triu_indices(n, 1)]
     pairs = list(combinations(range(n), 2))
     number = np.full((n, n), -1)
     for e, (i, j) in enumerate(pairs):
         number[i, j] = number[j, i] = e
-    sign = 1.0 if is_smallest(goal) else -1.0
 
     def plan_of(order: Sequence[int]) -> FloatArray:
         return chosen(
@@ -89,18 +78,20 @@ def tour_family(places: Sequence[str], *, goal: Goal = "smallest") -> Family:
             order.append(sum(pairs[step]) - order[-1])
         return " - ".join(names[i] for i in order)
 
-    return Family(
-        solve=lambda weights: plan_of(_held_karp(sign * weights[number])),
+    family = Family(
+        lambda costs: plan_of(_held_karp(costs[number])),
         arm_names=tuple(f"{names[i]} - {names[j]}" for i, j in pairs),
         goal=goal,
         n_plans=factorial(n - 1) // 2,
-        count_is_exact=True,
+        kind="tours",
         noun="tour",
+        count_is_exact=True,
         are_lengths=True,
         name_of=name_of,
         listed=lambda: (plan_of((0, *rest)) for rest in permutations(range(1, n)) if rest[0] < rest[-1]),
-        recipe=lambda: {"kind": "tours", "places": list(names), "goal": goal},
+        recipe={"places": list(names), "goal": goal},
     )
+    return family.problem(guess, **options)
 
 
 def _held_karp(weights: FloatArray) -> list[int]:

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
-import numpy.typing as npt
 
 from surepick.core.arrays import FloatArray, Goal, Numbers, aligned, aligned_table, labels_of, names_for
 from surepick.core.oracle_problem import OracleProblem
 from surepick.errors import ProblemError
 from surepick.problems.candidates import FoundProblem
-from surepick.problems.family import DrawOptions, Family, builder_problem
-from surepick.problems.kinds.program import as_program, program_family
+from surepick.problems.family import DrawOptions, Family
+from surepick.problems.kinds.program import as_program, least_plan, polytope_rows
 from surepick.problems.numbers import as_numbers
 
 # Supply and demand may differ by this share of the total: the rounding of amounts that were computed.
@@ -28,7 +27,7 @@ BALANCED = 1e-9
 def transport(
     supply: Numbers,
     demand: Numbers,
-    guess: Numbers,
+    guess: Numbers | None = None,
     *,
     goal: Goal = "smallest",
     supplier_names: Sequence[str] | None = None,
@@ -42,7 +41,8 @@ def transport(
     order, named like "New York -> Charlotte".
 
     - `supply`, `demand`: how much each can send and receives; what is supplied above demand stays
-    - `guess`: the cost per unit, a row per supplier and a column per demander; `spread` may be such a table
+    - `guess`: the cost per unit, a row per supplier and a column per demander; `spread` may be such a table;
+      None: nothing is known
     - `goal`: the total of the best plan, "smallest" or "largest"; "smallest"
     - `supplier_names`, `demander_names`: their names; the labels of the guess or of the amounts, or "0", ...
     - `options`: `DrawOptions`; `cost` is of measurements and no part of the transport
@@ -54,91 +54,59 @@ def transport(
     >>> listed.arm_names, sorted(listed.plans.tolist())
     (('0 -> 0', '0 -> 1', '1 -> 0', '1 -> 1'), [[2.0, 1.0, 2.0, 0.0], [3.0, 0.0, 1.0, 1.0]])
     """
-    suppliers = supplier_names or labels_of(guess) or labels_of(supply)
-    demanders = demander_names or labels_of(guess, columns=True) or labels_of(demand)
-    kinds, names = ("supplier", "demander"), (suppliers or (), demanders or ())
-    supplies, demands = _balanced(
-        aligned("supply", supply, names[0], kind="supplier"),
-        aligned("demand", demand, names[1], kind="demander"),
-    )
-    table = aligned_table("guess", guess, *names, kinds=kinds)
-    centre, shape = as_numbers("guess", table, ndim=2), (supplies.size, demands.size)
-    if centre.shape != shape:
-        raise ProblemError(
-            f"guess must have one row per supplier and one column per demander, shape {shape}, got shape "
-            f"{centre.shape}",
-            field="guess",
-        )
-    family = transport_family(
-        supplies, demands, goal=goal, supplier_names=suppliers, demander_names=demanders
-    )
+    sent_by = supplier_names or labels_of(guess) or labels_of(supply)
+    sent_to = demander_names or labels_of(guess, columns=True) or labels_of(demand)
+    kinds, labels = ("supplier", "demander"), (sent_by or (), sent_to or ())
+    supplies = as_numbers("supply", aligned("supply", supply, labels[0], kind="supplier"))
+    demands = as_numbers("demand", aligned("demand", demand, labels[1], kind="demander"))
+    shape = (supplies.size, demands.size)
+    if guess is not None:
+        guess = as_numbers("guess", aligned_table("guess", guess, *labels, kinds=kinds), ndim=2)
+        if guess.shape != shape:
+            raise ProblemError(
+                f"guess must have one row per supplier and one column per demander, shape {shape}, got shape "
+                f"{guess.shape}",
+                field="guess",
+            )
     if np.ndim(options.get("spread", 1.0)) == 2:  # type: ignore[arg-type]
-        spread = aligned_table("spread", options["spread"], *names, kinds=kinds)
+        spread = aligned_table("spread", options["spread"], *labels, kinds=kinds)
         options["spread"] = as_numbers("spread", spread, ndim=2).ravel()
-    return builder_problem("transport", family, centre.ravel(), options)
+    suppliers = names_for("supplier", sent_by or [str(i) for i in range(shape[0])], shape[0])
+    demanders = names_for("demander", sent_to or [str(j) for j in range(shape[1])], shape[1])
+    names = [f"{supplier} -> {demander}" for supplier in suppliers for demander in demanders]
+    family = all_transports(supplies, demands, names, goal=goal)
+    return family.problem(None if guess is None else guess.ravel(), **options)
 
 
-def transport_family(
-    supply: Numbers,
-    demand: Numbers,
-    *,
-    goal: Goal = "smallest",
-    supplier_names: Sequence[str] | None = None,
-    demander_names: Sequence[str] | None = None,
-) -> Family:
-    """All transports of supply to demand, known by the cheapest for given unit costs, row by row.
-
-    >>> transport_family([3, 2], [4, 1]).best([1, 3, 1, 1]).tolist()
-    [3.0, 0.0, 1.0, 1.0]
-    """
-    supplier_names = supplier_names or labels_of(supply)
-    demander_names = demander_names or labels_of(demand)
-    needs = aligned("demand", demand, demander_names or (), kind="demander")
-    supplies, demands = _balanced(aligned("supply", supply, supplier_names or (), kind="supplier"), needs)
+def all_transports(supplies: FloatArray, demands: FloatArray, names: Sequence[str], *, goal: Goal) -> Family:
+    """Return the family of all transports; the names are those of the pairs, row by row."""
+    demands, is_above = _balanced(supplies, demands)
     m, n = supplies.size, demands.size
-    is_above = _is_above(supplies, demands)
-    columns = n + 1 if is_above else n
-    suppliers = names_for("supplier", supplier_names or [str(i) for i in range(m)], m)
-    demanders = names_for("demander", demander_names or [str(j) for j in range(n)], n)
-    unit = 2.0 ** np.floor(np.log2(supplies.sum()))  # HiGHS has absolute tolerances: totals near 1
     program = as_program(
         np.vstack([np.kron(np.eye(m), np.ones(n)), np.kron(np.ones(m), np.eye(n))]),
-        np.concatenate([supplies, demands]) / unit,
+        np.concatenate([supplies, demands]),
         senses=["<=" if is_above else "="] * m + ["="] * n,
         goal=goal,
-        variable_names=[f"{supplier} -> {demander}" for supplier in suppliers for demander in demanders],
+        variable_names=names,
     )
-    in_units = program_family(program)
-
-    def rows() -> dict[str, Any]:
-        found = {} if in_units.rows is None else in_units.rows()
-        return {**found, "b_ub": unit * found["b_ub"], "b_eq": unit * found["b_eq"]}
-
-    return replace(
-        in_units,
-        solve=lambda costs: unit * np.asarray(in_units.solve(costs)),
-        rows=rows,
+    unit = 2.0 ** np.floor(np.log2(supplies.sum()))  # HiGHS has absolute tolerances: totals near 1
+    in_units = replace(program, row_lower=program.row_lower / unit, row_upper=program.row_upper / unit)
+    columns = n + 1 if is_above else n
+    return Family(
+        lambda costs: unit * least_plan(in_units, costs),
+        arm_names=program.variable_names,
+        goal=goal,
         n_plans=m ** (columns - 1) * columns ** (m - 1),  # vertices are spanning trees of the pairs
-        noun="plan",
-        recipe=lambda: {
-            "kind": "transport",
-            "supply": supplies.tolist(),
-            "demand": as_numbers("demand", needs).tolist(),
-            "supplier_names": list(suppliers),
-            "demander_names": list(demanders),
-            "goal": goal,
-        },
+        kind="transport",
+        rows=polytope_rows(program),
     )
 
 
-def _is_above(supplies: FloatArray, demands: FloatArray) -> bool:
-    """Return whether some of the supply stays where it is, beyond rounding."""
-    return bool(supplies.sum() - demands.sum() > BALANCED * supplies.sum())
+def _balanced(supplies: FloatArray, demands: FloatArray) -> tuple[FloatArray, bool]:
+    """Return the demands, of the same total as the supplies, and whether some supply stays where it is.
 
-
-def _balanced(supply: npt.ArrayLike, demand: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Supply and demand as arrays; of the same total, unless there is more supply than demand."""
-    supplies, demands = as_numbers("supply", supply), as_numbers("demand", demand)
+    Then the demands are as given: there is more supply than demand, beyond rounding.
+    """
     for what, amounts in (("supply", supplies), ("demand", demands)):
         if (amounts < 0).any():
             i = int(np.argmax(amounts < 0))
@@ -153,4 +121,5 @@ def _balanced(supply: npt.ArrayLike, demand: npt.ArrayLike) -> tuple[FloatArray,
             f"supply must cover demand, got {have:.10g} and {need:.10g}; {need - have:.10g} is missing",
             field="supply",
         )
-    return supplies, demands if _is_above(supplies, demands) else demands * (have / need)
+    is_above = have - need > BALANCED * have
+    return (demands, True) if is_above else (demands * (have / need), False)

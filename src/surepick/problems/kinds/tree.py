@@ -7,12 +7,12 @@ from typing import Unpack
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, Goal, Numbers, is_smallest
+from surepick.core.arrays import FloatArray, Goal, Numbers
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.wording import counted, how_many
 from surepick.errors import ProblemError
 from surepick.problems.candidates import FoundProblem, chosen
-from surepick.problems.family import DrawOptions, Family, builder_problem
+from surepick.problems.family import DrawOptions, Family
 from surepick.problems.network import Graph, Network, as_network, reached
 
 ROUNDING = 1e-9  # of a determinant, as a share of it, for each node
@@ -37,18 +37,6 @@ def trees(
     ['A - B + A - C', 'A - B + B - C', 'B - C + A - C']
     """
     network = as_network(graph, directed=False)
-    family = tree_family(network, goal=goal)
-    return builder_problem("trees", family, network.guess(guess), options)
-
-
-def tree_family(graph: Graph, *, goal: Goal = "smallest") -> Family:
-    """All spanning trees, known by the least for given weights of the edges.
-
-    >>> family = tree_family([("A", "B"), ("B", "C"), ("A", "C")])
-    >>> family.best([3.0, 1.0, 2.0]).tolist(), family.n_plans
-    ([0.0, 1.0, 1.0], 3)
-    """
-    network = as_network(graph, directed=False)
     if network.directed:
         raise ProblemError(
             "a spanning tree needs edges that may be used both ways, got a directed graph", field="graph"
@@ -62,13 +50,12 @@ def tree_family(graph: Graph, *, goal: Goal = "smallest") -> Family:
             f"reached from {network.nodes[0]!r}; add edges, or leave those nodes out",
             field="graph",
         )
-    sign = 1.0 if is_smallest(goal) else -1.0
 
-    def within(weights: FloatArray, required: list[int], forbidden: list[int]) -> list[int] | None:
-        """The edges of a best tree with the required edges and without the forbidden ones."""
+    def within(costs: FloatArray, required: list[int], forbidden: list[int]) -> list[int] | None:
+        """The edges of a least tree with the required edges and without the forbidden ones."""
         from surepick.problems.kernels import spanning
 
-        first = sign * weights
+        first = costs.copy()
         first[required] = -np.inf
         order = np.argsort(first, kind="stable")
         if forbidden:
@@ -78,18 +65,20 @@ def tree_family(graph: Graph, *, goal: Goal = "smallest") -> Family:
             return None
         return required + [e for e in found if e not in set(required)]
 
-    return Family(
-        solve=lambda weights: chosen(within(weights, [], []) or [], network.n_edges),
+    family = Family(
+        lambda costs: chosen(within(costs, [], []) or [], network.n_edges),
         arm_names=network.edge_names,
         goal=goal,
         n_plans=_count_at_most(network),
-        count_is_exact=True,
+        kind="trees",
         noun="tree",
+        count_is_exact=True,
         are_lengths=True,
         name_of=lambda plan: counted(network.edge_names, plan),
         within=within,
-        recipe=lambda: {"kind": "trees", "graph": network.recipe(), "goal": goal},
+        recipe={"graph": network.recipe(), "goal": goal},
     )
+    return family.problem(network.guess(guess), **options)
 
 
 def _count_at_most(network: Network) -> int:
