@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import surepick as sp
-from surepick.core.evidence import Evidence, behind, between, mean_variance
+from surepick.core.evidence import Evidence, between, estimates
 
 PLANS = np.array([[2.0, 0, 1, 0], [0, 1, 1, 0], [1, 0, 0, 3], [0, 2, 1, 0], [1, 1, 1, 0]])
 
@@ -18,9 +18,8 @@ PLANS = np.array([[2.0, 0, 1, 0], [0, 1, 1, 0], [1, 0, 0, 3], [0, 2, 1, 0], [1, 
 def test_all_at_once_is_pair_by_pair_also_for_unmeasured_arms(counts, kind, minimize):
     problem = sp.Problem(kind(PLANS), noise=[0.5, 1.0, 2.0, 0.1], goal="smallest" if minimize else "largest")
     evidence = Evidence(np.array(counts), np.array(counts) * np.array([1.3, -2.0, 0.7, 5.0]))
-    means, variance = np.nan_to_num(evidence.means), mean_variance(problem, evidence)
     for plan in range(5):
-        gap, error = behind(problem, plan, means, variance)
+        gap, error = estimates(problem, evidence).behind(problem, plan)
         for rival in range(5):
             one = between(problem, plan, rival, evidence)
             assert gap[rival] == pytest.approx(one[0])

@@ -6,7 +6,7 @@ from scipy import sparse
 
 import surepick as sp
 from common import largest, refuses
-from surepick.core.evidence import Evidence, arm_means, between, mean_variance
+from surepick.core.evidence import Evidence, between, estimates
 from surepick.core.problem import contenders
 from surepick.errors import ParameterError, ProblemError
 from surepick.sessions.codec import problem_from_json, problem_to_json
@@ -61,8 +61,8 @@ def test_no_plan_is_ruled_out_that_is_best_somewhere_in_the_box(wrap):
 def test_the_value_of_a_plan_has_its_known_parts():
     problem = ways(known={"toll": 3.0})
     seen = Evidence(np.array([4, 4, 0]), np.array([40.0, 48.0, 0.0]))
-    assert arm_means(problem, seen).tolist() == [10.0, 12.0, 3.0]
-    assert mean_variance(problem, seen).tolist() == [0.25, 0.25, 0.0]
+    assert estimates(problem, seen).means.tolist() == [10.0, 12.0, 3.0]
+    assert estimates(problem, seen).variances.tolist() == [0.25, 0.25, 0.0]
     assert between(problem, 1, 0, seen) == (1.0, np.sqrt(0.5))
 
 
@@ -70,7 +70,7 @@ def test_readings_of_probes_are_freed_of_their_known_parts():
     probes = {"way out": {"road": 1, "toll": 1}, "train": ["rail"]}
     problem = ways(known={"toll": 3.0}, measure=probes)
     seen = Evidence.none_of(problem).with_sums(np.array([2, 2]), np.array([26.0, 24.0]))
-    assert arm_means(problem, seen).round(9).tolist() == [10.0, 12.0, 3.0]
+    assert estimates(problem, seen).means.round(9).tolist() == [10.0, 12.0, 3.0]
     assert between(problem, 1, 0, seen) == (pytest.approx(1.0), pytest.approx(1.0))
 
 

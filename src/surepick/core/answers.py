@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from surepick.core.arrays import FloatArray, as_dense
-from surepick.core.evidence import Evidence, arm_means, mean_variance, pooled
+from surepick.core.evidence import Evidence, estimates
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Policy
 from surepick.core.polytope import Polytope
@@ -97,16 +97,8 @@ def called(problem: AnyProblem, plan: Answer | None, length: int = LONGEST_NAME)
 
 def value_of(problem: AnyProblem, plan: Answer, evidence: Evidence) -> tuple[float, float] | None:
     """The plan's value by the estimates and its standard deviation; None while an arm of it is unmeasured."""
-    vector = problem.vector(plan)
-    if problem.probes is not None:
-        (value,), (error,) = pooled(problem, evidence).gaps(vector[None])
-        return (float(value), float(error)) if np.isfinite(error) else None
-    used = vector != 0
-    variance = mean_variance(problem, evidence)
-    if not np.isfinite(variance[used]).all():
-        return None
-    means = arm_means(problem, evidence)
-    return float(vector[used] @ means[used]), float(np.sqrt(vector[used] ** 2 @ variance[used]))
+    (value,), (error,) = estimates(problem, evidence).gaps(problem.vector(plan)[None])
+    return (float(value), float(error)) if np.isfinite(error) else None
 
 
 def measured(value: tuple[float, float] | None, unit: str) -> str | None:
@@ -223,7 +215,7 @@ def named_ranging(
     """Return the intervals of `ranging` at the estimates, by arm name; None where they are not known."""
     if plan is None or problem.probes is not None or not evidence.counts[problem.relevant].all():
         return None
-    found = ranging(problem, plan, arm_means(problem, evidence))
+    found = ranging(problem, plan, estimates(problem, evidence).means)
     if found is None:
         return None
     return {name: (low, high) for name, (low, high) in zip(problem.arm_names, found.tolist(), strict=True)}

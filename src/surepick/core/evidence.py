@@ -10,7 +10,6 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray, Plans, as_dense, without_columns
 from surepick.core.measurable import Measurable
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.probes import dense_blocks
 from surepick.core.problem import Problem
 from surepick.core.run import Answer
 
@@ -80,28 +79,120 @@ class Evidence:
 
 
 SAME = 1e-12  # of a plan's square, or of the largest value: smaller differences are rounding
+_RANK = 1e-10  # of the largest eigenvalue: information below it is none
+_SHOWN = 1e-6  # of a difference's length that may lie outside of what was read
 
 
-def noise_variance(problem: AnyProblem) -> FloatArray:
-    """The variance of one measurement of each arm; 1 while it is unknown."""
-    return np.ones(problem.n_arms) if problem.noise_scale is None else problem.noise_scale**2
+@dataclass(frozen=True, eq=False)
+class ArmEstimates:
+    """Estimates of arms that are measured by themselves: their means, and the variances of these."""
+
+    means: FloatArray  # (n_arms,) 0 where nothing is known
+    variances: FloatArray  # (n_arms,) infinite there, 0 where a mean is known
+
+    def gaps(self, contrasts: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the value of each row of amounts and its standard deviation; infinite if not measured."""
+        unknown = ~np.isfinite(self.variances)
+        error = np.sqrt(contrasts**2 @ np.where(unknown, 0.0, self.variances))
+        is_unread = (contrasts[:, unknown] != 0).any(axis=1)
+        return np.asarray(contrasts @ self.means), np.where(is_unread, np.inf, error)
+
+    def behind(
+        self, problem: Problem, plan: int, squares: Plans | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return how far every plan is behind this one, and the standard deviation of that.
+
+        These are the `gaps` of all differences, which are not written out where plans are many. `squares` are
+        those of the oriented plans, for callers that ask often.
+
+        >>> problem = Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], goal="largest")
+        >>> known = ArmEstimates(np.array([3.0, 2.0, 0.0]), np.array([0.25, 0.25, np.inf]))
+        >>> gap, error = known.behind(problem, 0)
+        >>> gap.tolist(), error.round(2).tolist()
+        ([0.0, 1.0, 3.0], [0.0, 0.71, inf])
+        """
+        plans, row = problem.oriented, problem.vector(plan) * problem.sign
+        squares = squares_of(plans) if squares is None else squares
+        gap = float(row @ self.means) - np.asarray(plans @ self.means)
+
+        def squared_distance(weights: FloatArray) -> FloatArray:  # (row - plan)^2 @ weights, multiplied out
+            return np.asarray(float(row**2 @ weights) - 2.0 * (plans @ (row * weights)) + squares @ weights)
+
+        unknown = ~np.isfinite(self.variances)
+        error = np.sqrt(np.maximum(squared_distance(np.where(unknown, 0.0, self.variances)), 0.0))
+        if unknown.any():
+            apart = squared_distance(unknown.astype(float)) > SAME * (1.0 + float(row @ row))
+            error = np.where(apart, np.inf, error)
+        return gap, error
+
+    def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Return worlds that a flat prior leaves open, (n, n_arms), with 0 for unmeasured arms."""
+        error = np.sqrt(np.where(np.isfinite(self.variances), self.variances, 0.0))
+        return np.asarray(self.means + error * rng.standard_normal((n, len(error))))
 
 
-def arm_means(problem: AnyProblem, evidence: Evidence) -> FloatArray:
-    """The estimate of each arm's mean, or what is known of it; 0 where nothing is."""
-    if problem.probes is not None:
-        return pooled(problem, evidence).means
-    return np.where(problem.is_known, problem.known_means, np.nan_to_num(evidence.means))
+@dataclass(frozen=True, eq=False)
+class ProbeEstimates:
+    """Least squares over the readings of probes: means of arms and their covariance, within what was read."""
+
+    means: FloatArray  # (n_arms,) the shortest that fit the readings
+    root: FloatArray  # (n_arms, rank): the covariance is root root'
+    basis: FloatArray  # (n_arms, rank) orthonormal: what was read
+
+    def gaps(self, contrasts: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the value of each row of amounts and its standard deviation; infinite if not read."""
+        error = np.linalg.norm(contrasts @ self.root, axis=1)
+        rest = np.linalg.norm(contrasts - (contrasts @ self.basis) @ self.basis.T, axis=1)
+        unread = rest > _SHOWN * np.linalg.norm(contrasts, axis=1)
+        return np.asarray(contrasts @ self.means), np.where(unread, np.inf, error)
+
+    @property
+    def variances(self) -> FloatArray:
+        """(n_arms,): of each arm's mean by itself; infinite where it was not read apart from others."""
+        return np.asarray(self.gaps(np.eye(len(self.means)))[1] ** 2)
+
+    def behind(self, problem: Problem, plan: int) -> tuple[FloatArray, FloatArray]:
+        """Return how far every plan is behind this one, and the standard deviation of that."""
+        return self.gaps(problem.sign * problem.vector(plan) - as_dense(problem.oriented))
+
+    def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Return worlds that a flat prior leaves open, (n, n_arms)."""
+        return np.asarray(self.means + rng.standard_normal((n, self.root.shape[1])) @ self.root.T)
 
 
-def mean_variance(problem: AnyProblem, evidence: Evidence) -> FloatArray:
-    """The variance of each arm's mean under the noise scale; 0 where it is known, infinite if unmeasured."""
-    if problem.probes is not None:
-        return pooled(problem, evidence).variances
-    is_known = problem.is_known
-    nothing = np.where(is_known, 0.0, np.inf)
-    measured = (evidence.counts > 0) & ~is_known
-    return np.asarray(np.divide(noise_variance(problem), evidence.counts, out=nothing, where=measured))
+def estimates(problem: Measurable, evidence: Evidence) -> ArmEstimates | ProbeEstimates:
+    """Return what the evidence says of the arms' means; known means are exact, unknown noise counts as 1.
+
+    >>> problem = Problem(
+    ...     [[1, 0], [0, 1]], measure={"both": {"arm 0": 1, "arm 1": 1}, "one": ["arm 0"]}, goal="largest"
+    ... )
+    >>> seen = Evidence.none_of(problem).with_sums(np.array([2, 4]), np.array([6.0, 4.0]))
+    >>> estimates(problem, seen).means.round(6).tolist()
+    [1.0, 2.0]
+    """
+    probes, is_known = problem.probes, problem.is_known
+    if probes is None:
+        noise = 1.0 if problem.noise_scale is None else problem.noise_scale**2
+        variances = np.where(is_known, 0.0, np.inf)
+        measured = (evidence.counts > 0) & ~is_known
+        np.divide(noise, evidence.counts, out=variances, where=measured)
+        means = np.where(is_known, problem.known_means, np.nan_to_num(evidence.means))
+        return ArmEstimates(means, variances)
+    rows, n, sums = probes.whitened, evidence.each, evidence.sums
+    if is_known.any():
+        sums = sums - n * (probes.rows @ problem.known_means)
+        rows = without_columns(rows, is_known)
+    information = np.asarray((rows.T @ (rows * n[:, None])).todense())
+    sizes, vectors = np.linalg.eigh(information)
+    read = sizes > _RANK * max(float(sizes[-1]), 1e-300)
+    basis, sizes = vectors[:, read], sizes[read]
+    pull = np.asarray(rows.T @ probes.whiten(sums))
+    known = np.eye(len(is_known))[:, is_known]  # they are as good as read, and without error
+    return ProbeEstimates(
+        basis @ ((basis.T @ pull) / sizes) + problem.known_means,
+        np.hstack([basis / np.sqrt(sizes), 0.0 * known]),
+        np.hstack([basis, known]),
+    )
 
 
 def between(problem: AnyProblem, lead: Answer, rival: Answer, evidence: Evidence) -> tuple[float, float]:
@@ -114,14 +205,15 @@ def between(problem: AnyProblem, lead: Answer, rival: Answer, evidence: Evidence
     >>> between(problem, 0, 1, evidence), between(problem, 0, 2, evidence)
     ((1.0, 0.7071067811865476), (3.0, inf))
     """
-    difference = problem.sign * (problem.vector(lead) - problem.vector(rival))
-    if problem.probes is not None:
-        (gap_read,), (error,) = pooled(problem, evidence).gaps(difference[None])
-        return float(gap_read), float(error)
-    differs = difference != 0
-    variance = mean_variance(problem, evidence)[differs]
-    gap = float(difference @ arm_means(problem, evidence))
-    return gap, math.sqrt(float(difference[differs] ** 2 @ variance))
+    contrast = problem.sign * (problem.vector(lead) - problem.vector(rival))
+    (gap,), (error,) = estimates(problem, evidence).gaps(contrast[None])
+    return float(gap), float(error)
+
+
+def squares_of(plans: Plans) -> Plans:
+    """Return every entry squared."""
+    squares: Plans = plans**2 if isinstance(plans, np.ndarray) else plans.multiply(plans).tocsr()
+    return squares
 
 
 def in_errors(gap: FloatArray, error: FloatArray) -> FloatArray:
@@ -143,109 +235,6 @@ def closest_first(
         by_evidence: IntArray = order[np.argsort(np.maximum(log_evidence[order], 0.0), kind="stable")]
         return by_evidence
     return order
-
-
-def squares_of(plans: Plans) -> Plans:
-    """Every entry squared."""
-    squares: Plans = plans**2 if isinstance(plans, np.ndarray) else plans.multiply(plans).tocsr()
-    return squares
-
-
-def behind_by(
-    problem: Problem, plan: int, evidence: Evidence, squares: Plans | None = None
-) -> tuple[FloatArray, FloatArray]:
-    """Return how far every plan is behind this one by the evidence, and the standard deviation of that."""
-    if problem.probes is None:
-        means, variance = arm_means(problem, evidence), mean_variance(problem, evidence)
-        return behind(problem, plan, means, variance, squares)
-    contrasts = problem.sign * problem.vector(plan) - as_dense(problem.oriented)
-    return pooled(problem, evidence).gaps(contrasts)
-
-
-def behind(
-    problem: Problem, plan: int, means: FloatArray, variance: FloatArray, squares: Plans | None = None
-) -> tuple[FloatArray, FloatArray]:
-    """Return how far every plan is behind this one, and the standard deviation of that, as `between` has it.
-
-    `means` and `variance` are those of the arms' estimates (see `mean_variance`); `squares` are those of the
-    oriented plans, for who asks often.
-
-    >>> problem = Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], goal="largest")
-    >>> gap, error = behind(problem, 0, np.array([3.0, 2.0, 0.0]), np.array([0.25, 0.25, np.inf]))
-    >>> gap.tolist(), error.round(2).tolist()
-    ([0.0, 1.0, 3.0], [0.0, 0.71, inf])
-    """
-    plans, row = problem.oriented, problem.vector(plan) * problem.sign
-    squares = squares_of(plans) if squares is None else squares
-    gap = float(row @ means) - np.asarray(plans @ means)
-
-    def squared_distance(weights: FloatArray) -> FloatArray:  # (row - plan)^2 @ weights, multiplied out
-        return np.asarray(float(row**2 @ weights) - 2.0 * (plans @ (row * weights)) + squares @ weights)
-
-    unknown = ~np.isfinite(variance)
-    error = np.sqrt(np.maximum(squared_distance(np.where(unknown, 0.0, variance)), 0.0))
-    if unknown.any():
-        apart = squared_distance(unknown.astype(float)) > SAME * (1.0 + float(row @ row))
-        error = np.where(apart, np.inf, error)
-    return gap, error
-
-
-_RANK = 1e-10  # of the largest eigenvalue: information below it is none
-_SHOWN = 1e-6  # of a difference's length that may lie outside of what was read
-
-
-@dataclass(frozen=True, eq=False)
-class Pooled:
-    """Least squares over all readings: the arms' means and their covariance, within what was read."""
-
-    means: FloatArray  # (n_arms,) the shortest that fit the readings
-    root: FloatArray  # (n_arms, rank): the covariance is root root'
-    basis: FloatArray  # (n_arms, rank) orthonormal: what was read
-
-    def gaps(self, away: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """away.means of each row and its standard deviation; infinite where it was not read."""
-        error = np.linalg.norm(away @ self.root, axis=1)
-        rest = np.linalg.norm(away - (away @ self.basis) @ self.basis.T, axis=1)
-        unread = rest > _SHOWN * np.linalg.norm(away, axis=1)
-        return np.asarray(away @ self.means), np.where(unread, np.inf, error)
-
-    @property
-    def variances(self) -> FloatArray:
-        """(n_arms,): of each arm's mean by itself; infinite where it was not read apart from others."""
-        return np.asarray(self.gaps(np.eye(len(self.means)))[1] ** 2)
-
-    def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
-        """Worlds that a flat prior leaves open, (n, n_arms)."""
-        return np.asarray(self.means + rng.standard_normal((n, self.root.shape[1])) @ self.root.T)
-
-
-def pooled(problem: Measurable, evidence: Evidence) -> Pooled:
-    """All that the readings of this evidence say, with the means that are known.
-
-    >>> problem = Problem(
-    ...     [[1, 0], [0, 1]], measure={"both": {"arm 0": 1, "arm 1": 1}, "one": ["arm 0"]}, goal="largest"
-    ... )
-    >>> seen = Evidence.none_of(problem).with_sums(np.array([2, 4]), np.array([6.0, 4.0]))
-    >>> pooled(problem, seen).means.round(6).tolist()
-    [1.0, 2.0]
-    """
-    probes, is_known = problem.probes, problem.is_known
-    assert probes is not None
-    rows, n, sums = probes.whitened, evidence.each, evidence.sums
-    if is_known.any():
-        sums = sums - n * (probes.rows @ problem.known_means)
-        rows = without_columns(rows, is_known)
-    information = np.asarray((rows.T @ (rows * n[:, None])).todense())
-    sizes, vectors = np.linalg.eigh(information)
-    read = sizes > _RANK * max(float(sizes[-1]), 1e-300)
-    basis, sizes = vectors[:, read], sizes[read]
-    pull = np.asarray(rows.T @ probes.whiten(sums))
-    known = np.eye(len(is_known))[:, is_known]  # they are as good as read, and without error
-    return Pooled(
-        basis @ ((basis.T @ pull) / sizes) + problem.known_means,
-        np.hstack([basis / np.sqrt(sizes), 0.0 * known]),
-        np.hstack([basis, known]),
-    )
 
 
 N_WORLDS = 300
@@ -274,23 +263,16 @@ def estimate(problem: AnyProblem, evidence: Evidence, plan: Answer | None) -> Es
     """
     if not problem.is_listed or not isinstance(plan, int):
         return None
-    if problem.probes is None and not evidence.counts[problem.relevant].all():
+    plans, found = problem.oriented, estimates(problem, evidence)
+    if problem.probes is None:
+        is_known = bool(evidence.counts[problem.relevant].all())
+    else:
+        is_known = bool(np.isfinite(found.behind(problem, plan)[1]).all())
+    if not is_known:
         return None
-    plans = problem.oriented
     n_entries = plans.size if isinstance(plans, np.ndarray) else plans.nnz
     n_worlds = int(np.clip(MOST_WORK / max(n_entries, 1), FEWEST_WORLDS, N_WORLDS))
-    rng = np.random.default_rng(evidence.n_measurements)
-    if problem.probes is not None:
-        found = pooled(problem, evidence)
-        if not all(
-            np.isfinite(found.gaps(problem.sign * problem.vector(plan) - part)[1]).all()
-            for part in dense_blocks(plans)
-        ):
-            return None
-        worlds = found.draw(n_worlds, rng)
-    else:
-        error = np.sqrt(np.where(evidence.counts > 0, mean_variance(problem, evidence), 0.0))
-        worlds = arm_means(problem, evidence) + error * rng.standard_normal((n_worlds, problem.n_arms))
+    worlds = found.draw(n_worlds, np.random.default_rng(evidence.n_measurements))
     values = np.asarray(plans @ worlds.T)  # (n_plans, n_worlds)
     best = values.max(axis=0)
     loss = best - values[plan]

@@ -36,7 +36,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, Plans
-from surepick.core.evidence import Evidence, behind, squares_of
+from surepick.core.evidence import ArmEstimates, Evidence, squares_of
 from surepick.core.guarantee import Guarantee
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
@@ -146,7 +146,7 @@ class PickRun(PooledRun):
         """The leader, its gap to every plan, and the weight of each plan relative to the largest."""
         means, variance = self._estimates()
         lead = int(np.argmax(np.asarray(self._problem.oriented @ means)))
-        gap, error = behind(self._problem, lead, means, variance, self._squares)
+        gap, error = ArmEstimates(means, variance).behind(self._problem, lead, self._squares)
         error[lead] = 0.0
         return lead, gap, self._weights(gap, error)
 

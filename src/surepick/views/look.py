@@ -14,13 +14,10 @@ from surepick.core.arrays import BoolArray, FloatArray
 from surepick.core.evidence import (
     EIGHT_OF_TEN,
     Evidence,
-    arm_means,
-    behind_by,
     between,
     closest_first,
+    estimates,
     in_errors,
-    mean_variance,
-    pooled,
     quantile,
 )
 from surepick.core.oracle_problem import AnyProblem
@@ -58,13 +55,14 @@ class Look:
         self.standing, self.evidence = state.standing(), state.evidence
         self.n_used = self.evidence.n_measurements  # which the policy has seen
         self.log_evidence = state.run.log_evidence()  # (n_plans,) proved against each as the leader's rival
-        self.means = arm_means(self.problem, self.evidence)  # 0 where nothing was measured
-        self.variance = mean_variance(self.problem, self.evidence)  # infinite there
+        self.estimates = estimates(self.problem, self.evidence)
+        self.means = self.estimates.means  # 0 where nothing was measured
+        self.variance = self.estimates.variances  # infinite there
         self.leader: Answer | None = self.standing.leader if state.plan is None else state.plan
         self.gap: FloatArray | None = None
         self.error: FloatArray | None = None
         if isinstance(self.leader, int) and self.problem.is_listed:
-            self.gap, self.error = behind_by(self.problem, self.leader, self.evidence)
+            self.gap, self.error = self.estimates.behind(self.problem, self.leader)
             self.gap[self.leader] = self.error[self.leader] = 0.0  # whatever rounding makes of it
         self.incumbent: str | None = None  # the plan in use, where the question is whether another is better
         self.keeps_incumbent = False
@@ -160,11 +158,7 @@ class Look:
             return None
         assert problem.is_listed
         rng = np.random.default_rng(self.n_used)  # the same look gives the same forecast
-        if problem.probes is not None:
-            worlds = pooled(problem, self.evidence).draw(N_WORLDS, rng)
-        else:
-            error = np.sqrt(np.where(np.isfinite(self.variance), self.variance, 0.0))
-            worlds = self.means + error * rng.standard_normal((N_WORLDS, problem.n_arms))
+        worlds = self.estimates.draw(N_WORLDS, rng)
         values = np.asarray(problem.oriented @ worlds.T).T  # (N_WORLDS, n_plans)
         best, left = values.argmax(axis=1), np.empty(N_WORLDS)
         for plan in np.unique(best).tolist():
@@ -185,16 +179,15 @@ class Look:
         problem, known = self.problem, self.log_evidence
         assert problem.is_listed
         if known is None:
-            gap, error = behind_by(problem, plan, self.evidence)
+            gap, error = self.estimates.behind(problem, plan)
             known = in_errors(gap + self.epsilon, error).clip(0.0) ** 2 / 2
         elif plan != self.leader:
             known = np.zeros(len(known)) if self.epsilon > 0 else known.copy()
             known[self.leader] = 0.0  # type: ignore[index]
         counts = self.evidence.counts
         shares = np.maximum(counts / counts.sum(), LEAST_SHARE / len(counts))
-        unit_error = behind_by(
-            problem, plan, Evidence.none_of(problem).with_sums(shares, self.evidence.sums)
-        )[1]
+        unit = Evidence.none_of(problem).with_sums(shares, self.evidence.sums)
+        unit_error = estimates(problem, unit).behind(problem, plan)[1]
         missing = np.maximum(needed - known, 0.0)
         missing[plan] = 0.0
         ahead = np.maximum(values[:, [plan]] - values + self.epsilon, 0.0)
