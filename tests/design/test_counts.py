@@ -9,7 +9,7 @@ from common import refuses
 from surepick.design.counts import largest_remainders, round_allocation
 from surepick.design.information import Diagonal
 from surepick.design.minimax import minimax
-from surepick.design.play_allocation import PlayEffort, covering_plays, even, play_allocation
+from surepick.design.play_allocation import PlayAllocation, covering_plays, play_allocation
 from surepick.errors import ParameterError
 
 
@@ -34,8 +34,11 @@ def test_the_bracket_holds_what_listed_plays_reach(seed):
     owner, arm = np.nonzero(plays)
     listed = Diagonal(arm, np.ones(len(arm)), owner, len(plays), n_arms)
     right = minimax(listed, targets, np.ones(len(plays)), tolerance=1e-4)
-    begin = covering_plays(finder(plays), np.ones(n_arms, dtype=bool), np.zeros(n_arms))
-    found = play_allocation(targets**2, finder(plays), PlayEffort(1e-3, 300, 100), even(begin))
+    start = PlayAllocation.uniform(
+        covering_plays(finder(plays), np.ones(n_arms, dtype=bool), np.zeros(n_arms))
+    )
+    effort = {"tolerance": 1e-3, "most_steps": 300, "most_calls": 100}
+    found = play_allocation(targets**2, finder(plays), start, **effort)
     assert found.lower <= right.upper * (1 + 1e-9)
     assert found.upper >= right.lower * (1 - 1e-9)
     assert found.upper <= 1.1 * found.lower

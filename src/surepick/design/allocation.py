@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -36,16 +36,11 @@ _LIVE = 1e-5  # rows with less than this share of the largest dual weight may le
 _ROUND_GAIN = 0.01  # each working set is solved to this share of the gap that is left
 _MOST_STEPS = 500  # Newton steps of one solution
 _LEAST_DUAL, _LEAST_SLACK = 1e-4, 0.3  # of an interior start: no dual weight or slack is below these
-_WHOLE_STEPS = (
-    20  # Newton steps; nearly always fewer are needed, and as whole ones may cycle, later are halved
-)
+_WHOLE_STEPS = 20  # Newton steps; nearly always fewer do, and as whole ones may cycle, later are halved
 _TO_BOUNDARY = 0.99  # share of the way to the nearest bound that a step may go
 _PARTS, _BLOCK = 8, 1024  # parts of the plans that each offer a farthest plan; plans in a block of distances
-_DESCENT, _DRAWS, _CHECKED = (
-    80,
-    64,
-    2000,
-)  # steps for the width, draws for each, and draws that judge the result
+_DESCENT, _DRAWS = 80, 64  # steps for the width, and draws for each
+_CHECKED = 2000  # draws that judge the result
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +51,8 @@ class Allocation:
     value: float  # the worst row under these weights: above the optimum
     lower: float  # dual value: below the optimum
     converged: bool  # whether the bracket is as narrow as was asked
-    dual: FloatArray  # (n_rows,) how much each row binds; sums to 1
+    rows: IntArray  # (m,) the rows that bind
+    dual: FloatArray  # (m,) how much each of them does; sums to 1
 
     @property
     def gap(self) -> float:
@@ -84,29 +80,20 @@ def optimal_allocation(
     rows = _ListedRows(matrix)
     if not (np.isfinite(rows.peaks).all() and rows.peaks.any()):
         raise ParameterError("squares must be finite, and not all of them 0", field="squares")
-    found, ids = _column_generation(rows, tolerance)
-    dual = np.zeros(matrix.shape[0])
-    dual[ids] = found.dual
-    weights = found.weights if costs is None else _normalised(found.weights / costs)
-    return Allocation(weights, found.value, found.lower, found.converged, dual)
+    found = _column_generation(rows, tolerance)
+    return found if costs is None else replace(found, weights=_normalised(found.weights / costs))
 
 
-@dataclass(frozen=True, eq=False)
-class PairAllocation(Allocation):
-    """Shares of measurements for the hardest pair of plans."""
-
-    pairs: IntArray  # (m, 2) the pairs that bind, one for each entry of `dual`
-
-
-def pair_allocation(plans: npt.ArrayLike, *, tolerance: float = 1e-3) -> PairAllocation:
+def pair_allocation(plans: npt.ArrayLike, *, tolerance: float = 1e-3) -> Allocation:
     """Return the shares w that minimise the max over pairs of sum_s (z_s - z'_s)^2 / w_s, certified.
 
     Pairs are never listed: for given weights the worst pair is the diameter of the points z / sqrt(w), exact
-    from blocks of a Gram matrix. For noise that differs between arms, pass `plans * noise_scale`.
+    from blocks of a Gram matrix. Row i * n_plans + j is the pair (i, j). For noise that differs between arms,
+    pass `plans * noise_scale`.
 
     >>> found = pair_allocation([[1, 0, 5], [0, 2, 5], [0, 0, 5]], tolerance=1e-6)
-    >>> found.weights.round(3).tolist(), round(found.value, 3), found.pairs[found.dual.argmax()].tolist()
-    ([0.333, 0.667, 0.0], 9.0, [0, 1])
+    >>> found.weights.round(3).tolist(), round(found.value, 3), int(found.rows[found.dual.argmax()])
+    ([0.333, 0.667, 0.0], 9.0, 1)
     """
     points = np.asarray(plans, dtype=float)
     if points.ndim != 2 or not np.isfinite(points).all() or not np.ptp(points, axis=0).any():
@@ -114,48 +101,33 @@ def pair_allocation(plans: npt.ArrayLike, *, tolerance: float = 1e-3) -> PairAll
             f"plans must be a finite array with at least two plans that differ, got shape {points.shape}",
             field="plans",
         )
-    rows = _PairRows(points)
-    found, ids = _column_generation(rows, tolerance)
-    live = found.dual > 1e-9 * found.dual.max()
-    pairs, dual = np.column_stack(np.divmod(ids[live], rows.n_plans)), _normalised(found.dual[live])
-    return PairAllocation(found.weights, found.value, found.lower, found.converged, dual, pairs)
-
-
-class _Rows(Protocol):
-    """Rows of squares, listed or not, that can be asked for the worst under some weights, 1 / `inverse`."""
-
-    peaks: FloatArray  # (n_arms,) the largest square of each arm
-
-    def worst(self, inverse: FloatArray, count: int) -> tuple[float, IntArray, FloatArray]:
-        """Return the largest value of all rows; and the ids and values of the worst rows, worst first."""
-
-    def covering(self, arms: IntArray) -> IntArray:
-        """Return the ids of rows that touch these arms, together."""
-
-    def take(self, ids: IntArray) -> FloatArray:
-        """Return these rows as a dense array."""
+    return _column_generation(_PairRows(points), tolerance)
 
 
 class _ListedRows:
-    """Rows given as a matrix."""
+    """Rows of squares given as a matrix; asked for the worst ones under weights, given as 1 / weight."""
 
     def __init__(self, matrix: Squares) -> None:
-        self._matrix, self.peaks = matrix, as_dense(matrix.max(axis=0)).ravel()
+        self._matrix = matrix
+        self.peaks = as_dense(matrix.max(axis=0)).ravel()  # (n_arms,) the largest square of each arm
 
     def worst(self, inverse: FloatArray, count: int) -> tuple[float, IntArray, FloatArray]:
+        """Return the largest value of all rows; and the ids and values of the worst rows, worst first."""
         values = self._matrix @ inverse
         ids = _largest(values, count)
         return float(values.max()), ids, values[ids]
 
     def covering(self, arms: IntArray) -> IntArray:
+        """Return the ids of rows that touch these arms, together."""
         return np.unique(np.asarray(self._matrix[:, arms].argmax(axis=0)).ravel())
 
     def take(self, ids: IntArray) -> FloatArray:
+        """Return these rows as a dense array."""
         return as_dense(self._matrix[ids])
 
 
 class _PairRows:
-    """The squared differences of all pairs of plans; pair (i, j) has the id i * n_plans + j, i < j."""
+    """The same for the squared differences of all pairs of plans; pair i < j has the id i * n_plans + j."""
 
     def __init__(self, plans: FloatArray) -> None:
         self._plans = plans - plans.mean(axis=0)  # only differences count; centred, the Gram matrix is exact
@@ -199,16 +171,19 @@ class _PairRows:
         return np.asarray((self._plans[i] - self._plans[j]) ** 2)
 
 
-def _column_generation(rows: _Rows, tolerance: float) -> tuple[Allocation, IntArray]:
-    """Solve small working sets of rows until all rows agree that the bracket is narrow enough.
+def _column_generation(rows: _ListedRows | _PairRows, tolerance: float) -> Allocation:
+    """Return the best bracket: solve small working sets of rows until all rows agree that it is narrow.
 
-    Return the best bracket, and the ids of the rows of its dual.
+    The dual of a working set is one of all rows, so that its value is a lower end. Its weights have the worst
+    of all rows as upper end. Rows above the lower end join the set; those that do not bind leave it.
     """
-    n_arms, used = len(rows.peaks), np.flatnonzero(rows.peaks > 0)
+    used = np.flatnonzero(rows.peaks > 0)
     roots = np.sqrt(rows.peaks)
-    _, ids, _ = rows.worst(_inverse(np.maximum(roots, 1e-3 * roots.max()) * (roots > 0)), max(10, len(used)))
-    dual, scale = np.full(len(ids), 1.0 / len(ids)), 0.0
-    weights, upper, lower, best, budget = np.zeros(n_arms), np.inf, 0.0, (dual, ids), _MOST_STEPS
+    first = np.maximum(roots, 1e-3 * roots.max()) * (roots > 0)
+    _, ids, _ = rows.worst(_inverse(first), max(10, len(used)))
+    dual = np.full(len(ids), 1.0 / len(ids))
+    weights, upper, lower, best = np.zeros(len(roots)), np.inf, 0.0, (ids, dual)
+    scale, budget, n_new = 0.0, _MOST_STEPS, max(10, len(used) // 4)
     while True:
         bare = used[~(rows.take(ids)[:, used] > 0).any(axis=0)]  # arms that no row of the set touches
         extra = np.setdiff1d(rows.covering(bare), ids) if bare.size else bare
@@ -218,21 +193,24 @@ def _column_generation(rows: _Rows, tolerance: float) -> tuple[Allocation, IntAr
         gap = min(upper / lower - 1, 1.0) if lower > 0 else 1.0
         inner = _interior_point(chosen / scale, dual, max(tolerance / 4, _ROUND_GAIN * gap), budget)
         budget -= inner.steps
-        if improved := inner.value * scale > lower:
-            lower, best = inner.value * scale, (inner.dual, ids)
-        trial = np.zeros(n_arms)
+        is_better = inner.value * scale > lower
+        if is_better:
+            lower, best = inner.value * scale, (ids, inner.dual)
+        trial = np.zeros(len(roots))
         trial[used] = _normalised(np.maximum(inner.roots, _WEIGHT_FLOOR * inner.roots.sum()))
-        n_new = max(10, len(used) // 4)
         worst, candidates, values = rows.worst(_inverse(trial), n_new + len(ids))
         if worst < upper:
             weights, upper = trial, worst
-        if (converged := upper <= lower * (1 + tolerance)) or budget <= 0:
-            # ends that are equal may be rounded past each other
-            return Allocation(weights, upper, min(lower, upper), converged, _normalised(best[0])), best[1]
+        converged = upper <= lower * (1 + tolerance)
+        if converged or budget <= 0:
+            break
         fresh = candidates[(values > lower) & ~np.isin(candidates, ids)][:n_new]
-        live = inner.dual > _LIVE * inner.dual.max() if improved else np.ones(len(ids), dtype=bool)
+        live = inner.dual > _LIVE * inner.dual.max() if is_better else np.ones(len(ids), dtype=bool)
         dual = np.append(inner.dual[live], np.full(len(fresh), 1e-2 * inner.dual.max()))
         ids = np.append(ids[live], fresh)
+    ids, dual = best
+    # ends that are equal may be rounded past each other
+    return Allocation(weights, upper, min(lower, upper), converged, ids, _normalised(dual))
 
 
 @dataclass(frozen=True, eq=False)
@@ -341,8 +319,6 @@ class WidthAllocation:
     weights: FloatArray  # (n_arms,), sums to 1
     value: float  # estimate of tau(weights)
     standard_error: float  # Monte-Carlo standard error of `value`
-    width: float  # estimate of the Gaussian width E max_{z,z'} (z - z')^T diag(weights)^(-1/2) eta
-    diameter: float  # max_{z,z'} sum_s (z - z')_s^2 / weights_s, exact
 
 
 def width_allocation(plans: npt.ArrayLike, *, log_term: float, rng: np.random.Generator) -> WidthAllocation:
@@ -354,30 +330,26 @@ def width_allocation(plans: npt.ArrayLike, *, log_term: float, rng: np.random.Ge
     averaged (tau is convex). The better of start and average is kept, and judged on 2,000 new draws.
 
     >>> found = width_allocation([[1, 0], [0, 1]], log_term=3.0, rng=np.random.default_rng(0))
-    >>> found.weights.round(2).tolist(), round(found.diameter, 2)
-    ([0.5, 0.5], 4.0)
+    >>> found.weights.round(2).tolist()
+    [0.5, 0.5]
     """
     start = pair_allocation(plans, tolerance=1e-2)
     used = start.weights > 0
     points, first = np.asarray(plans, dtype=float)[:, used], start.weights[used]
-    averaged = _mirror_descent(points, first, start, log_term, rng)
+    averaged = _mirror_descent(points, start, first, log_term, rng)
     draws = rng.standard_normal((points.shape[1], _CHECKED))
-    chosen = min((first, averaged), key=lambda w: _tau(points, w, log_term, draws).value)
-    found = _tau(points, chosen, log_term, rng.standard_normal((points.shape[1], _CHECKED)))
+    chosen = min((first, averaged), key=lambda w: _tau(points, w, log_term, draws)[0])
+    fresh = rng.standard_normal((points.shape[1], _CHECKED))
     weights = np.zeros(len(used))
-    weights[used] = found.weights
-    return WidthAllocation(weights, found.value, found.standard_error, found.width, found.diameter)
+    weights[used] = chosen
+    return WidthAllocation(weights, *_tau(points, chosen, log_term, fresh))
 
 
 def _mirror_descent(
-    points: FloatArray,
-    weights: FloatArray,
-    start: PairAllocation,
-    log_term: float,
-    rng: np.random.Generator,
+    points: FloatArray, start: Allocation, weights: FloatArray, log_term: float, rng: np.random.Generator
 ) -> FloatArray:
     """Return the average of the later half of the iterates of entropic mirror descent on tau."""
-    rows = (points[start.pairs[:, 0]] - points[start.pairs[:, 1]]) ** 2  # (m, d) the pairs that bind
+    rows = _PairRows(points).take(start.rows)  # (m, d) the pairs that bind
     dual, total = start.dual, np.zeros_like(weights)
     for step in range(_DESCENT):
         draws = rng.standard_normal((points.shape[1], _DRAWS)) / np.sqrt(weights)[:, None]  # (d, n)
@@ -394,10 +366,9 @@ def _mirror_descent(
     return _normalised(total)
 
 
-def _tau(points: FloatArray, weights: FloatArray, log_term: float, draws: FloatArray) -> WidthAllocation:
-    """Return tau at these weights: the width from the draws, the diameter exactly."""
-    heights = points @ (draws / np.sqrt(weights)[:, None])
-    widths = np.ptp(heights, axis=0)
+def _tau(points: FloatArray, weights: FloatArray, log_term: float, draws: FloatArray) -> tuple[float, float]:
+    """Return tau at these weights, its width from the draws, and the standard error."""
+    widths = np.ptp(points @ (draws / np.sqrt(weights)[:, None]), axis=0)
     width, error = float(widths.mean()), float(widths.std(ddof=1) / np.sqrt(len(widths)))
-    diameter = _PairRows(points).worst(1 / weights, 1)[0]
-    return WidthAllocation(weights, width**2 + 2 * log_term * diameter, 2 * width * error, width, diameter)
+    diameter, _, _ = _PairRows(points).worst(1 / weights, 1)
+    return width**2 + 2 * log_term * diameter, 2 * width * error

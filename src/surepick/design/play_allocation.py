@@ -15,7 +15,6 @@ end, and joins the pool of plays if it is better than those there.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -27,14 +26,6 @@ from surepick.design.minimax import minimax
 _WARMTH = 0.95  # of shares when a play joins
 _LEAST = 1e-12  # readings a play: keeps prices finite
 _ROUNDING = 1e-9  # of a sum of prices: more than an exact oracle loses
-
-
-class PlayEffort(NamedTuple):
-    """When a search may end."""
-
-    tolerance: float  # relative width of the bracket
-    steps: int  # between two calls of the oracle
-    most_calls: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,9 +43,14 @@ class PlayAllocation:
         """(n_arms,): the share of the plays that read each arm."""
         return np.asarray(self.shares @ self.plays)
 
+    @classmethod
+    def uniform(cls, plays: FloatArray) -> PlayAllocation:
+        """Return these plays in equal shares, to begin a search with."""
+        return cls(plays, np.full(len(plays), 1.0 / len(plays)), np.zeros(0), np.inf, 0.0)
+
 
 def covering_plays(find: FindPlay, wanted: BoolArray, prices: FloatArray) -> FloatArray:
-    """Plays that read every wanted arm, found greedily; of equals the one with the largest prices.
+    """Return plays that read every wanted arm, found greedily; of equals the one with the largest prices.
 
     Arms that no play reads stay unread.
 
@@ -73,39 +69,38 @@ def covering_plays(find: FindPlay, wanted: BoolArray, prices: FloatArray) -> Flo
     return np.array(found).reshape(-1, len(wanted))
 
 
-def even(plays: FloatArray) -> PlayAllocation:
-    """These plays in equal shares, to begin a search with."""
-    return PlayAllocation(plays, np.full(len(plays), 1.0 / len(plays)), np.zeros(0), np.inf, 0.0)
-
-
 def play_allocation(
     squares: FloatArray,  # (n_rows, n_arms)
     find: FindPlay,
-    effort: PlayEffort,
     start: PlayAllocation,
+    *,
+    tolerance: float,
+    most_steps: int,
+    most_calls: int,
 ) -> PlayAllocation:
-    """Shares of plays that minimise the largest sum_s squares[q, s] / n_s, and a certified bracket.
+    """Return shares of plays that minimise the largest sum_s squares[q, s] / n_s, and a certified bracket.
 
     The plays to start with must together read every arm that a row has; weights of the first rows may be
-    known.
+    known. The search ends when the bracket is as narrow as `tolerance`, or after this many calls of the
+    oracle, with at most `most_steps` steps on the shares of known plays between two of them.
 
     >>> find = lambda weights: np.eye(2)[np.argmax(weights)]
-    >>> found = play_allocation(np.array([[1.0, 4.0]]), find, PlayEffort(1e-6, 100, 9), even(np.eye(2)))
+    >>> effort = {"tolerance": 1e-6, "most_steps": 100, "most_calls": 9}
+    >>> found = play_allocation(np.array([[1.0, 4.0]]), find, PlayAllocation.uniform(np.eye(2)), **effort)
     >>> round(found.upper, 4), found.weights.round(3).tolist()
     (9.0, [0.333, 0.667])
     """
-    plays, shares, n_rows = start.plays, start.shares, len(squares)
-    dual = np.append(start.dual, np.zeros(n_rows - len(start.dual))) if start.dual.any() else None
-    best, lower, targets = PlayAllocation(plays, shares, np.zeros(n_rows), np.inf, 0.0), 0.0, np.sqrt(squares)
-    for _ in range(effort.most_calls):
+    plays, shares = start.plays, start.shares
+    dual = np.append(start.dual, np.zeros(len(squares) - len(start.dual))) if start.dual.any() else None
+    best, upper, lower = start, np.inf, 0.0
+    for _ in range(most_calls):
         owner, arm = np.nonzero(plays)
-        pool, tolerance = Diagonal(arm, np.ones(len(arm)), owner, *plays.shape), effort.tolerance / 2
         found = minimax(
-            pool,
-            targets,
+            Diagonal(arm, np.ones(len(arm)), owner, *plays.shape),
+            np.sqrt(squares),
             np.ones(len(plays)),
-            tolerance=tolerance,
-            most_steps=effort.steps,
+            tolerance=tolerance / 2,
+            most_steps=most_steps,
             start=shares,
             dual=dual,
         )
@@ -116,13 +111,14 @@ def play_allocation(
         # the play that is missing most bounds all plays
         most = max(float(play @ prices), float((plays @ prices).max())) * (1 + _ROUNDING)
         lower = max(lower, float(dual @ (squares @ (1.0 / readings))) ** 2 / max(most, 1e-300))
-        if found.upper < best.upper:
-            best = PlayAllocation(plays, shares, dual, found.upper, lower)
-        if best.upper <= (1 + effort.tolerance) * lower:
+        if found.upper < upper:
+            upper = found.upper
+            best = PlayAllocation(plays, shares, dual, upper, lower)
+        if upper <= (1 + tolerance) * lower:
             break
         if not (plays == play).all(axis=1).any():
-            plays, n = np.vstack([plays, play]), len(plays) + 1
-            shares = np.append(_WARMTH * shares, 0.0) + (1 - _WARMTH) / n
-        elif found.upper <= (1 + tolerance) * found.lower:
+            plays = np.vstack([plays, play])
+            shares = np.append(_WARMTH * shares, 0.0) + (1 - _WARMTH) / len(plays)
+        elif found.upper <= (1 + tolerance / 2) * found.lower:
             break
-    return replace(best, lower=min(lower, best.upper))
+    return replace(best, lower=min(lower, upper))

@@ -31,13 +31,7 @@ from surepick.core.policy import known_deviation
 from surepick.core.polytope import AT_LOWER, AT_UPPER, BASIC, Polytope
 from surepick.core.run import Answer
 from surepick.design.allocation import Allocation, optimal_allocation
-from surepick.design.play_allocation import (
-    PlayAllocation,
-    PlayEffort,
-    covering_plays,
-    even,
-    play_allocation,
-)
+from surepick.design.play_allocation import PlayAllocation, covering_plays, play_allocation
 from surepick.errors import ProblemError
 from surepick.limits.value import WHOLE, Bracket, Limit, Once, least_of, no_limit, raised
 from surepick.policies.polytopes.edges import Edges, Vertices
@@ -102,7 +96,8 @@ class Rivals:
         self.shift = 0.0  # what gaps are raised by
         self._design: PlayAllocation | None = None
         if find is not None:
-            self._design = even(covering_plays(find, branch.lower < branch.upper, np.zeros(len(best))))
+            cover = covering_plays(find, branch.lower < branch.upper, np.zeros(len(best)))
+            self._design = PlayAllocation.uniform(cover)
 
     @property
     def least_gap(self) -> float:
@@ -129,8 +124,14 @@ class Rivals:
         squares = price * ((self._best - self.rows) / self._gaps(self.rows)[:, None]) ** 2
         if self._find is None or self._design is None:
             return optimal_allocation(squares, tolerance=tolerance / 4)
-        effort = PlayEffort(tolerance / 4, _STEPS, _PLAN_CALLS)
-        self._design = play_allocation(squares, self._find, effort, self._design)
+        self._design = play_allocation(
+            squares,
+            self._find,
+            self._design,
+            tolerance=tolerance / 4,
+            most_steps=_STEPS,
+            most_calls=_PLAN_CALLS,
+        )
         return self._design
 
     def _add_harder(self, price: FloatArray, found: Allocation | PlayAllocation) -> bool:

@@ -23,20 +23,14 @@ from surepick.core.probes import Plays
 from surepick.core.run import Decision, Measure
 from surepick.design.counts import largest_remainders
 from surepick.design.grid import PRIORITY_BITS, rounded
-from surepick.design.play_allocation import (
-    PlayAllocation,
-    PlayEffort,
-    covering_plays,
-    even,
-    play_allocation,
-)
+from surepick.design.play_allocation import PlayAllocation, covering_plays, play_allocation
 from surepick.policies.betting.batch import Batch
 from surepick.policies.betting.batch_design import NEED_SMOOTHING
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.question import Pace, Targets
 from surepick.policies.oracles.oracle_best import OracleBest
 
-_EFFORT = PlayEffort(tolerance=0.02, steps=40, most_calls=4)
+_TOLERANCE, _STEPS, _CALLS = 0.02, 40, 4  # of the shares of a batch
 _MOST_PLANS = 200  # that are kept from batch to batch
 _IN_USE = 1e-4  # of the largest share: plans with less are the first to be forgotten
 
@@ -93,7 +87,7 @@ class PlanDesign:
 
     def __init__(self, question: OracleBest, relevant: BoolArray, variance: FloatArray) -> None:
         self._question, self._find, self._variance = question, question.find_plan(), variance
-        start = even(covering_plays(self._find, relevant, np.zeros(len(relevant))))
+        start = PlayAllocation.uniform(covering_plays(self._find, relevant, np.zeros(len(relevant))))
         self.plans, self.shares = start.plays, start.shares
         self.dual = np.zeros(0)  # of the rivals of the last batch
         self.first_cover = relevant  # the arms that a first batch reads
@@ -146,7 +140,14 @@ class PlanDesign:
         squares, needed = targets.contrasts.squares * self._variance, targets.evidence_needed
         priority = rounded(needed / (gap2 + _PACE.smoothing * targets.gap_variance), PRIORITY_BITS)
         start = PlayAllocation(self.plans, self.shares, np.zeros(0), np.inf, 0.0)
-        found = play_allocation(squares * priority[:, None], self._find, _EFFORT, start)
+        found = play_allocation(
+            squares * priority[:, None],
+            self._find,
+            start,
+            tolerance=_TOLERANCE,
+            most_steps=_STEPS,
+            most_calls=_CALLS,
+        )
         self.plans, self.shares, self.dual = found.plays, found.shares, found.dual
         each = np.maximum(self.shares @ self.plans, 1e-12)  # readings of each arm by one use
         to_go = needed / (gap2 + NEED_SMOOTHING * targets.gap_variance) * (squares @ (1 / each))
