@@ -41,7 +41,7 @@ import surepick as sp
 import surepick.experiments as sp_experiments
 from surepick.inputs.load import read_problem
 ARMS = {"kind": "given", "plans": [[1, 0], [0, 1]], "means": [1, 0]}
-CASE = sp_experiments.Case(ARMS, {"policy": "Uniform"}, seed=0, budget=10)
+CASE = sp_experiments.Case(ARMS, "Uniform", seed=0, budget=10)
 SESSION = sp.Session.create("memory://", "trips", sp.Problem([[1, 0], [0, 1]], goal="largest"))
 for extra, code in %r.items():
     try:

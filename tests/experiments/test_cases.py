@@ -8,7 +8,7 @@ import pytest
 from common import refuses
 from surepick.errors import ParameterError
 from surepick.experiments import Case, Row, run_case
-from surepick.experiments.cases import LARGEST_GAP, policy_from_spec
+from surepick.experiments.cases import LARGEST_GAP, policy_of
 from surepick.experiments.instances import instance_from_spec
 from surepick.experiments.summary import spread, summarize
 from tiny_cases import PUBLISHED, problem
@@ -17,23 +17,23 @@ KNAPSACK = {"kind": "knapsack", "n_items": 5, "seed": 2}
 
 
 def test_the_key_of_a_case_is_the_same_on_every_machine():
-    assert Case(KNAPSACK, {"policy": "CombGapE", "delta": 0.05}, 7, 1000).key == "bba1ecf74faf71c9"
+    assert Case(KNAPSACK, "CombGapE", 7, 1000).key == "970c1b8552c2d4d5"
 
 
 def test_all_policies_see_the_same_instance():
-    first, second = run_case(Case(KNAPSACK, PUBLISHED)), run_case(Case(KNAPSACK, {"policy": "BetGapE"}))
+    first, second = run_case(Case(KNAPSACK, PUBLISHED)), run_case(Case(KNAPSACK, "BetGapE"))
     assert first.instance == second.instance
     assert first.instance != run_case(Case({**KNAPSACK, "seed": 3}, PUBLISHED)).instance
 
 
 def test_a_run_cut_off_by_its_budget_is_neither_right_nor_wrong():
-    row = run_case(Case(problem(gap=0.01), {**PUBLISHED, "delta": 1e-9}, budget=50))
+    row = run_case(Case(problem(gap=0.01), PUBLISHED, budget=50, delta=1e-9))
     assert (row.cut_off, row.correct, row.plan) == (True, None, None)
     assert row.n_measured == 50 == sum(row.counts)
 
 
 def test_a_wrong_answer_is_seen():
-    rows = [run_case(Case(problem(gap=0.05), {**PUBLISHED, "delta": 0.9}, seed)) for seed in range(30)]
+    rows = [run_case(Case(problem(gap=0.05), PUBLISHED, seed, delta=0.9)) for seed in range(30)]
     wrong = [row for row in rows if row.plan != 0]
     assert wrong
     assert all(row.correct is False and row.wrong_lead for row in wrong)
@@ -41,13 +41,13 @@ def test_a_wrong_answer_is_seen():
 
 def test_a_plan_that_ties_with_the_best_is_right_and_there_is_no_limit():
     spec = {"kind": "given", "plans": np.eye(3).tolist(), "means": [1.0, 1.0, -9.0]}
-    rows = [run_case(Case(spec, {**PUBLISHED, "epsilon": 0.5}, seed)) for seed in range(8)]
+    rows = [run_case(Case(spec, PUBLISHED, seed, epsilon=0.5)) for seed in range(8)]
     assert {row.plan for row in rows} == {0, 1}
     assert all(row.correct and row.limit is None for row in rows)
 
 
 def test_the_limit_of_a_row_is_the_limit():
-    row = run_case(Case(problem(gap=0.1), {**PUBLISHED, "delta": 0.05}))
+    row = run_case(Case(problem(gap=0.1), PUBLISHED))
     assert row.limit == pytest.approx(2 * 2**2 / 0.1**2 * 0.9 * np.log(19))
 
 
@@ -56,8 +56,9 @@ def test_the_limit_of_a_row_is_the_limit():
     [
         (Case({"kind": "parcels"}, PUBLISHED), "problem"),
         (Case({"kind": "knapsack", "items": 5}, PUBLISHED), "problem"),
-        (Case(problem(), {"radius": "published"}), "policy"),
-        (Case(problem(), {"policy": "CombGapE", "radios": 1}), "policy"),
+        (Case(problem(), "radius"), "policy"),
+        (Case(problem(), "CombGapE:radios=1"), "policy"),
+        (Case(problem(), "Peace", epsilon=0.1), "epsilon"),
         (Case(problem(), PUBLISHED, seed=-1), "seed"),
         (Case(problem(), PUBLISHED, budget=0), "budget"),
     ],
@@ -70,10 +71,10 @@ def test_a_case_that_cannot_run_is_refused(case, field):
 def test_a_parameter_may_be_the_largest_gap_of_the_instance():
     found = instance_from_spec(KNAPSACK)
     values = found.problem.values(found.means)
-    policy = policy_from_spec({"policy": "CombGapE", "epsilon": LARGEST_GAP}, found)
-    assert policy.epsilon == pytest.approx(values.max() - values.min())
-    with refuses("epsilon", ParameterError):
-        policy_from_spec({"policy": "CombGapE", "epsilon": LARGEST_GAP})
+    text = f"CombGapE:epsilon={LARGEST_GAP}"
+    assert policy_of(text, found, delta=0.1, epsilon=0.0).epsilon == values.max() - values.min()
+    with refuses("policy", ParameterError):
+        policy_of(text, instance_from_spec({"kind": "mix", "seed": 1}), delta=0.1, epsilon=0.0)
 
 
 def made_up(n, seed, *, cut_off=False, correct=True):

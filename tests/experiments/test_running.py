@@ -91,7 +91,7 @@ def test_when_no_worker_can_live_the_run_ends_soon(path, monkeypatch):
 
 
 def test_bad_cases_are_refused_before_anything_runs(path):
-    bad = Case(problem(), {"policy": "CombGrapE"})
+    bad = Case(problem(), "CombGrapE")
     with pytest.raises(ParameterError):
         run_cases([*quick_cases(2), bad], path)
     for jobs in (0, -1, "localhost", "8786"):

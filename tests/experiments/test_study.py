@@ -93,7 +93,7 @@ def test_slow_methods_run_last_and_quick_ones_take_turns():
     settings = Settings(runs=2)
     cells = study_cases(KNAPSACK, settings)
     order = list(running_order(KNAPSACK, cells))
-    assert [case.policy["policy"] for case in order[-6:]] == ["GenTSExplore"] * 6
+    assert [case.policy for case in order[-6:]] == ["GenTSExplore"] * 6
     quick = [case.problem["seed"] for case in order[:-6]]
     assert quick == sorted(quick)  # the first instance of every family before the second of any
 
@@ -114,8 +114,8 @@ def test_methods_that_measure_one_by_one_are_cut_off_and_phases_are_not(arena):
     case = arena[0]["monotone", "CombGapE", ""][0]
     assert case.budget == math.ceil(60 * instance_from_spec(case.problem).limit.at(0.05))
     assert arena[0]["monotone", "BetGapE", ""][0].budget == 10**15
-    assert arena[0]["zone-two", "BetGapE", ""][0].policy["epsilon"] == 0.3
-    assert arena[0]["zone-two", "KN", ""][0].policy["zone"] == 0.3
+    assert arena[0]["zone-two", "BetGapE", ""][0].epsilon == 0.3
+    assert arena[0]["zone-two", "KN", ""][0].policy == "KN:zone=0.3"
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_names_that_lead_nowhere_are_refused(settings, field):
 
 def test_every_method_is_a_policy_with_a_name_of_its_own_that_enters_somewhere():
     for study in STUDIES.values():
-        assert {method.spec["policy"] for method in study.methods} <= set(POLICIES)
+        assert {method.text.partition(":")[0] for method in study.methods} <= set(POLICIES)
         assert len({method.name.lower() for method in study.methods}) == len(study.methods)
     everywhere = set().union(*(entering(family.name, "all") for family in ARENA.families))
     assert everywhere == {method.name for method in ARENA.methods}
@@ -158,7 +158,7 @@ def test_a_guest_enters_where_it_can_start_and_the_notes_name_where_not():
     cells, _, result = run_all(ARENA, settings)
     assert {name for name, method, _ in cells if method == text} == {"near-tie", "zone-two"}
     case = cells["zone-two", text, ""][0]
-    assert (case.policy["radius"], case.policy["epsilon"]) == ("kaufmann-koolen", 0.3)
+    assert (case.policy, case.epsilon) == (text, 0.3)
     assert case.problem == cells["zone-two", "BetGapE", ""][0].problem
     guest = next(method for method in result.study.methods if method.name == text)
     why = refusal(guest, family("soare"))
@@ -179,7 +179,7 @@ def test_the_reference_is_one_everywhere_and_the_paper_s_values_are_kept(table_1
 def test_a_method_that_errs_beyond_chance_is_named(arena):
     cells, rows, before = arena
     bad = {
-        case: dataclasses.replace(row, correct=False) if case.policy.get("radius") == "published" else row
+        case: dataclasses.replace(row, correct=False) if case.policy == PUBLISHED else row
         for case, row in rows.items()
     }
     after = result_of(ARENA, SMALL_ARENA, bad, cells)

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from common import largest, refuses
-from surepick.errors import ParameterError
 from surepick.peers.linear import PROVED
 from surepick.policies import CGE, CTnS
 from surepick.policies.gap import radius as radii
@@ -96,11 +94,3 @@ def test_the_gains_of_the_game_are_the_largest_within_the_intervals():
         half = math.sqrt(2 * log_t / counts[s])
         reached = max((means[s] - half - world[s]) ** 2, (means[s] + half - world[s]) ** 2) / 2
         assert gain == pytest.approx(max(reached, log_t / counts[s]))
-
-
-@pytest.mark.parametrize("policy", BOTH)
-def test_refuses_lists_and_other_radii(policy):
-    with pytest.raises(ParameterError):
-        policy().start(largest([[1, 0], [0, 1]]))
-    with refuses("radius", ParameterError):
-        policy(radius="published")

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from common import largest, refuses
-from surepick.errors import ProblemError
+from common import largest
 from surepick.peers.sequential import pair_radius, single_arms
 from surepick.peers.tracking import best_shares
 from surepick.policies import EBTCI, TTTS, TTUCB, TrackAndStop, UGapE
@@ -87,12 +86,3 @@ def test_each_plan_gets_its_own_arm_whatever_all_share():
         means = rng.normal(size=6)
         shift = problem.sign * problem.values(means) - found.factor * means[found.place]
         assert np.ptp(shift) < 1e-12
-
-
-@pytest.mark.parametrize(
-    "plans",
-    [[[1, 0], [0, 1], [1, 1]], [[1, 1, 0], [0, 1, 1], [1, 0, 0]], [[1.0], [2.0]], [[1, 0], [2, 0], [0, 3]]],
-)
-def test_plans_that_share_arms_are_refused_with_what_to_use(plans):
-    with refuses("policy", ProblemError):
-        single_arms(largest(plans), "LUCB")

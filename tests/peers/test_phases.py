@@ -10,7 +10,6 @@ import surepick as sp
 from common import largest
 from surepick.design.allocation import pair_allocation, width_allocation
 from surepick.design.counts import round_allocation
-from surepick.errors import ProblemError
 from surepick.peers.linear_phases import PolyALBARun, g_optimal, greedy
 from surepick.policies import RAGE, Peace, PolyALBA, XYAdaptive
 from surepick.policy import Stop
@@ -187,11 +186,3 @@ def wrong_answers(n_runs, **broken):
 def test_the_best_plan_is_found_and_a_broken_logarithm_is_seen():
     assert wrong_answers(60) <= 12 + 3 * math.sqrt(60 * 0.2 * 0.8)
     assert wrong_answers(60, _log_term=property(lambda run: 0.02)) > 12 + 3 * math.sqrt(60 * 0.2 * 0.8)
-
-
-def test_plans_that_cannot_be_measured_are_refused():
-    for problem in (largest(PAIRS, measure="plan arms"), probe_cases.transductive(3)[0]):
-        with pytest.raises(ProblemError):
-            PolyALBA().start(problem)
-    with pytest.raises(ProblemError):
-        PolyALBA().start(largest(PAIRS))

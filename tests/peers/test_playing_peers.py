@@ -6,7 +6,6 @@ import pytest
 import surepick as sp
 from common import largest
 from surepick import problems
-from surepick.errors import ProblemError
 from surepick.peers.playing import Estimates, PlayOracle, Search, gradient
 from surepick.policies import PFWS, CombGame
 from surepick.policy import Stop
@@ -54,14 +53,6 @@ def test_the_stop_is_a_threshold_on_the_closest_plan(method):
         run.absorb(decision.counts, seen)
         counts, sums, n_plays = counts + decision.counts, sums + seen, n_plays + decision.n_measurements
     assert least_distance(counts, sums) > np.log((1 + np.log(n_plays)) / 0.1)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_single_arms_are_refused(method):
-    with pytest.raises(ProblemError):
-        method().start(oracle())
-    with pytest.raises(ProblemError):
-        method().start(largest(PLANS, measure="plans"))
 
 
 def all_distances(seen, plans, readings):

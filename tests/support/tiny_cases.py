@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from surepick.experiments import Case, run_case
 
-PUBLISHED = {"policy": "CombGapE", "radius": "published"}
+PUBLISHED = "CombGapE:radius=published"
 
 
 def problem(gap=1.0, n_arms=2):

@@ -8,9 +8,11 @@ import io
 import math
 import platform
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +20,7 @@ from surepick._version import __version__
 from surepick.core.policy import Policy, known_deviation
 from surepick.errors import ParameterError
 from surepick.experiments.instances import Instance, Spec, instance_from_spec, problem_builder
-from surepick.policies import policy_named
+from surepick.policies import parse_policy, parse_settings, policy_named
 from surepick.sessions import codec
 from surepick.simulation.environments import Gaussian
 from surepick.simulation.outcome import State
@@ -27,6 +29,10 @@ from surepick.simulation.simulate import simulate
 # Values of policy parameters that stand for a property of the instance, which a user does not have: Peace
 # needs a bound on the largest gap, LinGapE one on the norm of the means.
 LARGEST_GAP, MEANS_NORM = "largest gap", "norm of the means"
+PROPERTIES: Mapping[str, Callable[[Instance], Any]] = {
+    LARGEST_GAP: lambda found: np.ptp(found.problem.values(found.means)),
+    MEANS_NORM: lambda found: np.linalg.norm(found.means),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,23 +40,26 @@ class Case:
     """A run to be made: everything that decides its outcome, and nothing else.
 
     - problem: a spec, as `instance_from_spec` takes it.
-    - policy: its name and its parameters: {"policy": "CombGapE", "radius": "published"}.
+    - policy: its name, with settings: "CombGapE:radius=published".
     - seed: of the noise and of the policy's own draws.
+    - delta, epsilon: of the policy, where the text does not state them.
 
-    >>> case = Case({"kind": "knapsack", "n_items": 5, "seed": 3}, {"policy": "CombGapE"}, seed=1)
+    >>> case = Case({"kind": "knapsack", "n_items": 5, "seed": 3}, "CombGapE", seed=1)
     >>> case == Case(case.problem, case.policy, seed=1), case == Case(case.problem, case.policy, seed=2)
     (True, False)
     """
 
     problem: Spec
-    policy: Spec
+    policy: str
     seed: int = 0
     budget: int = 10**7
+    delta: float = 0.05
+    epsilon: float = 0.0
 
     def check(self) -> None:
         """Refuse a case that cannot run: an unknown name, a negative seed, no budget."""
         problem_builder(str(self.problem.get("kind")))
-        policy_class(self.policy)
+        policy_named(parse_settings(self.policy)[0])
         for name, least in (("seed", 0), ("budget", 1)):
             if getattr(self, name) < least:
                 raise ParameterError(
@@ -104,7 +113,7 @@ def run_case(case: Case) -> Row:
     """Run the case in this process; the same case gives the same row, apart from its seconds.
 
     >>> spec = {"kind": "given", "plans": [[1, 0], [0, 1]], "means": [1, 0]}
-    >>> row = run_case(Case(spec, {"policy": "CombGapE", "radius": "published"}))
+    >>> row = run_case(Case(spec, "CombGapE:radius=published"))
     >>> row.state, row.correct, row.plan
     ('done', True, 0)
     """
@@ -112,7 +121,7 @@ def run_case(case: Case) -> Row:
     began = time.perf_counter()
     found = instance_from_spec(case.problem)
     problem, means = found.problem, found.means
-    policy = policy_from_spec(case.policy, found)
+    policy = policy_of(case.policy, found, delta=case.delta, epsilon=case.epsilon)
     # with probes the noise is that of their readings, and the environment knows it
     deviation = None if problem.probes is not None else known_deviation(problem, plays=True)
     environment = Gaussian(means) if deviation is None else Gaussian(means, deviation)
@@ -145,41 +154,19 @@ def run_in_worker(case: Case) -> Row:
         return run_case(case)
 
 
-def policy_from_spec(spec: Spec, found: Instance | None = None) -> Policy:
-    """Return the policy that the spec describes; properties of the instance are filled in from it.
+def policy_of(text: str, found: Instance, *, delta: float, epsilon: float) -> Policy:
+    """Return the policy that the text stands for, with the properties that it names of the instance.
 
-    >>> policy_from_spec({"policy": "CombGapE", "delta": 0.1}).delta
-    0.1
+    >>> found = instance_from_spec({"kind": "given", "plans": [[1, 0], [0, 1]], "means": [1, 0]})
+    >>> policy_of("Peace:max_gap=largest gap", found, delta=0.1, epsilon=0.0)
+    Peace(delta=0.1, max_gap=1.0)
     """
-    kind = policy_class(spec)
-    parameters = {name: value for name, value in spec.items() if name != "policy"}
-    for name, value in parameters.items():
-        if value in (LARGEST_GAP, MEANS_NORM):
-            if found is None or not found.problem.is_listed:
-                raise ParameterError(f"{name} = {value!r} needs an instance with a list of plans", field=name)
-            gap, norm = np.ptp(found.problem.values(found.means)), np.linalg.norm(found.means)
-            parameters[name] = float(gap if value == LARGEST_GAP else norm)
-    try:
-        return kind(**parameters)
-    except TypeError:
-        known = ", ".join(setting_names(spec))
-        raise ParameterError(
-            f"{kind.name} takes {known}; got {', '.join(parameters)}", field="policy"
-        ) from None
-
-
-def policy_class(spec: Spec) -> type[Policy]:
-    """Return the class of the policy that the spec names."""
-    if "policy" not in spec:
-        raise ParameterError(
-            f"a policy spec names its policy, as in {{'policy': 'CombGapE'}}; got {spec!r}", field="policy"
-        )
-    return policy_named(str(spec["policy"]))
-
-
-def setting_names(spec: Spec) -> list[str]:
-    """Return the names of the parameters of the policy that the spec names."""
-    return [setting.name for setting in dataclasses.fields(policy_class(spec))]  # type: ignore[arg-type]
+    for name, value in PROPERTIES.items():
+        if name in text:
+            if not found.problem.is_listed:
+                raise ParameterError(f"the {name} is known where plans are listed", field="policy")
+            text = text.replace(name, repr(float(value(found))))
+    return parse_policy(text, delta=delta, epsilon=epsilon)
 
 
 @lru_cache(maxsize=1)

@@ -82,7 +82,7 @@ def run_cases(
 
     >>> import tempfile
     >>> spec = {"kind": "given", "plans": [[1, 0], [0, 1]], "means": [1, 0]}
-    >>> cases = [Case(spec, {"policy": "CombGapE", "radius": "published"}, seed=s) for s in range(3)]
+    >>> cases = [Case(spec, "CombGapE:radius=published", seed=s) for s in range(3)]
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     rows = run_cases(cases, folder + "/rows.jsonl", jobs=1)
     ...     again = run_cases(cases, folder + "/rows.jsonl")  # nothing left to do: no worker starts

@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from surepick.core.policy import start
 from surepick.errors import ParameterError, SurepickError, suggestion
-from surepick.experiments.cases import Case, Row, policy_from_spec, setting_names
+from surepick.experiments.cases import Case, Row, policy_of
 from surepick.experiments.instances import Spec, instance_from_spec
 from surepick.experiments.running import CasesFailedError, RunProgress, read_rows, run_cases
 from surepick.experiments.summary import Summary, summarize
-from surepick.policies import parse_policy, parse_settings
+from surepick.policies import parse_policy, parse_settings, policy_named
 
 NOISE_SEEDS = 10**6  # the noise of instance i has seed NOISE_SEEDS + i, apart from the seeds of instances
 REPEAT_SEEDS = 10**7  # between the noise seeds of two runs on one instance
@@ -54,11 +54,7 @@ class Family:
 
 @dataclass(frozen=True)
 class Method:
-    """A policy as it enters a study: every family of its questions on which it can start.
-
-    >>> Method("CombGapE:radius=published").spec
-    {'policy': 'CombGapE', 'radius': 'published'}
-    """
+    """A policy as it enters a study: every family of its questions on which it can start."""
 
     name: str  # on the command line and in tables
     policy: str = ""  # with its settings; the name, unless given
@@ -70,10 +66,14 @@ class Method:
     problem: Spec = field(default_factory=dict, hash=False)  # what it is told otherwise of the problem
 
     @property
-    def spec(self) -> dict[str, Any]:
-        """The policy as cases have it."""
-        policy, settings = parse_settings(self.policy or self.name)
-        return {"policy": policy, **settings}
+    def text(self) -> str:
+        """The policy with its settings, as cases have it."""
+        return self.policy or self.name
+
+    @property
+    def has_zone(self) -> bool:
+        """Whether it has an indifference zone in place of an epsilon."""
+        return hasattr(policy_named(parse_settings(self.text)[0]), "zone")
 
 
 @dataclass(frozen=True)
@@ -153,29 +153,23 @@ def enters(method: Method, family: Family, settings: Settings) -> bool:
 @functools.lru_cache(maxsize=1024)
 def refusal(method: Method, family: Family) -> str | None:
     """Return why a method cannot enter this family, found by starting it there; None if it can."""
-    settings = setting_names(method.spec)
-    if family.epsilon and not {"epsilon", "zone"} & set(settings):
-        return "it has neither epsilon nor zone"
-    if not family.epsilon and "zone" in settings:
+    if method.has_zone and not family.epsilon:
         return "it needs an indifference zone"
     problem = {**family.problem, "seed": family.first_seed} if family.drawn else family.problem
+    text, epsilon = _policy(method, family)
     try:
         found = instance_from_spec({**problem, **method.problem})
-        start(policy_from_spec(_policy(method, family, 0.05), found), found.problem)
+        start(policy_of(text, found, delta=0.05, epsilon=epsilon), found.problem)
     except SurepickError as error:
         return str(error)
     return None
 
 
-def _policy(method: Method, family: Family, delta: float) -> dict[str, Any]:
-    """Return the method's spec with the study's delta and the family's epsilon, where it has such."""
-    spec = method.spec
-    known = setting_names(spec)
-    if "delta" in known:
-        spec.setdefault("delta", delta)
-    if family.epsilon:
-        spec["epsilon" if "epsilon" in known else "zone"] = family.epsilon
-    return spec
+def _policy(method: Method, family: Family) -> tuple[str, float]:
+    """Return the policy of a method in this family, and its epsilon: a zone is stated as a setting."""
+    if method.has_zone:
+        return f"{method.text}:zone={family.epsilon!r}", 0.0
+    return method.text, family.epsilon
 
 
 def study_cases(study: Study, settings: Settings) -> dict[Place, list[Case]]:
@@ -193,10 +187,10 @@ def study_cases(study: Study, settings: Settings) -> dict[Place, list[Case]]:
         # trials are the outer loop: a rule may need the limit, which is kept for the last few instances
         for problem, seed in _trials(family, settings) if methods else ():
             for method in methods:
-                policy = _policy(method, family, study.delta)
+                text, epsilon = _policy(method, family)
                 for label, rule in study.budgets.items():
                     budget = rule(method, problem, study.delta)
-                    case = Case({**problem, **method.problem}, policy, seed, budget)
+                    case = Case({**problem, **method.problem}, text, seed, budget, study.delta, epsilon)
                     cells.setdefault((family.name, method.name, label), []).append(case)
     if not cells:
         raise ParameterError("no policy that was named takes a family that was named", field="policy")

@@ -78,14 +78,10 @@ class Arms:
                 f"{what} is given by the names of arms and the means by their order; give both by name",
                 field=what,
             )
-        array: FloatArray = np.array(aligned(what, given, self.arm_names or ()), dtype=float)
-        if array.shape not in ((), self.means.shape) or not (array >= 0).all():
-            raise ParameterError(
-                f"{what} must be one number, 0 or more, or one for each of the {len(self.means)} arms, got "
-                f"{given!r}",
-                field=what,
-            )
-        return np.broadcast_to(array, self.means.shape).copy()
+        array = vector(what, given, self.arm_names or [""] * len(self.means), one_for_all=True)
+        if (array < 0).any():
+            raise ParameterError(f"{what} must be 0 or more, got {given!r}", field=what)
+        return array
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{name} {brief(getattr(self, name))}" for name in self._per_arm)
@@ -298,7 +294,11 @@ class Replay(Arms):
 
         By chance the table's standard deviation may exceed the true scale, with 20 values by up to a half.
         """
-        return np.sqrt([len(column) * column.var() / _rare_scatter(len(column)) for column in self.columns])
+        from scipy.special import gammainccinv  # the chi-square quantile; scipy.stats is slow to import
+
+        n = np.array([len(column) for column in self.columns])
+        squares = n * [column.var() for column in self.columns]
+        return np.asarray(np.sqrt(squares / (2 * gammainccinv(np.maximum(n - 1, 1) / 2, RARE))))
 
     @property
     def bounds(self) -> FloatArray:
@@ -310,13 +310,6 @@ class Replay(Arms):
         nothing = np.zeros(len(self.means))
         start = np.concatenate([[0], np.cumsum([len(column) for column in self.columns])]).astype(np.int64)
         return Feed(TABLE, nothing, nothing, np.concatenate(list(self.columns)), start)
-
-
-def _rare_scatter(n: int) -> float:
-    """Return the sum of squares around their mean that n normal values of scale 1 exceed 1 time in 1000."""
-    from scipy.special import gammainccinv  # the chi-square quantile; scipy.stats is slow to import
-
-    return float(2 * gammainccinv(max(n - 1, 1) / 2, RARE))
 
 
 @dataclass(frozen=True, eq=False)
