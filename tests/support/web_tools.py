@@ -59,6 +59,13 @@ class Running:
         answer = self.api.post(f"/api/sessions/{session}/{action}", json=body)
         return answer.status_code, answer.json()
 
+    def act(self, session, action, *, by_form, **body):
+        """Send what a form or a program sends; return the status, which is 303 or 200 when it was done."""
+        if not by_form:
+            return self.do(session, action, **body)[0]
+        fields = {key: "yes" if given is True else str(given) for key, given in body.items()}
+        return self.post(f"/api/sessions/{session}/{action}", **fields).status_code
+
     def stop(self):
         for client in (self.client, self.api, self.stranger):
             client.close()

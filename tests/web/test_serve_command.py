@@ -1,6 +1,5 @@
 """`surepick serve` from the command line."""
 
-import builtins
 import os
 import re
 import signal
@@ -78,20 +77,6 @@ def test_requests_are_logged_to_standard_error(store, tmp_path, words, logged):
     assert output == ""
     assert "Traceback" not in log
     assert ('"GET /healthz HTTP/1.1" 200' in log) is logged
-
-
-def test_without_its_packages_it_names_the_extra(monkeypatch, capsys):
-    for name in [name for name in sys.modules if name.startswith(("surepick.web", "starlette"))]:
-        monkeypatch.delitem(sys.modules, name)
-    real = builtins.__import__
-
-    def without_starlette(name, *rest, **options):
-        if name.split(".")[0] == "starlette":
-            raise ModuleNotFoundError("No module named 'starlette'", name="starlette")
-        return real(name, *rest, **options)
-
-    monkeypatch.setattr(builtins, "__import__", without_starlette)
-    assert "surepick[web]" in fail(monkeypatch, capsys)
 
 
 @pytest.mark.parametrize(

@@ -52,10 +52,9 @@ def check(
     lines = [*described(found), *_forecast_lines(found), *_choice_lines(found)]
     data = {**found.to_json(), "limit": None}
     if limit:
-        least = limit_of(loaded, policy_for(None, delta=asked["delta"], epsilon=asked["epsilon"]))
-        if least is not None and least.is_finite:
-            lines.append(f"Limit     {count(least.measurements)} for any method, on average")
-            data["limit"] = least.measurements
+        data["limit"] = limit_of(loaded, policy_for(None, delta=asked["delta"], epsilon=asked["epsilon"]))
+    if data["limit"] is not None:
+        lines.append(f"Limit     {count(data['limit'])} for any method, on average")
     output.answer(data, lines)
     missing = None if problem.about.listing is None else problem.about.listing.warning(asked["delta"])
     if missing is not None:

@@ -92,7 +92,7 @@ def verify(
     if everything:
         _verify_store()
         return
-    logs, certificates, pages = _read(files or ())
+    logs, certificates, wrong_pages = _read(files or ())
     name = logs[0].name if logs else session or output.only_name(output.open_place())
     given: list[Any] = [*certificates] or [None]
     if logs:
@@ -100,23 +100,21 @@ def verify(
     else:
         verdicts = [check(output.open_place(), name, one) for one in given]
     verdict = next((one for one in verdicts if not one.holds), verdicts[0])
-    objections = [*verdict.objections, *(pages if verdict.holds else [])]
+    objections = list(verdict.objections) or wrong_pages
     if public_key is not None:
         if not certificates:
             raise ParameterError("--public-key needs the certificate that is signed", field="public_key")
         wrong = signing.objection_to_signature(certificates[0], signing.read_key(public_key))
         objections += [] if wrong is None else [wrong]
-    view = None
-    if not objections:
+    if objections:
+        lines = ["Does not hold.", *(output.wrapped(one, "  - ") for one in objections)]
+    else:
         shown = logs[0].session() if logs else output.open_session(name, read_only=True)
-        view = shown.view()
-    data = {**vars(verdict), "doubts": [asdict(doubt) for doubt in verdict.doubts]}
-    data |= {"session": name, "holds": not objections, "trusted": verdict.trusted, "objections": objections}
-    lines = ["Does not hold.", *(output.wrapped(one, "  - ") for one in objections)]
-    if view is not None:
-        lines = list(verdict_lines(verdict, view))
+        lines = list(verdict_lines(verdict, shown.view()))
         if certificates and "signature" in certificates[0] and public_key is None:
             lines.append("Remark     the signature was not checked; give --public-key")
+    data = {**vars(verdict), "doubts": [asdict(doubt) for doubt in verdict.doubts]}
+    data |= {"session": name, "holds": not objections, "trusted": verdict.trusted, "objections": objections}
     output.answer(data, lines)
     if objections:
         raise typer.Exit(output.NO)

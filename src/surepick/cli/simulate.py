@@ -18,7 +18,6 @@ from surepick.views.numbers import count, value
 
 if TYPE_CHECKING:
     from surepick.core.policy import Policy
-    from surepick.limits.value import Limit
     from surepick.problems.truth import Truth
     from surepick.simulation.outcome import Outcome
 
@@ -47,18 +46,17 @@ def simulate(
     Example: surepick simulate ship.toml --policy BetGapE --policy CombGapE --runs 20
     """
     from surepick.policies import policy_for
+    from surepick.report.check import USUAL, asked_of
 
-    loaded = output.load_file(file)
-    names: Sequence[str | None] = policy or [None]
-    stated = {"delta": 0.05, "epsilon": 0.0, **loaded.settings}
-    delta, epsilon = (
-        stated["delta"] if delta is None else delta,
-        stated["epsilon"] if epsilon is None else epsilon,
-    )
-    chosen = [policy_for(loaded.policy(name), delta=delta, epsilon=epsilon) for name in names]
     if to is not None:
         output.refuse_existing(to, force=False)
-    most = budget or stated.get("budget") or (MOST if runs == 1 else MOST_COMPARED)
+    loaded = output.load_file(file)
+    asked = {**USUAL, **asked_of(loaded, {"delta": delta, "epsilon": epsilon, "budget": budget})}
+    names: Sequence[str | None] = policy or [None]
+    chosen = [
+        policy_for(loaded.policy(name), delta=asked["delta"], epsilon=asked["epsilon"]) for name in names
+    ]
+    most = asked["budget"] or (MOST if runs == 1 else MOST_COMPARED)
     calls = [(loaded, one, seed + r, most) for one in chosen for r in range(runs)]
     found: list[Outcome] = []
     with output.Progress() as progress, ProcessPoolExecutor(jobs) if jobs > 1 else nullcontext() as pool:
@@ -96,23 +94,23 @@ def one_run(call: tuple[Truth, Policy, int, int]) -> Outcome:
 def _show_one(loaded: Truth, outcome: Outcome) -> int:
     """Print how one rehearsal ended, beside the limit of any method."""
 
-    found = limit_of(loaded, outcome.policy)
+    least = limit_of(loaded, outcome.policy)
     lost = None if outcome.plan is None else outcome.loss
     n = how_many(outcome.n_measured, "measurement")
-    limit = "" if found is None or not found.is_finite else f" (limit: {count(found.measurements)})"
+    limit = "" if least is None else f" (limit: {count(least)})"
     if outcome.plan is None and outcome.state == "confident":
-        text = [f"Confident after {n}: no plan will do."]
+        text = f"Confident after {n}: no plan will do."
     elif outcome.plan is None:
-        leader = outcome.leader_name
-        text = [f"Not confident after {n}{limit}; {leader} leads. Give a larger --budget or --epsilon."]
+        leads = f"{outcome.leader_name} leads. Give a larger --budget or --epsilon"
+        text = f"Not confident after {n}{limit}; {leads}."
     else:
-        right = (
-            f"{value(lost, loaded.problem.about.unit)} worse than the best" if lost else "the true best plan"
-        )
+        right = "the true best plan"
         if loaded.limited:
             right = f"{outcome.plan_name} is {'the right' if outcome.correct else 'a wrong'} answer"
+        elif lost:
+            right = f"{value(lost, loaded.problem.about.unit)} worse than the best"
         ended = "Confident" if outcome.policy.guarantee.proved else "Ended, with no guarantee,"
-        text = [f"{ended} after {n}{limit}; {right}."]
+        text = f"{ended} after {n}{limit}; {right}."
     data = {
         "state": str(outcome.state),
         "plan": outcome.plan_name,
@@ -123,7 +121,7 @@ def _show_one(loaded: Truth, outcome: Outcome) -> int:
         "n_measured": outcome.n_measured,
         "n_batches": outcome.n_rounds,
         "cost": outcome.cost,
-        "limit": None if found is None or not found.is_finite else found.measurements,
+        "limit": least,
         "counts": dict(zip(loaded.problem.counted_names, outcome.counts.tolist(), strict=True)),
         "seed": outcome.seed,
         "seconds": outcome.seconds,
@@ -132,15 +130,16 @@ def _show_one(loaded: Truth, outcome: Outcome) -> int:
     return output.DONE if outcome.plan is not None else output.NO
 
 
-def limit_of(loaded: Truth, policy: Policy) -> Limit | None:
-    """Return how few measurements any method needs under the file's truth, if it has one."""
+def limit_of(loaded: Truth, policy: Policy) -> float | None:
+    """Return how few measurements any method needs under the file's truth; None without truth or limit."""
     from surepick.limits.limit import limit
 
     delta = policy.delta  # 1 for a policy that guarantees nothing: then there is no limit
     if loaded.means is None or loaded.known.noise_scale is None or delta >= 1:
         return None
     tolerance = TOLERANCE if loaded.problem.is_listed else UNLISTED_TOLERANCE
-    return limit(loaded.known, loaded.means, delta=delta, tolerance=tolerance, epsilon=policy.epsilon)
+    found = limit(loaded.known, loaded.means, delta=delta, tolerance=tolerance, epsilon=policy.epsilon)
+    return found.measurements if found.is_finite else None
 
 
 def _show_comparison(policies: Sequence[Policy], outcomes: list[list[Outcome]]) -> None:

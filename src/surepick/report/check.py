@@ -135,7 +135,7 @@ def check(
 
     No choice is tried after these seconds.
     """
-    asked = {**USUAL, **loaded.settings, **_stated(given)}
+    asked = {**USUAL, **asked_of(loaded, given)}
     centre = loaded.means if loaded.guess is None else loaded.guess
     noise = _rough_noise(loaded)
     if centre is None or noise is None or loaded.limited:
@@ -200,7 +200,7 @@ def begin(
 
     The guess is prior data where the policy can use it. Without `is_new` a session of this name is continued.
     """
-    chosen = {"lease": lease, **loaded.settings, **_stated(given)}
+    chosen = {"lease": lease, **asked_of(loaded, given)}
     chosen["policy"] = loaded.policy(given.get("policy"))
     if policy_for(chosen["policy"]).takes_past:
         chosen["prior"] = loaded.past
@@ -208,5 +208,6 @@ def begin(
     return make(store, name, loaded.problem, **chosen)
 
 
-def _stated(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if value is not None}
+def asked_of(loaded: Truth, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return delta, epsilon, budget and so on: those that are given, else those of the file."""
+    return {**loaded.settings, **{name: value for name, value in given.items() if value is not None}}
