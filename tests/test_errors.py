@@ -1,4 +1,4 @@
-"""Errors name the field that they are about, so that nobody has to search their sentence for it."""
+"""Errors name the field that they are about; no reader has to search their sentence for it."""
 
 import pickle
 
@@ -31,7 +31,6 @@ def test_a_setting_that_is_refused_is_named(field, text, settings):
     ("field", "make"),
     [
         ("noise_kind", lambda: largest(np.eye(2), noise_kind="loud")),
-        ("best", lambda: sp.OracleProblem(lambda weights: None, n_arms=2, goal="largest").best_plan([1, 2])),
         ("b_ub", lambda: sp.Polytope(A_ub=[[1, 1]], goal="largest")),
         ("radius", lambda: sp.CombGapE(radius="wide")),
         ("scale", lambda: Gaussian([1, 2], -1)),

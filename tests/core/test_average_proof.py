@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -49,25 +50,20 @@ def test_no_prices_rule_out_a_plan_that_is_not(seed):
     assert not is_covered(inequality, system, nodes)
 
 
-def test_nothing_is_shown_by_no_cut_or_by_a_cut_without_prices_and_tangent():
-    inequality, vertices = inequality_about(SMALL, 1)
-    inequality = inequality._replace(target=float(inequality.log_wealth(vertices).min()) + 0.1)
-    system = system_of(SMALL.form, inequality)
-    nothing = Cut(None, 1.0, np.zeros(len(system.right)))
-    for nodes in ([], [Node([], None)], [Node([nothing], None)]):
-        assert not is_covered(inequality, system, nodes)
+ONES = np.ones(len(SMALL.form.right) + 1)
+USELESS = [
+    [Cut(None, 1.0, 0 * ONES)],  # neither prices nor a tangent
+    # beyond what numbers can hold
+    [Cut(None, 1e300, 1e300 * ONES)],
+    [Cut(None, 1.0, math.nan * ONES)],
+    [Cut((1e308, 1e-3), 1e-3, ONES)],
+    [Cut((1.0, 1.0), 1e300, 1e300 * ONES)],
+]
 
 
-def test_nothing_is_shown_by_prices_and_tangents_beyond_what_numbers_can_hold():
+@pytest.mark.parametrize("nodes", [[], *([Node(cuts, None)] for cuts in ([], *USELESS))])
+def test_nothing_is_shown_by_no_cut_or_by_a_useless_one(nodes):
     inequality, vertices = inequality_about(SMALL, 1)
     inequality = inequality._replace(target=float(inequality.log_wealth(vertices).min()) + 0.1)
-    system = system_of(SMALL.form, inequality)
-    ones = np.ones(len(system.right))
     with np.errstate(all="ignore"):
-        for cut in (
-            Cut(None, 1e300, 1e300 * ones),
-            Cut(None, 1.0, math.nan * ones),
-            Cut((1e308, 1e-3), 1e-3, ones),
-            Cut((1.0, 1.0), 1e300, 1e300 * ones),
-        ):
-            assert not is_covered(inequality, system, [Node([cut], None)])
+        assert not is_covered(inequality, system_of(SMALL.form, inequality), nodes)

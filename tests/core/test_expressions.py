@@ -9,7 +9,6 @@ from common import largest, refuses
 from surepick.core.frames import amounts_in
 from surepick.errors import FileError, ProblemError
 from surepick.inputs.load import read_problem
-from surepick.store import MemoryStore
 
 
 def test_plans_are_sums_in_a_list_or_by_name():
@@ -32,16 +31,11 @@ def test_plans_are_sums_in_a_list_or_by_name():
         ("3 tea + tea", {"tea": 4}),
         ("2*'A -> B' + `c*d`", {"A -> B": 2, "c*d": 1}),
         ("New York + 2 New York", {"New York": 3}),
-        ("2 × Café · 1", None),
         ("arm 0 + arm 1", {"arm 0": 1, "arm 1": 1}),
     ],
 )
 def test_what_a_sum_means(text, amounts):
-    if amounts is None:
-        with refuses("plans", ProblemError):
-            amounts_in("p", text)
-    else:
-        assert amounts_in("p", text) == amounts
+    assert amounts_in("p", text) == amounts
 
 
 def test_names_of_known_arms_need_no_quotes():
@@ -54,6 +48,7 @@ def test_names_of_known_arms_need_no_quotes():
     "plans",
     [
         ["tea + 3", "tea"],
+        ["2 × Café · 1", "tea"],
         ["2*(tea + coffee)", "tea"],
         ["tea coffee *", "tea"],
         ["", "tea"],
@@ -94,6 +89,7 @@ FRAMES = [
 def test_plans_come_from_any_data_frame(frame):
     problem = largest(frame)
     assert (problem.arm_names, problem.plan_names) == (("road", "rail"), ("north", "south"))
+    assert largest(frame, arms=["a", "b"]).arm_names == ("a", "b")
     assert problem.plans.tolist() == [[1, 0], [0, 2]]
 
 
@@ -104,13 +100,3 @@ def test_an_empty_cell_is_0_and_one_that_is_no_number_is_named():
         assert sp.Problem(frame, goal="largest").plans.tolist() == [[1, 0], [0, 1]]
     with refuses("plans", ProblemError):
         sp.Problem(pl.DataFrame({"plan": ["north", "south"], "road": ["1", "x"]}), goal="largest")
-
-
-def test_a_session_gives_its_measurements_as_a_data_frame():
-    problem = sp.Problem(FRAMES[0], noise=0.5, goal="largest")
-    store = MemoryStore()
-    sp.decide(problem, {"road": 1.0, "rail": 9.0}.get, store=store)
-    session = sp.Session.load(store)
-    frame = session.to_frame()
-    assert list(frame["value"]) == [m.value for m in session.measurements()]
-    assert list(frame.columns) == ["number", "arm", "value", "worker", "time", "removed"]

@@ -2,7 +2,6 @@
 
 import pickle
 
-import numpy as np
 import pytest
 
 import surepick as sp
@@ -64,7 +63,7 @@ def test_a_forecast_needs_no_guess_beside_the_problem_s_and_refuses_to_do_withou
         problem(guess=None, spread=None),
         GUESS,
         4.0,
-        past=sp.core.run.Past.of_problem(problem()),
+        past=sp.problems.Past.of_problem(problem()),
         rehearsals=3,
     )
     assert found.measurements.tolist() == said.measurements.tolist()
@@ -72,11 +71,7 @@ def test_a_forecast_needs_no_guess_beside_the_problem_s_and_refuses_to_do_withou
         sp.forecast(problem(guess=None, spread=None))
 
 
-def test_builders_and_files_keep_the_guess(tmp_path):
+def test_builders_keep_the_guess():
     built = sp.problems.paths([("A", "B", 1.0), ("B", "C", 2.0), ("A", "C", 4.0)], "A", "C", spread=0.5)
     assert built.guess.tolist() == [1.0, 2.0, 4.0]
     assert built.spread.tolist() == [0.5] * 3
-    file = tmp_path / "ways.csv"
-    file.write_text("way,bus,walk\ngoal,smallest\nguess,20,3\nspread,10%\nby bus,1,2\non foot,,7\n")
-    assert sp.load(file).guess.tolist() == [20.0, 3.0]
-    assert sp.load(file).spread == pytest.approx(np.array([2.0, 0.3]))

@@ -19,23 +19,14 @@ PLANS = pd.DataFrame(np.eye(3), index=["by road", "by rail", "by ship"], columns
 def test_noise_costs_and_means_go_by_their_labels(given):
     problem = sp.Problem(PLANS, noise=given, cost=given, goal="largest")
     assert problem.noise_scale.tolist() == problem.costs.tolist() == [1.0, 2.0, 3.0]
+    assert sp.Problem(PLANS, low=0, high=given, goal="largest").bounds[:, 1].tolist() == [1.0, 2.0, 3.0]
     assert problem.values(given).tolist() == problem.as_means(given).tolist() == [1.0, 2.0, 3.0]
 
 
-@pytest.mark.parametrize("high", [{"ship": 3, "road": 1, "rail": 2}, pd.Series(TURNED)])
-def test_limits_go_by_their_labels(high):
-    problem = sp.Problem(PLANS, low=0, high=high, goal="largest")
-    assert problem.bounds.tolist() == [[0, 1], [0, 2], [0, 3]]
-
-
-def test_a_series_with_the_positions_of_pandas_is_taken_in_its_order():
-    problem = largest(PLANS, cost=pd.Series([1.0, 2.0, 3.0]))
-    assert problem.costs.tolist() == [1.0, 2.0, 3.0]
-
-
-def test_positions_that_are_the_names_are_labels():
-    problem = largest(np.eye(3), arms=["2", "1", "0"], cost=pd.Series([1.0, 2.0, 3.0]))
-    assert problem.costs.tolist() == [3.0, 2.0, 1.0]
+def test_the_positions_of_pandas_are_labels_only_where_they_are_the_names():
+    costs = pd.Series([1.0, 2.0, 3.0])
+    assert largest(PLANS, cost=costs).costs.tolist() == [1.0, 2.0, 3.0]
+    assert largest(np.eye(3), arms=["2", "1", "0"], cost=costs).costs.tolist() == [3.0, 2.0, 1.0]
 
 
 def test_a_series_that_was_sorted_is_not_taken_by_position():

@@ -51,14 +51,6 @@ def test_plans_names_noise_and_costs_are_kept_as_given():
     assert found.costs.tolist() == [5.0, 0.5, 1.0]
 
 
-def test_a_data_frame_brings_its_names_and_given_ones_win():
-    frame = pd.DataFrame([[1, 0], [0, 2]], columns=["road", "rail"], index=["north", "south"])
-    found = problem(frame)
-    assert (found.arm_names, found.plan_names) == (("road", "rail"), ("north", "south"))
-    assert found.plans.tolist() == [[1, 0], [0, 2]]
-    assert problem(frame, arms=["a", "b"]).arm_names == ("a", "b")
-
-
 @pytest.mark.parametrize(
     ("text", "arms", "plans"),
     [
