@@ -65,18 +65,21 @@ KINDS = {
 }
 
 
-def all_vertices(problem):
-    """Every vertex of a small polytope, by trying all sets of basic variables at all bounds."""
+def all_vertices(problem, *, loose=1.5):
+    """Every vertex of a small polytope, by trying all sets of basic variables at all bounds.
+
+    The upper one of bounds that are further apart than `loose` is left out: no vertex is at it.
+    """
     form = problem.form
     m, n = form.matrix.shape
     found = []
     for basis in itertools.combinations(range(n), m):
         inside = form.matrix[:, basis]
-        if abs(np.linalg.det(inside)) < 1e-9:
+        if m and abs(np.linalg.det(inside)) < 1e-9:
             continue
         others = [j for j in range(n) if j not in basis]
         sides = [
-            (form.lower[j],) if form.upper[j] - form.lower[j] > 1.5 else (form.lower[j], form.upper[j])
+            {form.lower[j]} if form.upper[j] - form.lower[j] > loose else {form.lower[j], form.upper[j]}
             for j in others
         ]
         for values in itertools.product(*sides):
@@ -85,7 +88,8 @@ def all_vertices(problem):
             full[list(basis)] = np.linalg.solve(inside, form.right - form.matrix @ full)
             if (full >= form.lower - 1e-9).all() and (full <= form.upper + 1e-9).all():
                 found.append(form.plan(full))
-    return np.unique(np.round(found, 9), axis=0)
+    places = np.unique(np.round(found, 9), axis=0, return_index=True)[1]
+    return np.array(found)[places]  # as they are: rounded ones miss the rows by up to 1e-9
 
 
 class Peeking(BestVertex):
