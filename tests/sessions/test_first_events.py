@@ -9,7 +9,7 @@ import pytest
 
 import surepick as sp
 from common import largest
-from session_tools import Tapes, oracle_problem, problem, run_to_end
+from session_tools import Tapes, answer, oracle_problem, problem, run_to_end
 from surepick.errors import SurepickError
 from surepick.inputs.load import read_problem
 from surepick.problems.kinds.tree import trees
@@ -92,10 +92,8 @@ def test_a_scale_beside_the_bounds_of_a_family_is_half_their_width():
 def test_the_certificate_says_which_covariance_it_rests_on():
     session = begun(PAIRED, sp.BetGapE(delta=0.2))
     rng = np.random.default_rng(0)
-    while requests := session.ask():
-        x, y = rng.multivariate_normal([4.0, 0.0], [[1.25, 1.0], [1.0, 1.25]]).tolist()
-        session.tell(requests[0], {"old": x, "new": y})
-    certificate = session.certificate().to_json()
+    draw = lambda request: rng.multivariate_normal([4.0, 0.0], PAIR.covariance).tolist()  # noqa: E731
+    certificate = answer(session, draw).certificate().to_json()
     assert certificate["covariances"] == {"pair": [[1.25, 1.0], [1.0, 1.25]]}
     assert session.verify(certificate).holds
     assert not session.verify({**certificate, "covariances": {}}).holds
@@ -117,8 +115,7 @@ def test_verify_says_that_any_odd_first_event_does_not_hold():
 def test_odd_proofs_are_objections():
     box = sp.Polytope(A_ub=[[1, 1]], b_ub=[1], noise=0.1, goal="largest")
     session = begun(box, sp.BetGapE(delta=0.2))
-    while requests := session.ask():
-        session.tell(requests[0], [2.0, 0.0][requests[0].probe])
+    answer(session, lambda request: [2.0, 0.0][request.probe])
     true = json.loads(codec.dumps(session.certificate().to_json()))
     assert session.verify(true).holds
     for value in [*ODD, {"series": 3}, {"series": [], "nodes": {}}, dict.fromkeys(true["proof"], 7)]:

@@ -10,6 +10,7 @@ import pytest
 import surepick as sp
 from common import largest
 from forged_logs import lines_of, sealed
+from session_tools import Tapes, answer, holds, run_to_end
 from surepick.inference.wealth import COMMON
 from surepick.policies import Challenge
 from surepick.policy import Policy
@@ -50,12 +51,7 @@ def value_of(session, token):
 
 def measured(session, most=5000):
     """Answer what is asked, this many times at most."""
-    n = 0
-    while n < most and (requests := session.ask(min(50, most - n))):
-        for request in requests:
-            session.tell(request, value_of(session, request.token))
-            n += 1
-    return session
+    return answer(session, lambda one: value_of(session, one.token), n=most, at_once=min(50, most))
 
 
 def verdict_on(log):
@@ -74,7 +70,7 @@ def test_a_reopened_session_has_the_same_wealth_and_every_log_verifies(question,
     assert numbers_of(again) == pytest.approx(numbers_of(session), rel=1e-9)
     assert again.verify().holds
     assert measured(again).outcome.plan is not None
-    assert again.verify(again.certificate().to_json()).holds
+    assert holds(again)
 
 
 def decisions(log):
@@ -130,30 +126,23 @@ def test_a_smaller_delta_continues_with_the_same_wealth():
     continued, fresh = [], []
     problem = largest(np.eye(4))
     for seed in range(8):
-        rng = np.random.default_rng(seed)
-        values = np.array([0.5, 0.2, 0.1, 0.0])[:, None] + rng.standard_normal((4, 6000))
+        tapes = Tapes(seed, means=np.array([0.5, 0.2, 0.1, 0.0]), scale=1.0)
         sessions = [
             Session.create("memory://", "s", problem, policy=sp.BetGapE(delta)) for delta in (0.1, 0.01)
         ]
         for session in sessions:
-            answer_from(session, values)
+            run_to_end(session, tapes)
         first = sessions[0].state().n_measurements
         wealth = numbers_of(sessions[0])[0]
         sessions[0].extend(delta=0.01)
         assert numbers_of(sessions[0])[0] == wealth
         assert sessions[0].state().n_measurements == first
-        answer_from(sessions[0], values)
-        assert sessions[0].verify(sessions[0].certificate().to_json()).holds
+        run_to_end(sessions[0], tapes)
+        assert holds(sessions[0])
         assert sessions[0].certificate().first_delta == 0.1
         continued.append(sessions[0].state().n_measurements)
         fresh.append(sessions[1].state().n_measurements)
     assert np.mean(continued) <= 1.1 * np.mean(fresh)
-
-
-def answer_from(session, values):
-    while requests := session.ask(1):  # none ahead
-        for request in requests:
-            session.tell(request, float(values[request.probe, int(request.token.split(".")[1])]))
 
 
 def test_a_removed_value_drops_its_replicate_and_two_are_needed():
@@ -187,4 +176,4 @@ def test_a_removed_answer_is_decided_anew_and_plans_that_came_stay():
     measured(session)
     assert (session.outcome.plan, session.state().problem.n_plans) == (plan, 5)
     assert session.state().n_rounds >= n_rounds
-    assert session.verify(session.certificate().to_json()).holds
+    assert holds(session)

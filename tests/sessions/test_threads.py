@@ -1,14 +1,14 @@
 """One session shared by threads: nothing is lost, and the answer is that of a simulation."""
 
 import sys
-import threading
 from collections import Counter
 from contextlib import suppress
 
 import pytest
 
 import surepick as sp
-from session_tools import Tapes, problem, same_run
+from session_tools import Tapes, holds, problem, same_run
+from store_contract import in_threads
 from surepick.errors import SessionError
 from surepick.sessions.commands import Receipt
 from surepick.sessions.session import Session
@@ -25,31 +25,13 @@ def often_switched():
     sys.setswitchinterval(before)
 
 
-def in_threads(work):
-    """Do this work in eight threads at once; the first error of any of them is raised here."""
-    errors: list[BaseException] = []
-
-    def guarded(i):
-        try:
-            work(i)
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(i,)) for i in range(N_THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
-    assert not any(thread.is_alive() for thread in threads)
-    if errors:
-        raise errors[0]
+@pytest.fixture(params=["memory", "sqlite"])
+def url(request):
+    return "memory://" if request.param == "memory" else str(request.getfixturevalue("sqlite_url"))
 
 
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_eight_threads_on_one_session_lose_nothing(kind, request):
-    url, policy = "memory://", sp.CombGapE(delta=0.1)
-    if kind == "sqlite":
-        url = str(request.getfixturevalue("sqlite_url"))
+def test_eight_threads_on_one_session_lose_nothing(url):
+    policy = sp.CombGapE(delta=0.1)
     session, tapes = Session.create(url, "mine", problem(), policy=policy, seed=3), Tapes(4)
     receipts: list[Receipt] = []
 
@@ -59,19 +41,17 @@ def test_eight_threads_on_one_session_lose_nothing(kind, request):
             assert session.state().standing() is not None
             assert {lease.worker for lease in session.leases()} <= {f"thread {k}" for k in range(N_THREADS)}
 
-    in_threads(work)
+    in_threads(N_THREADS, work)
     assert session.status != "running"
     assert same_run(session.outcome, sp.simulate(problem(), Tapes(4), policy=policy, seed=3))
     told = Counter(m.token for m in session.measurements())
     assert set(told.values()) == {1}
     assert [receipt.result for receipt in receipts] == ["recorded"] * len(told)
-    assert session.verify(session.certificate().to_json()).holds
+    assert holds(session)
     assert same_run(Session.load(session.store, "mine").outcome, session.outcome)
 
 
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_threads_that_rename_record_and_release_lose_nothing_either(kind, request):
-    url = "memory://" if kind == "memory" else str(request.getfixturevalue("sqlite_url"))
+def test_threads_that_rename_record_and_release_lose_nothing_either(url):
     session = Session.create(url, "mine", problem(), policy=sp.CombGapE(delta=1e-6), seed=3)
     tapes, extra, told = Tapes(5), Tapes(6), list[int]()
 
@@ -87,7 +67,7 @@ def test_threads_that_rename_record_and_release_lose_nothing_either(kind, reques
                     with suppress(SessionError):  # answered by arm meanwhile
                         session.release(asked)
 
-    in_threads(work)
+    in_threads(N_THREADS, work)
     written = Counter(event.kind for event in session.events())
     assert written["renamed"] == 6 * N_THREADS
     assert written["released"] > 0

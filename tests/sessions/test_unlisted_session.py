@@ -117,13 +117,6 @@ def test_restarts_and_snapshots_change_nothing(policy, url, monkeypatch):
     assert replayed.verify(session.certificate().to_json()).holds
 
 
-def test_a_family_needs_nothing_again(url):
-    new(url, family_problem(), sp.BetGapE(delta=0.1))
-    outcome = run_to_end(Session.load(url, "mine"), tapes(), n=9)
-    assert outcome.plan_name == "A - B + A - C + A - D"
-    assert Session.load(url, "mine").verify().holds
-
-
 @pytest.mark.parametrize("measure", ["arms", "plan arms"])
 def test_a_policy_that_needs_the_list_is_refused_before_anything_is_written(measure):
     store, problem = (
