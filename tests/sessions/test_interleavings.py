@@ -16,7 +16,7 @@ import pytest
 import surepick as sp
 from planted_mistakes import close_before_the_decision, extend_what_was_seen_before
 from scheduler import Scheduler
-from session_tools import Tapes
+from session_tools import Tapes, answer
 from simulated_store import Database, Faults, Process, SimulatedStore
 from surepick.errors import ConflictError, ParameterError, ProblemError, SessionError
 from surepick.sessions import codec, journal
@@ -87,32 +87,20 @@ SOME_NEW_PAIRS = [
 ]
 
 
-def of_bets(seed):
-    """A database with a session of BetGapE, to which plans can be added, some way into its second round."""
-    database = Database(Scheduler(lambda names: 0))
+def begun(beginning):
+    """A database with a session that is some way on its way; see BEGINNINGS."""
+    seed, database = len(TOKENS), Database(Scheduler(lambda names: 0))
+    policy = sp.BetGapE(delta=0.3) if beginning == BETS else POLICY
     store = SimulatedStore(database, Process("first"), Faults(None))
-    policy = sp.BetGapE(delta=0.3)
     session = Session.create(store, NAME, PROBLEM, policy=policy, seed=seed, lease=100.0, clock=lambda: NOW)
-    place = session.state().streams.of[0].appended_at
-    session.journal.commit(lambda state: Change([Measured(EXTRA, 0, place, [0.5], "", "", "", "")]))
-    for _ in range(3):
-        (request,) = session.ask(worker="a", wait=False)
-        session.tell(request, 0.1 * request.probe)
-    TOKENS[seed] = session.pending()[0].token
-    session.store.release(NAME, [lease.token for lease in session.store.leases(NAME)])
-    return database
-
-
-def rehearsed(seed, n_left):
-    """A database with a session that lacks so many measurements to its answer, or that has just begun."""
-    expected = sp.simulate(PROBLEM, Tapes(1, means=MEANS, scale=0.1), policy=POLICY, seed=seed)
-    n_told = 1 if n_left is None else expected.n_measured - n_left
-    database = Database(Scheduler(lambda names: 0))
-    store = SimulatedStore(database, Process("first"), Faults(None))
-    session = Session.create(store, NAME, PROBLEM, policy=POLICY, seed=seed, lease=100.0, clock=lambda: NOW)
-    while session.state().n_values < n_told:
-        (request,) = session.ask(worker="a", wait=False)
-        session.tell(request, TAPES.value(request.token))
+    if beginning == BETS:
+        place = session.state().streams.of[0].appended_at
+        session.journal.commit(lambda state: Change([Measured(EXTRA, 0, place, [0.5], "", "", "", "")]))
+        answer(session, lambda request: 0.1 * request.probe, n=3, worker="a")
+    else:
+        expected = sp.simulate(PROBLEM, Tapes(1, means=MEANS, scale=0.1), policy=POLICY, seed=seed)
+        n = 1 if beginning == "just begun" else expected.n_measured - 1
+        answer(session, lambda request: TAPES.value(request.token), n=n, worker="a")
     TOKENS[seed] = session.pending()[0].token
     session.store.release(NAME, [lease.token for lease in session.store.leases(NAME)])
     return database
@@ -185,9 +173,7 @@ def left(database):
     ledger, values = SessionState(Setup.from_json(events[0][1])), []
     for kind, body in events[1:]:
         if kind == "measured":
-            extra = (
-                body["request"] != f"{body['probe']}.{body['index']}"
-            )  # it may come before or after the end
+            extra = body["request"] != f"{body['probe']}.{body['index']}"  # it may come after the end, too
             values.append((body["probe"], body["values"], body["worker"], not extra and ledger.is_over))
         ledger.apply(decode(kind, codec.dumps(body)))
     assert verify_events(NAME, list(database.now.read(NAME)), database.now.head(NAME)).holds
@@ -242,8 +228,8 @@ MODES = {
     "in company, quick": (10**6, False, False),
     "in company, slow": (10**6, True, True),
 }
-BETS = "of bets"
-BEGINNINGS = {"just begun": None, "before the last measurement": 1}
+BETS = "of bets"  # a session of BetGapE, to which plans can be added, some way into its second round
+BEGINNINGS = ("just begun", "before the last measurement")
 
 
 def interleave(mode, beginning, pairs):
@@ -251,7 +237,7 @@ def interleave(mode, beginning, pairs):
     alone_after, slow, one_lock = MODES[mode]
     n = 0
     with mock.patch.multiple(journal, time=Watch(slow=slow), ALONE_AFTER=alone_after):
-        begin = of_bets(len(TOKENS)) if beginning == BETS else rehearsed(len(TOKENS), BEGINNINGS[beginning])
+        begin = begun(beginning)
         for names in pairs:
             pair = Pair(begin, names, one_lock=one_lock)
             allowed = pair.one_after_the_other()
