@@ -10,12 +10,11 @@ import pytest
 
 import surepick as sp
 from session_tools import Tapes, best_plan, oracle_problem, problem, run_to_end, same_run
-from session_workers import record_until_statement, work, work_until_statement
+from session_workers import work, work_until_statement
 from store_workers import all_succeed, crowd
 from surepick.core.oracle_problem import Best
 from surepick.policy import Policy
 from surepick.sessions.session import Session
-from surepick.sessions.verify import verify
 
 
 @dataclass(frozen=True)
@@ -90,24 +89,3 @@ def test_death_at_every_statement_of_an_ask_and_a_tell_loses_nothing(shared, tmp
     time.sleep(1.0)  # until the leases of the dead have ended
     assert all_succeed(crowd(1, work, shared.url, 2, journal, shared.best))
     check_answer(shared, 2, journal.read_text().split())
-
-
-@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_death_at_every_statement_of_a_record_loses_nothing_and_doubles_nothing(kind, request, tmp_path):
-    url, journal, deaths = str(request.getfixturevalue(f"{kind}_url")), tmp_path / "journal", 0
-    Session.create(url, "mine", problem(), policy=sp.CombGapE(delta=0.01), seed=3)
-    journal.touch()
-    for last in range(1, 15):
-        (worker,) = crowd(1, record_until_statement, url, journal, last)
-        worker.join()
-        deaths += worker.exitcode == -signal.SIGKILL
-        session = Session.load(url, "mine")
-        before = {key for key in session.state().keys if key.startswith(f"{last}-")}
-        assert {key for key in journal.read_text().split() if key.startswith(f"{last}-")} <= before
-        for k in range(4):  # whoever comes after repeats all of it
-            receipt = session.tell(k, float(last), key=f"{last}-{k}", sure=True)
-            assert (receipt.result == "repeated") == (f"{last}-{k}" in before)
-    assert deaths > 5
-    told = [(m.probe, m.value) for m in Session.load(url, "mine").measurements()]
-    assert sorted(told) == sorted((k, float(last)) for last in range(1, 15) for k in range(4))
-    assert verify(Session.load(url, "mine").store, "mine").holds

@@ -183,23 +183,6 @@ def test_a_place_that_stays_open_does_not_make_asking_dearer():
     assert 0 < max(looks[50:]) <= 2 * max(looks[1:6])  # walking what is recorded would take 2000
 
 
-def test_a_late_value_is_kept_whatever_it_is():
-    """Dropping one that equals the first would select by value, where readings are 0 or 1."""
-    clock = Clock()
-    scores = problem(noise=None, low=0, high=1)
-    session = Session.create("memory://", "mine", scores, delta=0.1, lease=60.0, clock=clock)
-    slow = session.ask(3, worker="slow")
-    clock.now += 61
-    session.ask(3, worker="fast")
-    for request, first, late in zip(slow, (1.0, 0.0, 1.0), (1.0, 1.0, 0.0), strict=True):
-        assert session.tell(request.token, first, worker="fast").result == "recorded"
-        assert session.tell(request, late).result == "extra"
-        assert session.tell(request, late).result == "repeated"
-        assert session.tell(request.token, first, worker="fast").result == "repeated"
-    assert session.state().n_values == 6
-    assert session.verify().holds
-
-
 def test_a_token_that_was_handed_on_is_not_taken_from_who_has_it(store):
     clock = Clock()
     session = new(store, clock=clock)
@@ -220,20 +203,6 @@ def test_a_token_that_was_handed_on_is_not_taken_from_who_has_it(store):
     assert json.loads(list(session.events())[-1].body)["worker"] == "ben"
     assert session.leases() == []
     assert session.verify().holds
-
-
-def test_telling_twice_is_harmless_and_another_value_is_refused(store):
-    session = new(store)
-    first, second = session.ask(2)
-    assert session.tell(first, 0.25).result == "recorded"
-    assert session.tell(first, 0.25).result == "repeated"
-    assert Session.load(store, "mine").tell(first.token, 0.25).result == "repeated"
-    with refuses("value", SessionError):
-        session.tell(first, 0.5)
-    run_to_end(session, Tapes())
-    assert session.tell(first, 0.25).result == "repeated"
-    with refuses("request", SessionError):
-        session.release(second)
 
 
 def test_several_values_at_once_are_the_next_places_of_the_tape():

@@ -2,18 +2,15 @@
 
 import os
 import signal
-from collections.abc import Callable
 
 import pytest
 
 import surepick as sp
 from common import refuses
-from session_tools import Tapes, problem, run_to_end
+from session_tools import problem
 from store_workers import all_succeed, crowd, wait_for
-from surepick.errors import DeletedError, ParameterError, SessionError
-from surepick.sessions import journal
+from surepick.errors import ParameterError, SessionError
 from surepick.sessions.session import Session
-from surepick.simulation import State
 
 POLICY = sp.CombGapE(delta=0.1)
 
@@ -58,41 +55,6 @@ def test_what_a_process_without_a_name_had_is_free_once_it_has_ended(sqlite_url,
     assert session.ask()[0].token == first
 
 
-def test_an_open_session_that_was_deleted_cannot_touch_the_new_one_of_its_name(url, monkeypatch):
-    monkeypatch.setattr(journal, "SNAPSHOT_EVERY", 1)
-    old = Session.create(url, "mine", problem(), policy=POLICY, seed=3)
-    run_to_end(old, Tapes())
-    other = Session.load(old.store, "mine")
-    old.journal.keep_if_small()
-    assert old.status is State.CONFIDENT
-    other.delete(expected=old.store.head("mine"))
-    begun = Session.create(other.store, "mine", problem(), policy=POLICY, seed=3)
-    used: tuple[Callable[[], object], ...] = (
-        old.ask,
-        old.state,
-        lambda: old.state().standing(),
-        old.certificate,
-        old.leases,
-        lambda: old.tell("0.0", 1.0),
-        lambda: old.tell(0, 1.0),
-        lambda: old.extend(delta=0.01),
-        lambda: old.rename("still there?"),
-        lambda: old.release("0.0"),
-        lambda: list(old.events()),
-        lambda: old.delete(expected=begun.journal.head),
-    )
-    for use in used:
-        with pytest.raises(DeletedError):
-            use()
-    old.journal.keep_if_small()
-    again = Session.load(other.store, "mine")
-    assert again.status == "running"
-    assert again.state().n_values == 0
-    assert again.store.snapshot("mine") is None
-    assert again.store.leases("mine") == []
-    assert [event.kind for event in again.events()] == ["created", "asked"]
-
-
 def test_a_lease_ends_within_its_length_when_the_clock_was_put_back(url):
     day, lease, now = 86400.0, 100.0, [1e9]
     session = Session.create(url, "mine", problem(), policy=POLICY, lease=lease, clock=lambda: now[0])
@@ -104,21 +66,6 @@ def test_a_lease_ends_within_its_length_when_the_clock_was_put_back(url):
     assert max(found.expires for found in session.leases()) <= now[0] + lease
     now[0] += lease + 1
     assert held.token in {request.token for request in session.ask(64, worker="stays", wait=False)}
-
-
-def test_a_lease_on_a_recorded_request_ends_with_the_next_claim(url):
-    now = [1e9]
-    mine = Session.create(url, "mine", problem(), policy=POLICY, lease=100.0, clock=lambda: now[0])
-    other = Session.load(mine.store, "mine", clock=lambda: now[0])
-    (request,) = mine.ask(worker="a")
-    mine.store.release("mine", [request.token])
-    other.tell(request.token, 1.0, worker="b")
-    mine.store.claim("mine", [request.token], worker="a", until=now[0] + 100, now=now[0])  # it does not know
-    assert [lease.token for lease in mine.store.leases("mine")] == [request.token]
-    (following,) = other.ask(worker="b")
-    assert [lease.token for lease in mine.store.leases("mine")] == [following.token]
-    other.tell(following, 1.0)
-    assert [lease for lease in mine.store.leases("mine") if lease.token == following.token] == []
 
 
 def test_a_short_lease_frees_what_a_worker_elsewhere_had_and_asking_again_keeps_it(url):

@@ -1,13 +1,8 @@
 """PostgreSQL behind a transaction pooler, and with settings that are not the usual ones."""
 
 import os
-import pwd
 import shutil
-import socket
-import subprocess
 import threading
-import time
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -34,58 +29,17 @@ WATCH_COMMITS = """
 """
 
 
-@pytest.fixture(params=["simulated", "pgbouncer"])
-def pooled_url(request, postgres_url, memory_disk):
+@pytest.fixture
+def pooled_url(postgres_url, memory_disk):
     """The address of a fresh schema through a pooler with three connections."""
     login = {name: str(part) for name, part in conninfo_to_dict(postgres_url).items()}
     folder = memory_disk / f"pooler-{os.getpid()}"
     folder.mkdir()
-    try:
-        if request.param == "simulated":
-            parts = {"user": login["user"], "database": login["dbname"], "options": login["options"]}
-            pooler = Pooler(folder, f"{login['host']}/.s.PGSQL.5432", parts)
-            yield f"postgresql://postgres@/postgres?host={folder}"
-            pooler.close()
-        else:
-            with bouncing(folder, login) as port:
-                yield f"postgresql://postgres@127.0.0.1:{port}/postgres"
-    finally:
-        shutil.rmtree(folder)
-
-
-class bouncing:  # noqa: N801
-    """A real pgbouncer while it lasts."""
-
-    def __init__(self, folder, login):
-        program = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
-        if program is None:
-            pytest.skip("pgbouncer is not installed (Debian: apt-get install pgbouncer)")
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self._port = free.getsockname()[1]
-        schema = login["options"].removeprefix("-csearch_path=")
-        settings = folder / "pgbouncer.ini"
-        settings.write_text(
-            f"[databases]\npostgres = host={login['host']} user=postgres "
-            f"connect_query='SET search_path={schema}'\n"
-            f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {self._port}\nauth_type = any\n"
-            f"pool_mode = transaction\ndefault_pool_size = 3\nlogfile = {folder}/log\nunix_socket_dir =\n"
-        )
-        folder.chmod(0o777)
-        owner = [] if os.getuid() else ["-u", pwd.getpwuid(Path(login["host"]).stat().st_uid).pw_name]
-        self._process = subprocess.Popen([program, "-q", *owner, str(settings)], stderr=subprocess.DEVNULL)
-
-    def __enter__(self):
-        for _ in range(200):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self._port)) == 0:
-                    return self._port
-            time.sleep(0.05)
-        raise TimeoutError("pgbouncer did not start")
-
-    def __exit__(self, *raised):
-        self._process.kill()
-        self._process.wait()
+    parts = {"user": login["user"], "database": login["dbname"], "options": login["options"]}
+    pooler = Pooler(folder, f"{login['host']}/.s.PGSQL.5432", parts)
+    yield f"postgresql://postgres@/postgres?host={folder}"
+    pooler.close()
+    shutil.rmtree(folder)
 
 
 def test_a_session_behind_a_pooler_decides_as_ever(pooled_url):

@@ -15,7 +15,6 @@ from session_tools import Tapes, problem, run_to_end, same_run, tell_until_refus
 from surepick.errors import StoreError
 from surepick.sessions import journal
 from surepick.sessions.session import Session
-from surepick.sessions.verify import verify
 
 POLICY = sp.CombGapE(delta=1e-3)
 END_ALL = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'surepick'"
@@ -120,18 +119,6 @@ def test_a_told_value_is_counted_once_when_the_connection_breaks(session, wire, 
     assert sorted(kept) == sorted(told)
     assert same_run(run_to_end(session, tapes), sp.simulate(problem(), Tapes(), policy=POLICY, seed=3))
     assert session.verify(session.certificate().to_json()).holds
-
-
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_a_recorded_value_is_kept_once_when_the_connection_breaks(session, wire, when, postgres_url):
-    for k in range(6):
-        wire.break_next(when)
-        receipt = _until_it_works(lambda k=k: session.tell(k % 4, float(k), key=f"sheet {k}"))
-        assert receipt.result in ("recorded", "repeated", "extra")
-    assert wire.broken == 6
-    other = Session.load(postgres_url, "mine")
-    assert [m.value for m in other.measurements()] == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
-    assert verify(other.store, "mine").holds
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

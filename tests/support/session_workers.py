@@ -31,18 +31,6 @@ def work_until_statement(i, url, seed, journal, last, best=None):
         acknowledge(journal, request.token)
 
 
-def record_until_statement(i, url, journal, last):
-    """Record values under keys of their own, and die at the given statement."""
-    session = Session.load(url, "mine")
-    journal_of_session.ALONE_AFTER = 20 if last % 4 < 2 else -1
-    session.store.close()
-    fate = Fate(last)
-    fate.take_over(session.store)
-    for k in range(4):
-        session.tell(k, float(last), key=f"{last}-{k}", sure=True)
-        acknowledge(journal, f"{last}-{k}")
-
-
 class Fate:
     """Counts the statements of this process and ends it by kill -9 at the last one."""
 
