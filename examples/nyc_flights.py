@@ -82,7 +82,7 @@ def main(arguments=None):
     places, january, year = flight_times()
     problem, flights = build(places, january, year)
     n_flights = sum(map(len, flights.columns))
-    print(f"{n_flights:,} real flights, {problem.n_arms} arms; {problem.candidates.explanation}.")
+    print(f"{n_flights:,} real flights, {problem.n_arms} arms; {problem.completeness}.")
     actual = np.array([len(year[a, p]) * year[a, p].mean() for a in AIRPORTS for p in places]).sum()
     spread = np.array([year[a, p].std() for a in AIRPORTS for p in places])
     short = int((problem.noise_scale < spread).sum())

@@ -32,7 +32,7 @@ def main():
         demander_names=[f"demander {j}" for j in range(1, 5)],
         noise=1,
     )
-    print(problem.candidates.explanation)
+    print(problem.completeness)
     print("the paper's plan is feasible:", np.sum(PAPERS_PLAN, axis=1), np.sum(PAPERS_PLAN, axis=0))
 
     outcome = sp.simulate(problem, Gaussian(truth), policy=sp.BetGapE(delta=0.05), seed=0, budget=10**6)

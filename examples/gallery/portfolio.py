@@ -23,7 +23,7 @@ def main():
         asset_names=FIELDS,
         noise=0.5,
     )
-    print(problem.candidates.explanation)
+    print(problem.completeness)
     policy = sp.BetGapE(delta=0.05, epsilon=0.005)
     outcome = sp.simulate(problem, Gaussian(RETURNS, 0.5), policy=policy, seed=0)
     shares = problem.vector(outcome.plan)

@@ -20,7 +20,7 @@ def main():
     problem = sp.problems.production(
         USE, LIMITS, [22.0, 58.0, 30.0], spread=10.0, n_draws=500, variable_names=PIECES, noise=6.0
     )
-    print(problem.candidates.explanation)
+    print(problem.completeness)
     outcome = sp.simulate(problem, Gaussian(PROFIT, 6.0), policy=sp.BetGapE(delta=0.05), seed=0)
     names = [
         ", ".join(f"{x:.3g} {p}" for x, p in zip(row, PIECES, strict=True) if x > 0) for row in problem.plans

@@ -119,16 +119,16 @@ def test_beyond_a_list_a_network_with_cycles_is_refused_before_it_is_measured():
     grid = [(str(a), str(b)) for a, b in nx.grid_2d_graph(7, 7).edges]
     with refuses("list_plans", ProblemError):
         problems.paths(grid, "(0, 0)", "(6, 6)", list_plans=False)
-    family = problems.paths(grid, "(0, 0)", "(6, 6)", np.ones(len(grid)), n_draws=9).family
-    assert family.best(np.ones(family.n_arms)).sum() == 12
+    ends = ("(0, 0)", "(6, 6)")
+    assert set(problems.paths(grid, *ends, np.ones(len(grid)), n_draws=9).plans.sum(axis=1)) == {12}
     with refuses("graph", ProblemError):
-        family.best(-np.ones(family.n_arms))
+        problems.paths(grid, *ends, -np.ones(len(grid)), n_draws=9)
 
 
 def test_a_network_with_cycles_and_many_paths_keeps_its_list_and_says_what_may_be_missing():
     grid = [(str(a), str(b)) for a, b in nx.grid_2d_graph(5, 5).edges]
     ways = (grid, "(0, 0)", "(4, 4)", np.full(len(grid), 5.0))
     problem = problems.paths(*ways, spread=3.0)
-    assert problem.candidates.how == "draws"
+    assert problem.about.listing.how == "draws"
     assert not problem.about.listing.is_complete
     assert not problems.paths(*ways, list_plans=False).is_listed

@@ -9,10 +9,10 @@ import numpy as np
 
 import surepick as sp
 from surepick.core.proofs import Inequality
+from surepick.experiments.instances import product_mix, rectangle
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.best_vertex import BestVertex
 from surepick.policies.betting.within_polytope import LeaderBet, WithinPolytope
-from surepick.problems.cities import city_hours
 
 
 def transport_rows(supply, demand):
@@ -23,21 +23,10 @@ def transport_rows(supply, demand):
 
 def transport(seed, m=9, n=9):
     """Supplies and demands uniform, normalised; the means are hours between the paper's cities."""
-    rng, hours = np.random.default_rng(seed), city_hours("great-circle").numbers
-    supply, demand = rng.uniform(0, 1, m), rng.uniform(0, 1, n)
     if (m, n) != (9, 9):
-        hours = hours[np.ix_(rng.permutation(9)[:m], rng.permutation(9)[:n])]
-    problem = sp.Polytope(noise=1, **transport_rows(supply / supply.sum(), demand / demand.sum()))
-    return problem, hours.ravel()
-
-
-def product_mix(seed, d=10, k=4):
-    rng = np.random.default_rng(seed)
-    use = rng.uniform(0.1, 1, (k, d))
-    limits = use.sum(1) * rng.uniform(0.2, 0.4, k)
-    return sp.Polytope(A_ub=use, b_ub=limits, upper=1.0, noise=1, goal="largest"), use.mean(0) * rng.uniform(
-        0.7, 1.3, d
-    )
+        return rectangle(m=m, n=n, seed=seed)
+    found = sp.problems.whole_transport(seed)
+    return found.problem, found.means
 
 
 def random_program(seed, d=40, k=12):

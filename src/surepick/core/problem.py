@@ -183,7 +183,8 @@ class Problem(Measurable):
     @property
     def completeness(self) -> str:
         """How many plans there are, and whether some may be missing, for people."""
-        return f"{self.about.plans(self.n_plans)}, as listed"
+        listing = self.about.listing
+        return f"{self.about.plans(self.n_plans)}, as listed" if listing is None else listing.explanation
 
     @property
     def n_arms(self) -> int:

@@ -125,7 +125,7 @@ def _network(*, shape: str, size: int, seed: int, plans: str = "listed") -> Buil
     return problem, np.random.default_rng(seed).standard_normal(problem.n_arms)
 
 
-def _rectangle(*, m: int, n: int, seed: int) -> Built:
+def rectangle(*, m: int, n: int, seed: int) -> Built:
     """Return all transports between m and n cities; supplies and demands uniform, normalised."""
     rng = np.random.default_rng(seed)
     supply, demand = rng.uniform(0, 1, m), rng.uniform(0, 1, n)
@@ -135,7 +135,8 @@ def _rectangle(*, m: int, n: int, seed: int) -> Built:
     return Polytope(A_eq=rows, b_eq=totals, goal="smallest", noise=1), hours.ravel()
 
 
-def _mix(*, seed: int) -> Built:
+def product_mix(seed: int) -> Built:
+    """Return all mixes of ten products that four resources allow; the dearer ones bring more."""
     rng = np.random.default_rng(seed)
     use = rng.uniform(0.1, 1, (4, 10))  # resources x products
     stock = use.sum(1) * rng.uniform(0.2, 0.4, 4)
@@ -187,8 +188,8 @@ _KINDS: dict[str, Callable[..., Any]] = {
     "all_transports": whole_transport,
     "top_k": _top_k,
     "network": _network,
-    "rectangle": _rectangle,
-    "mix": _mix,
+    "rectangle": rectangle,
+    "mix": product_mix,
     "soare": soare,
     "sphere": sphere,
     "transductive": transductive,

@@ -105,7 +105,6 @@ def _load(path: Path, sheet: str | None, progress: Progress | None, confined: bo
         problem,
         means,
         scale,
-        problem.guess,
         spread,
         title=values.get("title", path.stem),
         kind=kind,

@@ -13,7 +13,7 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, read_only
 from surepick.core.problem import Problem
-from surepick.core.wording import About, Listing
+from surepick.core.wording import Listing
 from surepick.errors import ProblemError
 from surepick.problems.numbers import as_count, seeded
 
@@ -103,54 +103,24 @@ class OneCandidateError(ProblemError):
     """The search found one plan only, so there is nothing to choose."""
 
 
-class FoundProblem(Problem):
-    """A problem whose plans were searched for: knows how sure it is that none is missing.
-
-    >>> from surepick.problems import knapsack
-    >>> problem = knapsack([4, 5], guess=[4.0, 5.0], capacity=10, spread=1.0, n_draws=100)
-    >>> print(problem.candidates.explanation)
-    2 plans from 100 draws, the last 94 without a new one; if the truth is like one more draw, its best plan
-    is missing with a chance of about 0 (at most 0.46, at 95%)
-    """
-
-    candidates: Candidates
-    family: Family
-
-    def __init__(self, family: Family, candidates: Candidates, measured: Mapping[str, Any]) -> None:
-        if candidates.n_plans < 2:
-            reasons = {
-                "draws": f"all {candidates.n_draws} draws lead to the same plan, so within this spread there "
-                "is nothing to choose; widen the spread or raise n_draws",
-                "best": "n_best = 1 leaves nothing to choose; ask for 2 or more",
-                "all": f"there is only one {family.noun}, so there is nothing to choose",
-            }
-            raise OneCandidateError(reasons[candidates.how])
-        names = dict[str, None]()
-        for k, plan in enumerate(candidates.plans):  # a number where a name is long or taken
-            name = f"{family.noun} {k}" if family.name_of is None else family.name_of(plan)
-            names[f"{family.noun} {k}" if len(name) > LONGEST_NAME or name in names else name] = None
-        super().__init__(
-            candidates.plans,
-            arms=family.arm_names,
-            plan_names=list(names),
-            goal=family.goal,
-            **measured,
-        )
-        self._set(family=family, candidates=candidates, about=About(listing=candidates.listing))
-
-    @property
-    def completeness(self) -> str:
-        """How the plans were found, and how likely one is missing."""
-        return self.candidates.explanation
-
-    def __reduce__(self) -> tuple[type[Problem], tuple[()], dict[str, object]]:
-        # families hold functions, which cannot be pickled; other processes get the problem itself
-        state = {name: value for name, value in vars(self).items() if name not in ("family", "candidates")}
-        return _blank, (), state  # type: ignore[return-value]
-
-
-def _blank() -> Problem:
-    return object.__new__(Problem)
+def listed_problem(family: Family, candidates: Candidates, measured: Mapping[str, Any]) -> Problem:
+    """Return the problem of choosing between these candidates, which knows how complete they are."""
+    if candidates.n_plans < 2:
+        reasons = {
+            "draws": f"all {candidates.n_draws} draws lead to the same plan, so within this spread there is "
+            "nothing to choose; widen the spread or raise n_draws",
+            "best": "n_best = 1 leaves nothing to choose; ask for 2 or more",
+            "all": f"there is only one {family.noun}, so there is nothing to choose",
+        }
+        raise OneCandidateError(reasons[candidates.how])
+    names = dict[str, None]()
+    for k, plan in enumerate(candidates.plans):  # a number where a name is long or taken
+        name = f"{family.noun} {k}" if family.name_of is None else family.name_of(plan)
+        names[f"{family.noun} {k}" if len(name) > LONGEST_NAME or name in names else name] = None
+    problem = Problem(
+        candidates.plans, arms=family.arm_names, plan_names=list(names), goal=family.goal, **measured
+    )
+    return problem.with_about(listing=candidates.listing)
 
 
 def search(

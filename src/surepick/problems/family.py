@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.core.arrays import FloatArray, Goal, Known, Numbers, PerArm, is_smallest, vector
-from surepick.core.oracle_problem import BestWithin, OracleProblem
+from surepick.core.oracle_problem import AnyProblem, BestWithin, OracleProblem
 from surepick.core.polytope import Polytope
 from surepick.core.probes import ARMS, GivenProbes
 from surepick.core.wording import in_short
 from surepick.errors import FileError, ProblemError, suggestion, unexpected
-from surepick.problems.candidates import FoundProblem, Progress, complete, search
+from surepick.problems.candidates import Progress, complete, listed_problem, search
 from surepick.problems.numbers import in_numbers
 
 # The arms of a least plan that has all the required arms and none of the forbidden ones, the required first
@@ -117,9 +117,7 @@ class Family:
         """The best plan under these means of the arms, one number per arm."""
         return np.asarray(self.least(self.costs(vector("means", means, self.arm_names))), dtype=float)
 
-    def problem(
-        self, guess: Numbers | None = None, **options: Unpack[DrawOptions]
-    ) -> OracleProblem | FoundProblem:
+    def problem(self, guess: Numbers | None = None, **options: Unpack[DrawOptions]) -> AnyProblem:
         """Return the problem of choosing between the plans of this family, with the guess of its arms.
 
         By default all plans are listed if there are at most 1,000; more are left to the solver. The list is
@@ -153,7 +151,9 @@ class Family:
                 seed=options.get("seed", 0),
                 progress=options.get("progress"),
             )
-        problem = self._unlisted(measured) if candidates is None else FoundProblem(self, candidates, measured)
+        problem: AnyProblem = (
+            self._unlisted(measured) if candidates is None else listed_problem(self, candidates, measured)
+        )
         if centre is None:
             return problem
         return problem.with_settings(guess=centre, spread=width if "spread" in options else None)

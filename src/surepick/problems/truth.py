@@ -19,12 +19,16 @@ class Truth:
     problem: AnyProblem
     means: FloatArray | None = field(default=None, repr=False)  # (n_arms,)
     noise_scale: FloatArray | None = field(default=None, repr=False)  # (n_arms,) None: the problem's own
-    guess: FloatArray | None = field(default=None, repr=False)  # (n_arms,)
     spread: FloatArray | None = field(default=None, repr=False)  # (n_arms,) how far off the guess may be
     title: str = ""
     kind: str = ""  # of the file that it came from
     settings: Mapping[str, Any] = field(default_factory=dict)  # of sessions: delta, epsilon, ...
     past: Past | None = None  # the guess as what a session begins with, where its spread was stated
+
+    @property
+    def guess(self) -> FloatArray | None:
+        """The guess of the means, (n_arms,)."""
+        return self.problem.guess
 
     def policy(self, name: str | None) -> str | Mapping[str, Any] | None:
         """Return the policy of this name, with the file's settings for it if any; by default the file's."""

@@ -13,9 +13,9 @@ from typing import TypeAlias, Unpack
 import numpy as np
 
 from surepick.core.arrays import FloatArray, Goal, IntArray, Numbers
-from surepick.core.oracle_problem import OracleProblem
+from surepick.core.oracle_problem import AnyProblem
 from surepick.errors import ProblemError
-from surepick.problems.candidates import FoundProblem, chosen
+from surepick.problems.candidates import chosen
 from surepick.problems.family import DrawOptions, Family
 from surepick.problems.numbers import as_table
 
@@ -33,7 +33,7 @@ def assign(
     slot_names: Sequence[str] | None = None,
     option_names: Sequence[str] | None = None,
     **options: Unpack[DrawOptions],
-) -> OracleProblem | FoundProblem:
+) -> AnyProblem:
     """The problem of choosing one option for every slot within a budget, by what the pairs are worth.
 
     Every assignment that the budget allows is a plan: in a list up to 1,000 of them, behind an oracle beyond,

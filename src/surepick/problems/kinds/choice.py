@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.core.arrays import Goal, Plans, names_for
-from surepick.core.oracle_problem import OracleProblem
+from surepick.core.oracle_problem import AnyProblem
 from surepick.core.problem import Problem
 from surepick.core.wording import counted
 from surepick.errors import ProblemError, suggestion
-from surepick.problems.candidates import LONGEST_NAME, FoundProblem, chosen
+from surepick.problems.candidates import LONGEST_NAME, chosen
 from surepick.problems.family import DrawOptions, Family, Measured
 from surepick.problems.numbers import as_count
 
@@ -82,7 +82,7 @@ def top_k(
     *,
     goal: Goal,
     **options: Unpack[DrawOptions],
-) -> OracleProblem | FoundProblem:
+) -> AnyProblem:
     """The problem of finding the k arms with the largest means.
 
     Every choice of k arms is a plan: in a list up to 1,000 of them, behind an oracle beyond. With a guess of

@@ -24,10 +24,10 @@ from surepick.core.arrays import (
     read_only,
     vector,
 )
-from surepick.core.oracle_problem import OracleProblem
+from surepick.core.oracle_problem import AnyProblem
 from surepick.core.wording import counted
 from surepick.errors import ProblemError
-from surepick.problems.candidates import FoundProblem, OneCandidateError
+from surepick.problems.candidates import OneCandidateError
 from surepick.problems.family import DrawOptions, Family
 from surepick.problems.numbers import as_count, as_numbers, seeded
 from surepick.problems.truth import Truth
@@ -55,7 +55,7 @@ def knapsack(
     item_names: Sequence[str] | None = None,
     copies: int | Sequence[int] | Mapping[str, int] | None = None,
     **options: Unpack[DrawOptions],
-) -> OracleProblem | FoundProblem:
+) -> AnyProblem:
     """The problem of packing a knapsack whose items have values near a guess.
 
     Every packing that fits is a plan: in a list up to 1,000 of them, behind an oracle beyond. With

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.core.arrays import FloatArray, Goal, Numbers, aligned_table, names_for
-from surepick.core.oracle_problem import OracleProblem
+from surepick.core.oracle_problem import AnyProblem
 from surepick.errors import ProblemError
-from surepick.problems.candidates import FoundProblem, chosen
+from surepick.problems.candidates import chosen
 from surepick.problems.family import DrawOptions, Family
 from surepick.problems.numbers import as_table
 
@@ -25,7 +25,7 @@ def matchings(
     column_names: Sequence[str] | None = None,
     possible: npt.ArrayLike | None = None,
     **options: Unpack[DrawOptions],
-) -> OracleProblem | FoundProblem:
+) -> AnyProblem:
     """The problem of giving each row (worker) a column (job) of its own in the least total weight.
 
     With fewer columns than rows some rows stay without. Arms are the possible pairs, row by row, named like

@@ -15,9 +15,9 @@ from typing import Unpack
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, Goal, IntArray, Numbers
-from surepick.core.oracle_problem import OracleProblem
+from surepick.core.oracle_problem import AnyProblem
 from surepick.errors import ProblemError
-from surepick.problems.candidates import MOST_LISTED, FoundProblem, chosen
+from surepick.problems.candidates import MOST_LISTED, chosen
 from surepick.problems.family import DrawOptions, Family
 from surepick.problems.network import Graph, Network, as_network, reached
 
@@ -36,7 +36,7 @@ def paths(
     directed: bool | None = None,
     goal: Goal = "smallest",
     **options: Unpack[DrawOptions],
-) -> OracleProblem | FoundProblem:
+) -> AnyProblem:
     """The problem of going from `source` to `target` in the least total weight of the edges.
 
     Every simple path is a plan: in a list up to 1,000 of them, behind an oracle beyond. Where a list is asked

@@ -32,11 +32,10 @@ from surepick.core.arrays import (
     read_only,
     vector,
 )
-from surepick.core.oracle_problem import OracleProblem
+from surepick.core.oracle_problem import AnyProblem
 from surepick.core.polytope import Polytope
 from surepick.core.wording import counted
 from surepick.errors import ProblemError, suggestion
-from surepick.problems.candidates import FoundProblem
 from surepick.problems.family import DrawOptions, Family
 from surepick.problems.numbers import as_numbers
 
@@ -290,7 +289,7 @@ def production(
     goal: Goal | None = None,
     variable_names: Sequence[str] | None = None,
     **options: Unpack[DrawOptions],
-) -> OracleProblem | FoundProblem:
+) -> AnyProblem:
     """The problem of making the most of limited resources when the yield of each product is near a guess.
 
     Every plan that keeps the limits can be chosen (a `Polytope`; where all products are whole, an oracle with
@@ -352,7 +351,7 @@ def portfolio(
     groups: Groups | None = None,
     asset_names: Sequence[str] | None = None,
     **options: Unpack[DrawOptions],
-) -> OracleProblem | FoundProblem:
+) -> AnyProblem:
     """The problem of investing a budget for the largest return, the returns being near a guess.
 
     Every portfolio within the limits can be chosen (a `Polytope`). With `list_plans`, or where draws are

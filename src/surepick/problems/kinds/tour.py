@@ -14,9 +14,9 @@ from typing import Unpack
 import numpy as np
 
 from surepick.core.arrays import FloatArray, Goal, Numbers, aligned_table, names_for
-from surepick.core.oracle_problem import OracleProblem
+from surepick.core.oracle_problem import AnyProblem
 from surepick.errors import ProblemError
-from surepick.problems.candidates import FoundProblem, chosen
+from surepick.problems.candidates import chosen
 from surepick.problems.family import DrawOptions, Family
 from surepick.problems.numbers import as_numbers
 
@@ -29,7 +29,7 @@ def tours(
     *,
     goal: Goal = "smallest",
     **options: Unpack[DrawOptions],
-) -> OracleProblem | FoundProblem:
+) -> AnyProblem:
     """The problem of visiting all places once and returning, in the least total of the ways between them.
 
     Every round trip is a plan: in a list up to 7 places, behind an oracle beyond, up to 14.

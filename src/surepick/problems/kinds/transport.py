@@ -13,9 +13,8 @@ from typing import Unpack
 import numpy as np
 
 from surepick.core.arrays import FloatArray, Goal, Numbers, aligned, aligned_table, labels_of, names_for
-from surepick.core.oracle_problem import OracleProblem
+from surepick.core.oracle_problem import AnyProblem
 from surepick.errors import ProblemError
-from surepick.problems.candidates import FoundProblem
 from surepick.problems.family import DrawOptions, Family
 from surepick.problems.kinds.program import as_program, least_plan, polytope_rows
 from surepick.problems.numbers import as_numbers
@@ -33,7 +32,7 @@ def transport(
     supplier_names: Sequence[str] | None = None,
     demander_names: Sequence[str] | None = None,
     **options: Unpack[DrawOptions],
-) -> OracleProblem | FoundProblem:
+) -> AnyProblem:
     """The problem of sending supply to demand at the least total cost, the unit costs being near a guess.
 
     Every transport is a plan (a `Polytope`). With `list_plans`, or where draws are asked for, the plans are

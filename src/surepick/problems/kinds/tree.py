@@ -8,10 +8,10 @@ from typing import Unpack
 import numpy as np
 
 from surepick.core.arrays import FloatArray, Goal, Numbers
-from surepick.core.oracle_problem import OracleProblem
+from surepick.core.oracle_problem import AnyProblem
 from surepick.core.wording import counted, how_many
 from surepick.errors import ProblemError
-from surepick.problems.candidates import FoundProblem, chosen
+from surepick.problems.candidates import chosen
 from surepick.problems.family import DrawOptions, Family
 from surepick.problems.network import Graph, Network, as_network, reached
 
@@ -25,7 +25,7 @@ def trees(
     *,
     goal: Goal = "smallest",
     **options: Unpack[DrawOptions],
-) -> OracleProblem | FoundProblem:
+) -> AnyProblem:
     """The problem of connecting all nodes by edges of the least total weight.
 
     `graph` and `guess` are as in `paths`; edges are used both ways. Every spanning tree is a plan: in a list
