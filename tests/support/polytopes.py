@@ -86,7 +86,7 @@ class Peeking(BestVertex):
 
     def settle(self, bets, result):
         for bet in bets:
-            gap, variance, _ = result.show(self.contrasts_of(bet))
+            gap, variance, _ = result.show(bet.contrasts)
             bet.centre, bet.prior_variance = np.maximum(gap, 0.0), variance / 10
         super().settle(bets, result)
 

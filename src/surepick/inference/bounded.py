@@ -24,7 +24,7 @@ rate of Hoeffding's inequality or better: a safe start.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -32,9 +32,10 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, as_dense
 from surepick.core.probes import Probes
+from surepick.errors import ParameterError
 from surepick.inference.contrasts import Contrasts, DenseReadings, DiagonalReadings
 from surepick.inference.factors import Factor, log_sum_exp
-from surepick.inference.noise import recordable
+from surepick.inference.noise import Noise, recordable
 from surepick.inference.steps import CENTRE_STEPS, are_steps
 
 CAP = 0.75  # the most that one use may take of a bet
@@ -111,7 +112,7 @@ def power_sums(values: FloatArray) -> FloatArray:
     return np.array(found)
 
 
-class BoundedNoise:
+class BoundedNoise(Noise):
     """Means and covariances of bounded readings, as the past has them. Changed by `add`.
 
     They are the centres of bets and guide the design. Each variance leans to the one that all readings have
@@ -120,16 +121,19 @@ class BoundedNoise:
     """
 
     STATE: ClassVar[tuple[str, ...]] = ("uses", "sums", "squares", "products")
+    is_learned = needs_values = True
 
     def __init__(self, probes: Probes, bounds: FloatArray) -> None:
         self.uses, self.sums, self.squares = np.zeros((3, 0))  # of each reading, about the middle
         self.products: dict[int, FloatArray] = {}  # of the readings of a use, by probes with several
+        super().__init__(probes, BoundedReadings())
         self.extend(probes, bounds)
 
     def extend(self, probes: Probes, bounds: FloatArray | None) -> None:
         """Continue with these probes, the old ones first."""
         assert bounds is not None
-        self._probes, (self.low, self.high) = probes, bounds.T
+        super().extend(probes, bounds)
+        self.low, self.high = bounds.T
         new = np.zeros(len(self.low) - len(self.uses))
         self.uses, self.sums, self.squares = (np.append(x, new) for x in (self.uses, self.sums, self.squares))
         for probe in np.flatnonzero(np.diff(probes.start) > 1).tolist():
@@ -141,29 +145,45 @@ class BoundedNoise:
         """The middle of the bounds of each reading."""
         return np.asarray((self.low + self.high) / 2)
 
-    def recorded(self) -> dict[str, Any]:
-        """Return the centres of the next bets, as parts of the bounds, and the cap of mixtures."""
+    def terms(self, probes: Probes) -> dict[str, Any]:
+        """Return noise, the centres of the next bets as parts of the bounds, and the cap of mixtures."""
         centres = self.middle + self.sums / (self.uses + _CENTRE_WORTH)
         parts = np.rint(CENTRE_STEPS * (centres - self.low) / (self.high - self.low)).astype(np.int64)
         is_young = self.uses[self.uses > 0].min(initial=np.inf) < YOUNG
-        return {"centres": parts, "cap": YOUNG_CAP if is_young else CAP}
+        return super().terms(probes) | {"centres": parts, "cap": YOUNG_CAP if is_young else CAP}
 
-    def is_recorded(self, more: Mapping[str, Any]) -> bool:
-        """Return whether centres lie between the bounds, and the cap is one for which Lemma 2 holds."""
-        parts, cap = more["centres"], more["cap"]
-        is_list = are_steps(parts, len(self.low), least=0) and max(parts) <= CENTRE_STEPS
-        return is_list and type(cap) is float and 0 < cap <= CAP
+    def checks(self, probes: Probes) -> dict[str, Callable[[Any], bool]]:
+        """Return that centres lie between the bounds, and the cap is one for which Lemma 2 holds."""
+        return super().checks(probes) | {
+            "centres": lambda parts: are_steps(parts, len(self.low), 0) and max(parts) <= CENTRE_STEPS,
+            "cap": lambda cap: type(cap) is float and 0 < cap <= CAP,
+        }
 
-    def centres_of(self, parts: Any) -> FloatArray:
-        """Return the centres that were recorded as these parts of the bounds."""
-        share = np.asarray(parts, dtype=float) / CENTRE_STEPS
-        return np.asarray(self.low + share * (self.high - self.low))
+    def shown(self, values: Mapping[int, FloatArray], terms: Mapping[str, Any]) -> BatchReadings:
+        """Return the readings of a batch, with the centres and the cap that its decision has recorded."""
+        share = np.asarray(terms["centres"], dtype=float) / CENTRE_STEPS
+        return BatchReadings(self, values, self.low + share * (self.high - self.low), terms["cap"])
+
+    def complete(self, probe: int, values: Any, n: int) -> FloatArray:
+        """Return the readings of n uses of a probe as an array, (n, m); each of them must be there."""
+        here = self._given.readings_of(probe)
+        own = np.asarray(values, dtype=float).reshape(-1, here.stop - here.start)
+        if len(own) != n:
+            raise ParameterError(
+                f"bounded readings come one by one, {n} of probe {probe}, got {len(own)}", field="values"
+            )
+        return own
+
+    def within(self, probe: int, values: FloatArray) -> FloatArray:
+        """Return readings cut to their bounds: these hold up to rounding, and exactly in the proof."""
+        here = self._given.readings_of(probe)
+        return np.asarray(np.clip(values, self.low[here], self.high[here]))
 
     def add(self, uses: IntArray, averages: FloatArray, values: Mapping[int, FloatArray]) -> None:
         """Add the readings of a batch, (n_uses, m) by probe."""
         del uses, averages
         for probe, own in values.items():
-            here = self._probes.readings_of(probe)
+            here = self._given.readings_of(probe)
             about = own - self.middle[here]
             self.uses[here] += len(own)
             self.sums[here] += about.sum(axis=0)
@@ -180,12 +200,12 @@ class BoundedNoise:
         variance = (around + _PRIOR_FREEDOM * common * widest) / (freedom + _PRIOR_FREEDOM)
         covariances = dict[int, FloatArray]()
         for probe, products in self.products.items():
-            here = self._probes.readings_of(probe)
+            here = self._given.readings_of(probe)
             n, sums = float(self.uses[here][0]), self.sums[here]
             scatter = products - np.outer(sums, sums) / max(n, 1.0)
             prior = np.diag(_PRIOR_FREEDOM * common * widest[here])
             covariances[probe] = (scatter + prior) / (max(n - 1.0, 0.0) + _PRIOR_FREEDOM)
-        return recordable(replace(self._probes, noise_scale=np.sqrt(variance), covariances=covariances))
+        return recordable(replace(self._given, noise_scale=np.sqrt(variance), covariances=covariances))
 
 
 @dataclass(frozen=True, eq=False)

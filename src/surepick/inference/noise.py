@@ -1,20 +1,23 @@
-"""Covariances of unknown noise, estimated from replicates, and learned noise as decisions record it.
+"""What is known of the noise: a stated size, or covariances that are estimated from replicates.
 
-They guide design and bets, and never count as evidence. Bets are made with what is recorded: scales in whole
-steps, and for probes with several readings a factor L of their covariance L L' with a few digits.
+Estimates guide the design and turn bets on gaps into factors; they never count as evidence. Bets are made
+with what a decision records of them: scales in whole steps, and for probes with several readings a factor L
+of their covariance L L' with a few digits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 
 from surepick.core.arrays import MOST_SCALES, FloatArray, IntArray
 from surepick.core.probes import Probes
 from surepick.errors import ProblemError
+from surepick.inference.factors import Factor, Student
 from surepick.inference.steps import are_steps, from_steps, to_steps
 
 _PRIOR_FREEDOM = 10.0  # degrees of freedom with which the common estimate enters that of one probe
@@ -22,6 +25,43 @@ _LEAST_CORRELATION, _MOST_CORRELATION = -0.5, 0.99  # of the common estimate; th
 _ENOUGH_FREEDOM = 11  # degrees of freedom without any difference: the reading counts as constant
 _ROUNDING = 1e-24  # of the largest average, squared: a variance below it is rounding
 _DIGITS = 6  # of the entries of a factor
+
+
+class Noise:
+    """Noise of a stated size, of which nothing is learned. Base of the kinds that are."""
+
+    STATE: ClassVar[tuple[str, ...]] = ()
+    is_learned: ClassVar[bool] = False
+    needs_values: ClassVar[bool] = False  # whether readings are needed one by one, not only their sums
+
+    def __init__(self, probes: Probes, factor: Factor) -> None:
+        self.factor, self._given = factor, probes
+
+    def extend(self, probes: Probes, bounds: FloatArray | None) -> None:
+        """Continue with these probes: the old ones first, then new ones of one reading each."""
+        del bounds
+        self._given = probes
+
+    def probes(self) -> Probes:
+        """Return the probes with the noise as it is known now."""
+        return self._given
+
+    def terms(self, probes: Probes) -> dict[str, Any]:
+        """Return what a decision with bets records of learned noise, as it is in these probes."""
+        return recorded_noise(probes) if self.is_learned else {}
+
+    def checks(self, probes: Probes) -> dict[str, Callable[[Any], bool]]:
+        """Return checks of what such a decision records."""
+        if not self.is_learned:
+            return {}
+        are_scales, are_factors = (
+            partial(are_steps, n=probes.n_readings),
+            partial(_are_factors, probes=probes),
+        )
+        return {"noise": are_scales, "factors": are_factors}
+
+    def add(self, uses: IntArray, averages: FloatArray, values: Mapping[int, FloatArray]) -> None:
+        """Learn from a batch: its uses and averages by replicate, and its values where they are needed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,21 +73,23 @@ class _Group:
     factor: FloatArray  # (n, m, m) Cholesky factors of the covariances that were guessed
 
 
-class NoiseEstimate:
+class NoiseEstimate(Noise):
     """Scatter matrices of replicates around their means, probe by probe. Changed by `add`."""
 
-    STATE = ("freedom", "largest", "scatter")
+    STATE: ClassVar[tuple[str, ...]] = ("freedom", "largest", "scatter")
+    is_learned = True
 
     def __init__(self, probes: Probes) -> None:
         self.freedom = np.zeros(0)  # degrees of freedom, by probe
         self.largest = 0.0  # average of a replicate, by size
         self.scatter: list[FloatArray] = []
-        self.extend(probes)
+        super().__init__(probes, Student())
+        self.extend(probes, None)
 
-    def extend(self, probes: Probes, bounds: FloatArray | None = None) -> None:
+    def extend(self, probes: Probes, bounds: FloatArray | None) -> None:
         """Continue with these probes: the old ones first, then new ones of one reading each."""
-        del bounds
-        self._guess, kept, sizes = probes, self.scatter, np.diff(probes.start)
+        super().extend(probes, bounds)
+        kept, sizes = self.scatter, np.diff(probes.start)
         self.freedom = np.append(self.freedom, np.zeros(len(probes) - len(self.freedom)))
         self._groups = []
         for m in np.unique(sizes).tolist():
@@ -60,15 +102,6 @@ class NoiseEstimate:
         self.scatter = [np.zeros_like(group.factor) for group in self._groups]
         for new, old in zip(self.scatter, kept, strict=False):
             new[: len(old)] = old
-
-    def recorded(self) -> dict[str, Any]:
-        """Return what a decision records beside the noise scales: nothing."""
-        return {}
-
-    def is_recorded(self, more: Mapping[str, Any]) -> bool:
-        """Return whether a decision has recorded that rightly."""
-        del more
-        return True
 
     def add(self, uses: IntArray, averages: FloatArray, values: Mapping[int, FloatArray]) -> None:
         """Add a batch: the uses of each replicate, and the averages of readings, (n_readings, G).
@@ -86,7 +119,7 @@ class NoiseEstimate:
             varies = np.einsum("nmm->nm", scatter) > _ROUNDING * self.largest**2
             constant = ~varies & (self.freedom[group.probes] >= _ENOUGH_FREEDOM)[:, None]
             if constant.any():
-                name = self._guess.reading_name(int(group.readings[constant][0])).removeprefix("probe ")
+                name = self._given.reading_name(int(group.readings[constant][0])).removeprefix("probe ")
                 raise ProblemError(
                     f"all measurements of {name} are equal, so its noise cannot be learned; begin again with "
                     "low and high (0 and 1 for success or failure), or with a stated noise",
@@ -107,7 +140,7 @@ class NoiseEstimate:
         all probes have in common.
         """
         if not self.freedom.any():
-            return recordable(self._guess)
+            return recordable(self._given)
         whitened = []
         for group, scatter in zip(self._groups, self.scatter, strict=True):
             half = np.linalg.solve(group.factor, scatter)
@@ -121,7 +154,7 @@ class NoiseEstimate:
             products, n_products = products + float(own.sum()) - trace, n_products + m * (m - 1) * n_free
         variance = max(squares / n_squares, _ROUNDING * self.largest**2, 1e-280)
         correlation = min(products / n_products / variance, _MOST_CORRELATION) if n_products else 0.0
-        scale, covariances = self._guess.noise_scale.copy(), dict[int, FloatArray]()
+        scale, covariances = self._given.noise_scale.copy(), dict[int, FloatArray]()
         for group, own in zip(self._groups, whitened, strict=True):
             m = group.readings.shape[1]
             share = max(correlation, _LEAST_CORRELATION / max(m - 1, 1))
@@ -132,7 +165,7 @@ class NoiseEstimate:
             scale[group.readings] = np.sqrt(found[:, np.arange(m), np.arange(m)])
             if m > 1:
                 covariances.update(zip(group.probes.tolist(), found, strict=True))
-        return recordable(replace(self._guess, noise_scale=scale, covariances=covariances))
+        return recordable(replace(self._given, noise_scale=scale, covariances=covariances))
 
 
 def recordable(probes: Probes) -> Probes:
@@ -156,13 +189,12 @@ def with_noise(probes: Probes, recorded: Mapping[str, Any]) -> Probes:
     return replace(probes, noise_scale=from_steps(recorded["noise"]), covariances=covariances)
 
 
-def is_noise(recorded: Mapping[str, Any], probes: Probes) -> bool:
-    """Return whether this is noise of such probes as a decision records it."""
-    factors = recorded.get("factors", [])
-    named = [probe for probe, _ in factors]
-    sizes = [len(probes.reading_names[probe]) for probe in probes.covariances]
-    if named != list(probes.covariances) or not are_steps(recorded["noise"], probes.n_readings):
+def _are_factors(recorded: Any, probes: Probes) -> bool:
+    """Return whether these are factors of covariances, of all probes that have one, or none if none has."""
+    factors = [] if recorded is None else recorded
+    if [probe for probe, _ in factors] != list(probes.covariances):
         return False
+    sizes = [len(probes.reading_names[probe]) for probe in probes.covariances]
     arrays = [np.array(rows, dtype=float) for _, rows in factors]
     are_square = [array.shape for array in arrays] == [(m, m) for m in sizes]
     return are_square and all(np.isfinite(a).all() and (np.diag(a) > 0).all() for a in arrays)

@@ -69,6 +69,13 @@ def are_steps(values: Any, n: int, least: int = -_MOST) -> bool:
     return is_list and all(type(step) is int and least <= step <= _MOST for step in values)
 
 
+def are_mixtures(recorded: Any, n: int) -> bool:
+    """Return whether these are n mixtures as steps, and perhaps the units of their fixed bet sizes."""
+    if not isinstance(recorded, list) or len(recorded) not in (2, 3):
+        return False
+    return are_steps(recorded[0], n, least=_NO_BET) and all(are_steps(part, n) for part in recorded[1:])
+
+
 def is_share(value: Any) -> bool:
     """Return whether this is a share of some cash, neither nothing nor all of it."""
     return type(value) is float and 0 < value < 1

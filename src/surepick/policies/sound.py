@@ -9,6 +9,7 @@ from surepick.core.guarantee import SUB_GAUSSIAN, Guarantee
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.plan_sets import check_zeros_and_ones
 from surepick.core.policy import Policy, check_delta, check_epsilon
+from surepick.core.polytope import Polytope
 from surepick.errors import ParameterError
 from surepick.policies.gap import radius as radii
 
@@ -121,12 +122,20 @@ class BettingPolicy(Policy):
         return Guarantee(self.goal, self.delta, SUB_GAUSSIAN)
 
     def learns_noise(self, problem: AnyProblem) -> bool:
-        """Return whether a run learns unknown noise while it measures."""
-        return problem.is_listed
+        """Return whether a run learns unknown noise while it measures: on every problem."""
+        del problem
+        return True
 
     def learns_variance(self, problem: AnyProblem) -> bool:
-        """Return whether bounds on readings are all that the guarantee needs, neither scale nor shape."""
-        return problem.bounds is not None
+        """Return whether bounds on readings are all that the guarantee needs, neither scale nor shape.
+
+        It takes bets on single gaps, or bets that are affine in a plan of zeros and ones.
+        """
+        if problem.bounds is None:
+            return False
+        if isinstance(problem, Polytope):
+            return self.epsilon == 0
+        return problem.is_listed or not (problem.plays or problem.best_within is not None)
 
 
 @dataclass(frozen=True)

@@ -45,11 +45,10 @@ class TestContract(OwnContract):
 class OwnCash(KeepOrReplace):
     """A control: every challenger has a cash of its own, a union over plans that nothing pays for."""
 
-    def place(self, decision, estimates):
+    def follow(self, decision, estimates):
         self.second.log_cash = 0.0
-        bets = super().place(decision, estimates)
+        super().follow(decision, estimates)
         self.second.log_cash = 0.0
-        return bets
 
 
 def answers(kind, means, epsilon, runs, n_rounds, delta=DELTA):

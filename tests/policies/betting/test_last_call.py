@@ -22,11 +22,10 @@ class Afterwards(BatchRun):
     """A control: chooses what to test after the batch."""
 
     def _settle(self, batch, averages):
-        if batch.is_final:
-            best = int(np.argmax(self._question.plans @ averages))
-            others = np.flatnonzero(np.arange(self._question.n_plans) != best)
-            bet = batch.bets[0]
-            bet.rows, bet.ahead, bet.behind = others, np.full(len(others), best), others
+        if batch.decision.is_final:
+            question = self._question
+            question.leader = int(np.argmax(question.plans @ averages))
+            self._bets = question.test(np.delete(np.arange(question.n_plans), question.leader))
         super()._settle(batch, averages)
 
 
@@ -34,7 +33,7 @@ class Pooled(BatchRun):
     """A control: tests with all measurements instead of the batch's own."""
 
     def _settle(self, batch, averages):
-        if batch.is_final:
+        if batch.decision.is_final:
             batch.uses = batch.uses + self.counts
             averages = (batch.sums[0] + self.sums) / np.maximum(batch.uses, 1)
         super()._settle(batch, averages)
@@ -227,6 +226,6 @@ def test_cash_that_other_accounts_took_since_is_not_in_the_wealth_of_a_test():
         if taken is not None:
             run._question.wealth.withdraw(taken)  # as a stake of another leader does
         run.absorb(counts, 0.0 * counts)
-        evidence.append(run._question.account(run._question.tested_account()).current)
+        evidence.append(run._question.account(run._question.leader).current)
     assert (evidence[1] <= evidence[0]).all()
     assert (evidence[1] < evidence[0]).any()  # of the rivals that were left

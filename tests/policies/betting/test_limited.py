@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom
 
 import surepick as sp
-from common import refuses
+from common import refuses, terms_now
 from forged_logs import lines_of, sealed
 from surepick.cli.output import NOTHING_TO_TAKE
 from surepick.cli.run import exit_code
@@ -60,9 +60,8 @@ def errors(question=BestWithinLimit, factor=SubGaussian):
         run, n = BatchRun(problem, policy, limit), np.full(len(means), 2)
         run._factor = factor()
         for _ in range(30):  # whatever is decided: claims hold at any time
-            targets = limit.targets(run._estimates, limit.unresolved()) if limit.has_leader else None
-            more = limit.wagers(run._estimates, targets)
-            run.follow(Decision(limit.leader, np.arange(0), n, 1, more=more))
+            terms = terms_now(run, limit.unresolved())
+            run.follow(Decision(limit.leader, np.arange(0), n, 1, more=terms))
             run.absorb(n, n * means + np.sqrt(n) * rng.standard_normal(len(n)))
         enough = limit.wealth.threshold
         wrong = [

@@ -8,7 +8,7 @@ from scipy import sparse
 from scipy.stats import beta
 
 import surepick as sp
-from common import largest
+from common import largest, terms_now
 from surepick.core.run import Decision, Stop
 from surepick.inference.wealth import COMMON, WAITING
 from surepick.policies.betting.batch_run import BatchRun
@@ -22,8 +22,8 @@ PROBLEM = largest(sparse.eye_array(N, format="csr"))
 class OneAccount(WithinMany):
     """A control: all leaders share one account, so that good ones rule out the best plan for bad ones."""
 
-    def lead(self, decision, counts):
-        super().lead(decision, counts)
+    def follow(self, decision, estimates):
+        super().follow(decision, estimates)
         accounts = self.wealth.accounts
         first = next(account for key, account in accounts.items() if isinstance(key, int))
         accounts.update({key: first for key in accounts if isinstance(key, int)})
@@ -91,10 +91,8 @@ def wrongly_good(question, n):
         for k in range(60):
             leader = [1, 2, 3][k % 3] if k else NO_LEADER
             rivals = np.delete(np.arange(4), leader) if k else np.zeros(0, dtype=int)
-            asked.leader, bets = leader, {}
-            if k:
-                bets = asked.wagers(run._estimates, asked.targets(run._estimates, rivals))
-            run.follow(Decision(leader, rivals, uses, 1, more=bets))
+            asked.leader = leader
+            run.follow(Decision(leader, rivals, uses, 1, more=terms_now(run, rivals)))
             run.absorb(uses, uses * means + np.sqrt(uses) * rng.standard_normal(4))
             wrong |= 3 in asked.within_epsilon()
         found += wrong
@@ -127,8 +125,7 @@ def test_wealth_against_a_plan_starts_at_one_and_a_stake_moves_it():
         if isinstance(decision, Stop) or decision.is_first:
             continue
         before = wealth.total(rows, *wealth.accounts.values())
-        question.lead(decision, run.counts)
-        question.place(decision, run._estimates)
+        question.follow(decision, run._estimates)
         assert np.allclose(wealth.total(rows, *wealth.accounts.values()), before, rtol=0, atol=1e-12)
         run._proposal = None
     fresh = run_of(WithinMany, epsilon=0.2)._question.wealth

@@ -14,7 +14,6 @@ from polytopes import KINDS, run_of
 from surepick.core.proofs import objections
 from surepick.core.run import Measure, Stop
 from surepick.policies.betting.best_vertex import BestVertex
-from surepick.policies.betting.question import Bet
 from surepick.policies.betting.within_polytope import PlanTest, WithinPolytope
 from surepick.policies.polytopes.edges import basis_text
 from surepick.simulation import Gaussian
@@ -33,15 +32,15 @@ class Afterwards(BestVertex):
     def settle(self, bets, result):
         if result.is_final:
             best = self._vertices.best(result.arm_means, self._vertices.first)
-            decision = dataclasses.replace(self._last, leader=basis_text(best.at))
-            self.lead(decision, self._counts)
-            rows = np.arange(len(best.leaves))
-            bets = [Bet(self.leader, rows, best.leaves, best.leaves)]
+            decision, estimates = self._last
+            decision = dataclasses.replace(decision, leader=basis_text(best.at), rivals=best.leaves)
+            self.follow(decision, estimates)
+            bets = self.bets(decision, estimates)
         super().settle(bets, result)
 
-    def lead(self, decision, counts):
-        self._last, self._counts = decision, counts
-        super().lead(decision, counts)
+    def follow(self, decision, estimates):
+        self._last = decision, estimates
+        super().follow(decision, estimates)
 
 
 class AfterwardsWithin(WithinPolytope):

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom
 
 import surepick as sp
-from common import largest, refuses
+from common import largest, refuses, terms_now
 from surepick.core.run import Decision
 from surepick.errors import ParameterError
 from surepick.inference.factors import SubGaussian
@@ -46,9 +46,8 @@ def errors(question=AllWithin, factor=SubGaussian):
         run._factor = factor()
         n = np.full(len(MEANS), 10)
         for _ in range(20):  # whatever is decided: claims hold at any time
-            targets = asked.targets(run._estimates, asked.unresolved()) if asked.has_leader else None
-            more = asked.wagers(run._estimates, targets)
-            run.follow(Decision(asked.leader, asked.unresolved(), n, 1, more=more))
+            rivals = asked.unresolved()
+            run.follow(Decision(asked.leader, rivals, n, 1, more=terms_now(run, rivals)))
             run.absorb(n, n * MEANS + np.sqrt(n) * rng.standard_normal(len(n)))
         is_in = asked.in_evidence() >= asked.wealth.threshold
         is_out = asked.out_peak >= asked.wealth.threshold

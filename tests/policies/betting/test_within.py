@@ -20,12 +20,11 @@ EPSILON, RUNS, CAP = 0.5, 120, 20.0
 class WithoutCommonCash(WithinFew):
     """A control: the row of each pair begins with all the cash, as if the others had taken none."""
 
-    def place(self, decision, estimates):
+    def follow(self, decision, estimates):
         is_first = self.wealth.log_cash == 0.0
-        bets = super().place(decision, estimates)
+        super().follow(decision, estimates)
         if is_first:
             self.account(COMMON).components += math.log(self.n_plans - 1)
-        return bets
 
 
 class Lucky(SubGaussian):

@@ -97,7 +97,7 @@ def played(problem, seed, n_blocks, *, epsilon=0.0, means=None):
         if isinstance(decision, Stop):
             break
         run.follow(run.propose())
-        bet, counts = next(iter(run._batch.bets), None), decision.counts
+        bet, counts = next(iter(run._bets), None), decision.counts
         sums = counts * means + np.sqrt(counts) * rng.normal(size=problem.n_arms)
         run.absorb(counts, sums)
         if bet is not None:
@@ -292,7 +292,7 @@ class PeekingRun(BatchRun):
     """A control: the sizes of common bets are chosen after the batch."""
 
     def _settle(self, batch, averages):
-        for bet in batch.bets:
+        for bet in self._bets:
             y = bet.leader - self._question._account.rivals
             gap, variance = y @ averages, (y**2) @ (1.0 / np.maximum(batch.uses, 1))
             bet.sizes = np.full(len(bet.sizes), max(0.0, float((gap / variance).max())))
@@ -354,9 +354,9 @@ class Afterwards(BatchRun):
     """A control: what leads in the final test is chosen when its measurements are known."""
 
     def _settle(self, batch, averages):
-        if batch.is_final:
+        if batch.decision.is_final:
             question = self._question
-            question.leader = batch.bets[0].leader = question._set.best(averages, question._everything)
+            question.leader = self._bets[0].leader = question._set.best(averages, question._everything)
         super()._settle(batch, averages)
 
 

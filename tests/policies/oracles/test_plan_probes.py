@@ -106,7 +106,7 @@ class AfterTheBatch(PlanProbeRun):
     """A control: the leader and the bet sizes are chosen when the readings of the batch are known."""
 
     def _settle(self, batch, averages):
-        for bet in batch.bets:
+        for bet in self._bets:
             bet.leader = self._question._set.best(averages, self._question._account.branch)
             bet.sizes, bet.means = 3 * bet.sizes + 1, averages
         super()._settle(batch, averages)

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, first_few
-from surepick.core.run import Measure
+from surepick.core.run import Decision, Measure
 
 
 @dataclass(eq=False)
 class Batch:
-    """The measurements of one batch, fixed before the first of them. Changed by `add`."""
+    """The measurements of one batch, fixed before the first of them. Changed by `add` and `keep`."""
 
+    decision: Decision
     uses: IntArray  # (n_probes,) of one replicate
     missing: IntArray  # (n_replicates, n_probes)
     removed: IntArray  # (n_replicates, n_probes) uses whose values were removed: no measurements
     sums: FloatArray  # (n_replicates, n_readings)
     lost: FloatArray  # (n_replicates, n_readings) by rounding, in adding up requests
-    bets: list[Any]
-    is_final: bool = False
     values: dict[int, FloatArray] = field(default_factory=dict)  # (n, m) bounded readings, by probe
-    centres: FloatArray | None = None  # (n_readings,) of bets on bounded readings
-    cap: float = 0.0  # the most that one use may take of a mixture of such bets
+
+    @classmethod
+    def open(cls, decision: Decision, n_readings: int, **more: Any) -> Self:
+        """Return the batch of this decision, of which nothing has been measured."""
+        missing = np.tile(decision.uses, (decision.n_replicates, 1))
+        zeros = np.zeros((decision.n_replicates, n_readings))
+        return cls(decision, decision.uses, missing, np.zeros_like(missing), zeros, zeros.copy(), **more)
 
     @property
     def n_replicates(self) -> int:
@@ -92,8 +96,8 @@ class Batch:
         uses = self.uses if replicates else self.uses - self.removed[0]
         if not uses.any():
             return None
-        counts, sums = (self.missing[whole], self.removed[whole]), (self.sums[whole], self.lost[whole])
-        return Batch(uses, *counts, *sums, self.bets, self.is_final, self.values, self.centres, self.cap)
+        by_replicate = ("missing", "removed", "sums", "lost")
+        return replace(self, uses=uses, **{name: getattr(self, name)[whole] for name in by_replicate})
 
     def averages(self, owner: IntArray) -> FloatArray:
         """Return the averages of readings, (n_readings, n_replicates); 0 where a probe was not used."""

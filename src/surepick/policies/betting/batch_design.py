@@ -19,7 +19,8 @@ from surepick.design.grid import PRIORITY_BITS, SHARE_BITS, on_grid, rounded
 from surepick.design.information import Dense
 from surepick.design.minimax import minimax, own_arm_shares
 from surepick.inference.contrasts import Contrasts
-from surepick.policies.betting.question import Pace, Question, Readings, Targets
+from surepick.policies.betting.estimates import Readings
+from surepick.policies.betting.question import Pace, Question, Targets
 
 WORKING_SET = 256  # targets that a design looks at
 FEW_RIVALS = 64  # with more that have an arm each the allocation is found in closed form
@@ -130,7 +131,7 @@ class BatchDesign:
 
     def _improve(self, targets: Targets, n_plans: int) -> tuple[FloatArray, FloatArray]:
         """Improve the shares for the targets that are worst off; return these, weighted, and their dual."""
-        readings, contrasts, plans = self.readings, targets.contrasts, targets.behind
+        readings, contrasts, plans = self.readings, targets.contrasts, targets.rivals
         gap2 = np.maximum(targets.gap + targets.shift, 0.0) ** 2
         priced = np.ptp(readings.costs[self.first_cover]) > 0
         smoothing = min(self._pace.smoothing, SMOOTHING_WITH_COSTS if priced else np.inf)

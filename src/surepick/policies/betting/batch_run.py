@@ -15,7 +15,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,18 +26,18 @@ from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
 from surepick.core.problem import Problem
 from surepick.core.run import Answer, Decision, Measure, Run, Standing, Stop, is_close
-from surepick.errors import ParameterError
-from surepick.inference.bounded import BatchReadings, BoundedNoise, BoundedReadings
+from surepick.errors import ParameterError, ProblemError
+from surepick.inference.bounded import BoundedNoise
 from surepick.inference.contrasts import arm_probes, readings_of
-from surepick.inference.factors import BoundedVariance, Factor, Student, SubGaussian
-from surepick.inference.noise import NoiseEstimate, is_noise, recorded_noise, with_noise
+from surepick.inference.factors import BoundedVariance, SubGaussian
+from surepick.inference.noise import Noise, NoiseEstimate, recorded_noise, with_noise
 from surepick.inference.wealth import Account, Wealth
 from surepick.policies.betting import run_state
 from surepick.policies.betting.batch import Batch, FinalBatch
 from surepick.policies.betting.batch_design import WORKING_SET, BatchDesign
-from surepick.policies.betting.question import NO_LEADER, BatchResult, Bet, Estimates, Question
-
-LEARNED = ("noise", "factors", "centres", "cap")  # what a decision records of noise that is learned
+from surepick.policies.betting.estimates import BatchResult, Estimates
+from surepick.policies.betting.list_question import ListQuestion
+from surepick.policies.betting.question import NO_LEADER, PlannedBatch, Question
 
 
 @dataclass(eq=False)
@@ -58,26 +58,19 @@ class BatchRun(Run):
     STATE: ClassVar[tuple[str, ...]] = (
         *("counts", "sums", "_prior", "_batch", "_asked", "_final", "_design", "_noise", "_question"),
     )
-    KINDS: ClassVar[tuple[type, ...]] = (Account, Wealth, Batch, Bet, Decision, FinalBatch, Sums)
+    KINDS: ClassVar[tuple[type, ...]] = (Account, Wealth, Batch, Decision, FinalBatch, Sums)
 
     def __init__(self, problem: AnyProblem, policy: Any, question: Question) -> None:
         """Ask this about the problem's oriented plans; of the policy `name` and `max_batch` are read."""
         self._policy, self._question, self._setup_cost = policy, question, problem.setup_cost
         self._take_known(problem)
-        self._probes = arm_probes(problem)
-        self._factor: Factor = SubGaussian()
-        self._noise: NoiseEstimate | BoundedNoise | None = None  # where it is learned
-        if not problem.knows_noise:
-            self._factor, self._noise = Student(), NoiseEstimate(self._probes)
-        elif self._bounds is not None:
-            self._factor, self._noise = BoundedReadings(), BoundedNoise(self._probes, self._bounds)
-        elif problem.noise_kind == BOUNDED_VARIANCE:
-            self._factor = BoundedVariance()
-        self._readings = readings_of(self._probes if self._noise is None else self._noise.probes())
-        n, m = len(self._probes), self._probes.n_readings
+        self._noise = _noise_of(problem, self._bounds)
+        self._factor = self._noise.factor
+        self._readings = readings_of(self._noise.probes())
+        n, m = len(self._readings.probes), self._readings.probes.n_readings
         self.counts, self.sums = np.zeros(n, dtype=np.int64), np.zeros(m)  # of complete batches
         self._prior = Sums(np.zeros(n), np.zeros(m))  # data that guide, and settle no bet
-        if isinstance(problem, Problem):
+        if isinstance(problem, Problem) and isinstance(question, ListQuestion):
             question.bind(self._readings, problem.plan_parts)
         self._design: Any = BatchDesign(self._readings, self._setup_cost, question.pace)
         targets, contrasts = question.first_contrasts(WORKING_SET)
@@ -86,6 +79,7 @@ class BatchRun(Run):
         else:
             self._design.first_cover[:] = False  # nothing has to be measured
         self._batch: Batch | None = None
+        self._bets: list[Any] = []  # of the open batch: a function of its decision and the batches before it
         self._asked: Decision | None = None  # handed out, and not followed yet
         self._proposal: Decision | Stop | None = None  # as long as nothing changes
         self._final: FinalBatch | None = None
@@ -105,7 +99,7 @@ class BatchRun(Run):
 
     def _refresh(self) -> None:
         """Derive from the state what the next decision needs: noise, estimates, the largest average."""
-        if self._noise is not None:
+        if self._noise.is_learned:
             self._readings = readings_of(self._noise.probes(), self._readings.basis)
         self._estimate()
 
@@ -143,7 +137,7 @@ class BatchRun(Run):
 
     def first_request(self, decision: Decision) -> Measure:
         """Return the first request of the batch that this decision opens."""
-        return self._opened(decision, []).next_measure(self._policy.max_batch)
+        return self._opened(decision).next_measure(self._policy.max_batch)
 
     @property
     def is_open(self) -> bool:
@@ -163,24 +157,21 @@ class BatchRun(Run):
         2. The first batch: every arm that matters is measured, and nothing leads.
         3. A batch without bets that finds out which plan should lead, if the question asks for one.
         4. A batch that bets on the leader against its rivals: as many measurements as the design allocates to
-           the aims, cut to the budget; in a final batch, all that are left.
-
-        A decision records, in `more`, what fixes its stakes and bets.
+           the targets, cut to the budget; in a final batch, all that are left.
         """
         question, estimates, final = self._question, self._estimates, self._final
-        design = copy.copy(self._design)
+        fewest, _ = self._factor.replicates
         if question.is_answered:
             return Stop(question.answer())
         if final is not None and (final.is_over or final.left <= 0):
             return Stop(None)
-        fewest, _ = self._factor.replicates
-        nothing = np.zeros(0, dtype=np.int64)
+        design = copy.copy(self._design)
         if not self._is_started:
             uses = design.first_counts(estimates.uses > 0)
-            more = question.more(None, uses, design.dual) | design.more()
-            if self._bets_at_once:
-                more |= self._learned() | question.wagers(estimates, None)
-            return Decision(NO_LEADER, nothing, uses, fewest, False, more, *self._numbers(NO_LEADER))
+            batch = PlannedBatch(None, uses, design.dual, self._bets_at_once)
+            terms = question.terms(estimates, batch) | design.more()
+            noise = self._noise.terms(self._readings.probes) if batch.has_bets else {}
+            return self._decision(uses, fewest, terms | noise)
         rivals = question.unresolved()
         targets = question.targets(estimates, rivals)
         if final is None and not self._setup_cost:
@@ -188,22 +179,33 @@ class BatchRun(Run):
             if searching is not None:  # a batch without bets, unless it cannot be afforded
                 uses = -(-searching // fewest)
                 if self._budget is None or int(uses.sum()) * fewest <= self._budget:
-                    return Decision(NO_LEADER, nothing, uses, fewest, False, {}, *self._numbers(NO_LEADER))
-        aims = question.aims(estimates, targets)
-        found = design.counts(aims, question, self.counts, self._factor.replicates)
+                    return self._decision(uses, fewest, {})
+        found = design.counts(targets, question, self.counts, self._factor.replicates)
         if final is not None:
-            found = design.final_counts(aims, final.left, self._factor.replicates)
+            found = design.final_counts(targets, final.left, self._factor.replicates)
         elif self._budget is not None and fewest <= self._budget:
             found = design.cut(*found, self._budget, fewest)
         if found is None:
             return Stop(None)
         uses, n_replicates = found
-        more = question.more(aims, uses * n_replicates, design.dual) | design.more() | self._learned()
-        if final is None:
-            with np.errstate(invalid="ignore"):  # where all earlier values of an arm were removed
-                more |= question.wagers(estimates, targets)
-        leader = question.named_leader
-        return Decision(leader, rivals, uses, n_replicates, final is not None, more, *self._numbers(leader))
+        batch = PlannedBatch(targets, uses * n_replicates, design.dual, has_bets=final is None)
+        with np.errstate(invalid="ignore"):  # where all earlier values of an arm were removed
+            terms = question.terms(estimates, batch)
+        terms = terms | design.more() | self._noise.terms(self._readings.probes)
+        return self._decision(uses, n_replicates, terms, question.named_leader, rivals)
+
+    def _decision(
+        self,
+        uses: IntArray,
+        n_replicates: int,
+        terms: Mapping[str, Any],
+        leader: Any = NO_LEADER,
+        rivals: IntArray | None = None,
+    ) -> Decision:
+        """Return a batch as a decision, with what it records of the values before it."""
+        is_final = self._final is not None and rivals is not None
+        rivals = np.zeros(0, dtype=np.int64) if rivals is None else rivals
+        return Decision(leader, rivals, uses, n_replicates, is_final, terms, *self._numbers(leader))
 
     def _numbers(self, leader: Any) -> tuple[float, float]:
         """Return what a decision records of the values before it."""
@@ -212,63 +214,41 @@ class BatchRun(Run):
 
     def follow(self, decision: Decision) -> None:
         """Open this batch, perhaps as recorded: stake, and fix its bets, by it and the batches before it."""
-        if "noise" in decision.more and not self._has_noise(decision.more):
-            # bet by the noise that was recorded, should this machine have rounded it otherwise
-            probes = with_noise(self._readings.probes, decision.more)
+        self._use_noise_of(decision)
+        if self._has_bets(decision):
+            self._question.follow(decision, self._estimates)
+        elif self._is_started:
+            self._question.planned += decision.n_measurements
+        if not decision.is_first:
+            self._design.start_from(decision.uses * self._readings.costs, decision.more)
+        self._batch, self._asked, self._proposal = self._opened(decision), None, None
+        self._fix_bets(decision)
+
+    def _use_noise_of(self, decision: Decision) -> None:
+        """Bet by the noise that was recorded, should this machine have rounded it otherwise."""
+        own, recorded = recorded_noise(self._readings.probes), decision.more
+        if "noise" not in recorded:
+            return
+        is_same_scale = np.array_equal(own["noise"], recorded["noise"])
+        if not is_same_scale or own.get("factors") != recorded.get("factors"):
+            probes = with_noise(self._readings.probes, recorded)
             self._readings = readings_of(probes, self._readings.basis)
             self._estimate()
-        question, estimates = self._question, self._estimates
-        bets = list[Any]()
-        if decision.is_first:
-            if self._bets_at_once:
-                bets = question.place(decision, estimates)
-            elif self._is_started:
-                question.planned += decision.n_measurements
-        else:
-            question.lead(decision, self.counts)
-            self._design.start_from(decision.uses * self._readings.costs, decision.more)
-            if decision.is_final:
-                targets = question.targets(estimates, decision.rivals)
-                bets = question.test(estimates, question.aims(estimates, targets, decision))
-            else:
-                bets = question.place(decision, estimates)
-        batch = self._opened(decision, bets)
-        if isinstance(self._noise, BoundedNoise) and bets:
-            batch.centres = self._noise.centres_of(decision.more["centres"])
-            batch.cap = decision.more["cap"]
-        self._batch, self._asked, self._proposal = batch, None, None
+
+    def _fix_bets(self, decision: Decision) -> None:
+        """Fix the bets of the open batch."""
+        has_bets = self._has_bets(decision)
+        self._bets = self._question.bets(decision, self._estimates) if has_bets else []
+
+    def _has_bets(self, decision: Decision) -> bool:
+        """Return whether a batch has bets or, if it is final, tests; there is none without a leader."""
+        return self._bets_at_once or not decision.is_first
 
     @property
     def _bets_at_once(self) -> bool:
         """Whether there are bets in the first batch; unknown noise has to show first what a size is worth."""
         is_blank = not self._estimates.uses.any() and self._factor.replicates == (1, 1)
         return self._question.bets_at_once and is_blank
-
-    def _learned(self) -> dict[str, Any]:
-        """Return what a decision records of learned noise, which turns bets on gaps into factors."""
-        if self._noise is None:
-            return {}
-        return recorded_noise(self._readings.probes) | self._noise.recorded()
-
-    def _has_noise(self, recorded: Mapping[str, Any]) -> bool:
-        """Return whether this run would record the same noise."""
-        own = recorded_noise(self._readings.probes)
-        is_same_scale = np.array_equal(own["noise"], recorded["noise"])
-        return is_same_scale and own.get("factors") == recorded.get("factors")
-
-    def _learned_objection(self, decision: Decision) -> str | None:
-        """Return why what a decision records of learned noise cannot be right, or None.
-
-        A decision with bets records what this run would; one without bets records nothing.
-        """
-        has_bets = decision.is_final or not decision.is_first or self._bets_at_once
-        expected = set(self._learned()) if has_bets else set()
-        if {name for name in LEARNED if name in decision.more} != expected:
-            return f"it should record {sorted(expected)} of the noise"
-        if "noise" in expected and not is_noise(decision.more, self._readings.probes):
-            return "its noise is not one positive number for each reading"
-        is_right = not has_bets or self._noise is None or self._noise.is_recorded(decision.more)
-        return None if is_right else "its centres are not inside the bounds of the readings"
 
     def objection(self, decision: Decision) -> str | None:
         """Return why no run takes this decision here, or None; what is free need not be as proposed."""
@@ -282,21 +262,25 @@ class BatchRun(Run):
             return why
         if not all(map(is_close, self._numbers(decision.leader), (decision.value_sum, decision.wealth))):
             return "its sum or wealth is not what the values before it give"
-        if why := self._learned_objection(decision):
-            return why
-        more = {name: value for name, value in decision.more.items() if name not in LEARNED}
-        decision = replace(decision, more=more)
         if not self._is_started or (decision.is_first and final is None):
             if not decision.is_first or len(decision.rivals) or decision.is_final:
                 return "it bets without a leader, or before every arm was measured"
-            return question.wager_objection(decision) if self._bets_at_once else None
+            return self._terms_objection(decision) if self._bets_at_once else None
         if decision.is_first:
             return "it has no leader"
         if final is not None and (final.is_over or not self._is_called_for(decision, final.left)):
             return "it does not measure what was called for"
         if decision.is_final != (final is not None):
             return "it says otherwise whether it is the final batch"
-        return question.objection(decision)
+        return self._terms_objection(decision) or question.rival_objection(decision)
+
+    def _terms_objection(self, decision: Decision) -> str | None:
+        """Return why these are not the terms of bets, or None; sizes are free."""
+        checks = {**self._question.checks(decision), **self._noise.checks(self._readings.probes)}
+        for name in sorted(checks.keys() | decision.more.keys()):
+            if name not in checks or not checks[name](decision.more.get(name)):
+                return f"its {name!r} is not what a run records"
+        return None
 
     def _is_called_for(self, decision: Decision, left: int) -> bool:
         """Return whether a final batch uses what was called for."""
@@ -322,12 +306,9 @@ class BatchRun(Run):
         if self._batch is None and self._is_started:
             self._question.choose(self._estimates)
 
-    def _opened(self, decision: Decision, bets: list[Any]) -> Batch:
+    def _opened(self, decision: Decision) -> Batch:
         """Return the batch of this decision, of which nothing has been measured."""
-        zeros = np.zeros((decision.n_replicates, len(self.sums)))
-        missing = np.tile(decision.uses, (decision.n_replicates, 1))
-        removed = np.zeros_like(missing)
-        return Batch(decision.uses, missing, removed, zeros, zeros.copy(), bets, decision.is_final)
+        return Batch.open(decision, len(self.sums))
 
     @property
     def is_fixed(self) -> bool:
@@ -362,7 +343,7 @@ class BatchRun(Run):
     @property
     def needs_values(self) -> bool:
         """Whether `absorb` needs the readings one by one, not only their sums."""
-        return isinstance(self._noise, BoundedNoise)
+        return self._noise.needs_values
 
     def absorb(
         self,
@@ -388,7 +369,10 @@ class BatchRun(Run):
         batch.add(counts, self._without_known(counts, sums), removed)
         if isinstance(self._noise, BoundedNoise):
             for probe in np.flatnonzero(counts).tolist():
-                batch.keep(probe, self._bounded_values(probe, int(counts[probe]), values or {}, self._noise))
+                own = self._noise.complete(probe, (values or {}).get(probe, ()), int(counts[probe]))
+                if self._known_parts is not None:
+                    own = own - self._known_parts[self._readings.probes.readings_of(probe)]
+                batch.keep(probe, self._noise.within(probe, own))
         if batch.is_complete:
             self.settle(batch)
 
@@ -398,46 +382,39 @@ class BatchRun(Run):
             return sums
         return np.asarray(sums - counts[self._readings.owner] * self._known_parts)
 
-    def _bounded_values(
-        self, probe: int, n: int, values: Mapping[int, FloatArray], noise: BoundedNoise
-    ) -> FloatArray:
-        """Return the readings of n uses, (n, m), without known parts; each of them must be there."""
-        here = self._probes.readings_of(probe)
-        own = np.asarray(values.get(probe, ()), dtype=float).reshape(-1, here.stop - here.start)
-        if len(own) != n:
-            raise ParameterError(
-                f"bounded readings come one by one, {n} of probe {probe}, got {len(own)}", field="values"
-            )
-        own = own if self._known_parts is None else own - self._known_parts[here]
-        # bounds hold up to rounding where a value was recorded, and exactly in the proof
-        return np.clip(own, noise.low[here], noise.high[here])
-
     def settle(self, batch: Batch) -> None:
         """Multiply wealth by the factors of the bets, and let the complete batch guide the next ones."""
-        has_replicates = isinstance(self._noise, NoiseEstimate)
+        has_replicates = self._factor.replicates != (1, 1)
         counted = batch.without_removed(replicates=has_replicates)
         if counted is not None:
             averages = counted.averages(self._readings.owner)
-            if counted.bets:
+            if self._bets:
                 self._settle(counted, averages if has_replicates else averages[:, 0])
-            if self._noise is not None:
-                self._noise.add(counted.uses, averages, counted.values)
+            self._noise.add(counted.uses, averages, counted.values)
             self.counts = self.counts + counted.counts
             self.sums = self.sums + (counted.sums + counted.lost).sum(axis=0)
         if self._final is not None:
             self._final.left -= batch.n_measurements
-            self._final.is_over = batch.is_final
+            self._final.is_over = batch.decision.is_final
         self._batch = None
         self._join()
 
     def _settle(self, batch: Batch, averages: FloatArray) -> None:
         """Let the question multiply its wealth by what this batch alone has shown."""
-        gaussian = self._final is not None and self._final.gaussian
-        shown = self._readings, self._factor, batch.uses, averages, self._largest
         bounded = None
-        if isinstance(self._noise, BoundedNoise) and batch.centres is not None:
-            bounded = BatchReadings(self._noise, batch.values, batch.centres, batch.cap)
-        self._question.settle(batch.bets, BatchResult(*shown, batch.is_final, gaussian, bounded))
+        if isinstance(self._noise, BoundedNoise):
+            bounded = self._noise.shown(batch.values, batch.decision.more)
+        result = BatchResult(
+            readings=self._readings,
+            factor=self._factor,
+            uses=batch.uses,
+            averages=averages,
+            largest=self._largest,
+            is_final=batch.decision.is_final,
+            gaussian=self._final is not None and self._final.gaussian,
+            bounded=bounded,
+        )
+        self._question.settle(self._bets, result)
 
     def _join(self) -> None:
         """Look at everything anew, and choose the next leader."""
@@ -462,17 +439,19 @@ class BatchRun(Run):
         """Continue with the plans and arms of this problem, the old ones first; between two batches."""
         if not self.may_grow or self._final is not None:
             raise ParameterError("plans arrive between two batches, and not after a final batch was called")
-        question, n_old = self._question, self._question.n_plans
+        question = self._question
+        if not isinstance(question, ListQuestion):
+            raise ProblemError("only a list of plans can grow; begin a new session", field="plans")
+        n_old = question.n_plans
         self._take_known(problem)
-        self._probes = arm_probes(problem)
-        n, m = len(self._probes), self._probes.n_readings
+        probes = arm_probes(problem)
+        n, m = len(probes), probes.n_readings
         self.counts = np.append(self.counts, np.zeros(n - len(self.counts), dtype=np.int64))
         self.sums = np.append(self.sums, np.zeros(m - len(self.sums)))
         uses, sums = self._prior.uses, self._prior.sums
         self._prior = Sums(np.append(uses, np.zeros(n - len(uses))), np.append(sums, np.zeros(m - len(sums))))
-        if self._noise is not None:
-            self._noise.extend(self._probes, self._bounds)
-        self._readings = readings_of(self._probes, self._readings.basis)
+        self._noise.extend(probes, self._bounds)
+        self._readings = readings_of(probes, self._readings.basis)
         question.grow(problem.plan_parts, self._readings, n)
         stays = question.contenders()
         new = np.unique(np.append(stays[0], stays[stays >= n_old]))
@@ -495,9 +474,9 @@ class BatchRun(Run):
     def log_evidence(self) -> FloatArray | None:
         """Return the log evidence against each plan of a list, as a rival of the leader; out at 1/delta."""
         question = self._question
-        return (
-            question.evidence(question.leader) - math.log(question.n_claims) if question.is_listed else None
-        )
+        if not isinstance(question, ListQuestion):
+            return None
+        return question.evidence(question.leader) - math.log(question.n_claims)
 
     def proof(self) -> Mapping[str, Any] | None:
         """Return what proves the answer without the run, as JSON values; None where nothing does."""
@@ -516,3 +495,16 @@ class BatchRun(Run):
         self._proposal = None
         run_state.restore(self, state, (*self.KINDS, *self._question.KINDS))
         self._refresh()
+        if self._batch is not None:
+            self._use_noise_of(self._batch.decision)
+            self._fix_bets(self._batch.decision)
+
+
+def _noise_of(problem: AnyProblem, bounds: FloatArray | None) -> Noise:
+    """Return what is known of the noise of a problem: its size, bounds of readings, or nothing."""
+    probes = arm_probes(problem)
+    if not problem.knows_noise:
+        return NoiseEstimate(probes)
+    if bounds is not None:
+        return BoundedNoise(probes, bounds)
+    return Noise(probes, BoundedVariance() if problem.noise_kind == BOUNDED_VARIANCE else SubGaussian())

@@ -12,7 +12,7 @@ to be clearly within epsilon of j; while it leads, that account bets on gap + ep
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -21,19 +21,12 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.problem import PlanParts
 from surepick.core.run import Decision, as_ranges, from_ranges
-from surepick.inference.contrasts import DiagonalReadings
-from surepick.inference.steps import are_steps, from_steps, is_share, mixture_of, mixture_steps, to_steps
+from surepick.inference.contrasts import Contrasts, DiagonalReadings
+from surepick.inference.steps import are_mixtures, from_steps, is_share, mixture_of, mixture_steps, to_steps
 from surepick.inference.wealth import COMMON, EMPTY, WAITING, Account, Wealth
-from surepick.policies.betting.question import (
-    NO_LEADER,
-    RESTAKE,
-    Bet,
-    Estimates,
-    Question,
-    Readings,
-    Recorded,
-    Targets,
-)
+from surepick.policies.betting.estimates import Estimates, Readings
+from surepick.policies.betting.list_question import ListQuestion
+from surepick.policies.betting.question import NO_LEADER, RESTAKE, Bet, Check, PlannedBatch, Targets
 
 # None of these constants bears on the guarantee; they were chosen on other instances than those of the tests.
 FIRST_STAKE, STAKE = 0.73, 0.3  # of the cash: the first time, and whenever measurements have grown enough
@@ -47,10 +40,10 @@ _MOST_LEADERS = 64  # whose first lead is remembered; a forgotten one counts as 
 _MOST_ACCOUNTS = 26  # within epsilon, the common one and the waiting cash among them
 
 
-class Best(Question):
+class Best(ListQuestion):
     """Which plan is best?"""
 
-    STATE: ClassVar[tuple[str, ...]] = (*Question.STATE, "led", "first_led_at", "planned")
+    STATE: ClassVar[tuple[str, ...]] = (*ListQuestion.STATE, "led", "first_led_at", "planned")
     searches = True  # whether planning rounds find out who leads many arms
     ignored_gap = 0.0  # by which a rival must look better before planning rounds look at it
 
@@ -130,13 +123,13 @@ class Best(Question):
         It measures the leader and the rivals within a standard error of it again, each at most as often as
         before. No bets depend on these measurements; they are past data for the next ones.
         """
-        probe, n_open = self._probe_of, len(targets.behind)
+        probe, n_open = self._probe_of, len(targets.rivals)
         if probe is None or n_open <= FEW or self.planned >= n_open:
             return None
         enough = math.ceil(math.sqrt(n_open))
         errors = np.sqrt(targets.gap_variance)
         close = np.flatnonzero(targets.gap + self.ignored_gap < _CLOSE * errors)
-        rivals = targets.behind[close]
+        rivals = targets.rivals[close]
         more = np.minimum(np.ceil(estimates.uses[probe[rivals]]), enough)
         if more.sum() <= _UNCLEAR * n_open and estimates.uses[probe[self.leader]] >= enough:
             return None
@@ -147,64 +140,54 @@ class Best(Question):
         uses[probe[self.leader]] = enough
         return uses
 
-    def lead(self, decision: Decision, counts: IntArray) -> None:
-        """Take on the leader of this decision, and remember when it first led."""
-        self.leader, self.planned = decision.leader, 0
+    def terms(self, estimates: Estimates, batch: PlannedBatch) -> dict[str, Any]:
+        """Bet that the leader is better than each rival; stake for all plans alike, with some cash left."""
+        if batch.targets is None or not batch.has_bets:
+            return {}
+        bets = bet_steps(estimates, batch.targets, self._centre(estimates, batch.targets) + self.epsilon)
+        return {"bets": bets} | next_stake("stake", estimates, self._common, FIRST_STAKE, self.grid_share)
+
+    def checks(self, decision: Decision) -> Mapping[str, Check]:
+        """Return that there are bets on the rivals, and perhaps a stake; a final batch has neither."""
+        if decision.is_final:
+            return {}
+        return {"bets": partial(are_mixtures, n=len(decision.rivals)), "stake": is_stake}
+
+    def follow(self, decision: Decision, estimates: Estimates) -> None:
+        """Take on the leader of this decision, remember when it first led, and stake."""
+        self._lead(decision, estimates)
+        self.planned = 0
+        stake_all(self.wealth, self._common, decision.more.get("stake"), estimates)
+
+    def _lead(self, decision: Decision, estimates: Estimates) -> None:
+        self.leader = decision.leader
         if self.leader == self.led:
             return
-        self.led = self.leader
+        self.led, counts = self.leader, estimates.counts
         own = counts if self._probe_of is None else counts[self._probe_of[self.leader]][None]
         first = self.first_led_at.pop(self.leader, own)
         if len(self.first_led_at) >= _MOST_LEADERS:
             del self.first_led_at[next(iter(self.first_led_at))]
         self.first_led_at[self.leader] = first
 
-    def wagers(self, estimates: Estimates, targets: Targets | None) -> dict[str, Any]:
-        """Bet that the leader is better than each rival; stake for all plans alike, with some cash left."""
-        if targets is None:
-            return {}
-        stake = next_stake(estimates, self._common, [FIRST_STAKE, round(self.grid_share, 2)])
-        centre = self._centre(estimates, targets) + self.epsilon
-        return stake | {"bets": bet_steps(estimates, targets, centre)}
-
-    def recorded_wagers(self, decision: Decision) -> dict[str, Recorded]:
-        """Return that there are bets on the rivals, and perhaps a stake; a final batch has neither."""
-        if decision.is_final:
-            return {}
-        return {
-            "bets": Recorded(partial(are_bets, n=len(decision.rivals))),
-            "stake": Recorded(is_stake, is_required=False),
-        }
-
-    def place(self, decision: Decision, estimates: Estimates) -> list[Bet]:
-        """Stake, and bet that the leader is better than each rival.
+    def bets(self, decision: Decision, estimates: Estimates) -> list[Bet]:
+        """Bet that the leader is better than each rival.
 
         With one rival left the leader has a bet against it: if it is not the best plan, the rival probably
         is.
         """
-        if "stake" in decision.more:
-            stake_all(self.wealth, self._common, decision.more["stake"], estimates.n_measured)
-        rivals, leader = decision.rivals, np.full(len(decision.rivals), decision.leader)
-        bet = self.bet(COMMON, rivals, leader, rivals, decision.more["bets"], estimates)
+        rivals, recorded = decision.rivals, decision.more.get("bets")
+        if decision.is_final:
+            return self.test(rivals)
+        bet = recorded_bet(COMMON, rivals, self.from_leader(rivals), recorded, estimates)
         assert bet.centre is not None
         bet.centre = bet.centre - self.epsilon  # recorded of the gap + epsilon
         if len(rivals) > 1:
             return [bet]
-        return [bet, replace(bet, rows=leader, ahead=rivals, behind=leader, centre=np.zeros(1))]
-
-    def bet(
-        self,
-        account: str | int,
-        rows: IntArray,
-        ahead: IntArray,
-        behind: IntArray,
-        recorded: list[Any],
-        estimates: Estimates,
-    ) -> Bet:
-        """Return a bet as it was recorded: a mixture on each row, and the fixed sizes."""
-        is_given = len(recorded) == 3
-        unit = from_steps(recorded[2]) if is_given else estimates.unit(self.contrasts(ahead, behind))
-        return Bet(account, rows, ahead, behind, 0.0, *mixture_of(recorded), unit, GRID)
+        leader = np.array([decision.leader])
+        against = recorded_bet(COMMON, leader, self.contrasts(rivals, leader), recorded, estimates)
+        against.centre = np.zeros(1)
+        return [bet, against]
 
     def _centre(self, estimates: Estimates, targets: Targets) -> FloatArray:
         """Return the centres of the mixtures: estimated gaps, less a correction for selection bias.
@@ -224,8 +207,7 @@ class Best(Question):
             errors = max(bias - 1.0, 0.0) * math.sqrt(old)
             return np.asarray(shrunk - errors * self._own_error(estimates, [self.leader]))
         first = self.first_led_at.get(self.leader, estimates.counts)  # it leads from now on
-        fresh = estimates.variance_since(first, targets.contrasts)
-        old_part = 1.0 - np.minimum(targets.gap_variance / fresh, 1.0)
+        old_part = estimates.old_part(first, targets.contrasts, targets.gap_variance)
         return np.asarray(shrunk - bias * np.sqrt(old_part) * np.sqrt(targets.gap_variance))
 
     def evidence(self, leader: Any) -> FloatArray:
@@ -238,9 +220,9 @@ class Best(Question):
         del leader
         return self._common.current
 
-    def tested_account(self) -> str | int:
-        """Return the common account."""
-        return COMMON
+    def tested(self, rivals: IntArray) -> tuple[str | int, IntArray]:
+        """Return the rows of the common account."""
+        return COMMON, rivals
 
 
 class WithinMany(Best):
@@ -289,59 +271,65 @@ class WithinMany(Best):
         if is_near or behind <= self.keep_errors * math.sqrt(variance):
             self.leader = old
 
-    def lead(self, decision: Decision, counts: IntArray) -> None:
+    def terms(self, estimates: Estimates, batch: PlannedBatch) -> dict[str, Any]:
+        """Bet and stake as on the best plan; stake on the leader against every rival that it is ready for."""
+        found, targets = super().terms(estimates, batch), batch.targets
+        if not found or targets is None:
+            return found
+        errors_ahead = (targets.gap + self.epsilon) / np.sqrt(targets.gap_variance)
+        if self._probe_of is None:  # arms that are shared make many plans alike, and leaders change often
+            is_ready = np.full(len(errors_ahead), errors_ahead.min() > self.ready_for_all)
+            share = self.stake_share
+        else:  # a change of leaders loses what was staked
+            is_ready = errors_ahead > self.ready
+            share = round(self.stake_share / len(self._leaders), 3)
+        # a new leader is staked on as soon as it is ready
+        next_stake = self.next_stake if self.leader in self.wealth.accounts else np.zeros(self.n_plans)
+        rows = targets.rivals[is_ready & (estimates.n_measured >= next_stake[targets.rivals])]
+        return found | ({"waiting": [share, as_ranges(rows)]} if len(rows) else {})
+
+    def checks(self, decision: Decision) -> Mapping[str, Check]:
+        """Return that something may be staked on the leader: a share of what waits for some plans."""
+
+        def is_waiting(recorded: Any) -> bool:
+            if recorded is None:
+                return True
+            is_pair = isinstance(recorded, list) and len(recorded) == 2 and is_share(recorded[0])
+            return is_pair and from_ranges(recorded[1], self.n_plans).size > 0
+
+        checks = super().checks(decision)
+        return checks and {**checks, "waiting": is_waiting}
+
+    def _lead(self, decision: Decision, estimates: Estimates) -> None:
         """Take on the leader of this decision; open its account, or bring the one it had up to date.
 
         While a plan does not lead, the common account continues to bet, so its own total has to be added up
         again: cash, what waits, the common account and its own.
         """
         has_changed = decision.leader != self.led
-        super().lead(decision, counts)
+        super()._lead(decision, estimates)
         if has_changed:
             if self.leader not in self.wealth.accounts:
                 self.next_stake = np.zeros(self.n_plans)  # stake as soon as it is ready
             self._count_for_leader(np.arange(self.n_plans))
 
-    def wagers(self, estimates: Estimates, targets: Targets | None) -> dict[str, Any]:
-        """Bet and stake as on the best plan; stake on the leader against every rival that it is ready for."""
-        found = super().wagers(estimates, targets)
-        if targets is None:
-            return found
-        errors_ahead = (targets.gap + self.epsilon) / np.sqrt(targets.gap_variance)
-        is_ready = errors_ahead > self.ready
-        share = round(self.stake_share / len(self._leaders), 3)  # a change of leaders loses what was staked
-        if self._probe_of is None:  # arms that are shared make many plans alike, and leaders change often
-            is_ready = np.full(len(is_ready), errors_ahead.min() > self.ready_for_all)
-            share = self.stake_share
-        # a new leader is staked on as soon as it is ready
-        next_stake = self.next_stake if self.leader in self.wealth.accounts else np.zeros(self.n_plans)
-        rows = targets.behind[is_ready & (estimates.n_measured >= next_stake[targets.behind])]
-        return found | ({"waiting": [share, as_ranges(rows)]} if len(rows) else {})
-
-    def recorded_wagers(self, decision: Decision) -> dict[str, Recorded]:
-        """Return that something may be staked on the leader: a share of what waits for some plans."""
-
-        def is_valid(waiting: Any) -> bool:
-            is_pair = isinstance(waiting, list) and len(waiting) == 2 and is_share(waiting[0])
-            return is_pair and from_ranges(waiting[1], self.n_plans).size > 0
-
-        found = super().recorded_wagers(decision)
-        return found and found | {"waiting": Recorded(is_valid, is_required=False)}
-
-    def place(self, decision: Decision, estimates: Estimates) -> list[Bet]:
-        """Bet that the leader is better, and on its own account that it is not worse by more than epsilon."""
-        bets = super().place(decision, estimates)
-        if "waiting" in decision.more:
-            share, ranges = decision.more["waiting"]
-            rows = from_ranges(ranges, self.n_plans)
+    def follow(self, decision: Decision, estimates: Estimates) -> None:
+        """Take on the leader of this decision, and stake on all plans and on the leader."""
+        super().follow(decision, estimates)
+        if (recorded := decision.more.get("waiting")) is not None:
+            share, rows = recorded[0], from_ranges(recorded[1], self.n_plans)
             own, waiting = self.account(self.leader).components, self._waiting.components
             own[rows] = np.logaddexp(own[rows], waiting[rows] + math.log(share))
             waiting[rows] += math.log1p(-share)
             self.next_stake[rows] = RESTAKE * estimates.n_measured
-        exact, epsilon = bets[0], self.epsilon
-        assert exact.centre is not None
-        within = replace(exact, account=self.leader, shift=epsilon, centre=exact.centre + epsilon)
-        return [*bets, replace(within, unit=None, grid=None)]
+
+    def bets(self, decision: Decision, estimates: Estimates) -> list[Bet]:
+        """Bet that the leader is better, and on its own account that it is not worse by more than epsilon."""
+        bets = super().bets(decision, estimates)
+        if decision.is_final:
+            return bets
+        mixture, contrasts = mixture_of(decision.more["bets"]), bets[0].contrasts
+        return [*bets, Bet(self.leader, decision.rivals, contrasts, self.epsilon, None, *mixture)]
 
     def count(self, bets: list[Bet]) -> None:
         """Update the common account, and the leader's own one together with it."""
@@ -367,9 +355,9 @@ class WithinMany(Best):
             return own.current
         return self.wealth.total(np.arange(self.n_plans), self._waiting, self._common, own)
 
-    def tested_account(self) -> str | int:
-        """Return the leader's own account: a test with epsilon holds for this leader alone."""
-        return self.leader
+    def tested(self, rivals: IntArray) -> tuple[str | int, IntArray]:
+        """Return rows of the leader's own account: a test with epsilon holds for this leader alone."""
+        return self.leader, rivals
 
     def within_epsilon(self) -> list[int]:
         """Return the leaders, now or earlier, all of whose rivals are ruled out."""
@@ -389,28 +377,34 @@ class WithinMany(Best):
             self._count_for_leader(np.arange(self.n_plans))
 
 
-def next_stake(estimates: Estimates, account: Account, first: list[float]) -> dict[str, Any]:
-    """Return the stake on an account, if it is time: a share of the cash, and the part on fixed sizes."""
-    if estimates.n_measured < account.next_stake:
-        return {}
-    return {"stake": [STAKE, 0.0] if account.next_stake else first}
+def next_stake(
+    name: str, estimates: Estimates, account: Account | None, first: float, fixed_part: float
+) -> dict[str, Any]:
+    """Return the stake on an account if it is time: a share of the cash, and the part on fixed sizes."""
+    if account is None or not account.next_stake:
+        return {name: [first, round(fixed_part, 2)]}
+    return {name: [STAKE, 0.0]} if estimates.n_measured >= account.next_stake else {}
 
 
-def is_stake(stake: Any) -> bool:
-    """Return whether this is a stake: a share of the cash, and the part of it on the fixed sizes."""
-    is_pair = isinstance(stake, list) and len(stake) == 2 and is_share(stake[0])
-    return is_pair and type(stake[1]) is float and 0 <= stake[1] <= 1
+def is_stake(recorded: Any) -> bool:
+    """Return whether this is such a stake, or none."""
+    if recorded is None:
+        return True
+    is_pair = isinstance(recorded, list) and len(recorded) == 2 and is_share(recorded[0])
+    return is_pair and type(recorded[1]) is float and 0 <= recorded[1] <= 1
 
 
-def stake_all(wealth: Wealth, account: Account, stake: list[float], n_measured: float) -> None:
+def stake_all(wealth: Wealth, account: Account, recorded: list[float] | None, estimates: Estimates) -> None:
     """Stake on all rows of an account alike: so much of the cash, and this part of it on fixed sizes."""
-    share, on_grid = stake
+    if recorded is None:
+        return
+    share, fixed_part = recorded
     amount, n_fixed = wealth.withdraw(share), account.components.shape[1] - 1
-    if on_grid > 0:
-        account.stake(amount + math.log(on_grid / n_fixed), slice(0, -1))
-    if on_grid < 1:
-        account.stake(amount + math.log1p(-on_grid), slice(-1, None))
-    account.next_stake = RESTAKE * n_measured
+    if fixed_part > 0:
+        account.stake(amount + math.log(fixed_part / n_fixed), slice(0, -1))
+    if fixed_part < 1:
+        account.stake(amount + math.log1p(-fixed_part), slice(-1, None))
+    account.next_stake = RESTAKE * estimates.n_measured
 
 
 def bet_steps(estimates: Estimates, targets: Targets, centre: FloatArray) -> list[IntArray]:
@@ -419,10 +413,12 @@ def bet_steps(estimates: Estimates, targets: Targets, centre: FloatArray) -> lis
     return steps if estimates.readings.is_plain else [*steps, to_steps(estimates.unit(targets.contrasts))]
 
 
-def are_bets(bets: Any, n: int) -> bool:
-    """Return whether these are bets on n rows as `bet_steps` records them."""
-    is_list = isinstance(bets, list) and len(bets) in (2, 3)
-    return is_list and are_steps(bets[0], n, least=-1) and all(are_steps(part, n) for part in bets[1:])
+def recorded_bet(
+    account: str | int, rows: IntArray, contrasts: Contrasts, recorded: Any, estimates: Estimates
+) -> Bet:
+    """Return bets as they were recorded: a mixture on each row, and the fixed sizes."""
+    unit = from_steps(recorded[2]) if len(recorded) == 3 else estimates.unit(contrasts)
+    return Bet(account, rows, contrasts, 0.0, unit[:, None] * GRID, *mixture_of(recorded))
 
 
 def _arm_of_each(plans: Any) -> IntArray | None:

@@ -21,16 +21,18 @@ from surepick.core.polytope import ROUNDING, Polytope
 from surepick.core.proofs import variable_names, vertex_proof
 from surepick.core.run import TOLERANCE, Answer, Decision, Standing
 from surepick.inference.contrasts import Contrasts
-from surepick.inference.steps import are_steps, mixture_of, mixture_steps
+from surepick.inference.steps import are_mixtures, is_share, mixture_of, mixture_steps
 from surepick.inference.wealth import Account
 from surepick.policies.betting.best import SELECTION_BIAS, SHRINKAGE
+from surepick.policies.betting.estimates import Estimates
 from surepick.policies.betting.question import (
     CERTAIN,
     NO_LEADER,
     RESTAKE,
     Bet,
-    Estimates,
+    Check,
     Pace,
+    PlannedBatch,
     Question,
     Targets,
     is_clear,
@@ -44,14 +46,13 @@ class BestVertex(Question):
     """Which vertex is best? The leader is a basis, by its text; rivals are the variables that leave it."""
 
     STATE: ClassVar[tuple[str, ...]] = (*Question.STATE, "led", "first_led_at")
-    is_listed = False
     pace = Pace(smoothing=8.0)
     stake_share = 0.5  # of the cash
     ready = 1.0  # standard errors that every edge must be away from a tie before a basis is staked
 
     def __init__(self, problem: Polytope, delta: float) -> None:
         self._problem, self._form = problem, problem.form
-        super().__init__(None, delta, 0.0, accounts=_MOST_BASES)
+        super().__init__(delta, 0.0, accounts=_MOST_BASES)
         self._vertices = Vertices(problem)
         self._edges: dict[str, Edges] = {}  # of the last bases; derived, and so no state
         self.led: Any = NO_LEADER  # the basis of the last batch
@@ -87,10 +88,6 @@ class BestVertex(Question):
         constant = losses @ self._problem.known_means  # 0 for arms whose mean is not known
         return Contrasts(np.where(is_known, 0.0, losses), constant=constant, rounding=ROUNDING)
 
-    def contrasts_of(self, bet: Bet) -> Contrasts:
-        """Return the losses along the edges of these rows."""
-        return self._losses(self.edges(str(bet.account))).take(bet.rows)
-
     def choose(self, estimates: Estimates) -> None:
         """Let the vertex lead that looks best; where several bases stand for it, the clearest of them."""
         if self.has_leader and self.is_answered:
@@ -103,20 +100,6 @@ class BestVertex(Question):
             edges = self._vertices.best(means, start)
         edges = self._vertices.clearest(edges, means, np.where(np.isfinite(variance), variance, 0.0))
         self.leader = basis_text(edges.at)
-
-    def lead(self, decision: Decision, counts: IntArray) -> None:
-        """Take on the basis of this decision, whose account is the most recently used one now."""
-        self.leader = decision.leader
-        if self.leader == self.led:
-            return
-        self.led = self.leader
-        rows = np.arange(len(self._led_edges.leaves))
-        account = self.wealth.account(self.leader, len(rows), 1)
-        self.wealth.count(rows, account)  # other bases may have taken cash since it led
-        self.first_led_at = {
-            basis: first for basis, first in self.first_led_at.items() if basis in self.wealth.accounts
-        }
-        self.first_led_at.setdefault(self.leader, counts)
 
     @property
     def _account(self) -> Account | None:
@@ -143,16 +126,12 @@ class BestVertex(Question):
             return np.full(n, self.wealth.log_cash)
         return self.wealth.total(np.arange(n), account)
 
-    def rival_evidence(self, leader: Any) -> FloatArray:
-        """Return the evidence against each edge of this basis."""
-        return self.evidence(leader)
-
     def leader_objection(self, leader: Any) -> str | None:
         """Return why this cannot lead: it is no basis whose vertex is a plan."""
         return None if self._vertices.is_vertex(leader) else "its leader is no basis of a plan"
 
-    def objection(self, decision: Decision) -> str | None:
-        """Return why no run decides so here: rivals are the variables whose edges are not ruled out."""
+    def rival_objection(self, decision: Decision) -> str | None:
+        """Return why these cannot be the rivals: they are the variables whose edges are not ruled out."""
         leaves, threshold = self.edges(decision.leader).leaves, self.wealth.threshold
         is_rival, excess = np.isin(leaves, decision.rivals), self.evidence(decision.leader) - threshold
         if is_rival.sum() != len(decision.rivals) or not is_rival.any():
@@ -160,7 +139,7 @@ class BestVertex(Question):
         wrong = np.where(is_rival, excess, -excess) > TOLERANCE * threshold
         if wrong.any():
             return f"edge {int(leaves[np.argmax(wrong)])} is on the wrong side of its rivals"
-        return self.wager_objection(decision)
+        return None
 
     def proves(self, plan: Answer | None) -> bool:
         """Return whether this vertex is proved, by one of its bases, up to rounding."""
@@ -176,61 +155,74 @@ class BestVertex(Question):
         """Return the variables whose edges are not ruled out."""
         return self._led_edges.leaves[self.evidence(self.leader) < self.wealth.threshold]
 
-    def tested_account(self) -> str | int:
-        """Return the leader's own account."""
-        return str(self.leader)
+    def _rows(self, rivals: IntArray) -> tuple[IntArray, Contrasts]:
+        """Return the rows of these variables in the leader's account, and the losses along their edges."""
+        edges = self._led_edges
+        rows = np.searchsorted(edges.leaves, rivals)
+        return rows, self._losses(edges).take(rows)
 
     def targets(self, estimates: Estimates, rivals: IntArray) -> Targets:
         """Return the losses along the edges of these variables."""
-        edges = self._led_edges
-        rows = np.searchsorted(edges.leaves, rivals)
-        contrasts, log_wealth = self._losses(edges).take(rows), self.log_wealth(self.leader)[rows]
-        return self.aim(estimates, self.tested_account(), rows, rivals, rivals, contrasts, log_wealth)
+        rows, losses = self._rows(rivals)
+        return self.aim(estimates, rivals, losses, self.log_wealth(self.leader)[rows], 0.0)
 
-    def wagers(self, estimates: Estimates, targets: Targets | None) -> dict[str, Any]:
+    def terms(self, estimates: Estimates, batch: PlannedBatch) -> dict[str, Any]:
         """Bet against every unresolved edge of the leader, and stake on all of its edges alike.
 
         A stake waits until each unresolved edge is clear of a tie. Estimated gaps of a leader are biased by
         its selection, all of it before it first led: centres are lowered in proportion to the older part of
         the estimate.
         """
-        if targets is None:
+        targets = batch.targets
+        if targets is None or not batch.has_bets:
             return {}
-        fresh = estimates.variance_since(
-            self.first_led_at.get(self.leader, estimates.counts), targets.contrasts
-        )
-        old_part = 1.0 - np.minimum(targets.gap_variance / fresh, 1.0)
+        first = self.first_led_at.get(self.leader, estimates.counts)
+        old_part = estimates.old_part(first, targets.contrasts, targets.gap_variance)
         bias = SELECTION_BIAS * math.log(max(len(self._led_edges.leaves), 1))
         correction = bias * np.sqrt(old_part) + SHRINKAGE
         centre = targets.gap - correction * np.sqrt(targets.gap_variance)
         found: dict[str, Any] = {"bets": mixture_steps(centre, targets.gap_variance)}
-        next_stake = 0.0 if self._account is None else self._account.next_stake
-        is_due = estimates.n_measured >= next_stake
+        is_due = self._account is None or estimates.n_measured >= self._account.next_stake
         if is_due and is_clear(targets.gap, self.ready * np.sqrt(targets.gap_variance)):
             found["stake"] = self.stake_share
         return found
 
-    def place(self, decision: Decision, estimates: Estimates) -> list[Bet]:
-        """Stake, and bet against every unresolved edge of the leader."""
-        account, rivals = self.wealth.accounts[self.leader], decision.rivals
-        if "stake" in decision.more:
-            account.stake(self.wealth.withdraw(decision.more["stake"]))
-            account.next_stake = RESTAKE * estimates.n_measured
-        rows = np.searchsorted(self._led_edges.leaves, rivals)
-        return [Bet(self.tested_account(), rows, rivals, rivals, 0.0, *mixture_of(decision.more["bets"]))]
+    def checks(self, decision: Decision) -> Mapping[str, Check]:
+        """Return that there are bets on the rivals, and perhaps a stake; a final batch has neither."""
+        if decision.is_final:
+            return {}
+        return {
+            "bets": lambda bets: are_mixtures(bets, len(decision.rivals)) and len(bets) == 2,
+            "stake": lambda share: share is None or is_share(share),
+        }
 
-    def wager_objection(self, decision: Decision) -> str | None:
-        """Return why stake and bets, as they were recorded, are none, or None."""
-        more = dict(decision.more)
-        share, bets = more.pop("stake", None), more.pop("bets", None)
-        if decision.is_final != (bets is None) or (share is not None and decision.is_final):
-            return "it has no bets, or a final batch with some"
-        if bets is not None:
-            n, is_pair = len(decision.rivals), isinstance(bets, list) and len(bets) == 2
-            if not is_pair or not (are_steps(bets[0], n, least=-1) and are_steps(bets[1], n)):
-                return "its bets are not those of its rivals"
-        is_share = share is None or (type(share) is float and 0 < share < 1)
-        return "it has a stake that is none, or more than a run writes" if more or not is_share else None
+    def follow(self, decision: Decision, estimates: Estimates) -> None:
+        """Take on the basis of this decision, whose account is the most recently used one now, and stake."""
+        self.leader = decision.leader
+        if self.leader != self.led:
+            self.led = self.leader
+            rows = np.arange(len(self._led_edges.leaves))
+            account = self.wealth.account(self.leader, len(rows), 1)
+            self.wealth.count(rows, account)  # other bases may have taken cash since it led
+            kept = self.first_led_at.items()
+            self.first_led_at = {basis: first for basis, first in kept if basis in self.wealth.accounts}
+            self.first_led_at.setdefault(self.leader, estimates.counts)
+        if (share := decision.more.get("stake")) is not None:
+            account = self.wealth.accounts[self.leader]
+            account.stake(self.wealth.withdraw(share))
+            account.next_stake = RESTAKE * estimates.n_measured
+
+    def bets(self, decision: Decision, estimates: Estimates) -> list[Bet]:
+        """Bet against every unresolved edge of the leader."""
+        bet = Bet(self.leader, *self._rows(decision.rivals))
+        if not decision.is_final:
+            bet.centre, bet.prior_variance = mixture_of(decision.more["bets"])
+        return [bet]
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether all edges of the leader are ruled out."""
+        return self.has_leader and not len(self.unresolved())
 
     def answer(self) -> tuple[float, ...]:
         """Return the leader's plan, once it is proved."""

@@ -55,20 +55,6 @@ class BetGapE(BettingPolicy):
     takes_past: ClassVar[bool] = True
     takes_known: ClassVar[bool] = True
 
-    def learns_noise(self, problem: AnyProblem) -> bool:
-        """Return whether a run learns unknown noise: from replicates, on every problem."""
-        del problem
-        return True
-
-    def learns_variance(self, problem: AnyProblem) -> bool:
-        """Return whether bounds on readings are all that the guarantee needs, neither scale nor shape."""
-        has_single_gaps = True
-        if isinstance(problem, Polytope):
-            has_single_gaps = self.epsilon == 0
-        elif not isinstance(problem, Problem):  # behind an oracle
-            has_single_gaps = not problem.plays and problem.best_within is None
-        return has_single_gaps and problem.bounds is not None
-
     def start(self, problem: AnyProblem) -> BatchRun:
         """Return a fresh run on this problem."""
         if isinstance(problem, Problem):

@@ -19,6 +19,7 @@ Cost of a batch: that of BetGapE.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -34,20 +35,23 @@ from surepick.core.problem import PlanParts, Problem
 from surepick.core.run import TOLERANCE, Answer, Decision, Standing
 from surepick.design.grid import VALUE_BITS, on_grid
 from surepick.errors import ParameterError, ProblemError, suggestion
+from surepick.inference.contrasts import Contrasts
+from surepick.inference.steps import are_mixtures
 from surepick.inference.wealth import COMMON, Account
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.best import (
     GRID,
     SHRINKAGE,
     Best,
-    are_bets,
     bet_steps,
     is_stake,
     next_stake,
+    recorded_bet,
     stake_all,
 )
-from surepick.policies.betting.bet_gap_e import BetGapE, unlisted_run
-from surepick.policies.betting.question import CERTAIN, NO_LEADER, Bet, Estimates, Readings, Recorded, Targets
+from surepick.policies.betting.bet_gap_e import unlisted_run
+from surepick.policies.betting.estimates import Estimates, Readings
+from surepick.policies.betting.question import CERTAIN, NO_LEADER, Bet, Check, PlannedBatch, Targets
 from surepick.policies.sound import BettingPolicy
 
 
@@ -81,8 +85,6 @@ class Challenge(BettingPolicy):
     takes_known: ClassVar[bool] = True
     takes_oracle: ClassVar[bool] = True
     takes_plays: ClassVar[bool] = True
-    learns_noise = BetGapE.learns_noise
-    learns_variance = BetGapE.learns_variance
 
     @property
     def goal(self) -> str:
@@ -208,94 +210,100 @@ class KeepOrReplace(Best):
         if now < 0 or score[now] <= 0 or score[best] > self.switch_ratio * score[now]:
             self.challenger = best if score[best] > 0 else NO_LEADER
 
-    def _challenge(self, estimates: Estimates) -> Targets:
+    def _challenge(self) -> Contrasts:
         """Return the contrast challenger - incumbent."""
-        plan, incumbent, row = (
-            np.array([self.challenger]),
-            np.array([self.leader]),
-            np.zeros(1, dtype=np.int64),
-        )
+        return self.contrasts(np.array([self.challenger]), np.array([self.leader]))
+
+    def _challenge_targets(self, estimates: Estimates) -> Targets:
+        """Return what a batch is to show for the challenger."""
         account = self.second.accounts.get(self.challenger)
         wealth = np.array([self.second.log_cash]) if account is None else account.current.copy()
-        what = self.challenger, row, plan, incumbent, self.contrasts(plan, incumbent)
-        return self.aim(estimates, *what, wealth, shift=0.0)
+        return self.aim(estimates, np.array([self.leader]), self._challenge(), wealth, shift=0.0)
 
-    def aims(self, estimates: Estimates, targets: Targets, decision: Decision | None = None) -> Targets:
+    def targets(self, estimates: Estimates, rivals: IntArray) -> Targets:
         """Return the targets for keeping, or that of the challenger if replacing seems to cost less."""
-        keep = targets
-        if decision is not None:
-            return self._challenge(estimates) if decision.more["replaces"] else keep
+        keep = super().targets(estimates, rivals)
+        return self._challenge_targets(estimates) if self._replaces(estimates, keep) else keep
+
+    def _replaces(self, estimates: Estimates, keep: Targets) -> bool:
+        """Return whether replacing by the challenger seems to cost less than keeping."""
         if self.challenger < 0:
-            return keep
-        challenge = self._challenge(estimates)
+            return False
+        challenge = self._challenge_targets(estimates)
         gap, price = keep.gap + self.epsilon, estimates.unit(keep.contrasts) ** 2
         needs = keep.evidence_needed * price / (np.maximum(gap, 0.0) ** 2 + 4 * keep.gap_variance)
         to_keep = float(needs.max()) * (self.hopeless if gap.min() <= 0 else 1.0)
         price = estimates.unit(challenge.contrasts) ** 2
         needs = challenge.evidence_needed * price / (challenge.gap**2 + challenge.gap_variance)
-        return challenge if needs[0] < to_keep else keep
-
-    def more(self, aims: Targets | None, counts: IntArray, dual: FloatArray) -> dict[str, Any]:
-        """Return the challenger, and whether the batch is allocated, or tests, to replace by it."""
-        return {"challenger": self.challenger, "replaces": aims is not None and aims.account != COMMON}
+        return bool(needs[0] < to_keep)
 
     def _centre(self, estimates: Estimates, targets: Targets) -> FloatArray:
         """Return the centres of the mixtures: the incumbent was not selected by what was measured."""
         return np.asarray(targets.gap - SHRINKAGE * np.sqrt(targets.gap_variance))
 
-    def wagers(self, estimates: Estimates, targets: Targets | None) -> dict[str, Any]:
-        """Stake and bet for keeping against every unresolved plan, and for the challenger."""
-        found = super().wagers(estimates, targets)
-        if targets is None or self.challenger < 0:
+    def terms(self, estimates: Estimates, batch: PlannedBatch) -> dict[str, Any]:
+        """Stake and bet for keeping against every unresolved plan, and for the challenger.
+
+        The batch is allocated, or tests, to keep the incumbent or to replace it.
+        """
+        found: dict[str, Any] = {"challenger": self.challenger, "replaces": False}
+        if batch.targets is None:
             return found
-        challenge = self._challenge(estimates)
-        ahead = challenge.gap - self.caution * np.sqrt(challenge.gap_variance)
-        found["challenge"] = bet_steps(estimates, challenge, ahead)
-        account = self.second.accounts.get(self.challenger, Account.empty(1, 1))
-        stake = next_stake(estimates, account, [self.first_share, self.grid_share])
-        return found | ({"challenge_stake": stake["stake"]} if stake else {})
-
-    def objection(self, decision: Decision) -> str | None:
-        """Return why no run decides so here: the incumbent leads, and no replacement is proved yet."""
-        challenger = decision.more.get("challenger", -2)
-        is_named = type(challenger) is int and -1 <= challenger < self.n_plans and challenger != self.leader
-        if decision.leader != self.leader or not is_named:
-            return "the incumbent leads, against one challenger or none"
-        if self._replacement()[1] > self.wealth.threshold * (1.0 + TOLERANCE):
-            return "a replacement was proved already"
-        return super().objection(decision)
-
-    def recorded_wagers(self, decision: Decision) -> dict[str, Recorded]:
-        """Return that there are bets for keeping and, with a challenger, for replacing."""
-        has_challenger = decision.more["challenger"] >= 0
-        found = super().recorded_wagers(decision) | {
-            "challenger": Recorded(lambda plan: True),  # see `objection`
-            "replaces": Recorded(lambda value: type(value) is bool and value <= has_challenger),
-        }
-        if has_challenger and not decision.is_final:
-            found["challenge"] = Recorded(partial(are_bets, n=1))
-            found["challenge_stake"] = Recorded(is_stake, is_required=False)
+        keep = super().targets(estimates, self.unresolved())
+        found["replaces"] = self._replaces(estimates, keep)
+        found |= super().terms(estimates, replace(batch, targets=keep))
+        if batch.has_bets and self.challenger >= 0:
+            challenge = self._challenge_targets(estimates)
+            ahead = challenge.gap - self.caution * np.sqrt(challenge.gap_variance)
+            found["challenge"] = bet_steps(estimates, challenge, ahead)
+            account = self.second.accounts.get(self.challenger)
+            found |= next_stake("challenge_stake", estimates, account, self.first_share, self.grid_share)
         return found
 
-    def lead(self, decision: Decision, counts: IntArray) -> None:
-        """Take on the challenger of this decision; the incumbent leads throughout."""
-        del counts
-        self.challenger = decision.more["challenger"]
-        if self.challenger >= 0:
-            self._of_challenger(self.challenger)
+    def checks(self, decision: Decision) -> Mapping[str, Check]:
+        """Return that there are bets for keeping and, with a challenger, for replacing."""
+        challenger: Any = decision.more.get("challenger")
+        n_plans = self.n_plans
+        is_named = type(challenger) is int and -1 <= challenger < n_plans and challenger != self.leader
+        has_challenger = is_named and challenger != NO_LEADER
+        checks: dict[str, Check] = {
+            **super().checks(decision),
+            "challenger": lambda _: is_named,
+            "replaces": lambda value: type(value) is bool and value <= has_challenger,
+        }
+        if has_challenger and not decision.is_final:
+            checks |= {"challenge": partial(are_mixtures, n=1), "challenge_stake": is_stake}
+        return checks
 
-    def place(self, decision: Decision, estimates: Estimates) -> list[Bet]:
-        """Stake and bet for keeping, and on the challenger."""
-        keep = replace(super().place(decision, estimates)[0], shift=self.epsilon)
-        assert keep.centre is not None
-        keep.centre = keep.centre + self.epsilon
+    def rival_objection(self, decision: Decision) -> str | None:
+        """Return why no run decides so here: the incumbent leads, and no replacement is proved yet."""
+        if decision.leader != self.leader:
+            return "the incumbent leads"
+        if self._replacement()[1] > self.wealth.threshold * (1.0 + TOLERANCE):
+            return "a replacement was proved already"
+        return super().rival_objection(decision)
+
+    def follow(self, decision: Decision, estimates: Estimates) -> None:
+        """Take on the challenger of this decision; stake for keeping and on the challenger."""
+        self.challenger = decision.more["challenger"]
+        stake_all(self.wealth, self._common, decision.more.get("stake"), estimates)
+        if self.challenger >= 0:
+            account = self._of_challenger(self.challenger)
+            stake_all(self.second, account, decision.more.get("challenge_stake"), estimates)
+
+    def bets(self, decision: Decision, estimates: Estimates) -> list[Bet]:
+        """Bet that no plan is better than the incumbent by more than epsilon, and on the challenger."""
+        row = np.zeros(1, dtype=np.int64)
+        if decision.is_final:
+            replaces = decision.more["replaces"]
+            return [Bet(self.challenger, row, self._challenge())] if replaces else self.test(decision.rivals)
+        rivals, recorded = decision.rivals, decision.more
+        keep = recorded_bet(COMMON, rivals, self.from_leader(rivals), recorded["bets"], estimates)
+        keep.shift = self.epsilon
         if self.challenger < 0:
             return [keep]
-        if "challenge_stake" in decision.more:
-            account, stake = self.second.accounts[self.challenger], decision.more["challenge_stake"]
-            stake_all(self.second, account, stake, estimates.n_measured)
-        row, plans = np.zeros(1, dtype=np.int64), (np.array([self.challenger]), np.array([self.leader]))
-        return [keep, self.bet(self.challenger, row, *plans, decision.more["challenge"], estimates)]
+        challenge = self._challenge()
+        return [keep, recorded_bet(self.challenger, row, challenge, recorded["challenge"], estimates)]
 
     def _replacement(self) -> tuple[int, float]:
         """Return the challenger with the most evidence that it is better, and that evidence."""

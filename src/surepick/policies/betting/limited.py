@@ -36,7 +36,8 @@ from surepick.inference.contrasts import Contrasts
 from surepick.inference.factors import log_sum_exp
 from surepick.inference.wealth import COMMON, EMPTY
 from surepick.policies.betting.batch_run import BatchRun
-from surepick.policies.betting.question import Bet, Estimates, Readings, Targets
+from surepick.policies.betting.estimates import Estimates, Readings
+from surepick.policies.betting.question import Bet, Targets
 from surepick.policies.betting.tied import refuse_odd
 from surepick.policies.betting.within import WithinFew
 from surepick.policies.sound import BettingPolicy
@@ -163,13 +164,6 @@ class BestWithinLimit(WithinFew):
         rows = readings.coordinates(np.vstack([-self._loads, np.zeros((1, self._loads.shape[1]))]))
         self.slack = Contrasts(rows[:-1] - rows[-1], constant=self._limit)
 
-    def contrasts_of(self, bet: Bet) -> Contrasts:
-        """Return the contrasts of pairs of plans, or slacks, negative where a bet is that a limit breaks."""
-        if bet.account == COMMON:
-            return super().contrasts_of(bet)
-        slack = self.slack.take(bet.rows)
-        return slack if bet.account == KEEP else Contrasts(-slack.rows, constant=-slack.constant)
-
     def first_contrasts(self, most: int) -> tuple[FloatArray, Contrasts]:
         """Return what the first batch is designed for, and must show: differences of values, and slacks."""
         some, contrasts = super().first_contrasts(most)
@@ -226,7 +220,7 @@ class BestWithinLimit(WithinFew):
     @property
     def is_answered(self) -> bool:
         """Whether the leader, or that no plan keeps the limit, is proved."""
-        return self.has_leader and (self.none_keeps or self.proves(self.leader))
+        return self.none_keeps or super().is_answered
 
     def answer(self) -> Answer | None:
         """Return the leader; None if no plan keeps the limit."""
@@ -260,26 +254,28 @@ class BestWithinLimit(WithinFew):
             rows = np.where(breaks[:, None], -breaking.rows, worse.rows)
             constant = np.where(breaks, -breaking.constant, worse.constant)
             rivals, wealth = np.append(others, leader), np.append(pairs[leader, others], keep[leader])
-            rows, constant = (
-                np.vstack([rows, slack.rows[leader]]),
-                np.append(constant, slack.constant[leader]),
-            )
+            rows = np.vstack([rows, slack.rows[leader]])
+            constant = np.append(constant, slack.constant[leader])
             shift = np.append(np.where(breaks, 0.0, self.epsilon), self.tolerance)
-        plans = np.full(len(rivals), leader), rivals
-        contrasts = Contrasts(rows, constant=constant)
-        return self.aim(estimates, COMMON, np.zeros_like(rivals), *plans, contrasts, wealth, shift=shift)
+        return self.aim(estimates, rivals, Contrasts(rows, constant=constant), wealth, shift)
 
-    def place(self, decision: Decision, estimates: Estimates) -> list[Bet]:
-        """Bet on all pairs, that each plan keeps the limit up to the tolerance, and that it breaks it."""
-        bets = super().place(decision, estimates)
-        every, keep = np.arange(self.n_plans), self.account(KEEP).components
+    def follow(self, decision: Decision, estimates: Estimates) -> None:
+        """Take on the leader, and stake on all pairs and, the first time, that the leader keeps the limit."""
+        super().follow(decision, estimates)
+        keep = self.account(KEEP).components
         if not decision.is_first and keep[self.leader].max() <= EMPTY:
             self.keep_cash -= math.log(2.0)
             keep[self.leader] = self.keep_cash + TILT
-        unit = np.full(self.n_plans, self.tolerance)
-        bets.append(Bet(KEEP, every, every, every, self.tolerance, unit=unit, grid=SIZES))
-        bets.append(Bet(BREAK, every, every, every, 0.0, unit=unit, grid=SIZES))
-        return bets
+
+    def bets(self, decision: Decision, estimates: Estimates) -> list[Bet]:
+        """Bet on all pairs, that each plan keeps the limit up to the tolerance, and that it breaks it."""
+        every, sizes = np.arange(self.n_plans), np.tile(self.tolerance * SIZES, (self.n_plans, 1))
+        breaking = Contrasts(-self.slack.rows, constant=-self.slack.constant)
+        return [
+            *super().bets(decision, estimates),
+            Bet(KEEP, every, self.slack, self.tolerance, sizes),
+            Bet(BREAK, every, breaking, 0.0, sizes),
+        ]
 
     def standing(self, estimates: Estimates) -> Standing:
         """Return the leader, its strongest rival, the risk of naming it now, and the plans that are left.

@@ -30,9 +30,9 @@ from surepick.core.problem import Problem
 from surepick.core.run import Decision, Standing
 from surepick.core.wording import how_many
 from surepick.errors import ParameterError
-from surepick.inference.wealth import COMMON
 from surepick.policies.betting.batch_run import BatchRun
-from surepick.policies.betting.question import Bet, Estimates, Targets
+from surepick.policies.betting.estimates import Estimates
+from surepick.policies.betting.question import Bet, Targets
 from surepick.policies.betting.within import WithinFew
 from surepick.policies.sound import BettingPolicy
 
@@ -128,18 +128,11 @@ class AllWithin(WithinFew):
         return self.out_peak.copy()
 
     def rival_evidence(self, leader: Any) -> FloatArray:
-        """Return the log of the evidence that each plan is in, or out."""
-        del leader
-        return np.maximum(self.in_evidence(), self.out_peak)
-
-    def answer_evidence(self, plan: Any) -> float:
-        """Return the log of the evidence that this plan is in, and every other is in or out."""
-        return min(float(self.in_evidence()[plan]), super().answer_evidence(plan))
-
-    @property
-    def is_answered(self) -> bool:
-        """Whether every plan is in or out, and the leader in."""
-        return self.has_leader and self.proves(self.leader)
+        """Return the log of the evidence that each plan is in or out, and the leader in."""
+        is_in = self.in_evidence()
+        evidence = np.maximum(is_in, self.out_peak)
+        evidence[leader] = is_in[leader]
+        return evidence
 
     def choose(self, estimates: Estimates) -> None:
         """Let the plan lead that looks best of those that are not out."""
@@ -155,23 +148,26 @@ class AllWithin(WithinFew):
         is_left = (self._by_pair("peak") < self.wealth.threshold) & ~np.eye(n, dtype=bool)
         ins, of = np.nonzero((is_open & looks_in)[:, None] & is_left)
         outs = np.flatnonzero(is_open & ~looks_in)
-        ahead, worse = np.append(ins, np.full(len(outs), self.leader)), np.append(of, outs)
+        ahead, behind = np.append(ins, np.full(len(outs), self.leader)), np.append(of, outs)
         wealth = np.append(self._by_pair("current")[ins, of], self._least_means()[outs])
-        what = np.append(ins * n + of, outs), ahead, worse, self.contrasts(ahead, worse), wealth
         shift = np.repeat([self.epsilon, -self.near], [len(ins), len(outs)])
-        return self.aim(estimates, COMMON, *what, shift=shift)
+        return self.aim(estimates, behind, self.contrasts(ahead, behind), wealth, shift)
 
-    def place(self, decision: Decision, estimates: Estimates) -> list[Bet]:
-        """Stake and bet on all pairs, and that each plan is worse than the leader by more than `near`."""
-        bets = super().place(decision, estimates)
-        if decision.is_first:
-            return bets
-        if OUT not in self.second.accounts:
+    def follow(self, decision: Decision, estimates: Estimates) -> None:
+        """Take on the leader, and stake on all pairs and, once, that plans are out."""
+        super().follow(decision, estimates)
+        if not decision.is_first and OUT not in self.second.accounts:
             amount = self.second.withdraw(self.staked) - math.log(len(self.sizes))
             self.second.account(OUT, self.n_plans, len(self.sizes)).stake(amount)
+
+    def bets(self, decision: Decision, estimates: Estimates) -> list[Bet]:
+        """Bet on all pairs, and that each plan is worse than the leader by more than `near`."""
+        bets = super().bets(decision, estimates)
+        if decision.is_first:
+            return bets
         others = np.flatnonzero(np.arange(self.n_plans) != self.leader)
-        ahead, unit = np.full(len(others), self.leader), np.ones(len(others))
-        return [*bets, Bet(OUT, others, ahead, others, -self.near, unit=unit, grid=self.sizes)]
+        sizes = np.tile(self.sizes, (len(others), 1))
+        return [*bets, Bet(OUT, others, self.from_leader(others), -self.near, sizes)]
 
     def count(self, bets: list[Any]) -> None:
         """Update both accounts, and which plans are out."""

@@ -8,6 +8,7 @@ more than epsilon worse than a best plan j sum to at most the stake.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,21 +16,24 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.problem import PlanParts
 from surepick.core.run import Decision
+from surepick.inference.contrasts import Contrasts
 from surepick.inference.steps import are_steps, from_steps, is_share, to_steps
 from surepick.inference.wealth import COMMON, Account
-from surepick.policies.betting.question import RESTAKE, Bet, Estimates, Question, Readings, Recorded, Targets
+from surepick.policies.betting.estimates import Estimates, Readings
+from surepick.policies.betting.list_question import ListQuestion
+from surepick.policies.betting.question import RESTAKE, Bet, Check, PlannedBatch
 
 MOST_PLANS = 64  # for which all pairs bet; with more the parts of a stake would be too small
 
 
-class WithinFew(Question):
+class WithinFew(ListQuestion):
     """Which plan is within epsilon of the best? All pairs bet, so that no leader has to be guessed.
 
     Row i * n + j of the account bets that j is not better than i by more than epsilon. Bet sizes begin at
     epsilon: no gap plus epsilon that matters is smaller.
     """
 
-    STATE: ClassVar[tuple[str, ...]] = (*Question.STATE, "next_stake", "sizes")
+    STATE: ClassVar[tuple[str, ...]] = (*ListQuestion.STATE, "next_stake", "sizes")
     bets_at_once = True
     first_stake, stake_share = 0.8, 0.3  # of the cash
     plausible = 2.0  # a stake favours plan i by exp(-this z^2 / 2), z standard errors behind the leader
@@ -43,12 +47,12 @@ class WithinFew(Question):
         self.smallest = epsilon  # bet size
         self.sizes = np.zeros(0)  # chosen with the first stake, and kept
 
-    def _pairs(self) -> tuple[IntArray, IntArray, IntArray]:
-        """Return rows, ahead and behind of all pairs of two plans."""
+    def _pairs(self) -> tuple[IntArray, Contrasts]:
+        """Return the rows and contrasts of all pairs of two plans."""
         n = self.n_plans
         ahead, behind = np.divmod(np.arange(n * n), n)
         rows = np.flatnonzero(ahead != behind)
-        return rows, ahead[rows], behind[rows]
+        return rows, self.contrasts(ahead[rows], behind[rows])
 
     def choose(self, estimates: Estimates) -> None:
         """Let the plan lead that looks best, among those proved to be within epsilon if there are any."""
@@ -56,59 +60,76 @@ class WithinFew(Question):
         proved = self.within_epsilon()
         self.leader = proved[int(np.argmax(value[proved]))] if proved else int(np.argmax(value))
 
-    def wagers(self, estimates: Estimates, targets: Targets | None) -> dict[str, Any]:
+    def terms(self, estimates: Estimates, batch: PlannedBatch) -> dict[str, Any]:
         """Stake against every plan j, in parts on the other plans i by how plausible each is as an answer.
 
         All pairs bet in every batch, in sizes that the first stake names.
         """
-        if estimates.n_measured < self.next_stake:
+        if not batch.has_bets or estimates.n_measured < self.next_stake:
             return {}
         n, weight = self.n_plans, np.ones(self.n_plans)
-        if targets is not None:
+        if batch.targets is not None:
             contrasts = self.from_leader()
             error, behind = np.sqrt(estimates.gap_variance(contrasts)), estimates.gap(contrasts)
             errors = np.divide(behind - self.ignored_gap, error, out=np.zeros(n), where=error > 0)
             weight = np.maximum(np.exp(-0.5 * self.plausible * np.maximum(errors, 0.0) ** 2), 1e-12)
         if len(self.sizes):
             return {"stake": self.stake_share, "weights": to_steps(weight)}
-        _, *pairs = self._pairs()
-        octaves = max(math.log(float(estimates.unit(self.contrasts(*pairs)).max()) / self.smallest), 0.0)
+        sizes = to_steps(self._first_sizes(estimates))
+        return {"stake": self.first_stake, "weights": to_steps(weight), "sizes": sizes}
+
+    def _first_sizes(self, estimates: Estimates) -> FloatArray:
+        """Return bet sizes from the smallest to the noise of a gap after a first batch."""
+        _, contrasts = self._pairs()
+        octaves = max(math.log(float(estimates.unit(contrasts).max()) / self.smallest), 0.0)
         n_sizes = min(self.most_sizes, 1 + int(octaves / math.log(self.size_step)))
         step = self.size_step if n_sizes < self.most_sizes else math.exp(octaves / (self.most_sizes - 1))
-        sizes = np.asarray(self.smallest * step ** np.arange(n_sizes))
-        return {"stake": self.first_stake, "weights": to_steps(weight), "sizes": to_steps(sizes)}
+        return np.asarray(self.smallest * step ** np.arange(n_sizes))
 
-    def recorded_wagers(self, decision: Decision) -> dict[str, Recorded]:
+    def checks(self, decision: Decision) -> Mapping[str, Check]:
         """Return that there may be a stake with its parts; the first one, which has sizes, must be."""
-        is_first = not len(self.sizes)
         if decision.is_final:
             return {}
-        found = {"stake": Recorded(is_share, is_required=is_first)}
-        if "stake" in decision.more:
-            found["weights"] = Recorded(lambda weights: are_steps(weights, self.n_plans))
-        if is_first:
-            found["sizes"] = Recorded(lambda x: are_steps(x, len(x)) and 0 < len(x) <= self.most_sizes)
-        return found
+        is_first, has_stake = not len(self.sizes), "stake" in decision.more
 
-    def place(self, decision: Decision, estimates: Estimates) -> list[Bet]:
-        """Stake against every plan j, and bet on all pairs."""
-        if "sizes" in decision.more:
-            self.sizes = from_steps(decision.more["sizes"])
-        rows, ahead, behind = self._pairs()
-        if "stake" in decision.more:
-            account = self.wealth.account(COMMON, self.n_plans**2, len(self.sizes))
-            weight = from_steps(decision.more["weights"])
-            # sums over i != j by prefix and suffix: no subtraction, so that rounding hands out no more than
-            # the stake
-            before = np.concatenate([[0.0], np.cumsum(weight)[:-1]])
-            after = np.concatenate([np.cumsum(weight[::-1])[::-1][1:], [0.0]])
-            part = np.log(weight)[:, None] - np.log(before + after)[None, :]
-            amount = self.wealth.withdraw(decision.more["stake"])
-            tilt = np.arange(1, len(self.sizes) + 1) ** -self.size_tilt
-            stakes = amount + part.ravel()[rows, None] + np.log(tilt / tilt.sum())
-            account.components[rows] = np.logaddexp(account.components[rows], stakes)
-            self.next_stake = max(1.0, RESTAKE * estimates.n_measured)
-        return [Bet(COMMON, rows, ahead, behind, self.epsilon, unit=np.ones(len(rows)), grid=self.sizes)]
+        def are_sizes(sizes: Any) -> bool:
+            return (
+                isinstance(sizes, list) and 0 < len(sizes) <= self.most_sizes and are_steps(sizes, len(sizes))
+            )
+
+        return {
+            "stake": lambda share: is_share(share) if has_stake or is_first else share is None,
+            "weights": lambda parts: are_steps(parts, self.n_plans) if has_stake else parts is None,
+            "sizes": lambda sizes: are_sizes(sizes) if is_first else sizes is None,
+        }
+
+    def follow(self, decision: Decision, estimates: Estimates) -> None:
+        """Take on the leader of this decision, and stake against every plan j."""
+        self.leader, recorded = decision.leader, decision.more
+        if "sizes" in recorded:
+            self.sizes = from_steps(recorded["sizes"])
+        if "stake" not in recorded:
+            return
+        account = self.wealth.account(COMMON, self.n_plans**2, len(self.sizes))
+        weight = from_steps(recorded["weights"])
+        # sums over i != j by prefix and suffix: no subtraction, so that rounding hands out no more than
+        # the stake
+        before = np.concatenate([[0.0], np.cumsum(weight)[:-1]])
+        after = np.concatenate([np.cumsum(weight[::-1])[::-1][1:], [0.0]])
+        part = np.log(weight)[:, None] - np.log(before + after)[None, :]
+        amount = self.wealth.withdraw(recorded["stake"])
+        tilt = np.arange(1, len(self.sizes) + 1) ** -self.size_tilt
+        rows, _ = self._pairs()
+        stakes = amount + part.ravel()[rows, None] + np.log(tilt / tilt.sum())
+        account.components[rows] = np.logaddexp(account.components[rows], stakes)
+        self.next_stake = max(1.0, RESTAKE * estimates.n_measured)
+
+    def bets(self, decision: Decision, estimates: Estimates) -> list[Bet]:
+        """Bet on all pairs."""
+        if decision.is_final:
+            return self.test(decision.rivals)
+        rows, contrasts = self._pairs()
+        return [Bet(COMMON, rows, contrasts, self.epsilon, np.tile(self.sizes, (len(rows), 1)))]
 
     def _by_pair(self, name: str) -> FloatArray:
         """Return wealth or peak by pair, (n, n); 0 before the first stake."""
@@ -123,19 +144,15 @@ class WithinFew(Question):
         """Return the log wealth against each plan, as a rival of this leader."""
         return self._by_pair("current")[leader]
 
-    def tested_account(self) -> str | int:
-        """Return the account of all pairs."""
-        return COMMON
+    def tested(self, rivals: IntArray) -> tuple[str | int, IntArray]:
+        """Return the rows (leader, rival)."""
+        return COMMON, self.leader * self.n_plans + rivals
 
     def account(self, key: str | int) -> Account:
         """Return an account; that of all pairs is empty if a final batch comes before the first stake."""
         if key == COMMON:
             return self.wealth.account(key, self.n_plans**2, max(len(self.sizes), 1))
         return super().account(key)
-
-    def tested_rows(self, rivals: IntArray) -> IntArray:
-        """Return the rows (leader, rival)."""
-        return self.leader * self.n_plans + rivals
 
     def in_evidence(self) -> FloatArray:
         """Return, for each plan, the least evidence against any of its rivals."""

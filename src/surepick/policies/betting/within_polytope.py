@@ -31,14 +31,8 @@ from surepick.design.grid import SHARE_BITS
 from surepick.inference.contrasts import Contrasts, arm_probes, readings_of
 from surepick.inference.factors import SubGaussian
 from surepick.inference.steps import is_share
-from surepick.policies.betting.question import (
-    BatchResult,
-    Estimates,
-    Pace,
-    Question,
-    Targets,
-    is_clear,
-)
+from surepick.policies.betting.estimates import BatchResult, Estimates
+from surepick.policies.betting.question import Check, Pace, PlannedBatch, Question, Targets, is_clear
 from surepick.policies.polytopes.covering import ALIVE, COVERED, Prover
 from surepick.policies.polytopes.edges import basis_of, basis_text
 from surepick.policies.polytopes.rivals import Rivals
@@ -145,15 +139,15 @@ class WithinPolytope(Question):
         "tested",
         "rivals",
     )
-    KINDS: ClassVar[tuple[type, ...]] = (LeaderBet, PlanTest, Series)
-    is_listed = learns_variance = False
+    KINDS: ClassVar[tuple[type, ...]] = (PlanTest, Series)
+    learns_variance = False
     pace = Pace(smoothing=8.0, batch_share=0.15, need_share=1.0, renewal=0.15, uses_all=True)
     first_stake, stake_share, restake = 0.5, 0.4, 1.5  # of the cash; growth of measurements between stakes
     ready = 1.8  # standard errors that the leader is ahead of all rivals, with epsilon, before a stake
 
     def __init__(self, problem: Polytope, delta: float, epsilon: float) -> None:
         self._delta, self.rivals = delta, Rivals(problem)
-        super().__init__(None, delta, epsilon)
+        super().__init__(delta, epsilon)
         self._readings = readings_of(arm_probes(problem))
         self._problem, self._form, self._relevant = problem, problem.form, problem.relevant
         self._scale = problem.sign * self._form.unit * self._form.moves  # of a mean, where amounts are near 1
@@ -225,22 +219,22 @@ class WithinPolytope(Question):
         wealth = np.full(len(known), self.wealth.log_cash)
         if furthest is not None:
             wealth = self._inequality(furthest).log_wealth(self.rivals.plans[known])
-        return self.aim(estimates, self.tested_account(), known, known, known, contrasts, wealth)
+        return self.aim(estimates, known, contrasts, wealth, self.epsilon)
 
     # bets
 
-    def more(self, aims: Targets | None, counts: IntArray, dual: FloatArray) -> dict[str, Any]:
+    def terms(self, estimates: Estimates, batch: PlannedBatch) -> dict[str, Any]:
         """Return the bet sizes of a series that begins with the next batch, and its share of the cash.
 
         There are no sizes, and no share, if none begins.
         """
-        rates = np.zeros(0)
+        rates, targets, counts = np.zeros(0), batch.targets, batch.counts
         is_whole = bool((counts[self._relevant] > 0).all())  # a batch that is cut too short is no bet
-        if aims is not None and is_whole and self.n_measured >= self.next_stake:
-            gap = aims.gap + self.epsilon
-            if is_clear(gap, self.ready * np.sqrt(aims.gap_variance)):
-                binding = dual[aims.behind] > _BINDING
-                variance = self._readings.gap_variance(self._readings.matrix(counts), aims.contrasts)
+        if targets is not None and is_whole and self.n_measured >= self.next_stake:
+            gap = targets.gap + self.epsilon
+            if is_clear(gap, self.ready * np.sqrt(targets.gap_variance)):
+                binding = batch.dual[targets.rivals] > _BINDING
+                variance = self._readings.gap_variance(self._readings.matrix(counts), targets.contrasts)
                 per_cost = variance[binding] * float(counts @ self._readings.costs)
                 rates = self._rates(np.maximum(gap[binding], 0.5 * self.epsilon) / per_cost)
         stake = {"stake": self.stake_share if self.series else self.first_stake}
@@ -251,23 +245,38 @@ class WithinPolytope(Question):
         low, high = float(best.min()) * _LOWEST, float(best.max()) * _HIGHEST
         return np.geomspace(low, high, max(2, math.ceil(math.log(high / low) / math.log(_RATIO)) + 1))
 
-    def lead(self, decision: Decision, counts: IntArray) -> None:
-        """Take on the leader of this decision, and the series that begins with its batch."""
-        del counts
-        self.leader, self._new_rates = decision.leader, np.array(decision.more["rates"], dtype=float)
+    def checks(self, decision: Decision) -> Mapping[str, Check]:
+        """Return that a series has bet sizes above 0, and the arms have shares of the batch."""
 
-    def place(self, decision: Decision, estimates: Estimates) -> list[Any]:
-        """Begin the series that the decision names with some of the cash, and bet on the leader."""
-        if len(self._new_rates):
+        def are_rates(rates: Any) -> bool:
+            is_list = isinstance(rates, list) and len(rates) <= _MOST_RATES
+            return is_list and all(isinstance(rate, float) and 0 < rate < math.inf for rate in rates)
+
+        def are_shares(shares: Any) -> bool:
+            is_list = isinstance(shares, list) and len(shares) == len(decision.uses) and any(shares)
+            return is_list and all(type(share) is int and 0 <= share <= 2**SHARE_BITS for share in shares)
+
+        is_begun = bool(decision.more.get("rates"))
+        return {
+            "rates": are_rates,
+            "shares": are_shares,
+            "stake": lambda share: is_share(share) if is_begun else share is None,
+        }
+
+    def follow(self, decision: Decision, estimates: Estimates) -> None:
+        """Take on the leader; begin the series that the decision names with some of the cash."""
+        self.leader, rates = decision.leader, np.array(decision.more["rates"], dtype=float)
+        if len(rates) and not decision.is_final:
             amount = self.wealth.withdraw(decision.more["stake"])
-            stakes = np.full(len(self._new_rates), amount - math.log(len(self._new_rates)))
-            self.series.append(Series.begin(stakes, self._new_rates, self._form.n_arms))
+            stakes = np.full(len(rates), amount - math.log(len(rates)))
+            self.series.append(Series.begin(stakes, rates, self._form.n_arms))
             self.next_stake = self.restake * estimates.n_measured
-        return [LeaderBet(self._plan(self.leader))]
 
-    def test(self, estimates: Estimates, aims: Targets) -> list[Any]:
-        """Test the average that is closest to a proof, or the leader, with what is proved of it so far."""
-        del estimates, aims
+    def bets(self, decision: Decision, estimates: Estimates) -> list[Any]:
+        """Bet on the leader; test the average closest to a proof, with what is proved of it so far."""
+        del estimates
+        if not decision.is_final:
+            return [LeaderBet(self._plan(self.leader))]
         k, cash = self._furthest(), self.wealth.log_cash
         if k is None:
             return [PlanTest(self._plan(self.leader), cash, -1)]
@@ -291,9 +300,6 @@ class WithinPolytope(Question):
         for series in self.series:
             series.add(bet.leader, float(uses @ self._readings.costs), means, variance)
         self.proved = next((k for k in range(len(self.series)) if self._is_proved(k)), None)
-
-    def count(self, bets: list[Any]) -> None:
-        """Nothing is to be done: wealth is a function of the sums of a series."""
 
     # what is proved
 
@@ -444,21 +450,8 @@ class WithinPolytope(Question):
         """Return why this cannot lead: it is no basis whose vertex is a plan."""
         return None if self.rivals.vertices.is_vertex(leader) else "its leader is no basis of a plan"
 
-    def objection(self, decision: Decision) -> str | None:
-        """Return why no run decides so here: a series has bet sizes above 0, and there are no rivals."""
-        rates, shares = decision.more.get("rates"), decision.more.get("shares")
-        if not isinstance(rates, list) or len(rates) > _MOST_RATES:
-            return "it names no bet sizes of a series"
-        if set(decision.more) != {"rates", "shares", *(["stake"] if rates else [])}:
-            return "it names another stake than that of its series"
-        if rates and not is_share(decision.more["stake"]):
-            return "its stake is none"
-        if not isinstance(shares, list) or len(shares) != len(decision.uses) or not any(shares):
-            return "it names no shares of the arms"
-        if not all(type(share) is int and 0 <= share <= 2**SHARE_BITS for share in shares):
-            return "its shares are none"
-        if not all(isinstance(rate, float) and 0 < rate < math.inf for rate in rates):
-            return "its bet sizes are none"
+    def rival_objection(self, decision: Decision) -> str | None:
+        """Return why there can be no rivals: the bets are against all plans."""
         return "it has rivals, where the bets are against all plans" if len(decision.rivals) else None
 
     def proves(self, plan: Answer | None) -> bool:
@@ -472,12 +465,3 @@ class WithinPolytope(Question):
         super().set_delta(delta)
         self._delta, self.proved, self._risk = delta, None, None
         self.proved = next((k for k, s in enumerate(self.series) if s.weight and self._is_proved(k)), None)
-
-    def evidence(self, leader: Any) -> FloatArray:
-        """Return the evidence that is proved against all plans at once."""
-        del leader
-        return np.array([self.least_evidence()])
-
-    def tested_account(self) -> str | int:
-        """Return a name: there are no accounts but the series."""
-        return "series"

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,13 +34,8 @@ from surepick.errors import ProblemError
 from surepick.inference.contrasts import Contrasts
 from surepick.inference.factors import log_sum_exp
 from surepick.policies.betting.best import FIRST_STAKE, STAKE
-from surepick.policies.betting.question import (
-    BatchResult,
-    Estimates,
-    Pace,
-    Question,
-    Targets,
-)
+from surepick.policies.betting.estimates import BatchResult, Estimates
+from surepick.policies.betting.question import Check, Pace, PlannedBatch, Question, Targets
 from surepick.policies.oracles.branch_search import CALLS_A_BATCH, BranchSearch
 from surepick.policies.oracles.plan_wealth import (
     BoundedPlanWealth,
@@ -60,7 +56,6 @@ _KEEP_EPSILON = 0.6  # or this share of epsilon
 _MOST_ACCOUNTS = 8  # with epsilon: the least recently used is forgotten, which only loses wealth
 _MOST_RIVALS = 256  # that are kept from batch to batch
 _PATIENCE = 10  # times the usual oracle calls, to check a recorded decision
-_RECORDED = {"sizes", "free", "plans"}  # what a decision names beside the leader
 _SMOOTHING = 32.0  # squared errors added to squared gaps in the choice of those
 
 
@@ -76,14 +71,13 @@ class OracleBest(Question):
         "later_threshold",
     )
     KINDS: ClassVar[tuple[type, ...]] = (Branch, CommonWealth, FinalTest, OracleBet, PlanAccount)
-    is_listed = False
     pace = Pace(batch_share=0.12, need_share=0.2)  # searches between batches take longer than on a list
     first_share = 0.48  # of the first stake on plan bets, on fixed sizes
     restake = 1.6  # growth of the measurements between two stakes
     wealth_kind = PlanWealth
 
     def __init__(self, problem: OracleProblem, delta: float, epsilon: float = 0.0) -> None:
-        super().__init__(None, delta, epsilon)
+        super().__init__(delta, epsilon)
         if problem.noise_kind == BOUNDED_VARIANCE:
             raise ProblemError(
                 "plans behind an oracle need noise with tails like those of Gaussian noise, got noise of "
@@ -272,17 +266,18 @@ class OracleBest(Question):
         y = (self.leader - account.rivals)[can_tell]
         log_wealth = self._search(account).log_wealth()[can_tell]
         contrasts = Contrasts(np.where(self._is_known, 0.0, y), constant=y @ self._known_means)
-        each = np.arange(len(y))
-        return self.aim(estimates, "oracle", each, each, each, contrasts, log_wealth)
+        return self.aim(estimates, np.arange(len(y)), contrasts, log_wealth, self.epsilon)
 
-    def more(self, aims: Targets | None, counts: IntArray, dual: FloatArray) -> dict[str, Any]:
+    def terms(self, estimates: Estimates, batch: PlannedBatch) -> dict[str, Any]:
         """Return what common bets are multiples of: a size for the rivals that bind, and a fixed one."""
-        if aims is None:
+        del estimates
+        targets, counts, dual = batch.targets, batch.counts, batch.dual
+        if targets is None:
             return {}
-        squares, error = aims.contrasts.squares, np.sqrt(aims.gap_variance)
+        squares, error = targets.contrasts.squares, np.sqrt(targets.gap_variance)
         average = np.divide(self._learned_variance, counts, out=np.zeros(len(counts)), where=counts > 0)
-        gap = aims.gap + self.epsilon
-        weight = dual * aims.evidence_needed / np.maximum(gap, error) ** 2
+        gap = targets.gap + self.epsilon
+        weight = dual * targets.evidence_needed / np.maximum(gap, error) ** 2
         by_gap = float(weight @ np.maximum(0.0, gap - error)) / float(weight @ (squares @ average))
         noise = math.sqrt(float(dual @ (squares @ self._variance)) / float(dual.sum()))
         fixed = float(counts.sum()) / int(np.count_nonzero(counts)) / noise
@@ -294,10 +289,10 @@ class OracleBest(Question):
         is_free = (branch.lower < branch.upper) | (leader < branch.lower) | (leader > branch.upper)
         return ~self._is_known & is_free
 
-    def lead(self, decision: Decision, counts: IntArray) -> None:
-        """Take on leader, bet sizes and free arms of this decision; the other arms are fixed."""
-        self.leader, self._sizes = np.array(decision.leader), np.array(decision.more["sizes"])
-        self.first_led_at.setdefault(_text(self.leader), counts)
+    def follow(self, decision: Decision, estimates: Estimates) -> None:
+        """Take on leader and free arms of this decision, the other arms are fixed; stake when it is time."""
+        self.leader = np.array(decision.leader)
+        self.first_led_at.setdefault(_text(self.leader), estimates.counts)
         key, account = self._key(self.leader), self._account
         if key not in self.accounts:
             self.next_stake = 0.0  # it is empty: stake at once
@@ -305,9 +300,12 @@ class OracleBest(Question):
         if len(self.accounts) >= _MOST_ACCOUNTS:
             del self.accounts[next(iter(self.accounts))]
         self.accounts[key], self.candidate = account, {}  # now the most recently used
-        self._free = _mask(decision.more["free"], len(self.leader))
-        for arm in np.flatnonzero(self._must_show(self.leader) & ~self._free).tolist():
+        is_free = _mask(decision.more["free"], len(self.leader))
+        for arm in np.flatnonzero(self._must_show(self.leader) & ~is_free).tolist():
             account.pin(arm, float(self.leader[arm]))
+        if not decision.is_final and estimates.n_measured >= self.next_stake:
+            self.next_stake = self.restake * estimates.n_measured
+            self._stake(account)
 
     def leader_objection(self, leader: Any) -> str | None:
         """Return why this cannot lead: it is no plan."""
@@ -320,15 +318,21 @@ class OracleBest(Question):
         """Return whether a use that reads these arms is that of a plan."""
         return self._set.has(reads if self._everything.lower.min() >= 0 else -reads)
 
-    def objection(self, decision: Decision) -> str | None:
+    def checks(self, decision: Decision) -> Mapping[str, Check]:
+        """Return that bet sizes are not negative, and free arms are arms; the run checks its plans."""
+
+        def are_sizes(sizes: Any) -> bool:
+            is_pair = isinstance(sizes, list) and len(sizes) == 2
+            return is_pair and all(isinstance(size, float) and 0 <= size < math.inf for size in sizes)
+
+        def are_arms(free: Any) -> bool:
+            return isinstance(free, list) and free == sorted({*free} & {*range(len(self._point))})
+
+        return {"sizes": are_sizes, "free": are_arms, "plans": lambda _: True}
+
+    def rival_objection(self, decision: Decision) -> str | None:
         """Return why no run decides so here: arms that it does not count as free are fixed."""
-        sizes, free = decision.more.get("sizes"), decision.more.get("free")
-        if not (isinstance(sizes, list) and len(sizes) == 2 and isinstance(free, list)):
-            return "it names no bet sizes, or no free arms"
-        if not all(isinstance(size, float) and 0 <= size < math.inf for size in sizes):
-            return "its bet sizes are none"
-        if free != sorted({*free} & {*range(len(self._point))}) or set(decision.more) - _RECORDED:
-            return "its free arms are none, or it names more than a run does"
+        free = decision.more["free"]
         leader = np.array(decision.leader)
         fixed = self._must_show(leader) & ~_mask(free, len(leader))
         agrees = not fixed.any() or self._fixes(leader, fixed)
@@ -387,14 +391,6 @@ class OracleBest(Question):
         """Return the uninvested wealth that the leader of this account may use."""
         return float(np.logaddexp(self.wealth.log_cash, account.log_cash))
 
-    def place(self, decision: Decision, estimates: Estimates) -> list[Any]:
-        """Stake against all plans alike when it is time, and return the bet."""
-        del decision
-        if estimates.n_measured >= self.next_stake:
-            self.next_stake = self.restake * estimates.n_measured
-            self._stake(self._account)
-        return [self._bet(estimates)]
-
     def _stake(self, account: PlanAccount) -> None:
         """Move cash of all, and of the account alone, to its bets."""
         is_first = not len(account.kinds) and not self.epsilon
@@ -409,22 +405,18 @@ class OracleBest(Question):
             first_share=self.first_share if is_first else 0.0,
         )
 
-    def _bet(self, estimates: Estimates) -> OracleBet:
-        """Return what is fixed before the next batch, from which the bets against any plan follow."""
+    def bets(self, decision: Decision, estimates: Estimates) -> list[Any]:
+        """Return one bet, from which the bets against any plan, or a test of all of them, follow."""
         since = estimates.counts - self.first_led_at[_text(self.leader)]
-        return OracleBet(
+        bet = OracleBet(
             leader=self.leader,
-            free=self._free,
-            sizes=self._account.kinds @ self._sizes,
+            free=_mask(decision.more["free"], len(self.leader)),
+            sizes=self._account.kinds @ np.array(decision.more["sizes"]),
             means=self._means(estimates),
             variance=_inverse(estimates.matrix),
             fresh=_inverse(estimates.readings.matrix(since)),
         )
-
-    def test(self, estimates: Estimates, aims: Targets) -> list[Any]:
-        """Return what a final batch tests: the leader against all plans that are left."""
-        del aims
-        return [self._bet(estimates)]
+        return [bet]
 
     def settle(self, bets: list[Any], result: BatchResult) -> None:
         """Multiply wealth by the factors of the bet, or test all plans by a final batch.
@@ -468,10 +460,6 @@ class OracleBest(Question):
         radius = math.sqrt(2 * float(targets.gap_variance[k]) * self.wealth.threshold)
         rival = self._set.answer(account.rivals[self._can_tell()][k])
         return Standing(leader, rival, float(targets.gap[k]), radius, risk, only, only or ())
-
-    def tested_account(self) -> str:
-        """Return the account of the leader."""
-        return self._key(self.leader)
 
 
 def _text(plan: FloatArray) -> str:

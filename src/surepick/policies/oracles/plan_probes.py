@@ -185,11 +185,9 @@ class PlanProbeRun(BatchRun):
         variance = 1.0 / self._readings.matrix(self.counts + 1)
         self._design = PlanDesign(question, self._design.first_cover, variance)
 
-    def _opened(self, decision: Decision, bets: list[Any]) -> Batch:
-        plain, plans = super()._opened(decision, bets), _plans_of(decision.more["plans"], len(self.counts))
-        counts, sums = (plain.uses, plain.missing, plain.removed), (plain.sums, plain.lost)
-        parts = *counts, *sums, plain.bets, plain.is_final
-        return PlanBatch(*parts, plans=plans)
+    def _opened(self, decision: Decision) -> Batch:
+        plans = _plans_of(decision.more["plans"], len(self.counts))
+        return PlanBatch.open(decision, len(self.sums), plans=plans)
 
     def objection(self, decision: Decision) -> str | None:
         """Return why no run takes this decision here: it measures plans of the oracle."""

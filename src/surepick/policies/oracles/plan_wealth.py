@@ -44,7 +44,7 @@ from surepick.inference.bounded import (
 from surepick.inference.factors import Factor, SubGaussian, log_sum_exp
 from surepick.inference.wealth import EMPTY
 from surepick.policies.betting.best import GRID, SHRINKAGE
-from surepick.policies.betting.question import BatchResult
+from surepick.policies.betting.estimates import BatchResult
 
 SELECTION_BIAS = 0.35 * math.log(300.0)  # as if a leader were the luckiest of 300 plans
 FLAT = 1e-9  # nats: more than the rounding of logs and of their sums
