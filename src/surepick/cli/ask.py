@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -47,11 +46,7 @@ def ask(
             openpyxl()
         output.refuse_existing(to, force=False)
     wanted = n or (1 if to is None else max(1, len(opened.pending(SHEET_ROWS))))
-    requests = opened.ask(wanted, worker=worker, wait=False)
-    until = time.monotonic() + wait
-    while not requests and time.monotonic() < until and opened.view().state == "running":
-        time.sleep(0.2)
-        requests = opened.ask(wanted, worker=worker, wait=False)
+    requests = opened.ask(wanted, worker=worker, wait=wait)
     view = opened.view()
     if not requests:
         output.answer({"requests": [], "view": view}, [])
@@ -67,7 +62,8 @@ def ask(
         output.answer({"file": str(to), "n": len(requests)}, f"Wrote {to} with {many} to make.")
         output.hint(f"surepick tell --from {shlex.quote(str(to))}", "Filled in", session=session)
         return
-    rows, lines = list[dict[str, Any]](), list[str]()
+    rows = list[dict[str, Any]]()
+    lines = list[str]()
     for one in requests:
         reads = [] if opened.problem.arms_alone else list(one.readings)
         rows.append({"id": one.id, "arm": one.arm, "readings": reads, "expires": one.expires})
@@ -134,7 +130,7 @@ def _receipt_line(view: View, arm: str, told: Any, receipt: Receipt) -> str:
 
 
 def _numbers(session: Session, arm: str, typed: Sequence[str]) -> list[Any]:
-    """The numbers that were typed: several of an arm, or the readings of one use of a probe."""
+    """Return the numbers that were typed: several of an arm, or the readings of one use of a probe."""
     problem = session.problem
     reads = problem.reads(problem.probe(arm)) if arm in problem.probe_names else ("value",)
     if len(reads) == 1:

@@ -16,7 +16,7 @@ LONGEST_NAME = 60
 
 
 def answer_lines(view: View, *, everything: bool = False) -> Iterator[str]:
-    """The answer of a session and what it rests on."""
+    """Yield the answer of a session and what it rests on."""
     if view.state == "running":
         more = ""
         if view.forecast is not None:
@@ -36,7 +36,7 @@ def answer_lines(view: View, *, everything: bool = False) -> Iterator[str]:
 
 
 def _headline(view: View) -> Iterator[str]:
-    """The first line: what to take, or what leads."""
+    """Yield the first line: what to take, or what leads."""
     total = "" if view.best is None or view.best.value is None else _total(view, view.best)
     amounts, leader = view.amounts, view.leader or ""
     # a plan whose name only repeats its amounts, which are shown below it
@@ -55,7 +55,7 @@ def _headline(view: View) -> Iterator[str]:
 
 
 def _total(view: View, row: PlanRow) -> str:
-    """The total of a plan; arms that were not measured are named with their guess."""
+    """Return the total of a plan; arms that were not measured are named with their guess."""
     total = value(row.value, view.unit, row.se)
     if not row.uses_guess:
         return total
@@ -84,7 +84,7 @@ def _plan_rows(view: View, everything: bool) -> Iterator[str]:
 
 
 def _behind(view: View, row: PlanRow) -> str:
-    """How far a plan is behind the leader; a negative estimate is ahead of it."""
+    """Return how far a plan is behind the leader; a negative estimate is ahead of it."""
     behind = row.behind or 0.0
     side = "behind" if behind >= 0 else "ahead"
     return f"{value(abs(behind), view.unit, row.behind_se)} {side}"
@@ -112,7 +112,7 @@ def plan_lines(amounts: Mapping[str, float], name: str | None) -> Iterator[str]:
 
 
 def _shipments(amounts: Mapping[str, float]) -> Iterator[str]:
-    """Amounts by place: from each row to each column."""
+    """Yield amounts by place: from each row to each column."""
     pairs = {tuple(arm.split(ARROW)): amount for arm, amount in amounts.items()}
     rows = list(dict.fromkeys(row for row, _ in pairs))
     columns = sorted({column for _, column in pairs})
@@ -126,5 +126,5 @@ def _shipments(amounts: Mapping[str, float]) -> Iterator[str]:
 
 
 def kept_line(view: View, place: str) -> str:
-    """How many measurements there are, and where."""
+    """Return how many measurements there are, and where."""
     return f"{how_many(view.n_measured, 'measurement')}, kept in {place} as {view.session!r}"

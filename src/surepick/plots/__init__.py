@@ -32,7 +32,7 @@ def plain(name: str, length: int = 40) -> str:
 
 
 def plans(given: Session | View) -> Figure:
-    """All plans by how far behind the leader they are: dot and two standard errors; grey is ruled out."""
+    """Draw all plans by how far behind the leader they are, with two standard errors; grey is ruled out."""
     view = given.view() if isinstance(given, Session) else given
     rows = [row for row in view.plans if row.behind is not None][:MOST_PLANS]
     figure: Figure
@@ -60,7 +60,7 @@ def name_rows(axes: Axes, names: list[str]) -> None:
 
 
 def arms(given: Session | View) -> Figure:
-    """Measurements of each arm as bars."""
+    """Draw the measurements of each arm as bars."""
     view = given.view() if isinstance(given, Session) else given
     rows = [row for row in view.arms if row.n or row.role == "measured"][:MOST_PLANS]
     figure: Figure

@@ -1,4 +1,4 @@
-"""What all figures share: colours that everybody can tell apart, plain text, quiet axes."""
+"""What all figures share: colours that all people can tell apart, plain text, quiet axes."""
 
 from __future__ import annotations
 

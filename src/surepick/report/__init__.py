@@ -79,7 +79,7 @@ def report(session: Session) -> str:
 
 
 def _answer(view: View, title: str) -> Iterator[str]:
-    """The headline, what is proved, and our bet; doubts replace the headline."""
+    """Yield the headline, what is proved, and our bet; doubts replace the headline."""
     yield f'<p class="soft">{title}: {view.state}, {count(view.n_measured)} measured</p>'
     best = view.best
     shown = "" if best is None or best.value is None else value(best.value, view.unit, best.se)

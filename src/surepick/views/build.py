@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from surepick.core import guarantee as assumptions
-from surepick.core.answers import amounts, named_ranging, value_of, whole_plan
+from surepick.core.answers import amounts, called, named_ranging, value_of, whole_plan
 from surepick.core.evidence import between, estimate
 from surepick.core.guarantee import Guarantee
 from surepick.core.oracle_problem import AnyProblem
@@ -33,7 +33,6 @@ from surepick.views.view import (
     Assigned,
     Bet,
     HeadOfLog,
-    Last,
     Next,
     Open,
     PlanRow,
@@ -56,8 +55,11 @@ def build(session: Session) -> View:
 
 def _view(look: Look) -> View:
     session, recorded, problem = look.session, look.state, look.problem
-    state, leader, last = _state(look), look.name_of(look.leader), look.last()
-    proved, rows, missing = _proved(look, state), _plans(look, state), look.missing
+    state = _state(look)
+    leader = look.name_of(look.leader)
+    proved = _proved(look, state)
+    rows = _plans(look, state)
+    missing = look.missing
     others = (row.name for row in rows if row.status != LEADER and row.behind is not None)
     held: dict[int, list[Assigned]] = defaultdict(list)  # who has taken which measurements, by probe
     for lease in look.leases:
@@ -65,7 +67,7 @@ def _view(look: Look) -> View:
             held[Place.parse(lease.token).probe].append(Assigned(lease.worker, iso(lease.expires)))
     return View(
         session=session.name,
-        title=look.state.title,
+        title=recorded.title,
         state=state,
         trusted=not look.doubts,
         doubts=look.doubts,
@@ -103,9 +105,7 @@ def _view(look: Look) -> View:
             )
             for probe, n in missing[:MOST_LISTED]
         ),
-        last=None
-        if last is None
-        else Last(last.number, last.probe_name, last.value, last.worker, iso(last.time)),
+        last=look.last(),
         remarks=tuple(_remarks(look, state)),
         next=tuple(_next(look, state)),
         created=iso(session.journal.created.time),
@@ -125,7 +125,7 @@ def _state(look: Look) -> str:
 
 
 def _headline(look: Look, state: str, proved: Proved) -> str:
-    leader = quoted(look.called(look.leader))
+    leader = quoted(called(look.problem, look.leader))
     if look.doubts and look.leader is not None:
         return f"{leader} leads, but do not rely on it: {look.doubts[0].text}"
     if proved.claim == "no_plan":
@@ -311,18 +311,20 @@ def _status(look: Look, plan: int, state: str) -> str:
 
 
 def _unlisted_rows(look: Look) -> Iterator[PlanRow]:
-    for plan, status in ((look.leader, LEADER), (look.rival, OPEN)):
-        if plan is not None and look.leader is not None:
+    """Yield the leader, its rival, and the plan of whole amounts next to a leader that is an average."""
+    if look.leader is None:
+        return
+    whole = whole_plan(look.problem, look.leader)
+    for plan, status, mark in (
+        (look.leader, LEADER, ""),
+        (look.rival, OPEN, ""),
+        (whole, OPEN, "whole amounts: "),
+    ):
+        if plan is not None:
             total, se = value_of(look.problem, plan, look.evidence) or (None, None)
             gap, error = between(look.problem, look.leader, plan, look.evidence)
             behind, behind_se = (gap, error) if np.isfinite(error) else (None, None)
-            yield PlanRow(look.name_of(plan) or "", total, se, behind, behind_se, status, False)
-    whole = whole_plan(look.problem, look.leader)
-    if whole is not None and look.leader is not None:
-        total, se = value_of(look.problem, whole, look.evidence) or (None, None)
-        gap, error = between(look.problem, look.leader, whole, look.evidence)
-        if np.isfinite(error):
-            yield PlanRow(f"whole amounts: {look.name_of(whole)}", total, se, gap, error, OPEN, False)
+            yield PlanRow(f"{mark}{look.name_of(plan)}", total, se, behind, behind_se, status, False)
 
 
 def _arms(look: Look) -> tuple[ArmRow, ...]:

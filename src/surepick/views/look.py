@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from surepick.core.answers import amounts, called
+from surepick.core.answers import amounts
 from surepick.core.arrays import BoolArray, FloatArray
 from surepick.core.evidence import (
     EIGHT_OF_TEN,
@@ -26,10 +26,11 @@ from surepick.core.wording import counted, shortened
 from surepick.sessions.certify import guarantee_of
 from surepick.sessions.events import recorded_key
 from surepick.sessions.leases import Leases, in_turn
-from surepick.sessions.records import Measurement, measurements_in
+from surepick.sessions.records import measurements_in
 from surepick.sessions.session import Session
 from surepick.sessions.state import SessionState
-from surepick.views.view import Forecast
+from surepick.views.numbers import iso
+from surepick.views.view import Forecast, Last
 
 LONGEST_LABEL = 60  # letters of the name of a plan that has none of its own
 LEAST_NEEDED = 1e-9
@@ -46,13 +47,16 @@ class Look:
     """
 
     def __init__(self, session: Session, state: SessionState, leases: Leases) -> None:
-        self.session, self.state, self.leases = session, state, tuple(leases.values())
+        self.session, self.state = session, state
+        self.leases = tuple(leases.values())
         self.now = session.journal.clock()
         self.problem, self.policy = state.estimated_problem, state.setup.policy
         self.unit, self.budget = self.problem.about.unit, state.setup.budget
         self.delta, self.epsilon = self.policy.delta, self.policy.epsilon
-        self.guarantee, self.doubts = guarantee_of(state), state.doubts()
-        self.standing, self.evidence = state.standing(), state.evidence
+        self.guarantee = guarantee_of(state)
+        self.doubts = state.doubts()
+        self.standing = state.standing()
+        self.evidence = state.evidence
         self.n_used = self.evidence.n_measurements  # which the policy has seen
         self.log_evidence = state.run.log_evidence()  # (n_plans,) proved against each as the leader's rival
         self.estimates = estimates(self.problem, self.evidence)
@@ -88,9 +92,10 @@ class Look:
         return self.problem.guess if past is None else np.where(past.worth > 0, past.means, np.nan)
 
     def filled_means(self) -> FloatArray:
-        """The estimates; where nothing was measured the guess, or NaN without one."""
-        guess, n = np.array([]) if self.guess is None else self.guess, self.problem.n_arms
-        guess = np.append(guess, np.full(n - len(guess), np.nan))  # arms that came with a plan have none
+        """Return the estimates; where nothing was measured the guess, or NaN without one."""
+        guess = np.full(self.problem.n_arms, np.nan)
+        if self.guess is not None:
+            guess[: len(self.guess)] = self.guess  # arms that came with a plan have none
         return np.where(np.isfinite(self.variance), self.means, guess)
 
     def uses(self, arms: BoolArray) -> BoolArray:
@@ -110,23 +115,24 @@ class Look:
         """Return the name of this plan; one without a name is called by its arms."""
         if plan is None:
             return None
+        if name := self.problem.name_of(plan):
+            return name
         used = amounts(self.problem, plan)
-        return self.problem.name_of(plan) or shortened(counted(list(used), used.values()), LONGEST_LABEL)
+        return shortened(counted(list(used), used.values()), LONGEST_LABEL)
 
-    def called(self, plan: Answer | None) -> str | None:
-        """The plan's name; where that is a number only, with what the plan does."""
-        return called(self.problem, plan)
-
-    def last(self) -> Measurement | None:
-        """The last value that was not removed, of the last 64; of several readings of one use the last."""
+    def last(self) -> Last | None:
+        """Return the last value that was not removed, of the last 64; of several readings the last one."""
         session, state = self.session, self.state
         left = (place for place in reversed(state.recent_values) if place not in state.streams.removed)
         place = next(left, None)
         event = None if place is None else session.store.find(session.name, recorded_key(place))
-        return None if event is None else list(measurements_in(event, state))[-1]
+        if event is None:
+            return None
+        *_, one = measurements_in(event, state)
+        return Last(one.number, one.probe_name, one.value, one.worker, iso(one.time))
 
     def ended(self) -> tuple[float, str] | None:
-        """When the session ended, and the reason that was given."""
+        """Return when the session ended, and the reason that was given."""
         session, state = self.session, self.state
         event = session.store.find(session.name, state.end_key) if state.is_over else None
         return None if event is None else (event.time, str(json.loads(event.body).get("reason") or ""))
@@ -171,7 +177,7 @@ class Look:
         return Forecast(*(end if math.isfinite(end) else None for end in (middle, low, high)))
 
     def _remaining(self, plan: int, values: FloatArray, needed: float) -> FloatArray:
-        """The measurements needed in each world if this plan is to be the answer; infinite where plans tie.
+        """Return the measurements needed in each world for this plan to be the answer; infinite in a tie.
 
         What is proved counts where the policy says it. Against the leader itself, and within epsilon as
         rivals of another plan than the leader, that is nothing: no bet was won by what was measured.

@@ -13,6 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from surepick._version import __version__
 from surepick.errors import SessionError, SurepickError, missing_extra
+from surepick.inputs.load import read_problem
+from surepick.report.check import begin, check, with_limits
+from surepick.sessions.session import Session
+from surepick.views.view import to_json
+from surepick.web.uploads import FORECAST_SECONDS
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
@@ -48,8 +53,6 @@ def _as_tool(work: Callable[..., Any], refused: type[Exception]) -> Callable[...
 
     @functools.wraps(work)
     def tool(*given: Any, **named: Any) -> dict[str, Any]:
-        from surepick.views.view import to_json
-
         try:
             found: dict[str, Any] = to_json(work(*given, **named))
         except SurepickError as error:
@@ -75,10 +78,6 @@ class Tools:
     ) -> dict[str, Any]:
         """Show how a problem file or spreadsheet was read, and forecast the measurements. low, high: no value
         lies outside them; then nothing is assumed about the noise."""
-        from surepick.inputs.load import read_problem
-        from surepick.report.check import check, with_limits
-        from surepick.web.uploads import FORECAST_SECONDS
-
         loaded = with_limits(read_problem(Path(file)), low, high)
         return check(loaded, {"delta": delta, "epsilon": epsilon}, seconds=FORECAST_SECONDS).to_json()
 
@@ -95,9 +94,6 @@ class Tools:
         """Begin a session from a problem file or spreadsheet. delta: how often the answer may be wrong (0.05
         unless the file says otherwise); epsilon: the difference that does not matter; budget: the most
         measurements; low, high: as check."""
-        from surepick.inputs.load import read_problem
-        from surepick.report.check import begin, with_limits
-
         loaded = with_limits(read_problem(Path(file)), low, high)
         given = {"delta": delta, "epsilon": epsilon, "budget": budget}
         return begin(self._store, name, loaded, given).view().brief()
@@ -127,14 +123,12 @@ class Tools:
 
     def status(self, session: str) -> dict[str, Any]:
         """Return where a session stands: the answer or the leader, what is proved, what is open."""
-        from surepick.sessions.session import Session
-
         return Session.load(self._store, session, read_only=True).view().to_json()
 
     def _act(self, name: str, session: str, given: dict[str, Any]) -> dict[str, Any]:
-        from surepick.sessions.session import Session
         from surepick.web.actions import ACTIONS, read_form
 
-        action, opened = ACTIONS[name], Session.load(self._store, session)
+        action = ACTIONS[name]
+        opened = Session.load(self._store, session)
         answer = action.do(opened, read_form(action.body, given))
         return {**answer, **opened.view().brief()}
