@@ -1,7 +1,7 @@
 """Sets of plans that are asked, not listed: for the best plan of all, or for the best one within a box.
 
 A *branch* is the plans whose entries lie within bounds, one pair of bounds per arm. Any problem can be asked
-for its best plan of all (`plan_oracle`). Three kinds of sets can find the best plan of a branch (`plan_set`):
+for its best plan of all. Three kinds of sets can find the best plan of a branch:
 
 - plans of zeros and ones behind a plain `best(weights)`: a bound can only pin an entry, and a weight that
   outweighs all others together does that. A plan that comes back with another entry proves the branch empty;
@@ -21,9 +21,10 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, as_dense
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
-from surepick.core.polytope import ROUNDING, Polytope
+from surepick.core.polytope import Polytope
 from surepick.core.problem import Problem
 from surepick.core.run import Answer
+from surepick.core.standard_form import ROUNDING
 from surepick.core.wording import counted
 from surepick.errors import ProblemError
 
@@ -160,7 +161,7 @@ _NEARLY = 1e-4  # a solver's 0.99999 is within this of a whole number
 class PlanSet:
     """Plans behind an oracle, asked for the best one of all or, in subclasses, of a branch.
 
-    In a result a plan is its vector.
+    In a result a plan is its vector. The plans of a `Polytope` have no branches.
     """
 
     step: float = 1.0  # the least difference of two entries on one arm; 0 where it is not known
@@ -184,7 +185,10 @@ class PlanSet:
 
     def everything(self) -> Branch:
         """Return a branch that holds all plans."""
-        raise NotImplementedError
+        raise ProblemError(
+            "the plans of a Polytope are amounts, which cannot be asked for branch by branch; BetGapE "
+            "decides between all of them"
+        )
 
     def best(self, weights: FloatArray, branch: Branch) -> FloatArray | None:
         """Return a plan of the branch with the largest value; None when the branch is empty."""
@@ -200,13 +204,8 @@ class PlanSet:
         return ROUNDING * float(np.abs(weights) @ np.maximum(np.abs(branch.lower), np.abs(branch.upper)))
 
 
-def plan_oracle(problem: AnyProblem) -> PlanSet:
-    """Return the plans of a problem, asked for the best of all."""
-    return ListedPlans(problem) if problem.is_listed else PlanSet(problem)
-
-
 def plan_set(problem: AnyProblem) -> PlanSet:
-    """The plans of a problem, asked branch by branch.
+    """Return the plans of a problem, to be asked for the best of all or of a branch.
 
     >>> import surepick as sp
     >>> plans = plan_set(sp.Problem([[1, 0, 0], [0, 1, 0], [0, 0, 1]], goal="largest"))
@@ -217,10 +216,7 @@ def plan_set(problem: AnyProblem) -> PlanSet:
     if problem.is_listed:
         return ListedPlans(problem)
     if isinstance(problem, Polytope):
-        raise ProblemError(
-            "the plans of a Polytope are amounts, which cannot be asked for branch by branch; BetGapE "
-            "decides between all of them"
-        )
+        return PlanSet(problem)
     return AskedPlans(problem) if problem.best_within is None else WholePlans(problem)
 
 

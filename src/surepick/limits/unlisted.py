@@ -28,8 +28,9 @@ from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plan_sets import Branch, FindPlay, PlanSet, plan_set, play_finder, spanned
 from surepick.core.policy import known_deviation
-from surepick.core.polytope import AT_LOWER, AT_UPPER, BASIC, Polytope
+from surepick.core.polytope import Polytope
 from surepick.core.run import Answer
+from surepick.core.standard_form import AT_LOWER, AT_UPPER, BASIC
 from surepick.design.allocation import Allocation, optimal_allocation
 from surepick.design.play_allocation import PlayAllocation, covering_plays, play_allocation
 from surepick.errors import ProblemError

@@ -31,7 +31,7 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.guarantee import Guarantee
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.plan_sets import plan_oracle
+from surepick.core.plan_sets import plan_set
 from surepick.core.policy import check_delta, known_noise_scale
 from surepick.core.run import Measure, Run, Standing, Stop
 from surepick.errors import ProblemError
@@ -47,7 +47,7 @@ class DrawRun(Run):
                 f"{policy.name} needs a bound on the number of plans; pass n_plans to OracleProblem, such as "
                 "n_plans=2**n_arms for plans of zeros and ones"
             )
-        self._policy, self._costs, self._plans = policy, problem.costs, plan_oracle(problem)
+        self._policy, self._costs, self._plans = policy, problem.costs, plan_set(problem)
         self._arms, self._scale = np.flatnonzero(problem.relevant), known_noise_scale(problem)
         self._log_plans, self._quantile = math.log(problem.n_plans), -NormalDist().inv_cdf(policy.q)
         self._counts: IntArray = np.zeros(problem.n_arms, dtype=np.int64)

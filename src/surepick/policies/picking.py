@@ -40,7 +40,7 @@ from surepick.core.evidence import ArmEstimates, Evidence, squares_of
 from surepick.core.guarantee import Guarantee
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
-from surepick.core.plan_sets import plan_oracle
+from surepick.core.plan_sets import plan_set
 from surepick.core.policy import check_epsilon, known_deviation
 from surepick.core.problem import Problem
 from surepick.core.run import Measure, Run, Standing, Stop
@@ -178,7 +178,7 @@ class OraclePickRun(PickRun):
 
     def __init__(self, problem: AnyProblem, policy: Pick) -> None:
         super().__init__(cast(Any, problem), policy)  # it asks for no list
-        self._plans = plan_oracle(problem)
+        self._plans = plan_set(problem)
         self._lead = np.zeros(problem.n_arms)
         self._drawn = np.zeros((0, problem.n_arms))  # the best plans of the last draws
 

@@ -17,9 +17,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.polytope import ROUNDING, Polytope
+from surepick.core.polytope import Polytope
 from surepick.core.proofs import variable_names, vertex_proof
 from surepick.core.run import TOLERANCE, Answer, Decision, Standing
+from surepick.core.standard_form import ROUNDING
 from surepick.inference.contrasts import Contrasts
 from surepick.inference.steps import are_mixtures, is_share, mixture_of, mixture_steps
 from surepick.inference.wealth import Account

@@ -24,9 +24,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, golden_multiples
-from surepick.core.polytope import ROUNDING, Polytope
+from surepick.core.polytope import Polytope
 from surepick.core.proofs import Inequality, errors_ahead, shown
 from surepick.core.run import Answer, Decision, Standing
+from surepick.core.standard_form import ROUNDING
 from surepick.design.grid import SHARE_BITS
 from surepick.inference.contrasts import Contrasts, arm_probes, readings_of
 from surepick.inference.factors import SubGaussian

@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.polytope import BASIC, StandardForm
 from surepick.core.proofs import Cut, Inequality, Node, System, cut_box, halves, secants, system_of
+from surepick.core.standard_form import BASIC, StandardForm
 from surepick.policies.polytopes.simplex import EMPTY, SOLVED, Simplex
 
 COVERED, ALIVE, UNKNOWN = 1, 0, -1

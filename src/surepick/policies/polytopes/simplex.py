@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.polytope import AT_LOWER, AT_UPPER, BASIC, independent_columns
+from surepick.core.standard_form import AT_LOWER, AT_UPPER, BASIC, independent_columns
 
 SOLVED, EMPTY, GAVE_UP = 0, 1, 2
 _FEASIBLE = 1e-10  # amounts are near 1

@@ -1,0 +1,393 @@
+"""The standard form of a polytope: equations over bounded variables, for linear programs and edges.
+
+Rows a.x <= b get a slack each, so that plans are the first entries of {z: A z = b, lower <= z <= upper}.
+Every bound is finite. A bound that follows from the rows is moved away from the plans, where it can never be
+active: kept, it would make vertices degenerate (x_ij <= supply_i in a transport), and moving it changes no
+plan.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, read_only, vector
+from surepick.errors import ProblemError
+
+_TRIED_ROWS = 60  # rows that are left out one by one to name the one that leaves no plan
+_DEPENDENT = 1e-9  # of a row's largest entry: what elimination leaves of a row that follows from others
+_CONTRADICTION = 1e-7  # of the sizes: a right side may miss what the other rows imply by this much
+_SAME = 4e-12  # of a bound or the room between two: one that follows from rows up to rounding
+_SNAP = 1e-13  # of the larger bound: amounts this near to a bound are at it
+_NEARLY_WHOLE = 1e-9  # entries of a tableau of whole numbers this near to one are it
+_NOTHING = 1e-11  # entries of a tableau that are rounding
+_PASSES = 10  # of finding bounds that follow from others
+
+ROUNDING = 2.0**-40  # a sum of up to 4000 products errs by less than this share of the sum of their sizes
+AT_LOWER, AT_UPPER, BASIC = 0, 1, 2  # where a variable is at a basis
+
+_ONE_PLAN = "the rows and bounds leave one plan only; with one plan there is nothing to choose"
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The rows and bounds of a polytope as they were given, and the names of its arms."""
+
+    a_ub: FloatArray  # (n_ub, n_arms): a_ub x <= b_ub
+    b_ub: FloatArray
+    a_eq: FloatArray  # (n_eq, n_arms): a_eq x = b_eq
+    b_eq: FloatArray
+    lower: FloatArray  # (n_arms,)
+    upper: FloatArray
+    names: tuple[str, ...]
+
+    def without(self, row: int) -> Rows:
+        """Return the constraints without one row; rows are numbered through a_ub, then a_eq."""
+        values = dict(self.__dict__)
+        kind, k = ("ub", row) if row < len(self.b_ub) else ("eq", row - len(self.b_ub))
+        for part in (f"a_{kind}", f"b_{kind}"):
+            values[part] = np.delete(values[part], k, axis=0)
+        return Rows(**values)
+
+    def best(self, weights: FloatArray) -> Any:
+        """Return the answer of HiGHS to: minimise weights.x."""
+        from scipy.optimize import linprog
+
+        return linprog(  # type: ignore[call-overload]
+            weights,
+            A_ub=self.a_ub if len(self.b_ub) else None,
+            b_ub=self.b_ub if len(self.b_ub) else None,
+            A_eq=self.a_eq if len(self.b_eq) else None,
+            b_eq=self.b_eq if len(self.b_eq) else None,
+            bounds=np.column_stack([self.lower, self.upper]),
+            method="highs-ds",
+            options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+        )
+
+
+def as_rows(
+    a_ub: Any,
+    b_ub: Any,
+    a_eq: Any,
+    b_eq: Any,
+    lower: npt.ArrayLike,
+    upper: npt.ArrayLike,
+    names: tuple[str, ...],
+) -> Rows:
+    """Rows and bounds as checked arrays."""
+    low = vector("lower", lower, names, one_for_all=True, infinite=True)
+    high = vector("upper", upper, names, one_for_all=True, infinite=True)
+    bad = np.flatnonzero(~(low <= high) | (low == np.inf) | (high == -np.inf))
+    if bad.size:
+        s = int(bad[0])
+        raise ProblemError(
+            f"lower must not exceed upper, got {low[s]:g} and {high[s]:g} for arm {s} ({names[s]!r})",
+            field="lower",
+        )
+    below, right_below = _sided("ub", a_ub, b_ub, len(names))
+    equal, right_equal = _sided("eq", a_eq, b_eq, len(names))
+    for array in (below, right_below, equal, right_equal, low, high):
+        read_only(array)
+    return Rows(below, right_below, equal, right_equal, low, high, names)
+
+
+def _sided(kind: str, left: Any, right: Any, n_arms: int) -> tuple[FloatArray, FloatArray]:
+    if left is None and right is None:
+        return np.zeros((0, n_arms)), np.zeros(0)
+    if left is None or right is None:
+        raise ProblemError(
+            f"A_{kind} and b_{kind} belong together; give both or neither",
+            field=f"A_{kind}" if left is None else f"b_{kind}",
+        )
+    left = left.toarray() if hasattr(left, "toarray") else left
+    try:
+        matrix, side = np.array(left, dtype=float, ndmin=2), np.array(right, dtype=float, ndmin=1)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ProblemError(f"A_{kind} and b_{kind} must be numbers: {error}", field=f"A_{kind}") from None
+    if matrix.ndim != 2 or matrix.shape[1] != n_arms or side.shape != (len(matrix),):
+        raise ProblemError(
+            f"A_{kind} must have a column for each of the {n_arms} arms and b_{kind} a number for each of "
+            f"its rows, got shapes {matrix.shape} and {side.shape}",
+            field=f"A_{kind}",
+        )
+    is_finite = np.isfinite(matrix).all(axis=1) & np.isfinite(side)
+    if not is_finite.all():
+        raise ProblemError(
+            f"row {int(np.argmin(is_finite))} of A_{kind} and b_{kind} must be finite; leave out a row "
+            "without a limit",
+            field=f"A_{kind}",
+        )
+    return matrix, side
+
+
+def refuse_empty(rows: Rows) -> None:
+    """Refuse rows that leave no plan, naming one that would have to go, or that leave a single one."""
+    n, n_ub, n_rows = len(rows.names), len(rows.b_ub), len(rows.b_ub) + len(rows.b_eq)
+    if rows.best(np.zeros(n)).status == 2:
+        why = "no amounts keep all rows and bounds"
+        for row in range(n_rows if n_rows <= _TRIED_ROWS else 0):
+            if rows.without(row).best(np.zeros(n)).status != 2:
+                which = f"row {row} of A_ub" if row < n_ub else f"row {row - n_ub} of A_eq"
+                why += f", and without {which} there would be some"
+                break
+        raise ProblemError(f"there is no plan: {why}; check rows and bounds")
+    toward = np.random.default_rng(n).uniform(0.5, 1.5, n)
+    ends = [rows.best(sign * toward) for sign in (1.0, -1.0)]
+    if all(end.status == 0 for end in ends) and np.allclose(ends[0].x, ends[1].x, atol=1e-9):
+        width = float((ends[1].x - ends[0].x) @ toward)
+        if width <= 1e-9 * float(np.abs(ends[0].x) @ toward):
+            raise ProblemError(_ONE_PLAN)
+
+
+@dataclass(frozen=True, eq=False)
+class StandardForm:
+    """{z: matrix z = right, lower <= z <= upper}; the first `n_arms` entries times `unit` are a plan."""
+
+    matrix: FloatArray  # (n_rows, n_variables)
+    right: FloatArray  # (n_rows,)
+    lower: FloatArray  # (n_variables,) finite
+    upper: FloatArray  # (n_variables,) finite
+    n_arms: int
+    unit: float  # a power of 2, so that amounts are near 1
+    is_whole: bool  # whether all entries of the matrix are whole numbers
+    moves: BoolArray  # (n_arms,) which arms can differ between plans
+    n_tight: int  # inequalities that can hold with equality
+
+    @property
+    def n_edges(self) -> int:
+        """Directions at a basis, one for each variable that is not basic."""
+        return len(self.lower) - len(self.right)
+
+    @property
+    def most_vertices(self) -> int:
+        """A number that the vertices do not exceed: at each, as many inequalities as dimensions are tight."""
+        n_slacks = self.matrix.shape[1] - self.n_arms
+        dimension = self.n_arms - (len(self.right) - n_slacks)
+        return max(2, math.comb(self.n_tight, max(dimension, 0)))
+
+    def plan(self, values: FloatArray) -> FloatArray:
+        """The plan of these values of the variables, in the caller's units."""
+        low, high = self.lower[: self.n_arms], self.upper[: self.n_arms]
+        near = _SNAP * np.maximum(np.abs(low), np.abs(high))
+        amounts = values[: self.n_arms]
+        amounts = np.where(np.abs(amounts - low) <= near, low, amounts)
+        amounts = np.where(np.abs(amounts - high) <= near, high, amounts)
+        return np.asarray(amounts * self.unit + 0.0)
+
+    def basis_near(self, plan: FloatArray) -> tuple[IntArray, IntArray]:
+        """The basic variables of a vertex that a solver found, and where all variables are.
+
+        Variables far from their bounds are basic; at a degenerate vertex the first others fill up.
+        """
+        values = np.empty(len(self.lower))
+        values[: self.n_arms] = plan / self.unit
+        slack_rows = self.matrix[:, self.n_arms :].any(axis=1)
+        values[self.n_arms :] = (self.right - self.matrix[:, : self.n_arms] @ values[: self.n_arms])[
+            slack_rows
+        ]
+        inside = np.minimum(values - self.lower, self.upper - values)
+        order = np.argsort(-np.minimum(inside, 1e-7), kind="stable")
+        basis = np.sort(independent_columns(self.matrix, order))
+        at = np.where(values - self.lower <= self.upper - values, AT_LOWER, AT_UPPER)
+        at[basis] = BASIC
+        return basis, at.astype(np.int64)
+
+    def vertex(self, basis: IntArray, at: IntArray) -> FloatArray:
+        """The values of all variables at this basis."""
+        values = np.where(at == AT_UPPER, self.upper, self.lower)
+        values[basis] = 0.0
+        values[basis] = np.linalg.solve(self.matrix[:, basis], self.right - self.matrix @ values)
+        return values
+
+    def directions(self, basis: IntArray, at: IntArray, solved: FloatArray | None = None) -> FloatArray:
+        """How all variables move with each one that is not basic, in order, off its bound by 1.
+
+        A variable without room moves nothing. `solved` are the equations solved for the basic variables, for
+        who has them. From A z = b, every plan z is vertex + sum_j |z_j - vertex_j| direction_j.
+        """
+        moving = np.flatnonzero(at != BASIC)
+        sign = np.where(at[moving] == AT_LOWER, 1.0, -1.0) * (self.upper > self.lower)[moving]
+        tableau = np.linalg.solve(self.matrix[:, basis], self.matrix) if solved is None else solved
+        tableau = tableau[:, moving]
+        if self.is_whole:  # exact where bases have determinants of 1, as in every transport
+            near = np.rint(tableau)
+            tableau = np.where(np.abs(tableau - near) < _NEARLY_WHOLE, near, tableau)
+        tableau = np.where(np.abs(tableau) < _NOTHING, 0.0, tableau)
+        found = np.zeros((len(moving), len(at)))
+        found[:, basis] = -(tableau * sign).T
+        found[np.arange(len(moving)), moving] = sign
+        return found + 0.0
+
+
+def standard_form(rows: Rows) -> StandardForm:
+    """The equations of rows that leave a plan, or a clear error where they leave one alone or no end."""
+    (lower, upper), is_active = _finite_bounds(rows)
+    kept = _independent_rows(rows.a_eq, rows.b_eq)
+    n, n_ub = len(rows.names), len(rows.b_ub)
+    unit = _power_of_two(max(float(np.abs(lower).max()), float(np.abs(upper).max()), 1e-300))
+    matrix = np.zeros((n_ub + len(kept), n + n_ub))
+    matrix[:n_ub, :n], matrix[n_ub:, :n] = rows.a_ub, rows.a_eq[kept]
+    right = np.concatenate([rows.b_ub, rows.b_eq[kept]])
+    is_whole = bool((matrix == np.rint(matrix)).all() and np.abs(matrix).max(initial=0.0) <= 2**20)
+    if not is_whole:
+        sizes = np.array([_power_of_two(size) for size in np.abs(matrix).max(axis=1)])
+        matrix, right = matrix / sizes[:, None], right / sizes
+    matrix[:n_ub, n:] = np.eye(n_ub)
+    least = (np.minimum(matrix[:n_ub, :n] * lower, matrix[:n_ub, :n] * upper)).sum(axis=1)
+    slack = np.maximum(right[:n_ub] - least, 0.0)
+    low = np.concatenate([lower, np.zeros(n_ub)]) / unit
+    high = np.concatenate([upper, 2.0 * slack + unit]) / unit
+    moves = _moving(matrix, high > low)[:n]
+    if not moves.any():
+        raise ProblemError(_ONE_PLAN)
+    n_tight = n_ub + int(is_active.sum())
+    right = right / unit
+    for array in (matrix, right, low, high, moves):
+        read_only(array)
+    return StandardForm(matrix, right, low, high, n, unit, is_whole, moves, n_tight)
+
+
+def _power_of_two(size: float) -> float:
+    return float(2.0 ** math.floor(math.log2(size))) if size > 0 else 1.0
+
+
+def _finite_bounds(rows: Rows) -> tuple[FloatArray, BoolArray]:
+    """Return finite bounds (2, n), those that follow from rows moved away, and which of them can be active.
+
+    A bound is moved before the next is looked at, so that two bounds that imply each other are not both lost.
+    """
+    matrix = np.vstack([rows.a_ub, rows.a_eq, -rows.a_eq])
+    right = np.concatenate([rows.b_ub, rows.b_eq, -rows.b_eq])
+    n = len(rows.names)
+    bounds = np.array([rows.lower, rows.upper])  # (2, n)
+    for _ in range(_PASSES):  # give every arm an end of its own
+        implied = implied_bounds(matrix, right, bounds)
+        new = [np.where(np.isinf(bounds[side]), implied[side], bounds[side]) for side in (0, 1)]
+        if np.array_equal(new, bounds):
+            break
+        bounds = np.array(new)
+    for side, s in np.argwhere(np.isinf(bounds)).tolist():
+        bounds[side, s] = _extreme(rows, s, side)
+    given = np.array([rows.lower, rows.upper])
+    active = np.isfinite(given)
+    _loosen(bounds, ~active)
+    implied = implied_bounds(matrix, right, bounds, rounding=0.0)
+    same = _SAME * np.maximum(np.abs(bounds), bounds[1] - bounds[0])
+    redundant = np.array([implied[0] >= bounds[0] - same[0], implied[1] <= bounds[1] + same[1]]) & active
+    for side, s in np.argwhere(redundant).tolist():
+        end = implied_bounds(matrix, right, bounds, only=s, rounding=0.0)[side][0]
+        beyond = bounds[0, s] - end if side == 0 else end - bounds[1, s]
+        if beyond <= same[side, s]:
+            active[side, s], bounds[side, s] = False, end
+            mask = np.zeros((2, n), dtype=bool)
+            mask[side, s] = True
+            _loosen(bounds, mask)
+    return bounds, active
+
+
+def _loosen(bounds: FloatArray, mask: BoolArray) -> None:
+    """Move these bounds away from the plans, so far that rounding cannot reach them."""
+    room = np.maximum(np.abs(bounds), np.maximum(bounds[1] - bounds[0], 0.0))
+    room = np.where(room > 0, room, 1.0)
+    bounds[0] = np.where(mask[0], bounds[0] - room[0], bounds[0])
+    bounds[1] = np.where(mask[1], bounds[1] + room[1], bounds[1])
+
+
+def implied_bounds(
+    matrix: FloatArray,
+    right: FloatArray,
+    bounds: FloatArray,
+    *,
+    only: int | None = None,
+    rounding: float = ROUNDING,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the bounds of each variable (or one) that follow from single rows a.x <= b and the other bounds.
+
+    bounds: (2, n), which may be infinite. What is returned is moved outwards by this share of the sizes of
+    what is added up, so that it holds exactly.
+    """
+    if not len(right):
+        n = bounds.shape[1] if only is None else 1
+        return np.full(n, -np.inf), np.full(n, np.inf)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        least = np.where(matrix > 0, matrix * bounds[0], np.where(matrix < 0, matrix * bounds[1], 0.0))
+        endless = np.isneginf(least)
+        finite = np.where(endless, 0.0, least)
+        sizes = np.abs(right) + np.abs(finite).sum(axis=1)
+        part = slice(None) if only is None else slice(only, only + 1)
+        a, others_end = matrix[:, part], (endless.sum(axis=1)[:, None] - endless[:, part]) == 0
+        room = (right + rounding * sizes)[:, None] - (finite.sum(axis=1)[:, None] - finite[:, part])
+        ends = np.where(others_end, room, np.inf) / a
+        high = np.where(a > 0, ends, np.inf).min(axis=0)
+        low = np.where(a < 0, ends, -np.inf).max(axis=0)
+    return low, high
+
+
+def _extreme(rows: Rows, arm: int, side: int) -> float:
+    """The least (0) or the largest (1) amount of this arm, refused where there is none."""
+    weights = np.zeros(len(rows.names))
+    weights[arm] = 1.0 if side == 0 else -1.0
+    answer = rows.best(weights)
+    if answer.status != 0:
+        where = "below" if side == 0 else "above"
+        raise ProblemError(
+            f"the amount of arm {arm} ({rows.names[arm]!r}) has no end {where}: it may be any; give "
+            f"it {'a lower' if side == 0 else 'an upper'} bound",
+            field="lower" if side == 0 else "upper",
+        )
+    end = float(answer.x[arm])
+    return end + (1e-7 * (1 + abs(end)) if side else -1e-7 * (1 + abs(end)))
+
+
+def _independent_rows(matrix: FloatArray, right: FloatArray) -> IntArray:
+    """The first rows that do not follow from earlier ones; a row that contradicts them is refused."""
+    left = np.column_stack([matrix, right])
+    kept, pivots = list[int](), list[tuple[FloatArray, int]]()
+    for k in range(len(left)):
+        row, size = left[k].copy(), float(np.abs(matrix[k]).max(initial=0.0))
+        for done, column in pivots:
+            row -= row[column] * done
+        column = int(np.argmax(np.abs(row[:-1])))
+        if abs(row[column]) > _DEPENDENT * max(size, 1e-300):
+            pivots.append((row / row[column], column))
+            kept.append(k)
+        elif abs(row[-1]) > _CONTRADICTION * (1.0 + float(np.abs(right).max())):
+            raise ProblemError(
+                f"row {k} of A_eq contradicts the rows before it: they ask for {right[k] - row[-1]:.10g} "
+                f"where b_eq has {right[k]:.10g}; leave it out or correct it",
+                field="A_eq",
+            )
+    return np.array(kept, dtype=np.int64)
+
+
+def independent_columns(matrix: FloatArray, order: IntArray) -> IntArray:
+    """The first columns, in this order, that form a basis."""
+    left, rows, chosen = matrix.copy(), np.ones(len(matrix), dtype=bool), list[int]()
+    for column in order.tolist() if len(matrix) else ():
+        sizes = np.where(rows, np.abs(left[:, column]), 0.0)
+        row = int(np.argmax(sizes))
+        if sizes[row] <= _DEPENDENT:
+            continue
+        chosen.append(column)
+        rows[row] = False
+        factor = np.where(rows, left[:, column] / left[row, column], 0.0)
+        left -= np.outer(factor, left[row])
+        if not rows.any():
+            break
+    return np.array(chosen, dtype=np.int64)
+
+
+def _moving(matrix: FloatArray, has_room: BoolArray) -> BoolArray:
+    """Return which variables are not the same in all solutions of the equations."""
+    left, free = matrix * has_room, np.flatnonzero(has_room)
+    basis = independent_columns(left, free)
+    moves = has_room.copy()
+    if len(basis):
+        solved = np.linalg.lstsq(left[:, basis], left, rcond=None)[0]
+        others = np.setdiff1d(free, basis)
+        moves[basis] = (np.abs(solved[:, others]) > _DEPENDENT).any(axis=1)
+    return moves
