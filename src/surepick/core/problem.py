@@ -1,22 +1,16 @@
-"""The problem: which plans there are, what can be measured, how noisy that is and what it costs.
-
-Long because it is the page on which a user finds all that a problem is made of and can be made into; how
-names, probes, bounds and tables are read stands elsewhere.
-"""
+"""The problem: which plans there are, what can be measured, how noisy that is and what it costs."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from surepick.core.arrays import (
-    LARGEST,
     BoolArray,
     FloatArray,
     Goal,
@@ -25,7 +19,6 @@ from surepick.core.arrays import (
     PerArm,
     Plans,
     as_dense,
-    brief,
     index_of,
     names_for,
     read_only,
@@ -34,17 +27,24 @@ from surepick.core.arrays import (
     vector,
     without_columns,
 )
-from surepick.core.frames import are_expressions, frame_table, is_frame, read_expressions
 from surepick.core.measurable import SUB_GAUSSIAN_NOISE, Measurable, arm_fields
+from surepick.core.new_arms import GivenArms, settled
+from surepick.core.plan_tables import (
+    dense_matrix,
+    merge_duplicates,
+    read_expressions,
+    read_plans,
+    refuse_non_finite,
+    sparse_matrix,
+)
 from surepick.core.probes import ARMS, GivenProbes, Limits, read_probes, refuse_inseparable
-from surepick.core.wording import About, plausible_pairs, plural, shortened
+from surepick.core.wording import About, plausible_pairs, plural
 from surepick.errors import ProblemError, hinted
 
 if TYPE_CHECKING:
     import pandas as pd
     from scipy import sparse
 
-GivenArms: TypeAlias = "Iterable[str | NewArm]"
 _MOST_COMPARED = 256  # plans that all others are compared with over the box of means
 
 
@@ -125,12 +125,12 @@ class Problem(Measurable):
         plausible: Any = None,
         title: str = "",
     ) -> None:
-        matrix, found_arms, found_plans = _read_plans(plans, arms)
+        matrix, found_arms, found_plans = read_plans(plans, arms)
         n_plans, n_arms = matrix.shape
         arm_names = names_for("arm", arms if arms is not None else found_arms, n_arms)
         names = names_for("plan", plan_names if plan_names is not None else found_plans, n_plans)
-        _refuse_non_finite(matrix, arm_names, names)
-        matrix, keep, twin_of = _merge_duplicates(matrix)
+        refuse_non_finite(matrix, arm_names, names)
+        matrix, keep, twin_of = merge_duplicates(matrix)
         if len(keep) < 2:
             raise ProblemError(
                 f"a problem needs at least two distinct plans, got {len(keep)} (of {n_plans} rows); "
@@ -262,7 +262,7 @@ class Problem(Measurable):
         if isinstance(plan, str | Mapping):
             row = read_expressions({name: plan}, self.arm_names)[0] + 0.0
         else:
-            row = _dense_matrix([plan]) + 0.0
+            row = dense_matrix([plan]) + 0.0
         if row.shape != (1, self.n_arms):
             raise ProblemError(
                 f"a plan is one number for each of the {self.n_arms} arms, got {plan!r}", field="plan"
@@ -272,9 +272,9 @@ class Problem(Measurable):
         else:
             from scipy import sparse
 
-            plans = _sparse_matrix(sparse.vstack([self.plans, sparse.csr_array(row)]))
-        _refuse_non_finite(plans, self.arm_names, (*self.plan_names, name))
-        _, _, twins = _merge_duplicates(plans)
+            plans = sparse_matrix(sparse.vstack([self.plans, sparse.csr_array(row)]))
+        refuse_non_finite(plans, self.arm_names, (*self.plan_names, name))
+        _, _, twins = merge_duplicates(plans)
         if twins:
             same = self.plan_names[twins[0][1]]
             raise ProblemError(f"plan {name!r} is the same as {same!r}, which is there already", field="plan")
@@ -335,98 +335,6 @@ class Problem(Measurable):
         return f"Problem({self.n_plans} plans, {arms}, {ways}noise={noise}, {self.goal})"
 
 
-def _read_plans(
-    plans: Any, given_arms: Sequence[str] | None
-) -> tuple[Any, Sequence[str] | None, Sequence[str] | None]:
-    """A float matrix and the arm and plan names that came with it."""
-    arms: Sequence[str] | None = None
-    names: Sequence[str] | None = None
-    if isinstance(plans, str) or hasattr(plans, "__fspath__"):
-        raise ProblemError(f"plans are a table, not a file; use sp.load({str(plans)!r})", field="plans")
-    if hasattr(plans, "tocsr"):
-        matrix = _sparse_matrix(plans)
-    elif is_frame(plans):
-        matrix, arms, names = frame_table(plans)
-    elif are_expressions(plans):
-        matrix, arms, names = read_expressions(plans, given_arms)
-    else:
-        matrix = _dense_matrix(plans)
-    if matrix.ndim != 2 or 0 in matrix.shape:
-        raise ProblemError(
-            f"plans must be a table of shape (n_plans, n_arms), got shape {matrix.shape}", field="plans"
-        )
-    if isinstance(matrix, np.ndarray):
-        matrix = matrix + 0.0  # a copy in which -0.0 has become 0.0, so that equal rows have equal bytes
-    return matrix, arms, names
-
-
-def _dense_matrix(plans: Any) -> FloatArray:
-    if isinstance(plans, np.ma.MaskedArray):
-        plans = np.ma.filled(plans.astype(float), np.nan)  # a masked cell is a missing number
-    if isinstance(plans, np.ndarray) and plans.dtype.kind == "c":
-        raise ProblemError(
-            f"plans must be real numbers, got {plans.dtype}; pass plans.real if that is meant", field="plans"
-        )
-    try:
-        return np.array(plans, dtype=float, order="C")
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ProblemError(
-            _where_text_is(plans) or f"plans must be a table of numbers: {error}", field="plans"
-        ) from None
-
-
-def _sparse_matrix(plans: Any) -> Any:
-    from scipy import sparse
-
-    matrix = sparse.csr_array(plans, dtype=float, copy=True)
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
-    return matrix
-
-
-def _where_text_is(plans: object) -> str | None:
-    """Say which cell of a nested list is not a number, if one is not."""
-    if not isinstance(plans, Sequence | np.ndarray):
-        return None
-    lengths = set()
-    for k, row in enumerate(plans):
-        if isinstance(row, str) or not isinstance(row, Sequence | np.ndarray):
-            return f"row {k} of plans must be a list of numbers, got {row!r}"
-        lengths.add(len(row))
-        for s, cell in enumerate(row):
-            try:
-                float(cell)
-            except (TypeError, ValueError, OverflowError):
-                return f"row {k}, column {s} of plans: expected a number, got {cell!r}"
-    return f"all rows of plans must have one number per arm, got rows of lengths {sorted(lengths)}"
-
-
-def _refuse_non_finite(matrix: Any, arms: Sequence[str], names: Sequence[str]) -> None:
-    data = matrix if isinstance(matrix, np.ndarray) else matrix.data
-    wrong = ~(np.abs(data) <= LARGEST)
-    if not wrong.any():
-        return
-    if isinstance(matrix, np.ndarray):
-        k, s = np.argwhere(wrong)[0]
-    else:
-        at = int(np.flatnonzero(wrong)[0])
-        k, s = int(np.searchsorted(matrix.indptr, at, side="right")) - 1, matrix.indices[at]
-    found = matrix[k, s]
-    limit = f"at most {LARGEST:g} in size (use another unit)" if np.isfinite(found) else "finite"
-    raise ProblemError(
-        f"row {names[k]!r}, column {arms[s]!r}: plans must be {limit}, got {found}", field="plans"
-    )
-
-
-def _merge_duplicates(matrix: Any) -> tuple[Any, list[int], list[tuple[int, int]]]:
-    """The distinct rows in their order, their old indices, and (dropped, kept) pairs of old indices."""
-    first_of: dict[bytes, int] = {}
-    firsts = [first_of.setdefault(key, k) for k, key in enumerate(row_keys(matrix))]
-    twins = [(k, first) for k, first in enumerate(firsts) if first != k]
-    keep = list(first_of.values())
-    return (matrix[keep] if twins else matrix), keep, twins
-
-
 def contenders(plans: Any, constants: FloatArray, means: FloatArray) -> BoolArray:
     """Return which plans may still be the only best one, by what is known of the means.
 
@@ -463,77 +371,3 @@ def contenders(plans: Any, constants: FloatArray, means: FloatArray) -> BoolArra
         beaten[i] = False
         stays &= ~beaten
     return stays
-
-
-@dataclass(frozen=True)
-class NewArm:
-    """An arm that a problem did not have; what is left out is what all its other arms have alike.
-
-    `noise` and `cost` are those of one measurement; `low` and `high` are for problems that have them, and
-    take the place of the noise.
-    """
-
-    name: str
-    noise: float | None = None
-    cost: float | None = None
-    low: float | None = None
-    high: float | None = None
-
-    @classmethod
-    def parse(cls, text: str) -> NewArm:
-        """Return the arm that a text describes: its name, then settings if any.
-
-        >>> NewArm.parse("Old ferry noise=2 cost=0,5")
-        NewArm(name='Old ferry', noise=2.0, cost=0.5, low=None, high=None)
-        """
-        setting = r"\s*\b(noise|cost|low|high)=(\S+)"
-        name, found = re.sub(setting, "", text).strip(), re.findall(setting, text)
-        try:
-            return cls(name, **{key: float(number.replace(",", ".")) for key, number in found})
-        except ValueError:
-            raise ProblemError(f"write a new arm as 'Ferry noise=2', got {text!r}", field="arms") from None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the settings that are known as JSON values; `NewArm(**kept)` inverts it."""
-        return {key: value for key, value in asdict(self).items() if value is not None}
-
-
-def settled(problem: Problem, given: GivenArms) -> tuple[NewArm, ...]:
-    """These arms with what was left out filled in from the others; refused where those are not all alike."""
-    if isinstance(given, str):
-        raise ProblemError(f"new arms come as a list of names, got the text {given!r}", field="arms")
-    arms = [one if isinstance(one, NewArm) else NewArm.parse(str(one)) for one in given]
-    if arms and problem.probes is not None:
-        raise ProblemError("arms that are measured by probes cannot be added", field="arms")
-    settings: dict[str, Any] = {"cost": problem.costs}
-    if problem.bounds is None and problem.noise_scale is not None:
-        settings["noise"] = problem.noise_scale
-    elif problem.bounds is not None:
-        settings |= {"low": problem.bounds[:, 0], "high": problem.bounds[:, 1]}
-    return tuple(_filled_in(problem, arm, settings) for arm in arms)
-
-
-def _filled_in(problem: Problem, arm: NewArm, settings: Mapping[str, FloatArray]) -> NewArm:
-    if arm.name in problem.arm_names:
-        raise ProblemError(f"there is an arm named {arm.name!r} already; it is not new", field="arms")
-    if other := arm.to_json().keys() - {"name", *settings}:
-        raise ProblemError(
-            f"arm {arm.name!r} has {', '.join(sorted(other))}, and the others have {', '.join(settings)}",
-            field="arms",
-        )
-    found = dict[str, Any]()
-    for what, others in settings.items():
-        value = getattr(arm, what)
-        if value is None and (others != others[0]).any():
-            raise ProblemError(
-                f"say the {what} of the new arm {arm.name!r}: those of the others differ, {brief(others)}",
-                field="arms",
-            )
-        try:
-            found[what] = float(others[0] if value is None else value)
-        except (TypeError, ValueError, OverflowError):
-            raise ProblemError(
-                f"the {what} of the new arm {arm.name!r} must be a number, got {shortened(repr(value), 60)}",
-                field="arms",
-            ) from None
-    return replace(arm, **found)

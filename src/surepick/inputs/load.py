@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arrays import per_arm, read_only
-from surepick.core.frames import read_expressions
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
+from surepick.core.plan_tables import read_expressions
 from surepick.core.wording import plausible_pairs
 from surepick.errors import FileError, ProblemError, suggestion
 from surepick.inputs.keys import COMMON, KEYS, LIMIT, SESSION, TRUTH

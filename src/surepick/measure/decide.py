@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from surepick.core.frames import frame_cells, is_frame
 from surepick.core.guarantee import no_guarantee
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
 from surepick.core.past import Past
+from surepick.core.plan_tables import frame_cells, is_frame
 from surepick.core.policy import Policy
 from surepick.core.problem import Problem
 from surepick.core.wording import how_many

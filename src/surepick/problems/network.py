@@ -24,7 +24,7 @@ from surepick.core.arrays import (
     names_for,
     read_only,
 )
-from surepick.core.frames import frame_cells, is_frame
+from surepick.core.plan_tables import frame_cells, is_frame
 from surepick.errors import ParameterError, ProblemError, SurepickError, missing_extra, suggestion
 from surepick.tables import csv_lines, numeral, refuse_endless
 

@@ -15,10 +15,11 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from surepick.core.arrays import Numbers
-from surepick.core.frames import amounts_in
+from surepick.core.new_arms import GivenArms, settled
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
-from surepick.core.problem import GivenArms, Problem, settled
+from surepick.core.plan_tables import amounts_in
+from surepick.core.problem import Problem
 from surepick.core.wording import how_many, shortened
 from surepick.errors import ParameterError, SessionError, suggestion
 from surepick.sessions.events import (

@@ -22,12 +22,13 @@ from typing import TYPE_CHECKING, Any
 from surepick.certificates.certificate import Certificate
 from surepick.core.answers import named_ranging
 from surepick.core.arrays import Numbers
-from surepick.core.frames import make_frame
 from surepick.core.guarantee import no_guarantee
+from surepick.core.new_arms import GivenArms
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
 from surepick.core.past import Past
+from surepick.core.plan_tables import make_frame
 from surepick.core.policy import Policy
-from surepick.core.problem import GivenArms, Problem
+from surepick.core.problem import Problem
 from surepick.errors import DamageError, NameTakenError, NoiseWarning, ParameterError, SessionError
 from surepick.policies import policy_for
 from surepick.sessions import commands

@@ -12,10 +12,11 @@ from typing import Any, cast
 import numpy as np
 
 from surepick._version import __version__
+from surepick.core.new_arms import NewArm
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
 from surepick.core.past import Past, fitting
 from surepick.core.policy import Policy
-from surepick.core.problem import NewArm, Problem
+from surepick.core.problem import Problem
 from surepick.core.wording import About, shortened
 from surepick.errors import MissingFunctionError, ParameterError, SessionError
 from surepick.sessions import codec

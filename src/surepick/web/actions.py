@@ -25,7 +25,7 @@ from pydantic import (
 )
 
 from surepick.core.arrays import scale_and_bounds
-from surepick.core.problem import NewArm
+from surepick.core.new_arms import NewArm
 from surepick.core.wording import shortened
 from surepick.errors import ParameterError
 from surepick.files import measurements

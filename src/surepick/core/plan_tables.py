@@ -1,4 +1,4 @@
-"""Plans given as data frames, or as sums such as "2*tea + coffee"."""
+"""How plans are given: as a table of numbers, a data frame, or sums such as "2*tea + coffee"."""
 
 from __future__ import annotations
 
@@ -8,8 +8,103 @@ from typing import Any
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, labels_of
+from surepick.core.arrays import LARGEST, FloatArray, labels_of, row_keys
 from surepick.errors import MissingExtraError, ProblemError, suggestion
+
+
+def read_plans(
+    plans: Any, given_arms: Sequence[str] | None
+) -> tuple[Any, Sequence[str] | None, Sequence[str] | None]:
+    """Return a float matrix, and the names of arms and of plans that came with it."""
+    arms: Sequence[str] | None = None
+    names: Sequence[str] | None = None
+    if isinstance(plans, str) or hasattr(plans, "__fspath__"):
+        raise ProblemError(f"plans are a table, not a file; use sp.load({str(plans)!r})", field="plans")
+    if hasattr(plans, "tocsr"):
+        matrix = sparse_matrix(plans)
+    elif is_frame(plans):
+        matrix, arms, names = frame_table(plans)
+    elif are_expressions(plans):
+        matrix, arms, names = read_expressions(plans, given_arms)
+    else:
+        matrix = dense_matrix(plans)
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise ProblemError(
+            f"plans must be a table of shape (n_plans, n_arms), got shape {matrix.shape}", field="plans"
+        )
+    if isinstance(matrix, np.ndarray):
+        matrix = matrix + 0.0  # a copy in which -0.0 has become 0.0, so that equal rows have equal bytes
+    return matrix, arms, names
+
+
+def dense_matrix(plans: Any) -> FloatArray:
+    """Return a table of numbers as an array; refuse cells that are none."""
+    if isinstance(plans, np.ma.MaskedArray):
+        plans = np.ma.filled(plans.astype(float), np.nan)  # a masked cell is a missing number
+    if isinstance(plans, np.ndarray) and plans.dtype.kind == "c":
+        raise ProblemError(
+            f"plans must be real numbers, got {plans.dtype}; pass plans.real if that is meant", field="plans"
+        )
+    try:
+        return np.array(plans, dtype=float, order="C")
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ProblemError(
+            _where_text_is(plans) or f"plans must be a table of numbers: {error}", field="plans"
+        ) from None
+
+
+def sparse_matrix(plans: Any) -> Any:
+    """Return a sparse table as a csr_array without stored zeros."""
+    from scipy import sparse
+
+    matrix = sparse.csr_array(plans, dtype=float, copy=True)
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    return matrix
+
+
+def _where_text_is(plans: object) -> str | None:
+    """Say which cell of a nested list is not a number, if one is not."""
+    if not isinstance(plans, Sequence | np.ndarray):
+        return None
+    lengths = set()
+    for k, row in enumerate(plans):
+        if isinstance(row, str) or not isinstance(row, Sequence | np.ndarray):
+            return f"row {k} of plans must be a list of numbers, got {row!r}"
+        lengths.add(len(row))
+        for s, cell in enumerate(row):
+            try:
+                float(cell)
+            except (TypeError, ValueError, OverflowError):
+                return f"row {k}, column {s} of plans: expected a number, got {cell!r}"
+    return f"all rows of plans must have one number per arm, got rows of lengths {sorted(lengths)}"
+
+
+def refuse_non_finite(matrix: Any, arms: Sequence[str], names: Sequence[str]) -> None:
+    """Refuse amounts that are not finite or too large, naming row and column."""
+    data = matrix if isinstance(matrix, np.ndarray) else matrix.data
+    wrong = ~(np.abs(data) <= LARGEST)
+    if not wrong.any():
+        return
+    if isinstance(matrix, np.ndarray):
+        k, s = np.argwhere(wrong)[0]
+    else:
+        at = int(np.flatnonzero(wrong)[0])
+        k, s = int(np.searchsorted(matrix.indptr, at, side="right")) - 1, matrix.indices[at]
+    found = matrix[k, s]
+    limit = f"at most {LARGEST:g} in size (use another unit)" if np.isfinite(found) else "finite"
+    raise ProblemError(
+        f"row {names[k]!r}, column {arms[s]!r}: plans must be {limit}, got {found}", field="plans"
+    )
+
+
+def merge_duplicates(matrix: Any) -> tuple[Any, list[int], list[tuple[int, int]]]:
+    """Return the distinct rows in their order, their indices, and (dropped, kept) pairs of indices."""
+    first_of: dict[bytes, int] = {}
+    firsts = [first_of.setdefault(key, k) for k, key in enumerate(row_keys(matrix))]
+    twins = [(k, first) for k, first in enumerate(firsts) if first != k]
+    keep = list(first_of.values())
+    return (matrix[keep] if twins else matrix), keep, twins
 
 
 def is_frame(given: object) -> bool:
