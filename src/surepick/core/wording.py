@@ -81,7 +81,7 @@ class Listing:
     """
 
     n_plans: int
-    how: str  # "draws", "best" or "all", as in `Candidates`
+    how: str  # "draws", "best" or "all"
     explanation: str
     chance_missing: float | None = None
     chance_missing_at_most: float | None = None

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count, islice
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -31,72 +30,11 @@ MOST_DRAWS = 1_000_000  # at once; after so many a plan that is missing is the b
 LONGEST_NAME = 100  # letters; plans with longer names are numbered
 
 
-@dataclass(frozen=True, eq=False)
-class Candidates:
-    """The distinct plans that a search found, in the order of their first appearance.
+class Candidates(NamedTuple):
+    """The distinct plans that a search found, and how complete they are."""
 
-    `how` says which search it was: "draws" (the best plans of draws from a box), "all" (every plan there is)
-    or "best" (the best under a guess; every other plan is at least `margin` worse than the best of them
-    there).
-    """
-
-    plans: FloatArray  # (n_plans, n_entries)
-    counts: IntArray  # (n_plans,) how many draws led to each
-    n_draws: int
-    draws_since_new: int  # draws after the last one that brought a new plan
-    how: Literal["draws", "all", "best"] = "draws"
-    margin: float = 0.0
-
-    @property
-    def n_plans(self) -> int:
-        """The number of distinct plans."""
-        return len(self.plans)
-
-    @property
-    def chance_of_new(self) -> float:
-        """An estimate of the probability that one more draw brings a plan not seen yet.
-
-        Good and Turing's: the share of draws whose plan was seen only once. Near 0 the list is as good as
-        complete; near 1 it is a sample of a much larger set. Nothing can be said of the "best" (nan).
-        """
-        if self.how != "draws":
-            return 0.0 if self.how == "all" else math.nan
-        return float(np.count_nonzero(self.counts == 1)) / self.n_draws
-
-    def chance_of_new_at_most(self, risk: float = 0.05) -> float:
-        """Return an upper bound on `chance_of_new` that holds for all but a share `risk` of seeds.
-
-        The missing mass exceeds its mean by eps with probability at most exp(-n eps^2) (McAllester & Ortiz
-        2003). The estimate, whose mean is no smaller, falls below its mean by eps with probability at most
-        exp(-n eps^2 / 2).
-        """
-        if self.how != "draws":
-            return self.chance_of_new
-        slack = (1 + math.sqrt(2)) * math.sqrt(math.log(2 / risk) / self.n_draws)
-        return min(1.0, self.chance_of_new + slack)
-
-    @property
-    def listing(self) -> Listing:
-        """How the list was made, in the form that sessions and certificates keep."""
-        known = self.how != "best"
-        chances = (self.chance_of_new, self.chance_of_new_at_most()) if known else (None, None)
-        return Listing(self.n_plans, self.how, self.explanation, *chances)
-
-    @property
-    def explanation(self) -> str:
-        """One sentence for people: how many plans there are, and how sure it is that none is missing."""
-        if self.how == "all":
-            return f"{self.n_plans} plans, which are all there are"
-        if self.how == "best":
-            return (
-                f"the {self.n_plans} best plans under the guess; every plan left out is at least "
-                f"{self.margin:.4g} worse there than the best"
-            )
-        return (
-            f"{self.n_plans} plans from {self.n_draws} draws, the last {self.draws_since_new} without a new "
-            "one; if the truth is like one more draw, its best plan is missing with a chance of about "
-            f"{self.chance_of_new:.2g} (at most {self.chance_of_new_at_most():.2g}, at 95%)"
-        )
+    plans: FloatArray  # (n_plans, n_arms), in the order in which they were found
+    listing: Listing
 
 
 class OneCandidateError(ProblemError):
@@ -105,22 +43,30 @@ class OneCandidateError(ProblemError):
 
 def listed_problem(family: Family, candidates: Candidates, measured: Mapping[str, Any]) -> Problem:
     """Return the problem of choosing between these candidates, which knows how complete they are."""
-    if candidates.n_plans < 2:
+    plans, listing = candidates
+    if listing.n_plans < 2:
         reasons = {
-            "draws": f"all {candidates.n_draws} draws lead to the same plan, so within this spread there is "
-            "nothing to choose; widen the spread or raise n_draws",
+            "draws": "all draws lead to the same plan, so within this spread there is nothing to choose; "
+            "widen the spread or raise n_draws",
             "best": "n_best = 1 leaves nothing to choose; ask for 2 or more",
             "all": f"there is only one {family.noun}, so there is nothing to choose",
         }
-        raise OneCandidateError(reasons[candidates.how])
-    names = dict[str, None]()
-    for k, plan in enumerate(candidates.plans):  # a number where a name is long or taken
-        name = f"{family.noun} {k}" if family.name_of is None else family.name_of(plan)
-        names[f"{family.noun} {k}" if len(name) > LONGEST_NAME or name in names else name] = None
-    problem = Problem(
-        candidates.plans, arms=family.arm_names, plan_names=list(names), goal=family.goal, **measured
-    )
-    return problem.with_about(listing=candidates.listing)
+        raise OneCandidateError(reasons[listing.how])
+    names = distinct_names(["" if family.name_of is None else family.name_of(x) for x in plans], family.noun)
+    problem = Problem(plans, arms=family.arm_names, plan_names=names, goal=family.goal, **measured)
+    return problem.with_about(listing=listing)
+
+
+def distinct_names(names: Iterable[str], noun: str) -> list[str]:
+    """Return these names of plans, with the noun and a number in place of one that is empty, long or taken.
+
+    >>> distinct_names(["by bus", "", "by bus"], "route")
+    ['by bus', 'route 1', 'route 2']
+    """
+    found = dict[str, None]()
+    for k, name in enumerate(names):
+        found[f"{noun} {k}" if not name or len(name) > LONGEST_NAME or name in found else name] = None
+    return list(found)
 
 
 def search(
@@ -168,7 +114,7 @@ def drawn_plans(
     n_draws = as_count("n_draws", n_draws, most=MOST_DRAWS, instead="make fewer")
     rng = seeded(seed)
     low, high = box
-    plans, counts = list[FloatArray](), list[int]()
+    plans, counts = list[FloatArray](), list[int]()  # how many draws led to each plan
     seen = dict[bytes, int]()  # the position of every plan that was answered, to the bit
     newest = -1
     for draw in range(n_draws):
@@ -185,7 +131,27 @@ def drawn_plans(
         counts[k] += 1
         if progress is not None:
             progress(draw + 1, n_draws)
-    return Candidates(read_only(np.array(plans)), read_only(np.array(counts)), n_draws, n_draws - 1 - newest)
+    chance, at_most = missing_mass(counts.count(1), n_draws)
+    explanation = (
+        f"{len(plans)} plans from {n_draws} draws, the last {n_draws - 1 - newest} without a new one; if the "
+        f"truth is like one more draw, its best plan is missing with a chance of about {chance:.2g} (at most "
+        f"{at_most:.2g}, at 95%)"
+    )
+    return _listed(plans, Listing(len(plans), "draws", explanation, chance, at_most))
+
+
+def missing_mass(n_once: int, n_draws: int, risk: float = 0.05) -> tuple[float, float]:
+    """Return the chance that one more draw brings a new plan, estimated, and an upper bound on it.
+
+    The estimate is Good and Turing's: the share of draws whose plan was seen only once. Near 0 the list is as
+    good as complete; near 1 it is a sample of a much larger set. The bound holds for all but a share `risk`
+    of seeds: the missing mass exceeds its mean by eps with probability at most exp(-n eps^2) (McAllester and
+    Ortiz 2003); the estimate, whose mean is no smaller, falls below its mean by eps with probability at most
+    exp(-n eps^2 / 2).
+    """
+    estimate = n_once / n_draws
+    slack = (1 + math.sqrt(2)) * math.sqrt(math.log(2 / risk) / n_draws)
+    return estimate, min(1.0, estimate + slack)
 
 
 def _position(plan: FloatArray, plans: list[FloatArray]) -> int:
@@ -199,31 +165,40 @@ def _position(plan: FloatArray, plans: list[FloatArray]) -> int:
 
 
 def complete(family: Family, most: int, progress: Progress | None = None) -> Candidates | None:
-    """Every plan of the family; None where there are more than `most`."""
+    """Return every plan of the family; None where there are more than `most`."""
     if family.count_is_exact and family.n_plans is not None and family.n_plans > most:
         return None
     if family.listed is not None:
         found = list(islice(family.listed(), most + 1))
     else:
         found = _first(family, np.zeros(family.n_arms), most + 1, progress)
-    return _listed(found, "all") if 0 < len(found) <= most else None  # none at all is refused elsewhere
+    return _all(found) if 0 < len(found) <= most else None  # none at all is refused elsewhere
 
 
 def best_plans(
     family: Family, guess: FloatArray, n_best: int, progress: Progress | None = None
 ) -> Candidates:
-    """The best plans of the family under a guess of the means."""
+    """Return the best plans of the family under a guess of the means."""
     instead = "leave n_best out, or take all plans without a list: list_plans = false"
     wanted = as_count("n_best", n_best, most=MOST_LISTED, instead=instead)
     found = _first(family, family.costs(guess), wanted + 1, progress)
     if len(found) <= wanted:
-        return _listed(found, "all")
-    return _listed(found[:wanted], "best", abs(float(guess @ found[wanted] - guess @ found[0])))
+        return _all(found)
+    margin = abs(float(guess @ found[wanted] - guess @ found[0]))
+    explanation = (
+        f"the {wanted} best plans under the guess; every plan left out is at least {margin:.4g} worse there "
+        "than the best"
+    )
+    return _listed(found[:wanted], Listing(wanted, "best", explanation))
 
 
-def _listed(found: list[FloatArray], how: Literal["all", "best"], margin: float = 0.0) -> Candidates:
-    plans = np.array(found).reshape(len(found), -1)
-    return Candidates(read_only(plans), read_only(np.zeros(len(found), dtype=np.int64)), 0, 0, how, margin)
+def _all(found: list[FloatArray]) -> Candidates:
+    explanation = f"{len(found)} plans, which are all there are"
+    return _listed(found, Listing(len(found), "all", explanation, 0.0, 0.0))
+
+
+def _listed(found: list[FloatArray], listing: Listing) -> Candidates:
+    return Candidates(read_only(np.array(found).reshape(len(found), -1)), listing)
 
 
 def _first(family: Family, costs: FloatArray, most: int, progress: Progress | None) -> list[FloatArray]:

@@ -15,7 +15,7 @@ from surepick.core.oracle_problem import AnyProblem
 from surepick.core.problem import Problem
 from surepick.core.wording import counted
 from surepick.errors import ProblemError, suggestion
-from surepick.problems.candidates import LONGEST_NAME, chosen
+from surepick.problems.candidates import chosen, distinct_names
 from surepick.problems.family import DrawOptions, Family, Measured
 from surepick.problems.numbers import as_count
 
@@ -58,12 +58,7 @@ def choice(
                 raise ProblemError(f"set {k} names the arm {name!r} twice; name it once", field="sets")
         rows.append(sorted(at[name] for name in own))
     if plan_names is None:
-        found = dict[str, None]()
-        for k, row in enumerate(rows):  # with the number of the set where two are alike or one is very long
-            name = " + ".join(names[s] for s in row) or "nothing"
-            name = name if len(name) <= LONGEST_NAME else f"set {k}"
-            found[name if name not in found else f"{name} (set {k})"] = None
-        plan_names = list(found)
+        plan_names = distinct_names((" + ".join(names[s] for s in row) or "nothing" for row in rows), "set")
     plans: Plans
     if len(rows) * len(names) <= MOST_DENSE:
         plans = np.array([chosen(row, len(names)) for row in rows]).reshape(-1, len(names))

@@ -98,7 +98,8 @@ def _family(program: Program, kind: str, noun: str) -> Family:
     """Return all plans that a program allows."""
     sign = 1.0 if is_smallest(program.goal) else -1.0
     least_plan(program, sign * program.objective)  # refuses a program without a plan, or without a best one
-    is_whole, is_mixed = bool(program.whole.all()), bool(program.whole.any() and not program.whole.all())
+    is_whole = bool(program.whole.all())
+    is_mixed = bool(program.whole.any()) and not is_whole
     return Family(
         partial(least_plan, program),
         arm_names=program.variable_names,
