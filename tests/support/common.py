@@ -16,6 +16,24 @@ def largest(plans, **settings):
     return sp.Problem(plans, **{"noise": 1, "goal": "largest", **settings})
 
 
+def asked(plans, *, goal="largest", **settings):
+    """Return these plans behind an oracle, which is all that is known of them; with noise of scale 1.
+
+    Where entries are above 1 the oracle respects bounds.
+    """
+    sign = -1.0 if goal == "smallest" else 1.0
+
+    def best(weights):
+        return plans[np.argmax(sign * (plans @ weights))]
+
+    def best_within(weights, lower, upper):
+        inside = plans[((plans >= lower) & (plans <= upper)).all(axis=1)]
+        return inside[np.argmax(sign * (inside @ weights))] if len(inside) else None
+
+    within = best_within if plans.max() > 1 else None
+    return sp.OracleProblem(best, plans.shape[1], goal=goal, best_within=within, **{"noise": 1, **settings})
+
+
 def measured(run, means, rng, n=10**6, scale=1.0, budget=np.inf):
     """Answer decisions of a run by Gaussian values, this many or until the budget; the last decision.
 
