@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common import refuses
-from surepick.design.counts import largest_remainders, round_allocation
+from surepick.design.counts import round_allocation
 from surepick.design.information import Diagonal
 from surepick.design.minimax import minimax
 from surepick.design.play_allocation import PlayAllocation, covering_plays, play_allocation
@@ -73,17 +73,7 @@ def test_rounding_is_an_efficient_apportionment(weights, extra):
     assert ((c - 1) / w).max() <= (c / w).min() * (1 + 1e-9)
 
 
-def test_rounding_ties_go_to_the_lowest_index():
+def test_rounding_ties_go_to_the_lowest_index_and_too_few_measurements_are_refused():
     assert round_allocation([1, 1, 1], 4).tolist() == [2, 1, 1]
-
-
-def test_too_few_measurements_cannot_be_rounded():
     with refuses("n", ParameterError):
         round_allocation([0.2, 0.3, 0.5], 2)
-
-
-@pytest.mark.parametrize(
-    ("shares", "n", "wanted"), [([0.5, 0.5], 3, [2, 1]), ([1.0, 0.0], 2, [2, 0]), ([0.2, 0.8], 5, [1, 4])]
-)
-def test_largest_remainders_add_up(shares, n, wanted):
-    assert largest_remainders(np.array(shares), n).tolist() == wanted

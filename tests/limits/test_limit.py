@@ -1,16 +1,18 @@
+"""The limit of lists and behind oracles: check values, closed forms, an independent solver."""
+
 import math
 from itertools import combinations, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
 import probe_cases
 import surepick as sp
 from clarabel_oracle import clarabel_allocation
-from common import largest, refuses
+from common import asked, largest, refuses
 from probe_cases import published_tree
 from surepick.design.allocation import optimal_allocation
 from surepick.errors import ProblemError
@@ -18,22 +20,10 @@ from surepick.limits.limit import limit
 from surepick.limits.value import binary_kl, half_kl
 
 
-def random_instance(seed, n_arms, n_plans, **arguments):
+def random_instance(seed, n_arms, n_plans, **settings):
     rng = np.random.default_rng(seed)
     means = rng.normal(size=n_arms)
-    return sp.Problem(
-        rng.integers(0, 5, (n_plans, n_arms)), **{"noise": 1, **arguments}, goal="largest"
-    ), means
-
-
-def test_the_small_check_value():
-    problem = largest([[3, 0, 1], [0, 2, 2], [1, 1, 3], [2, 2, 0], [0, 0, 4]])
-    found = limit(problem, [1, 0.5, 0.3])
-    assert found.best == 0
-    assert found.time.value == pytest.approx(355.5556, abs=1e-4)
-    np.testing.assert_allclose(found.shares, [0.25, 0.5, 0.25], atol=1e-4)
-    assert found.time.lower <= found.time.value <= found.time.upper
-    assert found.time.upper <= found.time.lower * (1 + 1e-8)
+    return largest(rng.integers(0, 5, (n_plans, n_arms)), **settings), means
 
 
 @pytest.mark.parametrize(
@@ -41,7 +31,9 @@ def test_the_small_check_value():
 )
 def test_the_random_check_values(n_arms, n_plans, expected):
     problem, means = random_instance(0, n_arms, n_plans)
-    assert limit(problem, means).time.value == pytest.approx(expected, abs=1e-4)
+    time = limit(problem, means).time
+    assert time.value == pytest.approx(expected, abs=1e-4)
+    assert time.lower <= time.value <= time.upper <= time.lower * (1 + 1e-8)
 
 
 @settings(max_examples=40, deadline=None)
@@ -49,7 +41,7 @@ def test_the_random_check_values(n_arms, n_plans, expected):
 def test_two_plans_have_a_closed_form(seed, n_arms, scale):
     rng = np.random.default_rng(seed)
     plans, means = rng.normal(size=(2, n_arms)), rng.normal(size=n_arms)
-    found = limit(sp.Problem(plans, noise=scale, goal="largest"), means)
+    found = limit(largest(plans, noise=scale), means)
     y = plans[0] - plans[1]
     assert found.time.value == pytest.approx(2 * (scale * np.abs(y).sum() / (y @ means)) ** 2)
     np.testing.assert_allclose(found.shares, np.abs(y) / np.abs(y).sum(), atol=1e-4)
@@ -97,24 +89,22 @@ def test_sparse_plans_have_the_same_limit():
     np.testing.assert_allclose(thin.shares, dense.shares, atol=1e-4)
 
 
-def test_ties_make_the_limit_infinite_and_are_named():
-    problem = largest([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
-    found = limit(problem, [0.5, 0.5, 0.1])
+@pytest.mark.parametrize(
+    ("plans", "means"),
+    [(np.eye(3), [0.5, 0.5, 0.1]), ([[1, 1, 1], [3, 0, 0]], [0.1, 0.1, 0.1])],
+    ids=["exact", "rounding alone"],
+)
+def test_ties_make_the_limit_infinite_and_are_named(plans, means):
+    found = limit(largest(plans), means)
     assert not found.is_finite
-    assert found.tied == (1,)
-    assert found.time.value == found.measurements == found.measurements == math.inf
-
-
-def test_a_gap_of_rounding_alone_is_a_tie():
-    found = limit(largest([[1, 1, 1], [3, 0, 0]]), [0.1, 0.1, 0.1])
-    assert 0.1 + 0.1 + 0.1 != 3 * 0.1 or found.tied == (1,)
-    assert not found.is_finite
+    assert {found.best, *found.tied} == {0, 1}
+    assert found.time.value == found.measurements == math.inf
 
 
 def test_there_is_one_limit():
     problem, means = random_instance(0, 20, 100)
     found = limit(problem, means, delta=0.1)
-    assert found.measurements == found.measurements == pytest.approx(found.time.lower * 0.8 * math.log(9))
+    assert found.measurements == pytest.approx(found.time.lower * 0.8 * math.log(9))
     assert found.at(0.05) == limit(problem, means, delta=0.05).measurements
     assert found.at(0.4) < found.measurements < found.at(0.01)
 
@@ -125,55 +115,35 @@ def test_an_easy_problem_still_needs_nearly_every_relevant_arm_once():
     assert found.price == pytest.approx(0.9 * 10)
 
 
-class GuessesAtTwoDelta:
-    """On plans e_1, e_2 with a huge gap: measures both arms once, or with probability 2 delta neither."""
-
-    def measurements(self, delta, n_runs, rng):
-        return np.where(rng.random(n_runs) < 2 * delta, 0, 2)
-
-    def errors(self, delta, n_runs, rng):
-        return (rng.random(n_runs) < 2 * delta) & (rng.random(n_runs) < 0.5)
-
-
 def test_the_bound_by_unseen_arms_is_attained_by_a_method_that_sometimes_guesses():
-    """So the number of relevant arms itself would be no bound: this method keeps its promise below it."""
-    rng, method, delta, n_runs = np.random.default_rng(5), GuessesAtTwoDelta(), 0.1, 200_000
+    """So the number of relevant arms itself would be no bound: this method keeps its promise below it.
+
+    On plans e_1, e_2 with a huge gap it measures both arms once, or with probability 2 delta neither.
+    """
+    rng, delta, n_runs = np.random.default_rng(5), 0.1, 200_000
+    guesses = rng.random(n_runs) < 2 * delta
+    errors = guesses & (rng.random(n_runs) < 0.5)
     found = limit(largest(np.eye(2)), [1e6, 0.0], delta=delta)
-    mean = method.measurements(delta, n_runs, rng).mean()
-    assert method.errors(delta, n_runs, rng).mean() <= delta + 4 * math.sqrt(delta / n_runs)
+    mean = np.where(guesses, 0, 2).mean()
+    assert errors.mean() <= delta + 4 * math.sqrt(delta / n_runs)
     assert mean < found.once.n
     assert mean == pytest.approx(found.measurements, abs=0.01)
 
 
 def test_an_unknown_noise_scale_is_refused():
     with refuses("noise", ProblemError):
-        limit(sp.Problem(np.eye(2), noise=None, goal="largest"), [1, 0])
-
-
-def asked(plans, **settings):
-    """The plans behind an oracle."""
-
-    def best_within(weights, lower, upper):
-        inside = plans[((plans >= lower) & (plans <= upper)).all(axis=1)]
-        return inside[np.argmax(inside @ weights)] if len(inside) else None
-
-    within = best_within if plans.max() > 1 else None
-    return sp.OracleProblem(
-        lambda weights: plans[np.argmax(plans @ weights)],
-        plans.shape[1],
-        best_within=within,
-        **{"goal": "largest", **settings},
-    )
+        limit(largest(np.eye(2), noise=None), [1, 0])
 
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10**6), most=st.integers(1, 3))
+@example(seed=2350, most=1)
 def test_behind_an_oracle_it_is_nearly_the_limit_of_the_list_and_never_above(seed, most):
     rng = np.random.default_rng(seed)
     plans = rng.permutation(np.array(list(product(range(most + 1), repeat=4)), dtype=float))
     plans = plans[: int(rng.integers(3, 15))]
     means, noise, costs = rng.normal(size=4), rng.lognormal(size=4), rng.lognormal(size=4)
-    listed = limit(sp.Problem(plans, noise=noise, cost=costs, goal="largest"), means)
+    listed = limit(largest(plans, noise=noise, cost=costs), means)
     found = limit(asked(plans, noise=noise, cost=costs), means)
     assert found.best == tuple(plans[listed.best])
     for one, other in ((found.time, listed.time), (found.cost, listed.cost)):
@@ -203,7 +173,7 @@ def test_published_trees_have_their_check_values(name, low, high):
 
 def test_plan_probes_behind_an_oracle_have_the_limit_of_the_list():
     listed, means = probe_cases.top_k(8, 3, 1, "semi")
-    problem = asked(np.asarray(listed.plans), measure="plan arms", cost=3.0, noise=1)
+    problem = asked(np.asarray(listed.plans), measure="plan arms", cost=3.0)
     right, found = limit(listed, means), limit(problem, means)
     assert 0.99 * right.time.lower <= found.time.lower <= right.time.upper * (1 + 1e-6)
     assert found.cost.lower == pytest.approx(3 * found.time.lower)
@@ -211,9 +181,9 @@ def test_plan_probes_behind_an_oracle_have_the_limit_of_the_list():
 
 
 def test_ties_and_a_single_plan_behind_an_oracle_are_told():
-    assert not limit(asked(np.eye(2), noise=1), [1.0, 1.0]).is_finite
+    assert not limit(asked(np.eye(2)), [1.0, 1.0]).is_finite
     with pytest.raises(ProblemError):
-        limit(asked(np.array([[1.0, 0.0]]), noise=1), [1.0, 1.0])
+        limit(asked(np.array([[1.0, 0.0]])), [1.0, 1.0])
 
 
 @pytest.mark.parametrize("n_known", [0, 1, 2, 3])
@@ -234,9 +204,9 @@ def test_known_means_take_no_measurements_whatever_holds_the_plans(n_known):
 
 ARMS = np.eye(2)
 TWO = {
-    "list": sp.Problem(ARMS, noise=1, goal="largest"),
-    "probes": sp.Problem(ARMS, measure="plans", noise=1, goal="largest"),
-    "oracle": asked(ARMS, noise=1),
+    "list": largest(ARMS),
+    "probes": largest(ARMS, measure="plans"),
+    "oracle": asked(ARMS),
     "polytope": sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], noise=1, goal="largest"),
 }
 

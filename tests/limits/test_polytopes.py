@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 import surepick as sp
 from polytopes import KINDS, all_vertices, assignment, transport
 from surepick.limits import unlisted
-from surepick.limits.value import binary_kl
 
 # T* kl(.05, .95) of the studies' instances, computed by the prototype
 CHECK_VALUES = [
@@ -70,8 +69,3 @@ def test_ties_are_named_by_the_plan_that_ties():
     found = sp.limit(problem, [1.0, 0.0, 1.0])
     assert not found.is_finite
     assert {found.best, *found.tied} == {(1.0, 0.0, 0.0), (0.0, 0.0, 1.0)}
-
-
-def test_of_two_arms_it_is_the_limit_of_two_plans():
-    found = sp.limit(sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], noise=1, goal="largest"), [1.0, 0.0])
-    assert found.measurements == pytest.approx(8 * binary_kl(0.05), rel=1e-6)

@@ -62,47 +62,39 @@ def clarabel_time(problem, means):
     rows, owner, costs = problem.probes.whitened.toarray(), problem.probes.owner, problem.costs
     targets = targets_of(problem, means)
     n_probes, n_readings, n = len(costs), len(rows), len(targets)
-    size = 1 + n_probes + 2 * n * n_readings  # t, u, s, a
-    s = lambda j, r: 1 + n_probes + j * n_readings + r  # noqa: E731
-    a = lambda j, r: s(j, r) + n * n_readings  # noqa: E731
-    lines, right, cones = [], [], []
+    t, u = 0, 1 + np.arange(n_probes)  # where each variable is
+    s = 1 + n_probes + np.arange(n * n_readings).reshape(n, n_readings)
+    a = s + n * n_readings
+    lines, right = [], []
 
-    def line(entries, value):
-        row = np.zeros(size)
-        for where, number in entries:
-            row[where] = number
+    def line(where, numbers, value=0.0):
+        row = np.zeros(1 + n_probes + 2 * n * n_readings)
+        row[where] = numbers
         lines.append(row)
         right.append(value)
 
-    line([(1 + o, 1.0) for o in range(n_probes)], 1.0)
+    line(u, 1.0, 1.0)
     for j, z in enumerate(targets):
         for k in range(rows.shape[1]):
-            line([(a(j, r), rows[r, k]) for r in range(n_readings)], z[k])
-    cones.append(clarabel.ZeroConeT(len(lines)))
+            line(a[j], rows[:, k], z[k])
+    cones = [clarabel.ZeroConeT(len(lines)), clarabel.NonnegativeConeT(n_probes + n)]
     for o in range(n_probes):
-        line([(1 + o, -1.0)], 0.0)
+        line(u[o], -1.0)
     for j in range(n):
-        line([(0, -1.0), *((s(j, r), 1.0) for r in range(n_readings))], 0.0)
-    cones.append(clarabel.NonnegativeConeT(n_probes + n))
+        line([t, *s[j]], [-1.0, *np.ones(n_readings)])
     for j in range(n):
         for r in range(n_readings):
-            u, price = 1 + owner[r], 1 / costs[owner[r]]
-            line([(s(j, r), -1.0), (u, -price)], 0.0)
-            line([(s(j, r), -1.0), (u, price)], 0.0)
-            line([(a(j, r), -2.0)], 0.0)
+            price = 1 / costs[owner[r]]
+            line([s[j, r], u[owner[r]]], [-1.0, -price])
+            line([s[j, r], u[owner[r]]], [-1.0, price])
+            line(a[j, r], -2.0)
             cones.append(clarabel.SecondOrderConeT(3))
     settings = clarabel.DefaultSettings()
     settings.verbose = False
-    objective = np.zeros(size)
-    objective[0] = 1.0
-    solver = clarabel.DefaultSolver(
-        sparse.csc_matrix((size, size)),
-        objective,
-        sparse.csc_matrix(np.array(lines)),
-        np.array(right),
-        cones,
-        settings,
-    )
+    size, lines = len(lines[0]), sparse.csc_matrix(np.array(lines))
+    objective = np.eye(size)[t]
+    quadratic = sparse.csc_matrix((size, size))
+    solver = clarabel.DefaultSolver(quadratic, objective, lines, np.array(right), cones, settings)
     return solver.solve().x[0]
 
 

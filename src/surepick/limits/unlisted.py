@@ -4,8 +4,9 @@
 the variance of a rival's gap G under shares w, T*/2 is the least over shares of the largest A / G^2. The
 rivals found so far give shares and a lower end t. A rival with a larger ratio is looked for in each branch
 "differs from the best plan on arm s". Since G^2 >= 2 c G - c^2, with equality at c = G, the oracle maximises
-A - t (2 c G - c^2), with c the gap of the hardest rival known there. That is affine in a plan of zeros and
-ones; for other plans A is replaced by its secant over the branch, and by its tangent at that rival.
+A - t (2 c G - c^2), with c the gap of the hardest rival known there, and once more with c half-way to the gap
+of the plan that came back. That is affine in a plan of zeros and ones; for other plans A is replaced by its
+secant over the branch, and by its tangent at that rival.
 
 Where whole plans are measured (plan probes), shares are those of plans, found by column generation
 (`design.play_allocation`), and seeing every arm takes at least the *fractional* cover by plans.
@@ -39,6 +40,9 @@ from surepick.policies.polytopes.edges import Edges, Vertices
 
 _MOST_CALLS = 20_000  # of the oracle for one bracket
 _MOST_ROUNDS = 60  # of looking for harder rivals
+_GUESSES = (
+    2  # of the gap c at which the bound is tight: that of a known rival, then half-way to the one found
+)
 _ABOVE = 1e-3  # a rival is missing when its ratio is above the level by this share
 _STEPS, _PLAN_CALLS = 300, 200  # of a design over plans between two calls of the oracle; calls for one design
 _MOST_COLUMNS = 200  # plans in a cover
@@ -148,13 +152,14 @@ class Rivals:
             open_arms = part.lower < part.upper
             secant = inverse * (part.lower + part.upper - 2 * self._best)
             tangent = 2 * inverse * (self.rows[hardest] - self._best)
-            slopes = [secant] if self._is_binary else [secant, tangent]
-            for slope in slopes:
-                plan = self._ask(
-                    np.where(open_arms, slope, 0.0) + 2 * level * gaps[hardest] * self._means, part
-                )
-                if plan is not None:
+            for slope in [secant] if self._is_binary else [secant, tangent]:
+                c = float(gaps[hardest])
+                for _ in range(_GUESSES):
+                    plan = self._ask(np.where(open_arms, slope, 0.0) + 2 * level * c * self._means, part)
+                    if plan is None:
+                        break
                     self._take_apart(plan)
+                    c = 0.5 * (c + float(self._gaps(plan)))
         return bool((self._ratios(self.rows[n_known:], inverse) > level * (1 + _ABOVE)).any())
 
     def _gaps(self, plans: FloatArray) -> FloatArray:
