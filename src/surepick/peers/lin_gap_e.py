@@ -5,7 +5,7 @@ Paper: Xu, Honda & Sugiyama (2018), A Fully Adaptive Algorithm for Pure Explorat
 det V) + S, in units of the noise. The rival is the plan that may be furthest ahead of the leader; stop when
 it is not ahead by more than epsilon. Vectors are measured by the ratio rule: the one furthest behind its
 share in the least sum of |w| with X'w = y. Single arms are measured greedily, argmax y_s^2 / ((T_s + 1)(T_s +
-2)), in the loop of CombGapE.
+2)).
 
 Assumption: independent sub-Gaussian measurements with the noise scale of the problem, and true means whose
 Euclidean norm is at most S = `norm_bound`. Proof status: proved then (self-normalised bound of
@@ -28,25 +28,30 @@ from surepick.core.policy import known_noise_scale
 from surepick.core.probes import refuse_unknown
 from surepick.core.problem import Problem
 from surepick.core.run import Standing
-from surepick.peers.linear import probe_readings
+from surepick.peers.linear import arm_readings, probe_readings
 from surepick.peers.sequential import SequentialRun
-from surepick.policies.gap import radius as radii
-from surepick.policies.gap.run import GapRun
 from surepick.policies.sound import WithinPolicy, check_setting
 
 _LEAST_SHARE = 1e-9  # of the ratio rule: a smaller one is none
 
 
 class RidgeRun(SequentialRun):
-    """A run of LinGapE on probes; plans are as given, since S bounds the norm of the arms' means."""
+    """A run of LinGapE; plans are as given, since S bounds the norm of the arms' means."""
 
     def __init__(self, problem: Problem, policy: LinGapE) -> None:
-        probes = problem.probes
-        assert probes is not None
-        refuse_unknown(probes, policy.name)
-        plans = as_dense(problem.oriented)
-        self._readings = probe_readings(probes, probes.whitened.toarray(), plans)
-        super().__init__(self._readings, plans.shape[1])
+        plans, probes = as_dense(problem.oriented), problem.probes
+        self._norm_bound = policy.norm_bound
+        self._costs: FloatArray | None = None  # of single arms
+        if probes is not None:
+            refuse_unknown(probes, policy.name)
+            self._readings = probe_readings(probes, probes.whitened.toarray(), plans)
+        else:
+            scale = known_noise_scale(problem)
+            arms = np.flatnonzero(problem.relevant)
+            self._costs = problem.costs[arms]
+            self._norm_bound /= float(scale.min())
+            self._readings = arm_readings(problem, np.eye(len(arms)), plans[:, arms] * scale[arms])
+        super().__init__(self._readings, self._readings.plans.shape[1])
         self._policy, self._now = policy, Standing()
         self._ratios: dict[tuple[int, int], FloatArray] = {}
 
@@ -60,35 +65,52 @@ class RidgeRun(SequentialRun):
         contrasts = plans[lead] - plans
         length = np.sqrt(np.maximum(np.einsum("kd,kd->k", contrasts @ inverse, contrasts), 0.0))
         log_volume = float(np.linalg.slogdet(matrix)[1])
-        width = math.sqrt(2 * math.log(len(values) ** 2 / policy.delta) + log_volume) + policy.norm_bound
+        width = math.sqrt(2 * math.log(len(values) ** 2 / policy.delta) + log_volume) + self._norm_bound
         above = width * length - (values[lead] - values)
+        above[lead] = np.inf
+        remaining = tuple(np.flatnonzero(above > policy.epsilon).tolist())
         above[lead] = -np.inf
         rival = int(np.argmax(above))
-        self._now = Standing(lead, rival, float(values[lead] - values[rival]), float(width * length[rival]))
-        return lead if above[rival] <= policy.epsilon else None
+        self._now = Standing(
+            leader=lead,
+            rival=rival,
+            gap=float(values[lead] - values[rival]),
+            radius=float(width * length[rival]),
+            remaining=remaining,
+            good=remaining if len(remaining) == 1 else (),
+        )
+        return lead if len(remaining) == 1 else None
 
     def _compare(self) -> Standing:
         return self._now
 
     def _choose(self) -> IntArray:
-        """Use the probe that is furthest behind its share."""
-        pair = lead, rival = self._now.leader, self._now.rival
+        """Use the arm that takes most off the variance; of probes the one furthest behind its share."""
+        lead, rival = self._now.leader, self._now.rival
         assert isinstance(lead, int)
         assert isinstance(rival, int)
-        if pair not in self._ratios:
-            from scipy.optimize import linprog
-
-            rows, n, y = self._readings.rows, len(self._readings.rows), self._readings.plans[[lead, rival]]
-            found: Any = linprog(np.ones(2 * n), A_eq=np.hstack([rows.T, -rows.T]), b_eq=y[0] - y[1])
-            weights = self._readings.of_ways(np.abs(found.x[:n] - found.x[n:]))
-            self._ratios[lead, rival] = weights / weights.sum()
+        contrast = self._readings.plans[lead] - self._readings.plans[rival]
+        if self._costs is not None:
+            gains = contrast**2 / ((self._counts + 1.0) * (self._counts + 2.0) * self._costs)
+            return self._once(int(np.argmax(gains)))
+        if (lead, rival) not in self._ratios:
+            self._ratios[lead, rival] = self._ratio(contrast)
         ratio = self._ratios[lead, rival]
         behind = np.where(ratio > _LEAST_SHARE, self._counts / np.maximum(ratio, _LEAST_SHARE), np.inf)
         return self._once(int(np.argmin(behind)))
 
+    def _ratio(self, contrast: FloatArray) -> FloatArray:
+        """Return the shares of the probes in the least sum of |w| with X'w = y."""
+        from scipy.optimize import linprog
+
+        rows, n = self._readings.rows, len(self._readings.rows)
+        found: Any = linprog(np.ones(2 * n), A_eq=np.hstack([rows.T, -rows.T]), b_eq=contrast)
+        weights = self._readings.of_ways(np.abs(found.x[:n] - found.x[n:]))
+        return np.asarray(weights / weights.sum())
+
 
 @dataclass(frozen=True)
-class LinGapE(WithinPolicy):
+class LinGapE(WithinPolicy, run=RidgeRun):
     """Compare the leader with the plan that may still beat it, all means being known to be small.
 
     `norm_bound` is the largest that the Euclidean norm of the true means can be; the default of 1 is that
@@ -110,10 +132,3 @@ class LinGapE(WithinPolicy):
         right = self.norm_bound >= 0 and math.isfinite(self.norm_bound)
         meaning = "the largest norm of the true means, 0 or more"
         check_setting("norm_bound", self.norm_bound, right=right, meaning=meaning)
-
-    def start(self, problem: Problem) -> GapRun | RidgeRun:
-        """Return a fresh run on this problem."""
-        if problem.probes is not None:
-            return RidgeRun(problem, self)
-        in_units = self.norm_bound / float(known_noise_scale(problem).min())
-        return GapRun(problem, self, radii.RIDGE_RADIUS, "gap", norm_bound=in_units)

@@ -116,21 +116,27 @@ def readings_of(problem: Problem, policy: str) -> Readings:
     dense = as_dense(problem.oriented)
     probes = problem.probes
     if probes is None:
-        scale = known_noise_scale(problem)
         arms = np.flatnonzero(problem.relevant)
-        return Readings(
-            place=arms,
-            n_places=problem.n_arms,
-            rows=np.diag(1.0 / scale[arms]),
-            owner=np.arange(len(arms)),
-            plans=dense[:, arms] - dense[:, arms].mean(axis=0),
-            reading=arms,
-            whiten=lambda sums: np.asarray(sums / scale),
-        )
+        rows = np.diag(1.0 / known_noise_scale(problem)[arms])
+        return arm_readings(problem, rows, dense[:, arms] - dense[:, arms].mean(axis=0))
     refuse_unknown(probes, policy)
     information = information_of(probes)
     rows = information.rows if isinstance(information, Dense) else probes.whitened.toarray()
     return probe_readings(probes, rows, information.coordinates(dense - dense.mean(axis=0)))
+
+
+def arm_readings(problem: Problem, rows: FloatArray, plans: FloatArray) -> Readings:
+    """Return the readings of the arms on which plans differ, with these rows, beside plans."""
+    scale, arms = known_noise_scale(problem), np.flatnonzero(problem.relevant)
+    return Readings(
+        place=arms,
+        n_places=problem.n_arms,
+        rows=rows,
+        owner=np.arange(len(arms)),
+        plans=plans,
+        reading=arms,
+        whiten=lambda sums: np.asarray(sums / scale),
+    )
 
 
 def probe_readings(probes: Probes, rows: FloatArray, plans: FloatArray) -> Readings:

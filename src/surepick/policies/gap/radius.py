@@ -13,9 +13,6 @@ y and support supp(y), with T_s measurements of arm s of noise scale R_s,
 | normal-mixture-joint | (T + lam)/T^2 | 0                  | 0        | log(1/(p delta)) + sum of the terms |
 | kaufmann-koolen      | 1/T           | 2 log(4 + log T)   | m C(x/m) | 0                                   |
 | heuristic            | 1/T           | 0                  | 0        | log((1 + log t)/delta)              |
-| ridge (LinGapE)      | 1/(T + 1)     | 1/2 log(1 + T)     | 0        | 1/2 (sqrt(2 l) + S)^2               |
-
-with l = log(K^2/delta) + sum of the terms.
 
 *rectangle* (CLUCB) has another form: radius(y) = sqrt(2 level) sum_s |y_s| R_s / sqrt(T_s), with
 level = log(4 d t^3 / delta).
@@ -37,11 +34,8 @@ sum to 1: all of the grid holds at once, so each round may use whichever lam it 
 *kaufmann-koolen*: Kaufmann & Koolen (2021), Mixture Martingales Revisited, for Gaussian noise, with
 x = log((K-1)/delta) for the same union over pairs.
 
-*ridge*: Abbasi-Yadkori, Pal & Szepesvari (2011) for means estimated with ridge lam = 1, in units of the noise
-scales; S bounds the Euclidean norm of the true means in those units. Its K^2 is not needed and kept as in the
-paper. *rectangle*: a fixed-count tail for every arm, every count up to t and every round t, which adds up to
-.83 delta; any pair is then within the sum of its arms' radii. These two belong to their policies and are not
-offered to others.
+*rectangle*: a fixed-count tail for every arm, every count up to t and every round t, which adds up to .83
+delta; any pair is then within the sum of its arms' radii. It belongs to CLUCB and is not offered to others.
 
 The scalar functions here are plain Python; `rounds` compiles these very functions.
 """
@@ -58,7 +52,7 @@ from surepick.core.arrays import FloatArray
 from surepick.core.guarantee import GAUSSIAN, SUB_GAUSSIAN, Guarantee
 from surepick.errors import ParameterError, suggestion
 
-PUBLISHED, NORMAL_MIXTURE, NORMAL_MIXTURE_JOINT, KAUFMANN_KOOLEN, RECTANGLE, RIDGE, HEURISTIC = range(7)
+PUBLISHED, NORMAL_MIXTURE, NORMAL_MIXTURE_JOINT, KAUFMANN_KOOLEN, RECTANGLE, HEURISTIC = range(6)
 
 # The mixture is tightest for a pair whose arms have about this many times lam measurements.
 COUNTS_PER_LAM = 8.0
@@ -85,9 +79,7 @@ RADII = {
     )
 }
 
-# With their own policies only.
-RECTANGLE_RADIUS = Radius("rectangle", RECTANGLE, True, SUB_GAUSSIAN)
-RIDGE_RADIUS = Radius("ridge", RIDGE, True, SUB_GAUSSIAN)
+RECTANGLE_RADIUS = Radius("rectangle", RECTANGLE, True, SUB_GAUSSIAN)  # of CLUCB only
 
 
 def radius_named(name: str) -> Radius:
@@ -107,8 +99,6 @@ def inflation(code: int, count: float, lam: float) -> float:
         return (count + lam) / (count * count)
     if code == RECTANGLE:
         return 1.0 / math.sqrt(count)
-    if code == RIDGE:
-        return 1.0 / (count + 1.0)
     return 1.0 / count
 
 
@@ -118,17 +108,14 @@ def term(code: int, count: float, lam: float) -> float:
         return 0.5 * math.log1p(count / lam)
     if code == KAUFMANN_KOOLEN:
         return 2.0 * math.log(4.0 + math.log(count))
-    if code == RIDGE:
-        return 0.5 * math.log1p(count)
     return 0.0
 
 
 def level(code: int, n_measured: float, log_delta: float, log_plans: float, log_weight: float) -> float:
-    """The part of the threshold that is the same for all pairs (`joint`, `ridge`: without the arms' terms).
+    """The part of the threshold that is the same for all pairs (`joint`: without the arms' terms).
 
-    `log_plans` is log K for `published` and `ridge`, log d for `rectangle` and log(K-1) otherwise;
-    `log_weight` is log p of the lam in use. The papers' round number t is one more than the measurements so
-    far.
+    `log_plans` is log K for `published`, log d for `rectangle` and log(K-1) otherwise; `log_weight` is log p
+    of the lam in use. The papers' round number t is one more than the measurements so far.
     """
     if code == PUBLISHED:
         return 0.25 * (math.log(2.0) + 2.0 * log_plans + 2.0 * math.log(n_measured + 1.0) - log_delta)
@@ -138,21 +125,9 @@ def level(code: int, n_measured: float, log_delta: float, log_plans: float, log_
         return -log_weight - log_delta
     if code == RECTANGLE:
         return math.log(4.0) + log_plans + 3.0 * math.log(n_measured + 1.0) - log_delta
-    if code == RIDGE:
-        return 2.0 * log_plans - log_delta
     if code == HEURISTIC:
         return math.log(1.0 + math.log(n_measured)) - log_delta
     return 0.0
-
-
-def ridge_level(log_term: float, norm_bound: float) -> float:
-    """1/2 (sqrt(2 log_term) + norm_bound)^2, log_term = log(K^2/delta) + sum of the arms' terms.
-
-    >>> ridge_level(2.0, 1.0)
-    4.5
-    """
-    width = math.sqrt(2.0 * log_term) + norm_bound
-    return 0.5 * width * width
 
 
 def lam_index(mean_count: float) -> int:

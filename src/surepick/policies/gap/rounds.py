@@ -20,7 +20,7 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.kernels import Feed, compiled, is_compiling, measured
 from surepick.policies.gap import radius
-from surepick.policies.gap.radius import NORMAL_MIXTURE_JOINT, RECTANGLE, RIDGE
+from surepick.policies.gap.radius import NORMAL_MIXTURE_JOINT, RECTANGLE
 
 REFRESH = 4096  # rounds between two passes over all entries
 TINY = 1e-300  # keeps roots positive
@@ -34,7 +34,6 @@ _measured = compiled(measured)
 _inflation = compiled(radius.inflation)
 _term = compiled(radius.term)
 _level = compiled(radius.level)
-_ridge_level = compiled(radius.ridge_level)
 _lam_value = compiled(radius.lam_value)
 _lam_log_weight = compiled(radius.lam_log_weight)
 
@@ -49,7 +48,6 @@ class Rule(NamedTuple):
     epsilon: float
     log_delta: float
     log_plans: float
-    norm_bound: float
 
 
 class Arms(NamedTuple):
@@ -131,15 +129,14 @@ def play_rounds(
 def update_arm(arms: Arms, s: int, rule: Rule, lam: int) -> None:
     """Bring what is kept of an arm in line with its count and sum."""
     count, variance, lam_value = float(arms.counts[s]), arms.variance[s], _lam_value(lam)
-    ridge = 1.0 if rule.code == RIDGE else 0.0
-    arms.mean[s] = arms.total[s] / (count + ridge)
+    arms.mean[s] = arms.total[s] / count
     arms.term[s] = _term(rule.code, count, lam_value)
     if rule.code == RECTANGLE:
         arms.weight[s] = math.sqrt(variance / count)
         arms.gain[s] = variance / (count * arms.cost[s])  # y^2 gain orders as |y| rad
     else:
         arms.weight[s] = variance * _inflation(rule.code, count, lam_value)
-        arms.gain[s] = variance / ((count + ridge) * (count + ridge + 1.0) * arms.cost[s])
+        arms.gain[s] = variance / (count * (count + 1.0) * arms.cost[s])
 
 
 @compiled
@@ -156,11 +153,7 @@ def update_arms(arms: Arms, used: IntArray, rule: Rule, lam: int) -> float:
 def level_of(rule: Rule, n_measured: int, joint: float, lam: int) -> float:
     """Return the part of the threshold that all pairs share."""
     found = _level(rule.code, float(n_measured), rule.log_delta, rule.log_plans, _lam_log_weight(lam))
-    if rule.code == NORMAL_MIXTURE_JOINT:
-        return found + joint
-    if rule.code == RIDGE:
-        return _ridge_level(found + joint, rule.norm_bound)
-    return found
+    return found + joint if rule.code == NORMAL_MIXTURE_JOINT else found
 
 
 @compiled

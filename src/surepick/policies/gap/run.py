@@ -26,7 +26,6 @@ class GapRun(Run):
 
     - radius, arm_rule: when to stop, and which arm to measure ("gap", "naive" or "cycle").
     - every_arm_first: also measure the arms on which all plans agree, as the paper does.
-    - norm_bound: on the true means in units of the noise scales, for the ridge radius.
 
     It is changed by `absorb` and `drive` alone. `drive` takes many simulated measurements at once,
     with the decisions that decide-measure-absorb takes.
@@ -40,7 +39,6 @@ class GapRun(Run):
         arm_rule: str,
         *,
         every_arm_first: bool = False,
-        norm_bound: float = 0.0,
     ) -> None:
         from surepick.policies.gap import rounds  # imports Numba, which takes half a second
 
@@ -52,7 +50,7 @@ class GapRun(Run):
         self._columns: FloatArray = np.ascontiguousarray(self._rows.T)
         n_plans, n_differ = problem.n_plans, int(problem.relevant.sum())
         self._base = radii.support_base(radius, n_plans, n_differ, policy.delta)
-        united = n_plans if code in (radii.PUBLISHED, radii.RIDGE) else n_plans - 1
+        united = n_plans if code == radii.PUBLISHED else n_plans - 1
         self._rule = rounds.Rule(
             code=code,
             arm_rule=rounds.ARM_RULES.index(arm_rule),
@@ -61,7 +59,6 @@ class GapRun(Run):
             epsilon=float(policy.epsilon),
             log_delta=math.log(policy.delta),
             log_plans=math.log(n_differ if code == radii.RECTANGLE else united),
-            norm_bound=float(norm_bound),
         )
         self._arms = rounds.Arms(
             counts=np.zeros(n, dtype=np.int64),
