@@ -115,6 +115,13 @@ def test_plans_that_no_probe_tells_apart_are_refused_with_what_would_help():
     largest(plans, measure={"all the way": {"train": 1, "bus": 1}, "legs": ["walk", "train"]})
 
 
+def test_a_plan_that_no_probe_tells_apart_is_not_added():
+    problem = routes(measure="plans")
+    with refuses("measure", ProblemError):
+        problem.with_plan("half", "A-B")
+    assert problem.with_plan("both", "A-B + B-C + A-D + D-C").n_plans == 3
+
+
 def test_the_span_is_orthonormal_and_leaves_nothing_out():
     rng = np.random.default_rng(1)
     rows = sparse.csr_array(rng.normal(size=(9, 3)) @ rng.normal(size=(3, 6)) * 1e-6)

@@ -208,18 +208,16 @@ class Probes:
 
 def refuse_probes(problem: Any, who: str, *, field: str = "policy") -> None:
     """Refuse a problem with probes where single arms alone can be measured: the one place that does."""
-    if problem.plays:
-        raise ProblemError(
-            f"{who} measures single arms, and of this problem whole plans are played, found by its oracle; "
-            "use BetGapE, or leave measure out so that each arm is measured by itself",
-            field=field,
-        )
+    if problem.arms_alone:
+        return
+    other = "whole plans are played, found by its oracle"
     if problem.probes is not None:
-        raise ProblemError(
-            f"{who} measures single arms, and this problem has {len(problem.probes):,} probes of its own; "
-            "use BetGapE, or leave measure out so that each arm is measured by itself",
-            field=field,
-        )
+        other = f"there are {len(problem.probes):,} probes"
+    raise ProblemError(
+        f"{who} measures single arms, and here {other}; use BetGapE, or leave measure out so that each arm "
+        "is measured by itself",
+        field=field,
+    )
 
 
 def refuse_unknown(probes: Probes, who: str) -> None:
@@ -403,51 +401,26 @@ def read_probes(
     if isinstance(given, Probes):
         return _stored(given, limits, cost)
     found = _described(given, problem)
+    if not found:
+        raise ProblemError("measure is empty; name at least one way to measure", field="measure")
     own = given if isinstance(given, Mapping) else {}
     probes = {name: one if isinstance(one := own.get(name), Probe) else Probe([]) for name in found}
-    for name, readings in found.items():
+    scale, bounds = scale_and_bounds(*limits, problem.arm_names)
+    one_for_all = all(np.ndim(x) == 0 and not isinstance(x, Mapping) for x in limits if x is not None)  # type: ignore[arg-type]
+    shared = _Shared(scale, is_bounded=bounds is not None, one_for_all=one_for_all)
+    covariances = dict[int, FloatArray]()
+    scales = list[float | None]()
+    for o, (name, readings) in enumerate(found.items()):
         if not name or not readings or not all(readings.values()):
             raise ProblemError(
                 f"probe {name!r} needs a name, and arms that each reading of it reads", field="measure"
             )
-    if not found:
-        raise ProblemError("measure is empty; name at least one way to measure", field="measure")
-    shared, bounds = scale_and_bounds(*limits, problem.arm_names)
-    is_one_for_all = all(np.ndim(x) == 0 and not isinstance(x, Mapping) for x in limits if x is not None)  # type: ignore[arg-type]
-    scales, covariances = list[float | None](), dict[int, FloatArray]()
-    for o, (name, readings) in enumerate(found.items()):
-        probe = probes[name]
-        if bounds is not None and not (probe.noise is None and probe.covariance is None):
-            raise ProblemError(
-                "low and high are for every reading; leave the noise of probes out", field="noise"
-            )
-        if probe.covariance is not None:
-            covariances[o] = _covariance(probe, name, len(readings))
-            scales += np.sqrt(np.diag(covariances[o])).tolist()
-        elif probe.noise is not None:
-            kind = f"reading of probe {name!r},"
-            scales += per_arm("noise", probe.noise, list(readings), kind=kind).tolist()
-        else:
-            for mix in readings.values():
-                is_arm = len(mix) == 1 and abs(next(iter(mix.values()))) == 1.0
-                if shared is not None and not is_arm and not is_one_for_all:
-                    what = "noise" if bounds is None else "low"
-                    raise ProblemError(
-                        f"{what} has one number per arm, and probe {name!r} reads a mix of {len(mix)}; give "
-                        "that probe a noise of its own, sp.Probe(..., noise=...), or all readings one number",
-                        field=what,
-                    )
-                scales.append(None if shared is None else float(shared[min(mix)]))
+        if probes[name].covariance is not None:
+            covariances[o] = _covariance(probes[name], name, len(readings))
+        scales += _scales(name, probes[name], readings, covariances.get(o), shared)
     stated = [scale for scale in scales if scale is not None]
     guess = float(np.median(stated)) if stated else 1.0  # guides the design; never counts as evidence
     mixes = [sorted(mix.items()) for readings in found.values() for mix in readings.values()]
-    priced = [name for name, one in probes.items() if one.cost is not None]
-    if cost is not None and priced:
-        raise ProblemError(
-            f"the cost of probe {priced[0]!r} is given twice, by the probe and for all; keep one",
-            field="cost",
-        )
-    prices = [1.0 if one.cost is None else one.cost for one in probes.values()] if cost is None else cost
     made = Probes(
         names=tuple(found),
         reading_names=tuple(tuple(readings) for readings in found.values()),
@@ -457,12 +430,58 @@ def read_probes(
             np.concatenate([[0], np.cumsum([len(mix) for mix in mixes])]),
             (len(mixes), len(problem.arm_names)),
         ),
-        costs=per_arm("cost", prices, tuple(found), kind="probe"),
+        costs=_prices(probes, cost),
         noise_scale=np.array([guess if scale is None else scale for scale in scales]),
         covariances=covariances,
         unknown=len(stated) < len(scales),
     )
     return made, None if bounds is None else np.asarray(bounds[[mix[0][0] for mix in mixes]])
+
+
+class _Shared(NamedTuple):
+    """The noise that readings have unless their probe states its own."""
+
+    scale: FloatArray | None  # (n_arms,)
+    is_bounded: bool  # whether it comes from low and high
+    one_for_all: bool  # whether it holds for readings of several arms, too
+
+
+def _scales(
+    name: str, probe: Probe, readings: _Readings, covariance: FloatArray | None, shared: _Shared
+) -> list[float | None]:
+    """Return the noise scale of each reading of a probe; None where it is not stated."""
+    has_own = probe.noise is not None or covariance is not None
+    if has_own and shared.is_bounded:
+        raise ProblemError("low and high are for every reading; leave the noise of probes out", field="noise")
+    if covariance is not None:
+        return list(np.sqrt(np.diag(covariance)).tolist())
+    if probe.noise is not None:
+        kind = f"reading of probe {name!r},"
+        return list(per_arm("noise", probe.noise, list(readings), kind=kind).tolist())
+    if shared.scale is None:
+        return [None] * len(readings)
+    for mix in readings.values():
+        is_arm = len(mix) == 1 and abs(next(iter(mix.values()))) == 1.0
+        if not is_arm and not shared.one_for_all:
+            what = "low" if shared.is_bounded else "noise"
+            raise ProblemError(
+                f"{what} has one number per arm, and probe {name!r} reads a mix of {len(mix)}; give that "
+                "probe a noise of its own, sp.Probe(..., noise=...), or all readings one number",
+                field=what,
+            )
+    return [float(shared.scale[min(mix)]) for mix in readings.values()]
+
+
+def _prices(probes: Mapping[str, Probe], cost: PerArm | None) -> FloatArray:
+    """Return the cost of one use of each probe: its own, or the one for all."""
+    own = [name for name, probe in probes.items() if probe.cost is not None]
+    if cost is None:
+        cost = [1.0 if probe.cost is None else probe.cost for probe in probes.values()]
+    elif own:
+        raise ProblemError(
+            f"the cost of probe {own[0]!r} is given twice, by the probe and for all; keep one", field="cost"
+        )
+    return per_arm("cost", cost, tuple(probes), kind="probe")
 
 
 def _stored(probes: Probes, limits: Limits, cost: PerArm | None) -> tuple[Probes, FloatArray | None]:

@@ -37,7 +37,7 @@ from surepick.core.plan_tables import (
     refuse_non_finite,
     sparse_matrix,
 )
-from surepick.core.probes import ARMS, GivenProbes, Limits, read_probes, refuse_inseparable
+from surepick.core.probes import ARMS, GivenProbes, Limits, Probes, read_probes, refuse_inseparable
 from surepick.core.wording import About, plausible_pairs, plural
 from surepick.errors import ProblemError, hinted
 
@@ -152,11 +152,15 @@ class Problem(Measurable):
         self._set(**self._read_settings(None, guess, spread, noise_kind, setup_cost))
 
     def _read_probes(self, given: GivenProbes, limits: Limits, cost: PerArm | None) -> dict[str, Any]:
-        """Return the fields that these probes change; refuse probes that cannot tell the plans apart."""
+        """Return the fields that these probes change."""
         probes, bounds = read_probes(given, self, limits, cost)
+        self._refuse_inseparable(probes)
+        return {"probes": probes, "noise_scale": probes.noise_scale, "bounds": bounds, "costs": probes.costs}
+
+    def _refuse_inseparable(self, probes: Probes) -> None:
+        """Refuse plans that these probes cannot tell apart."""
         freed = probes.without_arms(self.is_known)
         refuse_inseparable(freed, self.plan_parts.free, self.plan_names, self.arm_names)
-        return {"probes": probes, "noise_scale": probes.noise_scale, "bounds": bounds, "costs": probes.costs}
 
     def with_probes(
         self,
@@ -281,7 +285,10 @@ class Problem(Measurable):
         about = self.about
         if about.listing is not None:
             about = replace(about, listing=replace(about.listing, n_plans=self.n_plans + 1))
-        return self._with(plans=plans, plan_names=(*self.plan_names, name), about=about)
+        other = self._with(plans=plans, plan_names=(*self.plan_names, name), about=about)
+        if other.probes is not None:
+            other._refuse_inseparable(other.probes)
+        return other
 
     def with_arms(self, arms: GivenArms) -> Problem:
         """The same problem with more arms after its own, which no plan uses yet: names, or `NewArm`.
