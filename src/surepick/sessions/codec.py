@@ -31,18 +31,8 @@ FUNCTION = "function"  # the kind of oracle that no file keeps
 Json = dict[str, Any]
 
 
-_encode = json.JSONEncoder(
-    sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False
-).encode  # made once: it is used for every event
-
-
-def dumps(value: object) -> str:
-    """Compact JSON text; the same value gives the same text, and NaN or infinity are refused.
-
-    >>> dumps({"b": 1, "a": 0.1})
-    '{"a":0.1,"b":1}'
-    """
-    return _encode(value)
+# Compact JSON text: the same value gives the same text, and NaN or infinity are refused.
+dumps = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode
 
 
 def fingerprint(value: object, digits: int | None = None) -> str:

@@ -44,8 +44,10 @@ from surepick.sessions.state import SessionState
 from surepick.sessions.streams import Place
 from surepick.tables import count_in, numeral
 
-ENOUGH, ROUGHLY, LEAST_SCATTER = 4, 2.0, 0.01  # values, times, of the mean: where the noise is unknown
 FAR = 6.0  # noise scales from the mean of an arm: once in 30 million measurements, if the scale is right
+ENOUGH = 4  # values of an arm from which unknown noise is estimated to ask about the next one,
+ROUGHLY = 2.0  # times their scatter,
+LEAST_SCATTER = 0.01  # and at least this part of their mean
 MOST_DOUBTED = 5  # surprising values that are named together
 # What one measurement gives: a number, or its readings by name or in their order.
 Use: TypeAlias = float | Sequence[float | None] | Mapping[str, float | None] | None
@@ -229,7 +231,7 @@ def exported_key(journal: Journal, number: int) -> str:
 
 def _place_of_key(journal: Journal, key: str) -> Place | None:
     """Return the place of the value that is recorded under this key, or was exported with it."""
-    number = count_in(key.rpartition("-")[2])
+    number = count_in(key.rpartition("-")[2]) if key else None
     if number is not None and key == exported_key(journal, number):
         return place_of_number(journal, number)
     return journal.state.keys.get(key)

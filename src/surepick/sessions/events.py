@@ -19,7 +19,7 @@ from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import check_gaussian
 from surepick.core.problem import Problem
 from surepick.core.run import MOST_MEASUREMENTS
-from surepick.errors import ParameterError, SessionError
+from surepick.errors import ParameterError, SessionError, SurepickError
 from surepick.sessions import codec
 from surepick.sessions.setup import MOST_BUDGET
 from surepick.sessions.streams import Place
@@ -33,10 +33,10 @@ MOST_PLACES = 10**18  # ids of requests have at most 18 digits on either side
 SUCCESSOR = "begin a new session with these values as prior data, `surepick new --prior NAME`"
 
 
-def require(holds: bool, words: str, field: str = "") -> None:
+def require(holds: bool, words: str, field: str = "", *, error: type[SurepickError] = SessionError) -> None:
     """Refuse the event unless this holds; `field` is the part to blame."""
     if not holds:
-        raise SessionError(words, field=field or None)
+        raise error(words, field=field or None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,8 +208,9 @@ class Removed(AtPlace, Event):
     key_form: ClassVar[str] = "removed:{0.probe}.{0.index}"
 
     def check(self, state: SessionState) -> None:
-        if not self.reason.strip():
-            raise ParameterError("say why the value is removed: the log keeps the reason", field="reason")
+        has_reason = bool(self.reason.strip())
+        why = "say why the value is removed: the log keeps the reason"
+        require(has_reason, why, "reason", error=ParameterError)
         known = 0 <= self.probe < len(state.streams.of)
         require(known, f"there is no request {self.place}", "number")
         require(self.place not in state.streams.removed, "this value was removed before", "number")
@@ -261,25 +262,18 @@ class Extended(Event):
         delta, budget = setup.policy.delta, setup.budget
         require(self.number == len(state.extensions) + 1, "extensions are numbered 1, 2, ...", "number")
         require(self.n_ahead == state.streams.n_ahead, "it has another number of values ahead", "n_ahead")
-        if not (0 < self.delta <= delta or repr(self.delta) == repr(delta)):
-            raise ParameterError(
-                f"delta is {delta:g} and can only become smaller, got {self.delta!r}", field="delta"
-            )
-        if self.budget != budget:
-            grows = self.budget is not None and max(budget or 0, 1) <= self.budget <= MOST_BUDGET
-            if not grows:
-                raise ParameterError(
-                    f"the budget is {budget} and can only grow, got {self.budget!r}", field="budget"
-                )
-        if (self.delta, self.budget) == (delta, budget):
-            raise ParameterError("extend needs a smaller delta or a larger budget", field="delta")
-        if state.final is not None:
-            refused = f"the final batch ended what this session can prove; {SUCCESSOR}"
-            raise ParameterError(refused, field="budget" if self.budget != budget else "delta")
-        if self.delta != delta and not state.run.follows:
-            raise ParameterError(
-                f"{setup.policy.name} fixes delta before measuring; {SUCCESSOR}", field="delta"
-            )
+        demand = functools.partial(require, error=ParameterError)
+        is_smaller = 0 < self.delta <= delta or repr(self.delta) == repr(delta)
+        demand(is_smaller, f"delta is {delta:g} and can only become smaller, got {self.delta!r}", "delta")
+        grows = self.budget is not None and max(budget or 0, 1) <= self.budget <= MOST_BUDGET
+        may_be = grows or self.budget == budget
+        demand(may_be, f"the budget is {budget} and can only grow, got {self.budget!r}", "budget")
+        is_other = (self.delta, self.budget) != (delta, budget)
+        demand(is_other, "extend needs a smaller delta or a larger budget", "delta")
+        field = "budget" if self.budget != budget else "delta"
+        demand(state.final is None, f"the final batch ended what this session can prove; {SUCCESSOR}", field)
+        can_lower = self.delta == delta or state.run.follows
+        demand(can_lower, f"{setup.policy.name} fixes delta before measuring; {SUCCESSOR}", "delta")
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from surepick.store import START, Draft, Head, Lease, Snapshot, Store, View
 from surepick.store import Event as Row
 
 SNAPSHOT_EVERY = 3000  # events
-SNAPSHOT_FORMAT = 6
+SNAPSHOT_FORMAT = 7
 SMALL_SNAPSHOT = 2**20  # bytes of one that is kept whenever a command ends
 QUICK = 0.02  # seconds; a slower decision is made without holding the log
 BESIDE = {"measured", "renamed"}  # kinds of events that change no decision that is being made

@@ -14,10 +14,6 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from surepick.sessions.codec import arrays_from_json, arrays_to_json
-
 _PLACE = re.compile(r"[tT]?(0|[1-9][0-9]{0,17})\.(0|[1-9][0-9]{0,17})")
 Places = range | tuple[int, ...]
 Use = tuple[float, ...]  # the readings of one use of a probe
@@ -160,19 +156,15 @@ class Stream:
 
     def to_json(self) -> list[Any]:
         """Return all but the uses that complete batches took, as JSON values."""
-        whole = [
-            np.fromiter(of, dtype=np.int64) for of in (self.pending, sorted(self.empty), sorted(self.extra))
-        ]
-        values = np.array(list(self.pending.values()), dtype=float)
-        return [self.cursor, self.last, *map(arrays_to_json, (whole[0], values, *whole[1:]))]
+        pending = [[index, *use] for index, use in self.pending.items()]
+        return [self.cursor, self.last, pending, sorted(self.empty), sorted(self.extra)]
 
     @classmethod
     def from_json(cls, kept: Sequence[Any]) -> Stream:
         """Return the stream that was kept; it asks for nothing."""
         stream = cls()
-        stream.cursor, stream.last = kept[:2]
-        places, values, empty, extra = (arrays_from_json(part).tolist() for part in kept[2:])
-        stream.pending = dict(zip(places, map(tuple, values), strict=True))
+        stream.cursor, stream.last, pending, empty, extra = kept
+        stream.pending = {index: tuple(use) for index, *use in pending}
         stream.empty, stream.extra = set(empty), set(extra)
         return stream
 
