@@ -89,20 +89,6 @@ def test_the_lines_that_build_it_install_all_that_is_locked_and_it_decides(tmp_p
     assert json.loads(done.stdout)["session"]
 
 
-@pytest.mark.slow
-def test_the_image_is_built_where_something_can_build_it():
-    found = (shutil.which(name) for name in ("podman", "docker"))
-    able = (one for one in found if one and not subprocess.run([one, "info"], capture_output=True).returncode)
-    program = next(able, None)
-    if program is None:
-        pytest.skip("nothing here builds images; the steps are run one by one")
-    subprocess.run([program, "build", "-t", "surepick-test", str(ROOT)], check=True)
-    ran = subprocess.run(
-        [program, "run", "--rm", "surepick-test", "--version"], capture_output=True, check=True
-    )
-    assert b"surepick" in ran.stdout
-
-
 def without_rights():
     """How to start a process as the image's user; nothing where that user could not read this Python."""
     options = {"user": UNPRIVILEGED, "group": UNPRIVILEGED, "extra_groups": []}

@@ -11,7 +11,6 @@ import surepick as sp
 from common import largest
 from session_tools import Tapes, answer, oracle_problem, problem, run_to_end
 from surepick.errors import SurepickError
-from surepick.inputs.load import read_problem
 from surepick.problems.kinds.tree import trees
 from surepick.sessions import codec
 from surepick.sessions.session import Session
@@ -140,20 +139,3 @@ def test_nothing_can_be_taken_out_of_a_certificate_of_plans_known_by_a_function(
         assert not session.verify(without).holds, name
     assert not session.verify({**whole, "risk": None}).holds
     assert not session.verify({**whole, "rivals": []}).holds
-
-
-def test_no_file_has_a_name_with_a_null_character(tmp_path):
-    from surepick.files.log import read_json
-    from surepick.files.measurements import read_rows
-    from surepick.store import open_store
-
-    for read in (
-        lambda: read_json(tmp_path / "a\0b.json"),
-        lambda: read_rows(tmp_path / "a\0b.csv"),
-        lambda: open_store(f"sqlite:///{tmp_path}/a\0b.db"),
-        lambda: open_store(f"sqlite:///{tmp_path}/a%00b.db"),
-        lambda: read_problem(tmp_path / "a\0b.toml"),
-        lambda: sp.load(tmp_path / "a\0b.csv"),
-    ):
-        with pytest.raises(SurepickError):
-            read()

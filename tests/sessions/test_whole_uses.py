@@ -10,7 +10,7 @@ import pytest
 import surepick as sp
 from common import refuses
 from surepick.core.oracle_problem import absent
-from surepick.errors import MissingFunctionError, SessionError
+from surepick.errors import MissingFunctionError
 from surepick.files.measurements import import_rows, read_rows, write_csv
 from surepick.sessions import codec
 from surepick.sessions.verify import verify_events
@@ -155,17 +155,6 @@ def test_where_a_reading_is_lost_the_use_is_made_again_and_its_values_count_nowh
     assert session.verify(certificate.to_json()).holds
 
 
-def test_readings_with_a_covariance_are_told_together_or_not_at_all():
-    session = begun(probed(PAIRED))
-    request = next(r for r in session.ask(8) if r.probe_name == "pair")
-    before = session.journal.head
-    with refuses("value", SessionError):
-        session.tell(request, {"old": 1.0})
-    session.state()
-    assert session.journal.head == before
-    assert session.tell(request, [1.0, 0.2]).result == "recorded"
-
-
 @pytest.mark.parametrize(
     "given",
     [
@@ -179,16 +168,6 @@ def test_what_cannot_be_readings_is_refused_by_name(given):
     with refuses("value"):
         session.tell(request, given)
     assert session.state().n_values == 0
-
-
-def test_a_whole_use_that_came_late_is_kept_and_counts_where_unasked_ones_do():
-    session = begun(probed())
-    request = next(r for r in session.ask(4, worker="me") if r.probe_name == "north")
-    session.tell(request, {"a": 1.0, "b": 2.0})
-    assert session.tell(request.token, {"a": 1.1, "b": 2.1}, worker="you").result == "extra"
-    run_to_end(session, "me")
-    assert session.state().n_extra_used == 1
-    assert session.verify(session.certificate().to_json()).holds
 
 
 def test_the_noise_check_sees_a_covariance_that_is_too_small_and_none_that_is_right():
