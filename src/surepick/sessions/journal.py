@@ -25,7 +25,7 @@ from surepick.errors import (
     SurepickError,
 )
 from surepick.sessions import codec
-from surepick.sessions.events import Event, Extended, decode
+from surepick.sessions.events import Event, Removed, decode
 from surepick.sessions.setup import Setup
 from surepick.sessions.state import NotWholeError, SessionState
 from surepick.sessions.streams import Place
@@ -135,7 +135,7 @@ class Journal:
         try:
             head = self._fold(self.state, news, self.head)
         except NotWholeError:
-            self.state, head = self._open()  # the process that extended the session has kept a snapshot
+            self.state, head = self._open()  # the process that removed the value may have kept a snapshot
         self.is_stale = False
         if head != self.head:
             self.head, self._company_at = head, head.position
@@ -270,8 +270,8 @@ class Journal:
             except NotWholeError:
                 self.state, _ = self._open_whole()
                 self.state.apply(event)
-            if isinstance(event, Extended):
-                self._kept = self._next_snapshot = 0  # a snapshot from before it is soon of no use
+            if isinstance(event, Removed):
+                self._kept = self._next_snapshot = 0  # a snapshot from before it may be of no use
         if decides and self.state.is_due and self._is_quick():
             try:
                 drafts += self._decisions()
