@@ -56,8 +56,8 @@ def digest(data: bytes, digits: int | None = None) -> str:
 def problem_to_json(problem: AnyProblem) -> Json:
     """The problem as JSON values; every number survives to the last bit.
 
-    A family of plans is kept by its kind and parameters. Of plans that are known by a function of the user's
-    own, all is kept but the function, and its answers to a few weights, to know it by when it comes back.
+    A family of plans is kept by its kind and parameters. A problem around a function of the user's own is
+    kept without the function, with its answers to a few weights, by which it is known when it comes back.
 
     >>> problem = Problem([[1, 0], [0, 2.5]], arms=["road", "rail"], goal="largest")
     >>> problem_from_json(problem_to_json(problem)).plans.tolist()

@@ -1,4 +1,4 @@
-"""What people and programs ask of a session, as the events that say it.
+"""Turn what people and programs ask of a session into events.
 
 Each function looks at the state at the end of the log and returns a `Change`; what may not be is refused by
 the events' own check. Nothing here writes.
@@ -49,13 +49,13 @@ ENOUGH = 4  # values of an arm from which unknown noise is estimated to ask abou
 ROUGHLY = 2.0  # times their scatter,
 LEAST_SCATTER = 0.01  # and at least this part of their mean
 MOST_DOUBTED = 5  # surprising values that are named together
-# What one measurement gives: a number, or its readings by name or in their order.
+# The result of one measurement: a number, or its readings by name or in their order.
 Use: TypeAlias = float | Sequence[float | None] | Mapping[str, float | None] | None
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """What became of a value: its number, and "recorded", "repeated" or "extra".
+    """The fate of a value: its number, and "recorded", "repeated" or "extra".
 
     Numbers count values in the order of recording, from 1; `remove` finds a value by it. "repeated" says that
     it was recorded before and nothing changed; "extra" that it answers no open request, so it waits for a

@@ -93,7 +93,7 @@ class Created(Event):
 
 @dataclass(frozen=True, slots=True)
 class Decision(Event):
-    """What the policy decides on complete batches; decisions are numbered 1, 2, ..."""
+    """A decision of the policy on complete batches; decisions are numbered 1, 2, ..."""
 
     number: int
     key_form: ClassVar[str] = "decision:{0.number}"

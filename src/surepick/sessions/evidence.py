@@ -1,4 +1,4 @@
-"""What a policy has used in a session: counts, sums and scatter."""
+"""Counts, sums and scatter of the values that a policy has used in a session."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ ALONE_AFTER = 20  # consecutive events of its own after which a journal assumes 
 
 
 class Change(NamedTuple):
-    """What is to be written together: events, the requests whose leases end with them, and what to return."""
+    """Events to write together, the requests whose leases end with them, and what to return."""
 
     events: Sequence[Event]
     release: Sequence[str] = ()
@@ -149,7 +149,7 @@ class Journal:
         There are two ways to know that it looks at the end of the log. A session that has been alone for a
         while appends where it believes the log to end, and the store refuses if it does not: one trip to the
         store. One that has company would be refused more often than not, so it holds the log, reads what it
-        has missed, and only then makes and appends. What `make` refuses without holding the log may be out of
+        has missed, and only then makes and appends. A refusal of `make` without holding the log may be out of
         date: it is asked again.
 
         Where the policy takes its time, it decides after the transaction, so that the others do not wait for

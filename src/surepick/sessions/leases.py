@@ -1,4 +1,4 @@
-"""Who measures what: the requests that a worker gets, and keeps until it answers or its lease ends.
+"""Assign requests to workers: a worker keeps its own until it answers or its lease ends.
 
 First come those that the worker has already, then what the open batch waits for, then some ahead of it, so
 that no worker is idle; in the same order however often it asks.

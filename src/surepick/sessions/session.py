@@ -322,9 +322,10 @@ class Session:
         One that has ended stays as it is. So does one whose last measurement is recorded and whose answer is
         only not written down yet: it is decided first.
         """
-        self._commit(lambda state: commands.closed(state, reason))
-        while not self.journal.state.is_over:  # a batch was complete, and maybe not the last
+        while True:
             self._commit(lambda state: commands.closed(state, reason))
+            if self.journal.state.is_over:
+                return  # else a batch was complete, and it was not the last
 
     def successor(
         self,

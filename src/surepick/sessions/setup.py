@@ -1,4 +1,4 @@
-"""What a session begins with: checked once, kept in the first event of its log, and read from there."""
+"""The settings that a session begins with: checked once, kept in the first event of its log."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True)
 class Setup:
-    """What a session was created with, or extended to; `past` is what was thought of the arms before."""
+    """The settings of a session as it was created, or extended; `past` is prior data."""
 
     problem: AnyProblem
     policy: Policy

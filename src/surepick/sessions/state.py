@@ -48,7 +48,7 @@ class NotWholeError(Exception):
 
 
 class SessionState:
-    """What the log of a session means; it changes by `apply` alone, in the order of the log.
+    """The meaning of a log; it changes by `apply` alone, in the order of the log.
 
     A `Journal`, or `verify`, owns it. All others look.
     """

@@ -35,7 +35,7 @@ NOTHING = "not even the first event can be read; run `surepick verify --all`"
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check of a session and its certificate found; it holds when there is nothing to object."""
+    """The result of a check of a session and its certificate; it holds if there is no objection."""
 
     objections: tuple[str, ...]
     n_events: int = 0
@@ -113,7 +113,8 @@ class Replay:
 
     def judge(self, rows: Iterable[Event], end: Callable[[], int], given: Body | None) -> Verdict:
         """Take these rows, compare the certificate with them, and return the verdict."""
-        objections, event, fields = list[str](), None, list[str]()
+        objections, fields = list[str](), list[str]()
+        event: int | None = None  # the first one that no session writes there
         row: Event | None = None
         try:
             for row in rows:

@@ -147,8 +147,8 @@ class Database(ABC):
     def appending(self, row: dict[str, object], events: Sequence[Event]) -> list[Statement]:
         """Return the statements of an append; the first says in its row count whether the head has moved.
 
-        If it has not, the others change nothing. Where the database is remote it is a single statement, which
-        is a transaction by itself.
+        If it has not, the others change nothing. For a remote database it is a single statement, which is a
+        transaction by itself.
         """
 
     @abstractmethod

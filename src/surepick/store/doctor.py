@@ -42,7 +42,7 @@ class LogHealth(NamedTuple):
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What a check of a store found."""
+    """The result of a check of a store."""
 
     place: str
     complaints: tuple[str, ...]  # in words, about the store as a whole

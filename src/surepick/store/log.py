@@ -1,4 +1,4 @@
-"""What a store is: append-only logs of events, each event chained to all before it by its checksum.
+"""Stores hold append-only logs of events, each event chained to all before it by its checksum.
 
 `Store` says what memory, SQLite and PostgreSQL do alike; all of them pass tests/support/store_contract.py.
 Every event carries the SHA-256 of itself and of all events before it, so that a changed, missing or swapped
