@@ -97,7 +97,7 @@ def named_rows(
 ) -> tuple[str, tuple[str, ...], Lines]:
     """The first cell, the names of the columns, and the lines below: each its name and a cell per column.
 
-    Lines of the names `short` may end early, as who writes a file by hand ends them; empty cells follow.
+    Lines of the names `short` may end early, as in files written by hand; empty cells follow.
     """
     lines = csv_lines(Path(path), sheet)
     if len(lines) < 2 or len(lines[0][1]) < 2:

@@ -1,4 +1,4 @@
-"""What is said of an answer: what the plan does, what is left beside it, and which means keep it."""
+"""Facts about an answer: what the plan does, which plans are left beside it, and which means keep it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ def whole_plan(problem: AnyProblem, plan: Answer | None) -> tuple[float, ...] | 
     """
     if not isinstance(problem, Polytope) or plan is None:
         return None
-    rows, near, n = problem.rows, problem.vector(plan), problem.n_arms
+    rows = problem.rows
+    near = problem.vector(plan)
+    n = problem.n_arms
     bounds = np.concatenate([rows.lower, rows.upper])
     numbers = np.concatenate([rows.a_ub.ravel(), rows.a_eq.ravel(), rows.b_ub, rows.b_eq, bounds])
     finite = numbers[np.isfinite(numbers)]
@@ -55,8 +57,9 @@ def whole_plan(problem: AnyProblem, plan: Answer | None) -> tuple[float, ...] | 
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     # minimise the sum of t >= |x - near|, where x are whole amounts that keep the rows
-    eye, nothing = np.eye(n), np.zeros((len(rows.b_ub) + len(rows.b_eq), n))
-    keep = np.hstack([np.vstack([rows.a_ub, rows.a_eq]), nothing])
+    eye = np.eye(n)
+    matrix = np.vstack([rows.a_ub, rows.a_eq])
+    keep = np.hstack([matrix, np.zeros_like(matrix)])
     least = np.concatenate([np.full(len(rows.b_ub), -np.inf), rows.b_eq])
     found = milp(
         np.repeat([0.0, 1.0], n),
@@ -73,14 +76,14 @@ def whole_plan(problem: AnyProblem, plan: Answer | None) -> tuple[float, ...] | 
 
 
 def listed(amounts: dict[str, float], length: int | None = None) -> str:
-    """Arms with their amounts, which are left out where all are 1; cut off where it gets long."""
+    """Return arms with their amounts, which are left out where all are 1; cut off where it gets long."""
     plain = all(amount == 1 for amount in amounts.values())
     words = ", ".join(name if plain else f"{name} {amount:.4g}" for name, amount in amounts.items())
     return shortened(words or "nothing", len(words) + 9 if length is None else length)
 
 
 def called(problem: AnyProblem, plan: Answer | None, length: int = LONGEST_NAME) -> str | None:
-    """The plan's name; where that is a number only, with what the plan does.
+    """Return the plan's name; where that is a number only, with what the plan does.
 
     >>> from surepick.core.problem import Problem
     >>> called(Problem([[1, 0], [0, 2]], arms=["road", "rail"], goal="largest"), 1)
@@ -96,13 +99,13 @@ def called(problem: AnyProblem, plan: Answer | None, length: int = LONGEST_NAME)
 
 
 def value_of(problem: AnyProblem, plan: Answer, evidence: Evidence) -> tuple[float, float] | None:
-    """The plan's value by the estimates and its standard deviation; None while an arm of it is unmeasured."""
+    """Return the plan's estimated value and its standard deviation; None while an arm of it is unmeasured."""
     (value,), (error,) = estimates(problem, evidence).gaps(problem.vector(plan)[None])
     return (float(value), float(error)) if np.isfinite(error) else None
 
 
 def measured(value: tuple[float, float] | None, unit: str) -> str | None:
-    """A value with its standard deviation and its unit: "51.23 ± 0.51 min"."""
+    """Return a value with its standard deviation and its unit: "51.23 ± 0.51 min"."""
     return None if value is None else f"{value[0]:.4g} ± {value[1]:.2g}" + (f" {unit}" if unit else "")
 
 
@@ -110,7 +113,7 @@ MOST_NAMED = 12  # plans; of longer lists the first are named
 
 
 def among(problem: AnyProblem, policy: Policy, standing: Standing) -> str | None:
-    """Which plans the best one is among, in one sentence; None while none is ruled out, or nothing proved.
+    """Return in one sentence which plans the best one is among; None while nothing is proved of that.
 
     >>> from surepick.core.problem import Problem
     >>> from surepick.policies import BetGapE
@@ -156,7 +159,7 @@ def _unless(problem: Polytope, policy: Policy, standing: Standing) -> str | None
 
 
 def also_good(problem: AnyProblem, policy: Policy, standing: Standing) -> str | None:
-    """Which plans beside the leader are proved to be within epsilon of the best; None where there is none."""
+    """Return which plans beside the leader are proved to be within epsilon of the best; None if none is."""
     others = [plan for plan in standing.good if plan != standing.leader]
     if not others or not problem.is_listed or not policy.guarantee.proved:
         return None
@@ -167,7 +170,7 @@ def also_good(problem: AnyProblem, policy: Policy, standing: Standing) -> str | 
 
 
 def named(problem: AnyProblem, standing: Standing, most: int = MOST_NAMED) -> list[str]:
-    """The names of the plans that are not ruled out, the leader first, at most `most` of them."""
+    """Return the names of the plans that are not ruled out, the leader first, at most `most` of them."""
     plans = sorted(standing.remaining or (), key=lambda plan: plan != standing.leader)
     return [shortened(problem.name_of(plan) or "", LONGEST_NAME) for plan in plans[:most]]
 

@@ -25,7 +25,7 @@ DEPENDENT_USE = ", however the readings of one use depend on each other beyond t
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What an answer is (`goal`), except with probability `delta`, if an `assumption` about the noise holds.
+    """An answer is its `goal`, except with probability `delta`, if an `assumption` about the noise holds.
 
     `besides` is what else is assumed, worded to follow the assumption. Where nothing is proved, `missing`
     says why.

@@ -1,4 +1,4 @@
-"""What both kinds of problems share: arms that can be measured, and which way is better."""
+"""The base of both kinds of problems: arms that can be measured, and which way is better."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ TRIAL_TOLERANCE = 1e-6  # of a plan's largest entry: two versions of one solver 
 
 
 class Trial(NamedTuple):
-    """What an oracle answered to some weights."""
+    """Some weights, and the oracle's answer to them."""
 
     weights: tuple[float, ...]  # one per arm
     plan: tuple[float, ...]

@@ -1,4 +1,4 @@
-"""What a policy is: a value that starts runs. How one is started, and the checks that policies share."""
+"""Policies: the base class of values that start runs, how one is started, and checks that they share."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Policy(ABC):
     @property
     @abstractmethod
     def guarantee(self) -> Guarantee:
-        """What is proved of an answer, or why nothing is."""
+        """The proof of an answer and its assumption, or why there is none."""
 
     @abstractmethod
     def start(self, problem: Any) -> Run:

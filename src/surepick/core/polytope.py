@@ -108,7 +108,8 @@ class Polytope(OracleProblem):
 
     def keeps(self, plan: FloatArray) -> bool:
         """Return whether these amounts keep all rows and bounds, up to rounding."""
-        rows, room = self.rows, _MET * (1 + np.abs(plan).max(initial=0.0))
+        rows = self.rows
+        room = _MET * (1 + np.abs(plan).max(initial=0.0))
         return bool(
             (rows.a_ub @ plan <= rows.b_ub + room).all()
             and (np.abs(rows.a_eq @ plan - rows.b_eq) <= room).all()
@@ -133,7 +134,7 @@ class Polytope(OracleProblem):
         return " + ".join(parts) + (f" and {more} more" if more else "") or "nothing"
 
     def recipe(self) -> Mapping[str, Any]:
-        """Rows and bounds as JSON values, of every row the entries that are not 0; None has no limit."""
+        """Return rows, by their entries that are not 0, and bounds as JSON values; None has no limit."""
         rows = self.rows
         matrix = np.vstack([rows.a_ub, rows.a_eq])
         return {
@@ -153,14 +154,15 @@ class Polytope(OracleProblem):
 
 
 def polytope_from(recipe: Mapping[str, Any], **settings: Any) -> Polytope:
-    """The polytope that `Polytope.recipe` describes; settings are those that are no rows or bounds.
+    """Return the polytope that `Polytope.recipe` describes; settings are those that are no rows or bounds.
 
     >>> problem = Polytope(A_eq=[[1, 2, 0]], b_eq=[1.0], upper=2.0, goal="largest")
     >>> polytope_from(problem.recipe(), goal="largest").rows.a_eq.tolist()
     [[1.0, 2.0, 0.0]]
     """
     right = np.array(recipe["right"], dtype=float)
-    matrix, n_ub = np.zeros((len(right), len(recipe["lower"]))), len(right) - recipe["n_equal"]
+    n_ub = len(right) - recipe["n_equal"]
+    matrix = np.zeros((len(right), len(recipe["lower"])))
     for k, entries in enumerate(recipe["rows"]):
         for j, value in entries:
             matrix[k, j] = value

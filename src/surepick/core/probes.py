@@ -1,4 +1,4 @@
-"""What can be measured: probes, each of which gives one or more readings, every reading a known mix of arms.
+"""Probes: ways to measure, each of which gives one or more readings, every reading a known mix of arms.
 
 By default each arm is a probe by itself, and nothing of this module is used. Otherwise one use of a probe
 costs its price and gives all its readings at once: reading r has the mean x_r . mu, where mu are the arms'

@@ -49,10 +49,13 @@ def objections(
     """
     if "edges" in proof:
         return _vertex_objections(problem, plan, proof, delta)
-    vector, average, target = problem.vector(plan), np.array(proof["average"], dtype=float), -math.log(delta)
-    is_it = np.abs(vector - average).max() <= _MET * problem.form.unit
+    vector = problem.vector(plan)
+    average = np.array(proof["average"], dtype=float)
+    target = -math.log(delta)
     found = {
-        "the answer is not the average of the leads": not is_it,
+        "the answer is not the average of the leaders": not (
+            np.abs(vector - average).max() <= _MET * problem.form.unit
+        ),
         "the answer is no plan": not problem.keeps(vector),
     }
     if "test" in proof:
@@ -81,7 +84,8 @@ def vertex_proof(
     problem: Polytope, at: IntArray, directions: FloatArray, log_evidence: FloatArray
 ) -> dict[str, Any]:
     """The proof as JSON values; `directions` and `log_evidence` are of the variables that are not basic."""
-    names, edges = variable_names(problem), []
+    names = variable_names(problem)
+    edges = []
     moving = np.flatnonzero(at != BASIC).tolist()
     for j, direction, known in zip(moving, directions, log_evidence.tolist(), strict=True):
         if not direction.any():
@@ -152,7 +156,7 @@ def _spans(form: StandardForm, steps: FloatArray, leaving: list[int]) -> bool:
 
 
 class Inequality(NamedTuple):
-    """Whether W(x) >= target for every plan x; see above. Without rates: L(x) >= target sqrt(Q(x))."""
+    """The claim that W(x) >= target for every plan x; see above. Without rates: L(x) >= target sqrt(Q(x))."""
 
     gain: float
     gains: FloatArray  # (n_arms,)
@@ -199,21 +203,30 @@ class Inequality(NamedTuple):
 def errors_ahead(
     plan: FloatArray,
     means: FloatArray,
-    spread: FloatArray,
+    variance: FloatArray,
     epsilon: float,
     *,
     rounded: bool = False,
 ) -> Inequality:
-    """Whether a plan is ahead of all plans by `target` standard errors (0: to be set), epsilon included.
+    """Return the inequality that a plan is ahead of all plans by `target` standard errors, with epsilon.
 
-    The plan is in units of the form, `means` are so that larger is better, `spread` are their variances.
-    `rounded`: L is lowered by what rounding may be.
+    The plan is in units of the form, and `means` (with their `variance`) are so that larger is better. The
+    target, 0 here, is to be set. `rounded`: L is lowered by what rounding may be.
     """
-    nothing, gain = np.zeros(0), float(plan @ means) + epsilon
+    gain = float(plan @ means) + epsilon
     if rounded:
         gain -= ROUNDING * (float(np.abs(plan) @ np.abs(means)) + epsilon)
-    square = float(spread @ plan**2)
-    return Inequality(gain, -means, square, spread * plan, spread, 0.0, 0.0, nothing, nothing)
+    return Inequality(
+        gain=gain,
+        gains=-means,
+        square=float(variance @ plan**2),
+        crosses=variance * plan,
+        squares=variance,
+        target=0.0,
+        log_cash=0.0,
+        log_stakes=np.zeros(0),
+        rates=np.zeros(0),
+    )
 
 
 class System(NamedTuple):
@@ -245,7 +258,8 @@ def system_of(form: StandardForm, inequality: Inequality) -> System:
 
 def tight_bounds(form: StandardForm) -> tuple[FloatArray, FloatArray]:
     """Return bounds of all variables that follow from single rows, moved outwards by what rounding may be."""
-    matrix, right = np.vstack([form.matrix, -form.matrix]), np.append(form.right, -form.right)
+    matrix = np.vstack([form.matrix, -form.matrix])
+    right = np.append(form.right, -form.right)
     bounds = np.array([form.lower, form.upper])
     for _ in range(_PASSES):
         low, high = implied_bounds(matrix, right, bounds)
@@ -304,8 +318,10 @@ def cut_box(
     Below 0 the box is ruled out; it is, too, where a lower bound exceeds an upper one. `allowed` is a
     multiple of the rounding that is allowed for: a search takes more than the check of what it found.
     """
-    costs, const, size, need, n = np.zeros(len(low)), 0.0, 0.0, 0.0, len(inequality.gains)
+    costs = np.zeros(len(low))
+    const = size = need = 0.0
     if cut.at is not None:
+        n = len(inequality.gains)
         slope, need = inequality.tangent(*cut.at, allowed * NATS)
         costs[:n], const, size = secants(inequality, slope, low[:n], high[:n])
     prices = np.array(cut.prices, dtype=float) * cut.unit
@@ -335,7 +351,7 @@ def secants(
     On the box each x_s^2 lies below its secant (low_s + high_s) x_s - low_s high_s. `size` adds up the
     absolute values of all terms: what rounding is a share of.
     """
-    _, gains, _, crosses, squares, *_ = inequality
+    gains, crosses, squares = inequality.gains, inequality.crosses, inequality.squares
     products = slope * squares * low * high
     costs = gains - slope * (squares * (low + high) - 2 * crosses)
     const = inequality.gain - slope * inequality.square + float(products.sum())
@@ -373,15 +389,15 @@ def _test_objections(
     log_p = -0.5 * z * z
     if proof["gaussian"]:
         log_p = math.log(max(0.5 * math.erfc(z / math.sqrt(2.0)), 1e-300))
-    spread, means = inequality.squares, -inequality.gains
-    ahead = errors_ahead(x, means, spread, epsilon)
+    variance, means = inequality.squares, -inequality.gains
+    ahead = errors_ahead(x, means, variance, epsilon)
     room = _MET * (float(np.abs(x) @ np.abs(means)) + epsilon)
     is_about_it = (
         not len(inequality.rates)
-        and (spread >= 0).all()
+        and (variance >= 0).all()
         and inequality.gain <= ahead.gain + room
-        and (np.abs(inequality.crosses - ahead.crosses) <= _MET * spread).all()
-        and abs(inequality.square - ahead.square) <= _MET * float(spread.sum())
+        and (np.abs(inequality.crosses - ahead.crosses) <= _MET * variance).all()
+        and abs(inequality.square - ahead.square) <= _MET * float(variance.sum())
     )
     return {
         "the test is not about the answer": not is_about_it,

@@ -1,4 +1,4 @@
-"""What a run is: it says what to measure next, or stops with a plan. Its optional abilities."""
+"""Runs: a run says what to measure next, or stops with a plan. Its requests, answers and standing."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class Stop:
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a run stands, for people to look at; nothing is decided by it, but see `Stop`.
+    """The standing of a run, for people to look at; nothing is decided by it, but see `Stop`.
 
     `gap` is the estimated lead over the rival and `radius` its uncertainty in the policy's own terms.
     `risk` is a proved bound on the probability that declaring the leader now would be wrong, where the policy

@@ -206,8 +206,8 @@ class StandardForm:
     def directions(self, basis: IntArray, at: IntArray, solved: FloatArray | None = None) -> FloatArray:
         """How all variables move with each one that is not basic, in order, off its bound by 1.
 
-        A variable without room moves nothing. `solved` are the equations solved for the basic variables, for
-        who has them. From A z = b, every plan z is vertex + sum_j |z_j - vertex_j| direction_j.
+        A variable without room moves nothing. `solved` are the equations solved for the basic variables, if
+        the caller has them. From A z = b, every plan z is vertex + sum_j |z_j - vertex_j| direction_j.
         """
         moving = np.flatnonzero(at != BASIC)
         sign = np.where(at[moving] == AT_LOWER, 1.0, -1.0) * (self.upper > self.lower)[moving]
@@ -348,7 +348,8 @@ def _independent_rows(matrix: FloatArray, right: FloatArray) -> IntArray:
     left = np.column_stack([matrix, right])
     kept, pivots = list[int](), list[tuple[FloatArray, int]]()
     for k in range(len(left)):
-        row, size = left[k].copy(), float(np.abs(matrix[k]).max(initial=0.0))
+        row = left[k].copy()
+        size = float(np.abs(matrix[k]).max(initial=0.0))
         for done, column in pivots:
             row -= row[column] * done
         column = int(np.argmax(np.abs(row[:-1])))
@@ -366,7 +367,9 @@ def _independent_rows(matrix: FloatArray, right: FloatArray) -> IntArray:
 
 def independent_columns(matrix: FloatArray, order: IntArray) -> IntArray:
     """The first columns, in this order, that form a basis."""
-    left, rows, chosen = matrix.copy(), np.ones(len(matrix), dtype=bool), list[int]()
+    left = matrix.copy()
+    rows = np.ones(len(matrix), dtype=bool)  # that have no pivot yet
+    chosen = list[int]()
     for column in order.tolist() if len(matrix) else ():
         sizes = np.where(rows, np.abs(left[:, column]), 0.0)
         row = int(np.argmax(sizes))
