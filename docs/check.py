@@ -4,28 +4,33 @@
 surepick. It checks the chain of checksums, multiplies the wealth of the recorded bets by what the values of
 their batch are worth, and prints the guarantee (exit code 0), or what fails or is not covered (exit code 1).
 
-Covered: lists of plans, measured arm by arm or by probes; the best plan, a plan within epsilon, keep or
-replace; noise of a stated size, of bounded variance, of unknown size, or readings between bounds; known arms,
-prior data, plans and arms that arrive, extra and removed values, a smaller delta, a final batch. Not covered:
-plans behind an oracle, which this program does not have, polytopes, and policies that do not bet; several
-readings of one use, unless their noise is independent or its covariance stated; a final batch with noise of
-unknown size.
+Covered: lists of plans, measured arm by arm or by probes: the best plan, a plan within epsilon, all plans
+within epsilon, the best within a limit, keep or replace; the best plan of a polytope. Noise of a stated size,
+of bounded variance, of unknown size, readings between bounds. Known means, prior data, plans and arms that
+arrive, extra and removed values, a smaller delta, a final batch.
+
+Not covered: plans behind an oracle, because the proof that none of millions is left asks the oracle, and a
+log has none; plans of a polytope within epsilon; policies without batches of bets.
 
 Why that is enough (docs/theory.md). Counts, bets and stakes are recorded before the values of their batch;
 how they were chosen does not matter. A bet multiplies the wealth of its row by a factor whose mean is at most
-1 if the row's hypothesis is true: "plan j is the best"; within epsilon "j is the best, and i is worse by more
-than epsilon"; keep "j is better than the incumbent by more than epsilon"; replace "the challenger is no
-better". All that counts against the truth is staked from one amount of 1, so that it never rises on average:
-it ever reaches 1/delta with probability at most delta (Ville's inequality).
+1 if the row's hypothesis is true, such as "plan j is the best". All that counts against the truth is staked
+from one amount of 1, so that it never rises on average: it ever reaches 1/delta with probability at most
+delta (Ville's inequality). Each question below names its hypotheses, and says what its answer needs.
 
 Trusted: the assumptions that are printed; values recorded as they were measured; a log that was not rewritten
-as a whole (compare its last checksum with a copy).
+as a whole (compare its last checksum with a copy). A decision also repeats two numbers that the values before
+it give. No guarantee rests on them; they show a log of which something was changed and the rest was not.
+
+To check one session, read the factor of its noise, Book, Data, its question and Log.
 """
 
 import hashlib
+import itertools
 import json
 import math
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
 
@@ -33,10 +38,14 @@ import numpy as np
 
 GRID = 2.0 * 0.5 ** (np.arange(15) / 2)  # fixed bet sizes, in deviations of a gap after one value of each arm
 QUANTILES = np.array([NormalDist().inv_cdf((k + 0.5) / 12) for k in range(12)])
-EMPTY, CERTAIN = -1e300, 700.0  # log of nothing; evidence against a plan that is surely no better
-COMMON, WAITING, FEW = "common", "waiting", 64  # accounts; the most plans of which all pairs bet
+EMPTY, CERTAIN = -1e300, 700.0  # log of nothing; evidence against what is surely no better
+COMMON, WAITING, OUT, KEEP, BREAK = "common", "waiting", "out", "keep", "break"  # accounts
+FEW = 64  # the most plans of which all pairs bet for one within epsilon
+LEADERS = 24  # accounts of leaders that are kept; forgetting one only lowers wealth
+NOT_PROVED = "its answer is not proved"
 GOLDEN = 0.618033988749895  # its multiples are weights of values in a sum that every value moves
-CAP = 0.75  # the most that one bounded reading may take of a bet
+ROUNDING = 2.0**-40  # of the sizes of terms: more than the error of their sum
+CAP = 0.75  # the most that one use with bounded readings may take of a bet
 POWERS = np.arange(1, 7)
 SERIES = (-1.0) ** (POWERS - 1) / POWERS  # of log(1 + z); its last term keeps it below for z >= -CAP
 SERIES[5] = (np.log1p(-CAP) + (CAP ** POWERS[:5] / POWERS[:5]).sum()) / CAP**6
@@ -53,17 +62,10 @@ def log_sum(x):
     return top + np.log(np.exp(x - top[..., None]).sum(axis=-1))
 
 
-@np.vectorize
-def log_normal_cdf(x):
-    if x > -30:
-        return math.log(0.5 * math.erfc(-x / math.sqrt(2)))
-    series = math.log1p(-(x**-2) + 3 * x**-4 - 15 * x**-6)
-    return -0.5 * x * x - math.log(-x) - 0.5 * math.log(2 * math.pi) + series
-
-
-# Log factors of bets of sizes g on gaps. A batch shows S: of each gap a row with its estimate, with one for
-# each of G equal replicates (unknown noise), or with what the lemma on bounded readings needs. v is the
-# variance of the estimate; a guess where it is learned, and a bad one costs measurements, never correctness.
+# FACTORS: the log of what a bet of size g on "this gap is above 0" is worth; the mean factor is at most 1 if
+# the gap is at most 0. A batch shows S: of each gap a row with its estimate, with one for each of G equal
+# replicates (unknown noise), or with what the lemma on bounded readings needs. v is the variance of the
+# estimate; a guess where it is learned, and a bad one costs measurements, never correctness.
 
 
 def sub_gaussian(S, v, g, cap):
@@ -87,7 +89,7 @@ def student(S, v, g, cap):
 
 
 def bounded(S, v, g, cap):
-    """exp(lam base) prod (1 + lam w (x - c)), by its series; S is base, reach, and six power sums."""
+    """exp(lam base) prod (1 + lam w.(x - c)), by its series; S is base, reach, and six power sums."""
     lam = np.minimum(g / v[:, None], cap / S[:, 1, None])
     return lam * S[:, 0, None] + (lam[..., None] ** POWERS * SERIES * S[:, None, 2:]).sum(axis=2)
 
@@ -106,31 +108,60 @@ def mixture(factor, S, v, centre, error, cap):
 
 
 def log_p(factor, S, v, gaussian):
-    """Return the log of a p-value for "the gap is at most 0"."""
+    """Return the log of a p-value for "the gap is at most 0": a final batch tests in place of betting."""
     if factor is bounded:  # 1 / the mean of a few factors
         logs = bounded(S, v, np.sqrt(v)[:, None] * np.array([1.5, 2.25, 3.0, 4.0]), CAP)
         return -np.maximum(log_sum(logs) - math.log(4), 0)
-    D = S[:, 0]
-    tail = log_normal_cdf(-D / np.sqrt(v)) if gaussian else -0.5 * D * D / v
-    return np.where(D > 0, -np.log1p(D * D / v) if factor is bounded_variance else tail, 0.0)
+    D = S.mean(axis=1)
+    if factor is student:
+        tail = log_t_tail(D * math.sqrt(S.shape[1]) / S.std(axis=1, ddof=1), S.shape[1] - 1)
+    elif factor is bounded_variance:  # Cantelli
+        tail = -np.log1p(D * D / v)
+    else:
+        tail = log_normal_cdf(-D / np.sqrt(v)) if gaussian else -0.5 * D * D / v
+    return np.where(D > 0, tail, 0.0)
 
 
-class Ledger:
-    """One amount of 1: the cash that is not invested, and accounts of log wealth with a row for each plan.
+@np.vectorize
+def log_normal_cdf(x):
+    if x > -30:
+        return math.log(0.5 * math.erfc(-x / math.sqrt(2)))
+    series = math.log1p(-(x**-2) + 3 * x**-4 - 15 * x**-6)
+    return -0.5 * x * x - math.log(-x) - 0.5 * math.log(2 * math.pi) + series
+
+
+def log_t_tail(t, n):
+    """Return log P(T > t) of Student's T with n degrees of freedom, with T = sqrt(n) sinh(u).
+
+    The density of u is cosh(u)^-n up to a constant: 40 / n further on nothing is left.
+    """
+    nodes, weights = np.polynomial.legendre.leggauss(100)
+    u = np.arcsinh(np.minimum(t, 1e9) / math.sqrt(n))[:, None] + 20 / n * (nodes + 1)
+    logs = log_sum(np.log(20 / n * weights) - n * (np.logaddexp(u, -u) - math.log(2)))
+    return logs + math.lgamma(0.5 * n + 0.5) - math.lgamma(0.5 * n) - 0.5 * math.log(math.pi)
+
+
+# WEALTH
+
+
+class Book:
+    """One amount of 1: the cash that is not invested, and accounts of log wealth with a row per hypothesis.
 
     The columns of an account are components: fixed bet sizes first, and a mixture last where there is one.
-    The answer i may use the cash and the accounts WAITING (of no bets yet), COMMON and i.
+    An answer may add to the cash what `shared` accounts and one of its own have; `peaks` are the largest sums
+    after a batch, and count as evidence.
     """
 
-    def __init__(self, n):
-        self.n, self.cash, self.accounts, self.peaks = n, 0.0, {}, {COMMON: np.zeros(n)}
+    def __init__(self, n_rows):
+        self.n, self.cash, self.accounts, self.peaks = n_rows, 0.0, {}, {}
+        self.shared = WAITING, COMMON
 
     def add(self, key, amount):
         parts = self.accounts.get(key, np.full(amount.shape, EMPTY))
         self.accounts[key] = np.logaddexp(parts, np.maximum(amount, EMPTY))
 
     def stake(self, share, parts):
-        """Invest these parts of a share of the cash in accounts, by key; those of a row sum to at most 1."""
+        """Invest these parts of a share of the cash, by account; those of a row sum to at most 1."""
         is_fair = all((part >= 0).all() for part in parts.values())
         is_fair &= sum(part.sum(axis=1) for part in parts.values()).max() <= 1 + 1e-9
         need(type(share) is float and 0 < share < 1 and is_fair, "a stake of more than there is")
@@ -138,23 +169,56 @@ class Ledger:
             self.add(key, self.cash + math.log(share) + np.log(part))
         self.cash += math.log1p(-share)
 
+    def lead(self, key):
+        """Make this account of a leader the one that was used last."""
+        leaders = [own for own in self.accounts if own not in self.shared]
+        if key not in leaders and len(leaders) >= LEADERS:
+            del self.accounts[leaders[0]]
+        self.accounts[key] = self.accounts.pop(key, np.full((self.n, 1), EMPTY))
+
     def total(self, key):
-        """Return the log wealth against plans that the answer `key` may use, now."""
-        keys = [k for k in dict.fromkeys((WAITING, COMMON, key)) if k in self.accounts]
-        return log_sum(np.hstack([np.full((self.n, 1), self.cash), *(self.accounts[k] for k in keys)]))
+        """Return the log wealth against each row that the answer `key` may use, now."""
+        keys = (WAITING, KEEP) if key == KEEP else dict.fromkeys((*self.shared, key))
+        parts = [self.accounts[own] for own in keys if own in self.accounts]
+        return log_sum(np.hstack([np.full((self.n, 1), self.cash), *parts]))
 
     def evidence(self, key):
-        """Return the largest log wealth that there was after a batch."""
-        return np.maximum(self.peaks[COMMON], self.peaks.get(key, 0.0))
+        """Return the largest log wealth so far against each row."""
+        return np.maximum(self.peaks.get(COMMON, 0.0), self.peaks.get(key, np.zeros(self.n)))
 
-    def grow(self, n):
-        """Let new plans begin with no more than the best plan had: the least of all, or nothing."""
-        self.n += n
+    def look(self):
+        """Keep the largest log wealth, after a batch."""
+        for key in self.accounts.keys() - {WAITING}:
+            self.peaks[key] = np.maximum(self.evidence(key), self.total(key))
+
+    def grow(self):
+        """Let a new plan begin with no more than the best plan had: the least of all, or nothing."""
+        self.n += 1
         for key, parts in self.accounts.items():
-            least = log_sum(parts).min() if key in (COMMON, WAITING) else EMPTY
+            least = log_sum(parts).min() if key in self.shared else EMPTY
             each = least - math.log(parts.shape[1]) if least > EMPTY / 2 else EMPTY
-            self.accounts[key] = np.vstack([parts, np.full((n, parts.shape[1]), each)])
-        self.peaks = {key: np.append(peak, np.zeros(n)) for key, peak in self.peaks.items()}
+            self.accounts[key] = np.vstack([parts, np.full((1, parts.shape[1]), each)])
+        self.peaks = {key: np.append(peak, 0.0) for key, peak in self.peaks.items()}
+
+
+@dataclass
+class Bet:
+    """Bets that vectors @ means + shift is above 0, on these rows of an account, fixed before the batch."""
+
+    book: Book
+    key: object
+    rows: np.ndarray
+    vectors: np.ndarray  # (n, n_arms)
+    shift: float
+    sizes: np.ndarray | None = None  # (n, k) on the first components
+    centre: np.ndarray | None = None  # of mixtures, on the last component; no bet where it is below 0
+    error: np.ndarray | None = None
+
+    def mix(self, recorded, shift=0.0):
+        """Take mixtures that are recorded by their centres, in sixteenths of an error, and their errors."""
+        steps(recorded[0], len(self.rows), least=-1)
+        self.error = steps(recorded[1], len(self.rows))
+        self.centre = np.array(recorded[0]) / 16 * self.error + shift
 
 
 def steps(numbers, n, least=-16000):
@@ -166,8 +230,11 @@ def steps(numbers, n, least=-16000):
 
 def numbers_in(ranges, n):
     found = np.array([j for begin, end in ranges for j in range(begin, end)], dtype=int)
-    need((np.diff(found) > 0).all() and (found >= 0).all() and (found < n).all(), "no ranges of plans")
+    need(len(found) and (np.diff(found) > 0).all() and found[0] >= 0 and found[-1] < n, "it has no rivals")
     return found
+
+
+# MEASUREMENTS
 
 
 def dense(rows):
@@ -180,346 +247,635 @@ def dense(rows):
     return found
 
 
-class Bet:
-    """Bets that plans `ahead` are better than plans `behind`, less a shift, on these rows of an account.
+class Data:
+    """What is measured, its noise, and what the values of one batch show of gaps."""
 
-    They are recorded as centres and errors of mixtures, and the units of fixed sizes unless arms give them.
-    """
-
-    def __init__(self, run, ledger, key, rows, ahead, behind, shift, recorded=None, centre_shift=0.0):
-        self.ledger, self.key, self.rows, self.sizes, self.centre = ledger, key, rows, None, None
-        self.Y = run.P[ahead] - run.P[behind]
-        self.shift = shift + run.constants[ahead] - run.constants[behind]
-        if recorded is not None:
-            steps(recorded[0], len(rows), least=-1)
-            self.error = steps(recorded[1], len(rows))
-            self.centre = np.array(recorded[0]) / 16 * self.error + centre_shift
-            unit = np.sqrt(self.Y**2 @ run.variance) if run.is_plain else steps(recorded[2], len(rows))
-            self.sizes = np.maximum(unit, 1e-150)[:, None] * GRID
-
-
-class Run:
-    """Plans, readings and their noise, and the bets on them from the first batch on."""
-
-    def __init__(self, problem, epsilon, incumbent):
+    def __init__(self, problem):
         probes, names = problem.get("probes", {}), problem["arm_names"]
-        self.epsilon, self.sign, self.is_plain = epsilon, 1 - 2 * problem["minimize"], not probes
-        self.bounds, self.covariances = problem.get("bounds"), probes.get("covariances", {})
-        self.learns = problem["noise_scale"] is None or "unknown" in probes
-        self.factor = bounded_variance if "noise" in problem else sub_gaussian
-        self.factor = bounded if self.bounds else student if self.learns else self.factor
+        self.is_plain, self.value_sum, self.cap = not probes, 0.0, CAP
         self.mix, self.owner = np.eye(len(names)), np.arange(len(names))  # by reading: arms, and its probe
         if probes:
-            self.mix, readings = dense(probes["rows"]), [len(own) for own in probes["reading_names"]]
-            self.owner = np.repeat(np.arange(len(readings)), readings)
-            is_odd = "dependent" in probes or ((self.learns or self.bounds) and max(readings) > 1)
-            need(not is_odd, "several readings of one use with noise like this", "NOT COVERED")
-        self.variance = np.square(problem["noise_scale"] or np.ones(len(self.owner)))
-        known = [problem.get("known", {}).get(name, (-math.inf, math.inf)) for name in names]
-        self.know(np.array(known, dtype=float), self.sign * dense(problem["plans"]))
-        self.keep = problem["plan_names"].index(incumbent) if isinstance(incumbent, str) else incumbent
-        n, self.is_within = len(self.P), bool(epsilon) and self.keep is None
-        self.ledger, self.replace = Ledger(n), Ledger(n)  # the second one: "the challenger is no better"
-        self.is_few, self.sizes, self.is_over, self.value_sum = self.is_within and n <= FEW, None, False, 0.0
-        if self.is_within and not self.is_few:  # most of the cash waits for leaders, plan by plan
-            self.ledger.cash = math.log(0.2)
-            self.ledger.add(WAITING, np.full((n, 1), math.log(0.8)))
+            readings = [len(own) for own in probes["reading_names"]]
+            self.mix, self.owner = dense(probes["rows"]), np.repeat(np.arange(len(readings)), readings)
+        m, bounds, scale = len(self.owner), problem.get("bounds"), problem["noise_scale"]
+        self.learns = scale is None or "unknown" in probes
+        self.factor = bounded_variance if "noise" in problem else sub_gaussian
+        self.factor = bounded if bounds else student if self.learns else self.factor
+        self.bounds = np.array(bounds or [(-np.inf, np.inf)] * m)
+        self.variance = np.square(scale or np.ones(m))
+        covariances = probes.get("covariances", {}).items()
+        self.factors = {int(probe): np.linalg.cholesky(np.array(own)) for probe, own in covariances}
+        known = [problem.get("known", {}).get(name, (-np.inf, np.inf)) for name in names]
+        self.know(np.array(known, dtype=float))
 
-    def know(self, known, plans):
-        """Take these plans, of which larger is better; arms with known means become constants."""
-        self.known, self.plans, is_known = known, plans, known[:, 0] == known[:, 1]
-        means = np.where(is_known, known[:, 0], 0.0)
-        self.P, self.constants = np.where(is_known, 0.0, plans), plans @ means
-        self.rows, self.part = np.where(is_known, 0.0, self.mix), self.mix @ means
+    def know(self, known):
+        """Take the lowest and highest mean of each arm; one that is known exactly is never estimated."""
+        self.known, self.is_known = known, known[:, 0] == known[:, 1]
+        self.known_means = np.where(self.is_known, known[:, 0], 0.0)
+        self.mixed, self.known_part = np.where(self.is_known, 0.0, self.mix), self.mix @ self.known_means
 
-    def add_plan(self, body):
-        """Add a plan, and the arms that come with it."""
-        new, n = body.get("new_arms", []), len(self.known) + len(body.get("new_arms", []))
-        need(self.is_plain or not new, "arms that arrive beside probes", "NOT COVERED")
-        self.variance = np.append(self.variance, np.square([arm.get("noise", 1.0) for arm in new]))
-        self.bounds = self.bounds and [*self.bounds, *([arm["low"], arm["high"]] for arm in new)]
-        self.mix, self.owner = (np.eye(n), np.arange(n)) if self.is_plain else (self.mix, self.owner)
-        row = np.zeros(n)
-        row[[arm for arm, _ in body["amounts"]]] = [amount for _, amount in body["amounts"]]
-        known = np.vstack([self.known, np.tile([-np.inf, np.inf], (len(new), 1))])
-        self.know(known, np.vstack([np.pad(self.plans, ((0, 0), (0, len(new)))), self.sign * row]))
-        self.ledger.grow(1)
-        self.replace.grow(1)
+    def add_arms(self, arms):
+        need(self.is_plain or not arms, "arms that arrive beside probes", "NOT COVERED")
+        if arms:
+            self.variance = np.append(self.variance, np.square([arm.get("noise", 1.0) for arm in arms]))
+            ends = [(arm.get("low", -np.inf), arm.get("high", np.inf)) for arm in arms]
+            self.bounds = np.vstack([self.bounds, ends])
+            self.mix, self.owner = np.eye(len(self.bounds)), np.arange(len(self.bounds))
+            self.know(np.vstack([self.known, [(-np.inf, np.inf)] * len(arms)]))
 
-    def compare(self, recorded, leader):
-        """Check the two numbers of a decision that every value moves."""
-        found = {"value_sum": self.value_sum}
-        if leader is not None and leader >= 0 and not np.isfinite(self.known).any():
-            rivals = np.delete(self.ledger.total(leader), leader)
-            found["wealth"] = np.minimum(rivals, CERTAIN).mean() if len(rivals) else CERTAIN
-        for name, x in found.items():
-            words = f"its {name} is {recorded[name]!r}, and the values before it give {x!r}"
-            need(abs(recorded[name] - x) <= 1e-6 * max(1.0, abs(x)), words)
+    def learn(self, d):
+        """Take the noise that a decision records where it is learned: it sizes the bets."""
+        if self.factor in (student, bounded):
+            self.variance = steps(d["noise"], len(self.owner)) ** 2
+            self.factors = {probe: np.array(rows, dtype=float) for probe, rows in d.get("factors", ())}
+        if self.factor is bounded:
+            at, self.cap = np.array(d["centres"]) / 2**12, d["cap"]
+            is_sane = len(at) == len(self.owner) and at.min() >= 0 and at.max() <= 1 and 0 < self.cap <= CAP
+            need(is_sane, "centres beyond the bounds, or bets of more than there is")
+            self.low, self.high = self.bounds.T - self.known_part
+            self.centres = self.low + at * (self.high - self.low)
 
-    def least_gap(self, plan):
-        """Return how much better than each plan this one surely is, by the means that are known."""
-        gap = (self.plans[plan] - self.plans)[..., None]
-        return np.where(gap == 0, 0.0, gap * self.known).min(axis=2).sum(axis=1)
-
-    def proof(self, plan):
-        """Return the log evidence for this answer; what rules a plan out rules out all that are no better."""
-        if self.keep not in (None, plan):
-            is_sure = self.least_gap(plan)[self.keep] > 0
-            return CERTAIN if is_sure else self.replace.evidence(plan)[plan]
-        found = self.ledger.evidence(plan)
-        found[plan] = CERTAIN
-        for k in range(len(found)) if np.isfinite(self.known).any() else ():
-            found = np.where(self.least_gap(k) >= 0, np.maximum(found, found[k]), found)
-        return found.min()
-
-    def bets(self, d):
-        """Stake as the decision says, and return its bets."""
-        ledger, leader, recorded, n = self.ledger, d["leader"], d.get("bets"), self.ledger.n
-        rows, is_final, epsilon = numbers_in(d["rivals"], n), d["final"], self.epsilon
-        need(self.keep in (None, leader), "its leader is not the incumbent")
-        need(leader < 0 or len(rows), "it has no rivals")
-        if self.is_few:  # row j of account i bets that j is not better by more than epsilon
-            others = [np.delete(np.arange(n), i) for i in range(n)]
-            if "stake" in d:
-                self.sizes = steps(d["sizes"], len(d["sizes"])) if self.sizes is None else self.sizes
-                tilt, weight = 1 / np.sqrt(np.arange(1, len(self.sizes) + 1)), steps(d["weights"], n)
-                pairs = weight[:, None] * (1 - np.eye(n)) / [weight[rest].sum() for rest in others]
-                ledger.stake(d["stake"], {i: pairs[i][:, None] * tilt / tilt.sum() for i in range(n)})
-            pairs = [(leader, rows)] if is_final else enumerate(others)
-            bets = [Bet(self, ledger, i, rest, i, rest, epsilon) for i, rest in pairs]
-            for bet in bets:
-                bet.sizes = np.tile(self.sizes, (len(bet.rows), 1))
-            return bets
-        if "stake" in d:
-            ledger.stake(d["stake"][0], {COMMON: self.divided(d["stake"][1])})
-        shift = 0.0 if self.keep is None else epsilon  # centres are recorded of the gap + epsilon
-        bets = [Bet(self, ledger, COMMON, rows, leader, rows, shift, recorded, shift - epsilon)]
-        if self.keep is None and len(rows) == 1 and not is_final:  # bet against the leader too
-            one = np.array([leader])
-            bets.append(Bet(self, ledger, COMMON, one, rows, one, 0.0, recorded))
-            bets[-1].centre = np.zeros(1)
-        if self.is_within:  # move a share of what waits for some plans to the account of the leader
-            share, shares = d.get("waiting", (0.0, [])), np.zeros((n, 1))
-            need(0 <= share[0] < 1, "a stake of more than there is")
-            shares[numbers_in(share[1], n)] = share[0]
-            ledger.add(leader, ledger.accounts[WAITING] + np.log(shares))
-            ledger.accounts[WAITING] += np.log1p(-shares)
-            bets.append(Bet(self, ledger, leader, rows, leader, rows, epsilon, recorded))
-            bets[-1].sizes = None
-        if d.get("challenger", -1) >= 0:
-            plan = np.array([d["challenger"]])
-            if "challenge_stake" in d:
-                share, fixed = d["challenge_stake"]
-                part = np.where(np.arange(n)[:, None] == plan, self.divided(fixed), 0.0)
-                self.replace.stake(share, {d["challenger"]: part})
-            what = d["challenger"], plan, plan, np.array([leader]), 0.0, d.get("challenge")
-            bets.append(Bet(self, self.replace, *what))
-        tested = bets[-1:] if self.is_within or d.get("replaces") else bets[:1]
-        return tested if is_final else bets
-
-    def divided(self, fixed):
-        """Return parts of a stake for each row: so much for all fixed sizes together, the rest mixes."""
-        return np.tile([*[fixed / len(GRID)] * len(GRID), 1 - fixed], (self.ledger.n, 1))
-
-    def batch(self, d, uses, gaussian):
-        """Fix the bets of a batch, and settle them with its uses by probe; one that was removed is None."""
-        G, n, counts = d["replicates"], len(self.owner), np.zeros(int(self.owner[-1]) + 1)
-        counts[[probe for probe, _ in d["uses"]]] = [k for _, k in d["uses"]]
-        need(not self.is_over and (G >= 2 if self.learns else G == 1), "a batch that there cannot be")
-        need(not (self.learns and d["final"]), "a final batch with unknown noise", "NOT COVERED")
-        self.is_over, bets, self.cap = d["final"], [], d.get("cap", CAP)
-        if d["leader"] >= 0 or "stake" in d:
-            if self.learns or self.bounds:  # bets are sized by the noise that was learned
-                self.variance = steps(d["noise"], n) ** 2
-            if self.bounds:
-                at = np.array(d["centres"]) / 2**12
-                is_sane = len(at) == n and at.min() >= 0 and at.max() <= 1 and 0 < self.cap <= CAP
-                need(is_sane, "centres beyond the bounds, or bets of more than there is")
-                self.low, self.high = np.transpose(self.bounds) - self.part
-                self.centres = self.low + at * (self.high - self.low)
-            bets = self.bets(d)
+    def read(self, G, uses):
+        """Take the uses of a batch by probe, None for one that was removed; return whether they count."""
         parts = [{o: x[g * len(x) // G : (g + 1) * len(x) // G] for o, x in uses.items()} for g in range(G)]
         if self.learns:  # whole replicates count, two at least
-            parts = [part for part in parts if not any(None in x for x in part.values())]
+            parts = [part for part in parts if not any(None in own for own in part.values())]
             if len(parts) < 2:
-                return
-        first, readings = np.searchsorted(self.owner, self.owner), []
-        for r, o in enumerate(self.owner):  # its values by replicate, without what known arms add
-            each = [[use[r - first[r]] for use in part.get(o, ()) if use is not None] for part in parts]
-            low, high = self.bounds[r] if self.bounds else (-math.inf, math.inf)
-            need(all(low <= x <= high for own in each for x in own), "a value beyond its bounds")
-            readings.append([np.array(x, dtype=float) - self.part[r] for x in each])
-            counts[o] = len(each[0])
-        weights = 1 + np.modf(GOLDEN * np.arange(1, n + 1))[0]
-        self.value_sum += float(weights @ [sum(map(np.sum, each)) for each in readings])
-        for bet in bets:
-            self.settle(bet, counts[self.owner], readings, d["final"], gaussian)
-        for ledger in () if d["final"] else (self.ledger, self.replace):
-            for key in {COMMON, *ledger.accounts} - {WAITING}:
-                ledger.peaks[key] = np.maximum(ledger.evidence(key), ledger.total(key))
+                return False
+        self.values, self.n = {}, np.zeros(len(self.owner))
+        self.sums = np.zeros((len(self.owner), len(parts)))
+        for (g, part), o in itertools.product(enumerate(parts), uses):
+            here = np.flatnonzero(self.owner == o)
+            own = [use for use in part[o] if use is not None]
+            own = np.array(own, dtype=float).reshape(len(own), len(here))
+            low, high = self.bounds[here].T
+            inside = np.clip(own, low, high)
+            need(np.allclose(own, inside, rtol=1e-9, atol=0), "a value beyond its bounds")
+            self.values[o] = inside - self.known_part[here]
+            self.sums[here, g], self.n[here] = self.values[o].sum(axis=0), len(own)
+        weights = 1 + np.modf(GOLDEN * np.arange(1, len(self.n) + 1))[0]
+        self.value_sum += float(weights @ self.sums.sum(axis=1))
+        return True
 
-    def weights(self, Y, n):
+    def weights(self, Y):
         """Return weights w of one use, with y = sum n w x over readings x; variances; and what is shown."""
+        n = self.n
         if self.is_plain:
             W = np.where(n > 0, Y / np.maximum(n, 1), 0.0)
             return W, W**2 @ (n * self.variance), ~(Y * (n == 0)).any(axis=1)
         whiten = np.diag(1 / np.sqrt(self.variance))
-        for probe, covariance in self.covariances.items():
-            here = np.flatnonzero(self.owner == int(probe))
-            whiten[np.ix_(here, here)] = np.linalg.inv(np.linalg.cholesky(np.array(covariance)))
-        white = whiten @ self.rows
+        for probe, factor in self.factors.items():
+            here = np.flatnonzero(self.owner == probe)
+            whiten[np.ix_(here, here)] = np.linalg.inv(factor)
+        white = whiten @ self.mixed
         V = Y @ np.linalg.pinv(np.sqrt(n)[:, None] * white, rcond=1e-9) / np.sqrt(np.maximum(n, 1))
         rest = np.linalg.norm(Y - (V * n) @ white, axis=1)
         return V @ whiten, V**2 @ n, rest <= 1e-9 * np.linalg.norm(Y, axis=1)
 
-    def settle(self, bet, n, readings, is_final, gaussian):
-        """Multiply wealth by the factors of a bet, or divide it by the p-value of a final batch."""
-        W, v, on = self.weights(bet.Y, n)
-        if self.factor is bounded:
-            far = np.maximum(self.centres - self.low, self.high - self.centres)
-            away = [each[0] - c for each, c in zip(readings, self.centres, strict=True)]
-            reach = np.maximum((np.abs(W) * far).max(axis=1), 1e-300)
-            powers = [W**p @ [(x**p).sum() for x in away] for p in POWERS]
-            S = np.column_stack([W @ (n * self.centres) + bet.shift, reach, *powers])
-        else:
-            S = W @ [[math.fsum(x) for x in each] for each in readings]
+    def show(self, bet):
+        """Return S and v of each gap of a bet, and of which the batch shows anything."""
+        W, v, on = self.weights(np.where(self.is_known, 0.0, bet.vectors))
+        shift = bet.shift + bet.vectors @ self.known_means
+        if self.factor is not bounded:
+            S = W @ self.sums
             on &= not self.learns or np.ptp(S, axis=1) > 1e-12 * np.abs(S).max(axis=1)
-            S = S + bet.shift[:, None]
-        on &= v > 0
-        S, v, at, ledger, factor = S[on], v[on], bet.rows[on], bet.ledger, self.factor
-        if is_final:
-            peak = ledger.peaks[bet.key] = ledger.evidence(bet.key)
-            peak[at] = np.maximum(peak[at], ledger.total(bet.key)[at] - log_p(factor, S, v, gaussian))
-            return
-        parts = ledger.accounts[bet.key]
+            return S + shift[:, None], v, on & (v > 0)
+        # readings of one use may depend in any way: a use is one factor, whatever it reads
+        far = np.abs(W) * np.maximum(self.centres - self.low, self.high - self.centres)
+        reach, powers = np.full(len(W), 1e-300), np.zeros((len(W), len(POWERS)))
+        for o, values in self.values.items():
+            here = self.owner == o
+            reach = np.maximum(reach, far[:, here].sum(axis=1))
+            away = (values - self.centres[here]) @ W[:, here].T
+            powers += np.stack([(away**p).sum(axis=0) for p in POWERS], axis=1)
+        return np.column_stack([W @ (self.n * self.centres) + shift, reach, powers]), v, on & (v > 0)
+
+    def settle(self, bet):
+        """Multiply wealth by the factors of a bet."""
+        S, v, on = self.show(bet)
+        S, v, at, parts = S[on], v[on], bet.rows[on], bet.book.accounts[bet.key]
         if bet.sizes is not None:
-            parts[at, : bet.sizes.shape[1]] += factor(S, v, bet.sizes[on], CAP)
+            parts[at, : bet.sizes.shape[1]] += self.factor(S, v, bet.sizes[on], CAP)
         if bet.centre is not None and (ok := bet.centre[on] >= 0).any():
-            given = bet.centre[on][ok], bet.error[on][ok], self.cap
-            parts[at[ok], -1] += mixture(factor, S[ok], v[ok], *given)
+            centre, error = bet.centre[on][ok], bet.error[on][ok]
+            parts[at[ok], -1] += mixture(self.factor, S[ok], v[ok], centre, error, self.cap)
+
+    def test(self, bet, gaussian):
+        """Raise the evidence to wealth / p, by the p-value of a final batch."""
+        S, v, on = self.show(bet)
+        peak, at = bet.book.evidence(bet.key), bet.rows[on]
+        tested = bet.book.total(bet.key)[at] - log_p(self.factor, S[on], v[on], gaussian)
+        peak[at] = np.maximum(peak[at], tested)
+        bet.book.peaks[bet.key] = peak
+
+
+# QUESTIONS: their hypotheses, the bets of a decision, and what an answer needs
+
+
+class Question:
+    """What all questions share. `claims` divide delta; `book` is of the first, `second` of the other."""
+
+    claims, takes_changes = 1, True  # whether plans may arrive, and a final batch be called
+    is_over = False
+
+    @property
+    def goal(self):
+        return f"within {self.epsilon:g} of the best plan" if self.epsilon else "the best plan"
+
+    def batch(self, d, uses, gaussian):
+        """Fix the bets of a batch, and settle them with its values; a final batch tests the last of them."""
+        data, is_final, G = self.data, d["final"], d["replicates"]
+        need(not self.is_over and (self.takes_changes or not is_final), "a batch that there cannot be")
+        need(G >= 2 if data.learns else G == 1, "a batch without its replicates")
+        self.is_over, bets = is_final, []
+        if d["leader"] != -1 or "stake" in d:
+            data.learn(d)
+            bets = self.bets(d)
+        if data.read(G, uses):
+            for bet in bets if not is_final else ():
+                data.settle(bet)
+            self.look()
+            if is_final:
+                data.test(bets[-1], gaussian)
+
+    def look(self):
+        self.book.look()
+        self.second.look()
+
+    def compare(self, recorded, leader):
+        """Check the two numbers of a decision that every value moves."""
+        found = {"value_sum": self.data.value_sum}
+        if leader is not None:
+            found["wealth"] = 0.0 if leader == -1 else self.mean_wealth(leader)
+        for name, x in found.items():
+            words = f"its {name} is {recorded[name]!r}, and the values before it give {x!r}"
+            need(abs(recorded[name] - x) <= 1e-6 * max(1.0, abs(x)), words)
+
+
+class Best(Question):
+    """Which plan of a list is best? Row j of one account: "j is the best", whichever plan leads."""
+
+    shift = 0.0
+
+    def __init__(self, data, problem, settings):
+        self.data, self.sign = data, -1.0 if problem["minimize"] else 1.0
+        self.plans = self.sign * dense(problem["plans"])  # larger is better
+        self.names, self.epsilon = [*problem["plan_names"]], settings["epsilon"]
+        self.book, self.second = Book(self.n), Book(self.n)
+
+    @property
+    def n(self):
+        return len(self.plans)
+
+    def others(self, plan):
+        return np.delete(np.arange(self.n), plan)
+
+    def add_plan(self, body):
+        """Add a plan, and the arms that come with it."""
+        self.data.add_arms(body["new_arms"])
+        row = np.zeros(len(self.data.known))
+        row[[arm for arm, _ in body["amounts"]]] = [amount for _, amount in body["amounts"]]
+        self.plans = np.pad(self.plans, ((0, 0), (0, len(body["new_arms"]))))
+        self.plans, self.names = np.vstack([self.plans, self.sign * row]), [*self.names, body["name"]]
+        self.book.grow()
+
+    def bet(self, key, rows, ahead, behind, shift, sizes=None, book=None):
+        """Return bets that plans `ahead` are better than plans `behind`, less a shift."""
+        sizes = None if sizes is None else np.tile(sizes, (len(rows), 1))
+        return Bet(book or self.book, key, rows, self.plans[ahead] - self.plans[behind], shift, sizes)
+
+    def size(self, bet, recorded, shift=0.0):
+        """Give a bet its mixtures, and fixed sizes in units that are recorded unless arms give them."""
+        if recorded is not None:
+            bet.mix(recorded, shift)
+            rows, variance = np.where(self.data.is_known, 0.0, bet.vectors), self.data.variance
+            is_plain = self.data.is_plain
+            unit = np.sqrt(rows**2 @ variance) if is_plain else steps(recorded[2], len(rows))
+            bet.sizes = np.maximum(unit, 1e-150)[:, None] * GRID
+        return bet
+
+    def divided(self, fixed, n_rows):
+        """Return parts of a stake for each row: so much for all fixed sizes together, the rest mixes."""
+        return np.tile([*[fixed / len(GRID)] * len(GRID), 1 - fixed], (n_rows, 1))
+
+    def bets(self, d):
+        """Stake as the decision says, and return its bets."""
+        leader, rows, recorded = d["leader"], numbers_in(d["rivals"], self.n), d.get("bets")
+        need((recorded is None) == d["final"], "it has no bets")
+        if "stake" in d:
+            share, fixed = d["stake"]
+            self.book.stake(share, {COMMON: self.divided(fixed, self.n)})
+        bet = self.bet(COMMON, rows, leader, rows, self.shift)
+        bets = [self.size(bet, recorded, self.shift - self.epsilon)]  # centres are of the gap + epsilon
+        if self.shift == 0 and len(rows) == 1:  # against the leader too, which is fair if it is the best
+            own = self.size(self.bet(COMMON, np.array([leader]), rows, [leader], 0.0), recorded)
+            own.centre = np.zeros(1)
+            bets.insert(0, own)
+        return bets
+
+    def mean_wealth(self, leader):
+        """Return the number that a decision records of the wealth before it."""
+        rivals, second = np.delete(self.book.total(leader), leader), self.second
+        return (rivals.mean() if len(rivals) else CERTAIN) + sum(
+            second.total(k).mean() for k in second.accounts
+        )
+
+    def least_gap(self, plan):
+        """Return how much better than each plan this one surely is, by the means that are known."""
+        gap = (self.plans[plan] - self.plans)[..., None]
+        return np.where(gap == 0, 0.0, gap * self.data.known).min(axis=2).sum(axis=1)
+
+    def proved(self, plan, least):
+        """Return what is proved of an answer. What rules a plan out rules out all that are no better."""
+        found = self.book.evidence(plan)
+        found[plan] = CERTAIN
+        for k in range(self.n) if np.isfinite(self.data.known).any() else ():
+            found = np.where(self.least_gap(k) >= 0, np.maximum(found, found[k]), found)
+        need(found.min() >= least, NOT_PROVED)
+        return f"{self.names[plan]!r} is {self.goal}"
+
+
+class WithinMany(Best):
+    """Which plan is within epsilon of the best? Beside the common account one for each leader i.
+
+    Row j of it: "j is the best, and i is more than epsilon worse". It is staked from what waits for j.
+    """
+
+    def __init__(self, *problem):
+        super().__init__(*problem)
+        self.book.stake(0.8, {WAITING: np.ones((self.n, 1))})
+
+    def bets(self, d):
+        leader, bets, shares = d["leader"], super().bets(d), np.zeros((self.n, 1))
+        if "waiting" in d:
+            share, ranges = d["waiting"]
+            need(0 < share < 1, "a stake of more than there is")
+            shares[numbers_in(ranges, self.n)] = share
+        self.book.lead(leader)
+        self.book.add(leader, self.book.accounts[WAITING] + np.log(shares))
+        self.book.accounts[WAITING] += np.log1p(-shares)
+        own = self.bet(leader, bets[-1].rows, leader, bets[-1].rows, self.epsilon)
+        if not d["final"]:
+            own.mix(d["bets"])
+        return [*bets, own]
+
+
+class WithinFew(Best):
+    """Which plan is within epsilon of the best? Account i, row j: "j is best, i more than epsilon worse"."""
+
+    sizes = None
+
+    def bets(self, d):
+        leader, every = d["leader"], range(self.n)
+        rows = numbers_in(d["rivals"], self.n) if leader >= 0 else None
+        if d["final"]:
+            return [self.bet(leader, rows, leader, rows, self.epsilon)]
+        if "stake" in d:
+            self.sizes = steps(d["sizes"], len(d["sizes"])) if self.sizes is None else self.sizes
+            tilt, weight = 1 / np.sqrt(np.arange(1, len(self.sizes) + 1)), steps(d["weights"], self.n)
+            # of what is staked against j, weight i / the sum over all others than j goes to (i, j)
+            pairs = weight[:, None] * (1 - np.eye(self.n)) / [weight[self.others(j)].sum() for j in every]
+            self.book.stake(d["stake"], {i: pairs[i][:, None] * tilt / tilt.sum() for i in every})
+        return [self.bet(i, self.others(i), i, self.others(i), self.epsilon, self.sizes) for i in every]
+
+
+class AllWithin(WithinFew):
+    """Which plans are within epsilon of the best? In: as above. Out, row i: "i is worse by at most `near`".
+
+    A plan is out when the mean wealth of every set of plans with it has reached 2 / delta: the set of all
+    plans that are so near is one of them (closed testing).
+    """
+
+    claims, takes_changes = 2, False
+
+    def __init__(self, data, problem, settings):
+        super().__init__(data, problem, settings)
+        grey = self.epsilon / 2 if settings["grey"] is None else settings["grey"]
+        self.near, self.out = self.epsilon - grey, np.zeros(self.n)
+
+    def bets(self, d):
+        bets, leader = super().bets(d), d["leader"]
+        if leader < 0:
+            return bets
+        if OUT not in self.second.accounts:
+            self.second.stake(0.9, {OUT: np.full((self.n, len(self.sizes)), 1 / len(self.sizes))})
+        rest = self.others(leader)
+        return [*bets, self.bet(OUT, rest, leader, rest, -self.near, self.sizes, self.second)]
+
+    def look(self):
+        """Keep the least mean wealth of a set with each plan: that with the least wealths of others."""
+        super().look()
+        wealth = np.exp(np.minimum(self.second.total(OUT), 600.0))
+        for i in range(self.n):
+            sums = np.cumsum([wealth[i], *np.sort(wealth[self.others(i)])])
+            self.out[i] = max(self.out[i], np.log((sums / np.arange(1, self.n + 1)).min()))
+
+    def proved(self, plan, least):
+        is_in = [self.book.evidence(i)[self.others(i)].min() >= least for i in range(self.n)]
+        need(is_in[plan] and (is_in | (self.out >= least)).all(), NOT_PROVED)
+        named = [name for name, is_named in zip(self.names, is_in, strict=True) if is_named]
+        others = f"every other plan is worse by more than {self.near:g}"
+        return f"{named} are within {self.epsilon:g} of the best plan, {others}"
+
+
+class WithinLimit(WithinFew):
+    """Which plan with a load of at most a limit is best? Let b be the best plan that keeps it.
+
+    Pairs as above, for j = b. Row j of BREAK: "j keeps the limit". Row i of KEEP: "the load of i is above the
+    limit and its tolerance"; half of what waits goes to each plan that leads for the first time.
+    """
+
+    takes_changes = False
+
+    def __init__(self, data, problem, settings):
+        super().__init__(data, problem, settings)
+        self.loads = np.array(settings["loads"], dtype=float)
+        self.limit, self.tolerance = settings["at_most"], settings["tolerance"]
+        self.tilt = 1 / np.arange(1, 7) / (1 / np.arange(1, 7)).sum()
+        self.book.stake(0.25, {BREAK: np.tile(self.tilt, (self.n, 1))})
+        self.book.stake(1 / 3, {WAITING: np.ones((self.n, 1))})
+        self.book.accounts[KEEP], self.book.shared = np.full((self.n, 6), EMPTY), (BREAK,)
+
+    def bets(self, d):
+        leader, keep, waiting = d["leader"], self.book.accounts[KEEP], self.book.accounts[WAITING]
+        if leader >= 0 and keep[leader].max() <= EMPTY:
+            waiting -= math.log(2)
+            keep[leader] = waiting[0] + np.log(self.tilt)
+        every, sizes = np.arange(self.n), np.tile(0.7 * 2.0 ** np.arange(6) * self.tolerance, (self.n, 1))
+        kept = Bet(self.book, KEEP, every, -self.loads, self.limit + self.tolerance, sizes)
+        broken = Bet(self.book, BREAK, every, self.loads, -self.limit, sizes)
+        return [*super().bets(d), kept, broken]
+
+    def proved(self, plan, least):
+        if plan is None:
+            need(self.book.evidence(BREAK).min() >= least, NOT_PROVED)
+            return f"no plan has a load of at most {self.limit:g}"
+        rivals = self.book.evidence(plan)[self.others(plan)]
+        need(min(rivals.min(), self.book.evidence(KEEP)[plan]) >= least, NOT_PROVED)
+        better = f"no plan with at most {self.limit:g} is better by more than {self.epsilon:g}"
+        return f"{self.names[plan]!r} has a load of at most {self.limit + self.tolerance:g}, and {better}"
+
+
+class KeepOrReplace(Best):
+    """Is a plan better than the incumbent? Each claim has delta / 2.
+
+    Keep, row j: "j is better than the incumbent by more than epsilon". Replace, in the second book, an
+    account for each challenger i: "i is no better".
+    """
+
+    claims = 2
+
+    def __init__(self, data, problem, settings):
+        super().__init__(data, problem, settings)
+        incumbent, self.shift, self.second = settings["incumbent"], self.epsilon, Book(1)
+        self.incumbent = self.names.index(incumbent) if isinstance(incumbent, str) else incumbent
+
+    def bets(self, d):
+        leader, challenger = d["leader"], d["challenger"]
+        need(leader == self.incumbent, "its leader is not the incumbent")
+        bets = super().bets(d)[-1:]
+        if challenger < 0 or (d["final"] and not d["replaces"]):
+            return bets
+        if "challenge_stake" in d:
+            share, fixed = d["challenge_stake"]
+            self.second.stake(share, {challenger: self.divided(fixed, 1)})
+        bet = self.bet(challenger, np.zeros(1, dtype=int), [challenger], [leader], 0.0, book=self.second)
+        return [*bets, self.size(bet, d.get("challenge"))]
+
+    def mean_wealth(self, leader):
+        return super().mean_wealth(self.incumbent)
+
+    def proved(self, plan, least):
+        old = self.names[self.incumbent]
+        if plan == self.incumbent:
+            super().proved(plan, least)
+            return f"no plan is better than {old!r} by more than {self.epsilon:g}"
+        is_sure = self.least_gap(plan)[self.incumbent] > 0
+        need(is_sure or self.second.evidence(plan)[0] >= least, NOT_PROVED)
+        return f"{self.names[plan]!r} is better than {old!r}"
+
+
+class BestVertex(Question):
+    """Which plan of a polytope is best? An account for each basis, row j: "the edge of variable j improves".
+
+    With a slack for each inequality, plans are A z = b, low <= z <= high. A basis says which variables are
+    basic (2) and which are at a bound (0, 1); every plan is its vertex plus lambda_j >= 0 times the edge of
+    each j that is not basic. So if no edge improves, the vertex is best. All rows are staked alike.
+    """
+
+    def __init__(self, data, problem, settings):
+        rows, self.arms = problem["oracle"], problem["arm_names"]
+        self.data, self.sign = data, -1.0 if problem["minimize"] else 1.0
+        self.epsilon = settings["epsilon"]
+        m, n, n_ub = len(rows["right"]), len(self.arms), len(rows["right"]) - rows["n_equal"]
+        A, right = np.zeros((m, n)), np.array(rows["right"])
+        for k, entries in enumerate(rows["rows"]):
+            A[k, [j for j, _ in entries]] = [x for _, x in entries]
+        if (np.rint(A) != A).any() or np.abs(A).max(initial=0) > 2**20:  # slacks are counted in these sizes
+            size = np.exp2(np.floor(np.log2(np.abs(A).max(axis=1))))
+            A, right = A / size[:, None], right / size
+        low = [-np.inf if x is None else x for x in rows["lower"]]
+        high = [np.inf if x is None else x for x in rows["upper"]]
+        self.A, self.right = np.hstack([A, np.eye(m)[:, :n_ub]]), right
+        self.low, self.high = np.append(low, np.zeros(n_ub)), np.append(high, np.full(n_ub, np.inf))
+        self.book = self.second = Book(len(self.low))
+
+    def edges(self, basis):
+        """Return the vertex of a basis, and what is lost along each edge, one row per variable."""
+        at, A = np.array([*basis], dtype=int), self.A
+        is_basic, z = at == 2, np.where(at == 1, self.high, np.where(at == 0, self.low, 0.0))
+        basic, steps = A[:, is_basic], np.diag(np.where(at == 0, 1.0, -1.0))
+        is_basis = len(at) == len(self.low) and {*basis} <= {*"012"} and np.isfinite(z).all()
+        need(is_basis and np.linalg.matrix_rank(basic) == is_basic.sum(), "its leader is no basis")
+        steps[is_basic | (self.low == self.high)] = 0.0
+        z[is_basic] = np.linalg.lstsq(basic, self.right - A @ z, rcond=None)[0]
+        steps[:, is_basic] = -np.linalg.lstsq(basic, A @ steps.T, rcond=None)[0].T
+        room = 1e-8 * (1 + np.abs(z).max())
+        is_plan = (z >= self.low - room).all() and (z <= self.high + room).all()
+        is_plan &= (np.abs(A @ z - self.right) <= room).all() and (np.abs(A @ steps.T) <= 1e-8).all()
+        need(is_plan, "its leader is no plan")
+        losses = -self.sign * np.where(np.abs(steps) < 1e-11, 0.0, steps)[:, : len(self.arms)]
+        return z[: len(self.arms)], losses
+
+    def bets(self, d):
+        basis, rows = d["leader"], numbers_in(d["rivals"], len(self.low))
+        losses = self.edges(basis)[1][rows]
+        need(losses.any(axis=1).all(), "its rivals are no edges")
+        self.book.lead(basis)
+        if "stake" in d:
+            self.book.stake(d["stake"], {basis: np.ones((len(self.low), 1))})
+        bet = Bet(self.book, basis, rows, losses, 0.0)
+        if not d["final"]:
+            bet.mix(d["bets"])
+        return [bet]
+
+    def mean_wealth(self, leader):
+        is_edge = self.edges(leader)[1].any(axis=1)
+        return self.book.total(leader)[is_edge].mean() if is_edge.any() else CERTAIN
+
+    def proved(self, plan, least):
+        """Return that this plan is best, by a basis of its vertex all of whose edges are ruled out."""
+        is_best = False
+        for basis in self.book.peaks.keys() - {COMMON}:
+            vertex, losses = self.edges(basis)
+            is_measured = losses[:, ~self.data.is_known].any(axis=1)  # an edge of other arms than known ones
+            is_worse = losses @ self.data.known_means >= 0
+            is_out = np.where(is_measured, self.book.evidence(basis) >= least, is_worse)
+            is_best |= is_out.all() and np.allclose(vertex, plan, rtol=1e-9, atol=1e-9)
+        need(is_best, NOT_PROVED)
+        return f"{self.named(plan)} is {self.goal}"
+
+    def named(self, plan):
+        amounts = [f"{x:.4g} x {arm}" for arm, x in zip(self.arms, plan, strict=True) if abs(x) > 1e-9]
+        return " + ".join(amounts) or "nothing"
+
+
+def question(problem, policy):
+    """Return the question that a policy asks about a problem."""
+    name, settings = policy["name"], policy["parameters"]
+    kinds = {"BetGapE": Best, "Challenge": KeepOrReplace, "Tied": AllWithin, "Limited": WithinLimit}
+    kind = kinds.get(name)
+    if "oracle" in problem:
+        is_polytope = problem["oracle"]["kind"] == "polytope" and name in ("BetGapE", "Challenge")
+        kind = BestVertex if is_polytope and not settings["epsilon"] else None
+    elif kind is Best and settings["epsilon"]:
+        kind = WithinFew if len(problem["plan_names"]) <= FEW else WithinMany
+    need(kind is not None, f"{name} on this problem", "NOT COVERED")
+    return kind(Data(problem), problem, settings)
+
+
+# THE LOG
 
 
 class Log:
-    """The events of a log: which values each batch has used. `steps` are settled once all are read."""
+    """The events of a log, and which values each batch has used. `steps` are replayed once all are read."""
 
     def __init__(self, created):
-        problem, policy = created["problem"], created["policy"]
-        odd = [name for name in ("oracle", "plays") if name in problem]
-        is_covered = policy["name"] in ("BetGapE", "Challenge") and not odd
-        need(is_covered, f"{policy['name']} with {odd}", "NOT COVERED")
-        self.delta, self.epsilon = (policy["parameters"][name] for name in ("delta", "epsilon"))
-        self.run = Run(problem, self.epsilon, policy["parameters"].get("incumbent"))
-        self.names, self.steps, self.arrived = [*problem["plan_names"]], [], []
-        self.open, self.round, self.called, self.gaussian, self.answer = None, [], False, False, None
+        self.problem, self.policy = created["problem"], created["policy"]
+        self.delta, self.takes_changes = self.policy["parameters"]["delta"], self.question().takes_changes
+        self.steps, self.n_compared, self.arrived = [], 0, []
+        self.open, self.used, self.round, self.n_decisions = None, {}, [], 0
+        self.called, self.gaussian, self.answer = False, False, None
         self.values, self.cursor, self.last = {}, {}, {}  # by place; by probe the last place used, recorded
         self.removed, self.skipped, self.assumed = set(), set(), set()
-        if "known" in problem:
+        if "known" in self.problem:
             self.assumed.add("the means that are called known")
 
-    def use_round(self):
-        """Take the next values of each probe that were asked for last; they may complete the batch."""
-        decision, places = self.open
-        for probe, n in self.round:
-            for _ in range(n):
-                at = self.cursor.get(probe, -1) + 1
-                while (probe, at) in self.skipped:  # lost, or removed before it was used
-                    at += 1
-                need((probe, at) in self.values, "decided before the batch was complete")
-                self.cursor[probe] = at
-                places.setdefault(probe, []).append((probe, at))
-        wanted = {probe: n * decision["replicates"] for probe, n in decision["uses"]}
-        is_sane = all(len(at) <= wanted.get(probe, 0) for probe, at in places.items())
-        need(is_sane, "other values than those of the batch")
-        if all(len(places.get(probe, ())) == n for probe, n in wanted.items()):
-            self.steps.append(("batch", decision, places))
-            self.open = None
+    def question(self):
+        return question(self.problem, self.policy)
+
+    def wanted(self, probe):
+        """Return the places that the last request waits for: the next ones that are not lost or removed."""
+        places = itertools.count(self.cursor.get(probe, -1) + 1)
+        free = (at for at in places if (probe, at) not in self.skipped)
+        return list(itertools.islice(free, dict(self.round).get(probe, 0)))
 
     def decide(self, body):
-        """Take a decision: the next round of a batch, another batch, or an answer."""
-        need(self.answer is None, "decided after the answer")
-        if self.open is not None:
-            self.use_round()
+        """Take a decision: more of the open batch, the next batch, or an answer."""
+        self.n_decisions += 1
+        need(self.answer is None and body["number"] == self.n_decisions, "decided out of order")
+        for probe, _ in self.round:  # what was asked for last is used now
+            places = [(probe, at) for at in self.wanted(probe)]
+            need(self.values.keys() >= {*places}, "decided before the batch was complete")
+            self.used.setdefault(probe, []).extend(places)
+            self.cursor[probe] = places[-1][1]
         decision, self.round = body.get("decision"), body.get("counts", [])
-        need((decision is None and "counts" in body) == (self.open is not None), "a decision within a batch")
-        if self.open is not None:
+        if decision is None and self.round and self.open is not None:
             return
-        self.steps += [("add_plan", plan) for plan in self.arrived]
-        self.arrived, self.answer, leader = [], body.get("plan"), body.get("plan")
-        if decision is not None:
-            leader = decision["leader"]
-            need(decision["final"] == (self.called and leader >= 0), "no such batch")
-            need(0 < sum(n for _, n in decision["uses"]) <= 10**6, "a batch of no sane size")
-            if any(at > self.cursor.get(probe, -1) for probe, at in self.last.items()):
-                self.assumed.add("decisions were made without values recorded ahead")
-            self.open = decision, {}
-        keep = self.run.keep
-        self.steps.append(("compare", decision or body, leader if keep is None or decision else keep))
+        if self.open is not None:
+            uses = {probe: n * self.open["replicates"] for probe, n in self.open["uses"]}
+            need(uses == {o: len(at) for o, at in self.used.items()}, "other values than those of the batch")
+            self.steps.append(("batch", self.open, self.used))
+        self.steps += [("plan", plan, None) for plan in self.arrived]
+        self.steps.append(("decision", decision or body, None))
+        self.arrived, self.used, self.open = [], {}, decision
+        if decision is None:
+            self.answer = body if body["status"] == "confident" else None
+            return
+        need(decision["final"] == (self.called and decision["leader"] != -1), "no such batch")
+        need(0 < sum(n for _, n in decision["uses"]) <= 10**6, "a batch of no sane size")
+        if any(at > self.cursor.get(probe, -1) for probe, at in self.last.items()):
+            self.assumed.add("decisions were made without values recorded ahead of them")
+
+    def measure(self, body):
+        probe, index = place = body["probe"], body["index"]
+        recorded = self.values.keys() | self.skipped
+        need(body["number"] == len(recorded) + 1 and place not in recorded, "recorded twice, or not in order")
+        need(index > self.cursor.get(probe, -1), "recorded after its batch")
+        if body["request"] != f"{probe}.{index}":
+            # appended to its stream: were its place free, it could be chosen by the value
+            behind = max([self.cursor.get(probe, -1), self.last.get(probe, -1), *self.wanted(probe)])
+            need(index == behind + 1, "an extra value that is not the next of its stream")
+            self.assumed.add("extra values were recorded whatever they were")
+        self.last[probe] = max(index, self.last.get(probe, -1))
+        if None in body["values"]:
+            self.skipped.add(place)
+            self.assumed.add("values were lost whatever they would have been")
+            return
+        need(all(map(math.isfinite, body["values"])), "a value that is no number")
+        self.values[place] = body["values"]
+
+    def remove(self, place):
+        """Take a value out; its batch is settled again without it, and later bets stay as they were."""
+        is_there = place in self.values and place not in self.removed | self.skipped
+        need(is_there and not self.called, "nothing to remove, or a final batch that would be tested twice")
+        self.assumed.add("removed values were no measurements")
+        if place[1] > self.cursor.get(place[0], -1):  # no batch has used it
+            self.skipped.add(place)
+            return
+        self.replay()  # the decisions so far were made with it
+        self.removed.add(place)
+        self.answer = None
 
     def event(self, kind, body):
-        place = body.get("probe"), body.get("index")
         if kind in ("asked", "stopped"):
             self.decide(body)
         elif kind == "measured":
-            need(place not in self.values and place not in self.skipped, "recorded twice")
-            need(place[1] > self.cursor.get(place[0], -1), "recorded after its batch")
-            if body["request"] != "{}.{}".format(*place):
-                self.assumed.add("extra values were recorded whatever they were")
-            if None in body["values"]:
-                self.skipped.add(place)
-                self.assumed.add("values were lost whatever they would have been")
-                return
-            need(all(map(math.isfinite, body["values"])), "a value that is no number")
-            self.values[place], self.last[place[0]] = body["values"], place[1]
+            self.measure(body)
         elif kind == "removed":
-            need(place in self.values and place not in self.removed | self.skipped, "nothing to remove")
-            self.assumed.add("removed values were no measurements")
-            if place[1] > self.cursor.get(place[0], -1):  # no batch has used it
-                self.skipped.add(place)
-                return
-            self.removed.add(place)
-            self.answer, self.steps = None, [step for step in self.steps if step[0] != "compare"]
+            self.remove((body["probe"], body["index"]))
         elif kind == "plan-added":
-            need(not self.called, "a plan after the call for a final batch")
+            need(not self.called and self.takes_changes, "a plan where none may be added")
             self.answer, self.arrived = None, [*self.arrived, body]
-            self.names.append(body["name"])
-            self.assumed.add("plans were added without values recorded ahead")
+            self.assumed.add("plans were added without values recorded ahead of them")
         elif kind == "extended":
             is_fair = 0 < body["delta"] <= self.delta and not self.called
             need(is_fair, "delta may only fall, and not after the call for a final batch")
             if body["delta"] < self.delta:
                 self.answer, self.delta = None, body["delta"]
-                self.assumed.add("a smaller delta was chosen without values recorded ahead")
+                self.assumed.add("a smaller delta was chosen without values recorded ahead of it")
         elif kind == "final-batch":
             self.called, self.gaussian = True, body["gaussian"]
-            self.assumed.add("the final batch was called without values recorded ahead")
+            self.assumed.add("the final batch was called without values recorded ahead of it")
             self.assumed |= {"Gaussian noise"} if body["gaussian"] else set()
 
-    def settled(self):
+    def replay(self):
+        """Return the question after all bets so far; the numbers of each decision are compared once."""
+        run, kept = self.question(), self.values | dict.fromkeys(self.removed)
+        for k, (kind, body, used) in enumerate(self.steps):
+            if kind == "plan":
+                run.add_plan(body)
+            elif kind == "batch":
+                run.batch(body, {o: [kept[place] for place in at] for o, at in used.items()}, self.gaussian)
+            elif k >= self.n_compared:
+                leader = body.get("leader", body.get("plan"))
+                run.compare(body, None if isinstance(leader, list) else leader)  # a vertex has several bases
+        self.n_compared = len(self.steps)
+        return run
+
+    def guarantee(self):
         """Settle all bets; return the guarantee in words."""
-        run, left = self.run, self.values.keys() - self.removed
-        for name, *what in self.steps:
-            if name == "batch":
-                decision, places = what
-                uses = {o: [self.values[x] if x in left else None for x in at] for o, at in places.items()}
-                what = decision, uses, self.gaussian
-            getattr(run, name)(*what)
+        run = self.replay()
         need(self.answer is not None, "no answer is proved")
-        is_proved = run.proof(self.answer) >= -math.log(self.delta / (1 if run.keep is None else 2)) * (
-            1 - 1e-9
-        )
-        need(is_proved, f"plan {self.answer} is not proved")
-        claim = f"is within {self.epsilon:g} of the best plan" if self.epsilon else "is the best plan"
-        if run.keep is not None:
-            claim = "is to be kept" if self.answer == run.keep else f"is better than {self.names[run.keep]!r}"
+        claim = run.proved(self.answer["plan"], -math.log(self.delta / run.claims) * (1 - 1e-9))
         noise = {
             student: "independent noise, Gaussian and of one unknown size for each arm",
             bounded: "readings between the bounds, each with the mean of its arm given those before it",
         }
-        told = [noise.get(run.factor, "independent noise as the problem states it"), *sorted(self.assumed)]
-        return (
-            f"HOLDS: {self.names[self.answer]!r} {claim}, wrong with probability at most {self.delta:g}.\n"
-            f"Assumed: {'; '.join(told)}. {len(self.values)} values."
-        )
+        assumed = noise.get(run.data.factor, "independent noise as the problem states it")
+        assumed = "; ".join([assumed, *sorted(self.assumed)])
+        guarantee = f"{claim}; wrong with probability at most {self.delta:g}"
+        return f"HOLDS: {guarantee}.\nAssumed: {assumed}. {len(self.values)} values."
 
 
 def read(log):
@@ -542,7 +898,7 @@ def read(log):
 def check(log):
     """Return the guarantee in words, or end the program with what fails or is not covered."""
     try:
-        return read(log).settled()
+        return read(log).guarantee()
     except Exception as error:  # a log may hold any JSON
         raise SystemExit(f"FAILED: {type(error).__name__} {error}") from None
 

@@ -9,6 +9,7 @@ from surepick.certificates.certificate import Certificate
 from surepick.core.answers import also_good, among, amounts, called, named, value_of
 from surepick.core.guarantee import Guarantee
 from surepick.core.policy import OwnQuestion
+from surepick.core.polytope import Polytope
 from surepick.core.wording import how_many
 from surepick.noise.check import could_have_seen
 from surepick.policies.betting.challenge import Challenge
@@ -19,7 +20,7 @@ from surepick.store import Event
 
 CHECKER = "python check.py log.json"  # docs/check.py, and the log that `surepick export -o log.json` writes
 MOST_NAMED = 100  # plans that are left
-COVERED = ("BetGapE", "Challenge")  # policies that it knows
+COVERED = ("BetGapE", "Challenge", "Limited", "Tied")  # policies that it knows
 
 
 def certify(name: str, state: SessionState, end: Event) -> Certificate:
@@ -146,12 +147,8 @@ def _none(state: SessionState) -> str:
 def _checker(state: SessionState) -> str:
     """Return the command of the independent checker, where it covers the session."""
     problem, policy = state.problem, state.setup.policy
-    covered, probes = problem.is_listed and policy.name in COVERED, problem.probes
-    if state.final is not None:
-        covered = covered and (problem.knows_noise or problem.bounds is not None)
-    if probes is not None and probes.share_uses:
-        covered = covered and not (probes.unknown or problem.bounds is not None)
-    return CHECKER if covered else ""
+    is_vertex = isinstance(problem, Polytope) and epsilon_of(policy) == 0
+    return CHECKER if policy.name in COVERED and (problem.is_listed or is_vertex) else ""
 
 
 def guarantee_of(state: SessionState) -> Guarantee:

@@ -13,6 +13,7 @@ from surepick.core.problem import PlanParts
 from surepick.core.run import TOLERANCE, Answer, Decision, Standing
 from surepick.design.grid import VALUE_BITS, on_grid
 from surepick.inference.contrasts import Contrasts
+from surepick.inference.wealth import EMPTY
 from surepick.policies.betting.estimates import Estimates, Readings
 from surepick.policies.betting.question import CERTAIN, NO_LEADER, Bet, Question, Targets
 
@@ -153,11 +154,19 @@ class ListQuestion(Question):
         return [self.leader] if self.is_answered else []
 
     def recorded_wealth(self, leader: Any) -> float:
-        """Return the mean log wealth against the rivals of this leader, which a decision records."""
+        """Return what a decision records of the wealth: a number that every bet moves.
+
+        It is the mean log wealth against the rivals of this leader, and that of each account of the second
+        claim that was staked.
+        """
         if leader == NO_LEADER:
             return 0.0
         wealth = self.log_wealth(leader)[np.arange(self.n_plans) != leader]
-        return float(wealth.mean()) if len(wealth) else CERTAIN
+        number = float(wealth.mean()) if len(wealth) else CERTAIN
+        for account in self.second.accounts.values():
+            if account.components.max() > EMPTY:
+                number += float(self.second.total(np.arange(len(account.components)), account).mean())
+        return number
 
     def standing(self, estimates: Estimates) -> Standing:
         """Return leader, closest rival, their gap and its uncertainty, the risk, and what remains."""
