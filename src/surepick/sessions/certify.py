@@ -147,7 +147,7 @@ def _none(state: SessionState) -> str:
 def _checker(state: SessionState) -> str:
     """Return the command of the independent checker, where it covers the session."""
     problem, policy = state.problem, state.setup.policy
-    is_vertex = isinstance(problem, Polytope) and epsilon_of(policy) == 0
+    is_vertex = isinstance(problem, Polytope) and policy.epsilon == 0
     return CHECKER if policy.name in COVERED and (problem.is_listed or is_vertex) else ""
 
 
