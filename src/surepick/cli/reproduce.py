@@ -54,7 +54,7 @@ def reproduce(
     with ended_as_interrupted(), Progress() as line:
 
         def show(state: RunProgress) -> None:
-            left = duration(state.seconds_left or 0.0)
+            left = duration(state.seconds_left)
             nonlocal is_begun
             if not is_begun:
                 is_begun = True

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from surepick.errors import FileError, ParameterError, SurepickError, missing_extra
@@ -53,14 +54,13 @@ class CasesFailedError(SurepickError, RuntimeError):
 
 @dataclass(frozen=True)
 class RunProgress:
-    """Where a run stands; `seconds_left` is None until there is something to judge by."""
+    """Where a run stands."""
 
     done: int
     total: int
     resumed: int  # finished by an earlier run
     failed: int
-    seconds: float
-    seconds_left: float | None
+    seconds_left: float
 
 
 def run_cases(
@@ -69,14 +69,15 @@ def run_cases(
     *,
     jobs: int | str = 1,
     progress: Callable[[RunProgress], object] | None = None,
-    expected: Mapping[Case, float] | None = None,
+    expected: Mapping[Case, float] = MappingProxyType({}),
 ) -> list[Row]:
     """Return the rows of all cases, in their order; cases with a row in the file do not run again.
 
     - path: JSON-lines file to which rows are appended as they finish, so that a killed run can resume.
     - jobs: local processes, or the address of a Dask scheduler, "tcp://host:8786".
     - progress: called with a `RunProgress` before anything runs, after every row and twice a second.
-    - expected: seconds that each case may take; the time left is judged by it and by how long cases took.
+    - expected: seconds that each case may take, 1 unless stated; the time left is judged by it and by how
+      long cases took.
 
     A worker that dies costs its cases a retry. Rows do not depend on where or how many at once cases run.
 
@@ -89,7 +90,8 @@ def run_cases(
     >>> [row.correct for row in rows], rows == again
     ([True, True, True], True)
     """
-    path, wanted = Path(path), list(dict.fromkeys(cases))
+    path = Path(path)
+    wanted = list(dict.fromkeys(cases))
     if not (jobs >= 1 if isinstance(jobs, int) else "://" in jobs):
         raise ParameterError(
             f"jobs is a number of processes, 1 or more, or a Dask scheduler, tcp://host:8786; got {jobs!r}",
@@ -154,49 +156,51 @@ def _dispatch(todo: Sequence[Case], jobs: int | str, write: Callable[[Row], None
 
 
 class Tally:
-    """What is done and what is left of a run, and how long the rest will take."""
+    """What is done of a run, and how long the rest will take: it is late as much as what is done."""
 
     def __init__(
         self,
         rows: dict[Case, Row],
         wanted: Sequence[Case],
         jobs: int,
-        report: Callable[[RunProgress], object] | None = None,
-        expected: Mapping[Case, float] | None = None,
+        report: Callable[[RunProgress], object] | None,
+        expected: Mapping[Case, float],
     ) -> None:
-        self.rows, self.failures, self.jobs, self.n_new = rows, list[Failure](), jobs, 0
-        self._report, self._began = report, time.monotonic()
-        self._expected = dict.fromkeys(wanted, 1.0) if expected is None else expected
-        self._known = expected is not None  # whether there is something to judge the time left by
-        self._total, self._left = len(wanted), sum(self._expected[case] for case in wanted)
-        self._taken = self._foreseen = 0.0  # seconds of the cases done, and what was expected of them
+        self.rows = rows
+        self.jobs = jobs
+        self.failures = list[Failure]()
+        self.n_new = 0
+        self._report = report
+        self._expected = {case: expected.get(case, 1.0) for case in wanted}
         finished = [rows[case] for case in wanted if case in rows]
-        self._done = self._resumed = len(finished)
-        for row in finished:
-            self._learn(row)
+        self._resumed = len(finished)
+        self._taken = sum(row.seconds for row in finished)
+        self._foreseen = sum(self._expected[row.case] for row in finished)  # seconds expected of these
+        self._in_all = sum(self._expected.values())
         self.report()
 
     def add(self, row: Row) -> None:
         """Count a new row."""
         self.rows[row.case] = row
         self.n_new += 1
-        self._done += 1
-        self._learn(row)
+        self._taken += row.seconds
+        self._foreseen += self._expected[row.case]
         self.report()
 
-    def _learn(self, row: Row) -> None:
-        self._left -= self._expected[row.case]
-        self._foreseen += self._expected[row.case]
-        self._taken += row.seconds
-        self._known = True
-
     def report(self) -> None:
-        """Tell the caller where the run stands; what is left is late as much as what is done."""
-        if self._report is not None:
-            factor = self._taken / self._foreseen if self._foreseen else 1.0
-            left = self._left * factor / self.jobs if self._known else None
-            elapsed, failed = time.monotonic() - self._began, len(self.failures)
-            self._report(RunProgress(self._done, self._total, self._resumed, failed, elapsed, left))
+        """Tell the caller where the run stands."""
+        if self._report is None:
+            return
+        late = self._taken / self._foreseen if self._foreseen else 1.0
+        self._report(
+            RunProgress(
+                done=self._resumed + self.n_new,
+                total=len(self._expected),
+                resumed=self._resumed,
+                failed=len(self.failures),
+                seconds_left=(self._in_all - self._foreseen) * late / self.jobs,
+            )
+        )
 
 
 # --- Row files -------------------------------------------------------------------------------------------

@@ -68,7 +68,8 @@ def family_table(result: Result, family: Family) -> tuple[list[str], list[list[s
 
     With one budget and without a reference the fewest measurements come first.
     """
-    study, lines = result.study, []
+    study = result.study
+    lines = []
     budgets = list(study.budgets)
     header = [f"{column} {budget}".strip() for column in study.columns for budget in budgets]
     for method in result.study.methods:
@@ -93,7 +94,8 @@ def family_table(result: Result, family: Family) -> tuple[list[str], list[list[s
 
 def markdown(result: Result) -> str:
     """Return a table for each family and the notes."""
-    parts, question = [f"# {result.study.title}"], ""
+    parts = [f"# {result.study.title}"]
+    question = ""
     for family in result.study.families:
         header, lines = family_table(result, family)
         if not lines:
@@ -209,10 +211,12 @@ def draw(result: Result, plt: Any) -> Figure:
             numbers = cell and (cell.relative if reference else cell.multiple or cell.measurements)
             if not cell or not numbers:
                 continue
-            place, colour = len(labels), BLUE if cell.proved else ORANGE
+            place = len(labels)
+            colour = BLUE if cell.proved else ORANGE
             labels.append(method.name)
             axes.plot([numbers.median.number, numbers.high.number], [place] * 2, color=colour, alpha=0.6)
-            marker, fill = ">" if numbers.mean.at_least else "o", colour if cell.proved else PAPER
+            marker = ">" if numbers.mean.at_least else "o"
+            fill = colour if cell.proved else PAPER
             how = {"color": colour, "markersize": 5, "markerfacecolor": fill}
             axes.plot([numbers.mean.number], [place], marker, **how)
             if method.name in family.printed:

@@ -83,7 +83,8 @@ def log_in(data: object) -> LogFile | None:
     for row in log["events"] if isinstance(log["events"], list) else ():
         _refuse_unchecked(row if isinstance(row, dict) else {}, _FIELDS)
     try:
-        name, head = log["session"], Head(log["position"], log["checksum"])
+        name = log["session"]
+        head = Head(log["position"], log["checksum"])
         events = tuple(map(_event, log["events"]))
         _is(name, str), _is(head.position, int), _is(head.checksum, str)
     except (LookupError, TypeError, ValueError, OverflowError) as error:

@@ -67,9 +67,12 @@ def read_rows(file: Path) -> list[Row]:
     twice = next((name for name in header if name in READ and header.count(name) > 1), None)
     if twice is not None:
         raise FileError(f"{str(file)!r} has the column {twice!r} twice; keep the right one", field=twice)
-    rows, so_far, mistakes = list[Row](), hashlib.sha256(), list[SurepickError]()
+    rows = list[Row]()
+    so_far = hashlib.sha256()
+    mistakes = list[SurepickError]()
     for line, given in lines[1:]:
-        cells, where = [*map(str.strip, given)], f"line {line} of {str(file)!r}"
+        cells = [*map(str.strip, given)]
+        where = f"line {line} of {str(file)!r}"
         row = dict(zip(header, cells, strict=False))
         try:
             if any(cells[len(header) :]):
@@ -173,7 +176,8 @@ def probes_and_values(session: Session, rows: Sequence[Row]) -> list[tuple[int, 
     Call it before anything is recorded. Rows of a play that has no request yet are left out. A name that is
     not known, a token of another arm than its row says and a value out of range are refused.
     """
-    found, mistakes = list[tuple[int, Any]](), list[SurepickError]()
+    found = list[tuple[int, Any]]()
+    mistakes = list[SurepickError]()
     for row in rows:
         if not _is_known(session, row):
             continue
@@ -190,7 +194,8 @@ def probes_and_values(session: Session, rows: Sequence[Row]) -> list[tuple[int, 
 
 def _probe_and_value(session: Session, row: Row) -> tuple[int, Any]:
     problem, unit = session.problem, session.problem.about.unit
-    where, name = row.get(_WHERE, "a row"), _named(row)
+    where = row.get(_WHERE, "a row")
+    name = _named(row)
     if row.get("unit", "") not in ("", unit):
         known = f"measures in {unit!r}" if unit else "has no unit"
         raise SessionError(

@@ -64,7 +64,8 @@ class Programs:
         self, words: Sequence[str], variables: Mapping[str, str] | None = None, *, output: bool = True
     ) -> Ended:
         """Run a program; all of its processes end with it. Without `output` what it prints is dropped."""
-        late, environment = threading.Event(), {**os.environ, **(variables or {})}
+        late = threading.Event()
+        environment = {**os.environ, **(variables or {})}
         with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as errors:
             begin = time.perf_counter()
             try:

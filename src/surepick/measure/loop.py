@@ -120,7 +120,8 @@ class _Loop:
         if len(failed) < len(done):
             if self.final_batch is not None and session.journal.setup.budget is not None:
                 state = session.state()
-                left, is_open = session.journal.setup.budget - state.n_measurements, not state.is_over
+                left = session.journal.setup.budget - state.n_measurements
+                is_open = not state.is_over
                 if is_open and state.final is None and state.streams.n_missing < left <= self.final_batch:
                     session.final_batch()
             self.progress(session, False)

@@ -75,7 +75,10 @@ def against_itself(
     """
     from scipy.special import stdtrit  # Student's quantile; scipy.stats is slow to import
 
-    n, level, difference, doubts = len(labels) // 2, LEVEL / (4 * len(scale)), {}, list[Doubt]()
+    n = len(labels) // 2
+    level = LEVEL / (4 * len(scale))
+    difference = {}
+    doubts = list[Doubt]()
     sign = np.where(np.array(labels[::2]) == "A", 1.0, -1.0)
     time = np.arange(n) - (n - 1) / 2.0
     for name, stated in scale.items():

@@ -149,7 +149,8 @@ def could_have_seen(problem: AnyProblem, records: Sequence[ArmRecord]) -> str:
     found = powers(problem, records)
     if not found:
         return "too few measurements to check the noise"
-    n, word = sum(arm.n for arm in records), "measurement" if problem.arms_alone else "reading"
+    n = sum(arm.n for arm in records)
+    word = "measurement" if problem.arms_alone else "reading"
     return (
         f"of {how_many(n, word)}; nine times in ten it finds {', '.join(p.text for p in found.values())}; "
         "never what all measurements share (a wrong unit, a biased instrument)"
@@ -163,7 +164,8 @@ def _looks(
     readings = [one for one in _readings(problem, records) if one.record.n > 1]
     n_recorded = [records[problem.readings_of(probe)[0]].n for probe in range(problem.n_probes)]
     apart = [one for one in readings if one.is_apart]
-    sample, found = Sample(problem, readings, apart, n_recorded, releases), set[str]()
+    sample = Sample(problem, readings, apart, n_recorded, releases)
+    found = set[str]()
     is_any_shape = problem.noise_kind == BOUNDED_VARIANCE
     applies = {
         "scale": bool(readings) and problem.knows_noise and not is_any_shape,
@@ -186,7 +188,8 @@ def _readings(problem: AnyProblem, records: Sequence[ArmRecord]) -> Iterator[Rea
     """
     known = problem.noise_scale if problem.knows_noise else None
     scales = [None] * problem.n_readings if known is None else known.tolist()
-    probes, unit = problem.probes, f" {problem.about.unit}" if problem.about.unit else ""
+    probes = problem.probes
+    unit = f" {problem.about.unit}" if problem.about.unit else ""
     for r, (name, scale) in enumerate(zip(problem.reading_names, scales, strict=True)):
         if probes is None:
             yield Reading(name, scale, records[r], unit, True)
@@ -201,7 +204,8 @@ def _doubt(code: str, text: str, readings: list[Reading], times: float) -> Doubt
     """Return a doubt about these readings: their noise seems to be `times` their scale."""
     scale = max(one.scale for one in readings)
     stated = None if readings[0].stated is None else scale
-    arm, n = readings[0].name if len(readings) == 1 else None, sum(one.record.n for one in readings)
+    arm = readings[0].name if len(readings) == 1 else None
+    n = sum(one.record.n for one in readings)
     return Doubt(code, arm, n, stated, times * scale, text, ADVICE[code])
 
 
@@ -248,7 +252,8 @@ def _shape(sample: Sample, level: float) -> Seen:
     least = (normal_above(level / 4) + 2 * normal_above(1 - POWER)) * math.sqrt(6 / n)
     power = Power(least, f"a skewness of {least:.2g} or tails as heavy")
     vary = [one.record for one in sample.apart if one.squares > 0]
-    skew, words = _combined(vary, FEWEST_FOR_SKEWNESS, skewness), ""
+    skew = _combined(vary, FEWEST_FOR_SKEWNESS, skewness)
+    words = ""
     if _combined(vary, FEWEST_FOR_KURTOSIS, kurtosis) > normal_above(level / 2):
         largest = max(one.n * one.fourths / one.squares**2 for one in vary)
         words = f"values have heavy tails (kurtosis up to {largest:.3g}, Gaussian 3)"
@@ -299,7 +304,8 @@ def _noise(sample: Sample, level: float) -> Seen:
     chance, group = sample.least_likely(_loudness)
     if chance >= level:
         return [], power
-    seen, one = _deviation(group), group[0]
+    seen = _deviation(group)
+    one = group[0]
     text = f"values of all arms together scatter {seen:.3g} times as much as was stated"
     if len(group) == 1:
         text = (
@@ -433,7 +439,8 @@ def _released(sample: Sample, level: float) -> Seen:
         if uneven or longest[probe] >= LONGEST_RUN:
             often = f", one of them {longest[probe]} times" if longest[probe] >= LONGEST_RUN else ""
             others = f" (of all {problem.probe_word}s {released.total()})" if uneven else ""
-            name, first = problem.probe_names[probe], problem.readings_of(probe)[0]
+            name = problem.probe_names[probe]
+            first = problem.readings_of(probe)[0]
             text = f"{how_many(n, 'request')} of {name!r} were released unmeasured{others}{often}"
             scale = None if problem.noise_scale is None else float(problem.noise_scale[first])
             n_recorded = sample.n_recorded[probe]

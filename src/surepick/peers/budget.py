@@ -297,7 +297,8 @@ class OCBARun(PooledRun):
 
     def __init__(self, problem: Problem, policy: OCBA) -> None:
         super().__init__(problem)
-        self._candidates, self._first = single_arms(problem, policy.name), policy.first
+        self._candidates = single_arms(problem, policy.name)
+        self._first = policy.first
 
     def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
         """Return one more of every arm at first, then the next block; it never stops by itself."""

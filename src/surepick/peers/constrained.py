@@ -81,7 +81,8 @@ class EdgesRun(CandidatesRun):
     def _judge(self) -> Answer | None:
         """Move to the best vertex unless no edge improves; answer if every edge loses by its radius."""
         if not len(self._edges) or (self._edges @ self._means > 0).any():
-            form, means = self._problem.form, np.zeros(self._problem.n_arms)
+            form = self._problem.form
+            means = np.zeros(self._problem.n_arms)
             means[self._arms] = self._means
             self._basis, at = form.basis_near(self._problem.best_plan(means))
             found = form.directions(self._basis, at)[:, self._arms]
@@ -91,14 +92,17 @@ class EdgesRun(CandidatesRun):
 
     def _gaps_and_radii(self) -> tuple[Answer, FloatArray, FloatArray]:
         """Return the leader, by how much each of its edges loses, and the radius of that."""
-        n, total, log_delta = self._counts, float(self._counts.sum()), math.log(self._policy.delta)
+        n = self._counts
+        total = float(self._counts.sum())
+        log_delta = math.log(self._policy.delta)
         if self._policy.radius == PROVED:
             index = radii.lam_index(total / len(n))
             lam = radii.lam_value(index)
             level = 0.5 * float(np.log1p(n / lam).sum()) - radii.lam_log_weight(index) - log_delta
             inflation = (n + lam) / n**2.0
         else:
-            level, inflation = math.log(1.0 + math.log(total)) - log_delta, 1.0 / n
+            level = math.log(1.0 + math.log(total)) - log_delta
+            inflation = 1.0 / n
         variances = self._edges**2 @ (self._variance * inflation)
         return self._vertex, -(self._edges @ self._means), np.sqrt(2.0 * level * variances)
 
@@ -125,7 +129,8 @@ class CTnSRun(EdgesRun):
     def _judge(self) -> Answer | None:
         """Judge, and find the shares anew where they are out of date."""
         lead = self._basis
-        answer, total = super()._judge(), int(self._counts.sum())
+        answer = super()._judge()
+        total = int(self._counts.sum())
         if not np.array_equal(lead, self._basis) or total >= GROWTH * self._found_at:
             gaps = -(self._edges @ self._means)
             gaps = np.maximum(gaps, _LEAST_GAP * float(np.abs(gaps).max()) or 1.0)

@@ -115,7 +115,9 @@ class MatroidRun(Run):
         scale = known_noise_scale(problem)
         self._matroid = matroid_of(problem, policy.name)
         arms = self._matroid.arms
-        self._n_arms, self._sign, self._delta = problem.n_arms, problem.sign, policy.delta
+        self._n_arms = problem.n_arms
+        self._sign = problem.sign
+        self._delta = policy.delta
         self._scale = scale[arms]
         self._left: BoolArray = np.ones(len(arms), dtype=bool)  # S
         self._accepted: BoolArray = np.zeros(len(arms), dtype=bool)
@@ -182,7 +184,8 @@ class MatroidRun(Run):
         blocked = self._matroid.blocked(better | self._accepted[:, None], others)
         self._left = self._left.copy()
         self._left[others[blocked]] = False
-        self._basis, self._eliminated = None, self._eliminated + 1
+        self._basis = None
+        self._eliminated += 1
 
     def _select(self, means: FloatArray, eps: float) -> None:
         """Accept each arm that is in the best basis by these estimates, even if they err by eps.

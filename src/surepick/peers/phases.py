@@ -81,10 +81,12 @@ class PhasedRun(Run):
     """A run in phases. Plans are in lexicographic order, so that no decision depends on their listing."""
 
     def __init__(self, readings: Readings, policy: SoundPolicy) -> None:
-        self._readings, self._delta = readings, policy.delta
+        self._readings = readings
+        self._delta = policy.delta
         self._n_plans = len(readings.plans)  # all of them: the K of the papers
         self._active: IntArray = np.lexsort(readings.plans.T[::-1])
-        self._number, self._standing = 1, Standing()
+        self._number = 1
+        self._standing = Standing()
 
     @abstractmethod
     def _design(self, rng: np.random.Generator | None) -> IntArray:

@@ -111,7 +111,9 @@ class PlayOracle:
 
     def exchanges(self, lead: FloatArray, weights: FloatArray) -> list[FloatArray]:
         """Return for every arm the best play that differs from this one there."""
-        inside, plan, box = self.sign * weights, self.sign * lead + 0.0, self._box
+        inside = self.sign * weights
+        plan = self.sign * lead + 0.0
+        box = self._box
         parts = [part for s in box.free for part in box.apart(int(s), float(plan[s]), self._plans.step)]
         return [np.abs(other) for part in parts if (other := self._plans.best(inside, part)) is not None]
 
@@ -128,7 +130,8 @@ class PlayOracle:
         """Return what was measured as counts and sums of each arm."""
         if self._probes is None:
             return counts, sums
-        arms, n = self._probes.rows.indices, len(self.variance)
+        arms = self._probes.rows.indices
+        n = len(self.variance)
         each = np.bincount(arms, counts[self._probes.owner], minlength=n)
         return each.astype(np.int64), np.asarray(np.bincount(arms, sums, minlength=n), dtype=float)
 
@@ -198,7 +201,8 @@ class Search:
         size = float(np.abs(means).max()) or 1.0
         width = 4.0 * float(lead.sum()) ** 2 * n * size**2 * float(price[readings > 0].sum())
         step = math.sqrt(n * (math.log(n) + 1.0) / 2.0) / max(width, 1e-300)
-        lost, found = np.zeros(n), []
+        lost = np.zeros(n)
+        found = []
         for s in range(1, _ROUNDS + 1):
             weights = -(step / math.sqrt(s)) * lost - rng.exponential(size=n)
             plan = self._oracle.best_but(lead, weights)
@@ -224,7 +228,8 @@ class PlayingRun(Run):
     """One play a round after a first cover. It changes by `absorb`, and its search remembers plans."""
 
     def __init__(self, problem: AnyProblem, policy: SemiBanditPolicy) -> None:
-        self._oracle, self._delta = PlayOracle(problem, policy.name), policy.delta
+        self._oracle = PlayOracle(problem, policy.name)
+        self._delta = policy.delta
         self._search = Search(self._oracle)
         n = problem.n_arms
         self._cover = covering_plays(self._oracle.best, self._oracle.relevant, np.zeros(n))
@@ -247,11 +252,13 @@ class PlayingRun(Run):
     def _decide(self, rng: np.random.Generator) -> Measure | Stop:
         if not self._t:
             return self._oracle.request(Plays(self._cover, np.ones(len(self._cover), dtype=np.int64)))
-        estimates, readings = self._estimates(), self._counts.astype(float)
+        estimates = self._estimates()
+        readings = self._counts.astype(float)
         self._search.look_around(estimates, readings)
         rival, distance = self._search.closest(estimates, readings, rng)
         level = math.log((1.0 + math.log(self._t)) / self._delta)
-        contrast, lead = estimates.lead - rival, self._oracle.answer(estimates.lead)
+        contrast = estimates.lead - rival
+        lead = self._oracle.answer(estimates.lead)
         radius = math.sqrt(2.0 * level * float(contrast**2 @ estimates.price(readings)))
         gap = float(contrast @ estimates.means)
         self._standing = Standing(lead, self._oracle.answer(rival), gap, radius)

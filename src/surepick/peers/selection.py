@@ -117,7 +117,8 @@ class KNRun(ZoneRun):
 
     def __init__(self, problem: Problem, policy: KN) -> None:
         super().__init__(problem, policy)
-        freedom, share = policy.first - 1, policy.delta / (len(self._counts) - 1)
+        freedom = policy.first - 1
+        share = policy.delta / (len(self._counts) - 1)
         self._h_squared = freedom * ((2.0 * share) ** (-2.0 / freedom) - 1.0)
         self._a = self._products  # h^2 S_il^2
 

@@ -211,8 +211,11 @@ class PairwisePolicy(RadiusPolicy):
 
 def pair_radius(name: str, delta: float, lead: int, counts: IntArray, scale: FloatArray) -> FloatArray:
     """Return this radius of the gap of each candidate to the leader; that of the leader has no meaning."""
-    radius, n_plans, total = radii.radius_named(name), len(counts), float(counts.sum())
-    code, lam = radius.code, radii.lam_index(total / n_plans)
+    radius = radii.radius_named(name)
+    n_plans = len(counts)
+    total = float(counts.sum())
+    code = radius.code
+    lam = radii.lam_index(total / n_plans)
     lam_value, weight = radii.lam_value(lam), radii.lam_log_weight(lam)
     variance = scale**2 * [radii.inflation(code, n, lam_value) for n in counts.tolist()]
     term = np.array([radii.term(code, n, lam_value) for n in counts.tolist()])

@@ -131,7 +131,8 @@ class TTTSRun(PairwiseRun):
 
     def _choose(self) -> IntArray:
         """Measure the winner of a draw, or the first other winner of further draws."""
-        rng, error = self._rng, self._scale / np.sqrt(self._counts)
+        rng = self._rng
+        error = self._scale / np.sqrt(self._counts)
         leader = int(np.argmax(self._means + error * rng.standard_normal(len(error))))
         if rng.random() < 0.5:
             return self._once(leader)

@@ -47,11 +47,16 @@ class DrawRun(Run):
                 f"{policy.name} needs a bound on the number of plans; pass n_plans to OracleProblem, such as "
                 "n_plans=2**n_arms for plans of zeros and ones"
             )
-        self._policy, self._costs, self._plans = policy, problem.costs, plan_set(problem)
-        self._arms, self._scale = np.flatnonzero(problem.relevant), known_noise_scale(problem)
-        self._log_plans, self._quantile = math.log(problem.n_plans), -NormalDist().inv_cdf(policy.q)
+        self._policy = policy
+        self._costs = problem.costs
+        self._plans = plan_set(problem)
+        self._arms = np.flatnonzero(problem.relevant)
+        self._scale = known_noise_scale(problem)
+        self._log_plans = math.log(problem.n_plans)
+        self._quantile = -NormalDist().inv_cdf(policy.q)
         self._counts: IntArray = np.zeros(problem.n_arms, dtype=np.int64)
-        self._sums, self._standing = np.zeros(problem.n_arms), Standing()
+        self._sums = np.zeros(problem.n_arms)
+        self._standing = Standing()
 
     def decide(self, rng: np.random.Generator) -> Measure | Stop:
         """Ask for every arm once at first, then for the arm that the draws dispute, or stop."""

@@ -334,13 +334,15 @@ class Readings:
     @property
     def bounds(self) -> FloatArray:
         """Low and high of each reading, (n_readings, 2)."""
-        reach, means = np.inf if self.half_width is None else self.half_width, self.probes.rows @ self.means
+        reach = np.inf if self.half_width is None else self.half_width
+        means = self.probes.rows @ self.means
         return np.column_stack([means - reach, means + reach])
 
     def uses(self, probe: int, n: int, rng: np.random.Generator) -> FloatArray:
         """Return the readings of n uses of this probe, (n, n_readings) of it."""
         own = self.probes.readings_of(probe)
-        mixes, scale = self.probes.entries.dense(own.start, own.stop), self.noise_scale[own]
+        mixes = self.probes.entries.dense(own.start, own.stop)
+        scale = self.noise_scale[own]
         if self.half_width is not None:
             noise = self.half_width * (2.0 * rng.random((n, len(mixes))) - 1.0)
         elif self.scale is None and probe in self.probes.covariances:
@@ -354,7 +356,8 @@ class Readings:
     def measure(self, counts: IntArray, rng: np.random.Generator) -> FloatArray:
         """Return sums of readings; of normal ones by one draw however many uses they stand for."""
         n = counts[self.probes.owner]
-        sums, used = np.asarray(n * (self.probes.rows @ self.means)), np.flatnonzero(n)
+        sums = np.asarray(n * (self.probes.rows @ self.means))
+        used = np.flatnonzero(n)
         if self.half_width is not None:
             for r in used.tolist():
                 sums[r] += self.half_width * (2.0 * rng.random(int(n[r])) - 1.0).sum()
@@ -408,9 +411,12 @@ def single_values(
 
     An environment that cannot draw them together (`uses`) is asked for one after another.
     """
-    uses, found = getattr(environment, "uses", None), dict[int, FloatArray]()
+    uses = getattr(environment, "uses", None)
+    found = dict[int, FloatArray]()
     for s in np.flatnonzero(counts).tolist():
-        n, once, own = int(counts[s]), np.zeros_like(counts), problem.readings_of(s)
+        n = int(counts[s])
+        once = np.zeros_like(counts)
+        own = problem.readings_of(s)
         once[s] = 1
         found[s] = (
             np.array([environment.measure(once, rng)[own] for _ in range(n)])

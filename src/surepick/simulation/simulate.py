@@ -204,7 +204,8 @@ class _Loop:
 
     def outcome(self, run: Run, stop: Stop | None) -> Outcome:
         """Return the outcome of the run as it stands."""
-        standing, scale = run.standing(), self.problem.noise_scale
+        standing = run.standing()
+        scale = self.problem.noise_scale
         if scale is None and isinstance(run, BatchRun):
             scale = run.noise_estimate()
         plan, status = end_of(stop, standing, self.policy)

@@ -259,7 +259,8 @@ class PolicyContract:
     def test_the_same_question_in_other_words_is_measured_alike(self, policy: Policy, seed: int) -> None:
         """As sparse plans; where plans may have any amounts also shifted, and negated."""
         plans, means = self.instance(seed, policy)
-        others, shift = [self.problem(sparse.csr_array(plans))], np.array([5.0, -3.0, 0.0, 2.0])
+        others = [self.problem(sparse.csr_array(plans))]
+        shift = np.array([5.0, -3.0, 0.0, 2.0])
         if "sets" not in self.allowed(policy):
             others += [self.problem(plans + shift), self.problem(-plans, goal="smallest")]
         taken = [
@@ -281,7 +282,8 @@ class PolicyContract:
         assert self.has_found(outcome.leader, plans[np.argmax(plans @ means)], problem)
 
     def test_exact_ties_end_by_the_budget_and_say_so(self, policy: Policy) -> None:
-        problem, truth = self.problem([[1.0, 0.0], [0.0, 1.0]]), sp.simulation.Gaussian([0.3, 0.3], scale=0.0)
+        problem = self.problem([[1.0, 0.0], [0.0, 1.0]])
+        truth = sp.simulation.Gaussian([0.3, 0.3], scale=0.0)
         outcome = sp.simulate(problem, truth, policy=policy, budget=300)
         if "ties" in self.allowed(policy):
             assert outcome.plan is not None
