@@ -73,7 +73,7 @@ def clear(
     problem = plans_of(list_plans=False, noise=1, **given)
     means = 1 + np.random.default_rng([5, seed]).normal(size=problem.n_arms)
     plans = plan_set(problem)
-    box, _ = spanned(plans)
+    box = spanned(plans)
     best = plans.best(means, box)
     others = [plan for part in box.without(best, plans.step) if (plan := plans.best(means, part)) is not None]
     return problem, means * max(1.0, 0.5 / min(float((best - plan) @ means) for plan in others))

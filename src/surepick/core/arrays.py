@@ -336,6 +336,12 @@ def row_keys(plans: Any) -> list[bytes]:
     return [plans.indices[a:b].tobytes() + b"|" + plans.data[a:b].tobytes() for a, b in ends]
 
 
+def divided(a: Any, b: FloatArray | IntArray) -> FloatArray:
+    """Return a / b, and 0 where b is not above 0."""
+    b = np.asarray(b, dtype=float)
+    return np.asarray(np.divide(a, b, out=np.zeros_like(b), where=b > 0))
+
+
 def golden_multiples(n: int) -> FloatArray:
     """Return n numbers between 0 and 1 that are unlike each other: the fractions of multiples of .618..."""
     return np.asarray(np.modf(0.618033988749895 * np.arange(1, n + 1))[0])

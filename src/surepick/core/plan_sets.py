@@ -220,11 +220,11 @@ def plan_set(problem: AnyProblem) -> PlanSet:
     return AskedPlans(problem) if problem.best_within is None else WholePlans(problem)
 
 
-def spanned(plans: PlanSet) -> tuple[Branch, FloatArray]:
-    """The smallest box that holds all plans, and one of them.
+def spanned(plans: PlanSet) -> Branch:
+    """Return the smallest box that holds all plans.
 
     >>> import surepick as sp
-    >>> box, _ = spanned(plan_set(sp.Problem([[1, 0, 1], [0, 2, 1]], goal="largest")))
+    >>> box = spanned(plan_set(sp.Problem([[1, 0, 1], [0, 2, 1]], goal="largest")))
     >>> box.lower.tolist(), box.upper.tolist()
     ([0.0, 0.0, 1.0], [1.0, 2.0, 1.0])
     """
@@ -243,7 +243,7 @@ def spanned(plans: PlanSet) -> tuple[Branch, FloatArray]:
                 plan = plans.best(weights, box)
                 assert plan is not None
                 lower, upper = np.minimum(lower, plan), np.maximum(upper, plan)
-    return Branch(lower, upper), first
+    return Branch(lower, upper)
 
 
 class WholePlans(PlanSet):

@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import FloatArray, IntArray, as_dense
+from surepick.core.arrays import FloatArray, IntArray, as_dense, divided
 from surepick.errors import ParameterError
 
 Squares: TypeAlias = Any  # (n_rows, n_arms) float array or scipy.sparse.csr_array
@@ -180,7 +180,7 @@ def _column_generation(rows: _ListedRows | _PairRows, tolerance: float) -> Alloc
     used = np.flatnonzero(rows.peaks > 0)
     roots = np.sqrt(rows.peaks)
     first = np.maximum(roots, 1e-3 * roots.max()) * (roots > 0)
-    _, ids, _ = rows.worst(_inverse(first), max(10, len(used)))
+    _, ids, _ = rows.worst(divided(1.0, first), max(10, len(used)))
     dual = np.full(len(ids), 1.0 / len(ids))
     weights, upper, lower, best = np.zeros(len(roots)), np.inf, 0.0, (ids, dual)
     scale, budget, n_new = 0.0, _MOST_STEPS, max(10, len(used) // 4)
@@ -198,7 +198,7 @@ def _column_generation(rows: _ListedRows | _PairRows, tolerance: float) -> Alloc
             lower, best = inner.value * scale, (ids, inner.dual)
         trial = np.zeros(len(roots))
         trial[used] = _normalised(np.maximum(inner.roots, _WEIGHT_FLOOR * inner.roots.sum()))
-        worst, candidates, values = rows.worst(_inverse(trial), n_new + len(ids))
+        worst, candidates, values = rows.worst(divided(1.0, trial), n_new + len(ids))
         if worst < upper:
             weights, upper = trial, worst
         converged = upper <= lower * (1 + tolerance)
@@ -300,11 +300,6 @@ def _largest(values: FloatArray, count: int) -> IntArray:
         chosen = np.argpartition(-values, count)[:count]
         return np.asarray(chosen[np.argsort(-values[chosen], kind="stable")])
     return np.argsort(-values, kind="stable")
-
-
-def _inverse(values: FloatArray) -> FloatArray:
-    """Return 1 / values, and 0 where a value is 0: an arm of weight 0 has no positive square."""
-    return np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
 
 
 def _normalised(weights: FloatArray) -> FloatArray:

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, divided
 from surepick.core.probes import Probes, span
 
 TRACE = 1e-10  # of the uniform design: keeps M regular, and is counted in all prices
@@ -115,7 +115,7 @@ class Diagonal:
         """Return the prices by sums over arms; an arm that no probe reads is in no difference."""
         del in_play  # all of them are cheap
         m = self.matrix(((1 - TRACE) * shares + TRACE / self.n_probes) / costs)
-        inverse = np.divide(1.0, m, out=np.zeros_like(m), where=m > 0)
+        inverse = divided(1.0, m)
         squares = targets * targets
 
         def uses(dual: FloatArray) -> FloatArray:

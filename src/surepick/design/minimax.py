@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.arrays import FloatArray, IntArray, divided
 from surepick.design.information import TRACE, Dense, Diagonal
 
 _WARMTH = 0.9  # of the start from a given solution, the rest is uniform: new targets need new probes
@@ -95,12 +95,12 @@ def _single_arms(
     price, shares = np.zeros(targets.shape[1]), np.zeros(targets.shape[1])
     price[information.arm], shares[information.arm] = costs / information.precision, start[0]
     everything = squares = targets * targets * price
-    dual = _first_dual(squares @ _inverse(shares)) if start[1] is None else start[1]
+    dual = _first_dual(squares @ divided(1.0, shares)) if start[1] is None else start[1]
     rows = np.arange(len(targets))
     for step in range(most_steps):
         root = np.sqrt(dual @ squares)
         total = root.sum()
-        inverse = total * _inverse(root)
+        inverse = total * divided(1.0, root)  # 0 on arms in which no target differs
         value = squares @ inverse
         worst = value.max()
         is_last = step == most_steps - 1
@@ -169,11 +169,6 @@ def _any_probes(
         shares = shares / shares.sum()
     # prices count a trace of the uniform design, and so does the upper end
     return Design((1 - TRACE) * best[0] + TRACE / len(shares), best[1], upper, lower, step + 1)
-
-
-def _inverse(values: FloatArray) -> FloatArray:
-    """Return 1 / values, and 0 where a value is 0: no target differs there."""
-    return np.divide(1.0, values, out=np.zeros(len(values)), where=values > 0)
 
 
 def own_arm_shares(squares: Any, priority: FloatArray, price: FloatArray) -> FloatArray | None:

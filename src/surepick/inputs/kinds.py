@@ -82,7 +82,7 @@ def build(document: Section, kind: str, progress: Progress | None) -> AnyProblem
     problem = _BUILDERS[kind](**arguments, **measured, list_plans=list_plans, progress=progress)
     if not problem.is_listed and problem.plays:
         plans = plan_set(problem)
-        play_finder(plans, spanned(plans)[0])  # which refuses plans that are not of zeros and ones
+        play_finder(plans, spanned(plans))  # which refuses plans that are not of zeros and ones
         return problem.with_about(plausible=None)
     return problem
 

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, divided
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plan_sets import Branch, FindPlay, PlanSet, plan_set, play_finder, spanned
 from surepick.core.policy import known_deviation
@@ -59,7 +59,7 @@ def oracle_limit(
     variance = np.where(problem.is_known, 0.0, known_deviation(problem, plays=True) ** 2)
     means = np.where(problem.is_known, problem.known_means, means)
     plans = plan_set(problem)
-    branch, _ = spanned(plans)
+    branch = spanned(plans)
     best = plans.best(means, branch)
     assert best is not None
     if not branch.free.size:
@@ -142,7 +142,7 @@ class Rivals:
     def _add_harder(self, price: FloatArray, found: Allocation | PlayAllocation) -> bool:
         """Ask each branch for a rival with a larger ratio; return whether one was found."""
         level, n_known = found.lower, len(self.rows)
-        inverse = np.divide(price, found.weights, out=np.zeros(len(price)), where=found.weights > 0)
+        inverse = divided(price, found.weights)
         ratio, gaps = self._ratios(self.rows, inverse), self._gaps(self.rows)
         for part in self._parts:
             inside = np.flatnonzero(part.holds(self.rows[:n_known]))

@@ -90,7 +90,7 @@ class PlayOracle:
             )
         self.sign, self.n_arms = problem.sign, problem.n_arms
         self._plans = plan_set(problem)
-        self._box, _ = spanned(self._plans)  # the smallest box that holds all plans
+        self._box = spanned(self._plans)  # the smallest box that holds all plans
         self.best = play_finder(self._plans, self._box)  # for weights of any sign
 
     @property

@@ -195,7 +195,7 @@ def test_penalties_find_the_best_plan_of_a_branch(seed, goal):
     plans = chosen_plans(seed)
     found_by = plan_set(asked(plans, goal=goal))
     inside = (-plans if goal == "smallest" else plans) + 0.0
-    branch, _ = spanned(found_by)
+    branch = spanned(found_by)
     assert branch.lower.tolist() == inside.min(axis=0).tolist()
     assert branch.upper.tolist() == inside.max(axis=0).tolist()
     for arm in rng.permutation(5)[: int(rng.integers(5))]:

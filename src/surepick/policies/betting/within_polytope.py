@@ -51,59 +51,56 @@ _ROOM = 1e-9  # nats above the threshold that a proof asks for
 
 @dataclass(eq=False)
 class Series:
-    """Sums over the batches since a stake, of leaders x, weights h, means m, variances v; changed by its run.
-
-    With the rate g the bets against a plan b have brought exp(g L(b) - g^2 Q(b) / 2),
-    L = sum h ((x - b).m + epsilon), Q = sum h^2 v.(x - b)^2.
-    """
+    """A stake, and what it bets in all batches since: rate g has brought exp(g L(b) - g^2 Q(b) / 2)."""
 
     log_stakes: FloatArray  # (n_rates,)
     rates: FloatArray  # (n_rates,)
-    weight: float  # sum h
-    gain: float  # sum h x.m
-    size: float  # sum h |x|.|m|: what rounding is a share of
-    means: FloatArray  # sum h m
-    leads: FloatArray  # sum h x
-    square: float  # sum h^2 v.x^2
-    crosses: FloatArray  # sum h^2 v x
-    squares: FloatArray  # sum h^2 v
+    begun: int  # the first of its batches
 
-    @classmethod
-    def begin(cls, log_stakes: FloatArray, rates: FloatArray, n_arms: int) -> Series:
-        """A series before its first batch."""
-        sums = [np.zeros(n_arms) for _ in range(4)]
-        return cls(log_stakes, rates, 0.0, 0.0, 0.0, sums[0], sums[1], 0.0, sums[2], sums[3])
 
-    @property
-    def average(self) -> FloatArray:
-        """The average of the leads: the answer, once every plan is ruled out."""
-        return self.leads / self.weight
+@dataclass(eq=False)
+class Batches:
+    """Every batch with bets: leader x and weight h, fixed before it, and its own means; changed by `add`."""
 
-    def add(self, lead: FloatArray, weight: float, means: FloatArray, variance: FloatArray) -> None:
+    leaders: FloatArray  # (n, n_arms)
+    weights: FloatArray  # (n,)
+    means: FloatArray  # (n, n_arms)
+    variances: FloatArray  # (n, n_arms)
+
+    def add(self, leader: FloatArray, weight: float, means: FloatArray, variance: FloatArray) -> None:
         """Add a batch with this leader and weight, by its own means."""
-        self.weight += weight
-        self.gain += weight * float(lead @ means)
-        self.size += weight * float(np.abs(lead) @ np.abs(means))
-        self.means = self.means + weight * means
-        self.leads = self.leads + weight * lead
-        squared = weight * weight * variance
-        self.square += float(squared @ lead**2)
-        self.crosses = self.crosses + squared * lead
-        self.squares = self.squares + squared
+        self.leaders = np.vstack([self.leaders, leader])
+        self.weights = np.append(self.weights, weight)
+        self.means, self.variances = np.vstack([self.means, means]), np.vstack([self.variances, variance])
 
-    def inequality(self, epsilon: float, target: float, log_cash: float) -> Inequality:
-        """Return what is to be shown of every plan, with sums divided by the weight; L is rounded down."""
-        h = self.weight
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def average(self, series: Series) -> FloatArray:
+        """Return the average of the leaders of a series: the answer, once every plan is ruled out."""
+        weights = self.weights[series.begun :]
+        return np.asarray(weights @ self.leaders[series.begun :] / weights.sum())
+
+    def inequality(self, series: Series, epsilon: float, target: float, log_cash: float) -> Inequality:
+        """Return what is to be shown of every plan, with L / H and Q / H^2 in place of L and Q, H = sum h.
+
+        L / H = sum h/H ((x - b).m + epsilon), rounded down, and Q / H^2 = sum (h/H)^2 v.(x - b)^2.
+        """
+        x, m, v = (part[series.begun :] for part in (self.leaders, self.means, self.variances))
+        total = float(self.weights[series.begun :].sum())
+        share = self.weights[series.begun :] / total
+        rounding = ROUNDING * float(share @ np.abs(x * m).sum(axis=1))
+        squares = share[:, None] ** 2 * v
         return Inequality(
-            (self.gain - ROUNDING * self.size) / h + epsilon,
-            -self.means / h,
-            self.square / h**2,
-            self.crosses / h**2,
-            self.squares / h**2,
-            target,
-            log_cash,
-            self.log_stakes,
-            self.rates * h,
+            gain=float(share @ (x * m).sum(axis=1)) - rounding + epsilon,
+            gains=-share @ m,
+            square=float((squares * x**2).sum()),
+            crosses=(squares * x).sum(axis=0),
+            squares=squares.sum(axis=0),
+            target=target,
+            log_cash=log_cash,
+            log_stakes=series.log_stakes,
+            rates=series.rates * total,
         )
 
 
@@ -133,6 +130,7 @@ class WithinPolytope(Question):
     STATE: ClassVar[tuple[str, ...]] = (
         *Question.STATE,
         "series",
+        "batches",
         "next_stake",
         "n_measured",
         "n_choices",
@@ -140,7 +138,7 @@ class WithinPolytope(Question):
         "tested",
         "rivals",
     )
-    KINDS: ClassVar[tuple[type, ...]] = (PlanTest, Series)
+    KINDS: ClassVar[tuple[type, ...]] = (Batches, PlanTest, Series)
     learns_variance = False
     pace = Pace(smoothing=8.0, batch_share=0.15, need_share=1.0, renewal=0.15, uses_all=True)
     first_stake, stake_share, restake = 0.5, 0.4, 1.5  # of the cash; growth of measurements between stakes
@@ -155,6 +153,8 @@ class WithinPolytope(Question):
         self._prover = Prover(self._form, self.rivals.first, epsilon)
         self._point = golden_multiples(self._form.n_arms)  # like no plan; amounts are near 1 here
         self.series: list[Series] = []
+        nothing = np.zeros((0, self._form.n_arms))
+        self.batches = Batches(nothing, np.zeros(0), nothing, nothing)
         self.next_stake = 0.0
         self.n_measured = 0.0  # when the leader was chosen
         self.n_choices = 0  # of leaders: rivals are drawn by it
@@ -270,7 +270,7 @@ class WithinPolytope(Question):
         if len(rates) and not decision.is_final:
             amount = self.wealth.withdraw(decision.more["stake"])
             stakes = np.full(len(rates), amount - math.log(len(rates)))
-            self.series.append(Series.begin(stakes, rates, self._form.n_arms))
+            self.series.append(Series(stakes, rates, len(self.batches)))
             self.next_stake = self.restake * estimates.n_measured
 
     def bets(self, decision: Decision, estimates: Estimates) -> list[Any]:
@@ -282,7 +282,7 @@ class WithinPolytope(Question):
         if k is None:
             return [PlanTest(self._plan(self.leader), cash, -1)]
         level = self._level(k, cash)
-        return [PlanTest(self.series[k].average, level, k if level > cash else -1)]
+        return [PlanTest(self.batches.average(self.series[k]), level, k if level > cash else -1)]
 
     def settle(self, bets: list[Any], result: BatchResult) -> None:
         """Add the batch to every series, by its own means; then look whether one of them is proved."""
@@ -298,26 +298,29 @@ class WithinPolytope(Question):
             bet.means, bet.variance, bet.gaussian = means, variance, result.gaussian
             bet.evidence = self._evidence_of(bet)
             return
-        for series in self.series:
-            series.add(bet.leader, float(uses @ self._readings.costs), means, variance)
-        self.proved = next((k for k in range(len(self.series)) if self._is_proved(k)), None)
+        self.batches.add(bet.leader, float(uses @ self._readings.costs), means, variance)
+        self._look_for_proof()
 
     # what is proved
 
     def _inequality(self, k: int) -> Inequality:
         """Return what is to be shown of every plan for the average of this series to be the answer."""
         target = self.wealth.threshold + _ROOM
-        return self.series[k].inequality(self.epsilon, target, self.wealth.log_cash)
+        return self.batches.inequality(self.series[k], self.epsilon, target, self.wealth.log_cash)
+
+    def _begun(self) -> list[int]:
+        """Return the series that have had a batch."""
+        return [k for k, series in enumerate(self.series) if series.begun < len(self.batches)]
+
+    def _look_for_proof(self) -> None:
+        """Look whether the average of a series is proved."""
+        self.proved = next((k for k in self._begun() if self._is_proved(k)), None)
 
     def _furthest(self) -> int | None:
         """Return the series whose least wealth against a known rival is largest; None before any batch."""
         if self.proved is not None:
             return self.proved
-        least = {
-            k: float(self._inequality(k).log_wealth(self.rivals.plans).min())
-            for k, series in enumerate(self.series)
-            if series.weight
-        }
+        least = {k: float(self._inequality(k).log_wealth(self.rivals.plans).min()) for k in self._begun()}
         return max(least, key=lambda k: least[k]) if least else None
 
     def _is_proved(self, k: int) -> bool:
@@ -368,17 +371,20 @@ class WithinPolytope(Question):
     @property
     def is_answered(self) -> bool:
         """Whether the average of a series, or the tested plan, is proved to be within epsilon."""
-        return self.proved is not None or self._passed() is not None
+        return self._proved_plan() is not None
 
-    def _passed(self) -> PlanTest | None:
-        """Return the test of the final batch, if it has shown enough."""
+    def _proved_plan(self) -> FloatArray | None:
+        """Return the plan that is proved, in units of the form."""
+        if self.proved is not None:
+            return self.batches.average(self.series[self.proved])
         tested = self.tested
-        return tested if tested is not None and tested.evidence >= self.wealth.threshold else None
+        return tested.plan if tested is not None and tested.evidence >= self.wealth.threshold else None
 
     def answer(self) -> tuple[float, ...]:
         """Return the plan that is proved."""
-        tested = self._passed()
-        return self._amounts(self.series[self.proved].average if self.proved is not None else tested.plan)  # type: ignore[union-attr]
+        plan = self._proved_plan()
+        assert plan is not None
+        return self._amounts(plan)
 
     def _amounts(self, values: FloatArray) -> tuple[float, ...]:
         form = self._form
@@ -390,18 +396,19 @@ class WithinPolytope(Question):
 
     def proof(self) -> Mapping[str, Any] | None:
         """Return boxes that together hold all plans, each ruled out, as JSON values."""
-        tested, unit = self._passed(), self._form.unit
-        if self.proved is not None:
-            average, inequality = self.series[self.proved].average * unit, self._inequality(self.proved)
-            return {"average": average.tolist(), "series": self._shown(inequality)}
-        if tested is None:
+        plan, tested = self._proved_plan(), self.tested
+        if plan is None:
             return None
+        average = (plan * self._form.unit).tolist()
+        if self.proved is not None:
+            return {"average": average, "series": self._shown(self._inequality(self.proved))}
+        assert tested is not None
         before = None
         if tested.series >= 0:
             before = self._inequality(tested.series)._replace(target=tested.log_wealth)
         errors = SubGaussian.errors_for(self.wealth.threshold - tested.log_wealth, gaussian=tested.gaussian)
         return {
-            "average": (tested.plan * unit).tolist(),
+            "average": average,
             "series": None if before is None else self._shown(before, quick=True),
             "log_wealth": tested.log_wealth,
             "gaussian": tested.gaussian,
@@ -421,7 +428,7 @@ class WithinPolytope(Question):
             differs = (plan - plans) ** 2 @ variance > 0
             rival = plans[int(np.argmin(np.where(differs, (plan - plans) @ means, np.inf)))]
         else:
-            plan = self.series[k].average
+            plan = self.batches.average(self.series[k])
             rival = plans[int(np.argmin(self._inequality(k).log_wealth(plans)))]
         away = plan - rival
         radius = math.sqrt(2.0 * float(away**2 @ variance) * self.wealth.threshold)
@@ -442,7 +449,7 @@ class WithinPolytope(Question):
     def recorded_wealth(self, leader: Any) -> float:
         """Return the log wealth of the last series that has begun, at a point that is like no plan."""
         del leader
-        begun = [k for k, series in enumerate(self.series) if series.weight]
+        begun = self._begun()
         if not begun:
             return self.wealth.log_cash
         return float(self._inequality(begun[-1]).log_wealth(self._point[None])[0])
@@ -464,5 +471,5 @@ class WithinPolytope(Question):
     def set_delta(self, delta: float) -> None:
         """Continue with a smaller delta: the same series, until one is proved at a higher threshold."""
         super().set_delta(delta)
-        self._delta, self.proved, self._risk = delta, None, None
-        self.proved = next((k for k, s in enumerate(self.series) if s.weight and self._is_proved(k)), None)
+        self._delta, self._risk = delta, None
+        self._look_for_proof()

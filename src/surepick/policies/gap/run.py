@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray, as_dense
+from surepick.core.arrays import FloatArray, IntArray, as_dense, divided
 from surepick.core.evidence import Evidence
 from surepick.core.policy import known_noise_scale
 from surepick.core.problem import Problem
@@ -206,7 +206,7 @@ class GapRun(Run):
         gathered = self._rounds.gathered_rounding(self._arms, self._used)
         gap = value[self._now.leader] - value + self._policy.epsilon
         gap = np.maximum(gap - np.where(gathered > self._rounds.NEGLIGIBLE * gap, gathered, 0.0), 0.0)
-        known = np.divide(gap**2, 2.0 * variance, out=np.zeros(len(value)), where=variance > 0)
+        known = divided(gap**2, 2.0 * variance)
         return np.asarray(known - (threshold + self._now.level) + math.log(1.0 / self._policy.delta))
 
     # state

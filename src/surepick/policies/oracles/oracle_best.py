@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from surepick.core.arrays import BoolArray, FloatArray, IntArray, golden_multiples
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, divided, golden_multiples
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plan_sets import Branch, FindPlay, plan_set, play_finder, spanned
@@ -87,7 +87,7 @@ class OracleBest(Question):
         self._is_known, self._known_means = problem.is_known, problem.known_means
         self._variance = np.where(self._is_known, 0.0, known_noise_scale(problem, plays=True) ** 2)
         self._set = plan_set(problem)
-        self._everything, self._first = spanned(self._set)
+        self._everything = spanned(self._set)
         ones = np.ones(problem.n_arms)
         self._one_size = self._size(ones) == self._size(-ones)
         known = np.where(self._is_known, self._known_means, np.nan)
@@ -96,7 +96,6 @@ class OracleBest(Question):
         self.learns_variance = problem.bounds is not None and is_plain
         kind = BoundedPlanWealth if self.learns_variance else self.wealth_kind
         self._plan_wealth = kind(self._variance, known, self._everything, epsilon)
-        self._learned_variance = self._variance  # the same, as it is estimated now
         self.leader: Any = -1  # none yet; then a plan, (n_arms,)
         self.accounts: dict[str, PlanAccount] = {}
         self.candidate: dict[str, PlanAccount] = {}  # a new account, until a decision names its leader
@@ -224,7 +223,7 @@ class OracleBest(Question):
         if not self.epsilon or not self.has_leader or self._is_known.any():
             return False
         y = best - self.leader
-        error = math.sqrt(float(y**2 @ _inverse(estimates.matrix)))
+        error = math.sqrt(float(y**2 @ divided(1.0, estimates.matrix)))
         return bool(y @ estimates.means <= max(_KEEP_ERRORS * error, _KEEP_EPSILON * self.epsilon))
 
     def _forget_rivals(self, estimates: Estimates) -> None:
@@ -260,8 +259,6 @@ class OracleBest(Question):
 
     def targets(self, estimates: Estimates, rivals: IntArray | None = None) -> Targets:
         """Return the contrasts of the leader with its rivals."""
-        if self.learns_variance:
-            self._learned_variance = np.where(self._is_known, 0.0, estimates.readings.probes.noise_scale**2)
         account, can_tell = self._account, self._can_tell()
         y = (self.leader - account.rivals)[can_tell]
         log_wealth = self._search(account).log_wealth()[can_tell]
@@ -270,15 +267,17 @@ class OracleBest(Question):
 
     def terms(self, estimates: Estimates, batch: PlannedBatch) -> dict[str, Any]:
         """Return what common bets are multiples of: a size for the rivals that bind, and a fixed one."""
-        del estimates
         targets, counts, dual = batch.targets, batch.counts, batch.dual
         if targets is None:
             return {}
         squares, error = targets.contrasts.squares, np.sqrt(targets.gap_variance)
-        average = np.divide(self._learned_variance, counts, out=np.zeros(len(counts)), where=counts > 0)
+        variance = self._variance
+        if self.learns_variance:  # as it is estimated now
+            variance = np.where(self._is_known, 0.0, estimates.readings.probes.noise_scale**2)
+        shown_variance = squares @ divided(variance, counts)
         gap = targets.gap + self.epsilon
         weight = dual * targets.evidence_needed / np.maximum(gap, error) ** 2
-        by_gap = float(weight @ np.maximum(0.0, gap - error)) / float(weight @ (squares @ average))
+        by_gap = float(weight @ np.maximum(0.0, gap - error)) / float(weight @ shown_variance)
         noise = math.sqrt(float(dual @ (squares @ self._variance)) / float(dual.sum()))
         fixed = float(counts.sum()) / int(np.count_nonzero(counts)) / noise
         return {"sizes": [by_gap, fixed], "free": np.flatnonzero(self._must_show(self.leader)).tolist()}
@@ -413,8 +412,8 @@ class OracleBest(Question):
             free=_mask(decision.more["free"], len(self.leader)),
             sizes=self._account.kinds @ np.array(decision.more["sizes"]),
             means=self._means(estimates),
-            variance=_inverse(estimates.matrix),
-            fresh=_inverse(estimates.readings.matrix(since)),
+            variance=divided(1.0, estimates.matrix),
+            fresh=divided(1.0, estimates.readings.matrix(since)),
         )
         return [bet]
 
@@ -427,7 +426,7 @@ class OracleBest(Question):
         account, (bet,) = self._account, bets
         if not (result.arm_information > 0)[bet.free].all():
             return
-        shown, variance = self._plan_wealth.shown(result), _inverse(result.arm_information)
+        shown, variance = self._plan_wealth.shown(result), divided(1.0, result.arm_information)
         if result.is_final and result.bounded is None:
             account.final = FinalTest(bet.leader, shown[0], variance, result.gaussian)
         else:  # bounded readings: bets settle a final batch too, since 1 / F is a p-value
@@ -472,8 +471,3 @@ def _mask(arms: list[int], n: int) -> BoolArray:
     mask = np.zeros(n, dtype=bool)
     mask[arms] = True
     return mask
-
-
-def _inverse(information: FloatArray) -> FloatArray:
-    """Return the variance of each arm's average; 0 where it was not measured: no plan is compared there."""
-    return np.divide(1.0, information, out=np.zeros(len(information)), where=information > 0)

@@ -115,20 +115,22 @@ class PlanDesign:
         """Return the chosen plans by their arms, with how often each is measured, as JSON values."""
         return {"plans": named_plans(self.chosen)}
 
-    def covering(self, arms: BoolArray) -> FloatArray:
-        """Return a few plans that together read all these arms."""
-        return covering_plays(self._find, arms, self.shares @ self.plans)
+    def covering(self, arms: BoolArray) -> Plays:
+        """Return a few plans, each once, that together read all these arms."""
+        plans = covering_plays(self._find, arms, self.shares @ self.plans)
+        return Plays(plans, np.ones(len(plans), dtype=np.int64))
 
     def first_counts(self, is_known: BoolArray) -> IntArray:
         """Choose plans that read all arms of the first batch of which nothing is known."""
-        found = self.covering(self.first_cover & ~is_known)
-        return self.take(Plays(found, np.ones(len(found), dtype=np.int64)))
+        return self.take(self.covering(self.first_cover & ~is_known))
 
     def cut(self, uses: IntArray, n_replicates: int, left: int, fewest: int) -> tuple[IntArray, int]:
         """Return the fewest plans that read all arms that matter, where the batch is more than is left."""
         del fewest
-        if self.chosen.n_uses > left and len(few := self.covering(self._question.free)) <= left:
-            uses = self.take(Plays(few, np.ones(len(few), dtype=np.int64)))
+        if self.chosen.n_uses > left:
+            few = self.covering(self._question.free)
+            if few.n_uses <= left:
+                uses = self.take(few)
         return uses, n_replicates
 
     def counts(
@@ -171,7 +173,7 @@ class PlanDesign:
         uses = largest_remainders(self.shares, n)
         plans, uses = self.plans[uses > 0], uses[uses > 0]
         more = self.covering(must & ~plans.any(axis=0))
-        return Plays(np.vstack([plans, more]), np.append(uses, np.ones(len(more), dtype=np.int64)))
+        return Plays(np.vstack([plans, more.plans]), np.append(uses, more.uses))
 
 
 class PlanProbeRun(BatchRun):

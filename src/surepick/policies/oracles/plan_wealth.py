@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, divided
 from surepick.core.plan_sets import Branch
 from surepick.core.standard_form import ROUNDING
 from surepick.inference.bounded import (
@@ -301,7 +301,7 @@ class PlanWealth:
     def test_sizes(self, test: FinalTest, plans: FloatArray) -> FloatArray:
         """Return the sizes at which Chernoff's bound against these plans is tight, (n,)."""
         gap, variance = self._tested(test, plans)
-        return np.divide(np.maximum(gap, 0.0), variance, out=np.zeros(len(gap)), where=variance > 0)
+        return divided(np.maximum(gap, 0.0), variance)
 
     def _tested(self, test: FinalTest, plans: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return what a final batch shows of the gaps to these plans, and its variance."""
@@ -333,7 +333,7 @@ class PlanWealth:
         squares = y * y
         gap, gap_variance = self._shown(y, *shown), (squares * variance).sum(axis=1)
         prior_variance, since = (squares * prior).sum(axis=1), (squares * fresh).sum(axis=1)
-        new_part = np.divide(prior_variance, since, out=np.zeros(len(y)), where=since > 0)
+        new_part = divided(prior_variance, since)
         correction = SELECTION_BIAS * np.sqrt(1 - np.clip(new_part, 0, 1)) + SHRINKAGE
         centre = (y * means).sum(axis=1) + self._epsilon - correction * np.sqrt(prior_variance)
         found = np.zeros((len(y), len(GRID) + 1))
