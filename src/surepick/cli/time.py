@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 ROUNDS = 1000  # at most, unless a budget is given
 BUSY, DRIFTED = 0.5, 0.1  # load of a processor, and change of all times, that are said
 LONGEST_NAME, BAR = 20, 10  # letters
-UNITS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6))
 WINS = "if one command wins at least half of the rounds against each other one,"
 
 
@@ -64,20 +63,22 @@ def time(
     words = {one: as_words(command, shell=shell) for one, command in zip(names, commands, strict=True)}
     before = None if prepare is None else as_words(prepare, shell=shell)
     race = _open(names, session, 0.05 if delta is None else delta, share(epsilon), budget)
-    busy, begin = load(), clock.monotonic()
+    busy = load()
+    begin = clock.monotonic()
     is_over = _measure(race, CommandTimer(words, before, timeout), warmup, kept=session)
     taken = clock.monotonic() - begin
-    view, rounds = race.view(), rounds_of(race)
+    view = race.view()
+    rounds = rounds_of(race)
     rows = rows_of(view, commands, rounds)
     remarks = list(remarks_on(busy, rounds))
-    data: dict[str, Any] = {
+    data = {
         "commands": [asdict(row) for row in rows],
         "rounds": len(rounds),
         "seconds": taken,
+        "remarks": remarks,
+        "view": view,
     }
-    data |= {"remarks": remarks, "view": view}
-    lines = list(lines_of(view, rows, share(epsilon), len(rounds), taken))
-    answer(data, lines)
+    answer(data, list(lines_of(view, rows, share(epsilon), len(rounds), taken)))
     for remark in [] if settings.json or settings.quiet else remarks:
         note(remark)
     if output is not None:
@@ -198,29 +199,30 @@ def rows_of(view: View, commands: Sequence[str], rounds: FloatArray) -> list[Row
 
 def lines_of(view: View, rows: Sequence[Row], margin: float, n_rounds: int, taken: float) -> Iterator[str]:
     """Yield the answer: the fastest command, all of them with a bar each, and what is proved."""
-    first, wrong = rows[0], f"Wrong at most {odds(view.delta)}. Medians are not proved."
-    within, is_proved = f"at most {100 * margin:g}% slower", view.state == "confident"
-    verb = "leads" if not is_proved else f"is fastest, or {within}" if margin else "is fastest"
-    yield wrapped(f"{first.name} {verb}.", indent=2)
+    first = rows[0]
+    is_proved = view.state == "confident"
+    within = f"at most {100 * margin:g}% slower"
+    fastest = f"is fastest, or {within}" if margin else "is fastest"
+    yield wrapped(f"{first.name} {fastest if is_proved else 'leads'}.", indent=2)
     wide = min(LONGEST_NAME, max(len(row.name) for row in rows))
     slowest = max(row.median or 0.0 for row in rows)
     for row in rows:
         if row.median is None or row.ratio is None:
             continue
-        bar, median = _bar(row.median / slowest), _seconds(row.median)
-        line = f"  {shortened(row.name, wide):<{wide}}  {bar:<{BAR}}  {median:>8}"
+        bar = _bar(row.median / slowest)
+        line = f"  {shortened(row.name, wide):<{wide}}  {bar:<{BAR}}  {duration(row.median):>8}"
         if row is not first:
-            slower = f"{row.ratio:.2f} times as long" if row.ratio >= 2 else f"{row.ratio - 1:.1%} slower"
-            line += f"  {slower}, in {row.slower_in} of {how_many(row.rounds, 'round')}"
+            longer = f"x {row.ratio:.2f}" if row.ratio >= 2 else f"{row.ratio - 1:+.1%}"
+            line += f"  {longer:>6}  slower in {row.slower_in} of {how_many(row.rounds, 'round')}"
         yield line
     if is_proved:
-        yield wrapped(
-            f"{WINS} {f'this one is {within} than it' if margin else 'it is this one'}. {wrong}", "Proved: "
-        )
+        claim = f"this one is {within} than it" if margin else "it is this one"
     elif len(view.proved.plans) < len(rows):
-        yield wrapped(f"{WINS} it is one of {', '.join(view.proved.plans)}. {wrong}", "Proved: ")
+        claim = f"it is one of {', '.join(view.proved.plans)}"
     else:
-        yield "Proved: nothing yet."
+        claim = ""
+    wrong = f"Wrong at most {odds(view.delta)}. Medians are not proved."
+    yield wrapped(f"{WINS} {claim}. {wrong}", "Proved: ") if claim else "Proved: nothing yet."
     yield f"{how_many(n_rounds, 'round')} in random order, {duration(taken)}"
 
 
@@ -232,16 +234,6 @@ def _bar(part: float) -> str:
     """
     eighths = round(8 * BAR * part)
     return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
-
-
-def _seconds(number: float) -> str:
-    """Return a time with three digits.
-
-    >>> _seconds(0.0136), _seconds(2.5), _seconds(4e-6)
-    ('13.6 ms', '2.5 s', '4 µs')
-    """
-    unit, size = next((one for one in UNITS if number >= one[1]), UNITS[-1])
-    return f"{number / size:.3g} {unit}"
 
 
 def remarks_on(busy: float, rounds: FloatArray) -> Iterator[str]:
@@ -267,7 +259,7 @@ def _exported(suffix: str, data: Mapping[str, Any], rows: Sequence[Row], rounds:
         for row in rows:
             if row.median is not None:
                 wins = f"{row.slower_in} of {row.rounds}"
-                lines.append(f"| `{row.name}` | {_seconds(row.median)} | {row.ratio:.3f} | {wins} |")
+                lines.append(f"| `{row.name}` | {duration(row.median)} | {row.ratio:.3f} | {wins} |")
         return "\n".join(lines) + "\n"
     text = io.StringIO()
     table = csv.writer(text)

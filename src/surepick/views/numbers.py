@@ -59,15 +59,18 @@ def count(number: float | None, *, about: bool = False) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a span of time in one unit.
+    """Return a span of time in one unit: three digits, or two of minutes and more.
 
-    >>> [duration(x) for x in (0.04, 5, 200, 7300, 400000)]
-    ['0.04 s', '5 s', '3 min', '2 h', '5 days']
+    >>> [duration(x) for x in (4e-6, 0.0136, 5, 150, 7300, 400000)]
+    ['4 µs', '13.6 ms', '5 s', '2.5 min', '2 h', '4.6 days']
     """
     for unit, size in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
-        if seconds >= 2 * size or (unit == "min" and seconds >= 60):
-            return f"{seconds / size:.0f} {unit}"
-    return f"{max(seconds, 0):.2g} s" if seconds < 9.5 else f"{seconds:.0f} s"
+        if seconds >= 2 * size:
+            return f"{seconds / size:.2g} {unit}"
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{max(seconds, 0.0) * 1e6:.3g} µs"
 
 
 def span(low: float, high: float, unit: str = "") -> str:
