@@ -174,10 +174,7 @@ def test_the_chart_has_all_plans_worse_to_the_right_and_no_markup_of_names():
 @pytest.mark.parametrize(
     ("kind", "problem"),
     [
-        (
-            "paths",
-            lambda: sp.problems.paths([("A", "B", 1), ("B", "C", 1), ("A", "C", 3)], "A", "C", noise=1),
-        ),
+        ("paths", lambda: sp.problems.paths(ROADS, "A", "C", noise=1)),
         ("polytope", lambda: sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise=1, goal="largest")),
         ("probes", lambda: largest([[1, 0], [0, 1]], measure={"both": ["arm 0", "arm 1"]})),
     ],
@@ -194,13 +191,8 @@ def test_every_kind_of_problem_has_a_view(kind, problem):
     assert session.view().leader is not None
 
 
-def test_frames_and_figures_name_what_they_have():
-    session = begin()
-    measure(session, 5)
-    assert list(session.to_frame("plans")["name"]) == [row.name for row in session.view().plans]
-    assert len(session.to_frame("arms")) == 4
-    assert len(session.to_frame()) == 5
-    for call in (session.to_frame, session.plot):
+def test_frames_and_figures_have_names():
+    for call in (begin().to_frame, begin().plot):
         with refuses("what"):
             call("rows")
 

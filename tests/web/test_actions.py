@@ -205,6 +205,14 @@ def test_a_filled_in_sheet_is_imported_once(writing, store, kind):
     assert sorted(values(session)) == [2.0, 8.5]
 
 
+def test_rows_are_imported_with_their_remarks(writing, store):
+    session = begin(store, "rows")
+    rows = [{"arm": "copper", "value": 1.5, "remarks": "wet road"}, {"arm": "tin", "value": 2}]
+    assert writing.do("rows", "import", rows=rows)[1]["counts"]["recorded"] == 2
+    assert values(session) == [1.5, 2.0]
+    assert sum("wet road" in event.body for event in session.events()) == 1
+
+
 def test_all_mistakes_of_a_sheet_are_listed_and_none_is_recorded(writing, store):
     session = begin(store, "many mistakes")
     content = b"arm,value\ncopper,5\ntin,closed\ngold,4\nzinc,6 min\n"

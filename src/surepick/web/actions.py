@@ -89,7 +89,7 @@ class Row(Body):
     value: Number | None = None
     reading: Name = ""
     worker: Name = ""
-    note: Note = ""
+    remarks: Note = ""
     key: Name = ""
 
 
